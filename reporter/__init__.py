@@ -20,35 +20,42 @@ if TYPE_CHECKING:
     from pydantic import Field as Field
 
     import reporter.geometry as geometry
-    from reporter.analyses._encode import encode as encode
-    from reporter.analyses._encode import pooled as pooled
-    from reporter.analyses.base import Context as Context
-    from reporter.analyses.registry import analysis as analysis
-    from reporter.claims.finding import Finding as Finding
-    from reporter.claims.finding import Range as Range
-    from reporter.claims.kind import claim_kind as claim_kind
-    from reporter.claims.kinship import Kinship as Kinship
-    from reporter.claims.numbers import Numbers as Numbers
-    from reporter.claims.profiles import Profiles as Profiles
-    from reporter.door.measuring import Measured as Measured
-    from reporter.door.measuring import measure as measure
-    from reporter.door.results import Results as Results
-    from reporter.door.results import open_results as open  # noqa: F401
-    from reporter.door.results import run as run
-    from reporter.door.results import validate as validate
-    from reporter.errors import ReporterError as ReporterError
-    from reporter.errors import UsageError as UsageError
+    from reporter.app.measuring import Measured as Measured
+    from reporter.app.measuring import measure as measure
+    from reporter.app.results import Results as Results
+    from reporter.app.results import open_results as open  # noqa: F401
+    from reporter.app.results import run as run
+    from reporter.app.results import validate as validate
+    from reporter.core.errors import ReporterError as ReporterError
+    from reporter.core.errors import UsageError as UsageError
+    from reporter.core.sources import Source as Source
+    from reporter.core.table import Comparable as Comparable
+    from reporter.core.table import OfCorpus as OfCorpus
+    from reporter.core.table import OfModel as OfModel
+    from reporter.core.table import UnderView as UnderView
+    from reporter.core.table import at_place as at_place
+    from reporter.core.table import column as column
+    from reporter.core.table import of_cell as of_cell
+    from reporter.forward.observed import Observed as Observed
+    from reporter.judge.claims import Kinship as Kinship
+    from reporter.judge.claims import claim_kind as claim_kind
+    from reporter.judge.numbers import Numbers as Numbers
+    from reporter.judge.points import Finding as Finding
+    from reporter.judge.points import Range as Range
+    from reporter.judge.profiles import Profiles as Profiles
+    from reporter.metrics._items import encode as encode
+    from reporter.metrics._items import pooled as pooled
+    from reporter.metrics.analysis import Context as Context
+    from reporter.metrics.analysis import analysis as analysis
     from reporter.metrics.base import Between as Between
     from reporter.metrics.base import Difference as Difference
     from reporter.metrics.base import Options as Options
     from reporter.metrics.base import PairValue as PairValue
     from reporter.metrics.base import SampleOptions as SampleOptions
-    from reporter.metrics.base import Source as Source
     from reporter.metrics.base import Statistic as Statistic
     from reporter.metrics.base import Value as Value
-    from reporter.metrics.registry import metric as metric
+    from reporter.metrics.base import metric as metric
     from reporter.models.states import save_states as save_states
-    from reporter.observables.observed import Observed as Observed
     from reporter.spec.claims import Claim as Claim
     from reporter.spec.claims import Selection as Selection
     from reporter.spec.claims import StatisticName as StatisticName
@@ -59,76 +66,69 @@ if TYPE_CHECKING:
     from reporter.spec.part import Part as Part
     from reporter.spec.problems import SpecError as SpecError
     from reporter.spec.study import StudyFile as StudyFile
-    from reporter.table import Comparable as Comparable
-    from reporter.table import OfCorpus as OfCorpus
-    from reporter.table import OfModel as OfModel
-    from reporter.table import UnderView as UnderView
-    from reporter.table import at_place as at_place
-    from reporter.table import column as column
-    from reporter.table import of_cell as of_cell
-    from reporter.texts.origin import Around as Around
-    from reporter.texts.origin import Origin as Origin
-    from reporter.texts.origin import corpus_source as corpus_source
-    from reporter.texts.origin import digest as digest
-    from reporter.texts.origin import file_hash as file_hash
-    from reporter.texts.record import Record as Record
+    from reporter.texts.sources import Around as Around
+    from reporter.texts.sources import Origin as Origin
+    from reporter.texts.sources import corpus_source as corpus_source
+    from reporter.texts.sources import digest as digest
+    from reporter.texts.sources import file_hash as file_hash
+    from reporter.texts.texts import Record as Record
 
 __version__ = "0.1.0"
 
 _HOMES = {
-    "Around": "reporter.texts.origin:Around",
+    "Around": "reporter.texts.sources:Around",
     "Between": "reporter.metrics.base:Between",
     "Claim": "reporter.spec.claims:Claim",
-    "Comparable": "reporter.table:Comparable",
-    "Context": "reporter.analyses.base:Context",
+    "Comparable": "reporter.core.table:Comparable",
+    "Context": "reporter.metrics.analysis:Context",
     "CorpusPart": "reporter.spec.corpora:CorpusPart",
     "Difference": "reporter.metrics.base:Difference",
     "Field": "pydantic:Field",
-    "Finding": "reporter.claims.finding:Finding",
-    "Kinship": "reporter.claims.kinship:Kinship",
+    "Finding": "reporter.judge.points:Finding",
+    "Kinship": "reporter.judge.claims:Kinship",
     "StatisticName": "reporter.spec.claims:StatisticName",
-    "Measured": "reporter.door.measuring:Measured",
+    "Measured": "reporter.app.measuring:Measured",
     "Name": "reporter.spec.part:Name",
-    "Numbers": "reporter.claims.numbers:Numbers",
-    "Observed": "reporter.observables.observed:Observed",
-    "OfCorpus": "reporter.table:OfCorpus",
-    "OfModel": "reporter.table:OfModel",
+    "Numbers": "reporter.judge.numbers:Numbers",
+    "Observed": "reporter.forward.observed:Observed",
+    "OfCorpus": "reporter.core.table:OfCorpus",
+    "OfModel": "reporter.core.table:OfModel",
     "Options": "reporter.metrics.base:Options",
-    "Origin": "reporter.texts.origin:Origin",
+    "Origin": "reporter.texts.sources:Origin",
     "PairValue": "reporter.metrics.base:PairValue",
     "Part": "reporter.spec.part:Part",
-    "Profiles": "reporter.claims.profiles:Profiles",
-    "Range": "reporter.claims.finding:Range",
-    "Record": "reporter.texts.record:Record",
+    "Profiles": "reporter.judge.profiles:Profiles",
+    "Range": "reporter.judge.points:Range",
+    "Record": "reporter.texts.texts:Record",
     "Reference": "reporter.spec.offer:Reference",
-    "ReporterError": "reporter.errors:ReporterError",
-    "Results": "reporter.door.results:Results",
+    "ReporterError": "reporter.core.errors:ReporterError",
+    "Results": "reporter.app.results:Results",
     "SampleOptions": "reporter.metrics.base:SampleOptions",
     "Section": "reporter.spec.offer:Section",
     "Selection": "reporter.spec.claims:Selection",
-    "Source": "reporter.metrics.base:Source",
+    "Source": "reporter.core.sources:Source",
     "SpecError": "reporter.spec.problems:SpecError",
     "Statistic": "reporter.metrics.base:Statistic",
     "StudyFile": "reporter.spec.study:StudyFile",
-    "UnderView": "reporter.table:UnderView",
-    "UsageError": "reporter.errors:UsageError",
+    "UnderView": "reporter.core.table:UnderView",
+    "UsageError": "reporter.core.errors:UsageError",
     "Value": "reporter.metrics.base:Value",
-    "analysis": "reporter.analyses.registry:analysis",
-    "at_place": "reporter.table:at_place",
-    "claim_kind": "reporter.claims.kind:claim_kind",
-    "column": "reporter.table:column",
-    "corpus_source": "reporter.texts.origin:corpus_source",
-    "digest": "reporter.texts.origin:digest",
-    "encode": "reporter.analyses._encode:encode",
-    "file_hash": "reporter.texts.origin:file_hash",
-    "measure": "reporter.door.measuring:measure",
-    "metric": "reporter.metrics.registry:metric",
-    "of_cell": "reporter.table:of_cell",
-    "open": "reporter.door.results:open_results",
-    "pooled": "reporter.analyses._encode:pooled",
-    "run": "reporter.door.results:run",
+    "analysis": "reporter.metrics.analysis:analysis",
+    "at_place": "reporter.core.table:at_place",
+    "claim_kind": "reporter.judge.claims:claim_kind",
+    "column": "reporter.core.table:column",
+    "corpus_source": "reporter.texts.sources:corpus_source",
+    "digest": "reporter.texts.sources:digest",
+    "encode": "reporter.metrics._items:encode",
+    "file_hash": "reporter.texts.sources:file_hash",
+    "measure": "reporter.app.measuring:measure",
+    "metric": "reporter.metrics.base:metric",
+    "of_cell": "reporter.core.table:of_cell",
+    "open": "reporter.app.results:open_results",
+    "pooled": "reporter.metrics._items:pooled",
+    "run": "reporter.app.results:run",
     "save_states": "reporter.models.states:save_states",
-    "validate": "reporter.door.results:validate",
+    "validate": "reporter.app.results:validate",
 }
 __all__ = ["geometry", *_HOMES]
 

@@ -1,6 +1,6 @@
 """``python -m reporter`` is the ``reporter`` command."""
 
-from reporter.cli import main
+from reporter.app.cli import main
 
 if __name__ == "__main__":
     main()

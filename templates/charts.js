@@ -2,10 +2,10 @@
 // Vega-Lite charts: one way to draw them for all pages. The bundle stands beside this script as window.vegaEmbed; THEMES
 // comes from the Python side (reporter.charts.styles).
 
-import { all } from "./dom.js";
+import { all, find, make } from "./dom.js";
 import { drawTheme } from "./page.js";
 
-/** @type {WeakMap<Element, { view: any, finalize: () => void, spec: object, theme: string, height?: number, names?: object, press?: Options["press"] }>} */
+/** @type {WeakMap<Element, { view: any, finalize: () => void, own: any, spec: object, theme: string, height?: number, names?: object, press?: Options["press"] }>} */
 const mounted = new WeakMap();
 
 // The last call for each element.
@@ -23,16 +23,9 @@ const turns = new WeakMap();
  * @property {"svg" | "canvas"} [renderer]
  * @property {(datum: any, mark: string) => void} [press] called when a mark is pressed, with its row and type
  */
-/**
- * Draws a spec in an element, or gives the chart that is already there other rows and signals. It is drawn afresh when
- * spec, height or theme are others. The spec itself stays as it is; its dataset "rows" is filled here. Of calls that
- * come while a chart is being drawn only the last one counts.
- * @param {HTMLElement} element
- * @param {any} spec Vega-Lite
- * @param {object[]} rows
- * @param {Options} options
- * @returns {Promise<any>} the Vega view; null where a later call took over
- */
+// Draws a spec in an element, or gives the chart that is already there other rows and signals. It is drawn afresh when
+// spec, height or theme are others. The spec itself stays as it is; its dataset "rows" is filled here. Of calls that
+// come while a chart is being drawn only the last one counts.
 export function mountChart(element, spec, rows, options) {
   const before = turns.get(element)?.done;
   /** @type {{ done: Promise<any> }} */
@@ -85,7 +78,7 @@ async function draw(element, spec, rows, { label, file, signals = {}, dark = {},
     tooltip: { theme },
     logLevel: 1,
   });
-  const chart = { view, finalize, spec, theme, height, names: called, press };
+  const chart = { view, finalize, own, spec, theme, height, names: called, press };
   mounted.set(element, chart);
   element.querySelector("summary")?.setAttribute("aria-label", "Save this chart as a picture");
   // where the nearest mark counts, the pointer is on its cell, whose datum is the mark
@@ -95,30 +88,108 @@ async function draw(element, spec, rows, { label, file, signals = {}, dark = {},
 
 // Models by the names that the reader gave them: in a row, and in an expression that names models.
 const WHO = ["model", "model_a", "model_b"];
-/** @param {any} row @param {Record<string, string>} called */
 const renamed = (row, called) => ({ ...row, ...Object.fromEntries(WHO.filter(name => row[name] in called).map(name => [name, called[row[name]]])) });
-/** @param {string} text @param {Record<string, string>} called */
 const quotedAs = (text, called) => Object.entries(called).reduce((now, [name, other]) => now.replaceAll(JSON.stringify(name), JSON.stringify(other)), text);
 
-/**
- * @param {Element} element
- * @param {string} label
- */
 export function labelChart(element, label) {
   element.querySelector("[role=graphics-document]")?.setAttribute("aria-label", label);
 }
 
-/**
- * The Vega view that an element shows; null where it shows none.
- * @param {Element} element
- */
+// The Vega view that an element shows; null where it shows none.
 export const viewOf = element => mounted.get(element)?.view ?? null;
 
-/**
- * Ends a chart; what it drew stays until something else takes its place.
- * @param {Element} element
- */
+// The specification that an element shows, with its rows, and its parameters as they are now; null where it shows none.
+export function drawnIn(element) {
+  const chart = mounted.get(element);
+  if (!chart) return null;
+  const { view, own } = chart;
+  const params = (own.params ?? []).map(param => ("value" in param ? { ...param, value: view.signal(param.name) } : param));
+  return { spec: { ...own, params }, rows: view.data("rows").map(row => ({ ...row })), width: view.width(), height: view.height() };
+}
+
+// Ends a chart; what it drew stays until something else takes its place.
 export function unmountChart(element) {
   mounted.get(element)?.finalize();
   mounted.delete(element);
+}
+
+// Single marks of a chart, read one by one: arrow keys go from mark to mark, a press or a finger takes the nearest. On
+// charts over depth the keys , and . and a press move the cursor of the page instead, which reads all models at once.
+
+
+const FAR = 40;  // pixels between a finger and the mark that it means
+const WAYS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
+
+/** @typedef {{ x: number, y: number, says: Record<string, any> }} Mark where a mark lies in its drawing, and what is said at it */
+
+// The marks of a drawing that say something, wherever in its groups they lie.
+export function marksOf(view) {
+  /** @type {Mark[]} */
+  const found = [];
+  const [left, top] = view.origin();
+  const visit = (/** @type {any} */ mark, /** @type {number} */ x, /** @type {number} */ y) => {
+    for (const item of mark.items ?? []) {
+      if (mark.marktype === "group") for (const inner of item.items ?? []) visit(inner, x + (item.x ?? 0), y + (item.y ?? 0));
+      else if (item.tooltip && typeof item.tooltip === "object" && item.bounds && item.opacity !== 0) {
+        const { x1, x2, y1, y2 } = item.bounds;
+        found.push({ x: left + x + (x1 + x2) / 2, y: top + y + (y1 + y2) / 2, says: item.tooltip });
+      }
+    }
+  };
+  visit(view.scenegraph().root, 0, 0);
+  return found;
+}
+
+// The mark that lies nearest in a direction: what is aside counts twice, and more aside than ahead is another
+// direction.
+export function nextMark(marks, from, way) {
+  let best = null, least = Infinity;
+  for (const mark of marks) {
+    const [dx, dy] = [mark.x - from.x, mark.y - from.y];
+    const along = dx * way[0] + dy * way[1], aside = Math.abs(dx * way[1]) + Math.abs(dy * way[0]);
+    if (along <= 0.01 || aside > along || along + 2 * aside >= least) continue;
+    [best, least] = [mark, along + 2 * aside];
+  }
+  return best;
+}
+
+// Lets the marks of a panel be read. What was read is forgotten when the panel is drawn afresh.
+export function letRead(plot) {
+  if (plot.dataset.reads) return;
+  plot.dataset.reads = "marks";
+  plot.tabIndex = 0;
+  plot.setAttribute("role", "group");
+  const told = make("p", { class: "told", "aria-live": "polite" });
+  const ring = make("i", { class: "ring", "aria-hidden": "true" });
+  /** @type {Mark | null} */
+  let at = null;
+  const tell = (/** @type {Mark | null} */ mark) => {
+    at = mark;
+    if (!mark) { told.remove(); return ring.remove(); }
+    told.textContent = Object.entries(mark.says).map(([name, value]) => `${name} ${value}`).join(" · ");
+    const drawing = find("svg.marks, canvas.marks", plot).getBoundingClientRect(), box = plot.getBoundingClientRect();
+    ring.style.left = `${drawing.left - box.left + mark.x}px`;
+    ring.style.top = `${drawing.top - box.top + mark.y}px`;
+    plot.append(ring);
+    if (!told.isConnected) plot.after(told);
+  };
+  plot.addEventListener("keydown", event => {
+    const view = viewOf(plot), way = WAYS[event.key];
+    if (!view || event.ctrlKey || event.metaKey || event.altKey || event.target !== plot) return;
+    if (event.key === "Escape" && at) return tell(null);
+    if (!way) return;
+    event.preventDefault();
+    const marks = marksOf(view);
+    const first = marks.reduce((/** @type {Mark | null} */ left, mark) => (left && left.x <= mark.x ? left : mark), null);
+    tell(at ? nextMark(marks, at, way) ?? at : first);
+  });
+  plot.addEventListener("click", event => {
+    const view = viewOf(plot), drawing = plot.querySelector("svg.marks, canvas.marks")?.getBoundingClientRect();
+    if (!view || !drawing || (event.target instanceof Element && event.target.closest("details"))) return;
+    const [x, y] = [event.clientX - drawing.left, event.clientY - drawing.top];
+    const away = (/** @type {Mark} */ mark) => Math.hypot(mark.x - x, mark.y - y);
+    const near = marksOf(view).filter(mark => away(mark) < FAR).sort((a, b) => away(a) - away(b))[0];
+    tell(near ?? null);
+  });
+  plot.addEventListener("blur", () => tell(null));
 }

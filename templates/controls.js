@@ -1,9 +1,8 @@
 // @ts-check
 // What a reader chooses on a study's page.
 
-import { given, keep } from "./address.js";
 import { all, find, make } from "./dom.js";
-import { page } from "./page.js";
+import { given, keep, page } from "./page.js";
 import { chosen, hidePanels, momentOf, nameOf, refreshAll } from "./panels.js";
 
 for (const name of ["view", "site"]) {
@@ -75,7 +74,6 @@ if (slider) {
 /** @type {HTMLElement | null} */
 const legendElement = document.querySelector(".legend");
 const buttons = all("button.model");
-/** @param {string | undefined} role */
 const ofRole = role => Object.keys(page.roles).filter(model => page.roles[model] === role);
 
 function toggle(model) {
@@ -248,3 +246,46 @@ function hold(target) {
 }
 addEventListener("hashchange", revealTarget);
 revealTarget();
+
+// A reader finds her model among many: two keys, "f" and a letter, leave the names that hold it; Enter brings them out.
+/** @type {HTMLInputElement | null} */
+const finder = document.querySelector("input#find-model");
+
+if (finder) {
+  const modelButtons = all("button.model");
+  const said = /** @type {HTMLElement} */ (finder.parentElement?.querySelector("output"));
+  const rowOf = button => button.closest(".model-row") ?? button;
+  const matching = () => modelButtons.filter(button => String(button.textContent).toLowerCase().includes(finder.value.trim().toLowerCase()));
+  const showMatches = () => {
+    const found = matching();
+    for (const button of modelButtons) rowOf(button).classList.toggle("unfound", !found.includes(button));
+    said.textContent = finder.value.trim() ? `${found.length} of ${modelButtons.length}` : "";
+  };
+  finder.addEventListener("input", showMatches);
+  finder.addEventListener("keydown", event => {
+    if (event.key === "Escape") { finder.value = ""; showMatches(); finder.blur(); }
+    else if (event.key === "Enter" && finder.value.trim()) {
+      const wanted = matching();
+      const on = wanted.some(button => button.getAttribute("aria-pressed") !== "true");
+      for (const button of wanted) if ((button.getAttribute("aria-pressed") === "true") !== on) button.click();
+    } else return;
+    event.preventDefault();
+    event.stopPropagation();
+  });
+  addEventListener("keydown", event => {
+    if (event.key !== "f" || event.ctrlKey || event.metaKey || event.altKey || /** @type {Element} */ (event.target).closest?.("input, select, textarea")) return;
+    const legend = finder.closest("details");
+    if (legend) legend.open = true;
+    finder.focus();
+    finder.select();
+    event.preventDefault();
+  });
+}
+
+// The table of contents: always open beside the charts, folded above them on a narrow screen.
+const narrowToc = matchMedia("(max-width: 1079px)");
+const tocs = all("details.toc");
+const foldTocs = () => { for (const toc of tocs) toc.open = !narrowToc.matches; };
+narrowToc.addEventListener("change", foldTocs);
+foldTocs();
+for (const toc of tocs) toc.addEventListener("click", event => { if (narrowToc.matches && /** @type {Element} */ (event.target).closest("a")) toc.open = false; });

@@ -2,13 +2,12 @@
 // One cursor over depth for all charts of a page: a line in each of them, and a table of what they read there. A pointer
 // that moves over a chart carries it along; a press, a finger, the keys , and . or the slider of the table let it stay.
 
-import { given, keep } from "./address.js";
 import { unmountChart, viewOf } from "./charts.js";
 import { all, find, make } from "./dom.js";
-import { short } from "./numbers.js";
-import { page } from "./page.js";
+import { given, keep, page } from "./page.js";
 import { chosen, nameOf, panels } from "./panels.js";
-import { rowsAt } from "./summaries.js";
+import { rowsAt } from "./rows.js";
+import { short } from "./tokens.js";
 
 const MOST = 8;  // columns of the table
 let pinned = -1;
@@ -84,7 +83,7 @@ function pin(depth) {
   keep("depth", depth < 0 ? null : String(Number(depth.toFixed(4))));
   point(depth);
 }
-/** The depth under a pointer, or null where there is no chart over depth. @param {Event} event @returns {number | null} */
+// The depth under a pointer, or null where there is no chart over depth.
 function depthAt(event) {
   const { clientX, target } = /** @type {PointerEvent} */ (event);
   /** @type {any} */

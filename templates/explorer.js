@@ -3,7 +3,7 @@
 
 import { all, make } from "./dom.js";
 import { page } from "./page.js";
-import { narrowed } from "./sql.js";
+import { narrowed } from "./tokens.js";
 
 // What this page has to show, or null where it is no such page.
 /** @type {any} */
@@ -15,19 +15,14 @@ export const explorer = page.name ? page : null;
 export function readAddress() {
   return Object.fromEntries(new URLSearchParams(location.hash.includes("=") ? location.hash.slice(1) : ""));
 }
-/** @param {Record<string, string | number | null | undefined>} state */
 export function writeAddress(state) {
   const given = Object.entries(state).flatMap(([name, value]) => (value === undefined || value === null ? [] : [[name, String(value)]]));
   history.replaceState(null, "", `#${new URLSearchParams(given)}`);
 }
 
 const statements = new Map(all("code[data-sql]").map(element => [element, String(element.textContent)]));
-/**
- * Narrows the SQL that is shown for a source.
- * @param {string} source
- * @param {import("./sql.js").Choice[]} choices
- * @param {ParentNode} within
- */
+// Narrows the SQL that is shown for a source.
+/** @param {ParentNode} [within] */
 export function narrowSql(source, choices, within = document) {
   for (const element of all(`code[data-sql="${source}"]`, within)) element.textContent = narrowed(String(statements.get(element)), choices);
 }
@@ -36,11 +31,7 @@ export function narrowSql(source, choices, within = document) {
 
 /** @typedef {string | Node | [string, string | Node]} Line text or an element, or a label and its value */
 const tipElement = explorer && document.body.appendChild(make("div", { class: "tip", "aria-hidden": "true", hidden: true }));
-/**
- * Shows lines beside the pointer.
- * @param {PointerEvent} event
- * @param {Line[] | null | undefined} lines
- */
+// Shows lines beside the pointer.
 function tip(event, lines) {
   tipElement.hidden = !lines;
   if (!lines) return;

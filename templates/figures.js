@@ -2,9 +2,10 @@
 // From figure to figure: / searches them and the models, j and k go to the next and the one before, e fills the window
 // with one.
 
-import { given, keep } from "./address.js";
-import { all, find, make } from "./dom.js";
-import { refreshAll } from "./panels.js";
+import { drawnIn } from "./charts.js";
+import { all, element, find, make } from "./dom.js";
+import { drawTheme, given, keep, page } from "./page.js";
+import { chosen, refreshAll } from "./panels.js";
 
 /** @typedef {{ element: HTMLElement, title: string, name: string, section: string }} Figure */
 /** @type {Figure[]} */
@@ -17,7 +18,6 @@ const figures = all("article.figure[id^=figure-]").map(element => ({
 
 /** @type {Figure | null} */
 let here = null;
-/** @param {Figure} figure */
 function goTo(figure) {
   here = figure;
   for (let lid = figure.element.closest("details"); lid; lid = lid.parentElement?.closest("details") ?? null) lid.open = true;
@@ -38,7 +38,6 @@ function current() {
 /** @type {HTMLElement | null} */
 let full = null;
 const besides = element => { const found = []; for (let own = element; own && own !== document.body; own = own.parentElement) found.push(...[...(own.parentElement?.children ?? [])].filter(other => other !== own && !other.matches("script, style, .readout"))); return found; };
-/** @param {HTMLElement | null} element */
 function fill(element) {
   if (full) {
     full.classList.remove("full");
@@ -61,7 +60,6 @@ function fill(element) {
   dispatchEvent(new Event("resize"));
   refreshAll(panel => !!(was ?? element)?.contains(panel.element) || !!element?.contains(panel.element));
 }
-/** @param {HTMLElement | null} element */
 function press(element) {
   fill(element);
   // the whole screen where the browser lets a page have it, else the window
@@ -83,7 +81,6 @@ const figureHits = figures.map(figure => ({
   choose: () => { fill(null); goTo(figure); },
 }));
 // Models by the names that a reader gave them: one of the legend is brought out, one of a list of models is chosen there.
-/** @returns {Hit[]} */
 function modelHits() {
   const named = all("button.model").map(button => ({ title: String(button.querySelector("span")?.textContent), about: "model: bring it out on every chart", choose: () => button.click() }));
   /** @type {HTMLSelectElement | null} */
@@ -145,10 +142,147 @@ if (figures.length) {
   if (asked) { goTo(asked); fill(asked.element); }
 }
 // While one figure fills the window, the next one takes its place.
-/** @param {Figure} figure */
 function move(figure) {
   const filled = full;
   if (filled) fill(null);
   goTo(figure);
   if (filled) fill(figure.element);
+}
+
+// Saves a whole figure as it is seen: one Vega-Lite chart of its panels, with title, legends and what the controls say.
+
+const LABEL = 11;
+const FONT = "Helvetica, Arial, 'Liberation Sans', sans-serif";
+
+// A text in lines of about a width; Vega cuts off what a font makes wider.
+function wrap(text, size, width) {
+  const lines = [], most = Math.max(8, width / (0.55 * size));
+  for (const word of text.split(/\s+/).filter(Boolean)) {
+    if (lines.length && lines[lines.length - 1].length + word.length < most) lines[lines.length - 1] += ` ${word}`;
+    else lines.push(word);
+  }
+  return lines;
+}
+
+// Legends of the columns that a chart has colours for.
+function withLegends(spec, title, present) {
+  if (!spec || typeof spec !== "object") return spec;
+  if (Array.isArray(spec)) return spec.map(part => withLegends(part, title, present));
+  const own = Object.fromEntries(Object.entries(spec).map(([name, part]) => [name, withLegends(part, title, present)]));
+  for (const channel of ["color", "shape", "strokeDash"]) {
+    const encoding = own.encoding?.[channel];
+    if (!encoding?.field || encoding.legend !== null) continue;
+    const ramp = encoding.type === "quantitative";
+    if (ramp) delete own.encoding.stroke;
+    const values = encoding.scale?.domain?.filter(name => present.has(name));
+    if (values?.length === 0) continue;  // a legend of nothing has no finite bounds
+    own.encoding[channel] = { ...encoding, legend: { orient: "top", title: ramp ? title : null, ...(ramp ? { type: "gradient", gradientLength: 140, gradientThickness: 8 } : { values, columns: 5, symbolOpacity: 1 }) } };
+  }
+  return own;
+}
+
+// A panel as a part of that chart: as Vega has it, or the picture of a canvas.
+function partOf(panel, number, title) {
+  const subtitle = [...panel.sentence.children].map(part => String(part.textContent)).filter(Boolean);
+  const heading = panel.label ? { title: { text: panel.label, subtitle } } : {};
+  const drawn = drawnIn(panel.plot), canvas = panel.plot.querySelector("canvas");
+  if (!drawn) {
+    const { clientWidth: width, clientHeight: height } = canvas;
+    const mark = { type: "image", url: canvas.toDataURL("image/png"), width, height, align: "left", baseline: "top", x: 0, y: 0 };
+    return { part: { ...heading, width, height, data: { values: [{}] }, mark, view: { stroke: null } }, width };
+  }
+  // a part of a chart has no signals of its own width and height
+  const sized = JSON.parse(JSON.stringify(drawn.spec), (key, value) => (key === "expr" && typeof value === "string" ? value.replace(/\bwidth\b/g, drawn.width).replace(/\bheight\b/g, drawn.height) : value));
+  const { params = [], datasets, autosize, description, config, ...spec } = sized;
+  const present = new Set(drawn.rows.flatMap(row => Object.values(row)));
+  return {
+    part: { ...withLegends(spec, title, present), ...heading, data: { name: `rows${number}` }, width: drawn.width, height: drawn.height },
+    datasets: { ...datasets, [`rows${number}`]: drawn.rows }, params: params.filter(param => !param.select), width: drawn.width,
+  };
+}
+
+// What the controls say of a figure, in words.
+function choices(figure, panels) {
+  const of = panels[0]?.chart;
+  const said = [];
+  if (chosen.view) said.push(`Tokens: ${chosen.view}.`);
+  if (of?.keys.includes("moment") && page.moments?.length > 1) said.push(`Checkpoint: ${page.moments[chosen.moment].label}.`);
+  if (of?.keys.includes("site") && chosen.site === "attention") said.push("States after attention.");
+  for (const select of all("select[data-pick]", figure)) {
+    if (select.options.length > 1) said.push(`${String(select.labels?.[0]?.firstChild?.textContent).trim()}: ${select.selectedOptions[0]?.text}.`);
+  }
+  const study = document.title;
+  return [...said, `${study}, ${document.querySelector("meta[name=generator]")?.getAttribute("content") ?? "reporter"}.`].join(" ");
+}
+
+// The figure as SVG, as wide as is asked for in millimetres.
+async function svgOf(figure, millimetres) {
+  const panels = all(".panel", figure).filter(place => !place.hidden).map(place => /** @type {any} */ (place).panel).filter(panel => panel && !panel.plot.classList.contains("void") && (drawnIn(panel.plot) || panel.plot.querySelector("canvas")));
+  if (!panels.length) throw new Error("nothing is drawn here yet");
+  const scale = String(figure.querySelector(".scale:has(.ramp)")?.textContent ?? "").replace(/\s+/g, " ").trim();
+  const parts = panels.map((panel, i) => partOf(panel, i, scale));
+  const columns = panels.filter(panel => panel.element.offsetTop === panels[0].element.offsetTop).length;
+  const across = columns * (parts[0].width + 40);
+  const number = String(find(".figure-number", figure).firstChild?.textContent).trim();
+  const title = String(find("h3", figure).textContent).trim();
+  const lines = wrap(choices(figure, panels), 10, across);
+  const quiet = getComputedStyle(find(".figure-number", figure)).color;
+  const config = { ...THEMES[drawTheme()], font: FONT, autosize: "pad", title: { anchor: "start", frame: "group", fontSize: LABEL, color: getComputedStyle(figure).color, subtitleColor: quiet, subtitleFontSize: 10 } };
+  const params = new Map(parts.flatMap(part => part.params ?? []).map(param => [param.name, param]));
+  const { view, finalize } = await window.vegaEmbed(make("div"), {
+    title: { text: wrap(`${number}. ${title.charAt(0).toUpperCase()}${title.slice(1)}`, 13.5, across), fontSize: 13.5, offset: 12 },
+    params: [...params.values()],
+    datasets: Object.assign({}, ...parts.map(part => part.datasets)),
+    spacing: 10,
+    vconcat: [
+      { concat: parts.map(({ part }) => part), columns, spacing: 22, resolve: { scale: { color: "shared", shape: "shared", strokeDash: "shared" } } },
+      { data: { values: [{}] }, mark: { type: "text", text: lines, align: "left", baseline: "top", fontSize: 10, color: quiet, x: 0, y: 0 }, width: parts[0].width, height: 13 * lines.length, view: { stroke: null } },
+    ],
+  }, { mode: "vega-lite", renderer: "svg", actions: false, config, logLevel: 1 });
+  const drawing = await view.toSVG();
+  finalize();
+  const [, width, height] = (/viewBox="0 0 ([\d.]+) ([\d.]+)"/.exec(drawing) ?? []).map(Number);
+  const svg = drawing.replace(/ width="[^"]*"/, ` width="${millimetres}mm"`).replace(/ height="[^"]*"/, ` height="${(height * millimetres / width).toFixed(2)}mm"`);
+  return { svg, labels: LABEL * millimetres / width / 25.4 * 72, ratio: height / width };
+}
+
+function download(blob, name) {
+  const link = make("a", { href: URL.createObjectURL(blob), download: name });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+}
+
+async function picture(svg, width, height) {
+  const image = new Image();
+  image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(svg)}`;
+  await image.decode();
+  const canvas = Object.assign(document.createElement("canvas"), { width, height });
+  canvas.getContext("2d")?.drawImage(image, 0, 0, width, height);
+  return new Promise((resolve, reject) => canvas.toBlob(blob => (blob ? resolve(blob) : reject(new Error("no picture"))), "image/png"));
+}
+
+for (const figure of all("article.figure:has(.panels)")) {
+  const place = figure.querySelector(".figure-number");
+  if (!place) continue;
+  const id = figure.id.replace("figure-", "");
+  const width = make("input", { type: "number", min: 30, max: 600, value: 170, "aria-label": "Width in millimetres" });
+  const told = element("p", "hint");
+  const save = async format => {
+    try {
+      const millimetres = Math.min(600, Math.max(30, Number(width.value) || 170));
+      const { svg, labels, ratio } = await svgOf(figure, millimetres);
+      const dots = Math.round(millimetres / 25.4 * 300);
+      const blob = format === "svg" ? new Blob([svg], { type: "image/svg+xml" }) : await picture(svg, dots, Math.round(dots * ratio));
+      download(blob, `${id}.${format}`);
+      told.textContent = `Saved; its labels are ${labels.toFixed(1)} points high${format === "png" ? ", at 300 dots to the inch" : ""}.`;
+    } catch (error) {
+      told.textContent = `This figure could not be saved: ${error instanceof Error ? error.message : error}.`;
+    }
+  };
+  const box = make("div", { class: "saving" },
+    make("label", {}, "Width ", width, " mm"),
+    make("p", {}, make("button", { type: "button", onclick: () => save("svg") }, "SVG"), make("button", { type: "button", onclick: () => save("png") }, "PNG")),
+    told,
+    make("p", { class: "hint" }, "As it is seen here. As PDF, and with labels of a certain size: ", make("code", { text: `reporter export ${page.study ?? "STUDY"} --figures ${id}` })));
+  place.append(make("details", {}, make("summary", { text: "Save figure" }), box));
 }

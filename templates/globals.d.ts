@@ -1,4 +1,4 @@
-// What stands beside the modules in the one script that pages load (reporter.report.assets).
+// What stands beside the modules in the one script that pages load (reporter.report.templating).
 
 /** The Vega configuration of each theme, from reporter.charts.styles. */
 declare const THEMES: { light: object; dark: object };

@@ -1,21 +1,13 @@
 // @ts-check
 // One journey in one checkpoint: its tokens, its places, and its numbers by what is chosen.
 
-import { columnsOf } from "./columns.js";
+import { columnsOf } from "./rows.js";
+import { brief } from "./tokens.js";
 
-/**
- * @param {string} site
- * @param {number} layer
- */
 export const placeKey = (site, layer) => (site === "final" ? "final" : String(layer));
-/** @param {string} key */
 export const placeName = key => (key === "final" ? "after the closing norm" : key === "0" ? "the embedding" : `layer ${key}`);
-/** @param {string} key */
 export const placeShort = key => (key === "final" ? "norm" : key === "0" ? "emb" : key);
-/**
- * The letters of a token without what a tokenizer adds to them.
- * @param {string | null | undefined} token
- */
+// The letters of a token without what a tokenizer adds to them.
 export const bareToken = token => (token ?? "").replace(/^##|[␣ ]/g, "").normalize("NFKC").toLowerCase();
 
 const NOTHING = { rows: 0, columns: {} };
@@ -40,12 +32,8 @@ const NOTHING = { rows: 0, columns: {} };
  * @property {(change: object, side?: SideName | null, focus?: string | null) => Promise<void>} choose chooses something on a side or for both; focus is the data-key of the element that has it then
  */
 
-/** One journey in one checkpoint: its texts, its places, and rows by what is chosen. */
+// One journey in one checkpoint: its texts, its places, and rows by what is chosen.
 export class Journey {
-  /**
-   * @param {{ journey: string, model: string, checkpoint: string }} entry
-   * @param {Record<"steps" | "neighbours" | "paths", import("./columns.js").Packed | null>} raw
-   */
   constructor({ journey, model, checkpoint }, raw) {
     this.journey = journey;
     this.model = model;
@@ -82,59 +70,28 @@ export class Journey {
     }
   }
 
-  /**
-   * @param {number} text
-   * @returns {Token[]}
-   */
   tokens(text) { return [...(this.texts.get(text) ?? new Map()).values()]; }
-  /**
-   * The places of a site, first to last.
-   * @param {Site} site
-   */
+  // The places of a site, first to last.
   stretch(site) { return [...this.places[site].values()]; }
-  /**
-   * The same, or the places of the path where the model has none after attention.
-   * @param {Site} site
-   */
+  // The same, or the places of the path where the model has none after attention.
   placesOf(site) { return this.places[site].size ? this.stretch(site) : this.stretch("path"); }
-  /**
-   * The key of the place here that is as deep as one of another model.
-   * @param {Place} place
-   * @param {Site} site
-   */
+  // The key of the place here that is as deep as one of another model.
   asDeep(place, site) {
     const own = this.placesOf(site);
     if (place.key === "final" && own.some(one => one.key === "final")) return "final";
     return own.filter(one => one.key !== "final").reduce((best, one) => (Math.abs(one.depth - place.depth) < Math.abs(best.depth - place.depth) ? one : best)).key;
   }
 
-  /**
-   * The numbers of a token at a place, by the name of their column; null where there are none.
-   * @param {Token} token
-   * @param {string} positions
-   * @param {Site} site
-   * @param {string} key
-   * @returns {((column: string) => number | null) | null}
-   */
+  // The numbers of a token at a place, by the name of their column; null where there are none.
   at(token, positions, site, key) {
     const i = this.rows.get(`${token.text}|${token.position}|${positions}|${site}|${key}`);
     return i === undefined ? null : name => this.steps[name][i];
   }
-  /**
-   * The vocabulary tokens nearest to a token at a place, the nearest first.
-   * @param {Token} token
-   * @param {string} positions
-   * @param {Site} site
-   * @param {string} key
-   * @param {"cosine" | "distance"} measure
-   */
+  // The vocabulary tokens nearest to a token at a place, the nearest first.
   nearest(token, positions, site, key, measure) {
     return this.listed.get(`${token.text}|${token.position}|${positions}|${site}|${key}|${measure}`) ?? [];
   }
-  /**
-   * Where each token of a text ends in the text without spaces and special tokens.
-   * @param {number} text
-   */
+  // Where each token of a text ends in the text without spaces and special tokens.
   ends(text) {
     let written = "";
     /** @type {Map<number, number>} by position */
@@ -146,20 +103,97 @@ export class Journey {
     }
     return { written, ends };
   }
-  /**
-   * The token of this model at the same place of the same text as another model's: the piece in which it ends. Where
-   * the two do not write the text alike, the one with the same letters, if there is one.
-   * @param {Token} token
-   * @param {Journey} other
-   */
+  // The token of this model at the same place of the same text as another model's: the piece in which it ends. Where
+  // the two do not write the text alike, the one with the same letters, if there is one.
   twin(token, other) {
     const [own, its] = [this.ends(token.text), other.ends(token.text)];
     const end = its.ends.get(token.position);
     if (bareToken(token.token) && end !== undefined && own.written.slice(0, end) === its.written.slice(0, end)) {
       return this.tokens(token.text).find(one => (own.ends.get(one.position) ?? 0) >= end) ?? null;
     }
-    /** @param {Journey} journey */
     const alike = journey => journey.tokens(token.text).filter(one => one.special === token.special && bareToken(one.token) === bareToken(token.token));
     return alike(this)[alike(other).findIndex(one => one.position === token.position)] ?? null;
   }
+}
+
+// Where the paths of tokens lie in a plane: its frame, and what of each path is marked and named.
+
+
+/**
+ * @typedef {{ key: string, x: number, y: number }} Point a place of a journey, and where a token is there
+ * @typedef {object} Way the path of one token
+ * @property {string} name
+ * @property {string} hue
+ * @property {0 | 1 | 2 | 3} weight 3 chosen, 2 the same word in another text, 1 followed, 0 in the background
+ * @property {Point[]} points
+ * @typedef {{ x: [number, number], y: [number, number], scale: number }} Frame reach of both axes; pixels of one unit
+ */
+
+// The frame of some points: both axes have the same unit, and every point has room around it.
+/** @returns {Frame} */
+export function frameOf(points, width, height, margin = 26) {
+  const reach = (/** @type {number[]} */ values) => [Math.min(...values), Math.max(...values)];
+  const [x0, x1] = reach(points.map(point => point.x));
+  const [y0, y1] = reach(points.map(point => point.y));
+  const scale = Math.min((width - 2 * margin) / (x1 - x0 || 1), (height - 2 * margin) / (y1 - y0 || 1));
+  const [x, y] = [(x0 + x1) / 2, (y0 + y1) / 2];
+  return { x: [x - width / 2 / scale, x + width / 2 / scale], y: [y - height / 2 / scale, y + height / 2 / scale], scale };
+}
+
+/**
+ * The rows of the chart `path` (reporter.charts.journeys) but for their tips.
+ * @template {Way} W
+ * @param {W[]} ways
+ * @param {Frame} frame
+ * @param {string} here key of the chosen place
+ */
+export function rowsOf(ways, frame, here) {
+  const across = (/** @type {Point} */ point) => (point.x - frame.x[0]) * frame.scale;
+  const down = (/** @type {Point} */ point) => (frame.y[1] - point.y) * frame.scale;
+  const ordered = [...ways].sort((a, b) => a.weight - b.weight);
+
+  // numbers where they have room, on the strong ways first: at the chosen place, at the ends, and then between
+  const rank = (/** @type {W} */ way, /** @type {number} */ i) => (way.points[i].key === here ? 0 : i === way.points.length - 1 ? 1 : i === 0 ? 2 : 3);
+  const wanted = ordered.filter(way => way.weight >= 2).flatMap(way => way.points.map((point, i) => ({ point, rank: rank(way, i) - way.weight / 10 })));
+  /** @type {Set<Point>} */
+  const numbered = new Set();
+  for (const { point } of wanted.sort((a, b) => a.rank - b.rank)) {
+    if ([...numbered].every(other => Math.hypot(across(point) - across(other), down(point) - down(other)) > 12)) numbered.add(point);
+  }
+
+  // names at the ends of ways, the strong ones first; one that would cover another is left to the pointer
+  const [width, height] = [(frame.x[1] - frame.x[0]) * frame.scale, (frame.y[1] - frame.y[0]) * frame.scale];
+  const axis = { x: 0, y: 0, key: "" };
+  const taken = [[width - 36, down(axis) - 16, 36], [across(axis), 0, 34]];  // the names of the axes
+  /** @type {Map<W, { name: string, align: "left" | "right" }>} */
+  const names = new Map();
+  for (const way of [...ordered].reverse()) {
+    const end = way.points[way.points.length - 1];
+    const [x, y] = [across(end), down(end)];
+    if (x < 0 || x > width || y < 0 || y > height) continue;
+    const [sign, away] = way.weight >= 2 ? [7.4, 13] : [6.2, 6];
+    const name = brief(way.name, 14);
+    const long = name.length * sign + 6;
+    const right = x + 12 + long < width;
+    const [left, top] = [right ? x + away : x - away - long, y - 7];
+    if (taken.some(box => left < box[0] + box[2] && left + long > box[0] && top < box[1] + 14 && top + 14 > box[1])) continue;
+    taken.push([left, top, long]);
+    names.set(way, { name: `\u2068${name}\u2069`, align: right ? "left" : "right" });
+  }
+
+  return ordered.flatMap((way, number) => way.points.map((point, i) => {
+    const last = i === way.points.length - 1;
+    const before = way.points[i - 1];
+    const at = point.key === here;
+    const mark = numbered.has(point) ? "number" : last && before && way.weight < 2 ? "head" : "dot";
+    const radius = way.weight >= 2 ? 2.5 : at ? 3.2 : i ? 1.3 : 2;
+    return {
+      way: number, order: i, hue: way.hue, weight: way.weight, x: point.x, y: point.y, here: at, mark,
+      number: point.key === "final" ? "n" : point.key,
+      turn: before ? Math.atan2(point.x - before.x, point.y - before.y) * 180 / Math.PI : 0,
+      size: Math.PI * radius ** 2,
+      ...(last ? names.get(way) : undefined),
+      source: { way, point },
+    };
+  }));
 }

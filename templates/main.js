@@ -1,26 +1,20 @@
 // @ts-check
 // Where the script of all pages begins: each page takes from it what it has the elements for.
 
-import "./behind.js";
-import "./carried.js";
 import "./controls.js";
 import "./cursor.js";
-import "./filter.js";
-import "./lids.js";
-import "./sort.js";
+import "./data.js";
 import { find, make } from "./dom.js";
 import { explorer } from "./explorer.js";
 import "./figures.js";
 import { showJourneys } from "./journeys.js";
 import "./paper.js";
-import "./saving.js";
 import { showSlots } from "./slots.js";
-import "./toc.js";
+import "./tables.js";
 
 const show = explorer?.name === "journeys" ? showJourneys : explorer?.who ? showSlots : null;
 
 if (show) {
-  /** @param {unknown} error */
   const broken = error => find("#main").prepend(make("p", { class: "broken", role: "alert", text: `This page could not be shown. ${error}` }));
   Promise.resolve().then(show).catch(broken);
 }

@@ -3,9 +3,36 @@
 
 import { all, find } from "./dom.js";
 
+// The address of a page says all that a reader chose there, so that what is seen can be sent, and a reload keeps it. It
+// stands before the #, which leads to a place of the page; what is as it was at first is left out.
+
+const wanted = new URLSearchParams(location.search);
+let waiting = 0;
+
+// What the address says under a name.
+export const given = name => wanted.get(name);
+export const givenAll = name => wanted.getAll(name);
+// All names that begin so, with what follows and their values.
+export const givenUnder = prefix => [...wanted].flatMap(([name, value]) => (name.startsWith(prefix) ? [[name.slice(prefix.length), value]] : []));
+
+// Writes a choice into the address; null and an empty list take it out.
+export function keep(name, value) {
+  wanted.delete(name);
+  if (typeof value === "object" && value !== null) for (const one of value) wanted.append(name, one);
+  else if (value !== null) wanted.set(name, String(value));
+  waiting ||= window.setTimeout(write, 150);  // browsers count how often an address is changed
+}
+
+function write() {
+  clearTimeout(waiting);
+  waiting = 0;
+  const query = wanted.toString();
+  try { history.replaceState(null, "", `${location.pathname}${query && `?${query}`}${location.hash}`); } catch { /* a page within a page has no address */ }
+}
+addEventListener("pagehide", () => { if (waiting) write(); });
+
 const root = document.documentElement;
 const systemDark = matchMedia("(prefers-color-scheme: dark)");
-/** @returns {"light" | "dark"} */
 const theme = () => /** @type {any} */ (root.dataset.theme ?? (systemDark.matches ? "dark" : "light"));
 
 // Paper shows every chart, and in ink on white. Who listens to the same events later finds this already said.
@@ -20,7 +47,6 @@ const pageElement = document.getElementById("page");
 /** @type {any} */
 export const page = pageElement ? JSON.parse(String(pageElement.textContent)) : {};
 // A colour of the light theme, or the one that stands for it in the dark theme.
-/** @param {string} colour @returns {string} */
 export const twin = colour => (drawTheme() === "dark" ? page.dark[colour] ?? colour : colour);
 
 // Parts are scripts of their own, which call reporterPart: a page opened as a file may load nothing else. A report in
@@ -30,11 +56,7 @@ const parts = new Map();
 /** @type {Map<string, (value: any) => void>} */
 const awaited = new Map();
 window.reporterPart = (name, value) => awaited.get(name)?.(value);
-/**
- * What is in data/NAME.js; it is loaded once.
- * @param {string} name
- * @returns {Promise<any>}
- */
+// What is in data/NAME.js; it is loaded once.
 export function part(name) {
   const known = parts.get(name);
   if (known) return known;
@@ -53,17 +75,13 @@ export function part(name) {
 
 /** @type {(() => void)[]} */
 const listeners = [];
-/**
- * Calls a function whenever the theme has changed.
- * @param {() => void} listener
- */
+// Calls a function whenever the theme has changed.
 export const onTheme = listener => listeners.push(listener);
 // A press goes on from the system's theme to the other one, to the same one said aloud, and back to the system's.
 function nextTheme() {
   const system = systemDark.matches ? "dark" : "light";
   return { undefined: system === "dark" ? "light" : "dark", [system]: "system" }[String(root.dataset.theme)] ?? system;
 }
-/** @param {string} name light, dark, or system */
 function setTheme(name) {
   if (name === "system") delete root.dataset.theme;
   else root.dataset.theme = name;

@@ -2,22 +2,18 @@
 // Charts on a page: the data of each, its selectors, and its panels, small drawings that follow the controls. They hold no
 // rules about numbers: they pick the rows that the controls ask for, and look up axis and sentence.
 
-import { given, givenAll, givenUnder, keep } from "./address.js";
-import { labelChart, mountChart, unmountChart, viewOf } from "./charts.js";
-import { columnsOf } from "./columns.js";
+import { labelChart, letRead, mountChart, unmountChart, viewOf } from "./charts.js";
 import { all, element, find, make } from "./dom.js";
-import { isPrinting, onTheme, page, part, twin } from "./page.js";
+import { given, givenAll, givenUnder, isPrinting, keep, onTheme, page, part, twin } from "./page.js";
 import { Points } from "./points.js";
-import { letRead } from "./reading.js";
-import { reachOf, roleMeans } from "./summaries.js";
-import { table } from "./table.js";
+import { columnsOf, reachOf, roleMeans } from "./rows.js";
+import { table } from "./tables.js";
 import { isolated } from "./tokens.js";
 
 // What the controls of the page say, as the address has it at first. `hidden` are models that are not drawn, `names` what
 // the reader calls models, `means` draws the mean of each role in place of its models, `beside` is a control with another
 // of its values, whose drawings stand beside the others, `cursor` a relative depth, below 0 where there is none.
 const moments = page.moments ?? [];
-/** @param {string | null} label */
 export const momentOf = label => moments.findIndex(moment => moment.label === label);
 const momentGiven = momentOf(given("moment"));
 const models = new Set([...Object.keys(page.roles ?? {}), ...(page.baselines ?? [])]);
@@ -39,15 +35,14 @@ const besideView = given("beside.view");
 const besideMoment = momentOf(given("beside.moment"));
 if (besideView && page.views?.includes(besideView)) chosen.beside = ["view", besideView];
 else if (besideMoment >= 0) chosen.beside = ["moment", besideMoment];
-/** What a model is called. @param {string} model @returns {string} */
+const opening = { view: page.views?.[0], site: "path", moment: moments.length - 1 };
+// What a model is called.
 export const nameOf = model => chosen.names[model] ?? model;
 
 // ---------------------------------------------------------------- charts
 
 // Which model stands in a row, and at which checkpoint; a row about two models has the last two pairs or one of them.
 const WHO = [["model", "checkpoint"], ["model_a", "checkpoint_a"], ["model_b", "checkpoint_b"]];
-
-/** @typedef {[Record<string, string>, number?, number?, string?, Record<string, [number, number, string]>?]} State */
 
 // One chart: what data/<id>.js says of it, and its rows, there or in a part for each model. `picks` is what its own
 // selectors say.
@@ -57,14 +52,17 @@ class Chart {
   kind = "";
   /** @type {Record<string, any>} Vega-Lite, by variant; none until it is loaded */
   specs = {};
-  /** @type {Record<string, State>} sentences by panel, the axis, and the axes that can be chosen, by state */
-  states = {};
+  /** @type {Record<string, string>} the sentence under each panel as the page opens */
+  captions = {};
+  /** @type {Record<string, Record<"fixed" | "log", [number, number, string]>>} reaches of the axis that all token sets share, by the choice of the selector `by` */
+  axes = {};
+  by = "";
+  noise = "";
+  zero = false;
   /** @type {string[]} */
   keys = [];
   facet = "";
   value = "";
-  positive = false;
-  tall = false;
   key = "";
   byLayer = false;
   /** @type {any} */
@@ -74,11 +72,12 @@ class Chart {
   /** @type {Record<string, string> | undefined} */
   parts = undefined;
 
-  /** @param {string} id */
   constructor(id) {
     this.id = id;
     /** @type {Record<string, string>} */
     this.picks = {};
+    /** @type {Record<string, string>} */
+    this.firstPicks = {};
     /** @type {Map<string, any>} */
     this.frames = new Map();
     /** @type {Set<Panel>} */
@@ -92,11 +91,7 @@ class Chart {
     return this.loaded;
   }
 
-  /**
-   * The rows of a model's key, column by column, or null where it has none; without parts all rows.
-   * @param {string} key
-   * @returns {Promise<any>}
-   */
+  // The rows of a model's key, column by column, or null where it has none; without parts all rows.
   async columns(key) {
     const name = this.parts ? this.parts[key] : this.id;
     if (!name) return null;
@@ -104,21 +99,24 @@ class Chart {
     return this.frames.get(name);
   }
 
-  /** @returns {State} */
-  state(said = chosen) {
-    return this.states[this.keys.map(key => this.picks[key] ?? said[key]).join("|")] ?? [{}, 0, 1, "", {}];
+  // Captions are about the opening state: the first choice of every control and selector that chooses rows.
+  caption(value, said = chosen) {
+    const opens = this.keys.every(key => said[key] === opening[key]) && said.baselines === "with";
+    const first = Object.entries(this.picks).every(([name, pick]) => /^(axis|variant|\$)/.test(name) || pick === this.firstPicks[name]);
+    return opens && first ? this.captions[value] ?? "" : "";
   }
 
-  /**
-   * The reach of its value axis and a note on it: those of its state, or of what is left where models are hidden.
-   * @returns {[number, number, string]}
-   */
+  // The reach of its value axis and a note on it. It is the same for every token set and checkpoint, unless models are
+  // hidden, a reader wants it fitted, or what is shown would be a flat line on it.
   axis(columns, said = chosen) {
-    const [, ...first] = this.state(said);
-    const [low = 0, high = 1, note = ""] = first[3]?.[this.picks.axis] ?? first;
-    if (!said.hidden.size || !columns?.model || !first[3]) return [low, high, note];
-    const here = this.picks.axis === "close" ? said : { ...said, view: "", moment: -1 };
-    return [...reachOf(this.rows(columns, {}, this.picks, here), { low, high, log: this.picks.axis === "log" }), note];
+    const axes = this.axes[this.picks[this.by] ?? ""];
+    if (!axes) return [0, 1, ""];
+    const { axis } = this.picks, whole = axes[axis === "log" ? "log" : "fixed"];
+    const fewer = said.hidden.size || said.baselines === "without";
+    if (!columns?.model || axis && axis !== "close" && !fewer) return whole;
+    const close = axis === "close" || !axis;
+    const rows = this.rows(columns, {}, this.picks, close ? said : { ...said, view: "", moment: -1 });
+    return reachOf(rows, { whole, log: axis === "log", close: axis === "close", flat: !axis && !fewer, zero: this.zero, noise: this.noise, chance: this.by !== "statistic" });
   }
 
   // a logarithmic axis is another drawing, other reaches of a linear one are the same
@@ -128,7 +126,7 @@ class Chart {
   }
 
   // The rows of a panel: of its value of the facet, of its place where one place is shown, and as the controls say.
-  /** @param {any} columns @param {{ value?: string, stop?: any, said?: typeof chosen }} panel of all panels, if it names none */
+  /** @param {any} columns @param {{ value?: string, stop?: any, said?: any }} panel */
   rows({ rows: count, ...columns }, { value, stop, said: own }, picks = this.picks, said = own ?? chosen) {
     const names = Object.keys(columns);
     const asks = [];
@@ -179,7 +177,6 @@ export function findScale(spec, field) {
 
 /** @type {Map<string, Chart>} */
 const charts = new Map();
-/** @param {any} id @returns {Chart} */
 export function chartOf(id) {
   const own = charts.get(id) ?? new Chart(id);
   charts.set(id, own);
@@ -188,6 +185,7 @@ export function chartOf(id) {
 
 // ---------------------------------------------------------------- panels
 
+const TALL = /\b(profile|training|differences)\b/;
 // Rows of a panel, and of all panels of a chart, that are drawn as elements, which can be printed at any size and read one
 // by one; more of them are drawn as one picture, and read in the table behind it.
 const MOST_ELEMENTS = [600, 4000];
@@ -195,7 +193,7 @@ const MOST_ELEMENTS = [600, 4000];
 // One panel is one small drawing of one chart. It draws when it comes near the window, and follows the controls while it
 // is there; a panel that is out of sight catches up when it returns.
 export class Panel {
-  /** @param {Chart} chart @param {any} place its element @param {Panel | null} of */
+  /** @param {Panel | null} [of] */
   constructor(chart, place, of = null) {
     this.chart = chart;
     /** @type {Panel | null} the panel beside which it stands, if it shows the same under another view */
@@ -224,12 +222,10 @@ export class Panel {
     closer.observe(place);
   }
 
-  /** @returns {string} */
   get value() { return this.element.dataset.value; }
-  /** @returns {string} */
   get label() { return this.element.querySelector(".panel-name").textContent; }
   get file() { return `${this.chart.id}-${this.value}`; }
-  /** @returns {any} the place of the slider; null where there is none */
+  /** @returns {any} */
   get stop() { return null; }
   get said() { return this.of && chosen.beside ? { ...chosen, [chosen.beside[0]]: chosen.beside[1] } : chosen; }
 
@@ -292,11 +288,9 @@ export class Panel {
     const averaged = chosen.means && chart.kind === "profile";
     if (averaged) rows = roleMeans(rows, page.roles, role => page.means[role]);
     this.rows = rows;
-    const [readings] = chart.state(said);
     const [low, high, note] = chart.axis(columns, said);
-    const reading = readings[this.value] ?? "";
-    const valued = columns?.[chart.value];
-    const empty = valued ? !rows.some(row => row[chart.value] !== null && !(chart.positive && row[chart.value] <= 0)) : rows.length === 0;
+    const reading = chart.caption(this.value, said);
+    const empty = columns?.[chart.value] ? !rows.some(row => row[chart.value] !== null) : rows.length === 0;
     this.plot.classList.toggle("void", empty);
     this.plot.dataset.void = columns === null ? "this model has no such numbers" : said.site === "attention" && chart.keys.includes("site") ? "not measured after attention" : "no numbers for this choice";
     const about = reading && (chosen.hidden.size || averaged) && chart.kind === "profile" ? `all models: ${reading}` : reading;
@@ -333,7 +327,7 @@ export class Panel {
   get height() {
     if (isPrinting() && this.kind.includes("profile")) return 104;  // three stand on a sheet
     const figure = this.element.closest(".figure.full");
-    if (!figure || /\b(dots|pairs|correlations)\b/.test(this.kind)) return this.wide && this.chart.tall ? 230 : undefined;
+    if (!figure || /\b(dots|pairs|correlations)\b/.test(this.kind)) return this.wide && TALL.test(this.kind) ? 230 : undefined;
     const shown = all(".panel", figure).filter(panel => !panel.hidden).length;
     return Math.max(230, Math.round((innerHeight - 260) / (shown > 2 ? 2 : 1)) - 60);
   }
@@ -380,7 +374,6 @@ const closer = new IntersectionObserver(entries => {
 }, { rootMargin: "1500px 0px" });
 
 // Draws again what is near the window: all panels, or those that are wanted.
-/** @param {(panel: Panel) => unknown} wanted */
 export const refreshAll = (wanted = () => true) => Promise.all([...panels].filter(wanted).map(panel => panel.refresh()));
 
 // Hides the panels that a selector or the control of null baselines leaves out.
@@ -401,6 +394,7 @@ for (const select of all("select[data-chart]")) {
   const first = select.value;
   const asked = given(address);
   if (asked !== null && [...select.options].some(option => option.value === asked)) select.value = asked;
+  chart.firstPicks[name] = first;
   const take = () => { chart.picks[name] = select.value; };
   take();
   select.addEventListener("change", () => {
@@ -417,9 +411,7 @@ onTheme(() => refreshAll());
 
 // A page of many models would fetch tens of megabytes that nobody asked for: what is left waits until it is scrolled to.
 const MOST_FETCHED = 200000;  // rows
-/**
- * Fetches what the panels show, one after the other while the browser is idle: it waits for no data before it prints.
- */
+// Fetches what the panels show, one after the other while the browser is idle: it waits for no data before it prints.
 export async function fetchAll() {
   document.documentElement.classList.remove("all-data");
   const rows = new Map();

@@ -3,18 +3,14 @@
 // reader sees of the controls on the screen does not get onto paper.
 
 import { all, find, make } from "./dom.js";
-import { fill } from "./lids.js";
 import { page } from "./page.js";
 import { chartOf, chosen, findScale, nameOf, refreshAll } from "./panels.js";
+import { fill } from "./tables.js";
 import { isolated } from "./tokens.js";
 
 const root = document.documentElement;
 
-/**
- * What the controls say, as far as a chart follows them.
- * @param {ReturnType<typeof chartOf>} chart
- * @returns {string[]}
- */
+// What the controls say, as far as a chart follows them.
 function said(chart) {
   const follows = name => chart.keys.includes(name);
   const moment = page.moments?.[chosen.moment]?.label;
@@ -29,7 +25,6 @@ function said(chart) {
   ].filter(Boolean);
 }
 
-/** @param {ReturnType<typeof chartOf>} chart @returns {Node[]} */
 function key(chart) {
   if (chart.kind === "dots" || !findScale(chart.spec, "model")) return [];
   const there = new Set([...chart.frames.values()].flatMap(columns => columns.model ?? []));
@@ -38,10 +33,7 @@ function key(chart) {
     .map(button => make("span", { class: "entry" }, button.querySelector("svg")?.cloneNode(true), isolated(nameOf(String(button.dataset.model)))));
 }
 
-/**
- * Draws a figure, and says what it shows once its rows are there.
- * @param {HTMLElement} figure
- */
+// Draws a figure, and says what it shows once its rows are there.
 async function print(figure) {
   const place = /** @type {HTMLElement | null} */ (figure.querySelector(".panel[data-chart], [data-slots]"));
   if (!place) return;
@@ -58,7 +50,6 @@ async function print(figure) {
 }
 
 // The choices of journeys, whose controls are made by their page.
-/** @param {HTMLElement} bar */
 function tellBar(bar) {
   const words = all(".choice", bar).map(choice => [choice.querySelector("legend, label"), choice.querySelector("input:checked + span, output")])
     .filter(pair => pair.every(Boolean)).map(pair => pair.map(one => String(one?.textContent).trim().toLowerCase()).join(": "));

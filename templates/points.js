@@ -1,10 +1,10 @@
 // @ts-check
 // A picture of vectors as points, that can be turned and searched.
 
+import { nextMark } from "./charts.js";
 import { all, element, make } from "./dom.js";
-import { number } from "./numbers.js";
 import { isPrinting, page, twin } from "./page.js";
-import { isolated, phrase, plain, tokenNode } from "./tokens.js";
+import { isolated, number, phrase, plain, tokenNode } from "./tokens.js";
 
 const AXES = { xyz: ["x", "y", "z"], xy: ["x", "y"], xz: ["x", "z"], yz: ["y", "z"] };
 const MOST_NAMED = 24;
@@ -31,7 +31,6 @@ export class Points {
   /** @type {any[]} */
   all = [];
 
-  /** @param {HTMLElement} plot @param {any} chart */
   constructor(plot, chart) {
     this.plot = plot;
     this.chart = chart;
@@ -59,36 +58,19 @@ export class Points {
   }
 
   choice(label, values, take) {
-    const box = element("label", "pick", `${label} `);
-    const select = element("select");
-    for (const value of values) select.append(new Option(value.replaceAll("_", " "), value));
-    select.autocomplete = "off";
-    select.addEventListener("change", () => take(select.value));
-    box.append(select);
-    return box;
+    return make("label", { class: "pick" }, `${label} `, make("select", { autocomplete: "off", onchange: event => take(event.target.value) },
+      values.map(value => make("option", { value, text: value.replaceAll("_", " ") }))));
   }
 
   searching() {
-    const box = element("label", "pick search", "Find ");
-    this.input = element("input");
-    Object.assign(this.input, { type: "search", placeholder: "a token", autocomplete: "off", spellcheck: false });
-    this.input.addEventListener("input", () => { this.search(); this.draw(); });
-    box.append(this.input);
-    return box;
+    this.input = make("input", { type: "search", placeholder: "a token", autocomplete: "off", spellcheck: "false", oninput: () => { this.search(); this.draw(); } });
+    return make("label", { class: "pick search" }, "Find ", this.input);
   }
 
   zooming() {
-    const box = element("span", "zooming");
     /** @type {[string, string, number][]} */
-    const sizes = [["−", "Smaller", 1 / 1.4], ["+", "Larger", 1.4], ["⟲", "As it was", 0]];
-    for (const [text, label, factor] of sizes) {
-      const button = element("button", "", text);
-      Object.assign(button, { type: "button", title: label });
-      button.setAttribute("aria-label", label);
-      button.addEventListener("click", () => this.scale(factor));
-      box.append(button);
-    }
-    return box;
+    const sizes = [["−", "Smaller", 1 / 1.4], ["+", "Larger", 1.4], ["⟲", "Reset", 0]];
+    return make("span", { class: "zooming" }, sizes.map(([text, label, factor]) => make("button", { type: "button", title: label, "aria-label": label, text, onclick: () => this.scale(factor) })));
   }
 
   scale(factor) {
@@ -176,22 +158,14 @@ export class Points {
   }
 
   legendParts(names, count) {
-    this.key.replaceChildren(...names.slice(0, MOST_NAMED).map(name => {
-      const button = element("button", "entry");
-      button.type = "button";
-      button.setAttribute("aria-pressed", String(!this.hidden.has(name)));
-      button.title = "Show or hide";
-      const mark = element("i");
-      mark.dataset.colour = String(this.colours?.get(name));
-      button.append(mark, isolated(name), element("small", "", count.get(name).toLocaleString("en")));
-      button.addEventListener("click", () => {
-        this.hidden.delete(name) || this.hidden.add(name);
-        button.setAttribute("aria-pressed", String(!this.hidden.has(name)));
-        this.draw();
-      });
-      return button;
-    }));
-    if (names.length > MOST_NAMED) this.key.append(element("span", "", `and ${names.length - MOST_NAMED} more`));
+    const toggle = name => event => {
+      this.hidden.delete(name) || this.hidden.add(name);
+      event.currentTarget.setAttribute("aria-pressed", String(!this.hidden.has(name)));
+      this.draw();
+    };
+    this.key.replaceChildren(...names.slice(0, MOST_NAMED).map(name => make("button", { type: "button", class: "entry", "aria-pressed": String(!this.hidden.has(name)), title: "Show or hide", onclick: toggle(name) },
+      make("i", { "data-colour": String(this.colours?.get(name)) }), isolated(name), make("small", { text: count.get(name).toLocaleString("en") }))));
+    if (names.length > MOST_NAMED) this.key.append(make("span", { text: `and ${names.length - MOST_NAMED} more` }));
   }
 
   // ------------------------------------------------------------ drawing
@@ -392,17 +366,9 @@ export class Points {
   // the nearest point in that direction
   step(way) {
     const from = this.at?.seen ?? [this.width / 2, this.height / 2];
-    let best = null, least = Infinity;
-    for (const point of this.points) {
-      if (point === this.at) continue;
-      const by = [point.seen[0] - from[0], point.seen[1] - from[1]];
-      const along = by[0] * way[0] + by[1] * way[1];
-      const aside = Math.abs(by[0] * way[1]) + Math.abs(by[1] * way[0]);
-      if (along <= 0 || aside > along) continue;
-      const away = along + 2 * aside;
-      if (away < least) [best, least] = [point, away];
-    }
-    if (best) this.tell(best);
+    const marks = this.points.filter(point => point !== this.at).map(point => ({ x: point.seen[0], y: point.seen[1], point }));
+    const next = nextMark(marks, { x: from[0], y: from[1] }, way);
+    if (next) this.tell(next.point);
   }
 
   search() {

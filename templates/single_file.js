@@ -9,7 +9,6 @@
   for (const element of document.querySelectorAll("script[data-packed]")) {
     String(element.getAttribute("data-packed")).split(" ").forEach((name, place) => packed.set(name, [element, place]));
   }
-  /** @param {string} name */
   const unpack = async name => {
     const [element, place] = packed.get(name) ?? [document.body, 0];
     const bytes = Uint8Array.from(atob(String(element.textContent)), letter => letter.charCodeAt(0));
@@ -22,7 +21,6 @@
   // The other pages of the study are this file with another question mark.
   const pages = [...packed.keys()].filter(name => name.endsWith(".html"));
   const asked = `${new URLSearchParams(location.search).get("page") ?? "index"}.html`;
-  /** @param {Element} link */
   const lead = link => {
     const [, page, place] = (link.getAttribute("href") ?? "").match(/^([\w.-]+\.html)?(#.*)?$/) ?? [];
     if (page && pages.includes(page)) link.setAttribute("href", `?page=${page.replace(/\.html$/, "")}${place ?? ""}`);

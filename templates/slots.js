@@ -1,17 +1,15 @@
 // @ts-check
 // The pages of charts on which a reader chooses one model or two, and a layer.
 
-import { given, keep } from "./address.js";
 import { unmountChart } from "./charts.js";
 import { all, element, find } from "./dom.js";
-import { page } from "./page.js";
+import { given, keep, page } from "./page.js";
 import { Panel, chartOf, chosen, fetchAll, refreshAll } from "./panels.js";
 
 // Which model stands in each slot, and which stop of the slider is chosen.
 /** @type {(number | null)[]} */
 const slots = [0, null];
 let at = 0;
-/** @param {any} who @returns {{ site: string, layer: number, label: string }[]} */
 const stops = who => page.who[who]?.[chosen.site === "attention" ? "attention" : "path"] ?? [];
 // Two models need not have as many layers: the second one stands at the same relative depth.
 function stopOf(slot) {
@@ -23,7 +21,6 @@ function stopOf(slot) {
 
 // A panel that shows the model of a slot; or all models, where one drawing has them together.
 class Slot extends Panel {
-  /** @param {any} place @param {number} slot */
   constructor(place, slot) {
     const chart = chartOf(place.dataset.slots);
     const own = element("div", "panel");

@@ -5,17 +5,13 @@ import { make } from "./dom.js";
 
 // What cannot be seen is shown as its code: controls, zero-width and bidirectional marks, odd spaces, halves of pairs.
 const UNSEEN = /[\p{Cc}\p{Cf}\p{Co}\p{Cs}\p{Zl}\p{Zp}\u00a0\u034f\u115f\u1160\u17b4\u17b5\u2000-\u200a\u202f\u205f\u2800\u3000\u3164\ufe00-\ufe0f\uffa0]/u;
-/** @param {string} sign */
 const codeOf = sign => `U+${Number(sign.codePointAt(0)).toString(16).toUpperCase().padStart(4, "0")}`;
 /** @type {Record<string, string>} */
 const MARKS = { " ": "␣", "␣": "␣", "⏎": "⏎", "⇥": "⇥", "\n": "⏎", "\t": "⇥" };
 const segments = new Intl.Segmenter();
 
-/**
- * Pieces of a token: [text, whether it is a mark and no text].
- * @param {string | null | undefined} token
- * @returns {[string, boolean][]}
- */
+// Pieces of a token: [text, whether it is a mark and no text].
+/** @returns {[string, boolean][]} */
 export function pieces(token) {
   if (token === null || token === undefined) return [["no token", true]];
   if (token === "") return [["empty", true]];
@@ -35,26 +31,17 @@ export function pieces(token) {
   if (!found[0][1] && found[0][0].startsWith("##") && found[0][0].length > 2) found.splice(0, 1, ["##", true], [found[0][0].slice(2), false]);
   return found;
 }
-/**
- * A token as one line of plain text, for labels and titles.
- * @param {string | null | undefined} token
- */
+// A token as one line of plain text, for labels and titles.
 export const plain = (token, most = 300) => {
   const text = pieces(token).map(([piece, mark]) => (mark && piece.startsWith("U+") ? `⟨${piece}⟩` : mark && piece.length > 2 ? `(${piece})` : piece)).join("");
   return text.length > most ? `${[...segments.segment(text)].slice(0, most).map(one => one.segment).join("")}… (${[...(token ?? "")].length} characters)` : text;
 };
-/**
- * A token in a few characters, for the name of a mark in a picture.
- * @param {string | null | undefined} token
- */
+// A token in a few characters, for the name of a mark in a picture.
 export const brief = (token, most = 12) => {
   const signs = [...segments.segment(pieces(token).map(([text]) => text).join(""))].map(one => one.segment);
   return signs.length > most ? `${signs.slice(0, most - 1).join("")}…` : signs.join("");
 };
-/**
- * A token as an element of its own direction; at most so many characters are shown.
- * @param {string | null | undefined} token
- */
+// A token as an element of its own direction; at most so many characters are shown.
 export function tokenNode(token, most = 24) {
   const node = make("bdi", { class: "token" });
   let left = most;
@@ -68,15 +55,51 @@ export function tokenNode(token, most = 24) {
   return node;
 }
 
-/**
- * A text that is no token: its spaces stay spaces.
- * @param {string | null | undefined} text
- */
+// A text that is no token: its spaces stay spaces.
 export function phrase(text, most = 90) {
   if (text === null || text === undefined || text === "") return plain(text);
   const shown = String(text).split(" ").map(word => (word === "" ? "" : plain(word, Infinity))).join(" ");
   const signs = [...segments.segment(shown)];
   return signs.length > most ? `${signs.slice(0, most).map(one => one.segment).join("")}…` : shown;
 }
-/** @param {string} text */
 export const isolated = text => make("bdi", { text: phrase(text, 60) });
+
+// Numbers as text.
+
+// As powers of ten are printed.
+function powered(size, digits) {
+  const [front, power] = size.toExponential(digits - 1).split("e");
+  return `${Number(front)} × 10${[...power].map(sign => "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"["-0123456789".indexOf(sign)]).join("")}`;
+}
+// A number with three significant digits, as the pages' own filter writes it.
+export function short(value, digits = 3) {
+  if (value === null || value === undefined) return "–";
+  const size = Math.abs(value);
+  while (size < 1 && Number(size.toPrecision(digits)) >= 1 && digits < 5) digits += 1; // 0.9996 is not 1
+  const text = size === 0 ? "0" : size >= 99.5 ? Math.round(size).toLocaleString("en") : size < 1e-4 ? powered(size, digits) : String(Number(size.toPrecision(digits)));
+  return value < 0 ? `−${text}` : text;
+}
+export const whole = value => (value === null || value === undefined ? "–" : value.toLocaleString("en"));
+// A number with four significant digits, as the pages to choose on write it; what is no number is written as it is.
+export const number = value => (typeof value !== "number" || Number.isInteger(value) || Math.abs(value) < 1e-3 || Math.abs(value) >= 999.95 ? short(value, 4) : value.toPrecision(4).replace("-", "−"));
+
+// The SQL under a chart, narrowed to the rows that the chart shows.
+
+/**
+ * @typedef {string | number | null} Literal
+ * @typedef {Record<string, Literal | Literal[] | undefined>} Choice column: its value or values; what is undefined is left open
+ */
+
+const literal = value => (value === null ? "NULL" : typeof value === "number" ? String(value) : `'${value.replaceAll("'", "''")}'`);
+
+const condition = (column, value) => (Array.isArray(value) ? `${column} IN (${value.map(literal).join(", ")})` : `${column} ${value === null ? "IS" : "="} ${literal(value)}`);
+
+// A query with the rows of some choices alone: what all choices ask stands once, what they differ in is joined by OR.
+export function narrowed(query, choices) {
+  const sets = choices.map(choice => Object.entries(choice).flatMap(([column, value]) => (value === undefined ? [] : [condition(column, value)])));
+  const common = sets.length ? sets[0].filter(one => sets.every(set => set.includes(one))) : [];
+  const rest = [...new Set(sets.map(set => set.filter(one => !common.includes(one)).join(" AND ")))].filter(Boolean);
+  const either = rest.length > 1 ? [`(${rest.map(one => `(${one})`).join("\n    OR ")})`] : rest;
+  const added = [...common, ...either].map(one => `\n  AND ${one}`).join("");
+  return query.replace(/WHERE study = '[^']*'/, found => found + added);
+}

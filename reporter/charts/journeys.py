@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from reporter.charts.chart import bare_spec
-from reporter.charts.styles import FLOOR_GREY, INK, RULE_GREY, Styles
-from reporter.charts.vega import alt, unvalidated
+from reporter.charts.drawing import bare_spec
+from reporter.charts.styles import FLOOR_GREY, INK, RULE_GREY, Styles, alt, unvalidated
 
 SIDES = {"a": ("#1c5fb8", "#6aa8ff"), "b": ("#c2480c", "#ff9450")}
 """Colours of the two sides of a comparison, and of texts by turns, as in the stylesheet: light, dark."""
@@ -41,10 +40,6 @@ def lines(styles: Styles, y: Any) -> Any:
     A row is a token at a layer: ``line`` (which token), ``hue``, ``x``, ``value``, ``here`` (the chosen layer),
     ``main`` (the line that the pointer reads), ``strong`` (a thicker line), ``closing`` (the state after the closing
     norm) and ``tail`` (the last two states, where there is a closing norm).
-
-    Args:
-        styles: colour and dash of each model.
-        y: the value axis.
     """
     hues = [f"model {name}" for name in styles.names] + [f"side {side}" for side in SIDES]
     colours = [style.light for style in styles.models] + [light for light, _ in SIDES.values()]
@@ -102,7 +97,6 @@ def _values() -> Any:
 
 
 def _logarithms() -> Any:
-    """Lengths, where one model's are so much larger that the others' would be a flat line."""
     return alt.Y(
         "value:Q",
         title=None,
@@ -112,7 +106,6 @@ def _logarithms() -> Any:
 
 
 def _ranks() -> Any:
-    """Ranks downwards, so that a token that is still itself lies on top."""
     return alt.Y(
         "value:Q",
         title=None,
@@ -216,7 +209,6 @@ def _by_weight(channel: Any, values: list[float]) -> Any:
 
 
 def _pointed(rows: Any, encodings: list[str]) -> Any:
-    """Marks that are not seen: wherever the pointer is, the nearest of them is read and can be pressed."""
     nearest = alt.selection_point(name="near", on="pointerover", nearest=True, encodings=encodings)
     return rows.mark_point(opacity=0, size=40, tooltip=alt.ExprRef("(datum.datum || datum).tip")).add_params(nearest)
 

@@ -6,15 +6,121 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from reporter.charts.scene import Scene
-from reporter.table import ALL_GROUPS
+from reporter.charts.styles import Styles
+from reporter.core.table import ALL_GROUPS
 
 if TYPE_CHECKING:
     import pandas as pd
 
+# What all charts of a page share: how models are drawn, and which checkpoint of each is shown together.
 
+
+PATH, ATTENTION = "path", "attention"
+"""The choices of the control *Site*: the residual stream (embedding and blocks), and after attention."""
+WITH, WITHOUT = "with", "without"
+"""The choices of the control *Null baselines*."""
+VIEWS = {
+    "words": "the tokens of the text itself",
+    "no-sinks": "the tokens of the text itself, without attention sinks and without each text's first token",
+    "all": "all tokens, including those that the tokenizer adds",
+}
+"""Which tokens a token set has, in the words of a paper."""
+
+
+@dataclass(frozen=True)
+class CheckpointName:
+    """A checkpoint of a model that has numbers."""
+
+    model: str
+    name: str
+    step: int | None
+
+
+@dataclass(frozen=True)
+class Moment:
+    """One position of the checkpoint slider.
+
+    Args:
+        label: what the slider says.
+        shown: the checkpoint that each model shows; a model that is not in it has none that early.
+    """
+
+    label: str
+    shown: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Scene:
+    """What all figures of a page share.
+
+    Args:
+        study: id of the study.
+        styles: its models as they are drawn.
+        views: its views, the default first.
+        moments: positions of the checkpoint slider.
+        corpora: its corpora.
+        sites: ``path``, and ``attention`` where there are numbers of it.
+        statistics: titles by name, in the order of their definitions, for selectors.
+    """
+
+    study: str
+    styles: Styles
+    views: Sequence[str]
+    moments: Sequence[Moment]
+    corpora: Sequence[str]
+    sites: Sequence[str] = (PATH,)
+    statistics: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def baselines(self) -> list[str]:
+        """The choices of the control *Null baselines*; there is none where nothing could be hidden."""
+        return [WITH, WITHOUT] if self.styles.baselines else [WITH]
+
+
+def moments(checkpoints: Sequence[CheckpointName]) -> list[Moment]:
+    """Return every moment that differs, the last one at the end.
+
+    At step s a model shows its latest checkpoint that is not later than s. A model with a single checkpoint
+    is shown always. Checkpoints without a step (a list of revisions, say) get a moment by their name.
+    """
+    of_model: dict[str, list[CheckpointName]] = {}
+    for checkpoint in checkpoints:
+        of_model.setdefault(checkpoint.model, []).append(checkpoint)
+    last = {model: checkpoints_of_it[-1].name for model, checkpoints_of_it in of_model.items()}
+
+    steps = []
+    several = [c for checkpoints_of_it in of_model.values() if len(checkpoints_of_it) > 1 for c in checkpoints_of_it]
+    for step in sorted({c.step for c in several if c.step is not None}):
+        shown = {
+            model: name
+            for model, checkpoints_of_it in of_model.items()
+            if (name := _at(checkpoints_of_it, step)) is not None
+        }
+        steps.append(Moment(f"step {step:,}", shown))
+    for name in dict.fromkeys(c.name for c in several if c.step is None):
+        shown = {
+            m: name if any(c.name == name for c in checkpoints_of_it) else last[m]
+            for m, checkpoints_of_it in of_model.items()
+        }
+        steps.append(Moment(name, shown))
+    same = [moment for moment in steps if moment.shown == last]
+    label = f"last ({same[-1].label})" if same else "last"
+    return [moment for moment in steps if moment.shown != last] + [Moment(label, last)]
+
+
+def _at(own: Sequence[CheckpointName], step: int) -> str | None:
+    if len(own) == 1 or all(c.step is None for c in own):
+        return own[-1].name
+    reached = [c for c in own if c.step is not None and c.step <= step]
+    return reached[-1].name if reached else None
+
+
+MEAN = "mean"
+"""The choice of layer in a training chart that averages over all layers; its rows have NULL there."""
 ASKED = "asked"
-"""The column of a chart whose numbers are of different things in encoders and in decoders: corpus and role."""
+"""The column of a chart whose numbers differ in kind between encoders and decoders: corpus and role."""
+BY_ROLE = f"if(count(DISTINCT role) OVER () > 1, concat(corpus, ', ', role, 's'), corpus) AS {ASKED}"
+"""That column in SQL: the corpus, and the role where there are models of both."""
 
 
 @dataclass(frozen=True)
@@ -55,22 +161,20 @@ def panels_of(frame: pd.DataFrame, facet: str, scene: Scene) -> list[Panel]:
 
     A corpus of the study has its panel also where the frame has none of its rows; models stand in the order of the
     legend, a model beside itself before pairs of two.
-
-    Args:
-        frame: the rows.
-        facet: the column whose values are the panels; empty for a single one.
-        scene: the order of models and corpora.
     """
     if not facet:
         return [Panel("", "")]
     if facet == "pair":
         order = {name: place for place, name in enumerate(scene.styles.names)}
         last = len(order)
-        found = set(zip(*(frame[name].tolist() for name in ("pair", "model_a", "model_b")), strict=True))
-        pairs = sorted(found, key=lambda f: (f[1] != f[2], order.get(f[1], last), order.get(f[2], last), f[0]))
-        return [Panel(pair, one if one == other else f"{one} ↑ {other} →", (one, other)) for pair, one, other in pairs]
-    if facet in ("corpus", ASKED) and "value" in frame and (known := frame["value"].notna()).any():
-        frame = frame[known]  # a panel without a single number would be empty under every view
+        triples = set(zip(*(frame[name].tolist() for name in ("pair", "model_a", "model_b")), strict=True))
+        pairs = sorted(triples, key=lambda f: (f[1] != f[2], order.get(f[1], last), order.get(f[2], last), f[0]))
+        return [
+            Panel(pair, first if first == other else f"{first} ↑ {other} →", (first, other))
+            for pair, first, other in pairs
+        ]
+    if facet in ("corpus", ASKED) and "value" in frame and (has_value := frame["value"].notna()).any():
+        frame = frame[has_value]  # a panel without a single number would be empty under every view
     values = list(dict.fromkeys(str(value) for value in frame[facet].unique()))
     if facet == "model":
         return [Panel(name, name, (name,)) for name in scene.styles.names if name in values]
@@ -91,17 +195,10 @@ def corpora(frame: pd.DataFrame, scene: Scene) -> list[Pick]:
 
 
 def choices(frame: pd.DataFrame, column: str, label: str, order: Sequence[str] = ()) -> Pick:
-    """Return a selector of the values of a column.
-
-    Args:
-        frame: the rows.
-        column: whose values.
-        label: what the selector says.
-        order: values that come first, where they occur.
-    """
-    found = dict.fromkeys(str(value) for value in frame[column].dropna().unique())
-    wanted = [value for value in order if value in found]
-    return Pick(column, label, {value: value for value in dict.fromkeys([*wanted, *found])})
+    """Return a selector of the values of a column."""
+    values = dict.fromkeys(str(value) for value in frame[column].dropna().unique())
+    leading = [value for value in order if value in values]
+    return Pick(column, label, {value: value for value in dict.fromkeys([*leading, *values])})
 
 
 def variants(**names: str) -> Pick:
@@ -110,14 +207,8 @@ def variants(**names: str) -> Pick:
 
 
 def titled(frame: pd.DataFrame, scene: Scene, first: Sequence[str] = ()) -> Pick:
-    """Return a selector of statistics by their titles, in the order of their definitions; floors come last.
-
-    Args:
-        frame: the rows.
-        scene: names and titles.
-        first: names that come before the others.
-    """
+    """Return a selector of statistics by their titles, in the order of their definitions; floors come last."""
     titles = scene.statistics
-    found = choices(frame, "statistic", "Statistic", list(dict.fromkeys([*first, *titles]))).choices
-    said = {name: titles.get(name) or f"floor of: {titles.get(name.removesuffix('_floor'), name)}" for name in found}
-    return Pick("statistic", "Statistic", said)
+    names = choices(frame, "statistic", "Statistic", list(dict.fromkeys([*first, *titles]))).choices
+    labels = {name: titles.get(name) or f"floor of: {titles.get(name.removesuffix('_floor'), name)}" for name in names}
+    return Pick("statistic", "Statistic", labels)

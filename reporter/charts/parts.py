@@ -11,8 +11,7 @@ from functools import cache
 from itertools import cycle
 from typing import TYPE_CHECKING, Any, Protocol
 
-from reporter.charts.styles import CATEGORIES, DIVERGING, FLOOR_GREY, RULE_GREY, Styles
-from reporter.charts.vega import alt
+from reporter.charts.styles import CATEGORIES, DIVERGING, FLOOR_GREY, RULE_GREY, Styles, alt
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,7 +23,7 @@ AXES = ["PC1", "PC2", ""]
 
 
 class Subject(Protocol):
-    """What the charts of a statistic must know of it; its floor is the statistic ``<name>_floor`` of the same frame."""
+    """What the charts of a statistic must know of it; its chance level is the statistic ``<name>_floor``."""
 
     @property
     def name(self) -> str:
@@ -40,7 +39,7 @@ class Subject(Protocol):
 
     @property
     def noise(self) -> str:
-        """What its floor is called."""
+        """What its chance level is called."""
 
 
 def params() -> list[Any]:
@@ -126,7 +125,6 @@ def without_baselines(chart: Any, styles: Styles) -> Any:
 
 
 def _of_baselines(styles: Styles, value: float) -> dict[str, Any]:
-    """A condition that gives null baselines another value; none where there are none."""
     return {"condition": {"test": _is_baseline(styles), "value": value}} if styles.baselines else {}
 
 
@@ -147,10 +145,10 @@ def is_statistic(name: str) -> str:
 @cache
 def floor_note() -> Any:
     """A line above the top right corner that says where the floor is off the axis; two in a narrow panel."""
-    said = alt.ExprRef("width < 210 ? split(replace(note, 'isotropic ', ''), ', ') : note")
+    text = alt.ExprRef("width < 210 ? split(replace(note, 'isotropic ', ''), ', ') : note")
     return (
         alt.Chart(alt.InlineData(values=[{}]))
-        .mark_text(align="right", baseline="bottom", fontSize=10.5, color=FLOOR_GREY, text=said)
+        .mark_text(align="right", baseline="bottom", fontSize=10.5, color=FLOOR_GREY, text=text)
         .encode(x=alt.XValue("width"), y=alt.YValue(-4))
     )
 
@@ -188,22 +186,28 @@ def cosine_colour(field: str = "cosine:Q") -> Any:
 
 
 FORMATS = {
-    "count": ",", "n": ",", "components": "d", "position": "d", "position_a": "d", "position_b": "d", "distance": "d",
-    "layer": "d", "n_a": ",", "n_b": ",",
+    "count": ",", "n": ",", "n_a": ",", "n_b": ",", "step": ",", "components": "d", "position": "d", "position_a": "d",
+    "position_b": "d", "distance": "d", "layer": "d", "layer_a": "d", "layer_b": "d", "rank": "d", "scale": "d",
+    "depth": ".2~f", "cut": "~g", "left_out": ".2%", "p": ".2~g",
 }  # fmt: skip
 TEXTS = {
-    "part", "model", "checkpoint", "sort", "concept", "concept_a", "concept_b", "text_group", "control", "classifier",
-    "kind",
+    "part", "model", "model_a", "model_b", "checkpoint", "sort", "concept", "concept_a", "concept_b", "text_group",
+    "control", "classifier", "pooling", "kind", "token", "feature", "score", "method", "run", "where",
 }  # fmt: skip
+TITLES = {"ci_low": "from", "ci_high": "to"}
 
 
-def tips(*columns: str) -> list[Any]:
-    """Return what a chart says of a mark: text as text, whole numbers whole, others with four digits."""
+def tips(*columns: str, frame: pd.DataFrame | None = None, **titles: str) -> list[Any]:
+    """Return the tooltip of a mark: text as text, whole numbers whole, others with four digits."""
+    names = [
+        name for name in columns if frame is None or name not in ("ci_low", "ci_high", "floor") or has(frame, name)
+    ]
+    titles = TITLES | titles
     return [
-        alt.Tooltip(f"{name}:N", title=name.replace("_", " "))
+        alt.Tooltip(f"{name}:N", title=titles.get(name, name.replace("_", " ")))
         if name in TEXTS
-        else alt.Tooltip(f"{name}:Q", format=FORMATS.get(name, NUMBER), title=name.replace("_", " "))
-        for name in columns
+        else alt.Tooltip(f"{name}:Q", format=FORMATS.get(name, NUMBER), title=titles.get(name, name.replace("_", " ")))
+        for name in names
     ]
 
 
@@ -255,16 +259,7 @@ def by_kind(
     tooltip: Sequence[Any],
     *below: Callable[[Any], Any],
 ) -> Any:
-    """Draw lines over layers, each in the colour of what it is of and dashed by its kind.
-
-    Args:
-        frame: rows with the columns ``layer``, ``value``, ``kind`` and ``of``.
-        of: the column that has a colour.
-        dashes: the dash of each kind.
-        y: the value axis.
-        tooltip: what a mark says.
-        below: makes of the lines what is drawn below them.
-    """
+    """Draw lines over layers, each in the colour of what it is of and dashed by its kind."""
     named = list(dict.fromkeys(frame[of]))
     colors = [color for color, _ in zip(cycle(CATEGORIES), named, strict=False)]
     color = alt.Color(f"{of}:N", scale=alt.Scale(domain=named, range=colors), legend=None)

@@ -1,30 +1,28 @@
-"""A statistic over relative depth, or how it differs between two sides: a line for each model, its interval a band."""
+"""A statistic over relative depth or over training: a line for each model, its interval a band."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from reporter.charts import parts
 from reporter.charts.chart import Chapter, Chart, Draw, Picks, Query
-from reporter.charts.layout import Pick, choices
-from reporter.charts.scene import Scene
-from reporter.charts.styles import FLOOR_GREY, Styles
-from reporter.charts.vega import alt
-from reporter.table import LAST_CHECKPOINT
+from reporter.charts.layout import BY_ROLE, MEAN, Pick, Scene, choices
+from reporter.charts.styles import FLOOR_GREY, Styles, alt
+from reporter.core.table import FREE, LAST_CHECKPOINT
 
 if TYPE_CHECKING:
     import pandas as pd
 
-PROFILE = Query(
-    "profile",
-    """
-SELECT model, role, checkpoint, step, corpus, view, statistic, site, layer, depth, value, ci_low, ci_high, n
+_PROFILE = """
+SELECT model, role, checkpoint, step, corpus, {asked}view, statistic, site, layer, depth, value, ci_low, ci_high, n
 FROM layer_metrics
 WHERE study = $study AND metric = $metric AND statistic IN ($statistic, $floor)
 ORDER BY statistic, corpus, view, role, model, step, checkpoint,
   list_position(['final', 'attention'], site) NULLS FIRST, layer
-""",
-)
+"""
+PROFILE = Query("profile", _PROFILE.format(asked=""))
+PROFILE_BY_ROLE = Query("profile_by_role", _PROFILE.format(asked=f"{BY_ROLE}, "))
 
 DIFFERENCES = Query(
     "differences",
@@ -73,12 +71,12 @@ TITLES = {"layer": "relative depth", "step": "depth before the step"}
 def profile(frame: pd.DataFrame, styles: Styles, of: parts.Subject, log: bool = False) -> Any:
     """Draw a statistic over depth, on a linear axis or on a logarithmic one."""
     of_it = alt.Chart().transform_filter(parts.is_statistic(of.name))
-    own = of_it
+    course = of_it
     layers: list[Any] = []
     if "site" in frame and bool((frame["site"] == FINAL).any()):
-        own = of_it.transform_filter(f"datum.site !== '{FINAL}'")
+        course = of_it.transform_filter(f"datum.site !== '{FINAL}'")
         layers.append(_final(of_it, frame, styles, of, log))
-    return _over_depth(own, frame, styles, of, layers, _has_floor(frame, of), log)
+    return _over_depth(course, frame, styles, of, layers, _has_floor(frame, of), log)
 
 
 def difference(frame: pd.DataFrame, styles: Styles, of: parts.Subject) -> Any:
@@ -131,14 +129,8 @@ def _over_depth(
         opacity=parts.lit(1, 0.1),
         tooltip=_tooltip(frame, of),
     )
-    every = (
-        *layers,
-        cursor,
-        line,
-        points,
-        *above,
-        parts.floor_note(),
-    )  # the cursor must not lie over what is pointed at
+    # the cursor must not lie over what is pointed at
+    every = (*layers, cursor, line, points, *above, parts.floor_note())
     return alt.layer(*every, data=frame, width="container", height=160)
 
 
@@ -177,7 +169,7 @@ def _floor(of: parts.Subject, x: Any, y: Any, log: bool) -> list[Any]:
         x=x, y=y, detail=alt.Detail("model:N"), opacity=parts.lit(0.9, 0.2)
     )
     whole, narrow = (parts.quoted(f"dashed: {noise}") for noise in (of.noise, of.noise.replace("isotropic ", "")))
-    said = alt.ExprRef(f"width < 130 ? {narrow} : {whole}")
+    text = alt.ExprRef(f"width < 130 ? {narrow} : {whole}")
     # left out where the deepest point of one of the lines is off the axis (the page's rows are rounded, so its end
     # needs a little room); a note of the axis stands below it
     label = (
@@ -188,25 +180,17 @@ def _floor(of: parts.Subject, x: Any, y: Any, log: bool) -> list[Any]:
             if log
             else "abs(datum.value - (low + high) / 2) <= (high - low) * 0.501"
         )
-        .mark_text(text=said, align="right", baseline="bottom", fontSize=10.5, color=FLOOR_GREY)
+        .mark_text(text=text, align="right", baseline="bottom", fontSize=10.5, color=FLOOR_GREY)
         .encode(x=alt.XValue("width"), y=alt.YValue(alt.ExprRef("note ? -17 : -4")))
     )
     return [line, label]
 
 
 def _tooltip(frame: pd.DataFrame, of: parts.Subject) -> list[Any]:
-    shown = [alt.Tooltip("model:N"), alt.Tooltip("checkpoint:N")]
-    if "model_b" in frame:
-        shown.append(alt.Tooltip("model_b:N", title="minus"))
-    shown += [
-        alt.Tooltip("layer:Q", title="layer" if of.per == "layer" else "step from layer"),
-        alt.Tooltip("depth:Q", format=".2~f"),
-        alt.Tooltip("value:Q", format=parts.NUMBER, title=of.title),
-    ]
-    if parts.has(frame, "ci_low"):
-        shown.append(alt.Tooltip("ci_low:Q", format=parts.NUMBER, title="from"))
-        shown.append(alt.Tooltip("ci_high:Q", format=parts.NUMBER, title="to"))
-    return [*shown, alt.Tooltip("n:Q", format=",")]
+    base = ("model_b",) if "model_b" in frame else ()
+    columns = ("model", "checkpoint", *base, "layer", "depth", "value", "ci_low", "ci_high", "n")
+    layer = "layer" if of.per == "layer" else "step from layer"
+    return parts.tips(*columns, frame=frame, model_b="minus", layer=layer, value=of.title)
 
 
 def which_statistic(frame: pd.DataFrame, scene: Scene) -> list[Pick]:
@@ -238,18 +222,7 @@ def beside(
     draw: Draw = by_depth,
     lead: str = "Each model at its last checkpoint, over relative depth.",
 ) -> Chart:
-    """Return a chapter's chart of an analysis' numbers that draws all models beside each other.
-
-    Args:
-        id: of the chart.
-        title: its heading.
-        query: name of its query.
-        where: which rows of ``layer_metrics``, as SQL.
-        chapter: where it stands.
-        picks: its selectors.
-        draw: how it is drawn.
-        lead: what to look for.
-    """
+    """Return a chapter's chart of an analysis' numbers that draws all models beside each other."""
     sql = f"""
 SELECT model, checkpoint, corpus, statistic, layer, depth, value, ci_low, ci_high, n
 FROM layer_metrics
@@ -271,3 +244,123 @@ ORDER BY corpus, statistic, model, layer
         half=True,
         statistics=("*",),
     )
+
+
+# A statistic over training: a line for each model with several checkpoints, against the training step.
+
+
+_TRAINED = """own.study = $study AND own.metric = $metric AND own.statistic = $statistic AND own.step IS NOT NULL
+    AND (own.site IS NULL OR own.site IN ('embedding', 'block'))
+    AND own.model IN (
+      SELECT model FROM layer_metrics WHERE study = $study GROUP BY model HAVING count(DISTINCT step) > 1
+    )"""
+# The interval of the mean over models, for three of a role or more: that of two reaches too far to be drawn.
+_WITH_MEANS = """
+FROM own LEFT JOIN (
+  FROM over_models WHERE study = $study AND metric = $metric AND statistic = $statistic AND models >= 3
+    AND (site IS NULL OR site IN ('embedding', 'block'))
+) AS means
+  ON means.role = own.role AND means.step = own.step AND means.corpus = own.corpus AND means.view = own.view
+    AND means.layer IS NOT DISTINCT FROM own.layer
+    AND own.model NOT IN (SELECT model FROM models WHERE study = $study AND baseline IS NOT NULL)
+"""
+
+# layer is NULL in the rows that average over all layers
+TRAINING = Query(
+    "training",
+    f"""
+WITH own AS (
+  SELECT model, role, step, corpus, view, layer, avg(value) AS value, count(value) AS layers
+  FROM layer_metrics AS own WHERE layer IS NOT NULL AND {_TRAINED} GROUP BY ALL
+  UNION ALL
+  SELECT model, role, step, corpus, view, NULL, avg(value ORDER BY layer), count(value)
+  FROM layer_metrics AS own WHERE layer IS NOT NULL AND {FREE} AND {_TRAINED} GROUP BY ALL
+)
+SELECT model, own.role, own.step, own.corpus, own.view, own.layer, own.value, layers, ci_low, ci_high
+{_WITH_MEANS}
+ORDER BY own.corpus, own.view, own.layer NULLS FIRST, own.role, model, own.step
+""",
+)
+
+TRAINING_OF_MODELS = Query(
+    "training_of_models",
+    f"""
+WITH own AS (
+  SELECT model, role, step, corpus, view, layer, value, 0 AS layers
+  FROM layer_metrics AS own
+  WHERE layer IS NULL AND {_TRAINED}
+)
+SELECT model, own.role, own.step, own.corpus, own.view, own.layer, own.value, layers, ci_low, ci_high
+{_WITH_MEANS}
+ORDER BY own.corpus, own.view, own.role, model, own.step
+""",
+)
+
+MOST_TICKS = 8
+
+
+def training(frame: pd.DataFrame, styles: Styles, of: parts.Subject) -> Any:
+    """Draw a statistic against the training step.
+
+    A band is the 95 % t-interval of the mean over the models of a role, where there are three or more.
+    The step axis is logarithmic above the first positive step and linear below it (symlog), so that step 0 is
+    shown.
+    """
+    steps = sorted({int(step) for step in frame["step"].dropna().unique()})
+    first = next((step for step in steps if step > 0), 1)
+    x = alt.X(
+        "step:Q",
+        title="training step",
+        scale=alt.Scale(type="symlog", constant=first, domain=[steps[0], steps[-1]] if steps else [0, 1], nice=False),
+        axis=alt.Axis(values=ticks(steps), format=",d", grid=False, labelOverlap="greedy"),
+    )
+    y = parts.value_axis()
+    zero = parts.rule(y=0)
+    line = alt.Chart().mark_line(strokeCap="round", strokeJoin="round", clip=True)
+    points = alt.Chart().mark_point(filled=True)
+    shared = {"x": x, "y": y, "color": parts.color(styles), "opacity": parts.lit(1, 0.1)}
+    chart = alt.layer(
+        zero,
+        *_over_models(frame, styles, x),
+        line.encode(**shared, strokeDash=parts.dash(styles), strokeWidth=parts.width(styles)),
+        points.encode(
+            **shared,
+            shape=parts.shape(styles),
+            size=parts.size(styles, 42),
+            tooltip=parts.tips("model", "step", "value", value=of.title),
+        ),
+        data=frame,
+    )
+    return chart.add_params(*parts.params()).properties(width="container", height=160)
+
+
+def _over_models(frame: pd.DataFrame, styles: Styles, x: Any) -> list[Any]:
+    """A band for each role of three models or more: the 95 % interval of their mean, which its rows all carry."""
+    if not parts.has(frame, "ci_low"):
+        return []
+    bands = []
+    for role, models in styles.by_role:
+        of_role = alt.Chart().transform_filter(f"datum.role === '{role}' && isValid(datum.ci_low)")
+        area = of_role.transform_aggregate(low="mean(ci_low)", high="mean(ci_high)", groupby=["step"])
+        bands.append(
+            area.mark_area(clip=True, color=models[0].light, opacity=0.14).encode(
+                x=x, y=parts.value_axis("low:Q"), y2=alt.Y2("high:Q")
+            )
+        )
+    return bands
+
+
+def ticks(steps: Sequence[int]) -> list[int]:
+    """Return the steps that are labelled: all of a few, else the ends and evenly chosen ones between."""
+    if len(steps) <= MOST_TICKS:
+        return list(steps)
+    places = {round(i * (len(steps) - 1) / (MOST_TICKS - 1)) for i in range(MOST_TICKS)}
+    return [steps[place] for place in sorted(places)]
+
+
+def which_layer(frame: pd.DataFrame, scene: Scene, step: bool = False) -> list[Pick]:
+    """Return the choice of the layer, or of the block, that a training chart follows."""
+    numbers = sorted({int(layer) for layer in frame["layer"].dropna().unique()})
+    names = {str(layer): str(layer + step) if layer or step else "0 (embedding)" for layer in numbers}
+    title = "Block" if step else "Layer"
+    return [Pick("layer", title, {MEAN: f"mean over all {title.lower()}s", **names})]

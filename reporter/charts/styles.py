@@ -11,8 +11,50 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+# Altair, imported when something is drawn: it takes half a second, and a file of a metric is also read for a check.
+
+
+if TYPE_CHECKING:
+    import altair as alt
+else:
+
+    class _Altair:
+        def __getattr__(self, name: str) -> Any:
+            import altair
+
+            return getattr(altair, name)
+
+        def layer(self, *charts: Any, **said: Any) -> Any:
+            """Altair's ``layer``, in a third of the time.
+
+            Each step of making a layered chart (and there are seven until it is JSON) copies all of its layers to the
+            last leaf. Nobody changes the encoding and the mark of a layer any more, and those are most of it. What
+            takes part in Python's protocol of copies may say that it is its own copy.
+            """
+            for chart in charts:
+                for part in ("encoding", "mark"):
+                    own = getattr(chart, part, None)
+                    if hasattr(own, "copy"):  # neither absent nor undefined
+                        object.__setattr__(own, "__deepcopy__", lambda memo, own=own: own)
+            return self.__getattr__("layer")(*charts, **said)
+
+    alt = _Altair()
+
+
+__all__ = ["alt", "unvalidated"]
+
+
+def unvalidated() -> AbstractContextManager[None]:
+    """Draw without Altair's own validation, which takes longer than all the rest; the tests draw every kind with it."""
+    from altair.utils.schemapi import debug_mode
+
+    context: AbstractContextManager[None] = debug_mode(False)
+    return context
+
 
 ENCODER, DECODER, OTHER = "encoder", "decoder", "other"
 
@@ -149,18 +191,13 @@ class Styles:
 
 
 def style_models(roles: Mapping[str, str], baselines: Mapping[str, tuple[str, str]] | None = None) -> Styles:
-    """Give each model its style.
-
-    Args:
-        roles: role of each model, in the order in which the models shall be shown within their role.
-        baselines: for each null baseline its base and its kind (a key of ``BASELINES``); it is shown after its base.
-    """
+    """Give each model its style."""
     null = baselines or {}
     styles: list[ModelStyle] = []
     for role in (ENCODER, DECODER, OTHER):
         names = [name for name, its in roles.items() if name not in null and _role(its) == role]
         for place, name in enumerate(names):
-            own = ModelStyle(
+            model_style = ModelStyle(
                 model=name,
                 role=role,
                 light=LIGHT[role][place % len(LIGHT[role])],
@@ -169,9 +206,9 @@ def style_models(roles: Mapping[str, str], baselines: Mapping[str, tuple[str, st
                 dash=DASHES[place // 3 % len(DASHES)],
             )
             of_it = [(other, kind) for other, (base, kind) in null.items() if base == name and other in roles]
-            styles += [own, *_baselines_of(own, of_it)]
-    seen = {style.model for style in styles}
-    orphans = [(name, kind) for name, (_, kind) in null.items() if name in roles and name not in seen]
+            styles += [model_style, *_baselines_of(model_style, of_it)]
+    styled = {style.model for style in styles}
+    orphans = [(name, kind) for name, (_, kind) in null.items() if name in roles and name not in styled]
     grey = ModelStyle("", OTHER, LIGHT[OTHER][0], DARK[OTHER][0], SHAPES[OTHER][0], DASHES[0])
     return Styles((*styles, *_baselines_of(grey, orphans)))
 
@@ -200,8 +237,8 @@ def _baselines_of(base: ModelStyle, found: Sequence[tuple[str, str]]) -> list[Mo
 
 def colours(count: int) -> list[str]:
     """Return so many colours of the light theme; after the twelfth they begin again."""
-    found = list(CATEGORIES)
-    return [found[place % len(found)] for place in range(count)]
+    palette = list(CATEGORIES)
+    return [palette[place % len(palette)] for place in range(count)]
 
 
 def ordered(values: Sequence[str], first: Sequence[str] = ()) -> list[str]:

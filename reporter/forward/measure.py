@@ -1,4 +1,4 @@
-"""The pass: every text through the model once, every observable fed, shard by shard."""
+"""The pass: every text through the model once, in a settled precision; every observable fed, shard by shard."""
 
 from __future__ import annotations
 
@@ -8,48 +8,121 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from reporter.errors import ReporterError, is_out_of_memory
-from reporter.forward.contexts import context_keys, embedding_keys
-from reporter.forward.hidden_batch import HiddenBatch, LayerStates
-from reporter.forward.places import Layout
-from reporter.forward.precision import Asked, Chosen, Precision, autocast, choose
-from reporter.forward.strata import (
+from reporter.core.errors import ReporterError, is_out_of_memory
+from reporter.forward.batch import FLOAT16_END, HiddenBatch, ModelOutput, joined
+from reporter.forward.token_categories import (
     DEFAULT_RULE,
     ORDINARY,
     SPECIAL,
     STRATA,
     SinkRule,
-    Sinks,
     find_sinks,
-    first_own,
-    strata,
 )
+from reporter.models.places import Layout
 from reporter.models.states import SavedStates
 from reporter.texts.tokens import (
     Shard,
     TokenBatch,
     TokenisedCorpus,
     TokenisedText,
+    Windows,
     batches,
     tokenise,
     tokenise_corpus,
 )
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
+    from reporter.forward.observable import Observable
     from reporter.forward.readout import Readout, Vocabulary
     from reporter.models.load import LoadedModel
     from reporter.texts.chat import Chat
     from reporter.texts.texts import Texts
-    from reporter.texts.windows import Windows
+
+# float32, or bf16 products over float32 weights where the machine is made for it and the states hardly change.
+
+
+Precision = Literal["float32", "mixed"]
+Asked = Literal["auto", "float32", "mixed"]
+
+TOLERANCE = 0.02  # mean relative deviation of a state that `auto` accepts; bf16 itself rounds to 0.004
+NARROWEST = 256  # below this width the products are too small for bf16 to be faster
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The precision of a pass, and by how much it was seen to differ from float32 (None where it was not tried).
+
+    The deviation is the largest over the layers of the mean over tokens of ‖h_mixed − h_float32‖ / ‖h_float32‖.
+    """
+
+    precision: Precision
+    deviation: float | None
+
+
+def autocast(device: torch.device, precision: Precision) -> AbstractContextManager[object]:
+    """Return the context in which a model runs in this precision; weights and residual stream stay float32."""
+    if precision == "float32":
+        return nullcontext()
+    return torch.autocast(device.type, dtype=torch.bfloat16)
+
+
+def choose(asked: Asked, model: LoadedModel, batch: TokenBatch) -> Chosen:
+    """Settle on a precision, by trying it on one batch.
+
+    ``auto`` is ``mixed`` on a device with bf16 instructions, for a model wide enough to profit, whose states deviate
+    by no more than ``TOLERANCE``. Nothing is timed, so that the choice is the same in every run on a machine.
+    """
+    if expected(asked, model.anatomy.width, model.device) == "float32":
+        return Chosen("float32", None)
+    deviation = _deviation(model, batch)
+    if asked == "auto" and not deviation <= TOLERANCE:
+        return Chosen("float32", deviation)
+    return Chosen("mixed", deviation)
+
+
+def expected(asked: Asked, width: int, device: torch.device) -> Precision:
+    """Return the precision that a model comes to unless its states deviate too much."""
+    if asked == "auto":
+        return "mixed" if width >= NARROWEST and _has_bf16(device) else "float32"
+    return asked
+
+
+def _has_bf16(device: torch.device) -> bool:
+    if device.type == "cuda":
+        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
+    if device.type == "cpu":
+        info = Path("/proc/cpuinfo")  # torch tells AVX-512, but not in public whether it comes with bf16
+        flags = info.read_text() if info.exists() else ""
+        wide = torch.backends.cpu.get_cpu_capability().startswith("AVX512")
+        return wide and ("avx512_bf16" in flags or "amx_bf16" in flags)
+    return False
+
+
+def _deviation(model: LoadedModel, batch: TokenBatch) -> float:
+    ids = torch.as_tensor(batch.ids[:8], device=model.device)
+    mask = torch.as_tensor(batch.mask[:8], device=model.device)
+    with torch.inference_mode():
+        exact = model.states(ids, mask)
+        with autocast(model.device, "mixed"):
+            rough = model.states(ids, mask)
+        kept = mask.bool()
+        deviations = [_relative(r.float()[kept], e.float()[kept]).mean() for r, e in zip(rough, exact, strict=True)]
+    return float(torch.stack(deviations).max())  # NaN, where one is: then no tolerance holds
+
+
+def _relative(rough: torch.Tensor, exact: torch.Tensor) -> torch.Tensor:
+    difference: torch.Tensor = (rough - exact).norm(dim=-1)
+    relative: torch.Tensor = difference / exact.norm(dim=-1)
+    return relative.masked_fill(difference == 0, 0.0)
 
 
 SHOWN_TOGETHER = 2048
@@ -72,22 +145,6 @@ class OutOfMemoryError(ReporterError):
     def __init__(self, tokens: int) -> None:
         super().__init__(f"memory does not suffice for the states of {tokens:,} tokens at once")
         self.tokens = tokens
-
-
-class Watcher(Protocol):
-    """What the pass feeds; every observable is one."""
-
-    def start(self, batch: HiddenBatch) -> None:
-        """Look at a new batch before its layers are shown."""
-
-    def observe(self, layer: LayerStates) -> None:
-        """Take in one layer of the batch; layers come in the order 0..L."""
-
-    def finish(self, batch: HiddenBatch) -> None:
-        """Look at a batch after all its layers were shown."""
-
-    def settle(self) -> None:
-        """Bring what was gathered on the device to the host, at the end of a shard."""
 
 
 @dataclass(frozen=True)
@@ -129,21 +186,7 @@ class Counts:
 
 @dataclass(frozen=True)
 class Settings:
-    """How texts go through a model; ``batch_tokens`` changes speed and memory, never a number beyond rounding.
-
-    Args:
-        batch_tokens: the most tokens in a batch, padding included.
-        seed: the study's seed.
-        precision: of the products.
-        layout: the places that are read.
-        frequent: for each token id whether its type is a frequent one, shape (vocabulary,).
-        shuffled: whether the tokens of each text are shuffled; those that the tokenizer added stay.
-        readout: the model with its language-model head, for watchers that read states with it.
-        losses: whether the loss of each token is wanted.
-        contributions: whether what sublayers add is wanted.
-        vocabulary: the vector and kind of each token, for watchers that compare states with them.
-        sinks: which tokens are sinks.
-    """
+    """How texts go through a model; ``batch_tokens`` changes speed and memory, never a number beyond rounding."""
 
     batch_tokens: int
     seed: int
@@ -160,8 +203,8 @@ class Settings:
 
 def longest(max_tokens: int, model: LoadedModel | SavedStates) -> int:
     """Return where texts are cut: the study's limit or the model's own, whichever is smaller."""
-    own = model.anatomy.max_tokens
-    return max_tokens if own is None else min(max_tokens, own)
+    limit = model.anatomy.max_tokens
+    return max_tokens if limit is None else min(max_tokens, limit)
 
 
 def settle_precision(asked: Asked, model: LoadedModel | SavedStates, texts: Texts, max_tokens: int) -> Chosen:
@@ -183,16 +226,7 @@ def tokenised(
     windows: Windows | None = None,
     chat: Chat | None = None,
 ) -> TokenisedCorpus:
-    """Return a corpus as a model reads it, cut at the study's limit or the model's own.
-
-    Args:
-        model: whose tokenizer.
-        texts: the corpus.
-        max_tokens: the study's limit.
-        folder: where tokens are kept for all models with the same tokenizer; in memory if left out.
-        windows: how a longer text is read instead of being cut.
-        chat: whose turns count, where texts are conversations.
-    """
+    """Return a corpus as a model reads it, cut at the study's limit or the model's own."""
     limit, windows = longest(max_tokens, model), windows and windows.within(model.anatomy.max_tokens)
     if isinstance(model, SavedStates):  # whose texts were read elsewhere
         return tokenise_corpus(texts, model.tokenizer, limit)
@@ -223,7 +257,7 @@ def tokens_name(
 def measure(
     model: LoadedModel | SavedStates,
     corpus: TokenisedCorpus,
-    watchers: Sequence[Watcher],
+    watchers: Sequence[Observable],
     settings: Settings,
     first_shard: int = 0,
     tick: Callable[[int], None] = lambda tokens: None,
@@ -232,18 +266,6 @@ def measure(
     """Send a corpus through a model and show its states to the watchers.
 
     After each shard it yields, so that the caller can save what the watchers hold before going on.
-
-    Args:
-        model: a loaded model, or states that take its place.
-        corpus: the corpus as the model reads it.
-        watchers: observables; they see every batch of every shard from ``first_shard`` on.
-        settings: limits, batch size, precision.
-        first_shard: the first shard that the watchers have not seen yet.
-        tick: called with the number of tokens after each batch, padding left out.
-        shrunk: called with the tokens of a batch that is tried next, when memory did not suffice for a larger one.
-
-    Yields:
-        each finished shard with its counts.
 
     Raises:
         ReporterError: if states are not finite, or a single text is too long for the memory.
@@ -268,7 +290,7 @@ def measure(
                 group, given = _next(waiting, budget), time.perf_counter()
                 try:
                     parts = [_forward(model, batch, settings, corpus.name) for batch in group]
-                    hidden = _together(parts, model, settings, corpus)
+                    hidden = joined(parts, model, corpus, settings)
                 except Exception as error:
                     if not is_out_of_memory(error):
                         raise
@@ -291,7 +313,6 @@ def measure(
 
 
 def _next(waiting: deque[TokenBatch], budget: int) -> list[TokenBatch]:
-    """Take the batches that are shown together: one, and as many small ones as fit."""
     group = [waiting.popleft()]
     room = min(budget, SHOWN_TOGETHER) - group[0].ids.size
     while waiting and waiting[0].ids.size <= room:
@@ -301,7 +322,6 @@ def _next(waiting: deque[TokenBatch], budget: int) -> list[TokenBatch]:
 
 
 def _halved(group: list[TokenBatch], model: LoadedModel | SavedStates) -> int:
-    """Return half the tokens of what memory did not suffice for, padding included."""
     size = sum(batch.ids.size for batch in group)
     if sum(len(batch.texts) for batch in group) == 1:
         raise ReporterError(
@@ -311,7 +331,7 @@ def _halved(group: list[TokenBatch], model: LoadedModel | SavedStates) -> int:
     return size // 2
 
 
-def _show(hidden: HiddenBatch, watchers: Sequence[Watcher]) -> None:
+def _show(hidden: HiddenBatch, watchers: Sequence[Observable]) -> None:
     try:
         for watcher in watchers:
             watcher.start(hidden)
@@ -349,39 +369,7 @@ def pad_id(model: LoadedModel | SavedStates) -> int:
     return 0
 
 
-@dataclass(eq=False)
-class _Part:
-    """What the model made of one batch, padding included.
-
-    Args:
-        batch: the token ids.
-        states: at each place, (texts, length, width); a place is let go of once its states lie among others.
-        norms: of the states, (places, texts, length).
-        sizes: norms and, second, max |x_j|, on the host, (2, places, texts, length).
-        sinks: arrays (texts, length).
-        losses: (texts, length), where somebody asked.
-        contributions: (L, texts, length, 2, 2), where somebody asked.
-        half: whether the states are float16.
-    """
-
-    batch: TokenBatch
-    states: list[torch.Tensor]
-    norms: torch.Tensor
-    sizes: NDArray[np.float32]
-    sinks: Sinks
-    losses: torch.Tensor | None
-    contributions: torch.Tensor | None
-    half: bool = False
-
-    @property
-    def strained(self) -> int:
-        """Tokens with a state in float16 that comes near the end of its range; a model may clamp it there."""
-        if not self.half:
-            return 0
-        return int(((self.sizes[1] > _NEAR_THE_END).any(axis=0) & (self.batch.mask == 1)).sum())
-
-
-def _forward(model: LoadedModel | SavedStates, batch: TokenBatch, settings: Settings, corpus: str) -> _Part:
+def _forward(model: LoadedModel | SavedStates, batch: TokenBatch, settings: Settings, corpus: str) -> ModelOutput:
     with torch.inference_mode(), autocast(model.device, settings.precision):
         if isinstance(model, SavedStates):
             captured = model.captured(batch)
@@ -404,101 +392,27 @@ def _forward(model: LoadedModel | SavedStates, batch: TokenBatch, settings: Sett
         # The one time that the device is waited for, but for the sinks: which rows belong together hangs on them.
         sizes = torch.stack([norms, peaks]).cpu().numpy()
         half = states[0].dtype == torch.float16
-        _check_finite(sizes[0], batch, corpus, half)
+        _check_finite(sizes[0], sizes[1], batch, corpus, half)
         blocks = slice(1, settings.layout.layers + 1)
         sinks = find_sinks(states[blocks], sizes[0, blocks], batch.mask, settings.sinks)
-    return _Part(batch, states, norms, sizes, sinks, losses, contributions, half)
+    return ModelOutput(batch, states, norms, sizes, sinks, losses, contributions, half)
 
 
-def _together(
-    parts: list[_Part], model: LoadedModel | SavedStates, settings: Settings, corpus: TokenisedCorpus
-) -> HiddenBatch:
-    """Lay the states of some batches side by side, without padding and context; the batches lose theirs."""
-    causal = model.anatomy.role == "decoder"
-    mixed = isinstance(model, SavedStates) and model.states.begins_mixed
-    positions_added = model.anatomy.positions == "added"
-    columns: list[list[NDArray[Any]]] = []
-    kinds, firsts, before = [], [], 0
-    for part in parts:
-        batch = part.batch
-        rows, positions = np.nonzero(batch.counted)
-        seen = model.seen(batch, corpus.originals) if isinstance(model, SavedStates) else batch.ids
-        contexts = context_keys(seen, batch.mask.sum(axis=1), causal, settings.seed)
-        embedded = contexts if mixed else embedding_keys(seen, positions_added)
-        facts = (batch.ids, contexts, np.broadcast_to(embedded, contexts.shape))
-        columns.append(
-            [
-                before + rows * batch.ids.shape[1] + positions,
-                batch.texts[rows],
-                positions.astype(np.int64),
-                *(column[rows, positions] for column in (*facts, *part.sinks.columns())),
-            ]
-        )
-        kinds.append(strata(part.sinks.sink, batch.mask, batch.special)[rows, positions])
-        firsts.append(first_own(batch.mask, batch.special)[rows, positions])
-        before += batch.ids.size
-    of_token = np.concatenate(kinds)
-    order = np.argsort(of_token, kind="stable")
-    joined = (np.concatenate(column)[order] for column in zip(*columns, strict=True))
-    index, texts, positions, ids, keys, embedded, *sinks = joined
-    with torch.inference_mode():
-        flat = torch.as_tensor(index, device=model.device)
-        states = []
-        for place in range(len(parts[0].states)):
-            of_place = [part.states[place].flatten(0, 1) for part in parts]
-            for part in parts:  # let go, so that padded and flat copies never all live at once
-                part.states[place] = part.norms
-            x = of_place[0] if len(of_place) == 1 else torch.cat(of_place)
-            states.append(_with_float64(x.index_select(0, flat).float()))
-        norms = _with_float64(torch.cat([part.norms.flatten(1) for part in parts], dim=1)[:, flat])
-        losses = None
-        if parts[0].losses is not None:
-            losses = torch.cat([part.losses.flatten() for part in parts if part.losses is not None])[flat]
-        contributions = None
-        if parts[0].contributions is not None:
-            every = [part.contributions.flatten(1, 2) for part in parts if part.contributions is not None]
-            contributions = torch.cat(every, dim=1).index_select(1, flat)
-    known_norms, peaks = np.concatenate([part.sizes.reshape(2, len(states), -1) for part in parts], axis=2)[:, :, index]
-    return HiddenBatch(
-        layout=settings.layout,
-        states=states,
-        norms=norms,
-        known_norms=known_norms,
-        peaks=peaks,
-        token_ids=ids,
-        texts=texts,
-        originals=corpus.original(texts),
-        positions=positions,
-        first_own=np.concatenate(firsts)[order],
-        contexts=keys,
-        frequent=settings.frequent[ids],
-        embedding_contexts=embedded,
-        sizes=tuple(np.bincount(of_token, minlength=len(STRATA)).tolist()),
-        sinks=Sinks(*sinks),
-        losses=losses,
-        contributions=contributions,
-        readout=settings.readout,
-        vocabulary=settings.vocabulary,
-    )
+_LARGEST = 1e16  # a norm; squares of larger ones leave float32
 
 
-def _with_float64(x: torch.Tensor) -> torch.Tensor:
-    """Move states off a device that cannot add in float64 (Apple's)."""
-    return x.cpu() if x.device.type == "mps" else x
-
-
-_FLOAT16_END = 65504.0
-_NEAR_THE_END = 0.9 * _FLOAT16_END
-
-
-def _check_finite(norms: NDArray[np.float32], batch: TokenBatch, corpus: str, half: bool) -> None:
-    bad = np.argwhere(~np.isfinite(norms) & (batch.mask == 1))
+def _check_finite(
+    norms: NDArray[np.float32], peaks: NDArray[np.float32], batch: TokenBatch, corpus: str, half: bool
+) -> None:
+    bad = np.argwhere(~(norms <= _LARGEST) & (batch.mask == 1))
     if len(bad):
         layer, row, position = bad[0].tolist()
-        why = "the weights may be damaged, or try `precision: float32`"
-        if half:
-            why = f"float16 ends at {_FLOAT16_END:g}; write `dtype: float32` or `dtype: bfloat16` for this model"
+        what, why = "not finite", "the weights may be damaged, or try `precision: float32`"
+        if np.isfinite(peaks[layer, row, position]):
+            what, why = "too large", "float32 cannot hold their squares; divide the states by a constant"
+        elif half:
+            why = f"float16 ends at {FLOAT16_END:g}; write `dtype: float32` or `dtype: bfloat16` for this model"
         raise ReporterError(
-            f"the states are not finite: first at layer {layer}, text {batch.texts[row]} of corpus {corpus!r}, "
+            f"the states are {what}: first at layer {layer}, text {batch.texts[row]} of corpus {corpus!r}, "
             f"token {position}; {why}"
         )

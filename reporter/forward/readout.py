@@ -14,30 +14,27 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from reporter.forward.contexts import key_of
+from reporter.forward.batch import HiddenBatch, LayerStates, key_of
+from reporter.forward.means import REPLICATES, PerToken, SampledTokens
+from reporter.geometry.arrays import Ints
+from reporter.geometry.neighbours import compare
+from reporter.geometry.pairs import Rows
+from reporter.models.places import Layout, Place
 from reporter.models.words import word_tokens
 
 if TYPE_CHECKING:
-    import torch
-
     from reporter.models.head import Head
     from reporter.models.load import LoadedModel
     from reporter.texts.tokens import TokenBatch
 
 
-Ints = NDArray[np.int64]
 MASKED_SHARE = 0.15  # of the ordinary tokens, hidden from a masked language model at once
 _LOGITS = 32 * 2**20  # logits held at once
 
 
 @dataclass(frozen=True)
 class Readout:
-    """A model with its head.
-
-    Args:
-        model: the model.
-        head: its language-model head.
-    """
+    """A model with its head."""
 
     model: LoadedModel
     head: Head
@@ -54,12 +51,7 @@ class Readout:
         return "its tokenizer has no mask token" if lost else ""
 
     def log_probabilities(self, states: torch.Tensor, closed: bool) -> Iterator[torch.Tensor]:
-        """Yield log p over the vocabulary for each token, some tokens at a time, (some tokens, vocabulary) in float32.
-
-        Args:
-            states: residual stream (tokens, width), or the model's last states (tokens, final width) if ``closed``.
-            closed: whether the closing norm has been applied.
-        """
+        """Yield log p over the vocabulary, some tokens at a time, (some tokens, vocabulary) in float32."""
         rows = max(1, _LOGITS // self.model.anatomy.vocabulary_size)
         for start in range(0, len(states), rows):
             part = states[start : start + rows]
@@ -73,19 +65,14 @@ class Readout:
         added, are not counted. A masked model sees the text once more with ``MASKED_SHARE`` of its own tokens, chosen
         by a hash of seed, text and position, replaced by its mask token, and predicts those (pseudo-likelihood). What
         is context alone is read as it stands.
-
-        Args:
-            batch: the token ids.
-            last: the model's last states on the batch, (texts, length, final width).
-            seed: the study's seed.
         """
-        own = batch.counted & ~batch.special
+        predicted = batch.counted & ~batch.special
         if self.head.kind == "causal":
-            own[:, 0] = False
-            rows, columns = np.nonzero(own)
+            predicted[:, 0] = False
+            rows, columns = np.nonzero(predicted)
             return self._losses(last, batch, (rows, columns - 1), (rows, columns))
         assert self.head.mask_id is not None  # see ``loss_problem``
-        hidden = _hidden(batch, seed) & own
+        hidden = _hidden(batch, seed) & predicted
         ids, mask = (
             torch.as_tensor(x, device=last.device) for x in (np.where(hidden, self.head.mask_id, batch.ids), batch.mask)
         )
@@ -101,13 +88,13 @@ class Readout:
         states = last[tuple(torch.as_tensor(index, device=device) for index in read)]
         targets = torch.as_tensor(batch.ids[predicted], device=device)
         losses = torch.full(batch.ids.shape, torch.nan, dtype=torch.float64, device=device)
-        found, start = [], 0
+        parts, start = [], 0
         for log_p in self.log_probabilities(states, closed=True):
             some = targets[start : start + len(log_p)]
-            found.append(-log_p.gather(1, some[:, None])[:, 0].double())
+            parts.append(-log_p.gather(1, some[:, None])[:, 0].double())
             start += len(log_p)
-        if found:
-            losses[where] = torch.cat(found)
+        if parts:
+            losses[where] = torch.cat(parts)
         return losses
 
 
@@ -141,22 +128,16 @@ class Vocabulary:
         """Return the vocabulary of a model."""
         from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
-        found = word_tokens(model.tokenizer, len(model.vocabulary))
+        words = word_tokens(model.tokenizer, len(model.vocabulary))
         kinds = np.full(len(model.vocabulary), NO_WORD, dtype=np.int64)
-        for token, word in found.words.items():
+        for token, word in words.words.items():
             kinds[token] = FUNCTION if word.lower() in ENGLISH_STOP_WORDS else CONTENT
-        return cls(model.vocabulary, kinds, found.goes_on, found.unfinished)
+        return cls(model.vocabulary, kinds, words.goes_on, words.unfinished)
 
     def kinds_in(
         self, ids: NDArray[np.int64], texts: NDArray[np.int64], positions: NDArray[np.int64]
     ) -> NDArray[np.int64]:
-        """Return the kind of each token where it stands: the first piece of a longer word is no word, (tokens,).
-
-        Args:
-            ids: all tokens of some texts, in any order, (tokens,).
-            texts: which text each is of.
-            positions: its place there.
-        """
+        """Return the kind of each token where it stands: the first piece of a longer word is no word, (tokens,)."""
         order = np.lexsort((positions, texts))
         sorted_ids, sorted_texts = ids[order], texts[order]
         same_text = sorted_texts[1:] == sorted_texts[:-1]
@@ -164,6 +145,139 @@ class Vocabulary:
         part = np.zeros(len(ids), dtype=bool)
         part[:-1] |= joined
         part[1:] |= joined
-        found = self.kinds[ids]
-        found[order[part]] = NO_WORD
-        return found
+        kinds = self.kinds[ids]
+        kinds[order[part]] = NO_WORD
+        return kinds
+
+
+# The logit lens: what the language-model head reads in a sample of token states at each layer.
+
+
+class Lens(SampledTokens):
+    """Entropy of the distribution p_l that the head reads at layer l, and its distance from the last layer's p_L.
+
+    - ``entropy``: −Σ p_l log p_l, in nats
+    - ``kl``: KL(p_L ‖ p_l) = Σ p_L (log p_L − log p_l), in nats
+
+    States of the residual stream pass through the closing norm first, where the model has one.
+    """
+
+    name = "lens"
+    quantities = ("entropy", "kl")
+    reads_head = True
+
+    def __init__(self, layout: Layout, seed: int, share: float, replicates: int = REPLICATES) -> None:
+        super().__init__(layout, seed, share, replicates)
+        self._rows = torch.zeros(0, dtype=torch.int64)
+        self._last: list[torch.Tensor] = []
+
+    def start(self, batch: HiddenBatch) -> None:
+        """Choose the tokens, and read the last layer."""
+        super().start(batch)
+        self._rows = torch.as_tensor(np.flatnonzero(self.drawn(batch)), device=batch.device)
+        self._last = []
+        if batch.readout is not None and not batch.readout.lens_problem and len(self._rows):
+            path = self.layout.layers
+            final = self.layout.final_width is not None
+            states = batch.states[path + 1 if final else path][self._rows]
+            self._last = list(batch.readout.log_probabilities(states, closed=final))
+
+    def of_tokens(self, layer: LayerStates) -> torch.Tensor:
+        """Return entropy and divergence of the chosen tokens, NaN for all others, shape (tokens, 2)."""
+        quantities = torch.full((len(layer.norms), 2), torch.nan, dtype=torch.float64, device=layer.norms.device)
+        readout = layer.batch.readout
+        if readout is None or not self._last:
+            return quantities
+        if layer.index == self.layout.layers:
+            read = iter(self._last)
+        else:
+            read = readout.log_probabilities(layer.states[self._rows], closed=False)
+        parts = []
+        for here, last in zip(read, self._last, strict=True):
+            entropy = -(here.exp() * here).nan_to_num(nan=0.0).sum(dim=1)
+            p = last.exp()
+            # Where p is 0 the term is 0; elsewhere a token that the layer rules out makes the divergence infinite.
+            divergence = (p * (last - here)).where(p > 0, 0.0).sum(dim=1)
+            parts.append(torch.stack([entropy, divergence.clamp_min(0.0)], dim=1).double())
+        quantities[self._rows] = torch.cat(parts)
+        return quantities
+
+
+# Words against the vocabulary: how many other tokens' vectors are nearer to a word's state than its own.
+
+
+class Journey(SampledTokens):
+    """Rank by cosine, and cosine, of a word's state and its row of the input embedding, at every place that is read.
+
+    - ``rank_function``, ``cosine_function``: of function words
+    - ``rank_content``, ``cosine_content``: of content words
+    - ``other_width``: dimensions of the input embedding where they are not those of the states, of all words
+
+    Of the sampled tokens only whole words are read.
+    """
+
+    name = "journey"
+    quantities = ("rank_function", "rank_content", "cosine_function", "cosine_content", "other_width")
+    reads_vocabulary = True
+
+    def __init__(self, layout: Layout, seed: int, share: float, replicates: int = REPLICATES) -> None:
+        super().__init__(layout, seed, share, replicates)
+        self._kinds: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
+        self._rows: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
+
+    @property
+    def places(self) -> tuple[Place, ...]:
+        """All places that are read."""
+        return self.layout.places
+
+    def start(self, batch: HiddenBatch) -> None:
+        """Choose the tokens."""
+        super().start(batch)
+        self._rows = np.zeros(0, dtype=np.int64)
+        if batch.vocabulary is None:
+            return
+        kinds = batch.vocabulary.kinds_in(batch.token_ids, batch.texts, batch.positions)
+        self._rows = np.flatnonzero(self.drawn(batch) & ((kinds == FUNCTION) | (kinds == CONTENT)))
+        self._kinds = kinds[self._rows]
+
+    def of_tokens(self, layer: LayerStates) -> torch.Tensor:
+        """Return rank and cosine of the chosen words, NaN for all other tokens, shape (tokens, 5)."""
+        quantities = np.full((len(layer.norms), len(self.quantities)), np.nan)
+        vocabulary, rows = layer.batch.vocabulary, self._rows
+        if vocabulary is not None and len(rows):
+            if vocabulary.table.shape[1] == layer.states.shape[1]:
+                states = layer.states[torch.from_numpy(rows).to(layer.states.device)]
+                ids = layer.batch.token_ids[rows]
+                closeness = compare(states, ids, Rows(vocabulary.table), ("cosine",))
+                rank = closeness.ranks["cosine"]
+                for kind, column in ((FUNCTION, 0), (CONTENT, 1)):
+                    chosen = self._kinds == kind
+                    quantities[rows[chosen], column] = np.where(rank < 0, np.nan, rank)[chosen]
+                    quantities[rows[chosen], column + 2] = closeness.cosine[chosen]
+            else:
+                quantities[rows, 4] = vocabulary.table.shape[1]
+        return torch.from_numpy(quantities).to(self._row_of_text.device)
+
+
+# The language-model loss of each token, by stratum, with bootstrap replicates.
+
+
+class Losses(PerToken):
+    """−log p of each token that the model predicts, in nats; tokens that it does not predict are left out.
+
+    It is kept at the embedding's place, the first one, since it belongs to no layer.
+    """
+
+    name = "losses"
+    quantities = ("loss",)
+    reads_head = True
+
+    @property
+    def places(self) -> tuple[Place, ...]:
+        """One: a loss belongs to the whole model."""
+        return self.layout.path[:1]
+
+    def of_tokens(self, layer: LayerStates) -> torch.Tensor:
+        """Return the losses, NaN everywhere for a model without a head, shape (tokens, 1)."""
+        losses = layer.batch.losses
+        return torch.full_like(layer.norms, torch.nan)[:, None] if losses is None else losses[:, None]

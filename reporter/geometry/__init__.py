@@ -10,10 +10,10 @@ is a ``ValueError`` that says why. Metrics of the same names call the same code:
     x = np.random.default_rng(0).standard_normal((1000, 5))
     geometry.twonn(x), geometry.isoscore(x), geometry.cka(x, x[:, :3])
 
-The modules of this room hold what these are made of, for whole layers and corpora: :mod:`.rows`, :mod:`.neighbours` and
-:mod:`.pairs` (exact, at the price of float32 products), :mod:`.dimension`, :mod:`.spectra`, :mod:`.components`,
-:mod:`.similarity`, :mod:`.clouds`, :mod:`.entropy`, :mod:`.explained`, :mod:`.histograms`, :mod:`.correlation`,
-:mod:`.intervals` and :mod:`.noise` (what a number reads on nothing).
+The modules of this room hold what these are made of, for whole layers and corpora: :mod:`.neighbours` and :mod:`.pairs`
+(exact, at the price of float32 products), :mod:`.ratios`, :mod:`.spectra`, :mod:`.components`, :mod:`.similarity`,
+:mod:`.linear`, :mod:`.clouds`, :mod:`.entropy`, :mod:`.statistics`, :mod:`.intervals` and :mod:`.noise` (what a number
+reads on nothing).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from reporter.geometry import dimension, spectra
+from reporter.geometry import spectra
 from reporter.geometry.arrays import Floats, Ints, states
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def twonn(x: States, discard: float = 0.1) -> float:
     """
     if not 0 <= discard <= 0.9:
         raise ValueError(f"discard is {discard:g}; it is a share from 0 to 0.9")
-    return dimension.twonn_of(_first_ratios(x, discard), discard)
+    return spectra.twonn_of(_first_ratios(x, discard), discard)
 
 
 def twonn_ml(x: States) -> float:
@@ -80,7 +80,7 @@ def twonn_ml(x: States) -> float:
     Raises:
         ValueError: as for :func:`twonn`.
     """
-    return dimension.twonn_ml_of(_first_ratios(x, 0.1))
+    return spectra.twonn_ml_of(_first_ratios(x, 0.1))
 
 
 def gride(x: States, scale: int = 1) -> float:
@@ -97,14 +97,14 @@ def gride(x: States, scale: int = 1) -> float:
         ValueError: for another scale, for no more than 2n distinct states or fewer than 10, and where both neighbours
             are equally far from every state.
     """
-    if scale not in dimension.SCALES:
-        raise ValueError(f"scale is {scale}; it is one of {', '.join(map(str, dimension.SCALES))}")
-    logs, column = _log_ratios(x), dimension.SCALES.index(scale)
+    if scale not in spectra.SCALES:
+        raise ValueError(f"scale is {scale}; it is one of {', '.join(map(str, spectra.SCALES))}")
+    logs, column = _log_ratios(x), spectra.SCALES.index(scale)
     if logs.shape[1] <= column:
         raise ValueError(f"{len(logs)} distinct states; scale {scale} needs more than {2 * scale}")
-    if logs[:, column].mean() < dimension.EQUAL:
+    if logs[:, column].mean() < spectra.EQUALLY_FAR:
         raise ValueError(f"neighbours {scale} and {2 * scale} are equally far from every state")
-    return dimension.gride_of(logs[:, column], scale)
+    return spectra.gride_of(logs[:, column], scale)
 
 
 def eigenvalues(x: States) -> Floats:
@@ -118,8 +118,8 @@ def eigenvalues(x: States) -> Floats:
     Raises:
         ValueError: where all states are equal.
     """
-    found, _ = _spectra(x)
-    return found
+    centred, _ = _spectra(x)
+    return centred
 
 
 def top_variance_share(x: States) -> float:
@@ -143,10 +143,10 @@ def isoscore(x: States) -> float:
     Raises:
         ValueError: where all states are equal, or have one dimension.
     """
-    found = eigenvalues(x)
+    spectrum = eigenvalues(x)
     if x.shape[1] < 2:
         raise ValueError("IsoScore needs states of two dimensions or more")
-    return spectra.isoscore_of(found, x.shape[1])
+    return spectra.isoscore_of(spectrum, x.shape[1])
 
 
 def participation_ratio(x: States) -> float:
@@ -184,8 +184,8 @@ def effective_rank_singular(x: States) -> float:
     Raises:
         ValueError: where all states are equal.
     """
-    found = eigenvalues(x)
-    return spectra.rank_of_roots(found, float(found.sum()))
+    spectrum = eigenvalues(x)
+    return spectra.rank_of_roots(spectrum, float(spectrum.sum()))
 
 
 def rankme(x: States) -> float:
@@ -224,10 +224,10 @@ def decay(x: States) -> float:
     Raises:
         ValueError: where all states are equal, and for fewer than three eigenvalues to fit.
     """
-    found = spectra.decay_of(eigenvalues(x), spectra.upper_half(min(x.shape[1], len(x) - 1)))
-    if found is None:
+    alpha = spectra.decay_of(eigenvalues(x), spectra.upper_half(min(x.shape[1], len(x) - 1)))
+    if alpha is None:
         raise ValueError("fewer than three eigenvalues to fit")
-    return found
+    return alpha
 
 
 def mean_cosine(x: States) -> float:
@@ -250,7 +250,9 @@ def mean_cosine(x: States) -> float:
 
 
 def matrix_entropy(x: States, form: str = "centred") -> float:
-    """Return −Σ p log p in nats, p = λ/Σλ, λ the eigenvalues of the Gram matrix of a few states (Giraldo et al. 2014).
+    """Return −Σ p log p in nats, p = λ/Σλ, λ the eigenvalues of the Gram matrix of a few states.
+
+    The definition is that of Sanchez Giraldo et al. 2015.
 
     Args:
         x: states, such as those of one text, (n, d), n ≥ 3.
@@ -265,10 +267,12 @@ def matrix_entropy(x: States, form: str = "centred") -> float:
     if form not in FORMS:
         raise ValueError(f"form is {form!r}; it is one of {', '.join(FORMS)}")
     of = states(x, FEWEST)
-    found = entropies_of(of, [np.arange(len(of))], [np.ones((1, len(of)), dtype=bool)])[0, 0, FORMS.index(form)].item()
-    if np.isnan(found):
+    entropy = entropies_of(of, [np.arange(len(of))], [np.ones((1, len(of)), dtype=bool)])[
+        0, 0, FORMS.index(form)
+    ].item()
+    if np.isnan(entropy):
         raise ValueError("all states are equal")
-    return float(found)
+    return float(entropy)
 
 
 def cka(x: States, y: States) -> float:
@@ -337,8 +341,8 @@ def nearest_neighbours(x: States, k: int = 1) -> tuple[Floats, Ints]:
 
     if k < 1:
         raise ValueError(f"k is {k}; it is 1 or more")
-    found = nearest(states(x, fewest=k + 1), k, listed=k)
-    return found.distances.cpu().numpy(), found.places.cpu().numpy()
+    near = nearest(states(x, fewest=k + 1), k, listed=k)
+    return near.distances.cpu().numpy(), near.places.cpu().numpy()
 
 
 def principal_components(x: States, most: int = 2) -> Floats:
@@ -358,21 +362,20 @@ def principal_components(x: States, most: int = 2) -> Floats:
     return components(states(x).cpu().numpy(), most).coordinates
 
 
-def _log_ratios(x: States, scales: int = len(dimension.SCALES)) -> Floats:
+def _log_ratios(x: States, scales: int = len(spectra.SCALES)) -> Floats:
     from reporter.geometry.ratios import log_ratios
 
-    found = log_ratios(states(x), scales)
-    if len(found) < dimension.FEWEST:
-        raise ValueError(f"{len(found)} distinct states that have neighbours; dimension needs {dimension.FEWEST}")
-    return found
+    logs = log_ratios(states(x), scales)
+    if len(logs) < spectra.FEWEST:
+        raise ValueError(f"{len(logs)} distinct states that have neighbours; dimension needs {spectra.FEWEST}")
+    return logs
 
 
 def _first_ratios(x: States, discard: float) -> Floats:
-    """Return log μ, ascending, of which the fitted ones are not all zero."""
-    found = _log_ratios(x, scales=1)[:, 0]
-    if found[dimension.kept_of(len(found), discard) - 1] < dimension.EQUAL:
+    logs = _log_ratios(x, scales=1)[:, 0]
+    if logs[spectra.kept_of(len(logs), discard) - 1] < spectra.EQUALLY_FAR:
         raise ValueError("the first and the second neighbour are equally far from these states")
-    return found
+    return logs
 
 
 def _spectra(x: States) -> tuple[Floats, Floats]:
@@ -385,13 +388,13 @@ def _spectra(x: States) -> tuple[Floats, Floats]:
 
     def squared_singular(matrix: Tensor) -> Floats:
         square = matrix.T @ matrix if len(matrix) > matrix.shape[1] else matrix @ matrix.T
-        found: Floats = torch.linalg.eigvalsh(square / n).flip(0).clamp_min(0).cpu().numpy()
-        return found
+        spectrum: Floats = torch.linalg.eigvalsh(square / n).flip(0).clamp_min(0).cpu().numpy()
+        return spectrum
 
     if not float(centred.square().sum()) > spectra.EQUAL * float(of.square().sum()):
         raise ValueError("all states are equal")
-    found = squared_singular(centred)[: n - 1]
-    return found[found > spectra.ZERO * found.sum()], squared_singular(of)
+    spectrum = squared_singular(centred)[: n - 1]
+    return spectrum[spectrum > spectra.ZERO * spectrum.sum()], squared_singular(of)
 
 
 def _same_rows(x: States, y: States, fewest: int) -> tuple[Tensor, Tensor]:

@@ -43,8 +43,6 @@ def states(x: Tensor | NDArray[np.floating], fewest: int = 2, what: str = "x") -
 
     Args:
         x: states, one to a row, (n, d).
-        fewest: rows that there must be.
-        what: what an error calls them.
 
     Raises:
         ValueError: if they are no matrix of finite real numbers with enough rows and at least one column.
@@ -52,20 +50,20 @@ def states(x: Tensor | NDArray[np.floating], fewest: int = 2, what: str = "x") -
     import torch
 
     if isinstance(x, torch.Tensor):
-        found = x.detach()
+        tensor = x.detach()
     else:
         array = np.asarray(x)
         if array.dtype.kind not in "fiub":
             raise ValueError(f"{what} holds {array.dtype}, not real numbers")
-        found = torch.from_numpy(np.ascontiguousarray(array, dtype=np.float64))
-    if found.ndim != 2 or not found.shape[1]:
-        raise ValueError(f"{what} has the shape {tuple(found.shape)}; states are a matrix (n, d), one state to a row")
-    if found.is_complex():
-        raise ValueError(f"{what} holds {found.dtype}, not real numbers")
-    if len(found) < fewest:
-        raise ValueError(f"{what} has {len(found)} rows; this needs {fewest} or more")
-    found = wide(found)
-    bad = (~found.isfinite().all(dim=1)).nonzero()[:, 0]
+        tensor = torch.from_numpy(np.ascontiguousarray(array, dtype=np.float64))
+    if tensor.ndim != 2 or not tensor.shape[1]:
+        raise ValueError(f"{what} has the shape {tuple(tensor.shape)}; states are a matrix (n, d), one state to a row")
+    if tensor.is_complex():
+        raise ValueError(f"{what} holds {tensor.dtype}, not real numbers")
+    if len(tensor) < fewest:
+        raise ValueError(f"{what} has {len(tensor)} rows; this needs {fewest} or more")
+    tensor = wide(tensor)
+    bad = (~tensor.isfinite().all(dim=1)).nonzero()[:, 0]
     if len(bad):
         raise ValueError(f"{len(bad)} rows of {what} are not finite, the first is row {int(bad[0])}")
-    return found
+    return tensor

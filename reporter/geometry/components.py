@@ -1,4 +1,4 @@
-"""Principal components: of tables, reading the rows block by block, and of a few hundred or thousand vectors."""
+"""Principal components of tables and of few vectors; leading subspaces and how far apart they lie."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from reporter.geometry.arrays import TINY, Floats, Progress, blocks, silent
-from reporter.geometry.spectra import EQUAL, ZERO
+from reporter.geometry.spectra import EQUAL, ROOTS_ZERO, ZERO
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -36,12 +36,12 @@ class Axes:
         """Return the coordinates of rows along the first axes, (rows, 3); zeros where there are fewer axes."""
         import torch
 
-        found = np.zeros((len(table), 3))
+        places = np.zeros((len(table), 3))
         for start, block in blocks(table):
             x = block - torch.from_numpy(self.mean).to(block.device)
             along = x @ torch.from_numpy(self.directions.T.copy()).to(block.device)
-            found[start : start + len(block), : len(self.directions)] = along.cpu().numpy()
-        return found
+            places[start : start + len(block), : len(self.directions)] = along.cpu().numpy()
+        return places
 
 
 def principal_axes(tables: Sequence[Tensor], what: str = "components", progress: Progress = silent) -> Axes | None:
@@ -49,11 +49,6 @@ def principal_axes(tables: Sequence[Tensor], what: str = "components", progress:
 
     Rows are centred with a mean in float64, block products are in float32 and their sum in float64, so that
     eigenvalues below about 1e-7 of the largest are rounding.
-
-    Args:
-        tables: with the same width d; a d × d matrix is kept.
-        what: what this is called.
-        progress: told of each block.
     """
     n, d = sum(map(len, tables)), tables[0].shape[1]
     if n < 2:
@@ -112,13 +107,7 @@ class Components:
 
 
 def components(x: Floats, most: int, centred: bool = True) -> Components:
-    """Return the first components, at most ``most`` and no more than vectors or dimensions, exactly.
-
-    Args:
-        x: vectors, (n, d) in float64.
-        most: components that are wanted.
-        centred: whether the mean is taken off first, as in PCA; if not, the origin stays where it is.
-    """
+    """Return the first components, at most ``most`` and no more than vectors or dimensions, exactly."""
     x = x - x.mean(axis=0) if centred else x
     total = float(np.square(x).sum())
     values, at = largest_components(x, most)
@@ -128,13 +117,7 @@ def components(x: Floats, most: int, centred: bool = True) -> Components:
 
 
 def coordinates(x: Floats, dimensions: int, centred: bool = True) -> Floats:
-    """Return vectors on their first components, (n, dimensions); 0 where there are fewer components than that.
-
-    Args:
-        x: vectors, (n, d) in float64.
-        dimensions: of the picture.
-        centred: see :func:`components`.
-    """
+    """Return vectors on their first components, (n, dimensions); 0 where there are fewer components than that."""
     at = components(x, dimensions, centred).coordinates
     return np.pad(at, ((0, 0), (0, dimensions - at.shape[1])))
 
@@ -145,10 +128,6 @@ def largest_eigenvalue(product: Callable[[Tensor], Tensor], start: Tensor) -> tu
     By Lanczos' method, every vector made orthogonal to all before. With a residual r the value is off by at most
     r²/gap (Kato 1949, "On the upper and lower bounds of eigenvalues"), the gap to the second one as far as it is known;
     it is taken where that is below 1e-13 of it. None where 64 products do not come as far, as where all are alike.
-
-    Args:
-        product: of the matrix and a vector, (d,), in float64.
-        start: a vector that is not orthogonal to the one sought, (d,); the nearer, the fewer products.
     """
     import torch
 
@@ -157,18 +136,18 @@ def largest_eigenvalue(product: Callable[[Tensor], Tensor], start: Tensor) -> tu
     w, length = start, start.norm()
     for step in range(steps):
         basis[step] = w / length
-        known = basis[: step + 1]
+        earlier = basis[: step + 1]
         w = product(basis[step])
-        along = known @ w
+        along = earlier @ w
         inner[step, step] = along[step]
-        w = w - along @ known
-        w -= (known @ w) @ known  # what rounding left of it
+        w = w - along @ earlier
+        w -= (earlier @ w) @ earlier  # what rounding left of it
         length = w.norm()
         if step % 4 == 3 or step + 1 == steps:
             values, vectors = torch.linalg.eigh(inner[: step + 1, : step + 1])
             residual, gap = length * vectors[-1, -1].abs(), values[-1] - values[-2:-1].sum()
             if step + 1 == len(start) or bool(residual.square() <= _SURE * values[-1] * gap):
-                return values[-1], vectors[:, -1] @ known
+                return values[-1], vectors[:, -1] @ earlier
         if step + 1 < steps:
             inner[step, step + 1] = inner[step + 1, step] = length
             if not bool(length > 0):
@@ -179,14 +158,7 @@ def largest_eigenvalue(product: Callable[[Tensor], Tensor], start: Tensor) -> tu
 def first_axis(
     x: Tensor, weights: Tensor | None = None, near: Tensor | None = None, centre: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Return the largest eigenvalue of the sum of w·(x − c)(x − c)ᵀ over some rows, and its vector, (d,).
-
-    Args:
-        x: rows, (n, d), in float64.
-        weights: w ≥ 0 of each, (n,); None: 1.
-        near: a vector that may be near the one sought, (d,).
-        centre: c, (d,), no longer than rows are; None: 0. It is never taken off the rows, which would copy them all.
-    """
+    """Return the largest eigenvalue of the sum of w·(x − c)(x − c)ᵀ over some rows, and its vector, (d,)."""
     import torch
 
     start = scattered(x.shape[1]).to(x.device)
@@ -198,9 +170,9 @@ def first_axis(
         along = along if weights is None else along * weights
         return along @ x if centre is None else along @ x - along.sum() * centre
 
-    found = largest_eigenvalue(product, start)
-    if found is not None:
-        return found
+    largest = largest_eigenvalue(product, start)
+    if largest is not None:
+        return largest
     rows = x if centre is None else x - centre
     rows = rows if weights is None else rows * weights.sqrt()[:, None]
     if len(x) >= x.shape[1]:
@@ -226,16 +198,127 @@ def largest_components(x: Floats, most: int) -> tuple[Floats, Floats]:
     """Return the largest eigenvalues of XᵀX, (k,), and each row's coordinate on their vectors, (n, k); signs are open.
 
     From the smaller of XᵀX and XXᵀ, which have the same eigenvalues that are not zero.
-
-    Args:
-        x: (n, d) in float64.
-        most: how many, of min(n, d).
     """
     from scipy.linalg import eigh
 
     wide = x.shape[1] > x.shape[0]
     square = x @ x.T if wide else x.T @ x
-    wanted = [len(square) - min(most, *x.shape), len(square) - 1]
-    values, vectors = eigh(square, subset_by_index=wanted, check_finite=False)
+    indices = [len(square) - min(most, *x.shape), len(square) - 1]
+    values, vectors = eigh(square, subset_by_index=indices, check_finite=False)
     values, vectors = np.maximum(values[::-1], 0.0), vectors[:, ::-1]
     return values, vectors * np.sqrt(values) if wide else x @ vectors
+
+
+# Leading subspaces, how far apart they lie on the Grassmann manifold, and the error of that distance.
+#
+# The error follows from the influence of each token on the axes. To first order an eigenvector v_m of a covariance Σ
+# moves by Σ_j v_j (v_jᵀ dΣ v_m)/(λ_m − λ_j), and dΣ = x xᵀ − Σ for a token x, its mean taken off. So the cosine of the
+# i-th principal angle, a_iᵀ b_i with a_i = Σ_m A_mi v_m in the one subspace and b_i in the other, has the influence
+# Σ_m A_mi (x·v_m) (b_iᵀ R_m x), R_m = Σ_{j>k} v_j v_jᵀ/(λ_m − λ_j), of the first layer, and the like of the second.
+#
+# Source: Björck & Golub 1973, "Numerical methods for computing angles between linear subspaces"; Magnus 1985, "On
+# differentiating eigenvalues and eigenvectors".
+
+
+_FEW = 0.1  # of all axes: up to it Lanczos iteration finds them faster than a decomposition of the whole
+_FOLLOWING = 3  # times k: so many axes beyond the k-th have their own eigenvalue in an error, the rest its mean
+
+
+@dataclass(frozen=True, eq=False)
+class Leading:
+    """The leading axes of a covariance.
+
+    Args:
+        axes: the eigenvectors of the k largest eigenvalues, (d, k).
+        values: these, largest first, (k,).
+        next: eigenvectors of eigenvalues that follow, (d, q).
+        next_values: these, (q,).
+        rest: mean of the remaining ones; 0 where there are none.
+    """
+
+    axes: Floats
+    values: Floats
+    next: Floats
+    next_values: Floats
+    rest: float
+
+    def response(self, pull: Floats) -> Floats:
+        """Return R_m g_m for each leading axis, what g_m does not have outside of them left out, (d, k)."""
+        pull = pull - self.axes @ (self.axes.T @ pull)
+        along = self.next.T @ pull
+        near = self.values - self.next_values[:, None]
+        along_next = self.next @ (along / np.maximum(near, _TINY * self.values[0]))
+        return np.asarray(along_next + (pull - self.next @ along) / np.maximum(self.values - self.rest, _TINY))
+
+
+_TINY = 1e-12
+
+
+def leading(covariance: Floats, k: int) -> Leading | None:
+    """Return the k leading axes; None where fewer than k have any variance."""
+    from scipy.linalg import eigh
+    from scipy.sparse.linalg import eigsh
+
+    d, total = len(covariance), float(np.trace(covariance))
+    count = min(k * (1 + _FOLLOWING), d)
+    if count <= _FEW * d:
+        values, axes = eigsh(covariance, count, which="LA", v0=np.random.default_rng(0).standard_normal(d))
+    else:
+        values, axes = eigh(covariance, subset_by_index=[d - count, d - 1], check_finite=False)
+    values, axes = values[::-1], axes[:, ::-1]
+    if not total > 0 or values[k - 1] <= ROOTS_ZERO * total:
+        return None
+    rest = max(total - float(values.sum()), 0.0) / max(d - count, 1)
+    return Leading(axes[:, :k], values[:k], axes[:, k:], values[k:], rest)
+
+
+@dataclass(frozen=True, eq=False)
+class Apart:
+    """The distance of two leading subspaces.
+
+    Args:
+        distance: √Σθ², θ the principal angles.
+        first: what makes its influence at the first side: Σ_m (x·v_m)(r_m·x) of these r, (d, k).
+        second: the same of the second side.
+    """
+
+    distance: float
+    first: Floats
+    second: Floats
+
+
+def apart(a: Leading, b: Leading) -> Apart:
+    """Return the distance of two leading subspaces, and what makes its influences.
+
+    The sines of small angles are taken from what b has outside of a, as their cosines round to 1.
+    """
+    product = a.axes.T @ b.axes
+    left, cosines, right = np.linalg.svd(product)
+    sines = np.linalg.svd(b.axes - a.axes @ product, compute_uv=False)[::-1].clip(0, 1)
+    cosines = cosines.clip(0, 1)
+    angles = np.where(cosines**2 < 0.5, np.arccos(cosines), np.arcsin(sines))
+    distance = float(np.sqrt(np.square(angles).sum()))
+    # d distance / d cosine = −θ / (distance · sin θ), where θ / sin θ is 1 for no angle.
+    by_cosine = -1 / (max(distance, _TINY) * np.sinc(angles / np.pi))
+    return Apart(
+        distance,
+        a.response((b.axes @ right.T * by_cosine) @ left.T),
+        b.response((a.axes @ left * by_cosine) @ right),
+    )
+
+
+def menger(a: float, b: float, c: float) -> float:
+    """Return the curvature of the circle through three points, 4·area/(abc), from their distances, none of them 0."""
+    s = (a + b + c) / 2
+    area = np.sqrt(max(s * (s - a) * (s - b) * (s - c), 0.0))
+    return float(4 * area / (a * b * c))
+
+
+def menger_by(a: float, b: float, c: float) -> Floats:
+    """Return the derivatives of ``menger`` by its three distances, (3,)."""
+    sides, derivatives = np.array([a, b, c]), np.zeros(3)
+    for i in range(3):
+        step = np.zeros(3)
+        step[i] = 1e-6 * sides[i]
+        derivatives[i] = (menger(*(sides + step)) - menger(*(sides - step))) / (2 * step[i])
+    return derivatives

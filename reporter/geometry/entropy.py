@@ -11,9 +11,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from reporter.core.threads import spread
 from reporter.geometry.arrays import Ints
 from reporter.geometry.spectra import EQUAL
-from reporter.threads import spread
 
 FEWEST = 3  # states: the centred Gram matrix of two has one eigenvalue, and no entropy whatever they are
 FORMS = ("centred", "raw", "unit")
@@ -58,18 +58,11 @@ class Bunch:
 
 
 def bunches(rows: Sequence[Ints], views: Sequence[NDArray[np.bool_]], d: int, device: torch.device) -> list[Bunch]:
-    """Return texts in bunches of about equal length, so that little of the work is on padding.
-
-    Args:
-        rows: of each text.
-        views: which of a text's rows belong to each view, shape (V, rows).
-        d: dimensions.
-        device: where the states are.
-    """
+    """Return texts in bunches of about equal length, so that little of the work is on padding."""
     lengths = np.array([len(of_text) for of_text in rows], dtype=np.int64)
     order = np.argsort(lengths, kind="stable")
     most, full = (_NUMBERS, _FULL) if device.type == "cpu" else _ELSEWHERE
-    found, start = [], 0
+    parts, start = [], 0
     while start < len(order):
         stop = start + 1
         while stop < len(order):
@@ -77,9 +70,9 @@ def bunches(rows: Sequence[Ints], views: Sequence[NDArray[np.bool_]], d: int, de
             if work.sum() < full * len(work) * work[-1] or len(work) * lengths[order[stop]] * d > most:
                 break
             stop += 1
-        found.append(_bunch(order[start:stop], rows, views, d, device))
+        parts.append(_bunch(order[start:stop], rows, views, d, device))
         start = stop
-    return found
+    return parts
 
 
 def _bunch(
@@ -118,18 +111,12 @@ def _bunch(
 
 
 def entropies_of(states: torch.Tensor, rows: Sequence[Ints], views: Sequence[NDArray[np.bool_]]) -> torch.Tensor:
-    """Return the entropy of each text in each view and form, NaN where it has none, shape (texts, V, F).
-
-    Args:
-        states: shape (tokens, d).
-        rows: of each text.
-        views: which of a text's rows belong to each view, shape (V, rows).
-    """
+    """Return the entropy of each text in each view and form, NaN where it has none, shape (texts, V, F)."""
     parts = bunches(rows, views, states.shape[1], states.device)
-    found = torch.empty(len(rows), len(views[0]), len(FORMS), dtype=torch.float64, device=states.device)
+    entropies_of_texts = torch.empty(len(rows), len(views[0]), len(FORMS), dtype=torch.float64, device=states.device)
     for bunch, entropies in zip(parts, spread(partial(entropies_in, states), parts), strict=True):
-        found[bunch.texts] = entropies
-    return found
+        entropies_of_texts[bunch.texts] = entropies
+    return entropies_of_texts
 
 
 def entropies_in(states: torch.Tensor, bunch: Bunch) -> torch.Tensor:
@@ -162,10 +149,6 @@ def matrices(states: torch.Tensor, bunch: Bunch) -> Matrices:
     One Gram matrix serves all views of a text and all forms. It is of the states minus the mean of those that all views
     share (no sinks), which leaves little to take off where a view is centred by itself; the mean comes back for the raw
     form. Texts of more rows than dimensions have matrices of dimensions, whose eigenvalues are the same but for zeros.
-
-    Args:
-        states: shape (tokens, d).
-        bunch: the texts.
     """
     x = states.index_select(0, bunch.rows.flatten()).double().view(*bunch.rows.shape, -1)
     shared, kept = bunch.shared[:, None], bunch.kept
@@ -178,34 +161,26 @@ def matrices(states: torch.Tensor, bunch: Bunch) -> Matrices:
         forms = gram.new_empty(len(FORMS), *gram.shape)
         along = (x @ centre.mT)[bunch.of_set] + mean.square().sum(dim=2, keepdim=True) / 2
         _add_to_both(gram, along * kept, kept, out=forms[1])
-        own = gram.sum(dim=2, keepdim=True) / count
-        _add_to_both(gram, (own.sum(dim=1, keepdim=True) / count / 2 - own) * kept, kept, out=forms[0])
+        means = gram.sum(dim=2, keepdim=True) / count
+        _add_to_both(gram, (means.sum(dim=1, keepdim=True) / count / 2 - means) * kept, kept, out=forms[0])
         _unit_of(forms[0], out=forms[2])
     else:
         rows = x[bunch.of_set] * kept[:, :, None]
-        own = rows.sum(dim=1, keepdim=True) / count
-        rows = (rows - own) * kept[:, :, None]
+        means = rows.sum(dim=1, keepdim=True) / count
+        rows = (rows - means) * kept[:, :, None]
         centred = rows.mT @ rows
-        raw = centred + (own + mean).mT @ (own + mean) * count
+        raw = centred + (means + mean).mT @ (means + mean) * count
         forms = torch.stack([centred, raw, _of_unit_rows(rows, bunch)])
     variance, squares = forms[:2].diagonal(dim1=2, dim2=3).sum(dim=2)
     return Matrices(forms, variance > EQUAL * squares)
 
 
 def _add_to_both(gram: torch.Tensor, by: torch.Tensor, kept: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
-    """Return g_ij + b_i + b_j within the rows that a mask keeps, and zero elsewhere.
-
-    Args:
-        gram: shape (sets, rows, rows), zero outside the mask.
-        by: shape (sets, rows, 1), zero outside the mask.
-        kept: the mask, shape (sets, rows, 1).
-        out: where it goes.
-    """
+    """Return g_ij + b_i + b_j within the rows that a mask keeps, and zero elsewhere."""
     return torch.baddbmm(gram, torch.cat([by, kept], dim=2), torch.cat([kept, by], dim=2).mT, out=out)
 
 
 def _unit_of(gram: torch.Tensor, out: torch.Tensor | None = None) -> torch.Tensor:
-    """Return the Gram matrix of the rows scaled to length 1, negative entries as 0; a row that is zero stays so."""
     squares = gram.diagonal(dim1=1, dim2=2)
     inverse = squares.rsqrt().where(squares > EQUAL * squares.sum(dim=1, keepdim=True), 0.0)[:, :, None]
     return torch.mul(gram, inverse, out=out).mul_(inverse.mT).clamp_(min=0)
@@ -218,15 +193,15 @@ def _of_unit_rows(rows: torch.Tensor, bunch: Bunch) -> torch.Tensor:
     no more rows than dimensions, else those of dimensions. The smaller ones are padded with zeros.
     """
     d = rows.shape[2]
-    found = rows.new_zeros(len(rows), d, d)
+    products = rows.new_zeros(len(rows), d, d)
     many, few = rows[bunch.many], rows[bunch.few]
     lengths = many.norm(dim=2, keepdim=True)
     units = many / lengths.where(lengths > 0, 1.0)
-    found[bunch.many] = (units.mT @ units).clamp(min=0)
+    products[bunch.many] = (units.mT @ units).clamp(min=0)
     first = bunch.kept[bunch.few].argsort(dim=1, descending=True, stable=True)[:, :d]
     few = few.gather(1, first[:, :, None].expand(-1, -1, d))
-    found[bunch.few] = _unit_of(few @ few.mT)
-    return found
+    products[bunch.few] = _unit_of(few @ few.mT)
+    return products
 
 
 def entropies_from(found: Matrices) -> torch.Tensor:

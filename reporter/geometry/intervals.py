@@ -59,17 +59,22 @@ def below(z: float | Floats, df: float = np.inf) -> Floats:
     return np.asarray(ndtr(z) if np.isinf(df) else stdtr(df, z), dtype=np.float64)
 
 
-def standard_error(value: float, low: float | None, high: float | None) -> float | None:
-    """Return the standard error that belongs to a 95 % interval, from its longer side; None where there is none."""
-    if low is None or high is None:
-        return None
-    return max(high - value, value - low, 0.0) / quantile(0.975)
-
-
-def normal_interval(values: Floats) -> tuple[float, float, float]:
-    """Return the mean of some numbers, (n,), and its 95 % interval from the normal approximation."""
-    mean, half = float(values.mean()), quantile(0.975) * float(values.std(ddof=1)) / len(values) ** 0.5
+def student_interval(values: Floats) -> tuple[float, float, float]:
+    """Return the mean of some numbers, (n,), and its 95 % interval by Student's t."""
+    half = quantile(0.975, len(values) - 1) * float(values.std(ddof=1)) / len(values) ** 0.5
+    mean = float(values.mean())
     return mean, mean - half, mean + half
+
+
+def widening(texts: int) -> float:
+    """Return how many normal quantiles of replicates over texts a 95 % interval reaches from their middle.
+
+    Replicates of n texts vary by √((n − 1)/n) less than the number itself, and their spread is an estimate with n − 1
+    degrees of freedom.
+
+    Source: Hesterberg 2015, "What teachers should know about the bootstrap", section 5.3 (expanded percentiles).
+    """
+    return quantile(0.975, texts - 1) * float(np.sqrt(texts / (texts - 1)))
 
 
 def wilson(right: int, n: int) -> tuple[float, float]:
@@ -135,7 +140,6 @@ def error_over_texts(influence: Floats, texts: Ints, n: int, distinct: int) -> E
 
 
 def _error(sums: Floats, squares: Floats, of: Influences) -> Error:
-    """Return the error of a number from S_i and Q_i of each text, shape (texts,)."""
     m, n, distinct = len(of.each), of.n, of.distinct
     single = min(1.0, m / n)
     double = min(1.0, m * (m - 1) / (n * (n - 1)))
@@ -149,15 +153,16 @@ def _error(sums: Floats, squares: Floats, of: Influences) -> Error:
     return Error(float(np.sqrt(total * distinct / (distinct - 1))) / n, float(np.clip(df, 1.0, distinct - 1)), of)
 
 
-def errors_apart(numbers: Sequence[Spread]) -> list[Floats] | None:
+def errors_apart(numbers: Sequence[Spread], texts: int) -> list[Floats] | None:
     """Return how surely several numbers of one corpus are told apart, each from those before it.
 
-    What all of them have in common, such as texts that move every layer alike, falls out of a difference. Of influences
-    an error is widened as an interval is, by Student's t over the normal quantile.
+    What all of them have in common, such as texts that move every layer alike, falls out of a difference. An error is
+    widened as an interval is, by Student's t over the normal quantile.
 
     Args:
         numbers: what tells how each varies: errors that were taken from the same tokens, or replicates with the same
             draws of texts.
+        texts: distinct texts of the corpus.
 
     Returns:
         for number l the standard errors of v_l − v_0, …, v_l − v_{l−1} and of v_l itself, shape (l + 1,); None where
@@ -170,11 +175,11 @@ def errors_apart(numbers: Sequence[Spread]) -> list[Floats] | None:
             return None
         draws = np.stack(drawn)
         draws = draws[:, np.isfinite(draws).all(axis=0)]
-        if draws.shape[1] < 2:
+        if draws.shape[1] < 2 or texts < 2:
             return None
-        return [
-            np.append((draws[at] - draws[:at]).std(axis=1, ddof=1), draws[at].std(ddof=1)) for at in range(len(draws))
-        ]
+        wider = widening(texts) / quantile(0.975)
+        apart = (np.vstack([draws[at] - draws[:at], draws[at]]) for at in range(len(draws)))
+        return [wider * of_number.std(axis=1, ddof=1) for of_number in apart]
     first = sampled[0]
     if len(sampled) < len(numbers) or not all(
         one.n == first.n and np.array_equal(one.texts, first.texts) for one in sampled
@@ -229,11 +234,15 @@ def reciprocal(ends: Interval) -> Interval:
 
 
 def percentile_interval(replicates: Floats, texts: int) -> Interval:
-    """Return the 2.5 % and 97.5 % quantiles of the replicates that drew any text; none for few texts."""
+    """Return the expanded 95 % percentile interval of the replicates that drew any text; none for few texts.
+
+    See :func:`widening`: of 100 texts it ends at the 2.3 % and 97.7 % quantiles, of 10 texts at 0.9 % and 99.1 %.
+    """
     drawn = replicates[np.isfinite(replicates)]
     if texts < FEWEST_TEXTS or len(drawn) < len(replicates) / 2:
         return None, None
-    low, high = np.quantile(drawn, [0.025, 0.975])
+    tail = float(below(-widening(texts)))
+    low, high = np.quantile(drawn, [tail, 1 - tail])
     return float(low), float(high)
 
 
@@ -248,7 +257,7 @@ def half_sample_interval(
     drawn = halves[np.isfinite(halves)]
     if texts < FEWEST_TEXTS or len(drawn) < len(halves) / 2:
         return None, None
-    half = quantile(0.975, len(drawn)) * float(np.std(drawn))
+    half = max(quantile(0.975, len(drawn)), widening(texts)) * float(np.std(drawn))
     return max(value - half, bounds[0]), min(value + half, bounds[1])
 
 
@@ -273,7 +282,77 @@ def jackknife_interval(value: float, without: Floats, scale: Literal["fisher", "
     return min(float(low), value), max(float(high), value)
 
 
-def mean_interval(value: float, groups: Floats, bounds: tuple[float, float]) -> tuple[float, float]:
-    """Return a 95 % interval of a mean from the means of its groups, shape (G,), cut at the bounds."""
-    half = quantile(0.975, len(groups) - 1) * np.std(groups, ddof=1) / np.sqrt(len(groups))
-    return float(max(value - half, bounds[0])), float(min(value + half, bounds[1]))
+# What a test takes from an interval over few texts: the error that it was made of, widened for skewed texts.
+
+
+VERDICT_TEXTS = 12
+"""A verdict needs this many texts; with fewer, a widened interval still misses more often than in 5 %."""
+SKEW = 1.5
+"""An error over T texts is widened by the factor 1 + SKEW/√T at least."""
+OPEN = 4.0
+"""Of a number without an upper bound the factor is 1 + OPEN · relative error where that is more."""
+
+
+def freedom(texts: int | None) -> float:
+    """Return the degrees of freedom of an error over texts; infinitely many where it is not over texts."""
+    return np.inf if texts is None else max(1.0, texts - 1.0)
+
+
+def text_errors(
+    value: float,
+    low: float | None,
+    high: float | None,
+    texts: int | None = None,
+    bounds: tuple[float | None, float | None] = (None, None),
+) -> tuple[float, float] | None:
+    """Return the standard errors below and above a number that a test takes from its 95 % interval over texts.
+
+    Every interval over texts is made with Student's t (:func:`widening`, :func:`interval`). A test applies Student's t
+    with :func:`freedom` to these errors, so the same quantile is taken off here: t counts once.
+
+    Contributions of texts are skewed. A sample that lacks one of the rare large contributions gives a number that is
+    too small and an error that is too small, so a 95 % interval misses mostly on one side. For T texts, the tail error
+    of Student's t is of order skewness/√T. A number without an upper bound, such as a norm, is taken as log-normal: its
+    skewness is about three times the coefficient of variation, and the latter over √T is the relative error. The
+    skewness of other numbers is not known. Both factors keep each side at 2.5 % (``tests/judge/claims/README.md``).
+
+    Source: Johnson 1978, "Modified t Tests and Confidence Intervals for Asymmetrical Populations", JASA 73.
+
+    Args:
+        value: the number.
+        low: lower end of its interval.
+        high: upper end.
+        texts: how many there are; None where it is not an interval over texts.
+        bounds: least and most that the number can be.
+
+    Returns:
+        None where there is no interval.
+    """
+    if low is None or high is None:
+        return None
+    reach = quantile(0.975, freedom(texts))
+    down, up = max(value - low, 0.0) / reach, max(high - value, 0.0) / reach
+    error = max(down, up)
+    if texts is None or not error:
+        return down, up
+    least, most = bounds
+    distance = np.inf if least is None or most is not None else max(value - least, error)
+    wider = 1.0 + max(SKEW / max(texts, 1) ** 0.5, OPEN * error / distance)
+    return wider * down, wider * up
+
+
+def text_error(
+    value: float,
+    low: float | None,
+    high: float | None,
+    texts: int | None = None,
+    bounds: tuple[float | None, float | None] = (None, None),
+) -> float | None:
+    """Return the larger of the two :func:`text_errors`; None where there is no interval."""
+    errors = text_errors(value, low, high, texts, bounds)
+    return None if errors is None else max(errors)
+
+
+def without_t(errors: Floats, df: float) -> Floats:
+    """Return plain standard errors from those of :func:`errors_apart`, which Student's t widened over the normal."""
+    return errors * (quantile(0.975) / quantile(0.975, df))

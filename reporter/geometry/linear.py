@@ -79,13 +79,9 @@ class Joint:
 
 
 def merged(parts: Iterable[Joint]) -> Joint:
-    """Return the moments of all rows from those of some parts of them (Chan, Golub & LeVeque 1983).
-
-    Args:
-        parts: one or more.
-    """
+    """Return the moments of all rows from those of some parts of them (Chan, Golub & LeVeque 1983)."""
     parts = list(parts)
-    known = 0.0
+    spread = 0.0
     n = sum(part.n for part in parts)
     x = sum((part.mean_x * (part.n / n) for part in parts), torch.zeros_like(parts[0].mean_x))
     y = sum((part.mean_y * (part.n / n) for part in parts), torch.zeros_like(parts[0].mean_y))
@@ -95,8 +91,8 @@ def merged(parts: Iterable[Joint]) -> Joint:
         xx += part.xx + part.n * torch.outer(dx, dx)
         xy += part.xy + part.n * torch.outer(dx, dy)
         yy += part.yy + part.n * torch.outer(dy, dy)
-        known += part.spread + part.n * float(dy @ dy)
-    return Joint(n, x, y, xx, xy, yy, known)
+        spread += part.spread + part.n * float(dy @ dy)
+    return Joint(n, x, y, xx, xy, yy, spread)
 
 
 def joint_of(x: Tensor, y: Tensor) -> Joint:
@@ -151,8 +147,8 @@ class Directions:
 
         Their squared lengths are the leverages of the rows, less 1/n.
         """
-        found: Tensor = (x * self.inverse) @ (self.vectors / self.values.sqrt())
-        return found
+        rows: Tensor = (x * self.inverse) @ (self.vectors / self.values.sqrt())
+        return rows
 
 
 def directions(xx: Tensor, n: float) -> Directions:
@@ -160,7 +156,6 @@ def directions(xx: Tensor, n: float) -> Directions:
 
     Args:
         xx: Σ (x − mean)(x − mean)ᵀ, (d, d).
-        n: rows.
     """
     scale = xx.diagonal().clamp(min=0).sqrt()
     inverse = torch.where(scale > DEAD * scale.square().mean().sqrt(), 1 / scale, 0.0)
@@ -175,12 +170,7 @@ def directions(xx: Tensor, n: float) -> Directions:
 
 
 def fit(of: Joint, along: Directions | None = None) -> Map:
-    """Return the least-squares map of X on Y; along directions in which X does not vary it is zero.
-
-    Args:
-        of: the moments of the rows that it is fitted to.
-        along: the directions of X, where they are known.
-    """
+    """Return the least-squares map of X on Y; along directions in which X does not vary it is zero."""
     along = along or directions(of.xx, of.n)
     inner = (along.vectors / along.values) @ (along.vectors.T @ (of.xy * along.inverse[:, None]))
     return Map(of.mean_x, of.mean_y, inner * along.inverse[:, None], len(along.values))
@@ -190,10 +180,6 @@ def explained(by: Map, of: Joint) -> float:
     """Return 1 − Σ‖y − map(x)‖² / Σ‖y − mean_y‖² over rows, both with the map's own mean of y.
 
     On the rows that the map was fitted to this is R²; on others it may be negative.
-
-    Args:
-        by: a map.
-        of: the moments of the rows that it is tried on.
     """
     dx, dy = of.mean_x - by.mean_x, of.mean_y - by.mean_y
     off = dy - dx @ by.a  # the mean residual
@@ -208,10 +194,6 @@ def push(by: Map, along: Directions, of: Joint, share: float, x: Tensor, y: Tens
     map with few rows to a dimension has drawn near zero, over 1 − leverage, as leaving the row out does.
 
     Args:
-        by: the map.
-        along: the directions of X.
-        of: the moments of all rows.
-        share: what it explains of them.
         x: some of the rows, (m, d).
         y: the same on the other side, (m, e).
     """
@@ -219,12 +201,11 @@ def push(by: Map, along: Directions, of: Joint, share: float, x: Tensor, y: Tens
 
 
 def _by_residuals(by: Map, on: Joint, share: float, x: Tensor, y: Tensor, free: Tensor | float = 1.0) -> Tensor:
-    """Return what rows add by what is left of them to the share that a map explains of ``on``, whose they are, (m,)."""
     dy = on.mean_y - by.mean_y
     left = by.residuals(x, y).square().sum(dim=1) / free
     whole = (y - by.mean_y).square().sum(dim=1)
-    found: Tensor = ((1 - share) * whole - left) / (on.spread / on.n + float(dy @ dy))
-    return found
+    influence: Tensor = ((1 - share) * whole - left) / (on.spread / on.n + float(dy @ dy))
+    return influence
 
 
 def pull(by: Map, along: Directions, fitted: Joint, tried: Joint, share: float, x: Tensor, y: Tensor) -> Tensor:
@@ -234,11 +215,6 @@ def pull(by: Map, along: Directions, fitted: Joint, tried: Joint, share: float, 
     jackknife would have them (MacKinnon & White 1985).
 
     Args:
-        by: the map.
-        along: the directions of the X that it was fitted to.
-        fitted: the moments of the rows that it was fitted to.
-        tried: those of the others.
-        share: what it explains of those.
         x: some of the rows that it was fitted to, (m, d).
         y: the same on the other side, (m, e).
     """
@@ -247,14 +223,15 @@ def pull(by: Map, along: Directions, fitted: Joint, tried: Joint, share: float, 
     # Σ (x − mean) leftᵀ over the rows that it is tried on, with the map's own means.
     turned = tried.xy + tried.n * torch.outer(dx, dy) - (tried.xx + tried.n * torch.outer(dx, dx)) @ by.a
     rows = along.coordinates(x - by.mean_x)
-    own = by.residuals(x, y) / _free(rows, fitted.n)[:, None]
-    found: Tensor = ((rows @ along.coordinates(turned.T).T + tried.n / fitted.n * (dy - dx @ by.a)) * own).sum(dim=1)
-    found -= (1 - share) * tried.n / fitted.n * ((y - by.mean_y) @ dy)
-    return 2 * found / spread
+    residuals = by.residuals(x, y) / _free(rows, fitted.n)[:, None]
+    influence: Tensor = (
+        (rows @ along.coordinates(turned.T).T + tried.n / fitted.n * (dy - dx @ by.a)) * residuals
+    ).sum(dim=1)
+    influence -= (1 - share) * tried.n / fitted.n * ((y - by.mean_y) @ dy)
+    return 2 * influence / spread
 
 
 def _free(rows: Tensor, n: float) -> Tensor:
-    """Return 1 − leverage of rows by their coordinates, (m,); no less than a tenth."""
     return (1 - 1 / n - rows.square().sum(dim=1)).clamp(min=0.1)
 
 
@@ -266,21 +243,19 @@ def held_out(
     A row counts twice: for what is left of it, and for how it pulls the map that is tried on the other half.
 
     Args:
-        joints: the moments of both halves.
-        along: the directions of X in them.
         x: some of the rows, (m, d).
         y: the same on the other side, (m, e).
         half: which half each is of, 0 or 1, (m,).
     """
     n = sum(joint.n for joint in joints)
     shares, influence = [], torch.zeros(len(x), dtype=x.dtype, device=x.device)
-    for one, on in enumerate(joints):
-        of, axes, rows, others = joints[1 - one], along[1 - one], half == one, half != one
+    for half_tried, on in enumerate(joints):
+        of, axes, rows, fitted = joints[1 - half_tried], along[1 - half_tried], half == half_tried, half != half_tried
         by = fit(of, axes)
         share = explained(by, on)
         shares.append(share)
         influence[rows] += n / (2 * on.n) * _by_residuals(by, on, share, x[rows], y[rows])
-        influence[others] += n / 2 * pull(by, axes, of, on, share, x[others], y[others])
+        influence[fitted] += n / 2 * pull(by, axes, of, on, share, x[fitted], y[fitted])
     return sum(shares) / 2, influence
 
 
@@ -311,37 +286,30 @@ class Alike:
             x: rows minus their mean, (n, d).
             y: the same rows on the other side, (n, e).
         """
-        found: Tensor = ((x @ self.xy) * y).sum(dim=1)
-        found -= self.x_scale * x.square().sum(dim=1) if self.xx is None else ((x @ self.xx) * x).sum(dim=1)
-        found -= self.y_scale * y.square().sum(dim=1) if self.yy is None else ((y @ self.yy) * y).sum(dim=1)
-        return found
+        influence: Tensor = ((x @ self.xy) * y).sum(dim=1)
+        influence -= self.x_scale * x.square().sum(dim=1) if self.xx is None else ((x @ self.xx) * x).sum(dim=1)
+        influence -= self.y_scale * y.square().sum(dim=1) if self.yy is None else ((y @ self.yy) * y).sum(dim=1)
+        return influence
 
 
 def procrustes(of: Joint) -> Alike:
     """Return ‖Σxyᵀ‖_* / √(tr Σxxᵀ · tr Σyyᵀ), the cosine of the angle that no rotation takes away.
 
     arccos of it is a metric between arrangements up to rotation and scale (Williams et al. 2021).
-
-    Args:
-        of: their moments; both must vary.
     """
     left, singular, right = torch.linalg.svd(of.xy / of.n, full_matrices=False)
     a, b, total = float(of.xx.trace()) / of.n, of.spread / of.n, float(singular.sum())
-    value = min(total / (a * b) ** 0.5, 1.0)
+    value = min(total / (a**0.5 * b**0.5), 1.0)  # a · b may be too small for a float
     if total == 0:
         return Alike(0.0, torch.zeros_like(of.xy), None, None)
     return Alike(value, value / total * (left @ right), None, None, value / (2 * a), value / (2 * b))
 
 
 def token_cka(of: Joint) -> Alike:
-    """Return linear CKA, ‖Σxyᵀ‖² / (‖Σxxᵀ‖ ‖Σyyᵀ‖) in Frobenius norms (Kornblith et al. 2019).
-
-    Args:
-        of: their moments; both must vary.
-    """
+    """Return linear CKA, ‖Σxyᵀ‖² / (‖Σxxᵀ‖ ‖Σyyᵀ‖) in Frobenius norms (Kornblith et al. 2019)."""
     xx, xy, yy = of.xx / of.n, of.xy / of.n, of.yy / of.n
     a, b, both = float(xx.square().sum()), float(yy.square().sum()), float(xy.square().sum())
-    value = both / (a * b) ** 0.5
+    value = both / (a**0.5 * b**0.5)
     if both == 0:
         return Alike(0.0, torch.zeros_like(xy), None, None)
     return Alike(min(value, 1.0), (2 * value / both) * xy, (value / a) * xx, (value / b) * yy)
@@ -351,11 +319,6 @@ def canonical(of: Joint, x: Directions | None = None, y: Directions | None = Non
     """Return the mean squared canonical correlation, over as many as the narrower side has directions.
 
     tr(Sxx⁺ Sxy Syy⁺ Syx) / min(rank X, rank Y) (Raghu et al. 2017; R²_CCA of Kornblith et al. 2019).
-
-    Args:
-        of: their moments; both must vary.
-        x: the directions of X, where they are known.
-        y: those of Y.
     """
     forth = fit(of, x)
     back = fit(Joint(of.n, of.mean_y, of.mean_x, of.yy, of.xy.T, of.xx), y)

@@ -1,4 +1,4 @@
-"""Nearest neighbours, exact, at the price of a float32 matrix product: see :mod:`reporter.geometry.rows`.
+"""Nearest neighbours, exact, at the price of a float32 matrix product: see :mod:`reporter.geometry.pairs`.
 
 Which other rows are nearest to each row, and how far away (:func:`nearest`), also among several groups of rows at the
 price of one search (:func:`nearest_within`); which vectors of a table are nearest to a state, and how many are nearer
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from reporter.geometry.arrays import TINY, Floats, Ints, wide
-from reporter.geometry.rows import UNIT32, UNIT64, Rows, measured, roundings, smallest
+from reporter.geometry.pairs import UNIT32, UNIT64, Rows, measured, roundings, smallest
 
 Nearness = Literal["cosine", "distance"]
 BOTH: tuple[Nearness, ...] = ("cosine", "distance")
@@ -80,9 +80,6 @@ def nearest_within(
     Args:
         x: shape (n, d).
         groups: rows of each, ascending, more than k of them, shape (m,); None: all. A row may be in several.
-        k: neighbours.
-        further: ranks beyond k, ascending; those that a group is too small for are left out; 1 is the nearest.
-        listed: how many neighbours to name, if there are as many.
     """
     n = len(x)
     exact = wide(x) if isinstance(x, Tensor) else torch.from_numpy(np.asarray(x, dtype=np.float64))
@@ -98,7 +95,6 @@ def nearest_within(
 
 
 def _search(x: Tensor, rows: Tensor, among: Sequence[_Group], count: int) -> None:
-    """Show each group the ``count`` nearest of some rows, ascending, among all rows x, in the precision of x."""
     squares = x.square().sum(dim=1)
     for block, products in _products(x, rows):
         # ‖row‖² is the same for all its candidates: it is left out here and added to the few that remain.
@@ -126,22 +122,14 @@ def _products(x: Tensor, rows: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
         stop = start + len(block)
         torch.mm(x[start:stop], x[start:].T, out=products[number][:, start:])
         for after in range(number + 1, len(blocks)):
-            there = slice(after * _BLOCK, after * _BLOCK + len(blocks[after]))
-            products[after][:, start:stop] = products[number][:, there].T
+            columns = slice(after * _BLOCK, after * _BLOCK + len(blocks[after]))
+            products[after][:, start:stop] = products[number][:, columns].T
         yield block, products[number]
         start = stop
 
 
 class _Group:
-    """Collects the neighbours of some rows among themselves, block by block.
-
-    Args:
-        exact: all rows, centred, in float64, (n, d).
-        rows: of this group, (m,).
-        k: neighbours.
-        further: ranks beyond k.
-        listed: how many neighbours to name.
-    """
+    """Collects the neighbours of some rows among themselves, block by block."""
 
     def __init__(self, exact: Tensor, rows: Tensor, k: int, further: Sequence[int], listed: int) -> None:
         n, m, device = len(exact), len(rows), exact.device
@@ -161,17 +149,8 @@ class _Group:
         self._of_listed = exact.new_empty(m, self._listed)
 
     def see(self, rows: Tensor, squares: Tensor, d2: Tensor, far: Tensor, candidates: Tensor, exact: _Exact) -> None:
-        """Take in a block of rows, those of it that were not found with certainty before.
-
-        Args:
-            rows: which, (b,).
-            squares: squared norms of all rows, (n,).
-            d2: squared distances to all rows, without the own norm, (b, n).
-            far: the smallest of them, ascending, (b, count).
-            candidates: whose they are.
-            exact: what other groups have asked of the block.
-        """
-        here, wanted = self.doubtful[rows].nonzero()[:, 0], self._wanted
+        """Take in a block of rows, those of it that were not found with certainty before."""
+        here, candidates_wanted = self.doubtful[rows].nonzero()[:, 0], self._wanted
         rows = rows[here]
         if not len(rows):
             return
@@ -180,28 +159,32 @@ class _Group:
             far, candidates = far[:, : self.most], candidates[:, : self.most]
         else:
             far, candidates = self._own(here, d2, far, candidates)
-        columns = torch.cat([candidates[:, :wanted], candidates[:, self._at]], dim=1)
-        found = exact.squares(self._exact, rows, here, columns)
-        closest = found[:, :wanted].sort(dim=1)
-        found = torch.cat([closest.values[:, : self._k], found[:, wanted:]], dim=1)
-        at, own = self._place[rows], squares[rows].double()[:, None]
-        self._distances[at] = found
+        columns = torch.cat([candidates[:, :candidates_wanted], candidates[:, self._at]], dim=1)
+        squared = exact.squares(self._exact, rows, here, columns)
+        closest = squared[:, :candidates_wanted].sort(dim=1)
+        squared = torch.cat([closest.values[:, : self._k], squared[:, candidates_wanted:]], dim=1)
+        at, own_square = self._place[rows], squares[rows].double()[:, None]
+        self._distances[at] = squared
         if self._listed:
-            order = torch.cat([candidates[:, :wanted].gather(1, closest.indices), candidates[:, wanted:]], dim=1)
-            beyond = (far[:, wanted:].double() + own).clamp(min=0)
+            order = torch.cat(
+                [candidates[:, :candidates_wanted].gather(1, closest.indices), candidates[:, candidates_wanted:]], dim=1
+            )
+            beyond = (far[:, candidates_wanted:].double() + own_square).clamp(min=0)
             self._places[at] = order[:, : self._listed]
             self._of_listed[at] = torch.cat([closest.values, beyond], dim=1)[:, : self._listed]
         # A row b that is no candidate has rough d² ≥ a := the last candidate's. If ‖b‖ ≥ 2·max(‖row‖, √a) its true
         # distance is at least √a; else rounding took off no more than this tolerance.
-        last = torch.cat([far[:, wanted - 1 : wanted], far[:, self._at]], dim=1).double() + own
-        tolerance = _ROUNDINGS * torch.finfo(d2.dtype).eps * (own + 4 * torch.maximum(own, last))
+        last = (
+            torch.cat([far[:, candidates_wanted - 1 : candidates_wanted], far[:, self._at]], dim=1).double()
+            + own_square
+        )
+        tolerance = _ROUNDINGS * torch.finfo(d2.dtype).eps * (own_square + 4 * torch.maximum(own_square, last))
         doubtful = (tolerance > _FAR * last)[:, 1:].any(dim=1)
-        if wanted < len(self.rows) - 1:
-            doubtful |= found[:, self._k - 1] > (last - tolerance)[:, 0]
+        if candidates_wanted < len(self.rows) - 1:
+            doubtful |= squared[:, self._k - 1] > (last - tolerance)[:, 0]
         self.doubtful[rows] = doubtful
 
     def _own(self, here: Tensor, d2: Tensor, far: Tensor, candidates: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the nearest candidates that are in this group, of its rows, which lie ``here`` in the block."""
         inside = self._inside[candidates]
         rank = inside.cumsum(dim=1)
         # Those inside move up to their rank among themselves, all others to a last column that is cut off.
@@ -221,43 +204,32 @@ class _Group:
             d2 = torch.addmm(x.square().sum(dim=1), self._exact[rows], x.T, alpha=-2)
             d2.scatter_(1, at[:, None], torch.inf)
             most = min(max(self._wanted, *(self._at + 1).tolist(), 0) + _SPARE, len(x) - 1)
-            found = _squares_of_differences(self._exact, rows, self.rows[smallest(d2, most)[1]]).sort(dim=1).values
-            self._distances[at] = torch.cat([found[:, : self._k], found[:, self._at]], dim=1)
+            squared = _squares_of_differences(self._exact, rows, self.rows[smallest(d2, most)[1]]).sort(dim=1).values
+            self._distances[at] = torch.cat([squared[:, : self._k], squared[:, self._at]], dim=1)
         return Neighbours(self.rows, self._distances.sqrt_(), self._places, self._of_listed.sqrt_())
 
 
 class _Exact:
-    """Squared distances in float64 of a block of rows, each taken once although several groups want it.
-
-    Args:
-        rows: how many are in the block.
-    """
+    """Squared distances in float64 of a block of rows, each taken once although several groups want it."""
 
     def __init__(self, rows: int) -> None:
         self._rows = rows
         self._known: tuple[Tensor, Tensor] | None = None
 
     def squares(self, x: Tensor, rows: Tensor, here: Tensor, columns: Tensor) -> Tensor:
-        """Return ‖x_row − x_column‖² for the columns of each row, (m, columns).
-
-        Args:
-            x: all rows, (n, d).
-            rows: which, (m,).
-            here: where they lie in the block, (m,).
-            columns: of each, (m, columns).
-        """
+        """Return ‖x_row − x_column‖² for the columns of each row, (m, columns)."""
         if self._known is None or self._known[0].shape[1] != columns.shape[1]:
-            found = _squares_of_differences(x, rows, columns)
+            squared = _squares_of_differences(x, rows, columns)
             self._known = (
                 columns.new_full((self._rows, columns.shape[1]), -1),
-                found.new_zeros(self._rows, columns.shape[1]),
+                squared.new_zeros(self._rows, columns.shape[1]),
             )
         else:
-            known, found = self._known[0][here], self._known[1][here]
-            row, at = (columns != known).nonzero(as_tuple=True)
-            found[row, at] = _squares_of_differences(x, rows[row], columns[row, at, None])[:, 0]
-        self._known[0][here], self._known[1][here] = columns, found
-        return found
+            known_columns, squared = self._known[0][here], self._known[1][here]
+            row, at = (columns != known_columns).nonzero(as_tuple=True)
+            squared[row, at] = _squares_of_differences(x, rows[row], columns[row, at, None])[:, 0]
+        self._known[0][here], self._known[1][here] = columns, squared
+        return squared
 
 
 def _blocks(rows: Tensor) -> Iterator[Tensor]:
@@ -265,15 +237,14 @@ def _blocks(rows: Tensor) -> Iterator[Tensor]:
 
 
 def _squares_of_differences(x: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
-    """Return ‖x_row − x_column‖² for the columns of each row, in float64, shape (rows, columns)."""
-    found = x.new_empty(columns.shape)
+    squared = x.new_empty(columns.shape)
     together = _TOGETHER if x.device.type == "cpu" else _TOGETHER_ON_DEVICE
     for start in range(0, len(rows), together):
         part = slice(start, start + together)
         differences = x.index_select(0, columns[part].flatten()).view(*columns[part].shape, x.shape[1])
         differences -= x[rows[part], None]
-        found[part] = torch.linalg.vector_norm(differences, dim=2).square_()
-    return found
+        squared[part] = torch.linalg.vector_norm(differences, dim=2).square_()
+    return squared
 
 
 # --- States against the vectors of a table ---
@@ -314,14 +285,10 @@ def compare(
     Args:
         states: (n, d) in float32.
         own: id of each state's own vector, (n,).
-        vectors: the vocabulary.
-        measures: nearer by what.
-        nearest: how many of the nearest vectors are wanted.
-        tell: told after each group of states how many it were.
     """
     cosine, distance = against(states, own[:, None], vectors)
     ranks: dict[Nearness, list[Ints]] = {measure: [] for measure in measures}
-    found: dict[Nearness, list[Ints]] = {measure: [] for measure in measures}
+    nearest_ids: dict[Nearness, list[Ints]] = {measure: [] for measure in measures}
     for start in range(0, len(states), STATES):
         group = _States(states[start : start + STATES], own[start : start + STATES], vectors, nearest)
         searches = {measure: _Search(group, measure) for measure in measures}
@@ -332,25 +299,19 @@ def compare(
                 search.see(first, products, norms)
         for measure, search in searches.items():
             ranks[measure].append(search.rank())
-            found[measure].append(search.nearest())
+            nearest_ids[measure].append(search.nearest())
         tell(group.size)
     none = np.zeros((0, min(nearest, len(vectors))), dtype=np.int64)
     return Closeness(
         cosine[:, 0],
         distance[:, 0],
         {measure: np.concatenate([none.reshape(-1), *of]) for measure, of in ranks.items()},
-        {measure: np.concatenate([none, *of]) for measure, of in found.items()} if nearest else {},
+        {measure: np.concatenate([none, *of]) for measure, of in nearest_ids.items()} if nearest else {},
     )
 
 
 def against(states: Tensor, ids: Ints, vectors: Rows) -> tuple[Floats, Floats]:
-    """Return cosine and distance of each state and some vectors of a vocabulary, each (n, k), in float64.
-
-    Args:
-        states: (n, d).
-        ids: which vectors, (n, k).
-        vectors: the vocabulary.
-    """
+    """Return cosine and distance of each state and some vectors of a vocabulary, each (n, k), in float64."""
     cosines, distances = np.empty(ids.shape), np.empty(ids.shape)
     step = max(1, _GATHERED // max(1, ids.shape[1] * vectors.table.shape[1]))
     for start in range(0, len(ids), step):
@@ -391,13 +352,7 @@ class _Search:
         self._margins = torch.zeros(group.size, device=group.x.device)
 
     def see(self, first: int, products: Tensor, norms: Tensor) -> None:
-        """Take in a block of vectors.
-
-        Args:
-            first: id of the first one.
-            products: of all states with them, in float32.
-            norms: of the vectors.
-        """
+        """Take in a block of vectors."""
         group, device = self._group, products.device
         x_norm = group.norm.to(device).float()
         if self._measure == "cosine":
@@ -408,8 +363,8 @@ class _Search:
             scores = products - norms.square() / 2
             largest = torch.maximum(norms.max(), group.own.norm(dim=1).to(device).float())
             margins = 2 * group.roundings * UNIT32 * (x_norm + largest) * largest
-        own = self._score.to(device).float()
-        above = scores - own[:, None]
+        own_score = self._score.to(device).float()
+        above = scores - own_score[:, None]
         self._count += (above > margins[:, None]).sum(dim=1).to(self._count.device)
         near = (above.abs() <= margins[:, None]) & self._defined.to(device)[:, None]
         for state, vector in _pairs(near.nonzero().to(group.wide.device), group.wide.shape[1]):
@@ -438,19 +393,18 @@ class _Search:
         scores, ids, last = exact.cpu().numpy(), self._ids.cpu().numpy(), self._best[:, -1].double().cpu().numpy()
         order = np.lexsort((ids, -scores), axis=1)[:, : group.k]
         scores = np.take_along_axis(scores, order, axis=1)
-        found = np.where(np.isfinite(scores), np.take_along_axis(ids, order, axis=1), -1)
+        nearest_ids = np.where(np.isfinite(scores), np.take_along_axis(ids, order, axis=1), -1)
         certain = scores[:, -1] > last + self._margins.double().cpu().numpy()
         certain |= ~kept.all(dim=1).cpu().numpy() | (kept.shape[1] == len(group.vectors))
         if self._measure == "cosine":  # a zero state has no nearest
             nothing = (group.norm <= TINY).cpu().numpy()
-            found[nothing], certain[nothing] = -1, True
+            nearest_ids[nothing], certain[nothing] = -1, True
         for i in np.flatnonzero(~certain).tolist():
             # More vectors than are kept are about as near as the last one, such as rows never trained.
-            found[i] = self._among_all(i)
-        return found
+            nearest_ids[i] = self._among_all(i)
+        return nearest_ids
 
     def _among_all(self, i: int) -> Ints:
-        """Return the nearest vectors of one state, all scores in float64, (k,)."""
         group, scores = self._group, []
         for start in range(0, len(group.vectors), step := max(1, _GATHERED // group.wide.shape[1])):
             ids = torch.arange(start, min(start + step, len(group.vectors)))
@@ -461,12 +415,7 @@ class _Search:
         return np.where(np.isfinite(joined[order]), order, -1)
 
     def _exact(self, state: Tensor, w: Tensor) -> tuple[Tensor, Tensor]:
-        """Return scores in float64, and the size of the numbers that were added up for each.
-
-        Args:
-            state: which states, (pairs,).
-            w: a vector for each, (pairs, d).
-        """
+        """Return scores in float64, and the size of the numbers that were added up for each."""
         x = self._group.wide[state.to(w.device)]
         if self._measure == "cosine":
             score = measured("cosine", x, w)
@@ -476,7 +425,6 @@ class _Search:
 
 
 def _pairs(found: Tensor, width: int) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield rows and columns, as many at a time as may be gathered."""
     step = max(1, _GATHERED // width)
     for start in range(0, len(found), step):
         part = found[start : start + step]

@@ -39,9 +39,9 @@ def eigenvalues(n: int, d: int, seed: int) -> Floats:
         rng = np.random.default_rng([seed, n, d])
         a = np.tril(rng.standard_normal((d, d)), -1)
         a[np.arange(d), np.arange(d)] = np.sqrt(rng.chisquare(n - 1 - np.arange(d)))
-    found: Floats = np.linalg.eigvalsh(a @ a.T)[::-1][: max(min(d, n - 1), 0)].clip(0.0)
-    found.flags.writeable = False
-    return found
+    spectrum: Floats = np.linalg.eigvalsh(a @ a.T)[::-1][: max(min(d, n - 1), 0)].clip(0.0)
+    spectrum.flags.writeable = False
+    return spectrum
 
 
 @lru_cache(maxsize=256)
@@ -94,11 +94,6 @@ def path_shape(layers: int, d: int, seed: int) -> tuple[float, float]:
     """Return the means of L/‖Σ s_l/‖s_l‖‖ and of ‖h_L − h_0‖/Σ‖s_l‖, s_l = h_{l+1} − h_l, of isotropic h_0 … h_L.
 
     About L and 1/L in many dimensions; of 256 draws, which do not hang on how many tokens there are.
-
-    Args:
-        layers: steps L ≥ 1.
-        d: dimension.
-        seed: of the draws.
     """
     h = gaussian(256, (layers + 1) * d, seed).reshape(256, layers + 1, d)
     steps = np.diff(h, axis=1)
@@ -140,8 +135,8 @@ def isotropic_cosine(n: Floats, d: int) -> Floats:
     """
     from scipy.special import gammaln, hyp2f1
 
-    found, which = np.unique(n, return_inverse=True)
-    rho = 1 / np.sqrt(np.maximum(found, 1))
+    sizes, which = np.unique(n, return_inverse=True)
+    rho = 1 / np.sqrt(np.maximum(sizes, 1))
     factor = 2 / d * np.exp(2 * (gammaln((d + 1) / 2) - gammaln(d / 2)))
     return np.asarray((rho * factor * hyp2f1(0.5, 0.5, d / 2 + 1, rho**2))[which].reshape(n.shape))
 

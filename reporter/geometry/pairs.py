@@ -1,4 +1,4 @@
-"""All pairs of rows, tile by tile: products in float32, never a matrix of rows × rows.
+"""Rows of a table in two precisions, and all pairs of rows, tile by tile, never a matrix of rows × rows.
 
 Whoever wants to know something of all pairs takes in the tiles as they pass: a histogram, or :class:`Top`, which keeps
 the pairs at one end and measures them again in float64.
@@ -9,14 +9,125 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from functools import cached_property
+from typing import Literal, Protocol
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from reporter.geometry.arrays import Floats, Ints, Progress, silent
-from reporter.geometry.rows import UNIT32, Measure, Rows, measured, roundings
+from reporter.geometry.arrays import BLOCK, TINY, Floats, Ints, Progress, silent, wide
+
+# Rows of a table in two precisions: products in float32, a block at a time, and what rounding leaves open in float64.
+#
+# Rounding can only change the order of two vectors whose scores lie within a margin of each other, and those are
+# compared again in float64, from the vectors themselves. :mod:`reporter.geometry.neighbours` and
+# :mod:`reporter.geometry.pairs` decide in this way.
+
+
+Measure = Literal["cosine", "distance", "dot"]
+
+UNIT32, UNIT64 = 2.0**-24, 2.0**-53
+"""The largest relative error of one rounding."""
+
+
+class Rows:
+    """Rows of a table: all, or some of them in an order; with the same vector added to each where one is given.
+
+    Args:
+        table: (rows of the table, d), in any precision and on any device; it is not copied.
+        order: the chosen rows, (n,); None: all of them.
+        norms: Euclidean norms of the chosen rows, (n,), where they are known.
+        shift: what is added to each, (d,), or None.
+    """
+
+    def __init__(
+        self, table: Tensor, order: Ints | None = None, norms: Floats | None = None, shift: Tensor | None = None
+    ) -> None:
+        self.table, self._order, self._norms, self._shift = table, order, norms, shift
+
+    def __len__(self) -> int:
+        return len(self.table) if self._order is None else len(self._order)
+
+    @cached_property
+    def norms(self) -> Floats:
+        """Their Euclidean norms in float64, (n,)."""
+        if self._norms is not None:
+            return self._norms
+        every = torch.arange(len(self))
+        parts = [
+            self.wide(every[start : start + BLOCK]).norm(dim=1).cpu().numpy() for start in range(0, len(self), BLOCK)
+        ]
+        return np.concatenate([np.zeros(0), *parts])
+
+    def ids(self, places: Ints) -> Ints:
+        """Return which rows of the table stand at some places of these rows, (m,)."""
+        return places if self._order is None else self._order[places]
+
+    def pick(self, places: Ints) -> Rows:
+        """Choose among these rows."""
+        return Rows(self.table, self.ids(places), None if self._norms is None else self._norms[places], self._shift)
+
+    def block(self, start: int, stop: int) -> tuple[Tensor, Tensor]:
+        """Return the rows from start to stop, (m, d), and their norms, (m,), both in float32."""
+        here: slice | Tensor = slice(start, stop)
+        if self._order is not None:
+            here = torch.from_numpy(self._order[start:stop]).to(self.table.device)
+        x = self.table[here].detach().float()
+        if self._shift is not None:
+            x = x + self._shift.to(x.device).float()
+        norms = x.norm(dim=1) if self._norms is None else torch.from_numpy(self._norms[start:stop])
+        return x, norms.float().to(x.device)
+
+    def wide(self, places: Tensor) -> Tensor:
+        """Return rows in float64, (…, d)."""
+        if self._order is not None:
+            places = torch.from_numpy(self._order)[places.cpu()]
+        rows = wide(self.table[places.to(self.table.device)].detach())
+        return rows if self._shift is None else rows + wide(self._shift).to(rows.device)
+
+
+def measured(measure: Measure, x: Tensor, y: Tensor) -> Tensor:
+    """Return a measure of vectors, in float64 where they are, (…); the cosine of a zero vector is NaN."""
+    if measure == "distance":
+        distances: Tensor = (x - y).norm(dim=-1)
+        return distances
+    dots = (x * y).sum(dim=-1)
+    if measure == "dot":
+        return dots
+    a, b = x.norm(dim=-1), y.norm(dim=-1)
+    return torch.where((a > TINY) & (b > TINY), dots / (a * b), torch.nan)
+
+
+def roundings(d: int) -> float:
+    """Return how many units of rounding a sum of d rounded products may be off, of the product of both norms.
+
+    The rounding errors of 8 standard deviations are never met (Higham & Mary 2019, SIAM J. Sci. Comput. 41: below
+    3e-14), and d of them cannot be exceeded at all.
+    """
+    return min(float(d), 8 * math.sqrt(d)) * 1.5 + 8
+
+
+def smallest(x: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """Return the ``count`` smallest entries of each row, ascending, and their columns.
+
+    The smallest entries lie in the groups of columns that have the smallest minima: with groups of four, a quarter of
+    the columns is searched and then the few groups found.
+    """
+    size = x.shape[1] // 4
+    if count > size // 2:
+        top = x.topk(count, dim=1, largest=False)
+        return top.values, top.indices
+    minima = x[:, :size].clone()
+    for group in range(1, 4):
+        torch.minimum(minima, x[:, group * size : (group + 1) * size], out=minima)
+    groups = minima.topk(count, dim=1, largest=False, sorted=False).indices
+    columns = torch.cat([groups + group * size for group in range(4)], dim=1)
+    if rest := x.shape[1] - 4 * size:
+        columns = torch.cat([columns, torch.arange(4 * size, 4 * size + rest, device=x.device).expand(len(x), -1)], 1)
+    values, at = x.gather(1, columns).topk(count, dim=1, largest=False)
+    return values, columns.gather(1, at)
+
 
 MEASURES: tuple[Measure, ...] = ("cosine", "distance", "dot")
 
@@ -38,15 +149,7 @@ class Workspace:
 
 
 class Tile:
-    """The pairs of some rows with some others. Its numbers are overwritten by the next tile.
-
-    Args:
-        dots: ⟨x, y⟩, (r, c), float32.
-        sizes: norms of its rows and of its columns.
-        place: the first row and the first column, in the order of each side.
-        diagonal: whether rows and columns are the same, so that only pairs above the diagonal count.
-        workspace: where the other measures are put.
-    """
+    """The pairs of some rows with some others. Its numbers are overwritten by the next tile."""
 
     def __init__(
         self,
@@ -97,31 +200,14 @@ def pairs_within(
     what: str = "pairs",
     progress: Progress = silent,
 ) -> int:
-    """Send each unordered pair of two different rows to the consumers once; return the number of pairs.
-
-    Args:
-        rows: the rows.
-        consumers: who takes them in.
-        first: only pairs with at least one of the first so many rows. Where these were drawn at random, every
-            pair had the same chance to be among them.
-        what: what this work is called.
-        progress: told after each block of rows.
-    """
+    """Send each unordered pair of two different rows to the consumers once; return the number of pairs."""
     return _walk(rows, None, consumers, len(rows) if first is None else min(first, len(rows)), what, progress)
 
 
 def pairs_between(
     rows: Rows, columns: Rows, consumers: Sequence[Consumer], what: str = "pairs", progress: Progress = silent
 ) -> int:
-    """Send each pair of a row and a column to the consumers once; return the number of pairs.
-
-    Args:
-        rows: on one side.
-        columns: on the other, of the same width.
-        consumers: who takes them in.
-        what: what this work is called.
-        progress: told after each block of rows.
-    """
+    """Send each pair of a row and a column to the consumers once; return the number of pairs."""
     return _walk(rows, columns, consumers, len(rows), what, progress)
 
 
@@ -155,22 +241,13 @@ def _walk(
 
 
 def _columns(i: int, i_stop: int, count: int, size: int, same: bool) -> list[tuple[int, int]]:
-    """Return where the tiles of a block of rows begin and end; within one table, from the diagonal on."""
     begins = [(i, i_stop)] if same else []
     return begins + [(j, min(j + size, count)) for j in range(i_stop if same else 0, count, size)]
 
 
 @dataclass(frozen=True)
 class Best:
-    """Pairs, the first one best.
-
-    Args:
-        rows: places in the order of the rows, (k,).
-        columns: places in the order of the columns, (k,).
-        values: their measure in float64, (k,).
-        certain: whether no other pair can belong here, float32 having left it out; False where more pairs than
-            were kept lie within rounding of the last one.
-    """
+    """Pairs, the first one best."""
 
     rows: Ints
     columns: Ints
@@ -235,12 +312,7 @@ class Top:
         self._places = torch.cat([self._places, places])[order[: self._kept]]
 
     def best(self, rows: Rows, columns: Rows) -> Best:
-        """Measure what was kept again, in float64, and return the k best.
-
-        Args:
-            rows: those whose pairs were taken in.
-            columns: on the other side; the same ones within a kind.
-        """
+        """Measure what was kept again, in float64, and return the k best."""
         i, j = self._places[:, 0].numpy(), self._places[:, 1].numpy()
         values = self._measured(rows.pick(i), columns.pick(j))
         scores = np.abs(values) if self._absolute else values if self.largest else -values
@@ -249,7 +321,6 @@ class Top:
         return Best(i[order], j[order], values[order], certain or self._left_out == -math.inf)
 
     def _rounding(self, rows: Rows, columns: Rows, scores: Floats) -> float:
-        """Return how far a value in float32 may be from the true one."""
         most = len(self._scores) and float(rows.norms.max() * columns.norms.max())
         unit = UNIT32 * roundings(rows.table.shape[1])
         if self.measure == "cosine":
@@ -260,9 +331,8 @@ class Top:
         return math.sqrt(last**2 + 2 * unit * most) - last  # of the square root of a sum with that rounding
 
     def _measured(self, rows: Rows, columns: Rows) -> Floats:
-        """Return the measure of single pairs in float64, from the vectors themselves, (pairs,)."""
-        found = [np.zeros(0)]
+        parts = [np.zeros(0)]
         for start in range(0, len(rows), 1024):
             places = torch.arange(start, min(start + 1024, len(rows)))
-            found.append(measured(self.measure, rows.wide(places), columns.wide(places)).cpu().numpy())
-        return np.concatenate(found)
+            parts.append(measured(self.measure, rows.wide(places), columns.wide(places)).cpu().numpy())
+        return np.concatenate(parts)

@@ -1,10 +1,11 @@
 """The ratios of the distances to neighbours, of batches of states and of every half-sample of their texts.
 
-What :mod:`reporter.geometry.dimension` estimates from; in torch, where the states are.
+What :mod:`reporter.geometry.spectra` estimates from; in torch, where the states are.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -12,9 +13,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from reporter.geometry.arrays import Floats
-from reporter.geometry.dimension import EQUAL, FEWEST, NAMES, PUBLISHED, RANKS, SCALES
+from reporter.geometry.arrays import Floats, Ints, wide
 from reporter.geometry.neighbours import Neighbours, nearest_within
+from reporter.geometry.spectra import EQUALLY_FAR, FEWEST, NAMES, PUBLISHED, RANKS, SCALES, kept_of
 
 _MOVED = 16  # from this scale on half-samples are read at another one
 _LISTED = 240  # neighbours; more than the 128 that the largest scale needs, since a half may hold few of the nearest
@@ -40,27 +41,20 @@ def batches_of(x: Tensor, held: Tensor, batches: Sequence[Tensor | slice], disca
     """Return the ratios of each batch of states, in which neighbours are sought, and its estimates in half-samples.
 
     All batches share one search: those of views that differ in a few states cost little more than one.
-
-    Args:
-        x: states, shape (n, d).
-        held: which states each half-sample holds, up to 31 of them, on the same device, shape (halves, n).
-        batches: which states are in each, shape (m,).
-        discard: share of the largest μ that ``twonn`` leaves out.
     """
     every = torch.arange(len(x), device=x.device)
     groups = [every[rows].sort().values for rows in batches]
-    found = []
+    ratios = []
     for rows, near in zip(groups, neighbours(x, groups), strict=True):
         if len(rows) < 3 or not (near.distances[:, 0] == 0).any():
-            found.append(_batch(near, held, discard))
+            ratios.append(_batch(near, held, discard))
         else:
             rows = rows[_distinct(x[rows])]
-            found.append(_batch(neighbours(x[rows], [every[: len(rows)]])[0], held[:, rows], discard))
-    return found
+            ratios.append(_batch(neighbours(x[rows], [every[: len(rows)]])[0], held[:, rows], discard))
+    return ratios
 
 
 def _distinct(x: Tensor) -> Tensor:
-    """Return the first of each set of equal rows, ascending."""
     _, which = torch.unique(x, dim=0, return_inverse=True)
     every = torch.arange(len(x), device=x.device)
     first = every.new_full((int(which.max()) + 1,), len(x)).scatter_reduce_(0, which, every, "amin")
@@ -85,10 +79,6 @@ def scales_read(bits: Tensor, of_neighbours: Tensor) -> dict[int, int]:
     Neighbours in the same text are in the half with it, of others every second is. Where dimension changes with
     distance the same rank would be another number, so a scale n from 16 on is read at m, 2m being how many of the 2n
     nearest neighbours are in the half on average. Small scales, of which halving would leave too few neighbours, stay.
-
-    Args:
-        bits: which half-samples hold a state, int32, shape (n,).
-        of_neighbours: the same of its nearest neighbours, nearest first, shape (n, listed).
     """
     shared = _bits_set(bits[:, None] & of_neighbours).sum(dim=0)
     share = (shared.double() / _bits_set(bits).sum().clamp(min=1)).tolist()
@@ -96,7 +86,6 @@ def scales_read(bits: Tensor, of_neighbours: Tensor) -> dict[int, int]:
 
 
 def _bits_set(x: Tensor) -> Tensor:
-    """Return how many of the bits of non-negative int32 numbers are set."""
     x = x - ((x >> 1) & 0x55555555)
     x = (x & 0x33333333) + ((x >> 2) & 0x33333333)
     x = (x + (x >> 4)) & 0x0F0F0F0F
@@ -111,13 +100,6 @@ def half_estimates(
 
     The r-th neighbour within the half is the r-th one of the list that the half holds. A state whose list is too short
     for a scale is left out of it; a scale that more than one state in ten is left out of has no estimate.
-
-    Args:
-        found: neighbours among all states, with a list.
-        held: which states each half-sample holds, shape (halves, n).
-        of_neighbours: the same of the neighbours in the list, in bits of int32, shape (n, listed).
-        discard: share of the largest μ that ``twonn`` leaves out.
-        read: for each scale the one at which half-samples are read.
     """
     halves, device = len(held), held.device
     pairs = torch.tensor([(here, 2 * here) for here in read.values()], device=device)
@@ -145,26 +127,19 @@ def half_estimates(
 
 
 def _of_halves(logs: Tensor, enough: Tensor, discard: float, scales: Sequence[int]) -> dict[str, Tensor]:
-    """Return every estimate from the log ratios of each half-sample, NaN for states that it lacks.
-
-    Args:
-        logs: shape (halves, scales, states).
-        enough: whether a half has enough states for a scale, shape (halves, scales).
-        discard: share of the largest μ that ``twonn`` leaves out.
-        scales: the one at which each scale is read.
-    """
-    there = ~logs.isnan()
-    n, total = there.sum(dim=2).double(), logs.nansum(dim=2)
-    enough &= (n >= FEWEST) & (total >= EQUAL * n)
-    found = most_likely(logs.nan_to_num(nan=0.0), n, total, torch.tensor(scales, device=logs.device))
-    found = found.masked_fill(~enough, torch.nan)
-    estimates = {f"gride_{scale}": found[:, at] for at, scale in enumerate(SCALES)}
+    """Return every estimate from the log ratios of each half-sample, NaN for states that it lacks."""
+    defined = ~logs.isnan()
+    n, total = defined.sum(dim=2).double(), logs.nansum(dim=2)
+    enough &= (n >= FEWEST) & (total >= EQUALLY_FAR * n)
+    dimensions = most_likely(logs.nan_to_num(nan=0.0), n, total, torch.tensor(scales, device=logs.device))
+    dimensions = dimensions.masked_fill(~enough, torch.nan)
+    estimates = {f"gride_{scale}": dimensions[:, at] for at, scale in enumerate(SCALES)}
     first = logs[:, 0].sort(dim=1).values.nan_to_num(nan=torch.inf)  # NaN comes last
     count, rank = n[:, :1], torch.arange(1, first.shape[1] + 1, dtype=logs.dtype, device=logs.device)
     empirical = -torch.log1p(-rank / count)
     for name, share in {"twonn": discard, "twonn_published": PUBLISHED, "twonn_ml": 0.1}.items():
         kept = torch.minimum(((1 - share) * count + 1e-9).floor(), count - 1)
-        fits = enough[:, 0] & (first.gather(1, (kept - 1).clamp(min=0).long())[:, 0] >= EQUAL)
+        fits = enough[:, 0] & (first.gather(1, (kept - 1).clamp(min=0).long())[:, 0] >= EQUALLY_FAR)
         if name == "twonn_ml":
             values = (count[:, 0] - 1) / total[:, 0]
         else:
@@ -175,13 +150,8 @@ def _of_halves(logs: Tensor, enough: Tensor, discard: float, scales: Sequence[in
 
 
 def log_ratios_within(x: Tensor, groups: Sequence[Tensor]) -> list[Floats]:
-    """Return the log ratios at all scales of each group of distinct rows, as ``log_ratios`` does, from one search.
-
-    Args:
-        x: states, shape (n, d).
-        groups: rows of each, ascending.
-    """
-    return [_logs(found.distances) for found in neighbours(x, groups, 0)]
+    """Return the log ratios at all scales of each group of distinct rows, as ``log_ratios`` does, from one search."""
+    return [_logs(near.distances) for near in neighbours(x, groups, 0)]
 
 
 def log_ratios(x: Tensor, scales: int = len(SCALES)) -> Floats:
@@ -189,20 +159,16 @@ def log_ratios(x: Tensor, scales: int = len(SCALES)) -> Floats:
 
     Rows that are equal although the model saw different things (an architecture that forgets) are dropped here, since
     r1 = 0 has no ratio.
-
-    Args:
-        x: states, shape (n, d).
-        scales: of how many scales.
     """
     # Equal rows have equal sums, nearly always: where some have, they are dropped before the search, not after it.
     if (x.sum(dim=1).sort().values.diff() == 0).any():
         x = x[_distinct(x)]
     every = torch.arange(len(x), device=x.device)
-    (found,) = neighbours(x, [every], 0, scales)
-    if (found.distances[:, 0] == 0).any():
+    (near,) = neighbours(x, [every], 0, scales)
+    if (near.distances[:, 0] == 0).any():
         x = x[_distinct(x)]
-        (found,) = neighbours(x, [every[: len(x)]], 0, scales)
-    return _logs(found.distances)
+        (near,) = neighbours(x, [every[: len(x)]], 0, scales)
+    return _logs(near.distances)
 
 
 def _logs(distances: Tensor) -> Floats:
@@ -215,37 +181,23 @@ def _logs(distances: Tensor) -> Floats:
 def neighbours(
     x: Tensor, groups: Sequence[Tensor], listed: int = _LISTED, scales: int = len(SCALES)
 ) -> list[Neighbours]:
-    """Return the distances to the neighbours whose ratios are needed, and the nearest ones of each row in a list.
-
-    Args:
-        x: states, shape (n, d).
-        groups: rows of each batch, ascending; one of fewer than three has no neighbours.
-        listed: how many are listed.
-        scales: of how many scales.
-    """
+    """Return the distances to the neighbours whose ratios are needed, and the nearest ones of each row in a list."""
     large = [rows for rows in groups if len(rows) >= 3]
-    found = iter(nearest_within(x, large, 2, RANKS[2 : scales + 1], listed) if large else [])
+    searched = iter(nearest_within(x, large, 2, RANKS[2 : scales + 1], listed) if large else [])
     none = Neighbours(*(torch.zeros(shape, dtype=kind) for shape, kind in _NOTHING))
-    return [next(found) if len(rows) >= 3 else none for rows in groups]
+    return [next(searched) if len(rows) >= 3 else none for rows in groups]
 
 
 _NOTHING = ((0, torch.int64), ((0, 1), torch.float64), ((0, 0), torch.int64), ((0, 0), torch.float64))
 
 
 def most_likely(logs: Tensor, count: Tensor, total: Tensor, scales: Tensor) -> Tensor:
-    """Return what ``gride_of`` of :mod:`reporter.geometry.dimension` finds, of many samples and scales at once.
-
-    Args:
-        logs: log μ, 0 for a state that is left out, shape (samples, scales, states).
-        count: states that are not, in float64, shape (samples, scales).
-        total: Σ log μ, shape (samples, scales).
-        scales: n, shape (scales,).
-    """
-    found = count / total
+    """Return what ``gride_of`` of :mod:`reporter.geometry.spectra` finds, of many samples and scales at once."""
+    dimensions = count / total
     for at, n in enumerate(scales.tolist()):
         if n > 1:
-            found[:, at] = _most_likely(logs[:, at], count[:, at], total[:, at], n)
-    return found
+            dimensions[:, at] = _most_likely(logs[:, at], count[:, at], total[:, at], n)
+    return dimensions
 
 
 def _most_likely(logs: Tensor, count: Tensor, total: Tensor, n: int) -> Tensor:
@@ -265,3 +217,60 @@ def _most_likely(logs: Tensor, count: Tensor, total: Tensor, n: int) -> Tensor:
         if not (step.abs() >= _ENOUGH).any():
             break
     return d
+
+
+# Dimension around a single state: TwoNN (Facco et al. 2017) among its nearest states (Ruppik et al. 2025).
+
+
+_AT_ONCE = 16  # neighbourhoods whose distances are looked at together: they stay in the processor's cache
+_MORE = 1.5  # times the neighbours that a group left out takes on average, so that enough are left
+_SPARE = 20
+
+
+def local_dimensions(x: Tensor, centres: int, k: int, groups: Ints | None = None, discard: float = 0.1) -> Floats:
+    """Return TwoNN among the k nearest other rows of each of the first rows, (centres,) or (1 + G, centres).
+
+    The row itself is not among them. Of the k ratios of distances to the second and the first neighbour within the
+    neighbourhood the smallest ⌊(1 − discard)·k⌋ are fitted. NaN where rows are equal or equally far, and where leaving
+    out a group leaves fewer than k of the rows that were looked at.
+
+    Args:
+        x: in random order, (n, d), n > k.
+        groups: of each row, 0…G − 1, to be left out in turn, (n,): a centre that is left out itself is NaN; None: none.
+    """
+    x = wide(x)
+    n, parts = len(x), 0 if groups is None else int(groups.max()) + 1
+    more = 0.0 if groups is None else _MORE * k * float(np.bincount(groups).max()) / n + _SPARE
+    listed = min(n - 1, k + math.ceil(more))
+    x = x - x.mean(dim=0)
+    squares = x.square().sum(dim=1)
+    of_row = torch.as_tensor(np.zeros(n, dtype=np.int64) if groups is None else groups, device=x.device)
+    estimates = x.new_full((1 + parts, centres), torch.nan)
+    for start in range(0, centres, _AT_ONCE):
+        rows = torch.arange(start, min(start + _AT_ONCE, centres), device=x.device)
+        far = torch.addmm(squares, x[rows], x.T, alpha=-2)
+        far.scatter_(1, rows[:, None], torch.inf)
+        near = far.topk(listed, dim=1, largest=False).indices  # the nearest first
+        about = x[near] - x[rows, None]  # so that nothing large is left to cancel
+        own_squares = about.square().sum(dim=2)
+        between = torch.baddbmm(own_squares[:, :, None] + own_squares[:, None], about, about.mT, alpha=-2)
+        between.diagonal(dim1=1, dim2=2).fill_(torch.inf)
+        for group in range(-1, parts):
+            kept = of_row[near] != group
+            kept &= kept.cumsum(dim=1) <= k
+            dimensions = _twonn(between.masked_fill(~kept[:, None], torch.inf), kept, k, discard)
+            estimates[group + 1, rows] = dimensions.masked_fill(of_row[rows] == group, torch.nan)
+    values = estimates.cpu().numpy()
+    return np.asarray(values if parts else values[0])
+
+
+def _twonn(squares: Tensor, kept: Tensor, k: int, discard: float) -> Tensor:
+    """Return the estimate of each neighbourhood, NaN where it has none, (b,)."""
+    first, at = squares.min(dim=2, keepdim=True)
+    second = squares.scatter(2, at, torch.inf).amin(dim=2)
+    logs = (second.clamp(min=0).log() - first[:, :, 0].clamp(min=0).log()) / 2
+    logs = logs.masked_fill(~kept, torch.inf).sort(dim=1).values[:, : kept_of(k, discard)]
+    empirical = -torch.log1p(-torch.arange(1, logs.shape[1] + 1, dtype=logs.dtype, device=logs.device) / k)
+    slopes = logs @ empirical / logs.square().sum(dim=1)
+    good = (kept.sum(dim=1) == k) & logs.isfinite().all(dim=1) & (logs[:, -1] >= EQUALLY_FAR)
+    return slopes.where(good, torch.nan)

@@ -1,4 +1,4 @@
-"""How alike two arrangements of the same rows are: debiased linear CKA and shared neighbours.
+"""How alike two arrangements of the same rows are, and how alike the occurrences of a token type are.
 
 Of many pairs of layers at once, and without each group of rows, or in each.
 """
@@ -6,11 +6,15 @@ Of many pairs of layers at once, and without each group of rows, or in each.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import torch
+from torch import Tensor
 
-from reporter.geometry.arrays import Floats
+from reporter.core.threads import spread
+from reporter.geometry.arrays import Floats, Ints, wide
 
 _ENTRIES = 2**16  # of each layer's Gram matrix that are in float64 at a time
 
@@ -22,25 +26,22 @@ def gram(x: torch.Tensor) -> torch.Tensor:
 
     U-centring takes from the entries off the diagonal all that belongs to one row or one column alone. HSIC₁ does not
     see it (Székely & Rizzo 2014), nor what it takes away, so nothing large is left to cancel and float32 will do.
-
-    Args:
-        x: float64, shape (n, d), n > 2.
     """
     n = len(x)
     centred = x - x.mean(dim=0)
     square = centred.square().sum() / n
     varies = square > 1e-12 * x.square().sum() / n
     centred /= square.sqrt().where(varies, 1.0)
-    found = centred @ centred.T
-    found.fill_diagonal_(0)
-    before = found.square().mean()
-    sums = found.sum(dim=1) / (n - 2)
-    found += sums.sum() / (n - 1) - sums[:, None]
-    found -= sums
-    found.fill_diagonal_(0)
-    after = found.square().mean()
+    products = centred @ centred.T
+    products.fill_diagonal_(0)
+    before = products.square().mean()
+    sums = products.sum(dim=1) / (n - 2)
+    products += sums.sum() / (n - 1) - sums[:, None]
+    products -= sums
+    products.fill_diagonal_(0)
+    after = products.square().mean()
     varies &= after > 1e-20 * before  # a lone row apart from all others leaves nothing that two rows share
-    return (found / after.sqrt()).float().where(varies, 0.0)
+    return (products / after.sqrt()).float().where(varies, 0.0)
 
 
 def hsic(a: torch.Tensor, b: torch.Tensor, groups: Sequence[slice]) -> Floats:
@@ -53,7 +54,6 @@ def hsic(a: torch.Tensor, b: torch.Tensor, groups: Sequence[slice]) -> Floats:
     Args:
         a: what ``gram`` returns for the layers of one side, shape (A, n, n).
         b: of the other side, shape (B, n, n).
-        groups: consecutive slices that cover the texts.
     """
     return _hsic(a, b, groups, lambda x, y: x @ y.T)
 
@@ -68,26 +68,25 @@ def _hsic(a: torch.Tensor, b: torch.Tensor, groups: Sequence[slice], dot: Dot) -
     n = a.shape[1]
     # Rows of each group, and of those the group's own columns.
     rows = torch.stack([_in_parts(dot, a[:, g], b[:, g]) for g in groups])
-    own = torch.stack([_in_parts(dot, a[:, g, g], b[:, g, g]) for g in groups])
+    inner = torch.stack([_in_parts(dot, a[:, g, g], b[:, g, g]) for g in groups])
     whole = rows.sum(dim=0)
     # Sums over the texts of each group, for every text, shape (layers, n, G).
     a_sums, b_sums = (torch.stack([x[:, :, g].sum(dim=2, dtype=torch.float64) for g in groups], dim=2) for x in (a, b))
     a_all, b_all = a_sums.sum(dim=2), b_sums.sum(dim=2)
-    found = []
+    parts = []
     for at, left in enumerate([None, *groups]):
         a_rows, b_rows, trace, m = a_all, b_all, whole, n
         if left is not None:
             a_rows, b_rows = a_rows - a_sums[:, :, at - 1], b_rows - b_sums[:, :, at - 1]
             a_rows[:, left] = b_rows[:, left] = 0
-            trace = whole - 2 * rows[at - 1] + own[at - 1]
+            trace = whole - 2 * rows[at - 1] + inner[at - 1]
             m = n - (left.stop - left.start)
         both = dot(a_rows.sum(dim=1, keepdim=True), b_rows.sum(dim=1, keepdim=True)) / ((m - 1) * (m - 2))
-        found.append(trace + both - 2 * dot(a_rows, b_rows) / (m - 2))
-    return np.asarray(torch.stack(found).cpu().numpy())
+        parts.append(trace + both - 2 * dot(a_rows, b_rows) / (m - 2))
+    return np.asarray(torch.stack(parts).cpu().numpy())
 
 
 def _in_parts(dot: Dot, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """Return ``dot`` over all entries of each layer, in float64 but with few of them at a time in it."""
     x, y = a.flatten(1), b.flatten(1)
     parts = [slice(start, start + _ENTRIES) for start in range(0, x.shape[1], _ENTRIES)]
     return torch.stack([dot(x[:, part].double(), y[:, part].double()) for part in parts]).sum(dim=0)
@@ -101,27 +100,16 @@ def cka_of(hsic_ab: Floats, hsic_aa: Floats, hsic_bb: Floats) -> Floats:
 
 
 def by_cosine(x: torch.Tensor, k: int) -> torch.Tensor:
-    """Return the k nearest other rows of each row by cosine distance, in no order, shape (n, k).
-
-    Args:
-        x: float64, shape (n, d), n > k; no row is zero.
-        k: neighbours.
-    """
+    """Return the k nearest other rows of each row by cosine distance, nearest first, shape (n, k)."""
     units = (x / torch.linalg.vector_norm(x, dim=1, keepdim=True)).float()
     cosine = units @ units.T
     cosine.fill_diagonal_(-torch.inf)
-    nearest: torch.Tensor = cosine.topk(k, dim=1, sorted=False).indices
+    nearest: torch.Tensor = cosine.topk(k, dim=1).indices
     return nearest
 
 
 def overlaps(a: torch.Tensor, b: torch.Tensor, groups: Sequence[slice]) -> Floats:
-    """Return the mean of |A ∩ B| / k over the texts of each group, for each pair of layers, shape (G, A, B).
-
-    Args:
-        a: neighbours in the layers of one side, shape (A, n, k).
-        b: in those of the other, shape (B, n, k).
-        groups: consecutive slices that cover the texts.
-    """
+    """Return the mean of |A ∩ B| / k over the texts of each group, for each pair of layers, shape (G, A, B)."""
     n, k = a.shape[1:]
 
     def marked(found: torch.Tensor) -> torch.Tensor:
@@ -132,16 +120,204 @@ def overlaps(a: torch.Tensor, b: torch.Tensor, groups: Sequence[slice]) -> Float
     return np.asarray(torch.stack(counts).double().cpu().numpy())
 
 
-def influence_on_mean_cosine(x: torch.Tensor, unit_sum: Floats, n: int) -> Floats:
-    """Return the influence of states on ‖mean of u‖², which the mean cosine of n states is but for n/(n − 1), (m,).
+def overlaps_without(a: torch.Tensor, b: torch.Tensor, k: int, groups: Sequence[slice]) -> Floats:
+    """Return the mean of |A ∩ B| / k over the texts outside each group, for each pair of layers, shape (G, A, B).
 
-    Args:
-        x: some of the states, (m, d).
-        unit_sum: Σu over all that are not zero, (d,).
-        n: how many they are.
+    The k neighbours are the nearest outside the group as well.
     """
+    shares = []
+    for left_out in groups:
+        kept_a, kept_b = (_outside(near, left_out)[:, :, :k] for near in (a, b))
+        remaining = [group for group in groups if group != left_out]
+        sizes = np.array([group.stop - group.start for group in remaining])
+        shares.append(np.tensordot(sizes / sizes.sum(), overlaps(kept_a, kept_b, remaining), axes=1))
+    return np.stack(shares)
+
+
+def _outside(near: torch.Tensor, group: slice) -> torch.Tensor:
+    inside = (near >= group.start) & (near < group.stop)
+    return near.gather(2, inside.to(torch.uint8).argsort(dim=2, stable=True))
+
+
+def influence_on_mean_cosine(x: torch.Tensor, unit_sum: Floats, n: int) -> Floats:
+    """Return the influence of states on ‖mean of u‖², which the mean cosine of n states is but for n/(n − 1), (m,)."""
     mean = torch.from_numpy(unit_sum / n).to(x.device)
     norms = x.norm(dim=1)
     along = (x @ mean) * torch.where(norms > 0, 1 / norms, 0.0)
-    found: Floats = (2 * (along - mean @ mean)).cpu().numpy()
-    return found
+    influence: Floats = (2 * (along - mean @ mean)).cpu().numpy()
+    return influence
+
+
+# Information imbalance: does the neighbourhood of a row in one space say who is near in another?
+#
+# Source: Glielmo, Zeni, Cheng, Csányi & Laio 2022, "Ranking the information content of distance measures".
+
+
+def imbalances(spaces: Sequence[Callable[[], Tensor]], groups: Ints) -> Floats:
+    """Return Δ(A → B) of each two spaces, of all rows and without each group of them, shape (1 + G, A, B).
+
+    Δ(A → B) is 2/n times the mean, over rows, of the rank in B of the row's nearest neighbour in A. Distances are
+    Euclidean, in float64; ranks run from 1 to n − 1. Rows that are equally far in B have the mean of their ranks; of
+    rows that are all equal in A each one has the next of them as its neighbour, and the last one the first. Without a
+    group both neighbours and ranks are those among the rows that are left.
+
+    Args:
+        spaces: return the same n rows in each space, in random order, (n, d); d may differ.
+        groups: of each row, 0…G − 1; no group is empty or lacks fewer than two of the rows, (n,).
+    """
+    order = np.argsort(groups, kind="stable")
+    sizes = np.bincount(groups)
+
+    def neighbours(space: Callable[[], Tensor]) -> Tensor:
+        squares = _squares(space, order, cyclic=True)
+        least = [part.min(dim=1) for part in torch.split(squares, sizes.tolist(), dim=1)]
+        values = torch.stack([part.values for part in least], dim=1)
+        starts = torch.as_tensor(np.cumsum(sizes) - sizes, device=squares.device)
+        places = torch.stack([part.indices for part in least], dim=1) + starts
+        nearest_rows = [places.gather(1, values.argmin(dim=1, keepdim=True))]
+        for group in range(len(sizes)):
+            left = values.clone()
+            left[:, group] = torch.inf
+            nearest_rows.append(places.gather(1, left.argmin(dim=1, keepdim=True)))
+        return torch.cat(nearest_rows, dim=1)  # (n, 1 + G)
+
+    near = torch.stack(list(spread(neighbours, spaces)), dim=2)  # (n, 1 + G, A)
+    of_row = torch.as_tensor(groups[order], device=near.device)
+
+    def ranks(space: Callable[[], Tensor]) -> Tensor:
+        squares = _squares(space, order)
+        ordered, which = squares.sort(dim=1)
+        of_sorted = of_row[which]
+        mean_ranks = []
+        for group in range(-1, len(sizes)):
+            theirs = squares.gather(1, near[:, group + 1])
+            below, up_to = (torch.searchsorted(ordered, theirs, right=right) for right in (False, True))
+            twice = below + 1 + up_to  # twice the mean rank of those as far as the neighbour
+            n = len(squares)
+            if group >= 0:
+                inside = (of_sorted == group).cumsum(dim=1, dtype=torch.int32)
+                inside = torch.nn.functional.pad(inside, (1, 0))  # how many of the first so many are in the group
+                twice = (twice - inside.gather(1, below) - inside.gather(1, up_to))[of_row != group]
+                n = len(twice)
+            mean_ranks.append(twice.double().mean(dim=0) / n)
+        return torch.stack(mean_ranks)  # (1 + G, A)
+
+    return np.asarray(torch.stack(list(spread(ranks, spaces)), dim=2).cpu().numpy())
+
+
+def _squares(space: Callable[[], Tensor], order: Ints, *, cyclic: bool = False) -> Tensor:
+    """Return squared distances without the own square of each row, infinite to itself, (n, n)."""
+    given = wide(space())
+    x = given - given.mean(dim=0)
+    x = x[torch.as_tensor(order, device=x.device)]
+    squares = torch.addmm(x.square().sum(dim=1), x, x.T, alpha=-2)
+    largest = squares.abs().max()
+    _, which, counts = torch.unique(x, dim=0, return_inverse=True, return_counts=True)
+    if len(counts) < len(x):
+        for same in torch.split(which.argsort(stable=True), counts.tolist()):
+            if len(same) > 1:
+                squares[:, same] = squares[:, same[:1]].clone()  # which rounding would set apart
+                if cyclic:
+                    step = torch.arange(len(same), device=x.device)
+                    after = (step - step[:, None]) % len(same) / len(same)  # from 0 to 1
+                    squares[same[:, None], same] = (after.double() - 2) * largest  # nearer than any other row
+    return squares.fill_diagonal_(torch.inf)
+
+
+# How alike a type's occurrences are, and how much of them one axis explains, in the forms that are published.
+#
+# Of many types at once, from small Gram matrices. Products are in the precision of the states, on their device;
+# eigenvalues in float64.
+
+
+_EQUAL = 1e-12  # of Σ‖x‖²: a Σ‖x − mean‖² below it is what float32 leaves of equal states
+
+
+@dataclass(frozen=True, eq=False)
+class Likeness:
+    """Numbers of some types; NaN where one is not defined, shape (T,) each.
+
+    Args:
+        similarity: mean cosine of two different occurrences, zero states left out; for two or more.
+        explained: σ1²/Σσ², σ the singular values of the occurrences, not centred.
+        published: λ1/Σλ, λ the eigenvalues of their covariance.
+        truncated: what share of their variance is on the first right singular vector of the matrix as it is.
+    """
+
+    similarity: torch.Tensor
+    explained: torch.Tensor
+    published: torch.Tensor
+    truncated: torch.Tensor
+
+
+def likeness(x: torch.Tensor, sizes: torch.Tensor) -> Likeness:
+    """Return how alike the occurrences of each type are.
+
+    One Gram matrix of the occurrences minus their mean serves for all; the mean comes back in float64. With σ1 and u1
+    from XXᵀ = UΣ²Uᵀ, X·v1 = σ1·u1, whose variance is σ1²·(1/m − (mean u1)²).
+
+    Args:
+        x: shape (T, m, d); rows beyond a type's size are zero.
+        sizes: occurrences of each, shape (T,).
+    """
+    x = _scaled(x)
+    norms = torch.linalg.vector_norm(x, dim=2, dtype=torch.float64)
+    m, inside = sizes.double(), torch.arange(x.shape[1], device=x.device) < sizes[:, None]
+    mean = (x.sum(dim=1, dtype=torch.float64) / m[:, None]).to(x.dtype)
+    x.sub_(mean[:, None]).mul_(inside[:, :, None])
+    centred = (x @ x.mT).double()
+    along = (x @ mean[:, :, None]).double() + mean.double().square().sum(dim=1)[:, None, None] / 2
+    gram = (centred + along + along.mT) * inside[:, :, None] * inside[:, None]
+
+    inverse = norms.reciprocal().where(norms > 0, 0.0)
+    cosines = gram * inverse[:, :, None] * inverse[:, None]
+    n = (norms > 0).sum(dim=1).double()
+    pairs = cosines.sum(dim=(1, 2)) - cosines.diagonal(dim1=1, dim2=2).sum(dim=1)
+    similarity = (pairs / (n * (n - 1))).where(n > 1, torch.nan).clamp(-1, 1)
+
+    squares, left = torch.linalg.eigh(gram)
+    total, variance = norms.square().sum(dim=1), centred.diagonal(dim1=1, dim2=2).sum(dim=1)
+    varies = variance > _EQUAL * total
+    on_first = squares[:, -1] * (1 - left[:, :, -1].sum(dim=1).square() / m)
+    shares = torch.stack([torch.linalg.eigvalsh(centred)[:, -1], on_first]) / variance
+    published, truncated = shares.clamp(0, 1).where(varies, torch.nan)
+    return Likeness(similarity, _share(squares[:, -1], total), published, truncated)
+
+
+def explained_by_first(x: torch.Tensor) -> torch.Tensor:
+    """Return σ1²/Σσ² of each matrix, not centred, shape (T,); NaN for a matrix of zeros."""
+    x = _scaled(x)
+    gram = (x @ x.mT).double()
+    return _share(torch.linalg.eigvalsh(gram)[:, -1], gram.diagonal(dim1=1, dim2=2).sum(dim=1))
+
+
+def _scaled(x: torch.Tensor) -> torch.Tensor:
+    largest = torch.linalg.vector_norm(x, torch.inf, dim=(1, 2))[:, None, None]
+    scaled: torch.Tensor = x / largest.where(largest > 0, 1.0)
+    return scaled
+
+
+def _share(first: torch.Tensor, total: torch.Tensor) -> torch.Tensor:
+    share: torch.Tensor = (first / total).where(total > 0, torch.nan).clamp(max=1)
+    return share
+
+
+def padded(sizes: tuple[int, ...], most: int) -> torch.Tensor:
+    """Return where the rows of each type lie that come type after type, −1 beyond its size, shape (T, most)."""
+    of_type = torch.tensor(sizes, dtype=torch.int64)
+    column = torch.arange(most)
+    rows = (of_type.cumsum(0) - of_type)[:, None] + column
+    return rows.where(column < of_type[:, None], -1)
+
+
+def gathered(states: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
+    """Return some rows of states in matrices, a row of zeros for −1, shape (T, m, d)."""
+    return torch.cat([states, states.new_zeros(1, states.shape[1])])[rows]
+
+
+@lru_cache(maxsize=256)
+def floors(sizes: tuple[int, ...], d: int, seed: int) -> dict[str, float]:
+    """Return the means over types of ``explained``, ``published`` and ``truncated`` of m isotropic Gaussian vectors."""
+    x = torch.from_numpy(np.random.default_rng([seed, d, *sizes]).standard_normal((sum(sizes), d)))
+    numbers = likeness(gathered(x, padded(sizes, max(sizes))), torch.tensor(sizes))
+    return {name: float(getattr(numbers, name).mean()) for name in ("explained", "published", "truncated")}

@@ -1,4 +1,4 @@
-"""The eigenvalues of a covariance, the numbers that sum up how they fall, and how each number moves with them."""
+"""Numbers from the eigenvalues of a covariance, and dimension from the distances to neighbours."""
 
 from __future__ import annotations
 
@@ -27,12 +27,7 @@ def effective_rank_of(spectrum: Floats) -> float:
 
 
 def rank_of_roots(squares: Floats, variance: float) -> float:
-    """Return the effective rank of singular values from their squares over n, those without a root left out.
-
-    Args:
-        squares: the eigenvalues.
-        variance: Σλ of the covariance, ``ROOTS_ZERO`` of which is the least that has a root.
-    """
+    """Return the effective rank of singular values from their squares over n, those without a root left out."""
     return max(1.0, effective_rank_of(np.sqrt(squares[squares > ROOTS_ZERO * variance])))
 
 
@@ -73,10 +68,6 @@ def decay_of(spectrum: Floats, ranks: slice) -> float | None:
     """Return α of λ_i ∝ i^−α: minus the slope of log λ on log i over some ranks, each weighted by 1/i.
 
     None for fewer than three eigenvalues there.
-
-    Args:
-        spectrum: the eigenvalues that are not zero, largest first.
-        ranks: which of them, from 0.
     """
     slopes = _slope(spectrum, ranks)
     return None if slopes is None else max(0.0, float(-slopes @ np.log(spectrum[ranks])))  # a sorted one never rises
@@ -88,7 +79,6 @@ def upper_half(most: int) -> slice:
 
 
 def _slope(spectrum: Floats, ranks: slice) -> Floats | None:
-    """Return what makes a weighted slope on log i of numbers at some ranks, (ranks,); None for fewer than three."""
     rank = np.arange(1, len(spectrum) + 1)[ranks]
     if len(rank) < 3:
         return None
@@ -111,12 +101,7 @@ def thinned(count: int) -> Ints:
 
 
 def gradients(spectrum: Floats, most: int) -> dict[str, Floats]:
-    """Return the derivative of each number by each eigenvalue, each of shape (eigenvalues,).
-
-    Args:
-        spectrum: the eigenvalues that are not zero, largest first.
-        most: how many there can be.
-    """
+    """Return the derivative of each number by each eigenvalue, each of shape (eigenvalues,)."""
     total, squares = spectrum.sum(), spectrum @ spectrum
     p = spectrum / total
     share = -p[0] * np.ones_like(p)
@@ -142,7 +127,73 @@ def _gradient_of_rank(spectrum: Floats) -> Floats:
 
 
 def _gradient_of_decay(spectrum: Floats, ranks: slice) -> Floats:
-    found, slopes = np.zeros_like(spectrum), _slope(spectrum, ranks)
+    gradient, slopes = np.zeros_like(spectrum), _slope(spectrum, ranks)
     if slopes is not None:
-        found[ranks] = -slopes / spectrum[ranks]
-    return found
+        gradient[ranks] = -slopes / spectrum[ranks]
+    return gradient
+
+
+# Dimension from the ratios of distances to neighbours: TwoNN (Facco et al. 2017) and GRIDE (Denti et al. 2022).
+
+
+SCALES = (1, 2, 4, 8, 16, 32, 64)
+RANKS = (*SCALES, 2 * SCALES[-1])  # the neighbours whose distances are needed
+
+FEWEST = 10  # distinct states below which a slope means nothing
+EQUALLY_FAR = 1e-9  # a log ratio below it is none
+NAMES = ("twonn", "twonn_published", "twonn_ml", *(f"gride_{scale}" for scale in SCALES))
+PUBLISHED = 0.8  # the share of μ that twonn_published leaves out
+
+
+def estimate(name: str, logs: Floats, discard: float) -> float:
+    """Return the estimate called ``name`` from log ratios at all scales, ascending in the first column."""
+    if name in ("twonn", "twonn_published"):
+        return twonn_of(logs[:, 0], discard if name == "twonn" else PUBLISHED)
+    if name == "twonn_ml":
+        return twonn_ml_of(logs[:, 0])
+    scale = int(name.removeprefix("gride_"))
+    return gride_of(logs[:, SCALES.index(scale)], scale)
+
+
+def kept_of(n: int, discard: float) -> int:
+    """Return how many of n ratios are fitted: ⌊(1 − discard)·n⌋, but no more than n − 1, since F = 1 has no log."""
+    return min(int((1 - discard) * n + 1e-9), n - 1)  # 1 − 0.8 is a little less than 0.2
+
+
+def twonn_of(logs: Floats, discard: float = 0.1) -> float:
+    """Return the slope through the origin of −log(1 − F) on log μ over the smallest μ.
+
+    Args:
+        logs: log μ, ascending, shape (N,), N ≥ 10.
+    """
+    n = len(logs)
+    kept = logs[: kept_of(n, discard)]
+    empirical = -np.log1p(-np.arange(1, len(kept) + 1) / n)
+    return float(kept @ empirical / (kept @ kept))
+
+
+def twonn_ml_of(logs: Floats) -> float:
+    """Return (N − 1) / Σ log μ."""
+    return float((len(logs) - 1) / logs.sum())
+
+
+def gride_of(logs: Floats, n: int) -> float:
+    """Return the maximum-likelihood dimension from the ratios of the distances to neighbours 2n and n.
+
+    The ratio μ has the density d·(μ^d − 1)^(n−1) / (B(n, n)·μ^((2n−1)d+1)), so d is the only root of
+
+        N/d − (2n − 1)·Σ log μ + (n − 1)·Σ log μ / (1 − μ^−d)
+
+    which falls and is convex: from anywhere Newton's method comes to the left of the root in one step, and from there
+    climbs to it. From 1 + x/2 ≤ x/(1 − e^−x) ≤ 1 + x the root is at least 2n·N / ((3n − 1)·Σ log μ).
+
+    Args:
+        logs: log μ ≥ 0, not all of them 0, shape (N,).
+    """
+    import torch
+
+    from reporter.geometry.ratios import most_likely
+
+    given = torch.from_numpy(np.ascontiguousarray(logs, dtype=np.float64))[None, None]
+    count = given.new_full((1, 1), given.shape[2])
+    return float(most_likely(given, count, given.sum(dim=2), torch.tensor([n])))

@@ -1,1 +1,4 @@
 """Metrics: one short file each, a pure function from observables to values."""
+
+
+# Analyses of single tokens, sentences and vocabularies: what a corpus average hides.

@@ -3,30 +3,59 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from reporter.geometry.arrays import Floats, Ints
-from reporter.geometry.intervals import FEWEST_TEXTS, Scale, error_over_texts, interval, percentile_interval
-from reporter.metrics.base import INFLUENCES, Difference, Value
+from reporter.geometry.arrays import Floats, Ints, wide
+from reporter.geometry.intervals import FEWEST_TEXTS, Error, Scale, error_over_texts, interval, percentile_interval
+from reporter.geometry.spectra import EQUAL, ZERO, gradients
+from reporter.metrics.base import INFLUENCES, Between, Difference, Value
 
 if TYPE_CHECKING:
-    from reporter.observables.observed import Observed, Place
-    from reporter.observables.per_token import PerToken
-    from reporter.observables.token_sample import Selection
+    from torch import Tensor
+
+    from reporter.forward.observed import Observed, Place
+    from reporter.forward.token_sample import Selection
+    from reporter.geometry.arrays import Ints
+
+# How a statistic itself moves with the size of the corpus, as measured.
+
+
+RARE_TYPES = "since rare tokens open further directions"
+OWN_MEAN = "since the mean that is taken off holds every state itself, which lowers the cosines by about 1/n"
+LARGEST = "since it is a maximum"
+DENSER = "since neighbours come nearer and the curve over scales shifts"
+MORE_NEIGHBOURS = "since the k nearest of more texts are fewer in proportion"
+TO_A_THOUSAND = "100 to 1,000"
+"""Tweets, of which eight disjoint samples of 100 were compared with all 1,000."""
+MORE_TYPES = "since more and rarer types occur the five times that they must"
+
+
+def per_doubling(change: str, deviations: str, why: str, texts: str = "50 to 400") -> str:
+    """Return what ``Statistic.grows`` says.
+
+    Args:
+        change: of the number itself, such as ``"+4 to +9 %"``; absolute where the number is near 0.
+        deviations: the same in standard deviations of the statistic over corpora of 100 texts.
+        why: why it moves.
+        texts: how many short texts it was measured on.
+    """
+    return (
+        f"{change} with each doubling of the texts ({deviations} standard deviations at 100 texts), {why}; "
+        f"measured on {texts} short texts with an encoder of six layers"
+    )
+
 
 BOOTSTRAP = (
-    "95 % percentile interval of 1000 bootstrap replicates over texts (Poisson weights); "
-    f"none for fewer than {FEWEST_TEXTS} texts"
+    "95 % percentile interval of 1000 bootstrap replicates over texts (Poisson weights), expanded by Student's t"
 )
 
 HALF_SAMPLED = (
-    "95 %, value ± 2.0 standard deviations over 63 balanced half-samples of the texts, each with its own split into "
-    f"frequent and rare types; none for fewer than {FEWEST_TEXTS} texts; over 200 subsets of 100 of 2,000 texts it "
-    "covers 92 to 99 %"
+    "95 %, value ± t standard deviations over 63 balanced half-samples of the texts, each with its own split into "
+    "frequent and rare types"
 )
 
 
@@ -51,47 +80,7 @@ def mean_with_interval(statistic: str, place: Place | None, mean: Replicated, te
     if not mean.n:
         return Value(statistic, place, None, 0, reason=reason)
     ends = percentile_interval(mean.replicates, texts)
-    return Value(statistic, place, mean.value, mean.n, *ends, spread=mean.replicates)
-
-
-def change_of_mean(
-    statistic: str, place: Place | None, mine: Replicated, theirs: Replicated, texts: int, reason: str
-) -> Difference:
-    """Return one side's mean minus that of the other on the same corpus, with the interval of paired replicates.
-
-    Replicates of one corpus draw the same texts in every model, so that what both have in common falls out.
-
-    Args:
-        statistic: of which both are.
-        place: where; None for a number of the whole model.
-        mine: the mean of the first side.
-        theirs: of the second.
-        texts: distinct texts.
-        reason: why one of them has none.
-    """
-    n = min(mine.n, theirs.n)
-    if not n:
-        return Difference(statistic, place, None, 0, reason=reason)
-    ends = percentile_interval(mine.replicates - theirs.replicates, texts)
-    return Difference(statistic, place, mine.value - theirs.value, texts, *ends)
-
-
-def changes_along(
-    a: Observed, b: Observed, ends: Mapping[str, int], kind: type[PerToken], reason: str
-) -> Iterator[Difference]:
-    """Yield means of a model minus those of its base at the places of the path that both have, by number.
-
-    Args:
-        a: the model.
-        b: its base.
-        ends: at how many places from the embedding on each statistic is defined in both.
-        kind: the observable that has a mean of each statistic at each place.
-        reason: why there is none.
-    """
-    for statistic, end in ends.items():
-        for place in a.path[:end]:
-            mine, theirs = (side.get(kind).average(statistic, place, side.view) for side in (a, b))
-            yield change_of_mean(statistic, place, mine, theirs, min(a.texts, b.texts), reason)
+    return Value(statistic, place, mean.value, mean.n, *ends, texts=texts, spread=mean.replicates)
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,27 +102,26 @@ class Influenced:
 
 NOT_IN_BOTH = "one of the two models has no such number here"
 
-Numbered = Callable[["Observed", "Place"], Influenced | None]
-"""A number at a place; None where it is not defined in such a model."""
+Numbered = Callable[["Observed", "Place", Any], Influenced | None]
+"""A number at a place, with options; None where it is not defined in such a model."""
 
 
-def changes_by_influence(a: Observed, b: Observed, numbers: Mapping[str, Numbered]) -> Iterator[Difference]:
-    """Yield numbers of a model minus those of its base at the places of the path that both have.
+def paired_by_influence(**numbers: Numbered) -> Between:
+    """Return the comparison of numbers of a model with those of its base, at the places of the path that both have.
 
     By the delta method over paired texts: to first order each number is a mean of influences, so their difference is
-    one of differences, and what a text does to both falls out. A token that one side alone has in its view or its
-    sample counts there.
-
-    Args:
-        a: the model.
-        b: its base.
-        numbers: by statistic.
+    a mean of differences of influences, and what a text does to both falls out. A token that one side alone has in its
+    view or its sample counts there.
     """
-    for place in a.path[: min(a.layers, b.layers) + 1]:
-        for statistic, number in numbers.items():
-            mine, theirs = number(a, place), number(b, place)
-            if mine is not None and theirs is not None:
-                yield _change_by_influence(statistic, place, mine, theirs, min(a.texts, b.texts))
+
+    def compare(a: Observed, b: Observed, options: Any) -> Iterator[Difference]:
+        for place in a.path[: min(a.layers, b.layers) + 1]:
+            for statistic, number in numbers.items():
+                mine, theirs = number(a, place, options), number(b, place, options)
+                if mine is not None and theirs is not None:
+                    yield _change_by_influence(statistic, place, mine, theirs, min(a.texts, b.texts))
+
+    return Between(compare, of=("base",))
 
 
 def _change_by_influence(statistic: str, place: Place, mine: Influenced, theirs: Influenced, texts: int) -> Difference:
@@ -152,7 +140,7 @@ def _change_by_influence(statistic: str, place: Place, mine: Influenced, theirs:
 
 DELTA = (
     f"95 %, delta method over texts: influences of up to {INFLUENCES} sampled tokens, summed by distinct text, "
-    f"Student's t {{scale}}; covered {{covered}} where measured; none for fewer than {FEWEST_TEXTS} texts"
+    "Student's t "
 )
 ON_SCALE: Mapping[Scale, str] = {
     "plain": "on its own scale",
@@ -162,21 +150,16 @@ ON_SCALE: Mapping[Scale, str] = {
 }
 
 
-def described(scale: Scale, covered: str) -> str:
-    """Return what ``interval=`` of a statistic says.
-
-    Args:
-        scale: of the interval.
-        covered: least and most of the statistic in ``tests/intervals/README.md``.
-    """
-    return DELTA.format(scale=ON_SCALE[scale], covered=covered)
+def described(scale: Scale) -> str:
+    """Return what ``interval=`` of a statistic says, given the scale of the interval."""
+    return DELTA + ON_SCALE[scale]
 
 
 def sampled(seen: Observed, strata: tuple[int, ...] | None = None) -> Selection:
     """Return the tokens whose influences are taken: the same ones for every number of a view, or of some strata."""
     if strata is None:
         return seen.token_sample(INFLUENCES)
-    from reporter.observables.token_sample import Tokens
+    from reporter.forward.token_sample import Tokens
 
     return seen.once(("influences", strata), lambda: seen.get(Tokens).select(strata, INFLUENCES))
 
@@ -201,6 +184,87 @@ def dealt(texts: Ints, groups: int) -> Ints:
 
 def texts_of(sample: Selection) -> Ints:
     """Return which text each sampled token belongs to, shape (m,)."""
-    from reporter.observables.token_sample import TEXT
+    from reporter.forward.token_sample import TEXT
 
     return sample.facts[:, TEXT]
+
+
+# The eigenvalues of a corpus, and the errors of numbers of them: one decomposition for each place and its tokens.
+
+
+@dataclass(frozen=True, eq=False)
+class Spectrum:
+    """What the covariance of the states at a place is made of.
+
+    Args:
+        values: its eigenvalues that are not zero, largest first.
+        reason: why there are none; empty where there are.
+        errors: of numbers of them, by the names that ``gradients`` gives them.
+        axis: the eigenvector of the largest, (d,).
+        influences: of the sampled tokens on the same numbers, (m,) each.
+    """
+
+    values: Floats
+    reason: str
+    errors: Mapping[str, Error | None]
+    axis: Floats | None = None
+    influences: Mapping[str, Floats] = field(default_factory=dict)
+
+    def with_influence(self, name: str, value: float | None, seen: Observed) -> Influenced:
+        """Return a number of these eigenvalues, of which there is an error, with what tokens add to it."""
+        return Influenced(value, seen.tokens, self.influences.get(name, np.zeros(0)), sampled(seen))
+
+
+def spectrum_of(seen: Observed, place: Place) -> Spectrum:
+    """Return the eigenvalues at a place; those of all places are taken at once.
+
+    n tokens span n − 1 directions about their mean: what lies beyond is rounding and left out.
+    """
+    if seen.tokens < 2:
+        return Spectrum(np.zeros(0), "fewer than two tokens", {})
+    sample = sampled(seen)
+    texts = texts_of(sample)
+    return seen.everywhere(("spectra", seen.held), lambda place: _decomposed(seen, place, sample.states(place), texts))[
+        place
+    ]
+
+
+def _decomposed(seen: Observed, place: Place, sample: Tensor, texts: Ints) -> Spectrum:
+    import torch
+
+    n = seen.tokens
+    values, vectors = torch.linalg.eigh(torch.from_numpy(seen.covariance(place)).to(_device_of(sample)))
+    spectrum = values.flip(0).clamp(min=0)[: n - 1].cpu().numpy()
+    total = spectrum.sum()
+    moments = seen.moments(place)
+    if not total > EQUAL * (moments.mean @ moments.mean + moments.squares.sum() / n):
+        return Spectrum(np.zeros(0), "all states are equal", {})
+    spectrum = spectrum[spectrum > ZERO * total]
+    numbers = gradients(spectrum, min(seen.width(place), n - 1))
+    by = torch.from_numpy(np.stack(list(numbers.values()), axis=1)).to(vectors.device)
+    # Products in float32 move an influence, and so an interval, by some 1e-6 of itself.
+    x = wide(sample).sub_(torch.from_numpy(moments.mean).to(vectors.device)).float()
+    along = x @ vectors.flip(1)[:, : len(spectrum)].float()
+    influences = (along.square_() @ by.float()).double() - torch.from_numpy(spectrum).to(by.device) @ by
+    of = dict(zip(numbers, influences.T.cpu().numpy(), strict=True))
+    errors = {name: error_over_texts(influence, texts, n, seen.texts) for name, influence in of.items()}
+    return Spectrum(spectrum, "", errors, vectors[:, -1].cpu().numpy(), of)
+
+
+def _device_of(x: Tensor) -> str:
+    return "cpu" if x.device.type == "mps" else str(x.device)
+
+
+def uncentred_eigenvalues(seen: Observed) -> Mapping[Place, Floats]:
+    """Return for each place the eigenvalues of E xxᵀ = covariance + μμᵀ, largest first; n tokens span n directions.
+
+    They are the squared singular values of the matrix of states as they are, over n.
+    """
+    import torch
+
+    def at(place: Place) -> Floats:
+        moment, mean = torch.from_numpy(seen.covariance(place)), torch.from_numpy(seen.moments(place).mean)
+        found: Floats = torch.linalg.eigvalsh(moment + mean.outer(mean)).flip(0)[: seen.tokens].numpy()
+        return found
+
+    return seen.everywhere(("uncentred", seen.held), at)

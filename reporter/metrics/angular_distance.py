@@ -1,4 +1,4 @@
-"""Which run of blocks turns the states least: the angle between layers l and l + n (Gromov et al. 2024)."""
+"""Which run of blocks turns the states least: the angle between layers l and l + n (Gromov et al. 2025)."""
 
 from __future__ import annotations
 
@@ -7,23 +7,20 @@ from typing import TYPE_CHECKING, cast, get_args
 
 import numpy as np
 
-from reporter.charts import Chart, Query, runs_of_blocks
+from reporter.charts import Chart, Query
+from reporter.charts import models as pairs
+from reporter.core.sources import GROMOV
+from reporter.core.table import HIGH, LOW, Comparable, Row, UnderView, column
 from reporter.geometry.arrays import Floats
 from reporter.geometry.intervals import FEWEST_TEXTS, half_sample_interval, quantile
-from reporter.metrics._sources import GROMOV
-from reporter.metrics.base import N, Options, PairValue, Statistic
-from reporter.metrics.registry import metric
-from reporter.table import HIGH, LOW, Comparable, Row, UnderView, column
+from reporter.metrics.base import N, Options, PairValue, Statistic, metric
 
 if TYPE_CHECKING:
-    from reporter.observables.layer_angles import Angles, Which
-    from reporter.observables.observed import Observed
+    from reporter.forward.between_layers import Angles, Which
+    from reporter.forward.observed import Observed
 
 _ANGLE = "arccos(cos(h_l, h_{l+n}))/π, h_l the state of a token at layer l, for all 0 ≤ l < l + n ≤ L"
-_HALVES = (
-    "95 %, value ± 2.0 standard deviations over 63 balanced half-samples of the texts; none for fewer than "
-    f"{FEWEST_TEXTS} texts"
-)
+_HALVES = "95 %, value ± t standard deviations over 63 balanced half-samples of the texts"
 _CHANCE = "States that have nothing to do with each other read ½ exactly."
 
 STATISTICS = (
@@ -98,12 +95,11 @@ FROM (SELECT *, model_a AS model, checkpoint_a AS checkpoint FROM layer_pairs
 ORDER BY statistic DESC, corpus, view, model, checkpoint, blocks, layer_a
 """,
     ),
-    runs_of_blocks.draw,
+    pairs.runs,
     kind="pairs",
-    say=runs_of_blocks.say,
-    keys=("view", "moment", "corpus", "statistic"),
+    say=pairs.of_runs,
     facet="model",
-    picks=runs_of_blocks.picks,
+    picks=pairs.which_runs,
     legend="angle",
     statistics=tuple(statistic.name for statistic in STATISTICS),
     alone=True,
@@ -121,24 +117,20 @@ ORDER BY statistic DESC, corpus, view, model, checkpoint, blocks, layer_a
     "candidate for pruning.",
     statistics=STATISTICS,
     needs=("layer_angles",),
+    version=2,
     cost="a product of each two layers of a token; 2 to 4 % of the forward pass of a decoder of 30 blocks × 576",
     tables=(PairValue, BlockRun),
     charts=(RUNS,),
 )
 def angular_distance(seen: Observed, options: Options) -> Iterator[Row]:
-    """Yield the angle of each two layers of the path, the lower one first, and the run of each length with the least.
-
-    Args:
-        seen: observables of one checkpoint on one corpus under one view.
-        options: none.
-    """
-    from reporter.observables.layer_angles import LayerAngles, Which
+    """Yield the angle of each two layers of the path, and of each length the run with the smallest angle."""
+    from reporter.forward.between_layers import LayerAngles, Which
 
     for which in get_args(Which):
-        found = seen.get(LayerAngles).angles(cast("Which", which), seen.view)
-        yield from _pairs(seen, which, found)
+        angles = seen.get(LayerAngles).angles(cast("Which", which), seen.view)
+        yield from _pairs(seen, which, angles)
         for blocks in range(1, seen.layers + 1):
-            yield from _best(seen, which, found, blocks)
+            yield from _best(seen, which, angles, blocks)
 
 
 def _ends(seen: Observed, found: Angles, at: tuple[int, int]) -> tuple[float, float] | tuple[None, None]:
@@ -157,7 +149,6 @@ def _pairs(seen: Observed, which: str, found: Angles) -> Iterator[PairValue]:
 
 
 def _best(seen: Observed, which: str, found: Angles, blocks: int) -> Iterator[BlockRun]:
-    """Yield the run of so many blocks with the least angle; nothing where no token has one."""
     value, halves = np.diagonal(found.value, blocks), np.diagonal(found.halves, blocks, axis1=1, axis2=2)
     if not np.isfinite(value).any():
         return
@@ -169,17 +160,11 @@ def _best(seen: Observed, which: str, found: Angles, blocks: int) -> Iterator[Bl
 
 
 def _not_apart(value: Floats, halves: Floats, best: int) -> list[int]:
-    """Return which runs are not told apart from the best one.
-
-    Args:
-        value: of each run, (runs,).
-        halves: of each run in each half-sample, (halves, runs).
-        best: which one is the least.
-    """
-    known = np.isfinite(value)
-    difference = halves[:, known] - halves[:, best, None]
+    """Return which runs are not told apart from the best one."""
+    finite = np.isfinite(value)
+    difference = halves[:, finite] - halves[:, best, None]
     drawn = np.isfinite(difference).all(axis=1)
-    at = 1 - 0.025 / max(int(known.sum()) - 1, 1)
+    at = 1 - 0.025 / max(int(finite.sum()) - 1, 1)
     half = quantile(at, int(drawn.sum())) * np.std(difference[drawn], axis=0)
-    found: list[int] = np.flatnonzero(known)[value[known] - value[best] <= half].tolist()
-    return found
+    runs: list[int] = np.flatnonzero(finite)[value[finite] - value[best] <= half].tolist()
+    return runs

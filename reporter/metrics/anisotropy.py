@@ -7,29 +7,33 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from reporter.effort import decomposing, little
+from reporter.core.sources import ETHAYARAJH, RUDMAN, SHAPE_OF_LEARNING, TIMKEY
 from reporter.geometry import noise
-from reporter.geometry.arrays import wide
+from reporter.geometry.arrays import Floats, Ints, wide
 from reporter.geometry.components import first_axis
 from reporter.geometry.intervals import Error, error_over_texts, interval
 from reporter.geometry.spectra import EQUAL, isoscore_of, mean_cosine_of, participation_ratio_of, top_share_of
-from reporter.metrics._growth import OWN_MEAN, RARE_TYPES, per_doubling
-from reporter.metrics._intervals import Influenced, changes_by_influence, described, sampled, texts_of
-from reporter.metrics._sources import ETHAYARAJH, RUDMAN, SHAPE_OF_LEARNING, TIMKEY
-from reporter.metrics._spectra import spectrum_of
-from reporter.metrics.base import Between, Difference, SampleOptions, Statistic, Value
-from reporter.metrics.registry import metric
+from reporter.metrics._intervals import (
+    OWN_MEAN,
+    RARE_TYPES,
+    Influenced,
+    described,
+    paired_by_influence,
+    per_doubling,
+    sampled,
+    spectrum_of,
+    texts_of,
+)
+from reporter.metrics.base import SampleOptions, Statistic, Value, metric
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from reporter.observables.moments import LayerMoments
-    from reporter.observables.observed import Observed, Place
-    from reporter.observables.token_sample import Selection
+    from reporter.forward.moments import LayerMoments
+    from reporter.forward.observed import Observed, Place
+    from reporter.forward.token_sample import Selection
 
-Floats = NDArray[np.float64]
 
 _SAMPLE = (
     ". `sample` times `batches` tokens: 4,096, the default, in place of 16,384 moved it by up to {most}, and make the "
@@ -43,7 +47,7 @@ STATISTICS = (
         "λ1 / Σλ, with λ the eigenvalues of the covariance (1/n) of all token states, centred: the explained-variance "
         "ratio of the first principal component, or the share of variance on the first axis",
         (SHAPE_OF_LEARNING,),
-        interval=described("logit", "0.87 to 1.00"),
+        interval=described("logit"),
         floor=True,
         bounds=(0, 1),
         smallest=0.01,
@@ -61,7 +65,7 @@ STATISTICS = (
         "mean over shuffled batches of λ1 / Σλ, each batch centred by itself; batches of `sample` tokens drawn without "
         "replacement, duplicates included",
         (SHAPE_OF_LEARNING,),
-        interval=described("logit", "0.87 to 1.00"),
+        interval=described("logit"),
         floor=True,
         bounds=(0, 1),
         smallest=0.01,
@@ -78,7 +82,7 @@ STATISTICS = (
         "mean over all pairs of different tokens of cos(x_i, x_j) = (‖Σu‖² − n) / (n(n − 1)), u = x/‖x‖; exact, no "
         "pairs are sampled",
         (ETHAYARAJH,),
-        interval=described("fisher", "0.87 to 1.00"),
+        interval=described("fisher"),
         floor=True,
         bounds=(-1, 1),
         smallest=0.01,
@@ -95,7 +99,7 @@ STATISTICS = (
         "mean cosine (centred)",
         "the mean cosine of x − μ over a uniform sample of tokens, μ the mean of all tokens",
         (ETHAYARAJH, TIMKEY),
-        interval=described("fisher", "0.73 to 1.00") + _SAMPLE.format(most="0.0015"),
+        interval=described("fisher") + _SAMPLE.format(most="0.0015"),
         floor=True,
         bounds=(-1, 1),
         smallest=0.01,
@@ -108,7 +112,7 @@ STATISTICS = (
         "sample of tokens; dimensions that do not vary are left out: their deviation is at most 1e-6 of their mean, or "
         "of the root mean square of all deviations (what underflow leaves of a dead dimension)",
         (TIMKEY,),
-        interval=described("fisher", "0.77 to 0.98") + _SAMPLE.format(most="0.0015"),
+        interval=described("fisher") + _SAMPLE.format(most="0.0015"),
         floor=True,
         bounds=(-1, 1),
         smallest=0.01,
@@ -121,7 +125,7 @@ STATISTICS = (
         "((Σλ)²/Σλ² − 1) / (d − 1), with λ the eigenvalues of the covariance (1/n) of all token states, centred: what "
         "the paper's algorithm (principal axes, isotropy defect, rescaling) comes to",
         (RUDMAN,),
-        interval=described("log", "0.87 to 1.00") + "; made of the participation ratio",
+        interval=described("log") + "; made of the participation ratio",
         floor=True,
         bounds=(0, 1),
         smallest=0.01,
@@ -136,23 +140,12 @@ class AnisotropyOptions(SampleOptions):
     """How the sampled statistics draw their tokens."""
 
 
-def compare(a: Observed, b: Observed, options: AnisotropyOptions) -> Iterator[Difference]:
-    """Yield what all tokens decide of a model minus the same of its base, layer by layer, paired over texts.
-
-    Args:
-        a: the model.
-        b: its base.
-        options: of samples, which are not compared.
-    """
-    yield from changes_by_influence(a, b, {"top_variance_share": _share_of, "mean_cosine": _cosine_of})
-
-
-def _share_of(seen: Observed, place: Place) -> Influenced:
+def _share_of(seen: Observed, place: Place, options: object) -> Influenced:
     at = spectrum_of(seen, place)
     return at.with_influence("top_variance_share", None if at.reason else top_share_of(at.values), seen)
 
 
-def _cosine_of(seen: Observed, place: Place) -> Influenced:
+def _cosine_of(seen: Observed, place: Place, options: object) -> Influenced:
     from reporter.geometry.similarity import influence_on_mean_cosine
 
     moments, sample = seen.moments(place), sampled(seen)
@@ -169,19 +162,12 @@ def _cosine_of(seen: Observed, place: Place) -> Influenced:
     statistics=STATISTICS,
     needs=("moments", "gram", "tokens"),
     options=AnisotropyOptions,
-    version=6,
+    version=7,
     cost="a width × width product for each token and layer (about 1/12 of the forward pass); a bounded sample",
-    effort=lambda scale, said: little(scale, said) + decomposing(scale, 12.0),
-    between=Between(compare, of=("base",)),
-    tables=(Difference,),
+    between=paired_by_influence(top_variance_share=_share_of, mean_cosine=_cosine_of),
 )
 def anisotropy(seen: Observed, options: AnisotropyOptions) -> Iterator[Value]:
-    """Yield the six statistics and their floors at every layer.
-
-    Args:
-        seen: observables of one checkpoint on one corpus under one view.
-        options: sample and batches.
-    """
+    """Yield the six statistics and their floors at every layer."""
     sample, influencing = seen.token_sample(options.sample_size()), sampled(seen)
     axes = {place: spectrum_of(seen, place).axis for place in seen.places}
     sampled_at = seen.everywhere(
@@ -281,8 +267,8 @@ def _sampled(
     if influencing is sample:
         of_all = _error_of_all(states, texts, moments, seen.texts)
     else:
-        others = wide(influencing.states(place))
-        of_all = _error_of_all(others, texts_of(influencing), moments, seen.texts)
+        influencing_states = wide(influencing.states(place))
+        of_all = _error_of_all(influencing_states, texts_of(influencing), moments, seen.texts)
     batches = options.split(len(sample))
     mean = torch.from_numpy(moments.mean).to(states.device)
     whole = states.square().sum(dim=1)
@@ -290,10 +276,12 @@ def _sampled(
     squares = states.square()
     lengths = squares.sum(dim=1)
     near = None if axis is None else torch.from_numpy(axis).to(states.device)
-    found = [_first_share(states[one], lengths[one], whole[one], near) for one in batches] if len(sample) else []
-    shares, error = [share for share, _ in found], None
-    if found:
-        influence = np.concatenate([of_batch.cpu().numpy() * len(of_batch) for _, of_batch in found])
+    first_shares = (
+        [_first_share(states[batch], lengths[batch], whole[batch], near) for batch in batches] if len(sample) else []
+    )
+    shares, error = [share for share, _ in first_shares], None
+    if first_shares:
+        influence = np.concatenate([of_batch.cpu().numpy() * len(of_batch) for _, of_batch in first_shares])
         error = error_over_texts(influence, texts[: len(influence)], len(influence), seen.texts)
     deviation = torch.from_numpy(moments.squares).to(states.device).div_(max(moments.n, 1)).sqrt_()
     # What rounding leaves of states that equal the mean has no direction.
@@ -307,8 +295,7 @@ def _sampled(
     return _Sampled(batches[-1].stop, shares, error, batches[0].stop, centred, standardised, of_all)
 
 
-def _error_of_all(x: Tensor, texts: NDArray[np.int64], moments: LayerMoments, distinct: int) -> Error | None:
-    """Return the error of the mean cosine over all tokens from the states of some."""
+def _error_of_all(x: Tensor, texts: Ints, moments: LayerMoments, distinct: int) -> Error | None:
     from reporter.geometry.similarity import influence_on_mean_cosine
 
     if moments.units < 2:
@@ -322,7 +309,7 @@ def _cosines(
     squares: Tensor,
     norms: Tensor,
     zero: float,
-    texts: NDArray[np.int64],
+    texts: Ints,
     distinct: int,
     each: Tensor | None = None,
 ) -> _Cosines:
@@ -333,33 +320,28 @@ def _cosines(
     moves ‖m‖² by −2 ε_j (m_j² − E[(m·u)u_j²]).
 
     Every step is a product of all states and one vector: x itself, divided by the deviations, is never written down.
-
-    Args:
-        states: about the mean, shape (n, d).
-        squares: of each number of them, shape (n, d).
-        norms: ‖x‖, shape (n,).
-        zero: up to which norms count as zero.
-        texts: which text each belongs to, shape (n,).
-        distinct: texts of the corpus.
-        each: what each dimension is multiplied by, one over its deviation, which is an estimate as well, shape (d,);
-            None where x is about the mean and no more.
     """
     if not len(states):
         return _Cosines(np.zeros(states.shape[1]), 0, None)
     inverse = _reciprocal(norms, norms > (1e-6 * norms.max()).clamp(min=zero))
-    one = states.new_ones(states.shape[1]) if each is None else each
-    total, count = (inverse @ states) * one, int((inverse > 0).sum())
+    scale = states.new_ones(states.shape[1]) if each is None else each
+    total, count = (inverse @ states) * scale, int((inverse > 0).sum())
     if count < 2:
         return _Cosines(total.cpu().numpy(), count, None)
     mean = total / count
-    along = (states @ (mean * one)) * inverse  # m·u
+    along = (states @ (mean * scale)) * inverse  # m·u
     weights = along * inverse.square()
-    shift = (mean * inverse.sum() - (weights @ states) * one) / count
-    influence = 2 * (along - mean @ mean) - 2 * (states @ (shift * one))
+    shift = (mean * inverse.sum() - (weights @ states) * scale) / count
+    influence = 2 * (along - mean @ mean) - 2 * (states @ (shift * scale))
     if each is not None:
         varies = (squares.sum(dim=0) > 0) & (each > 0)
-        of_each = mean.square() - (weights @ squares) * one.square() / count
-        influence -= squares @ (of_each * one.square()) - varies.double() @ of_each
+        of_each = mean.square() - (weights @ squares) * scale.square() / count
+        influence -= squares @ (of_each * scale.square()) - varies.double() @ of_each
+    # About their mean, unit vectors nearly add up to zero, which leaves a cosine of −1/(n − 1): other texts have more
+    # tokens or fewer.
+    _, which, sizes = np.unique(texts, return_inverse=True, return_counts=True)
+    more = 1 - len(states) / distinct / sizes[which]
+    influence += float(len(states) * (1 - mean @ mean) / (count - 1) ** 2) * states.new_tensor(more)
     influence -= influence.mean()
     return _Cosines(total.cpu().numpy(), count, error_over_texts(influence.cpu().numpy(), texts, len(states), distinct))
 
@@ -379,14 +361,7 @@ def _top_share_of_batches(sampled: _Sampled, seen: Observed, place: Place) -> It
 
 
 def _first_share(x: Tensor, lengths: Tensor, whole: Tensor, near: Tensor | None) -> tuple[float, Tensor]:
-    """Return λ1/Σλ of the covariance of some states and what each of them adds to it, (n,); NaN if all are equal.
-
-    Args:
-        x: states about any vector, (n, d).
-        lengths: ‖x‖² of each, (n,).
-        whole: the same of the states as they are, (n,).
-        near: a vector that may be near the first axis, (d,).
-    """
+    """Return λ1/Σλ of the covariance of some states and what each of them adds to it, (n,); NaN if all are equal."""
     centre = x.mean(dim=0)
     squares = lengths - 2 * (x @ centre) + centre @ centre
     total = squares.sum()
@@ -398,12 +373,10 @@ def _first_share(x: Tensor, lengths: Tensor, whole: Tensor, near: Tensor | None)
 
 
 def _reciprocal(x: Tensor, where: Tensor) -> Tensor:
-    """Return 1/x, and 0 elsewhere."""
     return x.reciprocal().masked_fill_(~where, 0.0)
 
 
 def _mean_cosine(statistic: str, seen: Observed, place: Place, of: _Cosines) -> Iterator[Value]:
-    """Yield (‖Σu‖² − n) / (n(n − 1)) and its floor."""
     n = of.n
     if n < 2:
         yield Value(statistic, place, None, n, reason="fewer than two states that are not zero")

@@ -11,26 +11,78 @@ Everything else (a table row, a chart, a page of ``reporter metrics``, a schema 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar, Generic, Literal
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial, wraps
+from typing import TYPE_CHECKING, ClassVar, Literal, ParamSpec, TypeVar
 
+import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
-from typing_extensions import TypeVar
 
 from reporter.charts import Chart
-from reporter.effort import Declared, little
-from reporter.geometry.intervals import Spread
-from reporter.table import CORPUS, HIGH, LOW, METRIC, VIEW, OfModel, Row, UnderView, aside, at_place, column, of_cell
+from reporter.core.imports import Registry, code_of
+from reporter.core.sources import Source
+from reporter.core.table import (
+    CORPUS,
+    HIGH,
+    LOW,
+    METRIC,
+    VIEW,
+    OfModel,
+    Row,
+    UnderView,
+    aside,
+    at_place,
+    column,
+    of_cell,
+)
+from reporter.geometry.intervals import Spread, percentile_interval
 
 if TYPE_CHECKING:
-    from reporter.observables.observed import Observed, Place
+    from reporter.forward.observed import Observed, Place
+
+# Values that a definition fixes: a similarity to the last state of 1 at the last layer says nothing of the model.
+#
+# :attr:`Statistic.fixed` declares where such values can occur. Whether one occurs depends on the model: the states of
+# a token type are equal at layer 0 unless positions are added there. :func:`settled` therefore compares the number
+# with the declared value. A number that equals it up to rounding becomes exactly that value, has no interval and is
+# marked in the column ``by_definition``. Every mean over layers and every claim reads this mark. A metric whose number
+# can reach the declared value by measurement, as a rank can be 0, decides itself and sets ``Value.by_definition`` to
+# False.
+
+
+ROUNDING = 1e-6
+"""Difference from the declared value that rounding in float32 explains, for numbers without a unit."""
+
+PATH = ("embedding", "block")
+
+
+def settled(statistic: Statistic, number: Value, layers: int) -> Value:
+    """Return a number, settled and marked where its value is fixed by definition."""
+    if number.by_definition is not None or number.place is None or number.value is None:
+        return number
+    if number.place.site not in PATH:
+        return number
+    last = layers - 1 if statistic.per == "step" else layers
+    at = {"first": 0, "last": last}
+    for end, value in statistic.fixed:
+        # A number without an upper bound may be small in the units of the states: only the value itself counts.
+        tolerance = 0.0 if statistic.bounds == (0, None) else ROUNDING
+        if number.place.layer == at[end] and abs(number.value - value) <= tolerance:
+            reason = f"the definition fixes it at {value:g} here"
+            return replace(number, value=value, ci_low=None, ci_high=None, reason=reason, by_definition=True)
+    return number
+
 
 VALUE = "the number; NULL where it could not be computed (reason in cells.reasons)"
 N = "how many observations it rests on"
 
 INFLUENCES = 4096
 """Sampled tokens whose influence on a number its error is taken from."""
+
+P = ParamSpec("P")
+D = TypeVar("D", bound="Definition")
+F = TypeVar("F", bound="Compute")
 
 Per = Literal["layer", "step", "model", "pair"]
 Comparison = Literal["models", "corpora", "base"]
@@ -63,25 +115,12 @@ class SampleOptions(Options):
         """Return the tokens of all batches together."""
         return self.sample * self.batches
 
-    def split(self, found: int) -> list[slice]:
+    def split(self, tokens: int) -> list[slice]:
         """Cut ``found`` sampled tokens into full batches; too few for one full batch are one batch."""
-        full = min(self.batches, found // self.sample)
+        full = min(self.batches, tokens // self.sample)
         if full == 0:
-            return [slice(0, found)]
+            return [slice(0, tokens)]
         return [slice(i * self.sample, (i + 1) * self.sample) for i in range(full)]
-
-
-@dataclass(frozen=True)
-class Source:
-    """Where a definition comes from.
-
-    Args:
-        key: what a reader calls it, e.g. ``"Lee 2024"``.
-        citation: authors, title, venue, year, and an identifier such as ``arXiv:2411.12345`` where there is one.
-    """
-
-    key: str
-    citation: str
 
 
 @dataclass(frozen=True)
@@ -105,7 +144,7 @@ class Statistic:
         plainly: what a headline number says, in a sentence without formulas, for readers who do not know it by name.
         fixed: ends of a profile over depth that can have a certain value by definition, as (end, value): S(L) = 1 says
             nothing of a model. A number there with that value has no interval and the mark ``by_definition``; means
-            over layers and claims leave it out (:mod:`reporter.metrics.by_definition`).
+            over layers and claims leave it out (:mod:`reporter.metrics.base`).
         smallest: the smallest difference worth a word, in the statistic's unit; claims take it where they state none.
             None: a hundredth of the profile's mean size.
         grows: how the number itself, not its error, moves with the size of the corpus, with its size as measured;
@@ -163,6 +202,8 @@ class Value(UnderView, table="layer_metrics"):
         default=None,
     )
     """A metric says False where it knows that the value was measured; None leaves it to ``by_definition.settled``."""
+    texts: int | None = aside(default=None, kw_only=True, compare=False)
+    """Distinct texts that the number rests on, where these are fewer than the corpus has."""
     spread: Spread | None = aside(default=None, kw_only=True, compare=False)
     """How it varies over texts: of a headline statistic :class:`LayerErrors` are made of it."""
 
@@ -234,10 +275,8 @@ class Difference(Row, table="differences"):
 Numeric = Value | PairValue | Difference
 """What may lack a value, and then has a reason."""
 
-Own = TypeVar("Own", bound=Options, default=Options)
-"""The options of a metric; its functions get them as what they are."""
-
-Compute = Callable[["Observed", Own], Iterator[Row]]
+Compute = Callable[..., Iterator[Row]]
+"""A function of observables and options; of an analysis, of an item and its context."""
 Compare = Callable[..., Iterator[Row]]
 """A function of the first side, of the other one (of a sequence of others for ``Between.own``), and of options."""
 
@@ -260,6 +299,10 @@ class Between:
     own: bool = False
 
 
+def _undefined(*_: object) -> Iterator[Row]:
+    raise NotImplementedError("a definition computes nothing before it decorates a function")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Definition:
     """What people read of something that yields numbers: a metric, or an analysis of tokens, sentences, vocabularies.
@@ -272,10 +315,11 @@ class Definition:
         options: the options model; the default takes none.
         version: raise it when numbers change, so that cached cells are computed again.
         cost: what it adds to the forward pass, in words.
-        effort: the same as work, for the estimate of a plan: a function of the scale of the pass (of what its item
-            reads) and of the options (of the item); going a few times through a sample of tokens if left out.
         tables: row classes that it yields besides ``Value``; each has a table of its own.
         charts: charts besides those that each statistic gets for free.
+        compute: the decorated function.
+        code: hash of the file or notebook cell that defines it, so that an edited one is computed again; empty for
+            those of reporter, whose ``version`` says as much.
     """
 
     name: str
@@ -285,32 +329,57 @@ class Definition:
     options: type[BaseModel] = Options
     version: int = 1
     cost: str = ""
-    effort: Declared = field(default=little, repr=False)
     tables: tuple[type[Row], ...] = ()
     charts: tuple[Chart, ...] = ()
+    compute: Compute = field(default=_undefined, repr=False)
+    code: str = ""
 
     def statistic(self, name: str) -> Statistic:
         """Return the statistic called ``name``; raise ``KeyError`` if there is none."""
         return {s.name: s for s in self.statistics}[name]
 
 
+def declaring(kind: Callable[P, D], registry: Registry[D]) -> Callable[P, Callable[[F], F]]:
+    """Return the decorator that registers a function as what ``kind`` makes of the decorator's arguments.
+
+    A cell of a notebook that runs again, or a module that is loaded again, replaces what it registered before; a name
+    that another module has raises ``ReporterError``.
+    """
+
+    @wraps(kind)
+    def declare(*args: P.args, **kwargs: P.kwargs) -> Callable[[F], F]:
+        definition = kind(*args, **kwargs)
+
+        def register(compute: F) -> F:
+            registry.add(definition.name, replace(definition, compute=compute, code=code_of(compute)), compute)
+            return compute
+
+        return register
+
+    return declare
+
+
 @dataclass(frozen=True, kw_only=True)
-class Metric(Definition, Generic[Own]):
-    """A metric as the registry holds it.
+class Metric(Definition):
+    """A metric as the registry holds it. The decorator ``reporter.metric`` takes the same arguments.
 
     Args:
         needs: names of the observables it reads.
-        compute: the decorated function.
         between: how it compares two models or two corpora; None where it does not.
-        code: hash of the file or notebook cell that defines it, so that an edited one is computed again; empty for the
-            metrics of reporter, whose ``version`` says as much.
+        against_base: statistics that are means over texts with replicates as ``Value.spread``: those of a model minus
+            those of its base are stored, with intervals from the paired replicates.
     """
 
-    options: type[Own]
+    options: type[Options] = Options
     needs: tuple[str, ...]
-    compute: Compute[Own] = field(repr=False)
     between: Between | None = None
-    code: str = ""
+    against_base: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.against_base:
+            object.__setattr__(self, "between", Between(partial(_minus_base, self), of=("base",)))
+        if self.between and not self.between.own and Difference not in self.tables and PairValue not in self.tables:
+            object.__setattr__(self, "tables", (*self.tables, Difference))
 
     @property
     def optional(self) -> bool:
@@ -321,3 +390,48 @@ class Metric(Definition, Generic[Own]):
     def compares_only(self) -> bool:
         """Whether it says nothing of a single side."""
         return self.between is not None and self.between.own
+
+
+def _minus_base(metric: Metric, a: Observed, b: Observed, options: Options) -> Iterator[Difference]:
+    """Yield means of a model minus those of its base where both have them; replicates draw the same texts in both."""
+    mine, theirs = (
+        {
+            (value.statistic, value.place): value
+            for value in metric.compute(side, options)
+            if isinstance(value, Value) and value.statistic in metric.against_base
+        }
+        for side in (a, b)
+    )
+    for (statistic, place), x in mine.items():
+        y = theirs.get((statistic, place))
+        if y is None or (place is not None and place.site not in PATH):
+            continue
+        if x.value is None or y.value is None:
+            yield Difference(statistic, place, None, 0, reason=x.reason or y.reason)
+            continue
+        assert isinstance(x.spread, np.ndarray) and isinstance(y.spread, np.ndarray), f"{statistic} has no replicates"
+        texts = min(x.texts or a.texts, y.texts or b.texts)
+        ends = percentile_interval(x.spread - y.spread, texts)
+        yield Difference(statistic, place, x.value - y.value, texts, *ends)
+
+
+HELPERS = ("base", "analysis")
+"""Modules of this folder that register nothing."""
+
+METRICS: Registry[Metric] = Registry("metric", "metrics", "reporter.metrics", helpers=HELPERS)
+
+
+metric = declaring(Metric, METRICS)
+
+
+def catalogue() -> dict[str, Metric]:
+    """Every metric by name, in alphabetical order. Imports the metric modules, but neither torch nor scipy."""
+    return METRICS.all()
+
+
+def statistics(metrics: Mapping[str, Metric] | None = None) -> dict[str, dict[str, str]]:
+    """Return, by metric, the names of its statistics, floors among them, and what each has one number for."""
+    return {
+        name: {f"{s.name}{floor}": s.per for s in metric.statistics for floor in (("", "_floor") if s.floor else ("",))}
+        for name, metric in (catalogue() if metrics is None else metrics).items()
+    }

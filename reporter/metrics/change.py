@@ -10,22 +10,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 from pydantic import Field
 
-from reporter.effort import decomposing, little
+from reporter.core.sources import DIN, MERCHANT, Source
+from reporter.core.table import TOKEN, Comparable, UnderView, at_place, column
+from reporter.core.threads import spread
 from reporter.geometry.arrays import Ints
 from reporter.geometry.intervals import Scale, error_over_texts, interval
-from reporter.metrics._intervals import DELTA
-from reporter.metrics._sources import DIN, MERCHANT
-from reporter.metrics.base import INFLUENCES, Between, Options, Source, Statistic, Value
-from reporter.metrics.registry import metric
-from reporter.table import TOKEN, Comparable, UnderView, at_place, column
-from reporter.threads import spread
+from reporter.metrics._intervals import described
+from reporter.metrics.base import INFLUENCES, Between, Options, Statistic, Value, metric
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from reporter.observables.observed import Observed, Place
-    from reporter.observables.pooled import PooledTexts
-    from reporter.observables.token_sample import Selection
+    from reporter.forward.observed import Observed, Place
+    from reporter.forward.token_sample import PooledTexts, Selection
 
 ROUNDING = 2.0**-10
 """Of ‖h⁰ − μ⁰‖: more than the 16 bits of two kept states can differ by, each being off by at most 2^-11."""
@@ -36,12 +33,6 @@ SURE = 3
 """Tokens of a half to a dimension below which the interval of `linear` covers far less than it says."""
 LISTED = 10  # types at each layer
 
-_COVERED = {
-    "cosine": "0.89 to 0.98",
-    "distance": "0.88 to 0.98",
-    "moved": "0.89 to 0.98 without sinks (0.32 to 0.89 with them: a few decide the mean μ⁰)",
-    "linear": "0.93 to 1.00",
-}
 _OVER = (
     "over the tokens (at most `sample`) that a hash of the seed, the text and the position draws, h the model's state "
     "at layer l and h⁰ the base's at the same layer, the last being compared with the last where they differ in depth; "
@@ -50,13 +41,14 @@ _OVER = (
 
 
 def _sides(
-    name: str, title: str, definition: str, sources: tuple[Source, ...], scale: str, trap: str, **more: object
+    name: str, title: str, definition: str, sources: tuple[Source, ...], scale: Scale, trap: str, **more: object
 ) -> Iterator[Statistic]:
-    said = DELTA.format(scale=scale, covered=_COVERED[name]) + _ENOUGH * (name == "linear")
-    yield Statistic(name, title, f"{definition} {_OVER}", sources, interval=said, trap=trap, **more)  # type: ignore[arg-type]
+    interval_text = described(scale) + _ENOUGH * (name == "linear") + _WITH_SINKS * (name == "moved")
+    yield Statistic(name, title, f"{definition} {_OVER}", sources, interval=interval_text, trap=trap, **more)  # type: ignore[arg-type]
 
 
-_ENOUGH = f", or for fewer than {SURE} tokens to a dimension in either half"
+_WITH_SINKS = "; it takes μ⁰ as known, which a few sinks move, so that with sinks it covers far too rarely"
+_ENOUGH = f"; none for fewer than {SURE} tokens to a dimension in either half"
 _TWIN = "`{name}`, with the model's `twin` (the same one from another seed) for the base, where the study has one"
 _SEED = "A change that is no larger than this is what another seed makes, too."
 
@@ -66,7 +58,7 @@ STATISTICS = (
         "cosine with the base's state",
         "mean of cos(h, h⁰)",
         (MERCHANT,),
-        "on the scale of Fisher's z",
+        "fisher",
         "Blind to length, and near 1 for any two states of a narrow cone: see linear. Models that were trained apart "
         "have axes of their own and read 0 however alike they are.",
         bounds=(-1, 1),
@@ -77,7 +69,7 @@ STATISTICS = (
         "distance from the base's state",
         "mean of ‖h − h⁰‖ / ‖h⁰‖",
         (MERCHANT,),
-        "on the log scale",
+        "log",
         "A damaged block moves all layers behind it, too: the first layer that moves names the block. Before it this "
         "is 0 to the last bit, in the same precision and batches; bf16 products in other batches differ by up to "
         "models.precision_deviation.",
@@ -92,7 +84,7 @@ STATISTICS = (
         "share of tokens with ‖h − h⁰‖ > 2^-10·‖h⁰ − μ⁰‖ + 1e-6·‖h⁰‖, beyond the 16 bits in which states are kept, μ⁰ "
         "the base's mean,",
         (MERCHANT,),
-        "on the logit scale",
+        "logit",
         "Says whether, not how far.",
         bounds=(0, 1),
         smallest=0.01,
@@ -103,7 +95,7 @@ STATISTICS = (
         "1 − Σ‖h − map(h⁰)‖²/Σ‖h − mean‖² over the tokens of one half of the texts, the least-squares map and the mean "
         "fitted to the other half, mean over both directions,",
         (DIN,),
-        "on its own scale",
+        "plain",
         "What it leaves out is new; what it holds is the base's, perhaps turned or stretched. It needs twice as many "
         "tokens in each half as dimensions: raise `sample` for wide models. A few axes of large variance decide it.",
         bounds=(None, 1),
@@ -114,7 +106,7 @@ STATISTICS = (
         "distance from another seed's state",
         _TWIN.format(name="distance"),
         (MERCHANT,),
-        interval=DELTA.format(scale="on the log scale", covered=_COVERED["distance"]),
+        interval=described("log"),
         bounds=(0, None),
         smallest=0.001,
         trap=_SEED + " Seeds from random weights on have axes of their own: compare linear_seed there.",
@@ -124,7 +116,7 @@ STATISTICS = (
         "share that a linear map of another seed makes",
         _TWIN.format(name="linear"),
         (DIN,),
-        interval=DELTA.format(scale="on its own scale", covered=_COVERED["linear"]) + _ENOUGH,
+        interval=described("plain") + _ENOUGH,
         bounds=(None, 1),
         smallest=0.01,
         trap="A share of the base's no smaller than this is what another seed leaves, too.",
@@ -189,16 +181,16 @@ class _Shared:
     @classmethod
     def of(cls, seen: Observed, other: Observed, options: ChangeOptions) -> _Shared:
         """Return the tokens that both keep, or the texts where their tokenizers disagree."""
-        from reporter.observables.pooled import Pooled
-        from reporter.observables.token_sample import TOKEN as ID
+        from reporter.forward.token_sample import TOKEN as ID
+        from reporter.forward.token_sample import Pooled
 
         a, b = seen.token_sample(options.sample).shared(other.token_sample(options.sample))
         if np.array_equal(a.facts[:, ID], b.facts[:, ID]):
             return cls(a, b, a.texts, a.facts[:, ID])
         size = options.size_of("pooled")
-        ours, others = (one.get(Pooled).texts(one.strata, size, one.device) for one in (seen, other))
-        ours, others = ours.shared(others)
-        return cls(ours, others, ours.texts, None)
+        ours, base_texts = (side.get(Pooled).texts(side.strata, size, side.device) for side in (seen, other))
+        ours, base_texts = ours.shared(base_texts)
+        return cls(ours, base_texts, ours.texts, None)
 
     def states(self, place: Place, counterpart: Place) -> tuple[Tensor, Tensor]:
         """Return the states of both in float64, each (n, d)."""
@@ -210,24 +202,17 @@ class _Shared:
 
 
 def _counterparts(seen: Observed, other: Observed) -> Iterator[tuple[Place, Place | None]]:
-    """Yield each place with the one of the other model that it is compared with: the last with the last."""
     for place in seen.path[:-1]:
         yield place, other.path[place.layer] if place.layer < other.layers else None
     yield seen.path[-1], other.path[-1]
     for place in seen.places[len(seen.path) :]:
-        there = next((one for one in other.places if one.site == place.site == "final"), None)
-        if there is not None:
-            yield place, there
+        final = next((candidate for candidate in other.places if candidate.site == place.site == "final"), None)
+        if final is not None:
+            yield place, final
 
 
 def _compare(seen: Observed, others: Sequence[Observed], options: ChangeOptions) -> Iterator[Value | MovedToken]:
-    """Yield how far the model lies from its base and, where the study has one, from its twin.
-
-    Args:
-        seen: observables of the model.
-        others: those of its base and of the same model from another seed.
-        options: the sample.
-    """
+    """Yield how far the model lies from its base and, where the study has one, from its twin."""
     for other, ending in zip(others, ("", "_seed"), strict=False):
         shared = _Shared.of(seen, other, options)
         pairs = list(_counterparts(seen, other))
@@ -235,13 +220,13 @@ def _compare(seen: Observed, others: Sequence[Observed], options: ChangeOptions)
         def at(
             pair: tuple[Place, Place | None], shared: _Shared = shared, ending: str = ending
         ) -> list[Value | MovedToken]:
-            return list(_at(seen, shared, *pair, ending))
+            return list(_values_at(seen, shared, *pair, ending))
 
-        for found in spread(at, pairs):
-            yield from found
+        for values in spread(at, pairs):
+            yield from values
 
 
-def _at(
+def _values_at(
     seen: Observed, shared: _Shared, place: Place, counterpart: Place | None, ending: str
 ) -> Iterator[Value | MovedToken]:
     n = len(shared.texts)
@@ -257,37 +242,37 @@ def _at(
         for name in (name for name in names if not name.startswith("linear")):
             yield Value(name, place, None, n, reason=f"the models are {x.shape[1]} and {y.shape[1]} wide")
         return
-    step, size, own = (x - y).norm(dim=1), y.norm(dim=1), x.norm(dim=1)
-    there = (size > 0) & (own > 0)
-    if not there.any():
+    step, size, lengths = (x - y).norm(dim=1), y.norm(dim=1), x.norm(dim=1)
+    nonzero = (size > 0) & (lengths > 0)
+    if not nonzero.any():
         for name in (name for name in names if not name.startswith("linear")):
             yield Value(name, place, None, 0, reason="every state is zero")
         return
-    cosine = ((x * y).sum(dim=1) / (size * own)).clamp(-1, 1)
+    cosine = ((x * y).sum(dim=1) / (size * lengths)).clamp(-1, 1)
     cosine = cosine.where(step > 0, 1.0)  # not up to rounding
     beyond = step > ROUNDING * (y - y.mean(dim=0)).norm(dim=1) + 1e-6 * size
-    rows = there.cpu().numpy()
+    rows = nonzero.cpu().numpy()
     of_token = {"cosine": cosine, "distance": step / size, "moved": beyond.double()}
     scales: dict[str, tuple[Scale, tuple[float, float]]] = {
         "cosine": ("fisher", (-1.0, 1.0)),
         "distance": ("log", (0.0, inf)),
         "moved": ("logit", (0.0, 1.0)),
     }
-    found = {name: numbers.cpu().numpy()[rows] for name, numbers in of_token.items()}
-    for name, numbers in found.items():
+    values = {name: numbers.cpu().numpy()[rows] for name, numbers in of_token.items()}
+    for name, numbers in values.items():
         if f"{name}{ending}" in names:
             value = float(numbers.mean())
             error = error_over_texts(numbers - value, shared.texts[rows], len(numbers), seen.texts)
             ends = interval(value, error, *scales[name])
             yield Value(f"{name}{ending}", place, value, len(numbers), *ends, spread=error)
     if shared.types is not None and not ending and place in seen.path:
-        yield from _farthest(seen, place, shared.types[rows], found["distance"], found["cosine"])
+        yield from _farthest(seen, place, shared.types[rows], values["distance"], values["cosine"])
 
 
 def _farthest(
     seen: Observed, place: Place, types: Ints, distance: np.ndarray, cosine: np.ndarray
 ) -> Iterator[MovedToken]:
-    from reporter.observables.token_names import TokenNames
+    from reporter.forward.token_sample import TokenNames
 
     tokens = seen.get(TokenNames).tokens
     ids, which, counts = np.unique(types, return_inverse=True, return_counts=True)
@@ -303,17 +288,17 @@ def _linear(seen: Observed, shared: _Shared, place: Place, x: Tensor, y: Tensor,
     """Yield how much of x a linear map of y makes on texts that it was not fitted to."""
     import torch
 
+    from reporter.forward.between_layers import half_of
     from reporter.geometry.linear import directions, held_out, joint_of
-    from reporter.observables.cross import half_of
 
     n = len(x)
     half = torch.from_numpy(half_of(shared.texts, seen.seed)).to(x.device)
-    fewest = min(int((half == one).sum()) for one in (0, 1))
+    fewest = min(int((half == part).sum()) for part in (0, 1))
     if fewest < 2 * y.shape[1]:
         reason = f"a half of the texts has {fewest:,} tokens for {y.shape[1]:,} dimensions; it takes twice as many"
         yield Value(name, place, None, n, reason=reason)
         return
-    joints = [joint_of(y[half == one], x[half == one]) for one in (0, 1)]
+    joints = [joint_of(y[half == part], x[half == part]) for part in (0, 1)]
     if not all(joint.vary for joint in joints):
         yield Value(name, place, None, n, reason="all states of a half of the texts are equal")
         return
@@ -332,22 +317,16 @@ def _linear(seen: Observed, shared: _Shared, place: Place, x: Tensor, y: Tensor,
 @metric(
     name="change",
     title="Change against the base",
-    version=6,
+    version=7,
     summary="How far the states of a tuned, quantised, pruned or distilled model lie from those of the model that it "
     "was made from, token by token and layer by layer.",
     statistics=STATISTICS,
     needs=("moments", "tokens", "pooled", "token_names"),
     options=ChangeOptions,
     cost="a comparison of the kept tokens of both models, and two linear maps for each layer",
-    effort=lambda scale, said: little(scale, said) + decomposing(scale, 2.0 * scale.views),
     between=Between(_compare, of=("base",), own=True),
     tables=(MovedToken,),
 )
 def change(seen: Observed, options: ChangeOptions) -> Iterator[Value]:
-    """Yield nothing: alone, a model has not changed.
-
-    Args:
-        seen: observables of one checkpoint on one corpus under one view.
-        options: the sample.
-    """
+    """Yield nothing: alone, a model has not changed."""
     yield from ()

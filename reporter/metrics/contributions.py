@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from reporter.core.sources import CSORDAS
 from reporter.geometry import noise
-from reporter.metrics._intervals import BOOTSTRAP, changes_along, mean_with_interval
-from reporter.metrics._sources import CSORDAS
-from reporter.metrics.base import Between, Difference, Options, Statistic, Value
-from reporter.metrics.registry import metric
+from reporter.metrics._intervals import BOOTSTRAP, mean_with_interval
+from reporter.metrics.base import Options, Statistic, Value, metric
 
 if TYPE_CHECKING:
-    from reporter.observables.observed import Observed
+    from reporter.forward.observed import Observed
 
 _ADDED = (
     "what it adds to the residual stream as the block adds it: after a norm of its own and times the block's factor "
@@ -107,20 +106,6 @@ STATISTICS = (
 _NO_TOKEN = "every token has a zero state or adds nothing here"
 
 
-def compare(a: Observed, b: Observed, options: Options) -> Iterator[Difference]:
-    """Yield each number of a model minus that of its base, with intervals from paired replicates.
-
-    Args:
-        a: the model.
-        b: its base.
-        options: none.
-    """
-    from reporter.observables.contributions import Contributions
-
-    ends = dict.fromkeys((statistic.name for statistic in STATISTICS), min(a.layers, b.layers))
-    yield from changes_along(a, b, ends, Contributions, _NO_TOKEN)
-
-
 @metric(
     name="contributions",
     title="What attention and feed-forward add",
@@ -128,19 +113,13 @@ def compare(a: Observed, b: Observed, options: Options) -> Iterator[Difference]:
     "strengthen what is there or take it away.",
     statistics=STATISTICS,
     needs=("contributions",),
-    version=3,
+    version=4,
     cost="a few products per token and sublayer, taken while the model runs",
-    between=Between(compare, of=("base",)),
-    tables=(Difference,),
+    against_base=tuple(statistic.name for statistic in STATISTICS),
 )
 def contributions(seen: Observed, options: Options) -> Iterator[Value]:
-    """Yield the numbers of each block.
-
-    Args:
-        seen: observables of one checkpoint on one corpus under one view.
-        options: none.
-    """
-    from reporter.observables.contributions import Contributions
+    """Yield the numbers of each block."""
+    from reporter.forward.between_layers import Contributions
 
     kept = seen.get(Contributions)
     for statistic in STATISTICS:

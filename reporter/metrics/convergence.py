@@ -3,21 +3,142 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
+import numpy as np
 from pydantic import Field
 
+from reporter.core.sources import LEE
 from reporter.geometry import noise
-from reporter.metrics._approach import approach
-from reporter.metrics._growth import per_doubling
-from reporter.metrics._intervals import BOOTSTRAP, HALF_SAMPLED
-from reporter.metrics._sources import LEE
-from reporter.metrics.base import Between, Difference, Options, Statistic, Value
-from reporter.metrics.registry import metric
+from reporter.geometry.arrays import Floats
+from reporter.geometry.intervals import half_sample_interval, percentile_interval
+from reporter.metrics._intervals import BOOTSTRAP, HALF_SAMPLED, per_doubling
+from reporter.metrics.base import Between, Difference, Options, Statistic, Value, metric
+from reporter.spec.corpora import ALIKE
 
 if TYPE_CHECKING:
-    from reporter.observables.observed import Observed, Place
-    from reporter.observables.per_text import TextAverage
+    from reporter.forward.means import TextAverage
+    from reporter.forward.observed import Observed, Place
+
+# Every number about the approach of token states to their last state, with its bootstrap replicates.
+
+
+Key = tuple[str, "Place | None"]
+
+
+@dataclass(frozen=True)
+class Replicated:
+    """A statistic at one place, or of the whole model.
+
+    Args:
+        value: NaN where it could not be computed; then ``reason`` says why.
+        n: tokens (or texts) it rests on.
+        replicates: the statistic under each set of text weights, shape (R,), or in each half-sample.
+        reason: why there is no value.
+        halved: whether the replicates are half-samples.
+    """
+
+    value: float
+    n: int
+    replicates: Floats
+    reason: str = ""
+    halved: bool = False
+
+    def minus(self, other: Replicated, paired: bool) -> Replicated:
+        """Return the difference with another model's or corpus' number; paired replicates drew the same texts."""
+        # Weights hang on a text's place in its corpus; those of another corpus are drawn apart by shifting them.
+        subtracted = other.replicates if paired else np.roll(other.replicates, 1)
+        return replace(self, value=self.value - other.value, replicates=self.replicates - subtracted)
+
+    def interval(self, texts: int) -> tuple[float, float] | tuple[None, None]:
+        """Return the 95 % interval, given how many texts there are."""
+        if self.halved:
+            return half_sample_interval(self.value, self.replicates, texts)
+        return percentile_interval(self.replicates, texts)
+
+
+@dataclass
+class Approach:
+    """All numbers by statistic and place, in the order in which they are stored."""
+
+    numbers: dict[Key, Replicated] = field(default_factory=dict)
+
+    def add(
+        self,
+        statistic: str,
+        place: Place | None,
+        value: float,
+        replicates: Floats,
+        n: int,
+        why: str,
+        halved: bool = False,
+    ) -> None:
+        """Add a number; ``why`` is its reason if it is not finite."""
+        finite = bool(np.isfinite(value))
+        self.numbers[statistic, place] = Replicated(float(value), n, replicates, "" if finite else why, halved)
+
+    def __iter__(self) -> Iterator[tuple[str, Place | None, Replicated]]:
+        for (statistic, place), number in self.numbers.items():
+            yield statistic, place, number
+
+
+def approach(seen: Observed, target: Literal["block", "final"], mean: Literal["token", "text"]) -> Approach:
+    """Compute similarity, gain, bound, violations, frequent against rare, and the features of the bound."""
+    from reporter.forward.paths import FrequencySplit, TextMeans, TextSums
+
+    numbers, last, path = Approach(), seen.layers, seen.path
+    to_final = target == "final" and seen.layout.final_width is not None
+    suffix = "_to_final" if to_final else ""
+    why = "no token has two states that are not zero"
+    if to_final and seen.layout.final_width != seen.layout.width:
+        why = "the state after the last projection has another width than the blocks"
+    quantity = "cosine_to_final" if to_final else "cosine_to_last"
+    kept: TextSums | TextMeans = seen.get(TextSums) if mean == "token" else seen.get(TextMeans)
+    averages = [kept.average(quantity, place, seen.view) for place in path]
+    similarity = np.array([average.value for average in averages])
+    draws = np.stack([average.replicates for average in averages])  # (L + 1, R)
+    gradient, gradient_draws = np.diff(similarity), np.diff(draws, axis=0)
+    bound, bound_draws = _least_from_here(gradient), _least_from_here(gradient_draws)
+    n = averages[0].n
+    for layer, place in enumerate(path):
+        numbers.add("similarity", place, similarity[layer], draws[layer], averages[layer].n, why)
+    for layer, place in enumerate(path[:last]):
+        numbers.add("gradient", place, gradient[layer], gradient_draws[layer], averages[layer].n, why)
+        numbers.add("bound", place, bound[layer], bound_draws[layer], averages[layer].n, why)
+        away = seen.get(TextSums).average(f"violation{suffix}", place, seen.view)
+        numbers.add("violations", place, away.value, away.replicates, away.n, why)
+    for place in path:
+        often = seen.get(FrequencySplit).average(f"cosine{suffix}_frequent", place, seen.view)
+        rarely = seen.get(FrequencySplit).average(f"cosine{suffix}_rare", place, seen.view)
+        for name, average in (("similarity_frequent", often), ("similarity_rare", rarely)):
+            numbers.add(name, place, average.value, average.replicates, average.n, "no such token", halved=True)
+        gap, halves = rarely.value - often.value, rarely.replicates - often.replicates
+        numbers.add("frequency_gap", place, gap, halves, min(often.n, rarely.n), "no token of one kind", halved=True)
+    gain, gain_draws = similarity[last] - similarity[0], draws[last] - draws[0]
+    numbers.add("rate", None, gain / last, gain_draws / last, n, why)
+    steps = last - 1
+    short = why if steps else "a model of one block divides by zero"
+    published = gain / steps if steps else np.nan
+    numbers.add("rate_published", None, published, gain_draws / max(steps, 1), n, short)
+    numbers.add("area", None, bound.mean(), bound_draws.mean(axis=0), n, why)
+    numbers.add("start", None, bound[0], bound_draws[0], n, why)
+    decay = float(_decay(bound)) if steps else np.nan
+    numbers.add(
+        "decay", None, decay, _decay(bound_draws) if steps else gain_draws, n, why if steps else "a single point"
+    )
+    return numbers
+
+
+def _least_from_here(gradient: Floats) -> Floats:
+    return np.minimum.accumulate(gradient[::-1], axis=0)[::-1]
+
+
+def _decay(bound: Floats) -> Floats:
+    depth = np.arange(len(bound)) / len(bound)
+    depth -= depth.mean()
+    return np.asarray(-np.tensordot(depth, bound, axes=1) / (depth @ depth)) + 0.0  # no −0
+
 
 STATISTICS = (
     Statistic(
@@ -184,11 +305,6 @@ def compare(a: Observed, b: Observed, options: ConvergenceOptions) -> Iterator[D
     """Yield each statistic of one side minus that of the other, with an interval from the replicates of both.
 
     Replicates of the same corpus are paired: they drew the same texts.
-
-    Args:
-        a: one side.
-        b: the other.
-        options: target and mean.
     """
     first, second = approach(a, options.target, options.mean), approach(b, options.target, options.mean)
     texts = min(a.texts, b.texts)
@@ -209,13 +325,11 @@ def compare(a: Observed, b: Observed, options: ConvergenceOptions) -> Iterator[D
 
 
 _GROWING = {statistic.name for statistic in STATISTICS if statistic.grows}
-_ALIKE = 1.25  # times the words of the other corpus, as for claims
 
 
 def _unequal(a: Observed, b: Observed) -> str:
-    """Return why a statistic that moves with the size of the corpus is not compared, or nothing."""
     (few, small), (many, large) = sorted((side.words, side.corpus) for side in (a, b))
-    if many <= _ALIKE * few:
+    if many <= ALIKE * few:
         return ""
     return (
         f"it moves with the size of the corpus, and {large} has {many:,} words where {small} has {few:,}: give corpus "
@@ -231,19 +345,13 @@ def _unequal(a: Observed, b: Observed) -> str:
     statistics=STATISTICS,
     needs=("text_sums", "text_means", "frequency_split"),
     options=ConvergenceOptions,
-    version=6,
+    version=7,
     cost="a few products per token and layer",
     between=Between(compare, of=("corpora", "base")),
-    tables=(Difference,),
 )
 def convergence(seen: Observed, options: ConvergenceOptions) -> Iterator[Value]:
-    """Yield S, ΔS, f, violations, frequent against rare, and the features of f.
-
-    Args:
-        seen: observables of one checkpoint on one corpus under one view.
-        options: target and mean.
-    """
-    from reporter.observables.text_means import TextMeans
+    """Yield S, ΔS, f, violations, frequent against rare, and the features of f."""
+    from reporter.forward.paths import TextMeans
 
     final = options.target == "final" and seen.layout.final_width is not None
     measured = False if final else None  # the last block's state is no longer what all others are compared with

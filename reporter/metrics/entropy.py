@@ -1,4 +1,4 @@
-"""How evenly the states of one text spread over directions (Giraldo et al. 2014; Skean et al. 2025)."""
+"""How evenly the states of one text spread over directions (Sanchez Giraldo et al. 2015; Skean et al. 2025)."""
 
 from __future__ import annotations
 
@@ -8,19 +8,17 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
-from reporter.metrics._intervals import BOOTSTRAP, change_of_mean, mean_with_interval
-from reporter.metrics._sources import GIRALDO, QUEIPO, SKEAN
-from reporter.metrics.base import Between, Difference, Options, Statistic, Value
-from reporter.metrics.registry import metric
+from reporter.core.sources import GIRALDO, QUEIPO, SKEAN
+from reporter.geometry.arrays import Floats, Ints
+from reporter.metrics._intervals import BOOTSTRAP, mean_with_interval
+from reporter.metrics.base import Options, Statistic, Value, metric
 
 if TYPE_CHECKING:
-    from reporter.observables.observed import Observed
-    from reporter.observables.text_entropy import TextEntropies
+    from reporter.forward.observed import Observed
+    from reporter.forward.text_entropy import TextEntropies
 
-Floats = NDArray[np.float64]
 
 _PROMPT = (
     "−Σ p log p, p = λ/Σλ, λ the eigenvalues, cut off at 0, of the Gram matrix of the view's states of one text minus "
@@ -31,7 +29,7 @@ _PROMPT = (
 _OVER_TEXTS = (
     f"{BOOTSTRAP}; of 64 texts it is, in the median over layers, ± 9 % of prompt and prompt_raw (± 2 % where texts are "
     "about equally long), ± 2.5 % of prompt_normalised and ± 2 % of prompt_unit (± 14, 12, 11 and 5 % in a decoder "
-    "with its sinks in the view): 1.25 times what 100 texts give; it held the mean of all texts in 90 to 98 % of draws "
+    "with its sinks in the view): 1.25 times what 100 texts give "
     "(paragraphs of Wikipedia, an encoder of 6 and a decoder of 30 layers)"
 )
 
@@ -123,27 +121,6 @@ class EntropyOptions(Options):
         return self.texts
 
 
-def compare(a: Observed, b: Observed, options: EntropyOptions) -> Iterator[Difference]:
-    """Yield each entropy of a model minus that of its base, layer by layer, with intervals from paired replicates.
-
-    Args:
-        a: the model.
-        b: its base; the same texts are measured of both.
-        options: number of texts.
-    """
-    from reporter.observables.text_entropy import text_entropies
-
-    for place in a.path[: min(a.layers, b.layers) + 1]:
-        found = [text_entropies(side, place, options.texts) for side in (a, b)]
-        numbers = [
-            numbers_of(one.values, one.lengths, side.width(place)) for one, side in zip(found, (a, b), strict=True)
-        ]
-        texts = min(one.distinct for one in found)
-        for name in (*_IN_NATS, *_SHARES):
-            mine, theirs = (_over_texts(of[name], one) for of, one in zip(numbers, found, strict=True))
-            yield change_of_mean(name, place, mine, theirs, texts, _NO_TEXT)
-
-
 @metric(
     name="entropy",
     title="Entropy within a text",
@@ -151,40 +128,34 @@ def compare(a: Observed, b: Observed, options: EntropyOptions) -> Iterator[Diffe
     statistics=STATISTICS,
     needs=("text_entropy",),
     options=EntropyOptions,
-    version=5,
-    between=Between(compare, of=("base",)),
-    tables=(Difference,),
+    version=6,
+    against_base=(*_IN_NATS, *_SHARES),
     cost="eigenvalues of three tokens × tokens matrices for each measured text, layer and view",
 )
 def entropy(seen: Observed, options: EntropyOptions) -> Iterator[Value]:
-    """Yield the entropies and their floors at every place, and the share of texts that are too short.
+    """Yield the entropies and their floors at every place, and the share of texts that are too short."""
+    from reporter.forward.text_entropy import text_entropies
 
-    Args:
-        seen: observables of one checkpoint on one corpus under one view.
-        options: number of texts.
-    """
-    from reporter.observables.text_entropy import text_entropies
-
-    found: TextEntropies | None = None
+    entropies: TextEntropies | None = None
     for place in seen.places:
-        found = text_entropies(seen, place, options.texts)
-        width, n = seen.width(place), len(found.values)
+        entropies = text_entropies(seen, place, options.texts)
+        width, n = seen.width(place), len(entropies.values)
         if not n:
             for name in (*_IN_NATS, *_SHARES):
                 yield Value(name, place, None, 0, reason=_NO_TEXT)
             continue
-        floors = _floor(tuple(found.lengths.tolist()), width, seen.seed)
-        numbers = numbers_of(found.values, found.lengths, width)
+        floors = _floor(tuple(entropies.lengths.tolist()), width, seen.seed)
+        numbers = numbers_of(entropies.values, entropies.lengths, width)
         for name in (*_IN_NATS, *_SHARES):
             if width < 2 and name in _SHARES:
                 yield Value(name, place, None, n, reason="states of one dimension have no entropy")
                 continue
-            yield mean_with_interval(name, place, _over_texts(numbers[name], found), found.distinct, _NO_TEXT)
+            yield mean_with_interval(name, place, _over_texts(numbers[name], entropies), entropies.distinct, _NO_TEXT)
             yield Value(f"{name}_floor", place, floors[name], n)
-    if found is None or not found.texts:
+    if entropies is None or not entropies.texts:
         yield Value("skipped", None, None, 0, reason="no text has a token")
     else:
-        yield Value("skipped", None, found.short / found.texts, found.texts)
+        yield Value("skipped", None, entropies.short / entropies.texts, entropies.texts)
 
 
 @dataclass(frozen=True)
@@ -196,21 +167,15 @@ class _Mean:
     replicates: Floats
 
 
-def _over_texts(values: Floats, found: TextEntropies) -> _Mean:
-    drawn = found.weights.sum(axis=1)
-    total = found.weights @ values
+def _over_texts(values: Floats, entropies: TextEntropies) -> _Mean:
+    drawn = entropies.weights.sum(axis=1)
+    total = entropies.weights @ values
     replicates = np.divide(total, drawn, out=np.full(len(total), np.nan), where=drawn > 0)
     return _Mean(float(values.mean()) if len(values) else np.nan, len(values), replicates)
 
 
-def numbers_of(entropies: Floats, lengths: NDArray[np.int64] | Floats, d: int) -> dict[str, Floats]:
-    """Return each statistic of each text, shape (n,); shares of the most that there can be are 0 for d = 1.
-
-    Args:
-        entropies: shape (n, F).
-        lengths: tokens, shape (n,).
-        d: dimensions.
-    """
+def numbers_of(entropies: Floats, lengths: Ints | Floats, d: int) -> dict[str, Floats]:
+    """Return each statistic of each text, shape (n,); shares of the most that there can be are 0 for d = 1."""
     centred, raw, unit = entropies.T
     # n centred states span n − 1 directions; the source divides by log(min(n, d)) all the same.
     return {
@@ -221,7 +186,7 @@ def numbers_of(entropies: Floats, lengths: NDArray[np.int64] | Floats, d: int) -
     }
 
 
-def _share(entropies: Floats, directions: NDArray[np.int64] | Floats) -> Floats:
+def _share(entropies: Floats, directions: Ints | Floats) -> Floats:
     most = np.log(directions)
     share = np.divide(entropies, most, out=np.zeros(len(entropies)), where=most > 0)
     return np.asarray(np.minimum(share, 1.0))
@@ -233,13 +198,13 @@ _DRAWN_LENGTHS = 24  # beyond so many different lengths those between are read o
 @lru_cache(maxsize=256)
 def _floor(lengths: tuple[int, ...], d: int, seed: int) -> dict[str, float]:
     """Return each statistic of isotropic Gaussian states in texts of the same lengths."""
-    found, count = np.unique(lengths, return_counts=True)
-    drawn = found
-    if len(found) > _DRAWN_LENGTHS:
-        drawn = np.unique(np.geomspace(found[0], found[-1], _DRAWN_LENGTHS).round().astype(np.int64))
+    distinct, count = np.unique(lengths, return_counts=True)
+    drawn = distinct
+    if len(distinct) > _DRAWN_LENGTHS:
+        drawn = np.unique(np.geomspace(distinct[0], distinct[-1], _DRAWN_LENGTHS).round().astype(np.int64))
     values = np.array([gaussian_entropies(int(n), d, seed) for n in drawn])
-    entropies = np.stack([np.interp(np.log(found), np.log(drawn), form) for form in values.T], axis=1)
-    return {name: float(count @ of_text / count.sum()) for name, of_text in numbers_of(entropies, found, d).items()}
+    entropies = np.stack([np.interp(np.log(distinct), np.log(drawn), form) for form in values.T], axis=1)
+    return {name: float(count @ of_text / count.sum()) for name, of_text in numbers_of(entropies, distinct, d).items()}
 
 
 @lru_cache(maxsize=4096)
@@ -255,5 +220,5 @@ def gaussian_entropies(n: int, d: int, seed: int) -> tuple[float, ...]:
     draws = max(1, 256 // n)
     x = torch.from_numpy(np.random.default_rng([seed, n, d]).standard_normal((draws * n, d)))
     texts = list(np.arange(draws * n).reshape(draws, n))
-    found = entropies_of(x, texts, [np.ones((1, n), dtype=bool)] * draws)[:, 0]
-    return tuple(found.mean(dim=0).tolist())
+    entropies = entropies_of(x, texts, [np.ones((1, n), dtype=bool)] * draws)[:, 0]
+    return tuple(entropies.mean(dim=0).tolist())

@@ -11,11 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from reporter.charts import Chart, Query, corpora, curves
-from reporter.effort import Effort, Scale, little, searching
+from reporter.charts import Chart, Query, Reach, corpora, curves
+from reporter.core.sources import DENTI, FACCO, SHAPE_OF_LEARNING
+from reporter.core.threads import spread
 from reporter.geometry import noise
-from reporter.geometry.dimension import (
-    EQUAL,
+from reporter.geometry.arrays import Floats, Ints
+from reporter.geometry.intervals import half_sample_interval
+from reporter.geometry.spectra import (
+    EQUALLY_FAR,
     FEWEST,
     NAMES,
     PUBLISHED,
@@ -26,21 +29,16 @@ from reporter.geometry.dimension import (
     twonn_ml_of,
     twonn_of,
 )
-from reporter.geometry.intervals import FEWEST_TEXTS, half_sample_interval
-from reporter.metrics._growth import DENSER, per_doubling
-from reporter.metrics._sources import DENTI, FACCO, SHAPE_OF_LEARNING
-from reporter.metrics.base import SampleOptions, Statistic, Value
-from reporter.metrics.registry import metric
-from reporter.threads import spread
+from reporter.metrics._intervals import DENSER, per_doubling
+from reporter.metrics.base import SampleOptions, Statistic, Value, metric
 
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from reporter.forward.observed import Observed, Place
+    from reporter.forward.token_sample import Selection
     from reporter.geometry.ratios import Batch
-    from reporter.observables.observed import Observed, Place
-    from reporter.observables.token_sample import Selection
 
-Floats = NDArray[np.float64]
 
 _RATIO = "with μ_i = r2/r1 the ratio of the distances of state i to its second and first nearest neighbour"
 _RELATIVE = (
@@ -53,18 +51,6 @@ _DISTINCT = (
     "position (encoder), at layer 0 the same token id (and position where position vectors are added)"
 )
 
-_COVERED = {  # least and most in tests/intervals/README.md
-    "twonn": "0.90 to 1.00",
-    "twonn_published": "0.93 to 1.00",
-    "twonn_ml": "0.70 to 1.00",
-    "gride_1": "0.70 to 1.00",
-    "gride_2": "0.90 to 1.00",
-    "gride_4": "0.93 to 1.00",
-    "gride_8": "0.85 to 1.00",
-    "gride_16": "0.78 to 1.00",
-    "gride_32": "0.93 to 1.00",
-    "gride_64": "0.93 to 1.00",
-}
 _ONE_BATCH = {  # in place of four: how much wider the interval is, and the most that the number moved within half of it
     "twonn": ("1.7", "1.0"),
     "twonn_published": ("1.8", "0.4"),
@@ -92,15 +78,13 @@ _CHANGES = {  # per doubling of the texts: of the number, and in standard deviat
 
 
 def _halves(name: str) -> str:
-    """Return how the interval of an estimate is made."""
     scaled = name in ("gride_16", "gride_32", "gride_64")
     wider, most = _ONE_BATCH[name]
     at = ", at the scale that lies at the same distance there" if scaled else ""
     return (
-        "95 %, value ± 2.0 standard deviations over 31 balanced half-samples of the texts, in each of which neighbours "
-        f"are sought anew{at}; mean over batches; covered {_COVERED[name]} where measured; none for fewer than "
-        f"{FEWEST_TEXTS} texts. One batch, the default, in place of four moves the number by up to {most} of half the "
-        f"interval, which is {wider} times as wide (six blocks of an encoder, 400 paragraphs)"
+        "95 %, value ± t standard deviations over 31 balanced half-samples of the texts, in each of which neighbours "
+        f"are sought anew{at}; mean over batches. One batch, the default, in place of four moves the number by up to "
+        f"{most} of half the interval, which is {wider} times as wide (six blocks of an encoder, 400 paragraphs)"
     )
 
 
@@ -185,7 +169,6 @@ STATISTICS = (
     ),
 )
 
-_LISTS = 31 * 240 * 8  # bytes that are read of a state's list: half-samples, neighbours, a distance
 _AS_FAR = "the first and the second neighbour are equally far"
 _TOO_FEW = f"fewer than {FEWEST} distinct states"
 
@@ -200,13 +183,6 @@ class DimensionOptions(SampleOptions):
         description="share of the states whose μ is left out of the line of twonn, the largest first; 0.8 keeps the "
         "lowest fifth, as twonn_published does always",
     )
-
-
-def _effort(scale: Scale, said: DimensionOptions) -> Effort:
-    """Return the work of one search for all views, and of going through every half-sample's share of each list."""
-    points = min(scale.tokens, said.sample_size())
-    lists = Effort(bytes=float(_LISTS * points * scale.places * scale.views))
-    return searching(scale, said.sample, 0.65 * said.batches) + lists + little(scale, said)
 
 
 _GRIDE = tuple(statistic for statistic in STATISTICS if statistic.name.startswith("gride_"))
@@ -227,7 +203,7 @@ ORDER BY kind DESC, corpus, view, role, model, step, checkpoint, layer, scale
     curves.scales,
     kind="scales",
     say=curves.of_scales,
-    keys=("view", "moment", "corpus"),
+    reach=Reach((0, None), noise="isotropic noise"),
     facet="model",
     picks=corpora,
     legend="depth",
@@ -248,22 +224,16 @@ ORDER BY kind DESC, corpus, view, role, model, step, checkpoint, layer, scale
     statistics=STATISTICS,
     needs=("moments", "tokens"),
     options=DimensionOptions,
-    version=7,
+    version=8,
     cost="a bounded sample; sample² distances for each layer and batch, of all views together",
-    effort=_effort,
     charts=(BY_SCALE,),
 )
 def intrinsic_dimension(seen: Observed, options: DimensionOptions) -> Iterator[Value]:
-    """Yield the estimates, their floors and the share of duplicates at every layer.
-
-    Args:
-        seen: observables of one checkpoint on one corpus under one view.
-        options: sample and batches.
-    """
+    """Yield the estimates, their floors and the share of duplicates at every layer."""
     alongside = seen.alongside
-    held = [one.held for one in alongside]
+    held = [view.held for view in alongside]
     of_views = seen.everywhere(("dimension", tuple(held), options), _measuring(alongside, options))
-    measured = {place: found[held.index(seen.held)] for place, found in of_views.items()}
+    measured = {place: of_place[held.index(seen.held)] for place, of_place in of_views.items()}
     _draw_floors(seen, of_views)
     for place in seen.places:
         at = measured[place]
@@ -296,7 +266,7 @@ class _At:
 
 def _measuring(views: Sequence[Observed], options: DimensionOptions) -> Callable[[Place], list[_At]]:
     """Return what measures each view at a place; all of them share their searches."""
-    samples = [seen.context_sample(options.sample_size()) for seen in views]
+    samples = [view.context_sample(options.sample_size()) for view in views]
     keys, which = np.unique(np.concatenate([sample.keys for sample in samples]), return_inverse=True)
     rows = np.split(which, np.cumsum([len(sample) for sample in samples])[:-1])
     halves = [sample.halves(views[0].seed) for sample in samples]
@@ -310,7 +280,7 @@ def _measuring(views: Sequence[Observed], options: DimensionOptions) -> Callable
             [] if reason else [of[distinct[part]] for part in options.split(len(distinct))]
             for of, (distinct, _, reason) in zip(rows, kept, strict=True)
         ]
-        found: list[list[Batch]] = [[] for _ in samples]
+        batches_of_views: list[list[Batch]] = [[] for _ in samples]
         if any(batches):
             import torch
 
@@ -319,10 +289,16 @@ def _measuring(views: Sequence[Observed], options: DimensionOptions) -> Callable
             for of, states in zip(rows, given, strict=True):
                 x[torch.from_numpy(of).to(x.device)] = states
             for number in range(max(map(len, batches))):
-                _search(x, held, [of[number] if number < len(of) else None for of in batches], options.discard, found)
+                _search(
+                    x,
+                    held,
+                    [of[number] if number < len(of) else None for of in batches],
+                    options.discard,
+                    batches_of_views,
+                )
         return [
             _At(len(distinct), tokens, reason, tuple(of))
-            for (distinct, tokens, reason), of in zip(kept, found, strict=True)
+            for (distinct, tokens, reason), of in zip(kept, batches_of_views, strict=True)
         ]
 
     return measure
@@ -331,34 +307,25 @@ def _measuring(views: Sequence[Observed], options: DimensionOptions) -> Callable
 def _search(
     x: Tensor,
     held: NDArray[np.bool_],
-    batches: Sequence[NDArray[np.int64] | None],
+    batches: Sequence[Ints | None],
     discard: float,
-    found: Sequence[list[Batch]],
+    batches_of_views: Sequence[list[Batch]],
 ) -> None:
-    """Add to what was found of each view the ratios of its next batch, from one search.
-
-    Args:
-        x: states of all views together, (n, d).
-        held: which of them each half-sample holds, (halves, n).
-        batches: which of them are in the batch of each view; None where it has no more.
-        discard: share of the largest μ that is left out.
-        found: of each view.
-    """
+    """Add to what was found of each view the ratios of its next batch, from one search."""
     import torch
 
     from reporter.geometry.ratios import batches_of
 
-    those = [(of, batch) for of, batch in zip(found, batches, strict=True) if batch is not None]
+    those = [(of, batch) for of, batch in zip(batches_of_views, batches, strict=True) if batch is not None]
     union = np.unique(np.concatenate([batch for _, batch in those]))
     rows = torch.from_numpy(union).to(x.device)
     parts = [torch.from_numpy(np.searchsorted(union, batch)).to(x.device) for _, batch in those]
     ratios = batches_of(x[rows], torch.from_numpy(held[:, union]).to(x.device), parts, discard)
-    for (of, _), one in zip(those, ratios, strict=True):
-        of.append(one)
+    for (of, _), ratio in zip(those, ratios, strict=True):
+        of.append(ratio)
 
 
-def _distinct(sample: Selection, place: Place) -> tuple[NDArray[np.int64], int, str]:
-    """Return which states to keep, still in random order, of how many tokens, and why they are no good."""
+def _distinct(sample: Selection, place: Place) -> tuple[Ints, int, str]:
     kept = np.arange(len(sample))
     if place.layer == 0:
         kept = np.sort(np.unique(sample.facts[:, 1], return_index=True)[1])
@@ -377,29 +344,29 @@ def _nothing(place: Place, n: int, reason: str) -> Iterator[Value]:
 
 def _estimates(seen: Observed, at: _At, place: Place, options: DimensionOptions) -> Iterator[Value]:
     batches = at.batches
-    n, size = sum(len(one.logs) for one in batches), len(batches[0].logs)
-    if min(len(one.logs) for one in batches) < FEWEST:
+    n, size = sum(len(batch.logs) for batch in batches), len(batches[0].logs)
+    if min(len(batch.logs) for batch in batches) < FEWEST:
         yield from _nothing(place, n, _TOO_FEW)
         return
     floors = _floors_at(size, seen.width(place), seen.seed, options.discard)
 
     def number(name: str) -> Value:
-        value = float(np.mean([estimate(name, one.logs, options.discard) for one in batches]))
-        halves = np.mean([one.halves[name] for one in batches], axis=0)
+        value = float(np.mean([estimate(name, batch.logs, options.discard) for batch in batches]))
+        halves = np.mean([batch.halves[name] for batch in batches], axis=0)
         ends = half_sample_interval(value, halves, seen.texts, (0.0, np.inf))
         return Value(name, place, value, n, *ends, spread=halves)  # every layer has the same half-samples
 
     for name, discard in {"twonn": options.discard, "twonn_published": PUBLISHED, "twonn_ml": 0.1}.items():
-        if any(one.logs[kept_of(len(one.logs), discard) - 1, 0] < EQUAL for one in batches):
+        if any(batch.logs[kept_of(len(batch.logs), discard) - 1, 0] < EQUALLY_FAR for batch in batches):
             yield Value(name, place, None, n, reason=_AS_FAR)
         else:
             yield number(name)
             yield Value(f"{name}_floor", place, floors[name], size)
     for column, scale in enumerate(SCALES):
         name = f"gride_{scale}"
-        if any(one.logs.shape[1] <= column for one in batches):
+        if any(batch.logs.shape[1] <= column for batch in batches):
             yield Value(name, place, None, n, reason=f"no more than {2 * scale} distinct states in a batch")
-        elif any(one.logs[:, column].mean() < EQUAL for one in batches):
+        elif any(batch.logs[:, column].mean() < EQUALLY_FAR for batch in batches):
             yield Value(name, place, None, n, reason=f"neighbours {scale} and {2 * scale} are equally far")
         else:
             yield number(name)
@@ -407,9 +374,11 @@ def _estimates(seen: Observed, at: _At, place: Place, options: DimensionOptions)
 
 
 def _draw_floors(seen: Observed, of_views: Mapping[Place, Sequence[_At]]) -> None:
-    """Draw what the floors of all views are read from: views of about as many states share a search here, too."""
     sizes = {
-        (seen.width(place), len(at.batches[0].logs)) for place, found in of_views.items() for at in found if at.batches
+        (seen.width(place), len(at.batches[0].logs))
+        for place, of_place in of_views.items()
+        for at in of_place
+        if at.batches
     }
     searches: list[tuple[int, list[int]]] = []
     for d, n in sorted(sizes, reverse=True):
@@ -431,23 +400,23 @@ def _of_noise(sizes: Sequence[int], d: int, seed: int) -> list[Floats]:
 
     from reporter.geometry.ratios import log_ratios_within
 
-    known = {n: _NOISE[n, d, seed] for n in sizes if (n, d, seed) in _NOISE}
-    if new := sorted(set(sizes) - set(known)):
+    ratios = {n: _NOISE[n, d, seed] for n in sizes if (n, d, seed) in _NOISE}
+    if new := sorted(set(sizes) - set(ratios)):
         x = torch.from_numpy(noise.first_gaussian(new[-1], d, seed))
-        known |= zip(new, log_ratios_within(x, [torch.arange(n) for n in new]), strict=True)
+        ratios |= zip(new, log_ratios_within(x, [torch.arange(n) for n in new]), strict=True)
         if len(_NOISE) > _MOST:
             _NOISE.clear()
-        _NOISE.update({(n, d, seed): known[n] for n in new})
-    return [known[n] for n in sizes]
+        _NOISE.update({(n, d, seed): ratios[n] for n in new})
+    return [ratios[n] for n in sizes]
 
 
 @lru_cache(maxsize=256)
 def _floors_at(n: int, d: int, seed: int, discard: float) -> Mapping[str, float]:
     (logs,) = _of_noise([n], d, seed)
     first = logs[:, 0]
-    found = {
+    estimates = {
         "twonn": twonn_of(first, discard),
         "twonn_published": twonn_of(first, PUBLISHED),
         "twonn_ml": twonn_ml_of(first),
     }
-    return found | {f"gride_{s}": gride_of(logs[:, at], s) for at, s in enumerate(SCALES[: logs.shape[1]])}
+    return estimates | {f"gride_{s}": gride_of(logs[:, at], s) for at, s in enumerate(SCALES[: logs.shape[1]])}

@@ -10,25 +10,26 @@ from typing import TYPE_CHECKING
 import numpy as np
 from pydantic import Field
 
+from reporter.core.sources import HUH, KORNBLITH, MURPHY, SONG
+from reporter.core.threads import spread
 from reporter.geometry.arrays import Floats
-from reporter.geometry.intervals import jackknife_interval, mean_interval
-from reporter.metrics._sources import HUH, KORNBLITH, MURPHY, SONG
-from reporter.metrics.base import Between, Options, PairValue, Statistic
-from reporter.metrics.registry import metric
-from reporter.threads import spread
+from reporter.geometry.intervals import jackknife_interval
+from reporter.metrics._intervals import MORE_NEIGHBOURS, TO_A_THOUSAND, per_doubling
+from reporter.metrics.base import Between, Options, PairValue, Statistic, metric
 
 if TYPE_CHECKING:
     import torch
 
-    from reporter.observables.observed import Observed, Place
-    from reporter.observables.pooled import PooledTexts
+    from reporter.forward.observed import Observed, Place
+    from reporter.forward.token_sample import PooledTexts
 
 FEWEST = 20  # texts, below which neither number means anything
 GROUPS = 10  # of texts
 JACKKNIFE = (
     f"95 %, from a jackknife that leaves out one of {GROUPS} groups of texts, on the scale of Fisher's z with "
-    "Student's t; it covers 93 to 99 % of Gaussian data in simulation, 85 to 99 % of heavy-tailed"
+    "Student's t"
 )
+_SPARE = 10  # neighbours beyond twice k that are listed
 _EQUAL = "the mean states of all texts, or of all but one, are equal"
 
 _TEXTS = (
@@ -63,8 +64,8 @@ STATISTICS = (
         + _TEXTS,
         (HUH,),
         per="pair",
-        interval=f"95 %, from the means of {GROUPS} groups of texts (Student's t); since it takes the texts that can "
-        "be neighbours as given, it covers about 90 % in simulation, 79 to 88 % of 60 sentences of an encoder",
+        interval=f"95 %, from a jackknife that leaves out one of {GROUPS} groups of texts, also as neighbours, on the "
+        "logit scale with Student's t",
         floor=True,
         noise="chance",
         bounds=(0, 1),
@@ -73,6 +74,7 @@ STATISTICS = (
         "scaled to length 1.",
         trap="Depends on the number of texts: its floor is k/(n − 1). Texts that are equal are each other's "
         "neighbours everywhere.",
+        grows=per_doubling("−5 to −21 %", "1.4 to 3.2", MORE_NEIGHBOURS, TO_A_THOUSAND),
     ),
 )
 
@@ -95,7 +97,7 @@ class _Side:
     Args:
         grams: shape (layers, n, n).
         own: HSIC of each layer with itself, shape (1 + G, layers).
-        near: neighbours, shape (layers, n, k).
+        near: neighbours, nearest first, and as many as the loss of a group may call for, shape (layers, n, m).
         still: for each layer why it has no CKA; empty where it has.
         pointless: for each layer why it has no neighbours; empty where it has.
     """
@@ -108,7 +110,6 @@ class _Side:
 
 
 def _between(first: Observed, second: Observed, options: PairOptions) -> Iterator[PairValue]:
-    """Yield every statistic for each layer of the first model and each of the second."""
     a, b = _texts(first, options).shared(_texts(second, options))
     layers = [(x.layer, y.layer) for x in first.path for y in second.path]
     if len(a) < FEWEST:
@@ -125,18 +126,13 @@ def _between(first: Observed, second: Observed, options: PairOptions) -> Iterato
     statistics=STATISTICS,
     needs=("pooled",),
     options=PairOptions,
-    version=3,
+    version=4,
     cost="texts² numbers for each layer, and a product of them for each pair of layers",
     between=Between(_between, of=("models",)),
     tables=(PairValue,),
 )
 def layer_pairs(seen: Observed, options: PairOptions) -> Iterator[PairValue]:
-    """Yield every statistic for each two layers of the path, in both orders.
-
-    Args:
-        seen: observables of one checkpoint on one corpus under one view.
-        options: texts and neighbours.
-    """
+    """Yield every statistic for each two layers of the path, in both orders."""
     texts = _texts(seen, options)
     if len(texts) < FEWEST:
         yield from _nothing([(x.layer, y.layer) for x in seen.path for y in seen.path], len(texts))
@@ -150,13 +146,12 @@ def layer_pairs(seen: Observed, options: PairOptions) -> Iterator[PairValue]:
 
 
 def _texts(seen: Observed, options: PairOptions) -> PooledTexts:
-    from reporter.observables.pooled import Pooled
+    from reporter.forward.token_sample import Pooled
 
     return seen.get(Pooled).texts(seen.strata, options.texts, seen.device)
 
 
 def _groups(n: int) -> list[slice]:
-    """Cut the texts, which are in random order, into groups of equal size but for one."""
     ends = np.linspace(0, n, GROUPS + 1).astype(int).tolist()
     return [slice(start, stop) for start, stop in pairwise(ends)]
 
@@ -176,9 +171,9 @@ def _side(texts: PooledTexts, seen: Observed, groups: list[slice], options: Pair
 
     def of_place(place: Place) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         x = texts.vectors(place)
-        norms, found = torch.linalg.vector_norm(x, dim=1), gram(x)
-        facts = torch.stack([found.any(), norms.min() > 1e-6 * norms.max()])
-        return found, by_cosine(x, min(options.k, n - 1)), facts
+        norms, centred = torch.linalg.vector_norm(x, dim=1), gram(x)
+        facts = torch.stack([centred.any(), norms.min() > 1e-6 * norms.max()])
+        return centred, by_cosine(x, min(2 * options.k + _SPARE, n - 1)), facts
 
     parts = spread(of_place, seen.path)
     grams, near, facts = (torch.stack(list(part)) for part in zip(*parts, strict=True))
@@ -193,12 +188,13 @@ def _side(texts: PooledTexts, seen: Observed, groups: list[slice], options: Pair
 
 
 def _pairs(a: _Side, b: _Side, groups: list[slice], options: PairOptions, seed: int) -> Iterator[PairValue]:
-    from reporter.geometry.similarity import cka_of, hsic, overlaps
+    from reporter.geometry.similarity import cka_of, hsic, overlaps, overlaps_without
 
     n = a.grams.shape[1]
     similar = cka_of(hsic(a.grams, b.grams, groups), a.own, b.own)
     chance = cka_of(_permuted(a.grams, b.grams, seed), a.own[:1], b.own[:1])[0]
-    shared = overlaps(a.near, b.near, groups)
+    shared = overlaps(a.near[:, :, : options.k], b.near[:, :, : options.k], groups)
+    without_one = overlaps_without(a.near, b.near, options.k, groups)
     weights = np.array([group.stop - group.start for group in groups]) / n
     for i, j in np.ndindex(similar.shape[1:]):
         if a is b and i > j:  # the same as (j, i)
@@ -217,18 +213,21 @@ def _pairs(a: _Side, b: _Side, groups: list[slice], options: PairOptions, seed: 
             yield PairValue("knn", i, j, None, n, reason=reason)
         else:
             value = float(weights @ shared[:, i, j])
-            yield PairValue("knn", i, j, value, n, *mean_interval(value, shared[:, i, j], (0, 1)))
+            # Fisher's z of 2·value − 1 is half the logit of the value
+            low, high = jackknife_interval(2 * value - 1, 2 * without_one[:, i, j] - 1)
+            ends = (None, None) if low is None or high is None else ((low + 1) / 2, (high + 1) / 2)
+            yield PairValue("knn", i, j, value, n, *ends)
             yield PairValue("knn_floor", i, j, options.k / (n - 1), n)
 
 
 def _permuted(a: torch.Tensor, b: torch.Tensor, seed: int) -> Floats:
-    """Return the HSIC of each pair of layers with the texts of the second side permuted, shape (1, A, B)."""
     import torch
 
     n = a.shape[1]
     order = torch.from_numpy(np.random.default_rng([seed, n]).permutation(n)).to(b.device)
-    found = []
+    products = []
     for start in range(0, len(b), 8):  # few layers at a time, since each is copied
         moved = b[start : start + 8][:, order[:, None], order]
-        found.append(a.flatten(1) @ moved.flatten(1).T)  # rows of U-centred matrices add up to 0: no other term is left
-    return np.asarray(torch.cat(found, dim=1)[None].double().cpu().numpy())
+        # rows of U-centred matrices add up to 0, so no other term is left
+        products.append(a.flatten(1) @ moved.flatten(1).T)
+    return np.asarray(torch.cat(products, dim=1)[None].double().cpu().numpy())

@@ -7,19 +7,17 @@ from dataclasses import dataclass
 from math import acos, inf
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from reporter.effort import decomposing, little
+from reporter.core.sources import DIN, KORNBLITH, LINEAR, RAGHU, WILLIAMS, Source
 from reporter.geometry import noise
 from reporter.geometry.intervals import Error, Interval, error_over_texts, interval
 from reporter.metrics._intervals import described, sampled, texts_of
-from reporter.metrics._sources import DIN, KORNBLITH, LINEAR, RAGHU, WILLIAMS
-from reporter.metrics.base import Options, Source, Statistic, Value
-from reporter.metrics.registry import metric
+from reporter.metrics.base import Options, Statistic, Value, metric
 
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from reporter.forward.observed import Observed, Place
     from reporter.geometry.linear import Alike, Directions, Joint
-    from reporter.observables.observed import Observed, Place
 
 _FIT = (
     "with X the states of all tokens at layer l and Y those at {other}, both minus their mean, and A the least-squares "
@@ -28,9 +26,9 @@ _FIT = (
 )
 FEWEST = 8
 """Tokens to a dimension, of those that a map is fitted to, below which intervals cover less than they say."""
-_ENOUGH = f", or for fewer than {FEWEST} tokens to a dimension"
-_INTERVAL = described("logit", "0.78 to 1.00 (the least with eight tokens to a dimension, in a decoder)") + _ENOUGH
-_PLAIN = described("plain", "0.90 to 1.00") + f"{_ENOUGH} in either half"
+_ENOUGH = f"; none for fewer than {FEWEST} tokens to a dimension"
+_INTERVAL = described("logit") + _ENOUGH
+_PLAIN = described("plain") + f"{_ENOUGH} in either half"
 _HELD_OUT = (
     "1 − Σ‖y − map(x)‖²/Σ‖y − mean‖² over the tokens of one half of the texts, map and mean fitted to the other half; "
     "mean over both directions; halves by a hash of the text; "
@@ -156,19 +154,13 @@ class LinearityOptions(Options):
     "makes of the states, and how far consecutive layers are from a rotation of each other.",
     statistics=STATISTICS,
     needs=("moments", "cross", "tokens"),
-    version=5,
+    version=6,
     options=LinearityOptions,
-    effort=lambda scale, said: little(scale, said) + decomposing(scale, 8.0 * scale.views),
     cost="three width × width products for each token and layer, about 1/4 of the forward pass, and six such matrices "
     "for each layer and kind of token in memory and in the cache",
 )
 def linearity(seen: Observed, options: LinearityOptions) -> Iterator[Value]:
-    """Yield the statistics of each layer with the next one and the last, and their floors.
-
-    Args:
-        seen: observables of one checkpoint on one corpus under one view.
-        options: none.
-    """
+    """Yield the statistics of each layer with the next one and the last, and their floors."""
     following: _Directions | None = None
     for place in seen.path[:-1]:
         here = following or _Directions(seen.layout.index[place])
@@ -236,7 +228,7 @@ class _Pair:
         """Return the pair, or why there is none."""
         import torch
 
-        from reporter.observables.cross import Cross, half_of
+        from reporter.forward.between_layers import Cross, half_of
 
         cross = seen.get(Cross)
         sample = sampled(seen)
@@ -284,7 +276,6 @@ def _fits(seen: Observed, place: Place, of: _Pair, name: str, here: _Directions)
 
 
 def _few(n: int, d: int, who: str = "") -> str:
-    """Return why there is no interval of what so many tokens say of a map; empty where there is one."""
     return f"no interval: {who}{n:,} tokens for {d:,} dimensions; it takes {FEWEST} times as many" * (n < FEWEST * d)
 
 

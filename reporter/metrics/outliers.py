@@ -6,44 +6,44 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
-from reporter.charts import Chart, Query, curves
-from reporter.effort import decomposing, little
-from reporter.geometry.arrays import wide
+from reporter.charts import Chart, Query, Reach, curves
+from reporter.core.sources import KOVALEVA, QUEIPO, SUN, TIMKEY
+from reporter.core.table import TOKEN, TOKEN_ID, Comparable, OfCorpus, column
+from reporter.geometry.arrays import Floats, Ints, wide
 from reporter.geometry.intervals import Interval, error_over_texts, interval
-from reporter.metrics._growth import LARGEST, per_doubling
 from reporter.metrics._intervals import (
     BOOTSTRAP,
+    LARGEST,
     Influenced,
-    changes_by_influence,
     described,
     mean_with_interval,
+    paired_by_influence,
+    per_doubling,
     sampled,
     texts_of,
 )
 from reporter.metrics._outlier_lists import (
     DIMENSIONS,
+    DOMINANCES,
     MASSIVE,
+    TOP_SHARE,
     MassiveActivation,
     OutlierDimension,
+    SinkCut,
     Standing,
+    cuts,
     listed_activations,
     listed_dimensions,
 )
-from reporter.metrics._sink_cuts import DOMINANCES, TOP_SHARE, SinkCut, cuts
-from reporter.metrics._sources import KOVALEVA, QUEIPO, SUN, TIMKEY
-from reporter.metrics.base import Between, Difference, Options, Statistic, Value
-from reporter.metrics.registry import metric
-from reporter.table import TOKEN, TOKEN_ID, Comparable, OfCorpus, column
+from reporter.metrics.base import Options, Statistic, Value, metric
 
 if TYPE_CHECKING:
-    from reporter.observables.moments import LayerMoments
-    from reporter.observables.observed import Observed, Place
-    from reporter.observables.sink_tokens import SinkTokens, SinkType
+    from reporter.forward.moments import LayerMoments
+    from reporter.forward.observed import Observed, Place
+    from reporter.forward.outliers import SinkTokens, SinkType
 
-Floats = NDArray[np.float64]
 
 STATISTICS = (
     Statistic(
@@ -90,7 +90,7 @@ STATISTICS = (
         "the three largest c_j over Σ c_j, with c_j = ((Σu)_j² − Σu_j²)/(n(n − 1)), u = x/‖x‖, the part of dimension j "
         "in the mean cosine over all pairs of different tokens; exact, no pairs are sampled",
         (TIMKEY,),
-        interval=described("log", "0.97 to 0.98"),
+        interval=described("log"),
         bounds=(0, None),
         headline=True,
         plainly="How much of what makes any two tokens alike comes from the three strongest dimensions.",
@@ -208,7 +208,7 @@ ORDER BY corpus, role, model, step, checkpoint, rule, statistic, cut, layer
     curves.cuts,
     kind="cuts",
     say=curves.of_cuts,
-    keys=("moment", "corpus", "rule", "statistic"),
+    reach=Reach(by="statistic"),
     facet="model",
     picks=curves.which_cut,
     legend="cuts",
@@ -221,19 +221,8 @@ ORDER BY corpus, role, model, step, checkpoint, rule, statistic, cut, layer
 )
 
 
-def compare(a: Observed, b: Observed, options: OutlierOptions) -> Iterator[Difference]:
-    """Yield the share of three dimensions in the cosine of a model minus that in its base, paired over texts.
-
-    Args:
-        a: the model.
-        b: its base.
-        options: of samples, which are not compared.
-    """
-    yield from changes_by_influence(a, b, {"top3_cosine_share": _share_with_influence})
-
-
-def _share_with_influence(seen: Observed, place: Place) -> Influenced:
-    from reporter.observables.activations import Activations
+def _share_with_influence(seen: Observed, place: Place, options: object) -> Influenced:
+    from reporter.forward.outliers import Activations
 
     kept, moments = seen.get(Activations), seen.moments(place)
     at, parts = kept.layout.index[place], None
@@ -246,7 +235,7 @@ def _share_with_influence(seen: Observed, place: Place) -> Influenced:
     return Influenced(share, moments.n, _influence_on_share(share, largest, moments, place, seen), sampled(seen))
 
 
-def _largest_three(parts: Floats) -> tuple[NDArray[np.int64], float]:
+def _largest_three(parts: Floats) -> tuple[Ints, float]:
     largest = np.argsort(parts)[-3:]
     return largest, float(parts[largest].sum() / parts.sum())
 
@@ -258,25 +247,18 @@ def _largest_three(parts: Floats) -> tuple[NDArray[np.int64], float]:
     statistics=STATISTICS,
     needs=("moments", "activations", "sink_tokens", "norm_ratios", "tokens"),
     options=OutlierOptions,
-    version=5,
+    version=6,
     cost="a few passes over the states of each layer; where tokens lie between the cuts, a width × width product of a "
     "bounded sample for each place",
-    effort=lambda scale, said: little(scale, said) + decomposing(scale, 6.0),
-    between=Between(compare, of=("base",)),
-    tables=(SinkToken, SinkCut, MassiveActivation, OutlierDimension, Difference),
+    between=paired_by_influence(top3_cosine_share=_share_with_influence),
+    tables=(SinkToken, SinkCut, MassiveActivation, OutlierDimension),
     charts=(MASSIVE, DIMENSIONS, CUTS),
 )
 def outliers(
     seen: Observed, options: OutlierOptions
 ) -> Iterator[Value | SinkToken | SinkCut | MassiveActivation | OutlierDimension]:
-    """Yield massive activations, outlier dimensions and their share of the cosine at every place; the sinks.
-
-    Args:
-        seen: observables of one checkpoint on one corpus under one view.
-        options: how many tokens are sampled.
-    """
-    from reporter.observables.activations import Activations
-    from reporter.observables.sink_tokens import SinkTokens
+    """Yield massive activations, outlier dimensions and their share of the cosine at every place; the sinks."""
+    from reporter.forward.outliers import Activations, SinkTokens
 
     size, sinks, kept = options.sample, seen.get(SinkTokens), seen.get(Activations)
     strata = list(seen.strata)
@@ -298,11 +280,11 @@ def outliers(
     yield from listed_dimensions({place: here for place, here in standing.items() if place in seen.path})
     yield from seen.once(("massive activations", size), lambda: listed_activations(seen, kept, size))
     yield _share(seen, sinks)
-    yield from map(_row, sinks.types())
-    found = seen.once(("sink cuts", size), lambda: cuts(seen, size))
-    yield from found
+    yield from map(_sink_row, sinks.listed())
+    sink_cuts = seen.once(("sink cuts", size), lambda: cuts(seen, size))
+    yield from sink_cuts
     for place in seen.places:
-        yield _sensitivity(found, place)
+        yield _sensitivity(sink_cuts, place)
 
 
 def _ratio(largest: float, moments: LayerMoments, place: Place) -> Value:
@@ -313,7 +295,7 @@ def _ratio(largest: float, moments: LayerMoments, place: Place) -> Value:
 
 
 def _norm_ratios(seen: Observed) -> Iterator[Value]:
-    from reporter.observables.norm_ratios import NormRatios
+    from reporter.forward.outliers import NormRatios
 
     ratios = seen.get(NormRatios)
     absent = {
@@ -336,9 +318,7 @@ def _top3_share(moments: LayerMoments, here: Standing, place: Place, seen: Obser
     return Value(name, place, share, n, *_interval_of_share(share, largest, moments, place, seen))
 
 
-def _interval_of_share(
-    share: float, largest: NDArray[np.int64], moments: LayerMoments, place: Place, seen: Observed
-) -> Interval:
+def _interval_of_share(share: float, largest: Ints, moments: LayerMoments, place: Place, seen: Observed) -> Interval:
     """Return the interval of Σ m_j² over three dimensions by ‖m‖², m the mean of u.
 
     With m₃ the mean in those dimensions alone, φ = 2(m₃ − share·m)·(u − m)/‖m‖².
@@ -348,9 +328,7 @@ def _interval_of_share(
     return interval(share, error, "log", (0.0, np.inf))
 
 
-def _influence_on_share(
-    share: float, largest: NDArray[np.int64], moments: LayerMoments, place: Place, seen: Observed
-) -> NDArray[np.float64]:
+def _influence_on_share(share: float, largest: Ints, moments: LayerMoments, place: Place, seen: Observed) -> Floats:
     import torch
 
     mean = moments.unit_sum / moments.units
@@ -358,8 +336,8 @@ def _influence_on_share(
     direction[largest] += mean[largest]
     x = wide(sampled(seen).states(place))
     along = (x @ torch.from_numpy(direction).to(x.device)) / x.norm(dim=1)
-    found: NDArray[np.float64] = 2 * (along.nan_to_num_(nan=0.0).cpu().numpy() - direction @ mean) / (mean @ mean)
-    return found
+    influence: Floats = 2 * (along.nan_to_num_(nan=0.0).cpu().numpy() - direction @ mean) / (mean @ mean)
+    return influence
 
 
 def _share(seen: Observed, sinks: SinkTokens) -> Value:
@@ -370,7 +348,7 @@ def _share(seen: Observed, sinks: SinkTokens) -> Value:
     return Value("sink_share", None, sinks.own_sinks / n if with_sinks else 0.0, n)
 
 
-def _row(sink: SinkType) -> SinkToken:
+def _sink_row(sink: SinkType) -> SinkToken:
     return SinkToken(
         sink.token_id,
         sink.token,
@@ -385,8 +363,8 @@ def _row(sink: SinkType) -> SinkToken:
     )
 
 
-def _sensitivity(found: Sequence[SinkCut], place: Place) -> Value:
-    here = [cut for cut in found if (cut.place, cut.rule, cut.statistic) == (place, "dominance", TOP_SHARE)]
+def _sensitivity(cuts_of_places: Sequence[SinkCut], place: Place) -> Value:
+    here = [cut for cut in cuts_of_places if (cut.place, cut.rule, cut.statistic) == (place, "dominance", TOP_SHARE)]
     shares = [cut.value for cut in here if cut.value is not None]
     if len(shares) < len(here) or not here:
         return Value("sink_sensitivity", place, None, 0, reason="fewer than two tokens, or all states are equal")

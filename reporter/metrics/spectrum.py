@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from reporter.charts import Chart, Query, corpora, curves
-from reporter.effort import decomposing, little
+from reporter.core.sources import AGRAWAL, GAO, GARRIDO, GIRALDO, LI, PAGE, ROY, RUDELSON, STRINGER
+from reporter.core.table import Comparable, UnderView, at_place, column
 from reporter.geometry import noise
 from reporter.geometry.arrays import Floats
 from reporter.geometry.intervals import Error, interval, reciprocal
@@ -26,16 +27,20 @@ from reporter.geometry.spectra import (
     thinned,
     upper_half,
 )
-from reporter.metrics._growth import RARE_TYPES, per_doubling
-from reporter.metrics._intervals import Influenced, changes_by_influence, described
-from reporter.metrics._sources import AGRAWAL, GAO, GARRIDO, GIRALDO, LI, PAGE, ROY, RUDELSON, STRINGER
-from reporter.metrics._spectra import Spectrum, spectrum_of, uncentred_eigenvalues
-from reporter.metrics.base import Between, Difference, N, Options, Statistic, Value
-from reporter.metrics.registry import metric
-from reporter.table import Comparable, UnderView, at_place, column
+from reporter.metrics._intervals import (
+    RARE_TYPES,
+    Influenced,
+    Spectrum,
+    described,
+    paired_by_influence,
+    per_doubling,
+    spectrum_of,
+    uncentred_eigenvalues,
+)
+from reporter.metrics.base import N, Options, Statistic, Value, metric
 
 if TYPE_CHECKING:
-    from reporter.observables.observed import Observed, Place
+    from reporter.forward.observed import Observed, Place
 
 _SPECTRUM = (
     "λ_1 ≥ λ_2 ≥ … the eigenvalues of the covariance (1/n) of all token states, centred; the first min(d, n − 1) "
@@ -55,7 +60,7 @@ STATISTICS = (
         "effective rank",
         f"exp(−Σ p log p), p = λ/Σλ, with {_SPECTRUM}",
         (ROY, PAGE),
-        interval=described("log", "0.93 to 0.98"),
+        interval=described("log"),
         floor=True,
         bounds=(1, None),
         headline=True,
@@ -72,7 +77,7 @@ STATISTICS = (
         "effective rank without the first axis",
         f"exp(−Σ p log p), {_WITHOUT_FIRST}",
         (ROY,),
-        interval=described("log", "0.95 to 0.98"),
+        interval=described("log"),
         floor=True,
         bounds=(1, None),
         trap="Beside effective_rank it tells a collapse of all axes from one giant axis: the latter alone leaves this "
@@ -88,7 +93,7 @@ STATISTICS = (
         "spectral entropy",
         f"−Σ p log p / log min(d, n − 1), p = λ/Σλ: log effective_rank, stretched to 0…1; {_SPECTRUM}",
         (GIRALDO, ROY),
-        interval=described("log", "0.93 to 0.98") + _ON_RANK.format(rank="effective_rank"),
+        interval=described("log") + _ON_RANK.format(rank="effective_rank"),
         floor=True,
         bounds=(0, 1),
         smallest=0.01,
@@ -102,7 +107,7 @@ STATISTICS = (
         "spectral entropy without the first axis",
         f"−Σ p log p / log(min(d, n − 1) − 1), {_WITHOUT_FIRST}",
         (GIRALDO, ROY),
-        interval=described("log", "0.95 to 0.98") + _ON_RANK.format(rank="effective_rank_without_first"),
+        interval=described("log") + _ON_RANK.format(rank="effective_rank_without_first"),
         floor=True,
         bounds=(0, 1),
         smallest=0.01,
@@ -118,8 +123,8 @@ STATISTICS = (
         floor=True,
         bounds=(1, None),
         trap="A square root lifts the faint axes: it reads higher than effective_rank of the same states, and what is "
-        "left out or rounded at the end of the spectrum weighs more. It has no interval: the delta method, which knows "
-        "only the axes that are there, covered 0.75 to 0.93 where measured.",
+        "left out or rounded at the end of the spectrum weighs more. It has no interval: the delta method knows "
+        "only the axes that are there and covers too rarely.",
         published="Roy & Vetterli take the singular values of the matrix as it is given; whether a mean is taken off "
         "first is left to the user. Here it is; rankme is the same number without that.",
         grows=per_doubling("+2 to +4 %", "5.2 to 11.4", RARE_TYPES),
@@ -144,7 +149,7 @@ STATISTICS = (
         "participation ratio",
         f"(Σλ)² / Σλ², with {_SPECTRUM}",
         (GAO,),
-        interval=described("log", "0.97 to 0.98"),
+        interval=described("log"),
         floor=True,
         bounds=(1, None),
         trap="IsoScore is this number stretched from 1…d to 0…1: (participation ratio − 1)/(d − 1).",
@@ -155,7 +160,7 @@ STATISTICS = (
         "stable rank",
         f"Σλ / λ_1, with {_SPECTRUM}",
         (RUDELSON,),
-        interval=described("logit", "0.93 to 1.00") + "; made of its reciprocal",
+        interval=described("logit") + "; made of its reciprocal",
         floor=True,
         bounds=(1, None),
         trap="The reciprocal of anisotropy.top_variance_share: one giant axis, such as a sink token's, decides it.",
@@ -168,7 +173,7 @@ STATISTICS = (
         f"zeros left out, with weights 1/i, so that each octave of ranks weighs the same; {_SPECTRUM}; none for fewer "
         "than three eigenvalues",
         (STRINGER,),
-        interval=described("plain", "0.95 to 0.98"),
+        interval=described("plain"),
         floor=True,
         bounds=(0, None),
         trap="An exponent says nothing where the curve is no line in the log-log chart. A finite sample steepens it: "
@@ -182,7 +187,7 @@ STATISTICS = (
         "α of λ_i ∝ i^−α as in decay, fitted over the ranks i = 12…100 alone, as far as there are any, with weights "
         f"1/i; {_SPECTRUM}, here up to {ROOTS_ZERO:.0e}; none for fewer than three eigenvalues there",
         (AGRAWAL, LI),
-        interval=described("plain", "0.93 to 1.00"),
+        interval=described("plain"),
         floor=True,
         bounds=(0, None),
         smallest=0.01,
@@ -226,7 +231,6 @@ ORDER BY corpus, view, role, model, step, checkpoint, layer, rank
     curves.spectra,
     kind="spectra",
     say=curves.of_spectra,
-    keys=("view", "moment", "corpus"),
     facet="model",
     picks=corpora,
     legend="depth",
@@ -238,35 +242,23 @@ ORDER BY corpus, view, role, model, step, checkpoint, layer, rank
 )
 
 
-def compare(a: Observed, b: Observed, options: Options) -> Iterator[Difference]:
-    """Yield ranks and exponents of a model minus those of its base, layer by layer, paired over texts.
-
-    Args:
-        a: the model.
-        b: its base.
-        options: none.
-    """
-    yield from changes_by_influence(a, b, {name: partial(_with_influence, name) for name in _PAIRED})
-
-
 _PAIRED = ("effective_rank", "effective_rank_without_first", "participation_ratio", "decay", "alpha_req")
 
 
-def _with_influence(name: str, seen: Observed, place: Place) -> Influenced:
+def _with_influence(name: str, seen: Observed, place: Place, options: object) -> Influenced:
     at = spectrum_of(seen, place)
     return at.with_influence(name, _number(name, at, place, seen), seen)
 
 
 def _number(name: str, at: Spectrum, place: Place, seen: Observed) -> float | None:
-    """Return one of the numbers that are compared; None where there is none."""
-    found, most = at.values, min(seen.width(place), seen.tokens - 1)
+    eigenvalues, most = at.values, min(seen.width(place), seen.tokens - 1)
     if at.reason:
         return None
     if name in ("decay", "alpha_req"):
-        return decay_of(found, upper_half(most) if name == "decay" else tail(found))
+        return decay_of(eigenvalues, upper_half(most) if name == "decay" else tail(eigenvalues))
     if name == "participation_ratio":
-        return max(1.0, participation_ratio_of(found))
-    rest = found if name == "effective_rank" else found[1:]
+        return max(1.0, participation_ratio_of(eigenvalues))
+    rest = eigenvalues if name == "effective_rank" else eigenvalues[1:]
     return max(1.0, effective_rank_of(rest)) if len(rest) else None
 
 
@@ -276,21 +268,15 @@ def _number(name: str, at: Spectrum, place: Place, seen: Observed) -> float | No
     summary="How many axes carry the variance of the states, and how fast it falls from axis to axis.",
     statistics=STATISTICS,
     needs=("moments", "gram", "tokens"),
-    version=5,
+    version=6,
     cost="a width × width product for each token and layer (about 1/12 of the forward pass), shared with anisotropy; "
     "the eigenvectors of one width × width matrix and the eigenvalues of another for each layer and view",
-    effort=lambda scale, said: little(scale, said) + decomposing(scale, 2.0),
-    between=Between(compare, of=("base",)),
-    tables=(Eigenvalue, Difference),
+    between=paired_by_influence(**{name: partial(_with_influence, name) for name in _PAIRED}),
+    tables=(Eigenvalue,),
     charts=(CURVES,),
 )
 def spectrum(seen: Observed, options: Options) -> Iterator[Value | Eigenvalue]:
-    """Yield the statistics and their floors at every place, and the curve of eigenvalues.
-
-    Args:
-        seen: observables of one checkpoint on one corpus under one view.
-        options: none.
-    """
+    """Yield the statistics and their floors at every place, and the curve of eigenvalues."""
     n = seen.tokens
     for place in seen.places:
         at = spectrum_of(seen, place)
@@ -299,13 +285,13 @@ def spectrum(seen: Observed, options: Options) -> Iterator[Value | Eigenvalue]:
                 yield Value(statistic.name, place, None, n, reason=at.reason)
             continue
         yield from _numbers(at, seen, place)
-        found, total = at.values, at.values.sum()
-        for rank in thinned(len(found)).tolist():
-            yield Eigenvalue(place, rank, float(found[rank - 1] / total), n)
+        eigenvalues, total = at.values, at.values.sum()
+        for rank in thinned(len(eigenvalues)).tolist():
+            yield Eigenvalue(place, rank, float(eigenvalues[rank - 1] / total), n)
 
 
 def _numbers(at: Spectrum, seen: Observed, place: Place) -> Iterator[Value]:
-    n, width, found, errors = seen.tokens, seen.width(place), at.values, at.errors
+    n, width, eigenvalues, errors = seen.tokens, seen.width(place), at.values, at.errors
     isotropic = noise.eigenvalues(n, width, seen.seed)
     most = min(width, n - 1)
     ranks = {
@@ -313,7 +299,7 @@ def _numbers(at: Spectrum, seen: Observed, place: Place) -> Iterator[Value]:
         "stable_rank": stable_rank_of,
     }
     for name, of in ranks.items():
-        rank = max(1.0, of(found))
+        rank = max(1.0, of(eigenvalues))
         if name == "stable_rank":  # the reciprocal of a share
             share = interval(1 / rank, errors["top_variance_share"], "logit", (1 / most, 1.0))
             ends = reciprocal(share)
@@ -321,19 +307,19 @@ def _numbers(at: Spectrum, seen: Observed, place: Place) -> Iterator[Value]:
             ends = interval(rank, errors[name], "log", (1.0, float(most)))
         yield Value(name, place, rank, n, *ends)
         yield Value(f"{name}_floor", place, max(1.0, of(isotropic)), n)
-    yield from _rank_and_entropy("", place, n, found, isotropic, most, errors["effective_rank"])
-    rest = found[1:], isotropic[1:], most - 1, errors["effective_rank_without_first"]
+    yield from _rank_and_entropy("", place, n, eigenvalues, isotropic, most, errors["effective_rank"])
+    rest = eigenvalues[1:], isotropic[1:], most - 1, errors["effective_rank_without_first"]
     yield from _rank_and_entropy("_without_first", place, n, *rest)
     # The second moment of n vectors is distributed as the centred one of n + 1: Wishart with n degrees of freedom.
     singular = {
-        "effective_rank_singular": (found, isotropic),
+        "effective_rank_singular": (eigenvalues, isotropic),
         "rankme": (uncentred_eigenvalues(seen)[place], noise.eigenvalues(n + 1, width, seen.seed)),
     }
     for name, (squares, of_noise) in singular.items():
-        yield Value(name, place, rank_of_roots(squares, float(found.sum())), n)
+        yield Value(name, place, rank_of_roots(squares, float(eigenvalues.sum())), n)
         yield Value(f"{name}_floor", place, max(1.0, effective_rank_of(np.sqrt(of_noise))), n)
-    for name, fitted in {"decay": upper_half(most), "alpha_req": tail(found)}.items():
-        exponent, floor = decay_of(found, fitted), decay_of(isotropic, fitted)
+    for name, fitted in {"decay": upper_half(most), "alpha_req": tail(eigenvalues)}.items():
+        exponent, floor = decay_of(eigenvalues, fitted), decay_of(isotropic, fitted)
         if exponent is None:
             yield Value(name, place, None, n, reason="fewer than three eigenvalues to fit")
             continue
@@ -342,24 +328,14 @@ def _numbers(at: Spectrum, seen: Observed, place: Place) -> Iterator[Value]:
 
 
 def _rank_and_entropy(
-    which: str, place: Place, n: int, found: Floats, isotropic: Floats, most: int, error: Error | None
+    which: str, place: Place, n: int, eigenvalues: Floats, isotropic: Floats, most: int, error: Error | None
 ) -> Iterator[Value]:
-    """Yield exp(H) and H / log m of some eigenvalues, with their floors.
-
-    Args:
-        which: what the names end in.
-        place: where.
-        n: tokens.
-        found: the eigenvalues that are not zero.
-        isotropic: those of isotropic states.
-        most: how many there can be, m.
-        error: of exp(H).
-    """
-    if not len(found):
+    """Yield exp(H) and H / log m of some eigenvalues, with their floors."""
+    if not len(eigenvalues):
         for name in ("effective_rank", "entropy"):
             yield Value(f"{name}{which}", place, None, n, reason="there is no second axis")
         return
-    rank, floor = (max(1.0, effective_rank_of(values)) for values in (found, isotropic))
+    rank, floor = (max(1.0, effective_rank_of(values)) for values in (eigenvalues, isotropic))
     ends = interval(rank, error, "log", (1.0, float(most)))
     yield Value(f"effective_rank{which}", place, rank, n, *ends, spread=error)
     yield Value(f"effective_rank{which}_floor", place, floor, n)

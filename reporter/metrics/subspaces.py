@@ -9,20 +9,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 from pydantic import Field
 
-from reporter.effort import decomposing, little
+from reporter.core.sources import JIANG
+from reporter.core.threads import spread
 from reporter.geometry import noise
 from reporter.geometry.arrays import Floats, wide
+from reporter.geometry.components import Leading, apart, leading, menger, menger_by
 from reporter.geometry.intervals import Error, error_over_texts, interval
 from reporter.geometry.spectra import EQUAL
-from reporter.geometry.subspaces import Leading, apart, leading, menger, menger_by
-from reporter.metrics._intervals import Influenced, changes_by_influence, described, sampled, texts_of
-from reporter.metrics._sources import JIANG
-from reporter.metrics.base import Between, Difference, Options, Statistic, Value
-from reporter.metrics.registry import metric
-from reporter.threads import spread
+from reporter.metrics._intervals import Influenced, described, paired_by_influence, sampled, texts_of
+from reporter.metrics.base import Options, Statistic, Value, metric
 
 if TYPE_CHECKING:
-    from reporter.observables.observed import Observed, Place
+    from reporter.forward.observed import Observed, Place
 
 _SUBSPACE = (
     "d(V, W) = √Σθ², θ the principal angles, V_l the span of the eigenvectors of the k largest eigenvalues of the "
@@ -33,7 +31,7 @@ _PUBLISHED = (
     "last layer (`explained: 0.95` here), which differs from model to model."
 )
 _SWINGS = "Where λ_k and λ_{k+1} are close the k-th axis is arbitrary, and the distance large for nothing."
-_INTERVAL = described("log", "0.90 to 1.00") + (
+_INTERVAL = described("log") + (
     "; twice as wide as needed where measured, since to first order: of no use where λ_k and λ_{k+1} nearly meet"
 )
 
@@ -101,23 +99,13 @@ class SubspaceOptions(Options):
     )
 
 
-def compare(a: Observed, b: Observed, options: SubspaceOptions) -> Iterator[Difference]:
-    """Yield speed and displacement of a model minus those of its base, layer by layer, paired over texts.
+def _speed(seen: Observed, place: Place, options: SubspaceOptions) -> Influenced | None:
+    layer = place.layer
+    return _distance_of(seen, options, (layer, layer + 1)) if layer < seen.layers else None
 
-    Args:
-        a: the model.
-        b: its base.
-        options: how many axes.
-    """
 
-    def speed(seen: Observed, place: Place) -> Influenced | None:
-        layer = place.layer
-        return _distance_of(seen, options, (layer, layer + 1)) if layer < seen.layers else None
-
-    def displacement(seen: Observed, place: Place) -> Influenced:
-        return _distance_of(seen, options, (0, place.layer))
-
-    yield from changes_by_influence(a, b, {"speed": speed, "displacement": displacement})
+def _displacement(seen: Observed, place: Place, options: SubspaceOptions) -> Influenced:
+    return _distance_of(seen, options, (0, place.layer))
 
 
 def _distance_of(seen: Observed, options: SubspaceOptions, pair: _Pair) -> Influenced:
@@ -137,20 +125,13 @@ def _distance_of(seen: Observed, options: SubspaceOptions, pair: _Pair) -> Influ
     "from the embedding.",
     statistics=STATISTICS,
     needs=("moments", "gram", "tokens"),
-    version=3,
+    version=4,
     options=SubspaceOptions,
     cost="some leading axes of one width × width matrix for each layer and view, and a few products of sampled tokens",
-    effort=lambda scale, said: little(scale, said) + decomposing(scale, 3.5),
-    between=Between(compare, of=("base",)),
-    tables=(Difference,),
+    between=paired_by_influence(speed=_speed, displacement=_displacement),
 )
 def subspaces(seen: Observed, options: SubspaceOptions) -> Iterator[Value]:
-    """Yield speed, displacement and curvature of the leading subspace.
-
-    Args:
-        seen: observables of one checkpoint on one corpus under one view.
-        options: how many axes.
-    """
+    """Yield speed, displacement and curvature of the leading subspace."""
     n, path = seen.tokens, seen.path
     followed = _followed(seen, options)
     if isinstance(followed, str):
@@ -200,9 +181,9 @@ class _Followed:
         if pair not in self.distances:
             yield Value(statistic, place, None, n, reason=self.few)
             return
-        found, most = self.distances[pair], 0.5 * np.pi * self.k**0.5
-        error = self._error(self.influences[pair]) if found >= _STILL else None  # rounding has no error over texts
-        yield Value(statistic, place, found, n, *interval(found, error, "log", (0.0, most)), spread=error)
+        distance, most = self.distances[pair], 0.5 * np.pi * self.k**0.5
+        error = self._error(self.influences[pair]) if distance >= _STILL else None  # rounding has no error over texts
+        yield Value(statistic, place, distance, n, *interval(distance, error, "log", (0.0, most)), spread=error)
         floor = noise.subspaces(self.seen.width(place), self.k, self.seen.seed)
         yield Value(f"{statistic}_floor", place, floor, n)
 
@@ -217,8 +198,10 @@ class _Followed:
             return Value("curvature", place, None, n, reason="the subspace does not move")
         parts = (by * self.influences[pair] for by, pair in zip(menger_by(*sides), pairs, strict=True))
         influence = np.sum(list(parts), axis=0)
-        found = menger(*sides)
-        return Value("curvature", place, found, n, *interval(found, self._error(influence), "log", (0.0, np.inf)))
+        curvature = menger(*sides)
+        return Value(
+            "curvature", place, curvature, n, *interval(curvature, self._error(influence), "log", (0.0, np.inf))
+        )
 
     def _error(self, influence: Floats) -> Error | None:
         n, texts = self.seen.tokens, texts_of(sampled(self.seen))
@@ -254,7 +237,7 @@ def _measured(seen: Observed, k: int) -> _Followed:
 
     at = spread(axes, path)
     following = [(layer, layer + step) for step in (1, 2) for layer in range(len(path) - step)]
-    found = {
+    between = {
         (layer, other): apart(first, second)
         for layer, other in sorted({*following, *((0, layer) for layer in range(1, len(path)))})
         if (first := at[layer]) is not None and (second := at[other]) is not None
@@ -263,7 +246,11 @@ def _measured(seen: Observed, k: int) -> _Followed:
     def influences(layer: int) -> dict[_Pair, Floats]:
         """Return the influences of tokens by way of the axes of one layer."""
         here = at[layer]
-        sides = {pair: one.first if pair[0] == layer else one.second for pair, one in found.items() if layer in pair}
+        sides = {
+            pair: movement.first if pair[0] == layer else movement.second
+            for pair, movement in between.items()
+            if layer in pair
+        }
         if here is None or not sides:
             return {}
         import torch
@@ -279,6 +266,6 @@ def _measured(seen: Observed, k: int) -> _Followed:
     return _Followed(
         seen,
         k,
-        {pair: one.distance for pair, one in found.items()},
-        {(a, b): parts[a][a, b] + parts[b][a, b] for a, b in found},
+        {pair: movement.distance for pair, movement in between.items()},
+        {(a, b): parts[a][a, b] + parts[b][a, b] for a, b in between},
     )

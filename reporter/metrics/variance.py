@@ -1,35 +1,37 @@
-"""How much of the variance lies within token types and how much between them (Yamagiwa & Shimodaira 2024)."""
+"""How much of the variance lies within token types and how much between them (Yamagiwa & Shimodaira 2025)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
-from reporter.charts import Chart, Query, corpora
-from reporter.charts import token_types as draw
+from reporter.charts import Chart, Query, corpora, curves
+from reporter.core.sources import YAMAGIWA
+from reporter.core.table import LAST_CHECKPOINT, TOKEN, TOKEN_ID, Comparable, UnderView, at_place, column
 from reporter.geometry import noise
-from reporter.geometry.correlation import correlation, fisher_interval
+from reporter.geometry.arrays import Floats, Ints
 from reporter.geometry.intervals import Error, error_over_texts, interval
-from reporter.metrics._growth import MORE_TYPES, per_doubling
-from reporter.metrics._intervals import Influenced, changes_by_influence, described, sampled, texts_of
-from reporter.metrics._sources import YAMAGIWA
-from reporter.metrics.base import INFLUENCES, Between, Difference, Options, Statistic, Value
-from reporter.metrics.registry import metric
-from reporter.table import LAST_CHECKPOINT, TOKEN, TOKEN_ID, Comparable, UnderView, at_place, column
+from reporter.geometry.statistics import correlation, fisher_interval
+from reporter.metrics._intervals import (
+    MORE_TYPES,
+    Influenced,
+    described,
+    paired_by_influence,
+    per_doubling,
+    sampled,
+    texts_of,
+)
+from reporter.metrics.base import INFLUENCES, Options, Statistic, Value, metric
 
 if TYPE_CHECKING:
     import torch
 
-    from reporter.observables.observed import Observed, Place
-    from reporter.observables.type_moments import TypeMoments
-    from reporter.observables.type_view import TypeView
+    from reporter.forward.observed import Observed, Place
+    from reporter.forward.type_moments import TypeMoments, TypeView
 
-Floats = NDArray[np.float64]
 
 _OVER = (
     "over the tokens that the kept types cover: types that occur at least five times in the corpus, the most frequent "
@@ -50,7 +52,7 @@ STATISTICS = (
         "variance",
         f"V = V_W + V_B = E‖x − μ‖² {_OVER}; checked to a thousandth against sums that know nothing of types",
         (YAMAGIWA,),
-        interval=described("log", "0.93 to 1.00") + _AT_THRESHOLD,
+        interval=described("log") + _AT_THRESHOLD,
         bounds=(0, None),
         grows=per_doubling("+3 to +5 %", "1.1 to 3.7", MORE_TYPES),
     ),
@@ -59,7 +61,7 @@ STATISTICS = (
         "variance within token types",
         f"V_W = Σ p_t E‖x − μ_t‖², p_t = n_t/n, μ_t the mean state of type t, {_OVER}",
         (YAMAGIWA,),
-        interval=described("log", "0.77 to 1.00") + _AT_THRESHOLD,
+        interval=described("log") + _AT_THRESHOLD,
         bounds=(0, None),
         trap=_BIAS,
         grows=per_doubling("+1 to +2 %", "0.7 to 0.8", MORE_TYPES),
@@ -70,7 +72,7 @@ STATISTICS = (
         "variance between token types",
         f"V_B = Σ p_t ‖μ_t − μ‖², p_t = n_t/n, {_OVER}",
         (YAMAGIWA,),
-        interval=described("log", "0.87 to 0.98") + _AT_THRESHOLD,
+        interval=described("log") + _AT_THRESHOLD,
         bounds=(0, None),
         trap=_BIAS,
         grows=per_doubling("+3 to +8 %", "1.0 to 3.0", MORE_TYPES),
@@ -80,7 +82,7 @@ STATISTICS = (
         "share of variance within token types",
         f"V_W / V, as defined in `within` and `total`, {_OVER}",
         (YAMAGIWA,),
-        interval=described("logit", "0.77 to 0.98") + _AT_THRESHOLD,
+        interval=described("logit") + _AT_THRESHOLD,
         floor=True,
         bounds=(0, 1),
         smallest=0.01,
@@ -95,7 +97,7 @@ STATISTICS = (
         "share of variance between token types",
         f"V_B / V, as defined in `between` and `total`, {_OVER}",
         (YAMAGIWA,),
-        interval=described("logit", "0.77 to 0.98") + _AT_THRESHOLD,
+        interval=described("logit") + _AT_THRESHOLD,
         floor=True,
         bounds=(0, 1),
         smallest=0.01,
@@ -108,7 +110,7 @@ STATISTICS = (
         "norm of the mean",
         f"‖μ‖, μ = E x {_OVER}",
         (YAMAGIWA,),
-        interval=described("log", "0.83 to 1.00") + _AT_THRESHOLD,
+        interval=described("log") + _AT_THRESHOLD,
         bounds=(0, None),
         grows=per_doubling("−3 to −7 %", "1.6 to 5.1", MORE_TYPES),
     ),
@@ -117,7 +119,7 @@ STATISTICS = (
         "mean square norm",
         f"E‖x‖² = ‖μ‖² + V {_OVER}; checked likewise",
         (YAMAGIWA,),
-        interval=described("log", "0.83 to 1.00") + _AT_THRESHOLD,
+        interval=described("log") + _AT_THRESHOLD,
         bounds=(0, None),
         grows=per_doubling("+1 to +3 %", "0.8 to 2.0", MORE_TYPES),
     ),
@@ -128,8 +130,8 @@ STATISTICS = (
         "V(X_t) = E‖x − μ_t‖²; values equal to 1e-6 share their mean rank",
         (YAMAGIWA,),
         interval="95 %, Fisher's z with the variance (1 + r²/2)/(T − 3) of Bonett & Wright 2000, T types taken as "
-        "independent: it speaks of other types in the same texts, and where measured is 1.2 to 1.5 times as wide as "
-        "what other texts move the number by (covered 0.97 to 1.00)",
+        "independent: it speaks of other types in the same texts, and is 1.2 to 1.5 times as wide as what other texts "
+        "move the number by",
         bounds=(-1, 1),
         smallest=0.01,
         trap="Rare types read a low variance and, at the same time, a long mean: part of a negative correlation is "
@@ -201,10 +203,9 @@ WHERE study = $study AND metric = $metric AND statistic IN ('within_share', 'bet
 ORDER BY corpus, view, role, model, step, checkpoint, statistic, layer
 """,
     ),
-    draw.shares,
+    curves.type_shares,
     kind="shares",
-    say=draw.of_shares,
-    keys=("view", "moment", "corpus"),
+    say=curves.of_shares,
     facet="model",
     picks=corpora,
     legend="shares",
@@ -240,14 +241,13 @@ LEFT JOIN (
 ORDER BY corpus, view, role, model, part, "count" DESC, token_id
 """,
     ),
-    draw.types,
+    curves.types,
+    options={"last": True},
     kind="types",
-    say=draw.of_types,
-    keys=("view", "corpus", "part"),
+    say=curves.of_types,
     facet="model",
-    picks=draw.depths,
+    picks=curves.depths,
     value="variance",
-    positive=True,
     definition="A mark is a token type t: to the right ‖μ_t‖, the norm of the mean of its states; upwards V(X_t) = "
     "E‖x − μ_t‖² over its occurrences; its area is how often it occurs. ρ is Spearman's correlation over all types "
     "that were kept.",
@@ -257,30 +257,18 @@ ORDER BY corpus, view, role, model, part, "count" DESC, token_id
 )
 
 
-def compare(a: Observed, b: Observed, options: VarianceOptions) -> Iterator[Difference]:
-    """Yield the share of variance within types of a model minus that of its base, paired over texts.
+def _share_with_influence(seen: Observed, place: Place, options: VarianceOptions) -> Influenced:
+    from reporter.forward.type_moments import TypeMoments, typed_strata
 
-    Args:
-        a: the model.
-        b: its base.
-        options: memory.
-    """
-    yield from changes_by_influence(a, b, {"within_share": partial(_share_with_influence, options)})
-
-
-def _share_with_influence(options: VarianceOptions, seen: Observed, place: Place) -> Influenced:
-    from reporter.observables.type_moments import TypeMoments
-    from reporter.observables.type_view import typed_strata
-
-    found, _, influence = _everywhere(seen, options)[place]
+    types, _, influence = _everywhere(seen, options)[place]
     strata = typed_strata(seen)
     tokens, sample = int(seen.get(TypeMoments).seen[list(strata)].sum()), sampled(seen, strata)
-    if not found.n or not found.varies:
+    if not types.n or not types.varies:
         return Influenced(None, tokens, influence, sample)
-    if not found.varies_within:
+    if not types.varies_within:
         return Influenced(0.0, tokens, np.zeros(len(sample)), sample)
     # φ is of covered tokens: over all of them it is the same mean, with each weighed by so much more.
-    return Influenced(1 - found.between / found.total, tokens, tokens / found.n * influence, sample)
+    return Influenced(1 - types.between / types.total, tokens, tokens / types.n * influence, sample)
 
 
 @metric(
@@ -290,52 +278,46 @@ def _share_with_influence(options: VarianceOptions, seen: Observed, place: Place
     statistics=STATISTICS,
     needs=("type_moments", "moments", "tokens"),
     options=VarianceOptions,
-    version=6,
+    version=7,
     cost="8·(d + 2) bytes for each kept type and place, up to `memory`; sums by type in float64, of which the means "
     "are kept in 16 bits: numbers move by up to 2e-5 of their size, the trade-off by 4e-4 (2,000 tokens, an encoder of "
     "6 and a decoder of 30 blocks)",
-    between=Between(compare, of=("base",)),
-    tables=(TokenType, Difference),
+    between=paired_by_influence(within_share=_share_with_influence),
+    tables=(TokenType,),
     charts=(SHARES, TYPES),
 )
 def variance(seen: Observed, options: VarianceOptions) -> Iterator[Value | TokenType]:
     """Yield the variances and their shares at every place, the coverage, and the most frequent types.
 
-    Args:
-        seen: observables of one checkpoint on one corpus under one view.
-        options: memory and types to draw.
-
     Raises:
         ReporterError: if the parts of the variance do not add up.
     """
-    from reporter.observables.type_moments import TypeMoments
+    from reporter.forward.type_moments import TypeMoments
 
     kept = seen.get(TypeMoments)
     tokens = int(kept.seen[list(seen.strata)].sum())
-    found: TypeView | None = None
-    for place, (found, errors, _) in _everywhere(seen, options).items():
-        yield from _of_place(found, place, tokens, seen, errors)
-        yield from _types(found, place, kept, options.scatter)
-    if found is None or tokens == 0:
+    types: TypeView | None = None
+    for place, (types, errors, _) in _everywhere(seen, options).items():
+        yield from _of_place(types, place, tokens, seen, errors)
+        yield from _types(types, place, kept, options.scatter)
+    if types is None or tokens == 0:
         yield Value("coverage", None, None, 0, reason="no token")
     else:
-        yield Value("coverage", None, found.n / tokens, tokens)
+        yield Value("coverage", None, types.n / tokens, tokens)
 
 
 _AtPlace = tuple["TypeView", dict[str, Error | None], Floats]
 
 
 def _everywhere(seen: Observed, options: VarianceOptions) -> Mapping[Place, _AtPlace]:
-    """Return of each place the variances, their errors, and the influence of sampled tokens on the share within."""
-    from reporter.observables.type_moments import TypeMoments
-    from reporter.observables.type_view import type_view, typed_strata
+    from reporter.forward.type_moments import TypeMoments, type_view, typed_strata
 
     kept, strata = seen.get(TypeMoments), typed_strata(seen)
     sampled(seen, strata)  # before threads ask for it, each for itself
 
     def at(place: Place) -> _AtPlace:
-        found = type_view(seen, place, options.memory)
-        return found, *_errors(found, seen, place, kept)
+        types = type_view(seen, place, options.memory)
+        return types, *_errors(types, seen, place, kept)
 
     return seen.everywhere(("variance", strata, options.memory), at)
 
@@ -356,9 +338,8 @@ def _errors(found: TypeView, seen: Observed, place: Place, kept: TypeMoments) ->
 
     And the influence of every sampled token on the share within types; of one that no type covers it is 0.
     """
-    from reporter.observables.token_sample import TOKEN
-    from reporter.observables.type_moments import FEWEST_OCCURRENCES
-    from reporter.observables.type_view import typed_strata
+    from reporter.forward.token_sample import TOKEN
+    from reporter.forward.type_moments import FEWEST_OCCURRENCES, typed_strata
 
     sample = sampled(seen, typed_strata(seen))  # a token that the tokenizer added has no type, whatever its id
     slot = np.full(max(kept.types, default=-1) + 2, -1)  # the last stands for types that are not kept
@@ -377,26 +358,18 @@ def _errors(found: TypeView, seen: Observed, place: Place, kept: TypeMoments) ->
     together = _in_same_text(types, texts)
     edge = kept.occurrences()[found.ranks][types] - together < FEWEST_OCCURRENCES
     jump = _AT_EDGE * found.count[types] / together
-    own, of_type = _influences(tokens, found), _influences(of_types, found)
-    influences = {name: np.where(edge, jump * of_type[name][types], own[name]) for name in own}
+    token_influences, of_type = _influences(tokens, found), _influences(of_types, found)
+    influences = {
+        name: np.where(edge, jump * of_type[name][types], token_influences[name]) for name in token_influences
+    }
     of_share = np.zeros(len(sample))
     of_share[covered] = influences.get("within_share", 0.0)
-    errors = {name: error_over_texts(one, texts, found.n, seen.texts) for name, one in influences.items()}
+    errors = {name: error_over_texts(influence, texts, found.n, seen.texts) for name, influence in influences.items()}
     return errors, of_share
 
 
-def _of_tokens(
-    states: torch.Tensor, rows: NDArray[np.int64], types: NDArray[np.int64], centre: Floats, apart: Floats
-) -> dict[str, Floats]:
-    """Return what ``_influences`` wants of tokens, in the precision of the states: of errors a few digits are enough.
-
-    Args:
-        states: of the sample.
-        rows: tokens of it that types cover, shape (m,).
-        types: of each, shape (m,).
-        centre: μ.
-        apart: μ_t − μ of each type.
-    """
+def _of_tokens(states: torch.Tensor, rows: Ints, types: Ints, centre: Floats, apart: Floats) -> dict[str, Floats]:
+    """Return the input of ``_influences`` in the precision of the states: errors need a few digits."""
     import torch
 
     mean, from_mean = (torch.from_numpy(array).to(states) for array in (centre, apart))
@@ -411,29 +384,23 @@ def _of_tokens(
     return {"whole": whole, "within": within, "along": product, "square": square}
 
 
-def _influences(of: dict[str, Floats], found: TypeView) -> dict[str, Floats]:
-    """Return the influence on each number of tokens, or the mean influence of types, from their squared distances.
-
-    Args:
-        of: ``whole`` ‖x − μ‖², ``within`` ‖x − μ_t‖², ``along`` (x − μ)·μ and ``square`` ‖x‖², each of one shape.
-        found: the numbers.
-    """
-    norm = found.norm_of_mean
+def _influences(of: dict[str, Floats], types: TypeView) -> dict[str, Floats]:
+    """Return the influence on each number of tokens, or the mean influence of types, from their squared distances."""
+    norm = types.norm_of_mean
     influences = {
-        "total": of["whole"] - found.total,
-        "within": of["within"] - found.within,
-        "between": of["whole"] - of["within"] - found.between,
+        "total": of["whole"] - types.total,
+        "within": of["within"] - types.within,
+        "between": of["whole"] - of["within"] - types.between,
         "norm_of_mean": of["along"] / norm if norm > 0 else np.zeros_like(of["along"]),
-        "mean_square_norm": of["square"] - found.mean_square,
+        "mean_square_norm": of["square"] - types.mean_square,
     }
-    if found.varies:
-        share = found.within / found.total
-        influences["within_share"] = (of["within"] - share * of["whole"]) / found.total
+    if types.varies:
+        share = types.within / types.total
+        influences["within_share"] = (of["within"] - share * of["whole"]) / types.total
     return influences
 
 
-def _in_same_text(types: NDArray[np.int64], texts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return for each token how many of its type are in its text, itself among them, shape (m,)."""
+def _in_same_text(types: Ints, texts: Ints) -> Ints:
     key = types * (texts.max(initial=0) + 1) + texts
     _, which, count = np.unique(key, return_inverse=True, return_counts=True)
     return count[which]
@@ -453,6 +420,11 @@ def _of_place(
     if not found.varies:
         for name in (*numbers, "within_share", "between_share"):
             yield Value(name, place, None, n, reason="all states are equal")
+    elif len(found.count) == 1:
+        yield Value("total", place, found.total, n, *interval(found.total, errors["total"], "log", _POSITIVE))
+        yield Value("within", place, within, n, *interval(within, errors["within"], "log", _POSITIVE))
+        for name in ("between", "within_share", "between_share"):
+            yield Value(name, place, None, n, reason="one token type alone: there is nothing between types")
     else:
         for name, value in numbers.items():
             error = errors[name]
@@ -470,13 +442,13 @@ def _of_place(
     yield _tradeoff(found, place)
 
 
-def _tradeoff(found: TypeView, place: Place) -> Value:
-    twice = found.count >= 2
-    norms, variances, n = found.norms[twice], found.variances[twice], int(twice.sum())
+def _tradeoff(types: TypeView, place: Place) -> Value:
+    twice = types.count >= 2
+    norms, variances, n = types.norms[twice], types.variances[twice], int(twice.sum())
     if n < _FEWEST_TYPES:
         return Value("tradeoff", place, None, n, reason=f"fewer than {_FEWEST_TYPES} token types")
     # What rounding leaves of a type whose states are all equal is no variance: they share the lowest rank.
-    variances = np.where(variances > 1e-12 * found.mean_square, variances, 0.0)
+    variances = np.where(variances > 1e-12 * types.mean_square, variances, 0.0)
     if not variances.any():
         return Value("tradeoff", place, None, n, reason="every occurrence of a type has the same state")
     r = correlation(norms, variances, "spearman", ROUNDING)
@@ -488,14 +460,14 @@ def _tradeoff(found: TypeView, place: Place) -> Value:
 ROUNDING = 1e-6  # relative; float32 states give variances to about 1e-7
 
 
-def _types(found: TypeView, place: Place, kept: TypeMoments, scatter: int) -> Iterator[TokenType]:
-    for i in np.flatnonzero(found.ranks < scatter):
-        rank = int(found.ranks[i])
+def _types(types: TypeView, place: Place, kept: TypeMoments, scatter: int) -> Iterator[TokenType]:
+    for i in np.flatnonzero(types.ranks < scatter):
+        rank = int(types.ranks[i])
         yield TokenType(
             place,
             kept.types[rank],
             kept.tokens[rank],
-            int(found.count[i]),
-            float(found.norms[i]),
-            float(found.variances[i]),
+            int(types.count[i]),
+            float(types.norms[i]),
+            float(types.variances[i]),
         )

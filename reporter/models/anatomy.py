@@ -10,18 +10,22 @@ import torch
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from reporter.errors import ReporterError
-from reporter.models.attention import Attention, AttentionPlacement, Ran, as_they_ran, find_attention
-from reporter.models.blocks import Blocks, find_blocks, noise_of, relative
-from reporter.models.capture import Capture
-from reporter.models.closing import Closing, find_closing
-from reporter.models.feed_forward import FeedForward, find_feed_forward
-from reporter.models.inputs import Inputs, config_limit
-from reporter.models.norms import NormPlacement, norm_placement
-from reporter.models.parts import DecoderBesideEncoder, PartName
-from reporter.models.split import weight_of
+from reporter.core.errors import ReporterError, with_type
+from reporter.models.blocks import Blocks, find_blocks, noise_of, relative, trace
+from reporter.models.capture import Capture, Closing, find_closing
+from reporter.models.parts import DecoderBesideEncoder, Inputs, PartName, config_limit, weight_of
+from reporter.models.sublayers import (
+    Attention,
+    AttentionPlacement,
+    FeedForward,
+    NormPlacement,
+    Ran,
+    as_they_ran,
+    find_attention,
+    find_feed_forward,
+    norm_placement,
+)
 from reporter.models.tokenizer import added_tokens
-from reporter.models.trace import trace
 
 Role = Literal["encoder", "decoder"]
 
@@ -102,26 +106,17 @@ class Examined:
 
 
 def examine(module: nn.Module, tokenizer: Any, part: PartName | None = None) -> Examined:
-    """Measure a model, hook its blocks and test the hooks.
-
-    Args:
-        module: the model without its vocabulary head, in evaluation mode.
-        tokenizer: its tokenizer; only special tokens are asked for.
-        part: which part of a model it is.
-
-    Raises:
-        ReporterError: if the blocks cannot be found, or the captured states are not what they should be.
-    """
+    """Measure a model, hook its blocks and test the hooks."""
     inputs = Inputs(module, tokenizer)
     ids = inputs.random_ids(texts=2)
     try:
-        seen = trace(module, inputs(ids, torch.ones_like(ids), output_hidden_states=True))
+        traced = trace(module, inputs(ids, torch.ones_like(ids), output_hidden_states=True))
     except Exception as error:  # other people's code, which may fail in any way
-        said = " ".join(f"{type(error).__name__}: {error}".split())[:300]
-        raise ReporterError(f"it cannot be run on a few tokens: {said}") from error
-    blocks = find_blocks(seen, (ids.shape[0], ids.shape[1]))
+        message = with_type(error)[:300]
+        raise ReporterError(f"it cannot be run on a few tokens: {message}") from error
+    blocks = find_blocks(traced, (ids.shape[0], ids.shape[1]))
     attention, feed_forward = _sublayers(module, inputs, ids, blocks)
-    closing = find_closing(seen, blocks)
+    closing = find_closing(traced, blocks)
     capture = Capture(blocks)
 
     def states(ids: Tensor, mask: Tensor | None = None, encoder_ids: Tensor | None = None) -> list[Tensor]:
@@ -144,7 +139,7 @@ def examine(module: nn.Module, tokenizer: Any, part: PartName | None = None) -> 
         vocabulary_size=inputs.vocabulary_size,
         max_tokens=own_limit if own_limit is not None else config_limit(config),
         positions="added" if added else "not-added",
-        norm_placement=norm_placement(seen, blocks),
+        norm_placement=norm_placement(traced, blocks),
         last_hidden_state=closing.last,
         final_width=closing.width,
         attention=attention.placement,
@@ -185,12 +180,12 @@ def _sublayers(module: nn.Module, inputs: Inputs, ids: Tensor, blocks: Blocks) -
 
     def watch(other_first: bool) -> list[Ran]:
         tokens = inputs.with_other_token(ids, 0) if other_first else ids
-        seen = trace(
+        traced = trace(
             module,
             inputs(tokens, torch.ones_like(tokens)),
             copied=lambda name, tensor: tensor.numel() == size and (name in names or name.startswith(inside)),
         )
-        return as_they_ran(seen, blocks)
+        return as_they_ran(traced, blocks)
 
     ran = watch(other_first=False)
     attention = find_attention(ran, watch(other_first=True), blocks)
@@ -198,13 +193,11 @@ def _sublayers(module: nn.Module, inputs: Inputs, ids: Tensor, blocks: Blocks) -
 
 
 def _positions_are_added(states: list[Tensor]) -> bool:
-    """Tell whether one token has different states before the first block, depending on where it stands."""
     x = states[0]
     return bool(relative(x, x[:, :1].expand_as(x)).max() > noise_of(x))
 
 
 def _role(states: list[Tensor], changed: list[Tensor]) -> Role:
-    """Change the last token of each text: where earlier states change with it, tokens see later ones."""
     moved = torch.stack(
         [(relative(x, y)[:, :-1] > noise_of(x)).any(dim=1) for x, y in zip(changed[1:], states[1:], strict=True)]
     ).any(dim=0)
@@ -216,7 +209,6 @@ def _role(states: list[Tensor], changed: list[Tensor]) -> Role:
 
 
 def _check_padding(states: Any, ids: Tensor, pad_id: int) -> None:
-    """Pad the second text on the right and compare it with itself alone."""
     length = max(1, ids.shape[1] // 2)
     padded, mask = ids.clone(), torch.ones_like(ids)
     padded[1, length:], mask[1, length:] = pad_id, 0
@@ -251,10 +243,6 @@ def measured_limit(model: nn.Module, inputs: Mapping[str, Any], vocabulary: Tens
     A table of positions is one in which the tokens of a text look up consecutive rows. The rows before the
     first token's are never used: RoBERTa's table has 514 rows, and its first token looks up row 2.
 
-    Args:
-        model: the model.
-        inputs: its arguments, for texts without padding.
-        vocabulary: the token embedding, which is no such table.
     """
     lookups = _Lookups()
     with torch.no_grad(), lookups:

@@ -9,15 +9,145 @@ model's own hidden states is taken, and of several the outermost.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from reporter.errors import ReporterError
-from reporter.models.trace import Call, Passed, Slot, Trace, same
+from reporter.core.errors import ReporterError
+
+# Watches one forward pass: which modules were called in which order, and which tensors went in and came out.
+
+
+Slot = int | str
+"""Where a tensor is: position among the arguments (or in an output tuple), or name of a keyword argument."""
+
+
+@dataclass(frozen=True)
+class Passed:
+    """A tensor that went into a module or came out of it.
+
+    Args:
+        slot: its place among the arguments or outputs.
+        tensor: its numbers at that moment.
+        original: the tensor itself; the same one as ``tensor`` where no copy was made.
+        version: how often the original had been changed in place by then.
+    """
+
+    slot: Slot
+    tensor: Tensor
+    original: Tensor
+    version: int
+
+    @property
+    def changed_later(self) -> bool:
+        """Whether somebody wrote into the tensor after it was passed."""
+        return self.original._version != self.version
+
+
+@dataclass
+class Call:
+    """One call of one module.
+
+    Args:
+        name: path of the module inside the model.
+        module: the module.
+        start: when it began, in events of the trace.
+        end: when it returned.
+        inputs: floating-point tensors among its arguments.
+        outputs: floating-point tensors among its results.
+    """
+
+    name: str
+    module: nn.Module
+    start: int
+    end: int = -1
+    inputs: list[Passed] = field(default_factory=list)
+    outputs: list[Passed] = field(default_factory=list)
+
+    def contains(self, other: Call) -> bool:
+        """Whether the other call happened during this one."""
+        return self.start < other.start and other.end < self.end
+
+
+@dataclass(frozen=True)
+class Trace:
+    """A forward pass: its calls in the order in which they began, and what the model returned."""
+
+    calls: tuple[Call, ...]
+    result: Any
+
+
+def trace(model: nn.Module, inputs: Mapping[str, Any], copied: Callable[[str, Tensor], bool] | None = None) -> Trace:
+    """Run a model once on small inputs and record every call of every module inside it."""
+    calls: list[Call] = []
+    with torch.no_grad(), _watching(model, calls, copied or _may_be_a_block):
+        result = model(**inputs)
+    return Trace(tuple(call for call in calls if call.end >= 0), result)
+
+
+def same(a: Tensor, b: Tensor) -> bool:
+    """Tell whether two tensors hold the same numbers in the same order, whatever their shapes."""
+    if a is b:
+        return True
+    if a.numel() != b.numel() or a.dtype != b.dtype or a.device != b.device:
+        return False
+    return torch.equal(a.reshape(-1), b.reshape(-1))
+
+
+@contextmanager
+def _watching(model: nn.Module, calls: list[Call], copied: Callable[[str, Tensor], bool]) -> Iterator[None]:
+    clock = 0
+    running: list[Call] = []
+    handles = []
+
+    def watch(name: str, module: nn.Module) -> None:
+        def tensors(items: Any) -> list[Passed]:
+            return _tensors(items, lambda tensor: copied(name, tensor))
+
+        def began(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+            nonlocal clock
+            clock += 1
+            call = Call(name, module, clock)
+            call.inputs = [*tensors(enumerate(args)), *tensors(kwargs.items())]
+            calls.append(call)
+            running.append(call)
+
+        def returned(module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
+            nonlocal clock
+            clock += 1
+            call = running.pop()
+            call.end = clock
+            call.outputs = tensors(enumerate(output if isinstance(output, (tuple, list)) else (output,)))
+
+        handles.append(module.register_forward_pre_hook(began, with_kwargs=True))
+        handles.append(module.register_forward_hook(returned))
+
+    for name, module in model.named_modules():
+        if name:  # the model itself is not a part of itself
+            watch(name, module)
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def _may_be_a_block(name: str, tensor: Tensor) -> bool:
+    return name.rpartition(".")[2].isdecimal()
+
+
+def _tensors(items: Any, copied: Callable[[Tensor], bool]) -> list[Passed]:
+    return [
+        Passed(slot, value.clone() if copied(value) else value, value, value._version)
+        for slot, value in items
+        if isinstance(value, Tensor) and value.is_floating_point()
+    ]
+
 
 TOLERANCE = 1e-5  # relative deviation of a captured state from the model's own; both are the same tensor as a rule
 _INFLUENCE = 1e-5  # relative change of a state that is more than float32 noise
@@ -58,22 +188,18 @@ def find_blocks(seen: Trace, shape: tuple[int, int]) -> Blocks:
     Args:
         seen: a pass with ``output_hidden_states=True``.
         shape: texts and tokens of its input.
-
-    Raises:
-        ReporterError: if there is no chain of blocks whose states are the model's own hidden states; the
-            message says what was found.
     """
-    own = getattr(seen.result, "hidden_states", None)
-    if not own or not all(isinstance(h, Tensor) for h in own):
+    published = getattr(seen.result, "hidden_states", None)
+    if not published or not all(isinstance(h, Tensor) for h in published):
         raise ReporterError("it does not return hidden_states, so that its blocks cannot be checked")
     families: dict[str, list[Call]] = {}
     for call in seen.calls:
         if call.name.rpartition(".")[2].isdecimal():
             families.setdefault(re.sub(r"\d+", "*", call.name), []).append(call)
-    chains = {name: chain for name, calls in families.items() if (chain := _chain(calls, seen, shape, own))}
-    fitting = [c for c in chains.values() if len(c.calls) == len(own) - 1 and c.deviation <= TOLERANCE]
+    chains = {name: chain for name, calls in families.items() if (chain := _chain(calls, seen, shape, published))}
+    fitting = [c for c in chains.values() if len(c.calls) == len(published) - 1 and c.deviation <= TOLERANCE]
     if not fitting:
-        raise ReporterError(_nothing_fits(chains, len(own)))
+        raise ReporterError(_nothing_fits(chains, len(published)))
     return min(fitting, key=lambda chain: chain.calls[0].start)
 
 
@@ -107,7 +233,6 @@ def _chain(calls: list[Call], seen: Trace, shape: tuple[int, int], own: Sequence
 
 
 def _link(before: Call, after: Call, seen: Trace, shape: tuple[int, int]) -> Passed | None:
-    """Return the argument of ``after`` that came from ``before``, at once or through one module between them."""
     made = [p.tensor for p in before.outputs if _is_state(p.tensor, shape)]
     for taken in after.inputs:
         if _is_state(taken.tensor, shape) and any(same(taken.tensor, x) for x in made):
@@ -131,7 +256,6 @@ def _is_state(x: Tensor, shape: tuple[int, int]) -> bool:
 
 
 def _deviation(x: Tensor, own: Tensor) -> float:
-    """Return max over tokens of ‖x − own‖ / ‖own‖."""
     if x.shape != own.shape:
         return torch.inf
     return relative(x, own).max().item()
@@ -153,7 +277,7 @@ def _nothing_fits(chains: dict[str, Blocks], own: int) -> str:
     if not chains:
         return f"it returns {own} hidden states, but none of its lists of modules passes states on from one to the next"
     name, chain = max(chains.items(), key=lambda item: len(item[1].calls))
-    said = f"its {len(chain.calls)} modules {name} look like blocks"
+    reason = f"its {len(chain.calls)} modules {name} look like blocks"
     if len(chain.calls) != own - 1:
-        return f"{said}, but it returns {own} hidden states instead of {len(chain.calls) + 1}"
-    return f"{said}, but their states differ from its own hidden states by up to {chain.deviation:.1e} (relative)"
+        return f"{reason}, but it returns {own} hidden states instead of {len(chain.calls) + 1}"
+    return f"{reason}, but their states differ from its own hidden states by up to {chain.deviation:.1e} (relative)"

@@ -4,15 +4,108 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
-from reporter.errors import ReporterError
-from reporter.models.attention import Attention
-from reporter.models.blocks import Blocks
-from reporter.models.feed_forward import FeedForward
+from reporter.core.errors import ReporterError, is_out_of_memory, with_type
+from reporter.models.blocks import Blocks, Slot, Trace, relative, same
+from reporter.models.sublayers import Attention, FeedForward
+
+# What a model does after its last block: a norm, a projection, both, or nothing; found by following the data.
+
+
+_TOLERANCE = 1e-4  # relative deviation from the model's own last state
+
+
+@dataclass(frozen=True)
+class Closing:
+    """The modules between the last block and the model's last hidden state, ready to be applied to any state.
+
+    Args:
+        last: what the model returns last: ``block``, the output of block L, or ``final``, something made of it.
+        width: dimension of the final state; None where there is none.
+        modules: in the order in which they run, each with the place of its argument; empty where nothing closes.
+        problem: why they cannot be applied to other states; empty where they can.
+    """
+
+    last: Literal["block", "final"]
+    width: int | None = None
+    modules: tuple[tuple[nn.Module, Slot], ...] = ()
+    problem: str = ""
+
+    def __call__(self, h: Tensor) -> Tensor:
+        """Return what the model would return last if ``h`` were what its last block returned.
+
+        Args:
+            h: states of the residual stream, (…, width).
+
+        Returns:
+            (…, final width).
+        """
+        if self.problem:
+            raise ReporterError(self.problem)
+        for module, slot in self.modules:
+            h = module(h) if isinstance(slot, int) else module(**{slot: h})
+        return h
+
+
+def find_closing(seen: Trace, blocks: Blocks) -> Closing:
+    """Follow what the last block returned through the modules after it to what the model returned."""
+    last = getattr(seen.result, "last_hidden_state", None)
+    if not isinstance(last, Tensor):
+        raise ReporterError("it returns no last_hidden_state")
+    h = blocks.states[-1]
+    if same(last, h):
+        return Closing("block")
+    reached = [h]
+    for call in seen.calls:
+        if call.start > blocks.calls[-1].end and any(same(p.tensor, x) for p in call.inputs for x in reached):
+            reached += [p.tensor for p in call.outputs]
+    if not any(same(last, x) for x in reached):
+        raise ReporterError(
+            "its last_hidden_state is neither what its last block returned nor a norm or projection of it"
+        )
+    closing = Closing("final", last.shape[-1], _way_back(seen, blocks, last))
+    return _tested(closing, h, last)
+
+
+def _way_back(seen: Trace, blocks: Blocks, last: Tensor) -> tuple[tuple[nn.Module, Slot], ...]:
+    """Go from the last state backwards to the last block; of modules inside one another the outermost."""
+    after = [call for call in seen.calls if call.start > blocks.calls[-1].end]
+    chain: list[tuple[nn.Module, Slot]] = []
+    target = last
+    while after and not same(target, blocks.states[-1]):
+        made = [c for c in after if len(c.inputs) == 1 and any(same(p.tensor, target) for p in c.outputs)]
+        if not made:
+            return ()
+        call = made[0]
+        target = call.inputs[0].tensor
+        chain.insert(0, (call.module, call.inputs[0].slot))
+        after = [c for c in after if c.end < call.start]
+    return tuple(chain) if same(target, blocks.states[-1]) else ()
+
+
+def _tested(closing: Closing, h: Tensor, last: Tensor) -> Closing:
+    """Apply the modules to the last block's output, as it was and token by token, and compare."""
+    why = "what it does to the last block's output is no chain of modules that could be applied to other states"
+    if not closing.modules:
+        return Closing("final", closing.width, problem=why)
+    try:
+        with torch.no_grad():
+            whole, flat = closing(h), closing(h.flatten(0, 1))
+        worst = max(relative(x.reshape(last.shape), last).max().item() for x in (whole, flat))
+    except Exception as error:  # other people's code, which may fail in any way
+        if is_out_of_memory(error):
+            raise
+        message = with_type(error)[:200]
+        return Closing("final", closing.width, problem=f"{why} ({message})")
+    tolerance = _TOLERANCE if last.dtype == torch.float32 else 0.02
+    if not worst <= tolerance:
+        return Closing("final", closing.width, problem=f"{why} (they differ by {worst:.1e})")
+    return closing
 
 
 class Capture:
@@ -58,11 +151,7 @@ class Capture:
 
     @contextmanager
     def attending(self, attention: Attention) -> Iterator[None]:
-        """Also keep the states after attention, while this lasts; the hooks for that exist only so long.
-
-        Args:
-            attention: where attention adds to the residual stream.
-        """
+        """Also keep the states after attention, while this lasts; the hooks for that exist only so long."""
 
         def added(module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
             x = self._entering[-1]  # of the block that is running
@@ -84,9 +173,6 @@ class Capture:
         Gives a list that gets one tensor (texts, length, 2, 2) for each block that ran: of attention and of
         feed-forward, what ``share`` returns.
 
-        Args:
-            attention: where attention adds to the residual stream.
-            feed_forward: where the feed-forward does.
         """
         found: list[Tensor] = []
         stream: list[Tensor] = []  # that the feed-forward of the running block adds to
@@ -149,22 +235,14 @@ class Capture:
                 hook.remove()
 
     def take_attention(self) -> list[Tensor]:
-        """Return the states after attention of the pass that just ended, L tensors; call it before ``take``.
-
-        Raises:
-            ReporterError: if not every block ran its attention once.
-        """
+        """Return the states after attention of the pass that just ended, L tensors; call it before ``take``."""
         attended, self._attended = self._attended, []
         if len(attended) != self._layers:
             raise ReporterError(f"the attention of {len(attended)} of its {self._layers} blocks ran")
         return attended
 
     def take(self) -> list[Tensor]:
-        """Return the states of the pass that just ended, L + 1 tensors (texts, length, width), and let go of them.
-
-        Raises:
-            ReporterError: if the model did not run each of its blocks once.
-        """
+        """Return the states of the pass that just ended, L + 1 tensors (texts, length, width), and let go of them."""
         states, last = self._entering, self._last
         self.clear()
         if last is None or len(states) != self._layers:
@@ -175,12 +253,7 @@ class Capture:
 
 
 def share(added: Tensor, stream: Tensor) -> Tensor:
-    """Return ‖a‖/‖x‖ and cos(a, x) of each token, (…, width) to (…, 2) in float32; NaN where one has no length.
-
-    Args:
-        added: what is added, a.
-        stream: what it is added to, x.
-    """
+    """Return ‖a‖/‖x‖ and cos(a, x) of each token, (…, width) to (…, 2) in float32; NaN where one has no length."""
     a, x = added.float(), stream.float()
     long, to = a.norm(dim=-1), x.norm(dim=-1)
     # Not ``vecdot``, which is a product to autocast: hooks run inside of it, and it would be rounded to bf16.

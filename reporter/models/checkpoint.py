@@ -2,14 +2,75 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from reporter.core.errors import ReporterError
+from reporter.models.model_folder import (
+    code_files,
+    config_file,
+    fingerprint,
+    hash_files,
+    tokenizer_files,
+    tokenizer_folder,
+)
+
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from reporter.spec.recipes import Recipe
     from reporter.texts.texts import Texts
+
+# Where a checkpoint's files are on this machine, and what holds while something of it is loaded: quiet, for one.
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Silence transformers, and warnings of the libraries below it, and put everything back afterwards."""
+    from transformers.utils import logging
+
+    verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity(logging.CRITICAL)
+    logging.disable_progress_bar()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.set_verbosity(verbosity)
+        if bars:
+            logging.enable_progress_bar()
+
+
+@contextmanager
+def loading(checkpoint: Checkpoint, offline: bool) -> Iterator[None]:
+    """Load something of a checkpoint: its name before every error, transformers silent, and no network if offline."""
+    from huggingface_hub import constants
+
+    before = constants.HF_HUB_OFFLINE
+    constants.HF_HUB_OFFLINE = offline or before  # its environment variable was read once, long ago
+    try:
+        with quiet():
+            yield
+    except ReporterError as error:
+        raise ReporterError(f"{checkpoint.label}: {error}") from error
+    finally:
+        constants.HF_HUB_OFFLINE = before
+
+
+def local_folder(checkpoint: Checkpoint, offline: bool) -> Path:
+    """Return the folder of a checkpoint, fetching a hub model that is not in the local cache."""
+    folder = checkpoint.folder
+    if folder is not None:
+        return folder
+    from reporter.models.resolve import download
+
+    return download(checkpoint, offline, weights=checkpoint.initialised is None)
+
 
 ModelSource = Literal["hub", "path", "recipe", "states"]
 Bos = Literal["add", "none", "as-is"]
@@ -93,17 +154,17 @@ class Checkpoint:
 
     model: str
     name: str
-    step: int | None
     source: ModelSource
     location: str
-    path: Path | None
-    hub: str | None
-    revision: str | None
-    subfolder: str | None
-    dtype: str
-    trust_remote_code: bool
-    allow_pickle: bool
     fingerprint: str
+    step: int | None = None
+    path: Path | None = None
+    hub: str | None = None
+    revision: str | None = None
+    subfolder: str | None = None
+    dtype: str = "auto"
+    trust_remote_code: bool = False
+    allow_pickle: bool = False
     recipe: Recipe | None = None
     loss: float | None = None
     unigram_entropy: float | None = None
@@ -138,3 +199,66 @@ class Checkpoint:
     def folder(self) -> Path | None:
         """Where its files are, or will be after training; None for a hub model that is not in the local cache."""
         return None if self.path is None else self.path / (self.subfolder or "")
+
+
+# The same architecture and tokenizer with weights that were never trained: what a trained model is compared with.
+
+
+VERSION = 1  # raise it when the same seed would give other weights
+
+
+def random_init(checkpoint: Checkpoint, seed: int) -> Checkpoint:
+    """Return a checkpoint of the same model whose weights transformers draws afresh when it is loaded.
+
+    Its fingerprint covers what decides about its numbers: configuration, tokenizer, precision and seed; of a folder
+    their files, of a hub model the commit, of a recipe model what identifies its training (which makes both, so that
+    the folder of a step must be there before it is loaded; ``prepare`` sees to that).
+    """
+    made_of = {
+        "random_init": VERSION,
+        "seed": seed,
+        "model": _identity(checkpoint),
+        "dtype": checkpoint.dtype,
+        "code": checkpoint.trust_remote_code,
+    }
+    if checkpoint.part == "decoder":
+        made_of["part"] = checkpoint.part
+    return replace(
+        checkpoint,
+        name=RANDOM_INIT,
+        step=None,
+        fingerprint=fingerprint(made_of),
+        loss=None,
+        unigram_entropy=None,
+        warning="",
+        initialised=seed,
+        adapter=None,
+    )
+
+
+@contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """Draw random numbers from this seed, on the CPU, and leave the global generators as they were."""
+    import torch
+
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(seed)  # not torch.manual_seed, which would seed every device
+        yield
+
+
+def _identity(checkpoint: Checkpoint) -> object:
+    if checkpoint.source != "path":
+        identity = {"source": checkpoint.source, "hub": checkpoint.hub, "revision": checkpoint.revision}
+        other = checkpoint.tokenizer
+        return identity if other is None else {**identity, "tokenizer": [other.hub, other.revision]}
+    assert checkpoint.path is not None and checkpoint.folder is not None
+    if checkpoint.gguf is not None:
+        return hash_files([checkpoint.path / checkpoint.gguf])
+    folder, root = checkpoint.folder, checkpoint.path
+    files: list[Path] = [config_file(folder)]
+    if checkpoint.trust_remote_code:
+        files += code_files(folder)
+        tokenizer = tokenizer_files(folder) or tokenizer_files(root)
+    else:
+        tokenizer = tokenizer_files(tokenizer_folder([folder, root]))
+    return {"files": hash_files(files), "tokenizer": hash_files(tokenizer)}

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import torch
 from torch import Tensor, nn
 
-from reporter.errors import ReporterError
-from reporter.models.local import loading, local_folder
-from reporter.models.trace import trace
+from reporter.core.errors import ReporterError, with_type
+from reporter.models.blocks import trace
+from reporter.models.checkpoint import loading, local_folder
 from reporter.models.weights import build, needed, read_config
 
 if TYPE_CHECKING:
@@ -83,10 +83,6 @@ def load_head(checkpoint: Checkpoint, model: LoadedModel, offline: bool) -> Head
         checkpoint: the model's checkpoint.
         model: the loaded model, whose weights the head shares where they are tied.
         offline: never ask a hub.
-
-    Raises:
-        ReporterError: if the checkpoint has no language-model head, or its logits are not those of the whole
-            language model.
     """
     with loading(checkpoint, offline), torch.inference_mode(False), torch.no_grad():
         if model.anatomy.part == "decoder":
@@ -102,8 +98,8 @@ def load_head(checkpoint: Checkpoint, model: LoadedModel, offline: bool) -> Head
         except ReporterError:
             raise
         except Exception as error:  # other people's code, which may fail in any way
-            said = " ".join(f"{type(error).__name__}: {error}".split())[:300]
-            raise ReporterError(f"its language-model head cannot be run on a few tokens: {said}") from error
+            message = with_type(error)[:300]
+            raise ReporterError(f"its language-model head cannot be run on a few tokens: {message}") from error
 
 
 def _tested(
@@ -128,21 +124,19 @@ def _class(kind: str, checkpoint: Checkpoint, config: Any) -> Any:
         "causal": ("AutoModelForCausalLM", transformers.MODEL_FOR_CAUSAL_LM_MAPPING),
         "masked": ("AutoModelForMaskedLM", transformers.MODEL_FOR_MASKED_LM_MAPPING),
     }[kind]
-    own = checkpoint.trust_remote_code and name in (getattr(config, "auto_map", None) or {})
-    if type(config) not in mapping and not own:
+    remote = checkpoint.trust_remote_code and name in (getattr(config, "auto_map", None) or {})
+    if type(config) not in mapping and not remote:
         raise ReporterError(f"transformers has no {kind} language model for {config.model_type}")
     return getattr(transformers, name)
 
 
 def _with_one_block(config: Any) -> Any:
-    """Return the configuration with one block (none would do, were there no models that divide by their number)."""
     config = copy.deepcopy(config)
     config.num_hidden_layers = 1
     return config
 
 
 def _share(whole: Any, module: nn.Module) -> None:
-    """Let the language model's base, and what is tied to it, use the weights of the loaded model."""
     loaded = dict(module.named_parameters())
     for name, weight in whole.base_model.named_parameters():
         if name in loaded and loaded[name].shape == weight.shape and not loaded[name].is_meta:
@@ -150,7 +144,6 @@ def _share(whole: Any, module: nn.Module) -> None:
 
 
 def _replace_base(whole: Any) -> _Given:
-    """Replace the forward of what the language model calls first; of OPT that is not its base, but a part of it."""
     ids = torch.zeros((1, 2), dtype=torch.long, device=next(whole.parameters()).device)
     first = trace(whole, _arguments(whole, ids)).calls[0].module
     given = _Given()
@@ -159,7 +152,6 @@ def _replace_base(whole: Any) -> _Given:
 
 
 def _test(head: Head, whole: Any, model: LoadedModel) -> None:
-    """Compare the logits from the final states with those of the language model run as a whole on a few tokens."""
     ids = model._inputs.random_ids(texts=2)
     mask = torch.ones_like(ids)
     run = model.run(ids, mask)

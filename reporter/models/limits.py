@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from reporter.errors import ReporterError
+from reporter.core.errors import ReporterError
 from reporter.models.model_folder import CONFIG
 
 LOADING_MINUTES = 15.0
@@ -40,11 +40,7 @@ class Header:
 
 
 def read_headers(files: Sequence[Path]) -> Header:
-    """Read the headers of weights; an index among the files is passed over.
-
-    Raises:
-        ReporterError: if a file is damaged.
-    """
+    """Read the headers of weights; an index among the files is passed over."""
     from safetensors import SafetensorError, safe_open
 
     numbers, tensors, largest = {True: 0, False: 0}, 0, 0
@@ -54,10 +50,10 @@ def read_headers(files: Sequence[Path]) -> Header:
         try:
             with safe_open(str(file), framework="pt") as content:  # compares its header with its size
                 for name in content.keys():  # noqa: SIM118 (no mapping)
-                    one = content.get_slice(name)
-                    shape = one.get_shape()
+                    tensor = content.get_slice(name)
+                    shape = tensor.get_shape()
                     tensors, largest = tensors + 1, max(largest, *shape, 0) if shape else largest
-                    numbers[one.get_dtype()[:1] in "IU"] += math.prod(shape)
+                    numbers[tensor.get_dtype()[:1] in "IU"] += math.prod(shape)
         except (SafetensorError, OSError) as error:
             raise ReporterError(f"{file} is damaged: {error}; fetch or save it again") from error
     return Header(tensors, numbers[True], numbers[False], largest)
@@ -68,11 +64,8 @@ def refuse_claims(config: Any, header: Header, folder: Path) -> None:
 
     Every layer has a weight of its own, or shares those of others, of which there are several; no width is larger than
     the largest dimension of a weight. The table of positions may be computed, so that only absurd ones are refused.
-
-    Raises:
-        ReporterError: if it claims more layers than there are weights, or a width that none of them has.
     """
-    for part in {id(one): one for one in (config, _text(config))}.values():
+    for part in {id(settings): settings for settings in (config, _text(config))}.values():
         for name in _LAYERS:
             claimed = getattr(part, name, None)
             if isinstance(claimed, int) and claimed > header.tensors:
@@ -99,9 +92,6 @@ def limited(folder: Path, minutes: float = LOADING_MINUTES) -> Iterator[None]:
     """Break off what is done inside after ``minutes``, and ``MINUTES_PER_GIGABYTE`` more for each of weights.
 
     It works in the main thread of systems with alarms; elsewhere there is no limit.
-
-    Raises:
-        ReporterError: if it took longer.
     """
     if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "setitimer"):
         yield

@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import hashlib
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 
-from reporter.errors import ReporterError
+from reporter.core.errors import ReporterError, with_type
 from reporter.models.anatomy import Anatomy, examine
-from reporter.models.attention import Attention
-from reporter.models.capture import Capture
-from reporter.models.closing import Closing
-from reporter.models.feed_forward import FeedForward
-from reporter.models.groups import weight_groups
-from reporter.models.inputs import Inputs
+from reporter.models.capture import Capture, Closing
+from reporter.models.checkpoint import loading, local_folder
 from reporter.models.limits import limited
-from reporter.models.local import loading, local_folder
 from reporter.models.model_folder import config_file, weight_files
-from reporter.models.split import is_spread
+from reporter.models.parts import Inputs, is_spread
+from reporter.models.sublayers import Attention, FeedForward
 from reporter.models.tokenizer import load_tokenizer, tokenizer_hash
 from reporter.models.weights import load_module
 
@@ -30,6 +30,84 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from reporter.models.checkpoint import Checkpoint
+
+# Which weights a checkpoint has, by group: so that one that is not what it says can be told.
+
+
+EMBEDDINGS, OTHER, HEAD = "embeddings", "other", "head"
+_BLOCK = re.compile(r"(?:^|\.)(\d+)\.")  # the first number in a name is that of the block: experts come after it
+_HASH_DIGITS = 32
+_HASHERS = 4
+
+
+def weight_groups(
+    module: nn.Module, files: Sequence[Path] = (), lacking: Sequence[nn.Parameter] = ()
+) -> dict[str, str]:
+    """Return the hash of each group of weights, of their bytes as they are in memory; those of a head, in its files.
+
+    Returns:
+        by group, in order, the first 32 hexadecimal digits of a SHA-256: ``embeddings`` (the input embedding, a head
+        that is tied to it thereby, too), ``1`` … ``L`` (the blocks, as the names of weights count them), ``other``
+        (positions, norms, projections outside of blocks), ``head`` (what the files hold beside these: a head that is
+        not tied to the embedding, biases of one that is); empty where weights are not here.
+
+    Raises:
+        OSError, SafetensorError: a file cannot be read.
+    """
+    vocabulary = module.get_input_embeddings()  # type: ignore[operator]
+    embedding = list(vocabulary.parameters()) if isinstance(vocabulary, nn.Module) else []
+    embedding_ids, drawn = {id(weight) for weight in embedding}, {id(weight) for weight in lacking}
+    groups: dict[str, list[tuple[str, Tensor]]] = {}
+    for name, weight in module.named_parameters():
+        if weight.is_meta:
+            return {}
+        if id(weight) in drawn:
+            continue
+        block = _BLOCK.search(name)
+        group = EMBEDDINGS if id(weight) in embedding_ids else str(int(block[1]) + 1) if block else OTHER
+        groups.setdefault(group, []).append((name, weight))
+    order = sorted(groups, key=lambda group: (group == OTHER, int(group) if group.isdigit() else 0))
+    with ExitStack() as opened, ThreadPoolExecutor(_HASHERS) as pool:  # hashing lets other threads work
+        if head := _beside(module, embedding, files, opened):
+            groups[HEAD] = head
+            order.append(HEAD)
+        hashes = pool.map(_hash, [groups[group] for group in order])
+        return dict(zip(order, hashes, strict=True))
+
+
+def _beside(
+    module: nn.Module, embedding: Sequence[Tensor], files: Iterable[Path], opened: ExitStack
+) -> list[tuple[str, Tensor]]:
+    """Return what files hold outside of blocks that the model has no place for, by name; a tied head is left out."""
+    from safetensors import safe_open
+
+    named = (module.named_parameters, module.named_buffers)
+    names = [name for kind in named for name, _ in kind(remove_duplicate=False)]
+    endings = tuple(f".{name}" for name in names)
+    weights: list[tuple[str, Tensor]] = []
+    for file in files:
+        if file.suffix != ".safetensors":
+            continue
+        content = opened.enter_context(safe_open(str(file), framework="pt"))
+        for name in content.keys():  # noqa: SIM118 (no mapping)
+            if _BLOCK.search(name) or f".{name}".endswith(endings):
+                continue
+            weight = content.get_tensor(name)
+            if not any(_is(weight, other) for other in embedding):
+                weights.append((name, weight))
+    return sorted(weights, key=lambda one: one[0])  # whichever file they are in
+
+
+def _is(weight: Tensor, other: Tensor) -> bool:
+    return weight.shape == other.shape and torch.equal(weight.to(other.dtype), other.detach().cpu())
+
+
+def _hash(weights: Sequence[tuple[str, Tensor]]) -> str:
+    digest = hashlib.sha256()
+    for name, weight in weights:
+        digest.update(f"{name} {weight.dtype} {tuple(weight.shape)}\n".encode())
+        digest.update(weight.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()[:_HASH_DIGITS]
 
 
 @dataclass(frozen=True)
@@ -77,7 +155,7 @@ class LoadedModel:
         anatomy: what was measured of it.
         device: where it is; of a model that is split, where its states are gathered.
         closing: what the model does after its last block; its ``problem`` says why ``close`` cannot be used.
-        groups: the hash of each group of weights that was read, see :func:`reporter.models.groups.weight_groups`.
+        groups: the hash of each group of weights that was read, see :func:`reporter.models.load.weight_groups`.
     """
 
     checkpoint: Checkpoint
@@ -155,8 +233,8 @@ class LoadedModel:
             final = result.last_hidden_state if self.closing.last == "final" else None
             if contributions and len(shares) != self.anatomy.layers:
                 raise ReporterError(f"the sublayers of {len(shares)} of its {self.anatomy.layers} blocks ran")
-            found = Captured(self._capture.take(), final, attended, torch.stack(shares) if contributions else None)
-            return found if self.checkpoint.split is None else found.on(self.device)
+            captured = Captured(self._capture.take(), final, attended, torch.stack(shares) if contributions else None)
+            return captured if self.checkpoint.split is None else captured.on(self.device)
         finally:
             self._capture.clear()
 
@@ -180,9 +258,6 @@ class LoadedModel:
         Returns:
             For each block, how much a head gives in row i to the token of column j: (texts, heads, length, length),
             after the softmax, as the model returns them.
-
-        Raises:
-            ReporterError: if the model has no such attention, or not in every block.
         """
         module: Any = self.module
         usual = module.config._attn_implementation
@@ -190,11 +265,12 @@ class LoadedModel:
             module.set_attn_implementation("eager")
             result = module(**self._inputs(input_ids, attention_mask), output_attentions=True)
         except (AttributeError, TypeError, ValueError) as error:
-            raise ReporterError(f"{self.checkpoint.label}: its attention cannot be read: {error}") from error
+            raise ReporterError(f"{self.checkpoint.label}: its attention cannot be read: {with_type(error)}") from error
         finally:
             self._capture.clear()
             module.set_attn_implementation(usual)
-        weights = [one for one in getattr(result, "attentions", None) or () if one is not None and one.dim() == 4]
+        returned = getattr(result, "attentions", None) or ()
+        weights = [layer for layer in returned if layer is not None and layer.dim() == 4]
         if len(weights) != self.anatomy.layers:
             problem = f"{len(weights)} of its {self.anatomy.layers} blocks return how their heads attend"
             raise ReporterError(f"{self.checkpoint.label}: {problem}")
@@ -208,9 +284,6 @@ class LoadedModel:
 
         Returns:
             (…, final width); ``h`` itself where nothing follows the last block.
-
-        Raises:
-            ReporterError: if what follows cannot be applied to other states; ``closing.problem`` says why.
         """
         return self.closing(h).to(h.device)  # of a model that is split the modules may be elsewhere
 
@@ -222,9 +295,6 @@ def load(checkpoint: Checkpoint, device: str, offline: bool) -> LoadedModel:
         checkpoint: what to load; a recipe model must have been trained.
         device: ``cpu``, ``cuda``, ``cuda:1``, ``mps``.
         offline: never ask a hub.
-
-    Raises:
-        ReporterError: if files are missing or damaged, weights are missing, or the self-test fails.
     """
     # A caller's inference mode would keep the tests from differentiating and from seeing changes in place.
     with loading(checkpoint, offline), torch.inference_mode(False):
@@ -237,19 +307,19 @@ def load(checkpoint: Checkpoint, device: str, offline: bool) -> LoadedModel:
             groups = {} if checkpoint.initialised is not None else _groups(checkpoint, module, folder, lacking)
             place = torch.device(device)
             module = module if is_spread(module) else module.to(place)
-            found = examine(module, tokenizer, part)
-        _check_vocabulary(tokenizer, found.anatomy)
+            examined = examine(module, tokenizer, part)
+        _check_vocabulary(tokenizer, examined.anatomy)
     return LoadedModel(
         checkpoint,
         module,
         tokenizer,
-        found.anatomy,
+        examined.anatomy,
         place,
-        found.closing,
-        found.attention,
-        found.feed_forward,
-        found.capture,
-        found.inputs,
+        examined.closing,
+        examined.attention,
+        examined.feed_forward,
+        examined.capture,
+        examined.inputs,
         groups,
     )
 

@@ -15,10 +15,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from reporter.errors import ReporterError
-from reporter.files import MOST_OF_A_STUDY, endless
-from reporter.imports import check_installed
-from reporter.seals import sha256
+from reporter.core.errors import ReporterError
+from reporter.core.files import MOST_OF_A_STUDY, endless, instead_of, sha256
+from reporter.core.imports import check_installed
 
 CONFIG = "config.json"
 WEIGHTS = "model.safetensors"
@@ -60,15 +59,33 @@ _PACKED_BY = {"bitsandbytes": ("bitsandbytes", "accelerate"), "compressed-tensor
 _RUN_BY = {"gptq": ("optimum", "gptqmodel"), "awq": ("gptqmodel", "accelerate")}  # transformers cannot unpack these
 _MOST = {".json": 256 * 2**20, ".txt": 256 * 2**20}  # bytes of a file that is read as a whole; most have a few MB
 
+LIMITS = (
+    "max_position_embeddings",
+    "n_positions",
+    "max_sequence_length",
+    "max_seq_len",
+    "max_seq_length",
+    "seq_length",
+    "n_ctx",
+)
+"""What configurations call the most tokens that a model takes."""
+
+
+def limit_of(folder: Path) -> int | None:
+    """Return the most tokens that the configuration of a model's folder names; None where it names none."""
+    try:
+        settings = json.loads((folder / CONFIG).read_text("utf-8"))
+        settings = settings.get("text_config") or settings
+        limits = [value for name in LIMITS if isinstance(value := settings.get(name), int) and value > 0]
+    except (OSError, ValueError, AttributeError):
+        return None  # what is wrong with it is said when it is loaded
+    return min(limits, default=None)
+
 
 def config_file(folder: Path) -> Path:
-    """Return the configuration of the model in this folder.
-
-    Raises:
-        ReporterError: if there is no folder or no configuration.
-    """
+    """Return the configuration of the model in this folder."""
     if not folder.is_dir():
-        kind = "is a file, not a folder" if folder.exists() else "is not there"
+        kind = "is a file, not a folder" if folder.exists() else f"is not there{instead_of(folder, Path.is_dir)}"
         raise ReporterError(f"the folder {folder} {kind}")
     if not (folder / CONFIG).is_file():
         if (folder / ADAPTER).is_file():
@@ -76,8 +93,8 @@ def config_file(folder: Path) -> Path:
                 f"{folder} is an adapter, as PEFT's `save_pretrained` writes it, not a model; write the folder of its "
                 f"base ({_base_of(folder)}) as `path` and this one as `adapter`"
             )
-        if found := sorted(file.name for file in folder.glob("*.gguf")):
-            raise ReporterError(f"{folder} has no {CONFIG}; it holds {found[0]}: write that file as `path`")
+        if files := sorted(file.name for file in folder.glob("*.gguf")):
+            raise ReporterError(f"{folder} has no {CONFIG}; it holds {files[0]}: write that file as `path`")
         raise ReporterError(f"{folder} has no {CONFIG}; a model's folder is what `save_pretrained` writes")
     for file in sorted(folder.iterdir()):
         most = MOST_OF_A_STUDY if file.name == CONFIG else _MOST.get(file.suffix)
@@ -97,22 +114,18 @@ def config_file(folder: Path) -> Path:
 def quantised_by(folder: Path) -> str:
     """Return how the weights of a model's folder are quantised, as its configuration calls it; empty where not."""
     try:
-        said = json.loads((folder / CONFIG).read_text("utf-8")).get("quantization_config") or {}
-        return str(said.get("quant_method") or "")
+        settings = json.loads((folder / CONFIG).read_text("utf-8")).get("quantization_config") or {}
+        return str(settings.get("quant_method") or "")
     except (OSError, ValueError, AttributeError):
         return ""  # what is wrong with it is said when it is loaded
 
 
 def gguf_file(path: Path) -> Path | None:
-    """Return the GGUF file that a path names; None where it names none.
-
-    Raises:
-        ReporterError: if it is not there, or is not what its name says.
-    """
+    """Return the GGUF file that a path names; None where it names none."""
     if path.suffix.lower() != ".gguf" or path.is_dir():
         return None
     if not path.is_file():
-        raise ReporterError(f"there is no file {path}")
+        raise ReporterError(f"there is no file {path}{instead_of(path)}")
     with path.open("rb") as file:
         if file.read(4) != b"GGUF":
             raise ReporterError(f"{path} is damaged: a GGUF file begins with 'GGUF'; fetch it again")
@@ -121,27 +134,21 @@ def gguf_file(path: Path) -> Path | None:
 
 
 def offload_folder(folder: Path) -> Path:
-    """Return a folder for weights that fit nowhere else, which is made when they are loaded.
-
-    Raises:
-        ReporterError: if it can be neither written nor made.
-    """
-    there = next(place for place in (folder, *folder.absolute().parents) if place.exists())
-    if not there.is_dir() or not os.access(there, os.W_OK):
-        kind = "cannot be written" if there.is_dir() else "is a file, not a folder"
-        raise ReporterError(f"the offload folder {folder} cannot be used: {there} {kind}; name another one")
+    """Return a folder for weights that fit nowhere else, which is made when they are loaded."""
+    existing = next(place for place in (folder, *folder.absolute().parents) if place.exists())
+    if not existing.is_dir() or not os.access(existing, os.W_OK):
+        kind = "cannot be written" if existing.is_dir() else "is a file, not a folder"
+        raise ReporterError(f"the offload folder {folder} cannot be used: {existing} {kind}; name another one")
     return folder
 
 
 def adapter_files(folder: Path) -> list[Path]:
-    """Return the files of an adapter that PEFT saved.
-
-    Raises:
-        ReporterError: if it is none, or its weights are pickle.
-    """
+    """Return the files of an adapter that PEFT saved."""
     if not (folder / ADAPTER).is_file():
         kind = f"has no {ADAPTER}" if folder.is_dir() else "is not there"
-        raise ReporterError(f"the adapter {folder} {kind}; an adapter's folder is what PEFT's `save_pretrained` writes")
+        meant = "" if folder.exists() else instead_of(folder, lambda one: (one / ADAPTER).is_file())
+        what = "an adapter's folder is what PEFT's `save_pretrained` writes"
+        raise ReporterError(f"the adapter {folder} {kind}; {what}{meant}")
     if not (folder / ADAPTER_WEIGHTS).is_file():
         raise ReporterError(
             f"the adapter {folder} has no {ADAPTER_WEIGHTS}; weights in pickle are not read, save them again with PEFT"
@@ -158,24 +165,19 @@ def _base_of(folder: Path) -> str:
 
 
 def weight_files(folder: Path, allow_pickle: bool) -> list[Path]:
-    """Return the files that hold the weights, an index first: safetensors, or pickle where that is allowed.
-
-    Raises:
-        ReporterError: if there are none, some of them are missing, or there is only pickle and it is not
-            allowed.
-    """
-    found = _weights(folder, WEIGHTS, WEIGHTS_INDEX)
-    if found:
-        return found
-    found = _weights(folder, PICKLE, PICKLE_INDEX)
-    if found and not allow_pickle:
+    """Return the files that hold the weights, an index first: safetensors, or pickle where that is allowed."""
+    files = _weights(folder, WEIGHTS, WEIGHTS_INDEX)
+    if files:
+        return files
+    files = _weights(folder, PICKLE, PICKLE_INDEX)
+    if files and not allow_pickle:
         raise ReporterError(
-            f"{folder} holds its weights as pickle only ({found[0].name}), which can run code when it is read; "
+            f"{folder} holds its weights as pickle only ({files[0].name}), which can run code when it is read; "
             "convert them to safetensors, or write `allow_pickle: true` for this model if you trust them"
         )
-    if not found:
+    if not files:
         raise ReporterError(f"{folder} has no weights: neither {WEIGHTS} nor {WEIGHTS_INDEX}")
-    return found
+    return files
 
 
 def tokenizer_files(folder: Path) -> list[Path]:
@@ -187,11 +189,7 @@ def tokenizer_files(folder: Path) -> list[Path]:
 
 
 def tokenizer_folder(folders: Iterable[Path]) -> Path:
-    """Return the first of these folders that has a tokenizer.
-
-    Raises:
-        ReporterError: if none has one.
-    """
+    """Return the first of these folders that has a tokenizer."""
     tried = list(dict.fromkeys(folders))
     for folder in tried:
         if tokenizer_files(folder):
@@ -265,15 +263,12 @@ def hash_files(files: Iterable[Path], cache: Path | None = None) -> dict[str, st
     Args:
         files: in one folder, so that names tell them apart.
         cache: the folder in which hashes are remembered; None for small files, which are read each time.
-
-    Raises:
-        ReporterError: if a file cannot be read.
     """
     memo = _read(cache / _NAME) if cache else {}
-    known = dict(memo)
-    result = {file.name: _hash(file, known) for file in files}
-    if cache and known != memo:
-        _write(cache / _NAME, _read(cache / _NAME) | known)
+    hashes = dict(memo)
+    result = {file.name: _hash(file, hashes) for file in files}
+    if cache and hashes != memo:
+        _write(cache / _NAME, _read(cache / _NAME) | hashes)
     return result
 
 
@@ -289,7 +284,7 @@ def _hash(file: Path, known: dict[str, Any]) -> str:
             return str(remembered[2])
         digest = sha256(file)
     except OSError as error:
-        raise ReporterError(f"cannot read {file}: {error.strerror}") from error
+        raise ReporterError(f"cannot read {file}: {error.strerror or repr(error)}") from error
     if stat.st_size >= _WORTH_REMEMBERING and time.time_ns() - stat.st_mtime_ns > _SETTLED:
         known[place] = [*state, digest]
     return digest

@@ -15,9 +15,11 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
@@ -25,7 +27,7 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
-from reporter.errors import ReporterError, UsageError
+from reporter.core.errors import ReporterError, UsageError
 from reporter.models.anatomy import Anatomy
 from reporter.models.load import Captured
 from reporter.texts.tokens import GivenTokens
@@ -38,6 +40,7 @@ Role = Literal["encoder", "decoder"]
 NO_MODEL = "there are only the states, not the model that made them"
 NO_IDS = "the states come without token ids"
 _SAME, _MOVED = 1e-2, 1e-3  # relative: two states are one in spite of rounding; a position vector was added
+_MOST_IDS = 2**20  # no vocabulary is larger; larger ids are hashes, which are counted by those that occur
 _PAIRS = 256  # pairs of tokens that decide about role and positions
 
 
@@ -83,9 +86,6 @@ class States:
             special: for each token whether it is not the text's own.
             final: the last state after the closing norm, (tokens, final width).
             role: ``encoder`` or ``decoder``.
-
-        Raises:
-            UsageError: shapes do not fit, or something is of another kind; the text says what is expected.
         """
         layers = tuple(_matrix(x, f"layer {layer}") for layer, x in enumerate(_layers(states)))
         n, width = layers[0].shape
@@ -122,13 +122,13 @@ class States:
         """The role, told from texts that begin alike and go on differently: a decoder gives them one first state."""
         if self.role is not None or self.token_ids is None:
             return self.role
-        begins = self.starts[:-1][np.diff(self.starts) > 0]
+        begins = np.flatnonzero(np.diff(self.text, prepend=-1))
         first: dict[int, tuple[int, bytes]] = {}
         pairs: list[tuple[int, int]] = []
-        for row in begins.tolist():
-            whole = self.token_ids[row : self.starts[self.text[row] + 1]].tobytes()
-            other, said = first.setdefault(int(self.token_ids[row]), (row, whole))
-            if said != whole and len(pairs) < _PAIRS:
+        for row, end in pairwise([*begins.tolist(), len(self.text)]):
+            whole = self.token_ids[row:end].tobytes()
+            other, expected = first.setdefault(int(self.token_ids[row]), (row, whole))
+            if expected != whole and len(pairs) < _PAIRS:
                 pairs.append((other, row))
         if not pairs:
             return None
@@ -145,13 +145,12 @@ class States:
         return self._moved_at_0(same_place=True) is True
 
     def _moved_at_0(self, same_place: bool) -> bool | None:
-        """Tell whether layer 0 differs between tokens of one id, at one place or at two; None where none are found."""
         if self.token_ids is None:
             return None
         order = np.lexsort((self.positions, self.token_ids))
         ids, places = self.token_ids[order], self.positions[order]
-        found = np.flatnonzero((ids[1:] == ids[:-1]) & ((places[1:] == places[:-1]) == same_place))[:_PAIRS]
-        pairs = list(zip(order[found].tolist(), order[found + 1].tolist(), strict=True))
+        repeated = np.flatnonzero((ids[1:] == ids[:-1]) & ((places[1:] == places[:-1]) == same_place))[:_PAIRS]
+        pairs = list(zip(order[repeated].tolist(), order[repeated + 1].tolist(), strict=True))
         return bool((_moved(self.layers[0], pairs) > _MOVED).any()) if pairs else None
 
 
@@ -255,6 +254,8 @@ def save_states(
     from safetensors.torch import save_file
 
     given = States.of(states, texts, tokens, special, final, role)
+    if names and given.names:
+        raise UsageError(f"names belong to token ids below {_MOST_IDS}; leave them out where tokens are texts")
     if given.measured_role is None:
         raise UsageError("say role='encoder' or role='decoder': these states do not tell which it is")
     tensors = {f"layer/{layer}": x for layer, x in enumerate(given.layers)}
@@ -268,54 +269,41 @@ def save_states(
         save_file({name: x.contiguous().cpu().clone() for name, x in tensors.items()}, part, metadata=metadata)
         part.replace(path)
     except OSError as error:
-        raise ReporterError(f"{path} cannot be written: {error.strerror}") from error
+        raise ReporterError(f"{path} cannot be written: {error.strerror or repr(error)}") from error
     finally:
         part.unlink(missing_ok=True)
     return path
 
 
 def read_states(path: Path) -> States:
-    """Read a file of states; its tensors are mapped, so that memory holds what a batch reads.
-
-    Raises:
-        ReporterError: the file cannot be read, lacks a tensor, or its tensors do not fit each other.
-    """
+    """Read a file of states; its tensors are mapped, so that memory holds what a batch reads."""
     from safetensors import SafetensorError, safe_open
 
     try:
         with safe_open(str(path), framework="pt") as file:
             metadata = file.metadata() or {}
-            found = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (no mapping)
+            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (no mapping)
     except (SafetensorError, OSError) as error:
         raise ReporterError(f"{path} cannot be read as safetensors: {error}") from error
     layers = {
-        int(n.removeprefix("layer/")): x for n, x in found.items() if n.startswith("layer/") and n[6:].isdecimal()
+        int(n.removeprefix("layer/")): x for n, x in arrays.items() if n.startswith("layer/") and n[6:].isdecimal()
     }
-    if not layers or "text" not in found:
+    if not layers or "text" not in arrays:
         lacks = "layer/0, layer/1, …" if not layers else "text"
         raise ReporterError(f"{path} lacks the tensor {lacks}; reporter.save_states writes such files")
     try:
-        ids, special = found.get("token_ids"), found.get("special")
-        given = States.of(layers, found["text"], ids, special, found.get("final"), cast("Any", metadata.get("role")))
-        return replace(given, names=tuple(map(str, json.loads(metadata.get("names", "[]")))))
+        ids, special = arrays.get("token_ids"), arrays.get("special")
+        given = States.of(layers, arrays["text"], ids, special, arrays.get("final"), cast("Any", metadata.get("role")))
+        return replace(given, names=given.names or tuple(map(str, json.loads(metadata.get("names", "[]")))))
     except (UsageError, ValueError) as error:
         raise ReporterError(f"{path}: {error}") from error
 
 
 def load_states(checkpoint: Checkpoint, corpus: str, texts: int) -> SavedStates:
-    """Open the states that a study names for one corpus.
-
-    Args:
-        checkpoint: of a model that is given by its states.
-        corpus: the corpus.
-        texts: how many texts it has.
-
-    Raises:
-        ReporterError: if the file is damaged, has states of more texts, or does not tell its role.
-    """
+    """Open the states that a study names for one corpus."""
     path, _ = checkpoint.states[corpus]
     given = read_states(path)
-    if len(given.starts) - 1 > texts:
+    if given.text[-1] >= texts:
         raise ReporterError(
             f"{path} has states of text {given.text[-1]}, counted from 0; corpus '{corpus}' has {texts}"
         )
@@ -351,33 +339,59 @@ def _matrix(x: Any, what: str) -> torch.Tensor:
 
 
 def _tensor(x: Any, what: str) -> torch.Tensor:
+    if isinstance(x, torch.Tensor):
+        if x.is_meta or x.is_quantized:
+            raise UsageError(f"{what} is a {'meta' if x.is_meta else 'quantized'} tensor; expected plain numbers")
+        dense = x if x.layout == torch.strided else x.to_dense()
+        return dense.float() if x.is_floating_point() and x.itemsize < 2 else dense  # torch computes little in 8 bits
+    array = _array(x, what)
+    if array.dtype.kind == "f" and array.itemsize > 8:
+        array = array.astype(np.float64)
+    array = array.astype(array.dtype.newbyteorder("="), copy=False)
+    if array.dtype.kind not in "fciub":
+        raise UsageError(f"{what} is an array of {array.dtype}; expected floats")
+    array = array.copy() if min(array.strides, default=0) < 0 else np.ascontiguousarray(array)
+    with warnings.catch_warnings():  # nothing is written into states that are mapped from a file
+        warnings.filterwarnings("ignore", "The given NumPy array is not writable")
+        return torch.from_numpy(array)
+
+
+def _array(x: Any, what: str) -> NDArray[Any]:
     try:
-        return x if isinstance(x, torch.Tensor) else torch.from_numpy(np.ascontiguousarray(x))
+        array: NDArray[Any] = x.detach().cpu().numpy() if isinstance(x, torch.Tensor) else np.asarray(x)
     except (TypeError, ValueError) as error:
-        raise UsageError(f"{what} is no array: {error}") from None
+        raise UsageError(f"{what} is no array: {str(error).rstrip('.')}") from None
+    return array
 
 
 def _row(x: Any, what: str, n: int) -> NDArray[Any]:
-    found = x.detach().cpu().numpy() if isinstance(x, torch.Tensor) else np.asarray(x)
-    if found.shape != (n,) or found.dtype.kind not in "iub":
-        raise UsageError(f"{what} has one whole number for each of the {n} tokens, not the shape {found.shape}")
-    return found
+    array = _array(x, what)
+    if array.shape != (n,) or array.dtype.kind not in "iub":
+        kind = f"{array.dtype} of the shape {array.shape}"
+        raise UsageError(f"{what} has one whole number for each of the {n} tokens, not {kind}")
+    return array
 
 
 def _token_ids(tokens: Any, n: int) -> tuple[NDArray[np.int64] | None, tuple[str, ...]]:
     if tokens is None:
         return None, ()
-    if not isinstance(tokens, torch.Tensor) and np.asarray(tokens).dtype.kind == "U":
-        names, ids = np.unique(np.asarray(tokens), return_inverse=True)
-        return _row(ids, "tokens", n).astype(np.int64), tuple(map(str, names))
+    if not isinstance(tokens, torch.Tensor) and _array(tokens, "tokens").dtype.kind in "OU":
+        written = np.asarray(tokens, dtype=object)
+        if all(isinstance(token, str) for token in written.flat):
+            names = sorted(set(written.flat))
+            number = {name: i for i, name in enumerate(names)}
+            ids = np.array([number[token] for token in written.flat], dtype=np.int64).reshape(written.shape)
+            return _row(ids, "tokens", n), tuple(map(str, names))
     ids = _row(tokens, "tokens", n).astype(np.int64)
     if ids.min() < 0:
         raise UsageError("token ids are not negative")
-    return ids, ()
+    if ids.max() < _MOST_IDS:
+        return ids, ()
+    distinct, ids = np.unique(ids, return_inverse=True)
+    return ids, tuple(map(str, distinct.tolist()))
 
 
 def _moved(x: torch.Tensor, pairs: Sequence[tuple[int, int]]) -> torch.Tensor:
-    """Return by how much the states of each pair of tokens differ, relative to the first, shape (pairs,)."""
     a, b = (x[torch.tensor(rows)].float() for rows in zip(*pairs, strict=True))
     moved: torch.Tensor = (a - b).norm(dim=1) / a.norm(dim=1).clamp_min(1e-30)
     return moved

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from reporter.errors import ReporterError, said_by
+from reporter.core.errors import ReporterError, library_error
 from reporter.models.model_folder import tokenizer_folder
 from reporter.models.parts import decoder_start
 
@@ -19,14 +19,6 @@ def load_tokenizer(checkpoint: Checkpoint, folder: Path, offline: bool) -> Any:
     """Return the tokenizer of the model in ``folder``, padding on the right.
 
     A checkpoint in a sub-folder without a tokenizer has that of the folder above; a study may name another repository.
-
-    Args:
-        checkpoint: of which model.
-        folder: where the model's files are.
-        offline: never ask a hub.
-
-    Raises:
-        ReporterError: if there is none, or it cannot be read.
     """
     from transformers import AutoTokenizer
 
@@ -40,7 +32,7 @@ def load_tokenizer(checkpoint: Checkpoint, folder: Path, offline: bool) -> Any:
             local_files_only=offline or not checkpoint.trust_remote_code,
         )
     except Exception as error:
-        raise ReporterError(f"its tokenizer in {place} cannot be read: {said_by(error)}") from error
+        raise ReporterError(f"its tokenizer in {place} cannot be read: {library_error(error)}") from error
     # On the right always: GPT-2 padded on the left without position ids gives wrong states, not an error.
     tokenizer.padding_side = "right"
     tokenizer.truncation_side = "right"
@@ -69,18 +61,14 @@ def tokenizer_hash(tokenizer: Any) -> str:
 
 def added_tokens(tokenizer: Any) -> tuple[list[str], list[str]]:
     """Return the tokens that a tokenizer puts before and after a text."""
-    found = tokenizer("a", return_special_tokens_mask=True)
-    tokens = tokenizer.convert_ids_to_tokens(found["input_ids"])
-    own = [place for place, special in enumerate(found["special_tokens_mask"]) if not special]
-    return (tokens[: own[0]], tokens[own[-1] + 1 :]) if own else ([], [])
+    encoded = tokenizer("a", return_special_tokens_mask=True)
+    tokens = tokenizer.convert_ids_to_tokens(encoded["input_ids"])
+    text_places = [place for place, special in enumerate(encoded["special_tokens_mask"]) if not special]
+    return (tokens[: text_places[0]], tokens[text_places[-1] + 1 :]) if text_places else ([], [])
 
 
 def _begin_with(tokenizer: Any, bos: Literal["add", "none"]) -> None:
-    """Make a tokenizer put a BOS before each text, or nothing; what it puts after a text stays.
-
-    Raises:
-        ReporterError: if it has no BOS, or cannot be changed.
-    """
+    """Make a tokenizer put a BOS before each text, or nothing; what it puts after a text stays."""
     before, after = added_tokens(tokenizer)
     if bool(before) == (bos == "add"):
         return
@@ -91,14 +79,7 @@ def _begin_with(tokenizer: Any, bos: Literal["add", "none"]) -> None:
 
 
 def _frame(tokenizer: Any, begin: list[str], after: list[str], said: str) -> None:
-    """Make a tokenizer put these tokens before and after each text.
-
-    Args:
-        tokenizer: a fast one.
-        begin: tokens before a text.
-        after: tokens after it.
-        said: what the study says that asks for it, for errors.
-    """
+    """Make a tokenizer put these tokens before and after each text."""
     backend = getattr(tokenizer, "backend_tokenizer", None)
     if backend is None:
         raise ReporterError(f"'{said}' needs a fast tokenizer (a tokenizer.json), and its tokenizer is a slow one")
@@ -121,7 +102,7 @@ def _frame(tokenizer: Any, begin: list[str], after: list[str], said: str) -> Non
 
 def _place(checkpoint: Checkpoint, folder: Path, offline: bool) -> Path:
     if checkpoint.tokenizer is not None:
-        from reporter.models.hub import tokenizer_of
+        from reporter.models.resolve import tokenizer_of
 
         return tokenizer_of(checkpoint.tokenizer, offline)
     return folder if checkpoint.trust_remote_code else tokenizer_folder([folder, checkpoint.path or folder])

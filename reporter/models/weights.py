@@ -2,47 +2,95 @@
 
 from __future__ import annotations
 
+import inspect
+import logging
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
-from reporter.errors import ReporterError, said_by
+from reporter.core.errors import ReporterError, library_error
+from reporter.core.imports import optional
+from reporter.models.checkpoint import seeded
 from reporter.models.limits import read_headers, refuse_claims
-from reporter.models.model_folder import CONFIG, WEIGHTS, weight_files
-from reporter.models.parts import PartName, measured_part
-from reporter.models.quantised import quiet, unpacked, unpacking
-from reporter.models.random_init import seeded
-from reporter.models.split import spread
+from reporter.models.model_folder import ADAPTER_WEIGHTS, CONFIG, WEIGHTS, adapter_files, weight_files
+from reporter.models.parts import PartName, measured_part, spread
 
 if TYPE_CHECKING:
     from reporter.models.checkpoint import Checkpoint
+
+# Quantised weights, unpacked when they are loaded, so that what is measured are the numbers that they stand for.
+#
+# Products with packed weights are rounded as a kernel likes, which depends on the shape of a batch; those of 8 bits
+# (LLM.int8(), Dettmers et al. 2022) even leave out of the rounding whatever dimension is large in any token of the
+# batch, so that a token's state depends on its neighbours. Neither is a property of the model.
+
+
+def method_of(config: Any) -> str:
+    """Return how a model's weights are quantised, as its configuration calls it; empty where they are not."""
+    settings = getattr(config, "quantization_config", None)
+    if settings is None:
+        return ""
+    method = settings.get("quant_method", "") if isinstance(settings, dict) else getattr(settings, "quant_method", "")
+    return str(getattr(method, "value", method))
+
+
+@contextmanager
+def quiet(library: str) -> Iterator[None]:
+    """Keep a library from saying that faster kernels are missing, which is no concern of who measures."""
+    logger = logging.getLogger(library)
+    before = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
+
+
+@contextmanager
+def unpacking(config: Any) -> Iterator[None]:
+    """Have weights unpacked while they are loaded, where their format knows how to, and keep its library quiet."""
+    from transformers.quantizers.auto import AUTO_QUANTIZATION_CONFIG_MAPPING as KINDS
+
+    settings, method = getattr(config, "quantization_config", None), method_of(config)
+    kind = KINDS.get(method)
+    if isinstance(settings, dict) and kind is not None and "dequantize" in inspect.signature(kind.__init__).parameters:
+        settings["dequantize"] = True
+    with quiet(method.replace("-", "_")) if method else nullcontext():
+        yield
+
+
+def unpacked(model: Any) -> Any:
+    """Return a model with the numbers in place of its packed weights; itself where nothing is packed, or cannot be."""
+    if getattr(model, "hf_quantizer", None) is None or all(p.is_floating_point() for p in model.parameters()):
+        return model
+    dtype = next((p.dtype for p in model.parameters() if p.is_floating_point()), model.dtype)
+    try:
+        return model.dequantize(dtype=dtype).to(dtype)
+    except NotImplementedError:  # what it computes as it is must not depend on padding more than on a batch's shape
+        return model
 
 
 def load_module(checkpoint: Checkpoint, folder: Path) -> tuple[nn.Module, PartName | None, list[nn.Parameter]]:
     """Return what is measured of the model in ``folder``, in evaluation mode, without a vocabulary head, and its name.
 
     The third are those of its weights that the files lack: no state depends on them, and each loading draws others.
-
-    Raises:
-        ReporterError: if the files are missing or damaged, do not fit the configuration, or lack weights that
-            the states depend on.
     """
     config = read_config(checkpoint, folder)
     if getattr(config, "rescale_every", 0):  # RWKV halves its states in float16; the stream is meant as it was trained
         config.rescale_every = 0
     whole, missing = build(_kind(config, checkpoint.part), checkpoint, folder, config)
-    found = measured_part(whole, checkpoint.part, folder)
-    module: Any = found[0]
+    measured = measured_part(whole, checkpoint.part, folder)
+    module: Any = measured[0]
     ids = torch.zeros((1, 2), dtype=torch.long)
     lacking = needed(lambda: module(input_ids=ids, attention_mask=torch.ones_like(ids)).last_hidden_state, missing)
     if lacking:
         raise ReporterError(f"{folder} lacks weights that its {config.model_type} needs: {lacking}")
-    return *found, list(missing.values())
+    return *measured, list(missing.values())
 
 
 def build(
@@ -50,18 +98,8 @@ def build(
 ) -> tuple[Any, dict[str, nn.Parameter]]:
     """Return a model with the weights in ``folder``, or with drawn ones, in evaluation mode and without gradients.
 
-    Args:
-        kind: the class of transformers that builds it.
-        checkpoint: how to read the files.
-        folder: where they are.
-        config: its configuration.
-        few_layers: whether the configuration leaves out layers on purpose.
-
     Returns:
         the model, and those of its weights by name that the files lack; of drawn weights none does.
-
-    Raises:
-        ReporterError: if the files are missing or damaged, or do not fit the configuration.
     """
     if checkpoint.initialised is not None:
         if (folder / WEIGHTS).is_file():  # a claim that is wrong there would be as large here
@@ -86,12 +124,10 @@ def build(
             )
             model = unpacked(model)
     except Exception as error:
-        raise ReporterError(f"its weights in {folder} cannot be loaded: {said_by(error)}") from error
+        raise ReporterError(f"its weights in {folder} cannot be loaded: {library_error(error)}") from error
     model.eval().requires_grad_(False)
     _refuse_lies(model, info, folder, few_layers)
     if checkpoint.adapter is not None:
-        from reporter.models.adapter import merged
-
         with quiet("bitsandbytes"):  # PEFT imports it wherever it is installed
             model = merged(model, checkpoint.adapter, few_layers=few_layers)
     names = set(info["missing_keys"])
@@ -121,16 +157,12 @@ def _drawn(kind: Any, checkpoint: Checkpoint, config: Any, seed: int) -> Any:
                 trust_remote_code=checkpoint.trust_remote_code,
             )
     except Exception as error:
-        raise ReporterError(f"its weights cannot be initialised: {said_by(error)}") from error
+        raise ReporterError(f"its weights cannot be initialised: {library_error(error)}") from error
     return model.eval().requires_grad_(False)
 
 
 def read_config(checkpoint: Checkpoint, folder: Path) -> Any:
-    """Return the configuration of the model in ``folder``.
-
-    Raises:
-        ReporterError: if it cannot be read, or needs Python code that may not run.
-    """
+    """Return the configuration of the model in ``folder``."""
     from transformers import AutoConfig
 
     try:
@@ -145,11 +177,10 @@ def read_config(checkpoint: Checkpoint, folder: Path) -> Any:
             raise ReporterError(
                 f"{folder} needs Python code of its own; write `trust_remote_code: true` for this model if you trust it"
             ) from error
-        raise ReporterError(f"its configuration in {folder} cannot be read: {said_by(error)}") from error
+        raise ReporterError(f"its configuration in {folder} cannot be read: {library_error(error)}") from error
 
 
 def _kind(config: Any, part: str | None) -> Any:
-    """Return the class to load with: T5 and its like have one for the encoder alone, a text tower may have its own."""
     import transformers
     from transformers import MODEL_FOR_TEXT_ENCODING_MAPPING, MODEL_MAPPING, AutoModel, AutoModelForTextEncoding
 
@@ -157,26 +188,21 @@ def _kind(config: Any, part: str | None) -> Any:
     has_decoder = getattr(config, "is_encoder_decoder", False) or named.endswith("EncoderModel")
     if has_decoder and part != "decoder" and type(config) in MODEL_FOR_TEXT_ENCODING_MAPPING:
         return AutoModelForTextEncoding
-    own = getattr(transformers, named, None)
-    if type(config) not in MODEL_MAPPING and getattr(own, "config_class", None) is type(config):
-        return own
+    declared = getattr(transformers, named, None)
+    if type(config) not in MODEL_MAPPING and getattr(declared, "config_class", None) is type(config):
+        return declared
     return AutoModel
 
 
 def _refuse_lies(model: nn.Module, info: Mapping[str, Any], folder: Path, few_layers: bool) -> None:
-    """Refuse weights that were read and cannot be what was trained.
-
-    Raises:
-        ReporterError: if a weight has another shape than the configuration says, holds NaN or infinity, all of them are
-            zero, or the files hold more layers than the configuration says.
-    """
-    for name, there, wanted in sorted(info["mismatched_keys"]):
+    """Refuse weights that were read and cannot be what was trained."""
+    for name, shape, expected in sorted(info["mismatched_keys"]):
         raise ReporterError(
-            f"{folder}: its weight {name} has the shape {tuple(there)}, and {CONFIG} says {tuple(wanted)}; "
+            f"{folder}: its weight {name} has the shape {tuple(shape)}, and {CONFIG} says {tuple(expected)}; "
             "weights and configuration do not belong together"
         )
-    own = dict(model.named_parameters(remove_duplicate=False))
-    layers = {re.sub(r"\.\d+\.", ".*.", name) for name in own if re.search(r"\.\d+\.", name)}
+    weights = dict(model.named_parameters(remove_duplicate=False))
+    layers = {re.sub(r"\.\d+\.", ".*.", name) for name in weights if re.search(r"\.\d+\.", name)}
     for name in sorted(info["unexpected_keys"]):
         if not few_layers and any(re.sub(r"\.\d+\.", ".*.", name).endswith(layer) for layer in layers):
             raise ReporterError(
@@ -184,7 +210,7 @@ def _refuse_lies(model: nn.Module, info: Mapping[str, Any], folder: Path, few_la
                 "correct the number of layers there, or save the model again"
             )
     anything = False
-    for name, weight in own.items():
+    for name, weight in weights.items():
         if not weight.is_floating_point() or weight.is_meta:  # quantised, or not here
             anything = True
             continue
@@ -196,7 +222,7 @@ def _refuse_lies(model: nn.Module, info: Mapping[str, Any], folder: Path, few_la
                 f"{folder}: its weight {name} holds {what}: the training diverged, or a file is damaged"
             )
         anything = anything or bool(norm > 0)
-    if own and not anything:
+    if weights and not anything:
         raise ReporterError(f"{folder}: all of its weights are 0; fetch or save them again")
 
 
@@ -229,3 +255,115 @@ def needed(run: Callable[[], torch.Tensor], missing: Mapping[str, nn.Parameter])
     names = sorted(name for name, gradient in zip(missing, gradients, strict=True) if gradient is not None)
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
     return ", ".join(names[:3]) + more
+
+
+# Adapters that PEFT saved (LoRA and its like): read from safetensors and merged into the weights of their base.
+
+
+_SAVED_UNDER = "base_model.model."  # how PEFT begins the name of every weight
+_HALVES = ("encoder.", "decoder.")  # of which one is not built where the other is measured
+
+
+def merged(model: Any, folder: Path, *, few_layers: bool) -> Any:
+    """Return a model with an adapter merged into its weights, as ``merge_and_unload`` of PEFT does it.
+
+    The adapter may have been trained on a model with a head, whose names begin otherwise: its weights are matched with
+    modules by name with or without the base's prefix. What belongs to a head that is not there is left out.
+    """
+    adapter_files(folder)
+    peft = optional("peft", "peft", "an adapter")
+    try:
+        config = peft.PeftConfig.from_pretrained(str(folder))
+        given = _read_adapter(folder / ADAPTER_WEIGHTS)
+    except Exception as error:  # a file that PEFT cannot read fails in any way
+        raise ReporterError(f"the adapter in {folder} cannot be read: {library_error(error)}") from error
+    whole, parts, strange = _matched(model, given)
+    if not parts and not whole and not few_layers:
+        first = next(iter(given), "none at all")
+        raise ReporterError(f"no weight of the adapter in {folder} fits this base (its first is {first})")
+    if strange and not few_layers:
+        raise ReporterError(
+            f"the adapter in {folder} has weights for modules that this base lacks, such as {strange[0]}; "
+            f"it was trained on {config.base_model_name_or_path!r}"
+        )
+    for name, tensor in whole.items():
+        place = model.get_parameter(name)
+        if place.shape != tensor.shape:
+            raise ReporterError(
+                f"the adapter in {folder} has {name} in the shape {tuple(tensor.shape)}, its base {tuple(place.shape)}"
+            )
+        place.data.copy_(tensor)
+    if not parts:
+        return model
+    for name, value in {
+        "task_type": None,
+        "inference_mode": True,
+        "target_modules": sorted({module for module, _ in parts}),
+        "modules_to_save": None,
+        "exclude_modules": None,
+        "layers_to_transform": None,
+        "layers_pattern": None,
+    }.items():
+        if hasattr(config, name):
+            setattr(config, name, value)
+    for name in ("rank_pattern", "alpha_pattern"):
+        if patterns := getattr(config, name, None):
+            setattr(config, name, {key.removeprefix(f"{model.base_model_prefix}."): v for key, v in patterns.items()})
+    state = {f"{_SAVED_UNDER}{module}.{rest}": tensor for (module, rest), tensor in parts.items()}
+    try:
+        wrapped = peft.get_peft_model(model, config)
+        peft.set_peft_model_state_dict(wrapped, state)
+        lacking = sorted(set(peft.get_peft_model_state_dict(wrapped)) - set(state))
+        if not hasattr(wrapped, "merge_and_unload"):
+            raise ReporterError(
+                f"the adapter in {folder} ({config.peft_type.value}) changes no weights that could be merged"
+            )
+        if lacking:
+            raise ReporterError(f"the adapter in {folder} lacks {lacking[0].removeprefix(_SAVED_UNDER)}")
+        return wrapped.merge_and_unload(safe_merge=True).eval().requires_grad_(False)
+    except ReporterError:
+        raise
+    except Exception as error:  # shapes of another base, NaN, a kind of adapter that cannot be merged
+        raise ReporterError(
+            f"the adapter in {folder} cannot be merged into this base: {library_error(error)}"
+        ) from error
+
+
+def _read_adapter(file: Path) -> dict[str, Tensor]:
+    from safetensors.torch import load_file
+
+    return {name.removeprefix(_SAVED_UNDER): tensor for name, tensor in load_file(str(file)).items()}
+
+
+def _matched(
+    model: Any, given: Mapping[str, Tensor]
+) -> tuple[dict[str, Tensor], dict[tuple[str, str], Tensor], list[str]]:
+    """Sort an adapter's weights: whole weights by name, parts by module and their name in it, and what fits nowhere."""
+    prefix = f"{model.base_model_prefix}."
+    parameters = {name for name, _ in model.named_parameters(remove_duplicate=False)}
+    leaves = {name for name, module in model.named_modules() if next(module.children(), None) is None}
+    whole: dict[str, Tensor] = {}
+    parts: dict[tuple[str, str], Tensor] = {}
+    strange: list[str] = []
+    for name, tensor in given.items():
+        for candidate in (name, name.removeprefix(prefix), f"{prefix}{name}"):
+            split = _inside(candidate, leaves)
+            if candidate in parameters:
+                whole[candidate] = tensor
+            elif split is not None:
+                parts[split] = tensor
+            else:
+                continue
+            break
+        else:
+            if re.search(r"\.\d+\.", name) and not name.removeprefix(prefix).startswith(_HALVES):
+                strange.append(name)
+    return whole, parts, strange
+
+
+def _inside(name: str, leaves: set[str]) -> tuple[str, str] | None:
+    pieces = name.split(".")
+    for end in range(len(pieces) - 1, 0, -1):
+        if (module := ".".join(pieces[:end])) in leaves:
+            return module, ".".join(pieces[end:])
+    return None

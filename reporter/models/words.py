@@ -1,27 +1,158 @@
-"""The whole words of a model's tokenizer, read from its files: no torch, no transformers where it can be helped."""
+"""How the tokens of a vocabulary read, and which of them are whole words. Needs no torch.
+
+Every table, page and message shows tokens in this spelling. Two tokens can read alike; their ids differ.
+
+===================  =======================================================
+a space              ``␣``: ``␣the`` begins a word
+a line feed, a tab   ``⏎``, ``⇥``
+bytes without text   ``<0xE7>``: part of a character, or a control character
+WordPiece            ``##ing`` continues a word
+a special token      as the tokenizer writes it
+===================  =======================================================
+"""
 
 from __future__ import annotations
 
+import codecs
 import json
-from collections.abc import Iterable, Mapping
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from reporter.errors import ReporterError
+from reporter.core.errors import ReporterError, with_type
 from reporter.models.model_folder import tokenizer_folder
-from reporter.models.token_text import from_bytes
 
 if TYPE_CHECKING:
     from reporter.models.checkpoint import Checkpoint
 
-_BYTE_SPACE = "Ġ"  # how byte-level BPE writes the space before a word
-_PIECE_SPACE = "▁"  # how SentencePiece does
-_CONTINUES = "##"  # how WordPiece marks a token that does not begin a word
-_ENDS = "</w>"  # how the first BPE tokenizers mark a token that ends a word
+SPACE, LINE_FEED, TAB = "␣", "⏎", "⇥"
+_VISIBLE = str.maketrans({" ": SPACE, "\n": LINE_FEED, "\t": TAB})
+_CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+
+Marks = Literal["wordpiece", "byte-level", "sentencepiece", "end-of-word", "none"]
+"""How a tokenizer marks where words begin or end: ``##`` goes on with a word, ``Ġ`` and ``▁`` begin one, ``</w>``
+ends one."""
+
+
+def marks(tokens: Iterable[str]) -> Marks:
+    """Return how a tokenizer marks words: by the mark that most of its tokens bear."""
+    counts: Counter[Marks] = Counter()
+    for token in tokens:
+        counts["wordpiece"] += token.startswith("##") and len(token) > 2
+        counts["byte-level"] += token.startswith("Ġ")
+        counts["sentencepiece"] += token.startswith("▁")
+        counts["end-of-word"] += token.endswith("</w>")
+    return max(counts, key=lambda mark: counts[mark]) if any(counts.values()) else "none"
+
+
+@dataclass(frozen=True)
+class Spelling:
+    """How a tokenizer spells its tokens.
+
+    Args:
+        marks: its marks of words.
+        bytes: what a character of a token stands for: ``gpt2`` (the byte-level alphabet), ``latin`` (the byte of the
+            same number, as in ByT5) or ``text``.
+    """
+
+    marks: Marks
+    bytes: Literal["gpt2", "latin", "text"]
+
+    @classmethod
+    def of(cls, vocabulary: Collection[str], special: Collection[str]) -> Spelling:
+        """Return the spelling of a vocabulary."""
+        text_tokens = set(vocabulary).difference(special)
+        marked = marks(text_tokens)
+        alphabet = byte_alphabet()
+        if marked == "byte-level" or text_tokens.issuperset(alphabet):
+            return cls(marked, "gpt2")
+        return cls(marked, "latin" if text_tokens.issuperset(map(chr, range(0x80, 0xA0))) else "text")
+
+    def read(self, token: str) -> str:
+        """Return how a token that is not special reads."""
+        ends = self.marks == "end-of-word" and token.endswith("</w>")
+        text = token.removesuffix("</w>") if ends else token
+        if self.marks == "sentencepiece":
+            text = text.replace("▁", " ")
+        elif self.bytes == "gpt2":
+            encoded = from_bytes(text)
+            text = text if encoded is None else encoded.decode("utf-8", _HANDLER)
+        elif self.bytes == "latin" and len(text) == 1 and 0x80 <= ord(text) < 0x100:
+            return _byte(ord(text))
+        return visible(text + " " * ends)
+
+
+def visible(text: str) -> str:
+    """Return a text whose spaces and control characters can be seen."""
+    return _CONTROLS.sub(_control, text.translate(_VISIBLE))
+
+
+def readable(tokens: Sequence[str | None], special: Collection[int]) -> tuple[str | None, ...]:
+    """Return how each token of a vocabulary reads; None for a row that no token has."""
+    written = [token for token in tokens if token is not None]
+    spelling = Spelling.of(written, {token for i in special if i < len(tokens) and (token := tokens[i]) is not None})
+    return tuple(token if token is None or i in special else spelling.read(token) for i, token in enumerate(tokens))
+
+
+def token_names(tokenizer: Any, ids: Sequence[int]) -> dict[int, str]:
+    """Return how some tokens of a tokenizer read, by id."""
+    written = tokenizer.convert_ids_to_tokens(list(ids))
+    if not hasattr(tokenizer, "get_vocab"):
+        return dict(zip(ids, map(str, written), strict=True))
+    special, vocabulary = special_ids(tokenizer), tokenizer.get_vocab()
+    spelling = Spelling.of(vocabulary, {token for token, i in vocabulary.items() if i in special})
+
+    def named(i: int, token: str | None) -> str:
+        return f"<id {i}>" if token is None else str(token) if i in special else spelling.read(str(token))
+
+    return {i: named(i, token) for i, token in zip(ids, written, strict=True)}
+
+
+def special_ids(tokenizer: Any) -> frozenset[int]:
+    """Return the ids of a tokenizer's special tokens."""
+    added = getattr(tokenizer, "added_tokens_decoder", {})
+    return frozenset(tokenizer.all_special_ids) | {i for i, token in added.items() if token.special}
+
+
+def from_bytes(text: str) -> bytes | None:
+    """Return the bytes that a text in the byte-level alphabet stands for; None for an added token, which is text."""
+    table = byte_alphabet()
+    return bytes(table[character] for character in text) if all(c in table for c in text) else None
+
+
+@cache
+def byte_alphabet() -> dict[str, int]:
+    """Return GPT-2's alphabet: bytes that can be printed stand for themselves, the others for characters from 256."""
+    printable = {*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), ord("ÿ") + 1)}
+    unprintable = [byte for byte in range(256) if byte not in printable]
+    return {chr(byte): byte for byte in printable} | {chr(256 + i): byte for i, byte in enumerate(unprintable)}
+
+
+def _byte(number: int) -> str:
+    return f"<0x{number:02X}>"
+
+
+def _control(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    return _byte(code) if code < 0x80 else f"<U+{code:04X}>"
+
+
+def _undecoded(error: UnicodeError) -> tuple[str, int]:
+    assert isinstance(error, UnicodeDecodeError)
+    return "".join(map(_byte, error.object[error.start : error.end])), error.end
+
+
+_HANDLER = "reporter-bytes"
+codecs.register_error(_HANDLER, _undecoded)
+
+
 _ONE_LETTER_WORDS = frozenset({"a", "A", "I"})
 
 
@@ -31,13 +162,6 @@ def whole_words(checkpoint: Checkpoint, offline: bool = False) -> list[str]:
     Words of WordPiece lack the mark ``##``; those of byte-level BPE and SentencePiece begin with the mark of
     a space (unless the tokenizer has no such mark); in a word-level tokenizer every token is one. Special
     tokens are left out, and so are single letters other than "a" and "I".
-
-    Args:
-        checkpoint: of any model; a recipe model need not have been trained yet.
-        offline: never ask a hub.
-
-    Raises:
-        ReporterError: if the model's tokenizer cannot be read, or has no such words.
     """
     try:
         if checkpoint.gguf is not None and checkpoint.path is not None:
@@ -46,10 +170,10 @@ def whole_words(checkpoint: Checkpoint, offline: bool = False) -> list[str]:
             vocabulary, special = _vocabulary(_folder(checkpoint, offline))
     except ReporterError as error:
         raise ReporterError(f"{checkpoint.label}: {error}") from error
-    found = _words(sorted(vocabulary, key=lambda token: vocabulary[token]), special)
-    if not found:
+    words = _words(sorted(vocabulary, key=lambda token: vocabulary[token]), special)
+    if not words:
         raise ReporterError(f"{checkpoint.label}: its tokenizer has no token that is a whole word")
-    return list(dict.fromkeys(found.values()))
+    return list(dict.fromkeys(words.values()))
 
 
 @dataclass(frozen=True)
@@ -68,22 +192,17 @@ class WordTokens:
 
 
 def word_tokens(tokenizer: Any, size: int) -> WordTokens:
-    """Return the words among the tokens of a loaded tokenizer.
-
-    Args:
-        tokenizer: a transformers tokenizer.
-        size: V, rows of the model's embedding; tokens beyond it are left out.
-    """
+    """Return the words among the tokens of a loaded tokenizer."""
     vocabulary = {token: i for token, i in tokenizer.get_vocab().items() if i < size}
     added = getattr(tokenizer, "added_tokens_decoder", {})
     special = set(tokenizer.all_special_tokens) | {str(token) for token in added.values()}
     words = _words(vocabulary, special)
-    mark = _mark(token for token in vocabulary if token not in special)
+    marked = marks(token for token in vocabulary if token not in special)
     goes_on, unfinished = np.zeros(size, dtype=bool), np.zeros(size, dtype=bool)
     for token, i in vocabulary.items():
         if token not in special:
-            goes_on[i] = _goes_on(token, mark)
-            unfinished[i] = mark == _ENDS and not token.endswith(_ENDS)
+            goes_on[i] = _continues_word(token, marked)
+            unfinished[i] = marked == "end-of-word" and not token.endswith("</w>")
     return WordTokens({vocabulary[token]: word for token, word in words.items()}, goes_on, unfinished)
 
 
@@ -91,15 +210,15 @@ def _folder(checkpoint: Checkpoint, offline: bool) -> Path:
     if checkpoint.states:
         raise ReporterError("there are only its states, no tokenizer")
     if checkpoint.recipe is not None:
-        from reporter.models.pocket_tokenizer import ensure_tokenizer
+        from reporter.models.toy.tokenizer import ensure_tokenizer
 
         return ensure_tokenizer(checkpoint)
     if checkpoint.tokenizer is not None:
-        from reporter.models.hub import tokenizer_of
+        from reporter.models.resolve import tokenizer_of
 
         return tokenizer_of(checkpoint.tokenizer, offline)
     if checkpoint.folder is None or checkpoint.path is None:
-        from reporter.models.hub import download
+        from reporter.models.resolve import download
 
         return tokenizer_folder([download(checkpoint, offline, weights=False)])
     return tokenizer_folder([checkpoint.folder, checkpoint.path])
@@ -117,7 +236,7 @@ def _vocabulary(folder: Path) -> tuple[dict[str, int], set[str]]:
         if (folder / "vocab.json").is_file():
             return _ids(json.loads((folder / "vocab.json").read_text("utf-8"))), set()
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ReporterError(f"its tokenizer in {folder} cannot be read: {error}") from error
+        raise ReporterError(f"its tokenizer in {folder} cannot be read: {with_type(error)}") from error
     return _by_transformers(folder)
 
 
@@ -134,41 +253,34 @@ def _by_transformers(folder: Path, **more: str) -> tuple[dict[str, int], set[str
     try:
         tokenizer = AutoTokenizer.from_pretrained(str(folder), local_files_only=True, **more)
     except Exception as error:
-        raise ReporterError(f"its tokenizer in {folder} cannot be read: {error}") from error
+        raise ReporterError(f"its tokenizer in {folder} cannot be read: {with_type(error)}") from error
     return tokenizer.get_vocab(), set(tokenizer.all_special_tokens)
 
 
 def _words(tokens: Iterable[str], special: set[str]) -> dict[str, str]:
-    """Return the word that each token is, for those that are one."""
     tokens = [token for token in tokens if token not in special]
-    mark = _mark(tokens)
-    if mark == _ENDS:
-        candidates = {token: token.removesuffix(mark) for token in tokens if token.endswith(mark)}
-    elif mark in (_BYTE_SPACE, _PIECE_SPACE):
-        candidates = {token: token.removeprefix(mark) for token in tokens if token.startswith(mark)}
-        if mark == _BYTE_SPACE:
-            candidates = {token: _from_bytes(word) for token, word in candidates.items()}
-    else:
-        candidates = {token: token for token in tokens if not token.startswith(_CONTINUES)}
+    match marks(tokens):
+        case "end-of-word":
+            candidates = {token: token.removesuffix("</w>") for token in tokens if token.endswith("</w>")}
+        case "byte-level":
+            candidates = {token: _decoded(token[1:]) for token in tokens if token.startswith("Ġ")}
+        case "sentencepiece":
+            candidates = {token: token[1:] for token in tokens if token.startswith("▁")}
+        case _:
+            candidates = {token: token for token in tokens if not token.startswith("##")}
     return {token: word for token, word in candidates.items() if _is_word(word)}
 
 
-def _mark(tokens: Iterable[str]) -> str:
-    """Return how a tokenizer marks words: by the space before one, by its end, or by what goes on with one."""
-    tokens = list(tokens)
-    counts = {mark: sum(token.startswith(mark) for token in tokens) for mark in (_BYTE_SPACE, _PIECE_SPACE)}
-    if any(counts.values()):
-        return max(counts, key=lambda mark: counts[mark])
-    return _ENDS if any(token.endswith(_ENDS) for token in tokens) else _CONTINUES
-
-
-def _goes_on(token: str, mark: str) -> bool:
-    """Tell whether a token goes on with a word: by its mark, or, after none, by a letter, a digit or an apostrophe."""
-    if mark == _CONTINUES:
-        return token.startswith(_CONTINUES) and len(token) > len(_CONTINUES)
-    if mark == _ENDS or token.startswith(mark):
-        return False
-    text = _from_bytes(token) if mark == _BYTE_SPACE else token
+def _continues_word(token: str, marked: Marks) -> bool:
+    match marked:
+        case "wordpiece" | "none":
+            return token.startswith("##") and len(token) > 2
+        case "end-of-word":
+            return False
+        case _:
+            if token.startswith("Ġ" if marked == "byte-level" else "▁"):
+                return False
+    text = _decoded(token) if marked == "byte-level" else token
     return not text or text[0].isalnum() or text[0] in "'’"  # bytes that are no text are a part of a letter
 
 
@@ -176,10 +288,9 @@ def _is_word(text: str) -> bool:
     return text.isalpha() and (len(text) > 1 or text in _ONE_LETTER_WORDS)
 
 
-def _from_bytes(text: str) -> str:
-    """Undo byte-level BPE's alphabet; text that is no valid UTF-8 becomes empty."""
-    found = from_bytes(text)
+def _decoded(text: str) -> str:
+    encoded = from_bytes(text)
     try:
-        return "" if found is None else found.decode("utf-8")
+        return "" if encoded is None else encoded.decode("utf-8")
     except UnicodeDecodeError:
         return ""

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import yaml
 
 from reporter.charts.chart import Drawn, Query, Read
-from reporter.charts.numbers import is_null, whole
-from reporter.report.references import Entry, entries
+from reporter.charts.layout import VIEWS
+from reporter.core.numbers import is_null, whole
+from reporter.core.sources import Source
 from reporter.report.tables import ModelRow, Row, model_rows, parsed
-from reporter.store.latex import latex
+from reporter.store.formats import latex
 from reporter.store.shape import quoted
 
 if TYPE_CHECKING:
@@ -46,12 +47,9 @@ GROUP BY metric, statistic ORDER BY (row(metric, statistic)::VARCHAR)[:-2] || ',
 MOST_HASHED = 100_000
 """Lines that are put in order at a time: the text of all of them would stand in memory several times."""
 LIBRARIES = {"torch": "PyTorch", "transformers": "transformers", "numpy": "NumPy", "scipy": "SciPy", "python": "Python"}
-VIEWS = {
-    "words": "every token of the text itself",
-    "no-sinks": "without sinks and without the first token of each text",
-    "all": "every token, those that the tokenizer adds included",
-}
 KINDS = {"random-init": "with random weights", "shuffled": "on shuffled tokens"}
+FEW = 4
+"""So many models are named one by one."""
 _PLURALS = {"corpus": "corpora"}
 
 
@@ -61,22 +59,22 @@ class Cited:
 
     Args:
         methods: what was done, as one paragraph.
-        report: the entry of the report itself.
-        works: the entries of the works that the shown numbers come from.
+        report: the BibTeX entry of the report itself.
+        works: the BibTeX entries of the works that the shown numbers come from.
         numbers_hash: SHA-256 of all numbers by layer; empty where there are none.
         sql: the statement that made it.
     """
 
     methods: str
-    report: Entry
-    works: tuple[Entry, ...]
+    report: str
+    works: tuple[str, ...]
     numbers_hash: str
     sql: str
 
     @property
     def bibtex(self) -> str:
         """All entries, as the file ``references.bib`` has them."""
-        return "\n\n".join(map(str, (self.report, *self.works))) + "\n"
+        return "\n\n".join((self.report, *self.works)) + "\n"
 
 
 def read_hash(read: Read, study: str) -> tuple[str, str]:
@@ -86,17 +84,16 @@ def read_hash(read: Read, study: str) -> tuple[str, str]:
     """
     sql = NUMBERS_HASH.fill(study=study)
     lines = sql[sql.index("SELECT row(") : sql.rindex(")")].rstrip()
-    found, begun = sha256(), False
+    digest, begun = sha256(), False
     for names in _together(read(_STATISTICS.fill(study=study))):
-        own = f"{lines} AND (metric, statistic) IN ({', '.join(f'({quoted(m)}, {quoted(s)})' for m, s in names)})"
-        text = read(f"SELECT string_agg(line, chr(10) ORDER BY line) AS text FROM (\n  {own}\n)")["text"].iloc[0]
-        found.update(f"\n{text}".encode() if begun else text.encode())
+        sql_part = f"{lines} AND (metric, statistic) IN ({', '.join(f'({quoted(m)}, {quoted(s)})' for m, s in names)})"
+        text = read(f"SELECT string_agg(line, chr(10) ORDER BY line) AS text FROM (\n  {sql_part}\n)")["text"].iloc[0]
+        digest.update(f"\n{text}".encode() if begun else text.encode())
         begun = True
-    return (found.hexdigest() if begun else ""), sql
+    return (digest.hexdigest() if begun else ""), sql
 
 
 def _together(statistics: pd.DataFrame) -> Iterator[list[tuple[str, str]]]:
-    """Yield the statistics, by metric and name, whose lines are put in order at one time."""
     names: list[tuple[str, str]] = []
     room = MOST_HASHED
     for metric, statistic, lines in statistics.itertuples(index=False):
@@ -110,114 +107,202 @@ def _together(statistics: pd.DataFrame) -> Iterator[list[tuple[str, str]]]:
 
 
 def cite(contents: Contents, charts: Iterable[Drawn]) -> Cited:
-    """Gather what a reader needs to cite a report.
-
-    Args:
-        contents: the study.
-        charts: the charts whose sources are cited.
-    """
-    citations = [source for drawn in charts if drawn.rows for source in drawn.chart.sources]
+    """Gather what a reader needs to cite a report."""
     return Cited(
         methods(contents),
         _report(contents.study, contents.numbers_hash[0]),
-        tuple(entries(citations)),
+        tuple(entries(source for drawn in charts if drawn.rows for source in drawn.chart.sources).values()),
         *contents.numbers_hash,
     )
 
 
-def methods(contents: Contents) -> str:
-    """Say what was done, as a paragraph of a paper: models, texts, tokens, versions, seed.
+def entries(sources: Iterable[Source]) -> dict[str, str]:
+    """Return the BibTeX entry of each work by its key, in the order of the keys.
 
-    Args:
-        contents: the study.
+    The source of a plug-in may have no entry. Its citation then becomes the title of one.
     """
-    study, scene = contents.study, contents.scene
+    by_key = {}
+    for source in sources:
+        key = re.sub(r"\W+", "-", source.key.lower()).strip("-")
+        entry = source.bibtex or f"@misc{{{key},\n  key = {{{key}}},\n  title = {{{{{latex(source.citation)}}}}},\n}}"
+        by_key[entry[entry.index("{") + 1 : entry.index(",")]] = entry
+    return dict(sorted(by_key.items()))
+
+
+def methods(contents: Contents) -> str:
+    """Say what was done, as a paragraph of a paper: models, texts, tokens, intervals, corrections, versions."""
+    study, spec = contents.study, _spec(contents.study)
     models = [model for model in model_rows(contents.models) if model.last["status"] == "done"]
-    own = [model for model in models if not model.last.get("baseline")]
-    said = []
-    if own:
-        said.append(f"We measured {_list(map(_model, own))}.")
+    measured = [model for model in models if not model.last.get("baseline")]
     corpora = [row for row in contents.corpora if row["status"] == "done"]
+    sentences = [f"We measured {_list(map(_model, measured))}."] if measured else []
     if corpora:
-        said.append(f"The {'corpus was' if len(corpora) == 1 else 'corpora were'} {_list(map(_corpus, corpora))}.")
-    if cells := [row for row in contents.cells if row["status"] == "done" and row["tokens"] and row["corpus"]]:
-        tokens = {(row["model"], row["corpus"]): int(row["tokens"]) for row in cells}
-        said.append(f"A pass saw {_span(list(tokens.values()))} tokens, depending on the model and the corpus.")
-    if scene.views:
-        said.append(f"Numbers are of the tokens {_list(_view(view) for view in scene.views)}.")
-    rules = {str(model.last["sink_rule"]) for model in own if model.last.get("sink_rule")}
+        described = _list(_corpus(row, spec) for row in corpora)
+        sentences.append(f"The {'corpus was' if len(corpora) == 1 else 'corpora were'} {described}.")
+    passes = read_passes(contents)
+    if passes:
+        sentences += [_read(corpus, measured) for corpus, measured in passes.items()] + [_cut(passes)]
+    if views := contents.scene.views:
+        sets = _list(f"{view} ({VIEWS[view]})" if view in VIEWS else view for view in views)
+        sentences.append(f"Numbers are reported for the token {'set' if len(views) == 1 else 'sets'} {sets}.")
+    rules = {str(model.last["sink_rule"]) for model in measured if model.last.get("sink_rule")}
     if len(rules) == 1:
-        said.append(f"A sink is {rules.pop()}.")
-    kinds = Counter(str(model.last["baseline"]) for model in models if model.last.get("baseline"))
+        sentences.append(f"A sink is {rules.pop()}.")
+    kinds = dict.fromkeys(str(model.last["baseline"]) for model in models if model.last.get("baseline"))
     if kinds:
-        said.append(f"As null baselines, models were measured again {_list(KINDS.get(kind, kind) for kind in kinds)}.")
-    if tested := len(contents.claims.all):
-        said.append(
-            f"{_count(tested, 'claim')} {'was' if tested == 1 else 'were'} tested, corrected for by Holm's method."
+        sentences.append(
+            f"As null baselines, models were measured again {_list(KINDS.get(kind, kind) for kind in kinds)}."
         )
-    said.append(_with(study, contents.cells))
-    return " ".join(said)
+    intervals = {drawn.chart.interval for drawn in contents.every if drawn.rows and drawn.chart.interval}
+    if intervals:
+        sentences.append("Intervals are 95 % intervals; the caption of each figure says how they were computed.")
+    if replicates := {number for text in intervals for number in re.findall(r"(\d+) bootstrap replicates", text)}:
+        sentences.append(f"Bootstrap intervals rest on {_list(sorted(replicates))} replicates over texts.")
+    if tested := len(contents.claims.all):
+        sentences.append(f"{_count(tested, 'claim')} {'was' if tested == 1 else 'were'} tested with Holm's correction.")
+    if (tests := contents.findings.looked_at) and contents.findings.all:
+        sentences.append(
+            f"Findings are exploratory; their p-values are corrected for {whole(tests)} tests (Bonferroni)."
+        )
+    sentences.append(_with(study, contents.cells, spec))
+    return " ".join(sentences)
+
+
+class Pass(NamedTuple):
+    """What one model read of a corpus."""
+
+    model: str
+    texts: int
+    tokens: int
+    cut: int
+    limit: int | None
+
+
+def read_passes(contents: Contents) -> dict[str, list[Pass]]:
+    """Return by corpus what each model read of it at its last checkpoint."""
+    models = {row["model"]: row for row in contents.models if row["is_last"] and not row.get("baseline")}
+    corpora = {row["corpus"] for row in contents.corpora}
+    passes: dict[str, dict[str, Pass]] = {}
+    for cell in contents.cells:
+        model = models.get(cell["model"])  # none for a pair of models
+        if model is None or cell["checkpoint"] != model["checkpoint"] or cell["corpus"] not in corpora:
+            continue
+        if cell["status"] == "done" and cell["tokens"]:
+            limits = [parsed(cell["inputs"], dict).get("max_tokens"), model["max_tokens"]]
+            limit = min((int(limit) for limit in limits if limit and not is_null(limit)), default=None)
+            reading = Pass(cell["model"], int(cell["texts"]), int(cell["tokens"]), int(cell["cut_texts"] or 0), limit)
+            passes.setdefault(cell["corpus"], {})[cell["model"]] = reading
+    return {corpus: list(by_model.values()) for corpus, by_model in passes.items()}
+
+
+def _read(corpus: str, passes: Sequence[Pass]) -> str:
+    texts = whole(max(reading.texts for reading in passes))
+    if len(passes) <= FEW:
+        tokens = _list(f"{whole(reading.tokens)} tokens ({reading.model})" for reading in passes)
+    else:
+        tokens = f"{span([reading.tokens for reading in passes])} tokens, depending on the model"
+    return f"A pass over the {texts} texts of {corpus} read {tokens}."
+
+
+def _cut(passes: Mapping[str, Sequence[Pass]]) -> str:
+    every = [reading for several in passes.values() for reading in several]
+    limits = [reading.limit for reading in every if reading.limit]
+    limit = f"at most {span(limits)} tokens of each text" if limits else "each text in full"
+    cut = [
+        f"{whole(reading.cut)} of {whole(reading.texts)} texts of {corpus} in {reading.model}"
+        for corpus, several in passes.items()
+        for reading in several
+        if reading.cut
+    ]
+    if len(cut) > FEW:
+        counts = span([reading.cut for reading in every])
+        return f"Models read {limit}; {counts} texts of a corpus were longer and were cut there."
+    return f"Models read {limit}; {f'{_list(cut)} were longer and were cut there' if cut else 'no text was longer'}."
 
 
 def _model(model: ModelRow) -> str:
     row = model.last
-    facts = [str(row["role"])] if row.get("role") else []
-    facts += [str(row["family"])] if row.get("family") else []
+    facts = [str(row[name]) for name in ("role", "family") if row.get(name)]
     if row.get("layers"):
         facts.append(f"{whole(row['layers'])} blocks of width {whole(row['width'])}")
-    facts += [f"{whole(row['parameters'])} parameters"] if row.get("parameters") else []
-    if row.get("fingerprint"):
-        facts.append(f"{'revision' if row.get('source') == 'hub' else 'fingerprint'} {_of_weights(row)}")
+    facts += [f"{in_words(row['parameters'])} parameters"] if row.get("parameters") else []
+    facts.append(_weights(row))
     facts += [_count(len(model.checkpoints), "checkpoint")] if len(model.checkpoints) > 1 else []
-    return f"{model.name} ({', '.join(facts)})" if facts else model.name
+    return f"{model.name} ({', '.join(filter(None, facts))})"
 
 
-def _of_weights(row: Row) -> str:
-    return str(row.get("revision") if row.get("source") == "hub" and row.get("revision") else row["fingerprint"])[:12]
+def _weights(row: Row) -> str:
+    where, source = str(row.get("location") or ""), row.get("source")
+    digits = str(row.get("revision") or row.get("fingerprint") or "")[:12]
+    if source == "hub":
+        return f"{where} on the Hugging Face Hub, revision {digits}"
+    if source == "recipe":
+        return f"trained for this study: {where}"
+    if source == "path":
+        return f"local weights, hash {digits}"
+    return f"fingerprint {digits}" if digits else ""
 
 
-def _corpus(row: Row) -> str:
-    hashed = f", SHA-256 {str(row['content_hash'])[:12]}" if row.get("content_hash") else ""
-    return f"{row['corpus']} ({_count(row['texts'], 'text')}, {_count(row['words'], 'word')}{hashed})"
+def in_words(number: Any) -> str:
+    """Write a large number as a paper does: ``22.7 million``."""
+    if is_null(number) or number < 1e6:
+        return whole(number)
+    return f"{number / 1e9:.3g} billion" if number >= 1e9 else f"{number / 1e6:.3g} million"
 
 
-def _view(view: str) -> str:
-    return f"'{view}' ({VIEWS[view]})" if view in VIEWS else f"'{view}'"
+def _corpus(row: Row, spec: Mapping[str, Any]) -> str:
+    of = (spec.get("corpora") or {}).get(row["corpus"])
+    of = of if isinstance(of, dict) else {}
+    facts = [_count(row["texts"], "text")]
+    if row.get("location"):
+        made = row.get("source") == "generated"
+        facts.append(f"generated: {row['location']}" if made else f"from {_name_of(row)}")
+    facts += [f"of at least {whole(of['min_words'])} words"] if of.get("min_words") else []
+    facts += [f"SHA-256 {str(row['content_hash'])[:12]}"] if row.get("content_hash") else []
+    return f"{row['corpus']} ({', '.join(facts)})"
 
 
-def _with(study: Row, cells: Sequence[Row]) -> str:
+def _name_of(corpus: Row) -> str:
+    location = str(corpus["location"])
+    return PurePath(location).name if corpus.get("source") == "file" else location
+
+
+def _with(study: Row, cells: Sequence[Row], spec: Mapping[str, Any]) -> str:
     versions = parsed(study["versions"], dict)
-    used = [f"{said} {versions[name]}" for name, said in LIBRARIES.items() if name in versions]
+    used = [f"{library} {versions[name]}" for name, library in LIBRARIES.items() if name in versions]
     how = dict.fromkeys((str(row["precision"]), str(row["device"])) for row in cells if row.get("precision"))
     ran = f", in {_list(f'{precision} precision on {device}' for precision, device in how)}" if how else ""
     libraries = f" ({', '.join(used)})" if used else ""
-    return f"Everything was measured with reporter {versions.get('reporter', '')}{libraries}{ran}, seed {_seed(study)}."
+    seed = (spec.get("run") or {}).get("seed", 0)
+    return f"Everything was measured with reporter {versions.get('reporter', '')}{libraries}{ran}, seed {seed}."
 
 
-def _seed(study: Row) -> int:
-    """The seed of a study; what cannot be read leaves it at its default."""
+def _spec(study: Row) -> dict[str, Any]:
     try:
         spec = yaml.safe_load(study.get("spec") or "")
-        return int(spec["run"]["seed"])
-    except (yaml.YAMLError, KeyError, TypeError, ValueError):
-        return 0
+    except yaml.YAMLError:
+        return {}
+    return spec if isinstance(spec, dict) else {}
 
 
-def _report(study: Row, numbers_hash: str) -> Entry:
+def _report(study: Row, numbers_hash: str) -> str:
+    """Return the BibTeX entry of the report; its hashes are cut to fit a line."""
     name = str(study["study"])
     version = parsed(study["versions"], dict).get("reporter", "")
     when = study.get("finished") or study.get("started")
     note = [f"Study {name}, measured with reporter {version}".rstrip()]
-    note += [f"SHA-256 of the study file {study['spec_hash']}"] if study.get("spec_hash") else []
-    note += [f"SHA-256 of the numbers {numbers_hash}"] if numbers_hash else []
+    note += [f"study file {study['spec_hash'][:12]}"] if study.get("spec_hash") else []
+    note += [f"numbers {numbers_hash[:12]} (SHA-256)"] if numbers_hash else []
     key = f"report-{re.sub(r'[^a-z0-9-]', '-', name.lower())}"
-    fields: list[tuple[str, Any]] = [("key", key), ("title", f"{{{latex(str(study['title'] or name))}}}")]
-    fields += [("year", f"{when:%Y}"), ("month", f"{when.month}")] if when is not None and not is_null(when) else []
-    fields += [("howpublished", "Report of reporter"), ("note", latex("; ".join(note)))]
-    return Entry(key, "misc", tuple(fields))
+    fields = {"key": key, "title": f"{{{latex(str(study['title'] or name))}}}"}
+    if when is not None and not is_null(when):
+        fields |= {"year": f"{when:%Y}", "month": f"{when:%B}"}
+    fields |= {"howpublished": "Report of reporter", "note": latex("; ".join(note))}
+    return "\n".join([f"@misc{{{key},", *(f"  {field} = {{{value}}}," for field, value in fields.items()), "}"])
 
 
-def _span(numbers: Sequence[int]) -> str:
+def span(numbers: Sequence[int]) -> str:
+    """Write the least and the largest of some numbers."""
     ends = dict.fromkeys((whole(min(numbers)), whole(max(numbers))))
     return " to ".join(ends)
 

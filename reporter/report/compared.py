@@ -9,20 +9,20 @@ their models, or of two models one over texts, as the table ``over_models`` hold
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from reporter.charts.chart import Drawn, Query
-from reporter.charts.scene import Scene
+from reporter.charts.chart import Drawn, Query, Read
+from reporter.charts.layout import Scene
 from reporter.charts.styles import ModelStyle
-from reporter.table import FREE, LAST_CHECKPOINT
+from reporter.core.table import FREE, LAST_CHECKPOINT
+from reporter.report.tables import Row, rows_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Row = Mapping[str, Any]
 WIDTH, HEIGHT, MARGIN = 336, 104, 14
 """Of a small profile, in quarters of a pixel: whole numbers are short, and there are many."""
 PAIR = ("words", "no-sinks")
@@ -117,21 +117,12 @@ class Compared:
 
 
 def read_compared(
-    read: Callable[[str], pd.DataFrame],
-    rows_of: Callable[[pd.DataFrame], list[dict[str, Any]]],
+    read: Read,
     scene: Scene,
     headlines: Sequence[Drawn],
     first: Sequence[str],
 ) -> Compared | None:
-    """Compare the models; None where fewer than two have numbers, or there are none.
-
-    Args:
-        read: runs a query.
-        rows_of: turns a frame into rows.
-        scene: models, views and corpora.
-        headlines: the charts of the headline statistics.
-        first: statistics, by full name, to stand first: what findings and claims are about.
-    """
+    """Compare the models; None where fewer than two have numbers, or there are none."""
     charts = [drawn for drawn in headlines if drawn.chart.kind in ("profile", "dots") and not drawn.empty]
     if len(scene.styles.own) < 2 or not charts:
         return None
@@ -141,14 +132,16 @@ def read_compared(
     sql = COMPARED.fill(study=scene.study, statistics=" ".join(drawn.id for drawn in charts))
     frame = read(sql)
     rows = rows_of(frame)
-    found = {(row["statistic"], row["corpus"], row["view"], row["model"] or f"{row['role']}s"): row for row in rows}
+    numbers_by_key = {
+        (row["statistic"], row["corpus"], row["view"], row["model"] or f"{row['role']}s"): row for row in rows
+    }
     count = {(row["corpus"], row["role"]): int(row["models"]) for row in rows if row["model"] is None}
-    profiles = {drawn.id: _profiles(drawn, scene) for drawn in charts}
+    profiles = {drawn.id: profiles_of(drawn, scene) for drawn in charts}
     tables = []
     for corpus in scene.corpora:
 
         def numbers(name: str, statistic: str, corpus: str = corpus) -> tuple[Number, ...]:
-            return tuple(_number(found.get((statistic, corpus, view, name))) for view in views)
+            return tuple(_number(numbers_by_key.get((statistic, corpus, view, name))) for view in views)
 
         roles = [
             Line(
@@ -176,7 +169,6 @@ def read_compared(
 
 
 def _over(models: int) -> str:
-    """Say what the interval of a mean of so many models is over; the table ``over_models`` says why."""
     return "models" if models > 2 else "texts"
 
 
@@ -184,32 +176,31 @@ def _number(row: Row | None) -> Number:
     return Number(None, None, None) if row is None else Number(row["value"], row["ci_low"], row["ci_high"])
 
 
-_Profiles = dict[tuple[str, str, str], list[tuple[float, float]]]
+Profiles = dict[tuple[str, str, str], list[tuple[float, float]]]
 
 
-def _profiles(drawn: Drawn, scene: Scene) -> _Profiles:
-    """Return the points of each profile at the last checkpoint, by corpus, view and model."""
+def profiles_of(drawn: Drawn, scene: Scene) -> Profiles:
+    """Return a statistic over depth at the last checkpoints, by corpus, token set and model."""
     frame, last = drawn.frame, scene.moments[-1].shown
     if frame is None or "depth" not in frame:
         return {}
     columns = (frame[name] for name in ("statistic", "corpus", "view", "model", "checkpoint", "site", "depth", "value"))
-    found: _Profiles = {}
+    profiles: Profiles = {}
     for statistic, corpus, view, model, checkpoint, site, depth, value in zip(*columns, strict=True):
-        own = drawn.id.endswith(f".{statistic}") and site in ("embedding", "block")
-        if own and last.get(model) == checkpoint and value == value and depth == depth:
-            found.setdefault((corpus, view, model), []).append((float(depth), float(value)))
-    return found
+        is_shown = drawn.id.endswith(f".{statistic}") and site in ("embedding", "block")
+        if is_shown and last.get(model) == checkpoint and value == value and depth == depth:
+            profiles.setdefault((corpus, view, model), []).append((float(depth), float(value)))
+    return profiles
 
 
-def _lines(profiles: _Profiles, corpus: str, views: Sequence[str], model: str) -> tuple[str, ...]:
-    """Return a model's profiles under each view, on the scale that all models share on that corpus."""
+def _lines(profiles: Profiles, corpus: str, views: Sequence[str], model: str) -> tuple[str, ...]:
     values = [y for (of, view, _), points in profiles.items() if of == corpus and view in views for _, y in points]
-    own = [profiles.get((corpus, view, model), []) for view in views]
-    return tuple(_path(points, min(values), max(values)) if len(points) > 1 else "" for points in own)
+    courses = [profiles.get((corpus, view, model), []) for view in views]
+    return tuple(path_of(points, min(values), max(values)) if len(points) > 1 else "" for points in courses)
 
 
-def _path(points: Sequence[tuple[float, float]], low: float, high: float) -> str:
-    """Return a path with steps relative to the point before, which are the shortest to write."""
+def path_of(points: Sequence[tuple[float, float]], low: float, high: float) -> str:
+    """Return a small profile as an SVG path."""
     scale = (HEIGHT - 2 * MARGIN) / ((high - low) or 1)
     places = [(round(MARGIN + x * (WIDTH - 2 * MARGIN)), round(HEIGHT - MARGIN - (y - low) * scale)) for x, y in points]
     steps = [(b[0] - a[0], b[1] - a[1]) for a, b in pairwise(places)]

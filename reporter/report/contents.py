@@ -5,33 +5,34 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING
 
-from reporter.analyses.registry import analyses
-from reporter.charts.chart import Chart, Drawn, Read, Thin, draw_chart, read_chart
-from reporter.charts.scene import ATTENTION, PATH, CheckpointName, Scene, moments
-from reporter.charts.styles import style_models
+from reporter.charts.chart import Chart, Drawn, Read
+from reporter.charts.drawing import Sample, draw_chart, read_chart
+from reporter.charts.layout import ATTENTION, PATH, CheckpointName, Scene, moments
+from reporter.charts.styles import Styles, style_models
+from reporter.core.errors import is_out_of_memory, shared_text, with_type
+from reporter.metrics.analysis import analyses
 from reporter.metrics.base import Definition, Statistic
-from reporter.paths import shared_text
-from reporter.report import queries
-from reporter.report.answers import Answered, read_answers
+from reporter.report import tables as queries
 from reporter.report.citing import read_hash
 from reporter.report.claims import CLAIMS, CLAIMS_BY_MODEL, Claims, read_claims
 from reporter.report.compared import Compared, read_compared
-from reporter.report.corpora import TextsOfCorpus, read_texts
-from reporter.report.explorer import Explorer
-from reporter.report.explorers import read_explorers
-from reporter.report.findings import FINDINGS, Findings, read_findings
+from reporter.report.downsampling import sampling
+from reporter.report.explorers import Explorer, Reader, besides, pages, read_page
+from reporter.report.findings import FINDINGS, Answered, Findings, read_answers, read_findings
 from reporter.report.free_charts import explained, of_statistic, of_tables, over_training
-from reporter.report.sinks import SinksOfStudy, read_sinks
-from reporter.report.thinning import thinning
-from reporter.store.order import in_order, order_of
+from reporter.report.journeys import read_journeys
+from reporter.report.tables import Row, SinksOfStudy, TextsOfCorpus, read_sinks, read_texts, rows_of
+from reporter.store.rows import in_order, order_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Row = dict[str, Any]
 VIEW_ORDER = ("words", "all", "no-sinks")
+BESIDES = {"vocabulary": besides}
+"""What some pages show besides their charts, in a template of the page's own name."""
 
 
 @dataclass(frozen=True)
@@ -117,22 +118,15 @@ class Contents:
 def read_contents(
     read: Read, study: Row, catalogue: Mapping[str, Definition], headlines_only: bool = False
 ) -> Contents:
-    """Read one study.
-
-    Args:
-        read: runs a query.
-        study: its row of ``studies``.
-        catalogue: the metrics and analyses that are installed; numbers of others are shown under their bare names.
-        headlines_only: leave out all other charts and the explorers; enough for the list of studies.
-    """
+    """Read one study."""
     name = str(study["study"])
-    found = rows_of(read(queries.CHECKPOINTS.fill(study=name)))
-    checkpoints = [CheckpointName(row["model"], row["checkpoint"], row["step"]) for row in found]
-    thin = thinning(read, name, [checkpoint.step for checkpoint in checkpoints if checkpoint.step is not None])
+    checkpoint_rows = rows_of(read(queries.CHECKPOINTS.fill(study=name)))
+    checkpoints = [CheckpointName(row["model"], row["checkpoint"], row["step"]) for row in checkpoint_rows]
+    sample = sampling(read, name, [checkpoint.step for checkpoint in checkpoints if checkpoint.step is not None])
     last = {checkpoint.model: checkpoint for checkpoint in checkpoints}
-    carried = [one for one in checkpoints if not thin or thin.shows(one.step, one is last[one.model])]
+    carried = [mark for mark in checkpoints if not sample or sample.shows(mark.step, mark is last[mark.model])]
     order = order_of(study.get("spec"))
-    roles = {row["model"]: str(row["role"]) for row in in_order(found, "model", order["models"])}
+    roles = {row["model"]: str(row["role"]) for row in in_order(checkpoint_rows, "model", order["models"])}
     models = in_order(_given_away(read(queries.MODELS.fill(study=name))), "model", order["models"])
     null = {r["model"]: (str(r["base"]), str(r["baseline"])) for r in models if r.get("baseline")}
     sites = list(read(queries.SITES.fill(study=name))["site"])
@@ -143,12 +137,20 @@ def read_contents(
         moments=moments(carried) if checkpoints else [],
         corpora=_corpora(in_order(rows_of(read(queries.CORPUS_NAMES.fill(study=name))), "corpus", order["corpora"])),
         sites=[PATH, ATTENTION] if ATTENTION in sites else [PATH],
-        statistics={own.name: own.title for metric in catalogue.values() for own in metric.statistics},
+        statistics={
+            statistic.name: statistic.title for metric in catalogue.values() for statistic in metric.statistics
+        },
     )
     cells = rows_of(read(queries.CELLS.fill(study=name)))
     trained = any(len(steps) > 1 for steps in _steps(checkpoints).values())
     sections = _sections(
-        read, name, catalogue, [row["metric"] for row in cells], trained, headlines_only, thin.applied if thin else None
+        read,
+        name,
+        catalogue,
+        [row["metric"] for row in cells],
+        trained,
+        headlines_only,
+        sample.apply if sample else None,
     )
     # models that only an explorer shows come last, so that the others look the same on every page
     loaded = roles | {row["model"]: str(row["role"]) for row in models if row["role"] and row["model"] not in roles}
@@ -167,21 +169,20 @@ def read_contents(
         claims=claims,
         findings=findings,
         explorers=() if headlines_only else read_explorers(read, name, replace(drawn, named=named), catalogue),
-        sinks=None if headlines_only else read_sinks(read, rows_of, name, models),
+        sinks=None if headlines_only else read_sinks(read, name, models),
         answers=() if headlines_only else read_answers(read, rows_of, name, order),
-        compared=None if headlines_only else read_compared(read, rows_of, scene, headlines, about),
-        texts={} if headlines_only else read_texts(read, rows_of, name),
+        compared=None if headlines_only else read_compared(read, scene, headlines, about),
+        texts={} if headlines_only else read_texts(read, name),
         numbers_hash=("", "") if headlines_only else read_hash(read, name),
     )
 
 
 def _steps(checkpoints: Sequence[CheckpointName]) -> dict[str, set[int]]:
-    """Return the training steps of each model that has any: where one has several, it can be followed over them."""
-    found: dict[str, set[int]] = {}
+    steps: dict[str, set[int]] = {}
     for checkpoint in checkpoints:
         if checkpoint.step is not None:
-            found.setdefault(checkpoint.model, set()).add(checkpoint.step)
-    return found
+            steps.setdefault(checkpoint.model, set()).add(checkpoint.step)
+    return steps
 
 
 def _claims(read: Read, study: str) -> Claims:
@@ -197,28 +198,19 @@ def _findings(read: Read, study: Row, scene: Scene) -> Findings:
 
 
 def _corpora(found: Sequence[Row]) -> list[str]:
-    """Return the corpora that metrics have numbers of; what stands in their place for an analysis is none."""
     return list(dict.fromkeys(str(row["corpus"]) for row in found if row["metric"] not in analyses()))
 
 
-def rows_of(frame: pd.DataFrame) -> list[Row]:
-    """Return a frame as rows in which NULL is None."""
-    records = frame.astype(object).where(frame.notna(), None).to_dict("records")
-    return [{str(name): value for name, value in record.items()} for record in records]
-
-
 def _given_away(frame: pd.DataFrame) -> list[Row]:
-    """Return rows without the folders of this machine, which a database of an earlier build may name."""
     return [row | {"location": shared_text(row["location"] or "") or None} for row in rows_of(frame)]
 
 
 def _views(study: Row, found: list[str]) -> list[str]:
-    """Views in the order of the study, then those that only the numbers have."""
     try:
-        wanted = json.loads(study["views"] or "[]")
+        declared = json.loads(study["views"] or "[]")
     except (TypeError, ValueError):
-        wanted = []
-    order = [view for view in (wanted if isinstance(wanted, list) else []) if view in found]
+        declared = []
+    order = [view for view in (declared if isinstance(declared, list) else []) if view in found]
     rest = [view for view in VIEW_ORDER if view in found] + found
     return list(dict.fromkeys(map(str, order + rest)))
 
@@ -230,25 +222,33 @@ def _sections(
     tried: Sequence[str],
     trained: bool,
     headlines_only: bool,
-    thin: Thin | None,
+    sample: Sample | None,
 ) -> list[Section]:
     """One section for each metric that has numbers, and for each that was tried and has none; analyses come last.
 
     Analyses without statistics (static embeddings, journeys) have pages of their own and no section.
     """
     shown_here = [name for name in tried if name not in catalogue or catalogue[name].statistics]
-    found: dict[str, dict[str, Row]] = {name: {} for name in shown_here}
+    statistics: dict[str, dict[str, Row]] = {name: {} for name in shown_here}
     for row in rows_of(read(queries.STATISTICS.fill(study=study))):
-        found.setdefault(row["metric"], {})[row["statistic"]] = row
-    others: dict[str, set[str]] = {}
+        statistics.setdefault(row["metric"], {})[row["statistic"]] = row
+    tables: dict[str, set[str]] = {}
     for row in [] if headlines_only else rows_of(read(queries.BESIDES.fill(study=study))):
-        found.setdefault(row["metric"], {})
-        others.setdefault(row["metric"], set()).add(row["name"])
+        statistics.setdefault(row["metric"], {})
+        tables.setdefault(row["metric"], set()).add(row["name"])
     return [
         _section(
-            read, study, name, found[name], others.get(name, set()), catalogue.get(name), trained, headlines_only, thin
+            read,
+            study,
+            name,
+            statistics[name],
+            tables.get(name, set()),
+            catalogue.get(name),
+            trained,
+            headlines_only,
+            sample,
         )
-        for name in sorted(found, key=lambda name: (name in analyses(), name))
+        for name in sorted(statistics, key=lambda name: (name in analyses(), name))
     ]
 
 
@@ -261,19 +261,19 @@ def _section(
     metric: Definition | None,
     trained: bool,
     headlines_only: bool,
-    thin: Thin | None,
+    sample: Sample | None,
 ) -> Section:
-    known = metric.statistics if metric else ()
+    statistics = metric.statistics if metric else ()
     named = [chart for chart in (metric.charts if metric else ()) if chart.chapter is None]
     together = {statistic for chart in named if chart.alone for statistic in chart.statistics}
-    defined = {statistic.name for statistic in known}
+    defined = {statistic.name for statistic in statistics}
     strangers = [s for s in rows if s not in defined and s.removesuffix("_floor") not in rows.keys() - {s}]
-    singles = [s for s in known if s.name in rows] + [_undefined(s, rows[s]) for s in strangers]
+    singles = [s for s in statistics if s.name in rows] + [_undefined(s, rows[s]) for s in strangers]
     singles = [statistic for statistic in singles if statistic.name.removesuffix("_floor") not in together]
 
     def read_one(statistic: Statistic, chart: Chart, open: bool = True) -> Drawn:
         of_it = {"statistic": statistic.name, "floor": f"{statistic.name}_floor"}
-        return read_chart(read, chart, open, thin, study=study, metric=name, **of_it)
+        return read_chart(read, chart, open, sample, study=study, metric=name, **of_it)
 
     first: list[Drawn] = []
     for statistic in [s for s in singles if s.headline]:
@@ -283,12 +283,12 @@ def _section(
             first += [] if training.empty else [training]
     rest: list[Drawn] = []
     if not headlines_only:
-        own = [explained(chart, metric) for chart in named] if metric else []
-        free = of_tables(name, [s for s in known if s.name not in together], tables)
-        more = [read_chart(read, chart, thin=thin, study=study, metric=name) for chart in [*own, *free]]
+        charts = [explained(chart, metric) for chart in named] if metric else []
+        free = of_tables(name, [s for s in statistics if s.name not in together], tables)
+        more = [read_chart(read, chart, sample=sample, study=study, metric=name) for chart in [*charts, *free]]
         first += [drawn for drawn in more if not drawn.empty]
         minor = [s for s in singles if not s.headline]
-        # a section opens on something, and a single chart is not worth a lid
+        # a section opens on something, and a single chart needs no collapsible section
         opened = len(minor) if len(minor) + len(first) <= 2 else 0 if first else 1
         for place, statistic in enumerate(minor):
             rest.append(read_one(statistic, of_statistic(name, statistic), open=place < opened))
@@ -298,12 +298,11 @@ def _section(
         title=metric.title if metric else name,
         summary=metric.summary if metric else "This metric is not installed here: its definitions are missing.",
         charts=(*first, *rest),
-        absent=tuple(s for s in known if s.name not in rows and not (s.per == "pair" and elsewhere)),
+        absent=tuple(s for s in statistics if s.name not in rows and not (s.per == "pair" and elsewhere)),
     )
 
 
 def _undefined(name: str, row: Row) -> Statistic:
-    """Stand in for a statistic whose metric is not installed."""
     return Statistic(
         name,
         name.replace("_", " "),
@@ -312,3 +311,27 @@ def _undefined(name: str, row: Row) -> Statistic:
         per="layer" if row["layers"] else "model",
         floor=True,
     )
+
+
+def readers(catalogue: Mapping[str, Definition]) -> dict[str, tuple[str, Reader]]:
+    """Return the title and the reader of each explorer by the name of its page, in the order of the pages."""
+    of_charts = {
+        name: (page.title, partial(read_page, page=page, charts=charts, more=BESIDES.get(name)))
+        for name, (page, charts) in pages(catalogue).items()
+    }
+    return {"journeys": ("Journeys", read_journeys), **of_charts}
+
+
+def read_explorers(read: Read, study: str, styles: Styles, catalogue: Mapping[str, Definition]) -> tuple[Explorer, ...]:
+    """Read the explorers that a study has rows for; ``styles`` has also models without numbers of layers."""
+    explorers = []
+    for name, (title, reader) in readers(catalogue).items():
+        try:
+            explorer = reader(read, study, styles)
+        except Exception as error:  # one broken page must not take the others down
+            if is_out_of_memory(error):
+                raise
+            explorer = Explorer(name, title, error=with_type(error))
+        if explorer is not None:
+            explorers.append(explorer)
+    return tuple(explorers)

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from reporter.charts.numbers import p_value, short
+from reporter.core.numbers import p_value, short
 
 MOST = 60
 """Rows of a table and items of a list that are shown; the CSV has them all."""
@@ -98,8 +98,8 @@ def by_model_of(rows: Sequence[Mapping[str, Any]]) -> Table | None:
     """
     if not rows:
         return None
-    told = [name for name in ("statistic", "claimed") if len({row[name] for row in rows}) > 1]
-    names = ("model", *told, "value", "ci_low", "ci_high", "verdict")
+    columns = [name for name in ("statistic", "claimed") if len({row[name] for row in rows}) > 1]
+    names = ("model", *columns, "value", "ci_low", "ci_high", "verdict")
     shown = [{name: row[name] for name in names} for row in rows]
     for row in shown:
         row |= {"claimed": _bound(row["claimed"])} if row.get("claimed") else {}
@@ -107,19 +107,21 @@ def by_model_of(rows: Sequence[Mapping[str, Any]]) -> Table | None:
 
 
 def _bound(text: str) -> str:
-    """Write a bound as the numbers beside it are written; no line ends within it."""
     return re.sub(r"([<>≤≥]) ", "\\1\N{NO-BREAK SPACE}", _minus(text))
 
 
 def _minus(text: str) -> str:
-    """Write a minus for a hyphen in front of a number."""
     return re.sub(r"(?<![\w.])-(?=[\d.])", "−", text)
 
 
 def changes_of(detail: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """Return what other views change of a claim: objects with ``says`` and ``turned``."""
-    found = detail.get("views")
-    return [one for one in found if isinstance(one, dict) and "says" in one] if isinstance(found, list) else []
+    changes = detail.get("views")
+    return (
+        [change for change in changes if isinstance(change, dict) and "says" in change]
+        if isinstance(changes, list)
+        else []
+    )
 
 
 def _by_statistic(key: str, value: Any) -> list[tuple[str, Any]]:
@@ -130,12 +132,12 @@ def _by_statistic(key: str, value: Any) -> list[tuple[str, Any]]:
     """
     if key != "evidence" or not value or not _is_table(value):
         return [(key, value)]
-    found: dict[Any, list[dict[str, Any]]] = {}
+    tables: dict[Any, list[dict[str, Any]]] = {}
     for row in value:
-        found.setdefault(row.get("statistic"), []).append(row)
-    if len(found) < 2 or len(found) > max(2, len(value) // 2):
+        tables.setdefault(row.get("statistic"), []).append(row)
+    if len(tables) < 2 or len(tables) > max(2, len(value) // 2):
         return [(key, value)]
-    kept = {name: [{k: v for k, v in row.items() if k != "statistic"} for row in rows] for name, rows in found.items()}
+    kept = {name: [{k: v for k, v in row.items() if k != "statistic"} for row in rows] for name, rows in tables.items()}
     return [(f"{_LABELS[key]}: {name}" if name else key, rows) for name, rows in kept.items()]
 
 
@@ -158,7 +160,6 @@ def _table(label: str, items: list[dict[str, Any]]) -> Table:
 
 
 def _fact(key: str, value: Any) -> str:
-    """Write what has no place of its own; of two sides the mean of each, and how far they are apart."""
     sides = ("a", "b", "mean_a", "mean_b", "n_a", "n_b")
     if key != "effect" or not isinstance(value, dict) or any(name not in value for name in sides):
         return _text(value)
@@ -171,7 +172,6 @@ def _cell(name: str, value: Any) -> str:
 
 
 def _with_interval(item: Mapping[str, Any]) -> dict[str, Any]:
-    """The same with both ends of its interval in one place."""
     rest = {str(name): value for name, value in item.items() if name not in ("ci_low", "ci_high")}
     low, high = item.get("ci_low"), item.get("ci_high")
     return rest if low is None or high is None else rest | {"interval": f"{_text(low)} to {_text(high)}"}

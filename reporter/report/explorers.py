@@ -1,102 +1,377 @@
-"""All explorers, in the order in which pages name them, and how they get onto a disk."""
+"""Further pages of a study, on which a reader chooses what to look at, without a server."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import partial
-from pathlib import Path
-from typing import Any
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
-from jinja2 import Environment
-
-from reporter.charts.chart import Read
-from reporter.charts.styles import Styles
-from reporter.errors import is_out_of_memory
+from reporter.charts.chart import Chapter, Chart, Drawn, Page, Query, Read
+from reporter.charts.drawing import draw_chart, read_chart
+from reporter.charts.layout import Scene
+from reporter.charts.styles import CATEGORIES, FLOOR_GREY, RAMP, Styles
+from reporter.core.numbers import is_null, short, whole
+from reporter.core.table import Column
 from reporter.metrics.base import Definition
-from reporter.report import vocabulary_page
-from reporter.report.assets import write
-from reporter.report.chart_page import ChartPage, pages, read_page
-from reporter.report.explorer import Explorer, Reader
-from reporter.report.explorer_journeys import read_journeys
+from reporter.report import tables as queries
+from reporter.report.free_charts import explained
+from reporter.store.schema import find_table
 
-BESIDES = {"vocabulary": vocabulary_page.besides}
-"""What some pages show besides their charts, in a template of the page's own name."""
+if TYPE_CHECKING:
+    import pandas as pd
 
 
-def readers(catalogue: Mapping[str, Definition]) -> dict[str, tuple[str, Reader]]:
-    """Return what reads each explorer, and its title, by the name of its page.
-
-    Args:
-        catalogue: the metrics and analyses whose charts may stand on pages of their own.
-    """
-    of_charts = {
-        name: (page.title, partial(read_page, page=page, charts=charts, more=BESIDES.get(name)))
-        for name, (page, charts) in pages(catalogue).items()
-    }
-    return {"journeys": ("Journeys", read_journeys), **of_charts}
-
-
-def read_explorers(read: Read, study: str, styles: Styles, catalogue: Mapping[str, Definition]) -> tuple[Explorer, ...]:
-    """Read the explorers that a study has rows for.
+@dataclass(frozen=True)
+class Source:
+    """Rows behind an explorer's charts: a query, its result (a CSV beside the page) and what its columns mean.
 
     Args:
-        read: runs a query.
-        study: id of the study.
-        styles: how all models of the study are drawn, those without numbers of layers included.
-        catalogue: the metrics and analyses that are installed.
+        name: names the CSV and the place on the page; it must be no other file's in ``data/``.
+        title: what the rows are.
+        table: the table of the database whose comments explain the columns.
+        sql: the statement that made the frame.
+        frame: its result.
     """
-    found = []
-    for name, (title, reader) in readers(catalogue).items():
-        try:
-            explorer = reader(read, study, styles)
-        except Exception as error:  # one broken page must not take the others down
-            if is_out_of_memory(error):  # which says nothing of this page
-                raise
-            explorer = Explorer(name, title, error=f"{type(error).__name__}: {error}")
-        if explorer is not None:
-            found.append(explorer)
-    return tuple(found)
+
+    name: str
+    title: str
+    table: str
+    sql: str
+    frame: pd.DataFrame
+
+    @property
+    def csv(self) -> str:
+        """Where the rows are, relative to the page."""
+        return f"data/{self.name}.csv"
+
+    @property
+    def comment(self) -> str:
+        """What a row of its table is."""
+        return find_table(self.table).comment
+
+    @property
+    def columns(self) -> list[Column]:
+        """The table's columns that the frame has."""
+        return [column for column in find_table(self.table).columns if column.name in self.frame]
 
 
-def pages_of(folder: Path, catalogue: Mapping[str, Definition]) -> list[tuple[str, str]]:
-    """Return (file name, title) of each explorer that a study's folder has."""
-    titles = [(f"{name}.html", title) for name, (title, _) in readers(catalogue).items()]
-    return [(page, title) for page, title in titles if (folder / page).exists()]
-
-
-def write_explorers(
-    folder: Path,
-    explorers: Sequence[Explorer],
-    study: dict[str, Any],
-    templates: Environment,
-    catalogue: Mapping[str, Definition],
-    numbers: Mapping[str, int],
-) -> list[Path]:
-    """Write the pages of a study's explorers, and drop those that it no longer has.
+@dataclass(frozen=True)
+class Explorer:
+    """A further page of a study.
 
     Args:
-        folder: the study's folder.
-        explorers: what to write.
-        study: its row of ``studies``.
-        templates: where the templates are.
-        catalogue: the metrics and analyses whose pages there may be.
-        numbers: of figures, by their ids.
+        name: names the page, ``<name>.html``, its template and its part of the script.
+        title: its heading, and what links to it say.
+        about: the question it answers, in a sentence or two.
+        facts: what there is to choose from, in short.
+        data: what its script needs at once: what there is to choose from, and the styles of models.
+        parts: what its script fetches when it is chosen, by a name of letters, digits, dots and hyphens; each becomes
+            ``data/<name>.js``.
+        sources: the rows behind what it draws, where these are not charts.
+        charts: its charts.
+        analyses: whose rows it shows; their sections on the study's page link to it.
+        static: what its template shows readers without scripts, where these are no charts.
+        error: what went wrong while it was read; it then has nothing else.
     """
-    written = []
-    for explorer in explorers:
-        page = folder / explorer.page
-        template = "charts.html" if isinstance(explorer, ChartPage) and explorer.name not in BESIDES else explorer.page
-        template = "explorer.html" if explorer.error else template
-        html = templates.get_template(template).render(
-            explorer=explorer,
-            explorers=explorers,
-            study=study,
-            here=explorer.page,
-            numbers=numbers,
-            for_page={"name": explorer.name, "study": study["study"], **explorer.data},
+
+    name: str
+    title: str
+    about: str = ""
+    facts: tuple[str, ...] = ()
+    data: Mapping[str, Any] = field(default_factory=dict)
+    parts: Mapping[str, Any] = field(default_factory=dict)
+    sources: tuple[Source, ...] = ()
+    charts: tuple[Drawn, ...] = ()
+    analyses: tuple[str, ...] = ()
+    static: Mapping[str, Any] = field(default_factory=dict)
+    error: str = ""
+
+    @property
+    def page(self) -> str:
+        """File name of the page."""
+        return f"{self.name}.html"
+
+    def source(self, name: str) -> Source:
+        """Return one of its sources by name."""
+        return next(source for source in self.sources if source.name == name)
+
+
+Reader = Callable[[Read, str, Styles], "Explorer | None"]
+"""Reads an explorer of a study; None where the study has no rows for it."""
+
+
+def read_source(read: Read, query: Query, study: str, name: str, title: str, table: str) -> Source:
+    """Run a query whose only parameter is the study."""
+    sql = query.fill(study=study)
+    return Source(name, title, table, sql, whole_numbers(read(sql), table))
+
+
+def whole_numbers(frame: pd.DataFrame, table: str) -> pd.DataFrame:
+    """Return the frame with whole numbers as such, also where one is NULL, so that a CSV says 512 and not 512.0."""
+    whole = [c.name for c in find_table(table).columns if c.type in {"INTEGER", "BIGINT"} and c.name in frame]
+    return frame.astype(dict.fromkeys(whole, "Int64"))
+
+
+def styled(styles: Styles) -> list[dict[str, Any]]:
+    """Return how each model is drawn, for a page's script."""
+    return [
+        {
+            "model": style.model,
+            "role": style.role,
+            "light": style.light,
+            "dark": style.dark,
+            "shape": style.shape,
+            "dash": list(style.dash) if style.dash[1] else [],
+            "baseline": bool(style.baseline),
+        }
+        for style in styles.models
+    ]
+
+
+# A page of charts on which a reader chooses models, side by side, and a layer.
+
+
+SITES = ("embedding", "block", "final", "attention")
+Who = tuple[str, str]
+"""A model and a checkpoint of it."""
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """A model, or one of its checkpoints, that can be chosen.
+
+    Args:
+        model: its name.
+        checkpoint: which checkpoint.
+        label: what the page calls it.
+    """
+
+    model: str
+    checkpoint: str
+    label: str
+
+    @property
+    def key(self) -> Who:
+        """What names its rows."""
+        return self.model, self.checkpoint
+
+
+@dataclass(frozen=True)
+class ChartPage(Explorer):
+    """A page of charts.
+
+    Args:
+        chapters: its charts that have rows or went wrong, by the name of the chapter.
+        headings: its chapters, by name.
+        who: what can be chosen, the last checkpoint of each model first.
+        sites: ``path``, and ``attention`` where there are states of it; none where no chart shows one layer at a time.
+        more: what its template shows besides.
+    """
+
+    chapters: Mapping[str, tuple[Drawn, ...]] = field(default_factory=dict)
+    headings: Mapping[str, Chapter] = field(default_factory=dict)
+    who: tuple[Chosen, ...] = ()
+    sites: tuple[str, ...] = ()
+    more: Mapping[str, Any] = field(default_factory=dict)
+
+
+def pages(catalogue: Mapping[str, Definition]) -> dict[str, tuple[Page, list[tuple[Definition, Chart]]]]:
+    """Return the pages that metrics and analyses hang charts on, by name, each with these charts and whose they are."""
+    charts_by_page: dict[str, tuple[Page, list[tuple[Definition, Chart]]]] = {}
+    for metric in catalogue.values():
+        for chart in metric.charts:
+            if chart.chapter is not None:
+                page = chart.chapter.page
+                charts_by_page.setdefault(page.name, (page, []))[1].append((metric, chart))
+    for _, charts in charts_by_page.values():
+        charts.sort(key=lambda own: own[1].chapter.number if own[1].chapter else 0)
+    return charts_by_page
+
+
+def read_page(
+    read: Read, study: str, styles: Styles, page: Page, charts: Sequence[tuple[Definition, Chart]], more: Any = None
+) -> ChartPage | None:
+    """Read a page and draw it, or return None where a study has nothing to show on it."""
+    headings: dict[str, Chapter] = {}
+    chapters: dict[str, list[Drawn]] = {}
+    for metric, chart in charts:
+        drawn = read_chart(read, explained(chart, metric), study=study, metric=metric.name)
+        scene = Scene(
+            study, styles, (), (), (), statistics={statistic.name: statistic.title for statistic in metric.statistics}
         )
-        write(page, html)
-        written.append(page)
-    for name in readers(catalogue).keys() - {explorer.name for explorer in explorers}:
-        (folder / f"{name}.html").unlink(missing_ok=True)
-    return written
+        if not drawn.empty and chart.chapter is not None:
+            headings[chart.chapter.name] = chart.chapter
+            chapters.setdefault(chart.chapter.name, []).append(draw_chart(drawn, scene))
+    every = [drawn for statistic in chapters.values() for drawn in statistic]
+    who = _who(every, read(queries.MODELS.fill(study=study)), styles)
+    if not who:
+        return None
+    places = {choice.key: _places(every, choice.key) for choice in who}
+    sites = {site for statistic in places.values() for site, _ in statistic}
+    twins = {style.model: (style.light, style.dark) for style in styles.models}
+    grey = (FLOOR_GREY, FLOOR_GREY)
+    return ChartPage(
+        name=page.name,
+        title=page.title,
+        about=page.about,
+        charts=tuple(every),
+        data={
+            "who": [
+                {"key": "|".join(choice.key), "label": choice.label}
+                | dict(zip(("light", "dark"), twins.get(choice.model, grey), strict=True))
+                | _stops(places[choice.key])
+                for choice in who
+            ],
+            "dark": styles.dark_twins,
+            "categories": list(CATEGORIES),
+            "ramp": RAMP,
+            "grey": FLOOR_GREY,
+        },
+        chapters={name: tuple(statistic) for name, statistic in chapters.items()},
+        headings=headings,
+        who=tuple(who),
+        sites=("path", "attention") if "attention" in sites else ("path",) if sites else (),
+        more=more(read, study, who, styles) if more else {},
+    )
+
+
+def _places(charts: Sequence[Drawn], who: Who) -> set[tuple[str, int]]:
+    places: set[tuple[str, int]] = set()
+    for drawn in charts:
+        if drawn.chart.by_layer and drawn.frame is not None and not drawn.frame.empty:
+            frame = drawn.frame
+            rows = frame[(frame["model"] == who[0]) & (frame["checkpoint"] == who[1])]
+            pairs = rows[["site", "layer"]].dropna().drop_duplicates()
+            places |= {(str(site), int(layer)) for site, layer in pairs.itertuples(index=False)}
+    return {place for place in places if place[0] in SITES}
+
+
+def _stops(places: set[tuple[str, int]]) -> dict[str, list[dict[str, Any]]]:
+    stops: dict[str, list[dict[str, Any]]] = {"path": [], "attention": []}
+    for site, layer in sorted(places, key=lambda place: (SITES.index(place[0]), place[1])):
+        label = {"embedding": "embedding", "final": "after the final norm"}.get(site, f"layer {layer}")
+        stops["attention" if site == "attention" else "path"].append({"site": site, "layer": layer, "label": label})
+    return stops
+
+
+def _who(charts: Sequence[Drawn], models: pd.DataFrame, styles: Styles) -> list[Chosen]:
+    keys_present = {key for chart in charts for key in chart.who}
+    columns = (models[name] for name in ("model", "checkpoint", "step", "position"))
+    steps, positions = dict[Who, int | None](), dict[Who, int]()
+    for model, checkpoint, step, position in zip(*columns, strict=True):
+        steps[model, checkpoint] = None if is_null(step) else int(step)
+        positions[model, checkpoint] = int(position)
+    order = {name: place for place, name in enumerate(styles.names)}
+    keys = sorted(keys_present, key=lambda key: (order.get(key[0], len(order)), key[0], -positions.get(key, 0)))
+    many = {model for model, _ in keys if sum(model == other for other, _ in keys) > 1}
+    return [Chosen(model, name, _label(model, name, steps, many)) for model, name in keys]
+
+
+def _label(model: str, checkpoint: str, steps: Mapping[Who, Any], many: set[str]) -> str:
+    if model not in many:
+        return model
+    step = steps.get((model, checkpoint))
+    return f"{model} · {checkpoint if step is None else f'step {step:,}'}"
+
+
+# What the page of static embeddings shows besides its charts: how positions are known, and where the rest is.
+
+
+FACTS = Query(
+    "vocabulary_facts",
+    """
+SELECT model, checkpoint, fact, value, said FROM vocabulary_facts
+WHERE study = $study ORDER BY model, checkpoint
+""",
+)
+
+VOCABULARY = Query(
+    "vocabulary",
+    """
+SELECT token_id, token, class, subword, script, norm, mean_cosine, mean_distance, repeated
+FROM vocabulary
+WHERE study = $study AND model = $model
+ORDER BY norm DESC
+LIMIT 100
+""",
+)
+"""What the page offers for the rest of the vocabulary."""
+
+COUNT = Query("vocabulary_count", "SELECT count(*) AS n FROM vocabulary WHERE study = $study")
+
+PLAIN = {
+    "learned": "It adds a learned vector for each position to the tokens' vectors.",
+    "sinusoidal": "It adds fixed sines and cosines to the tokens' vectors.",
+    "rotary": "It has no position vectors: positions are rotary, queries and keys are turned inside attention.",
+    "relative": "It has no position vectors: attention knows how far apart two tokens are.",
+    "alibi": "It has no position vectors: attention falls with distance (ALiBi).",
+    "none": "It has no positions at all: the order of earlier tokens changes nothing in block 1.",
+    "unrecognised": "Order matters to it, but how it knows positions was not found out.",
+}
+"""What kinds of positions are, said plainly; other kinds say themselves."""
+_SPREAD = re.compile(r"(.+) of (.+): (mean|standard deviation)")
+_HIDDEN = ("positions", "outlier", "note ", "missing: ")
+
+
+def besides(read: Read, study: str, who: Sequence[Chosen], styles: Styles) -> dict[str, Any]:
+    """Return what the template shows besides charts."""
+    facts = read(FACTS.fill(study=study))
+    return {
+        "known": known(facts, [choice.key for choice in who]),
+        "styles": styles.models,
+        "rows": whole(int(read(COUNT.fill(study=study))["n"].iloc[0])),
+        "sql": VOCABULARY.fill(study=study, model=who[0].model),
+        "columns": [column for column in find_table("vocabulary").columns if column.field],
+    }
+
+
+def known(frame: pd.DataFrame, who: Sequence[Who]) -> list[dict[str, Any]]:
+    """Return what is known of each model's vectors: how it knows positions, notes, facts."""
+    models = []
+    for model, checkpoint in who:
+        rows_of_model = frame[(frame["model"] == model) & (frame["checkpoint"] == checkpoint)]
+        columns = (rows_of_model[name].tolist() for name in ("fact", "value", "said"))
+        rows: dict[str, tuple[Any, Any]] = {
+            str(fact): (value, text) for fact, value, text in zip(*columns, strict=True)
+        }
+        kind = str(rows.get("positions", (None, "unrecognised"))[1])
+        plain = [(fact, value, text) for fact, (value, text) in rows.items() if _is_plain(fact)]
+        models.append(
+            {
+                "model": model,
+                "plain": PLAIN.get(kind, kind),
+                "notes": [text for fact, (_, text) in rows.items() if fact.startswith("note ")],
+                "lacks": [(fact[9:], text) for fact, (_, text) in rows.items() if fact.startswith("missing: ")],
+                "rows": [(fact, whole(value), "" if is_null(text) else text) for fact, value, text in plain],
+                "outliers": _outliers(rows),
+                **_spreads(rows),
+            }
+        )
+    return models
+
+
+def _is_plain(fact: str) -> bool:
+    return not _SPREAD.fullmatch(fact) and not fact.startswith(_HIDDEN)
+
+
+def _outliers(rows: Mapping[str, tuple[Any, Any]]) -> str:
+    if "outliers" not in rows:
+        return ""
+    (count, text), chance = rows["outliers"], rows.get("outliers by chance", (None, None))[0]
+    threshold = short(rows.get("outlier threshold", (None, None))[0], 2)
+    return (
+        f"{whole(count)} {text} of a token and a position have |cosine| > {threshold}; by chance, if one side's "
+        f"directions were random, {short(chance)} would."
+    )
+
+
+def _spreads(rows: Mapping[str, tuple[Any, Any]]) -> dict[str, Any]:
+    spreads: dict[str, dict[str, Any]] = {}
+    for fact, (value, text) in rows.items():
+        if match := _SPREAD.fullmatch(fact):
+            measure, part, what = match.groups()
+            row = spreads.setdefault(part, {"n": str(text).removeprefix("n = ")})
+            row.setdefault(measure, {})["mean" if what == "mean" else "sd"] = value
+    measures = [name for name in ("norm", "cosine", "distance", "dot") if any(name in row for row in spreads.values())]
+    return {"spreads": spreads, "measures": measures}

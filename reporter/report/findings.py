@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from reporter.charts.chart import Query
-from reporter.charts.numbers import near
 from reporter.charts.styles import FLOOR_GREY, MUTED
+from reporter.core.numbers import near
+from reporter.judge.questions import QUESTIONS
+from reporter.judge.questions.question import Box, boxes_of
 from reporter.report.tables import parsed
+from reporter.store.rows import as_named
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -119,7 +122,7 @@ class Findings:
     @property
     def about(self) -> list[str]:
         """The statistics that they are about, by full name."""
-        return [f"{one.row['metric']}.{one.row['statistic']}" for one in self.all]
+        return [f"{finding.row['metric']}.{finding.row['statistic']}" for finding in self.all]
 
 
 def read_findings(
@@ -134,15 +137,14 @@ def read_findings(
         sql: the query.
         styles: how models are drawn.
     """
-    found = []
+    findings = []
     for row in rows:
         detail = parsed(row["detail"], dict)
-        found.append(Finding(row, detail, _picture(row, detail, styles)))
-    return Findings(tuple(found), looked_at, sql, frame)
+        findings.append(Finding(row, detail, _picture(row, detail, styles)))
+    return Findings(tuple(findings), looked_at, sql, frame)
 
 
 def _middle(curve: Mapping[str, Any], mark: Sequence[float] | None) -> tuple[float, float]:
-    """Return the point of a curve that lies nearest to the middle of what is marked."""
     middle = sum(mark) / 2 if mark else 0.5
     points: list[tuple[float, float]] = list(zip(curve["x"], curve["y"], strict=True))
     return min(points, key=lambda point: abs(point[0] - middle))
@@ -164,7 +166,7 @@ def _picture(row: Mapping[str, Any], detail: Mapping[str, Any], styles: Styles) 
     def told(value: float) -> str:
         return near(value, 3, max(abs(low), abs(high)), UNSEEN)
 
-    known = {style.model: style for style in styles.models}
+    by_model = {style.model: style for style in styles.models}
     ends = ("first step", "last step") if str(row["chart"]).endswith(".training") else ("embedding", "last block")
     if ends[0] == "embedding" and detail.get("per") == "step":
         ends = ("first block", "last block")
@@ -175,7 +177,7 @@ def _picture(row: Mapping[str, Any], detail: Mapping[str, Any], styles: Styles) 
     along = "training" if str(row["chart"]).endswith(".training") else "depth"
     lines = []
     for curve in sorted(curves, key=lambda curve: bool(curve["own"])):
-        style = known.get(curve["label"]) or (known.get(str(row["model"])) if curve["own"] else None)
+        style = by_model.get(curve["label"]) or (by_model.get(str(row["model"])) if curve["own"] else None)
         pairs = zip(curve["x"], curve["y"], strict=True)
         points = " ".join(f"{across(x)},{HEIGHT - MARGIN - (y - low) * scale:.1f}" for x, y in pairs)
         place, height = _middle(curve, detail.get("mark"))
@@ -195,3 +197,54 @@ def _picture(row: Mapping[str, Any], detail: Mapping[str, Any], styles: Styles) 
         several=row["model"] is None and len(lines) > FEW,
         ends=ends,
     )
+
+
+# What a study's page says of the questions that its numbers answer.
+
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Answered:
+    """A question and what was found.
+
+    Args:
+        name: its name.
+        title: the question.
+        boxes: what is said.
+        tables: the rows behind it, by table.
+    """
+
+    name: str
+    title: str
+    boxes: Sequence[Box]
+    tables: dict[str, pd.DataFrame]
+
+
+def read_answers(
+    read: Callable[[str], pd.DataFrame],
+    rows_of: Callable[[pd.DataFrame], list[Row]],
+    study: str,
+    order: Mapping[str, Sequence[str]],
+) -> tuple[Answered, ...]:
+    """Read the questions that have an answer, in order.
+
+    Args:
+        read: runs a query.
+        rows_of: turns a frame into rows.
+        study: id of the study.
+        order: its models and corpora as it names them.
+    """
+    answers = []
+    for decision in QUESTIONS:
+        frames = {}
+        for table in (row.table for row in decision.rows):
+            keys = ", ".join(f'"{name}"' for name in table.key)
+            query = Query(table.name, f"SELECT * FROM {table.name} WHERE study = $study ORDER BY {keys}")
+            whole = {column.name: "Int64" for column in table.columns if column.type in ("INTEGER", "BIGINT")}
+            frames[table.name] = read(query.fill(study=study)).astype(whole)  # a NULL among them makes floats of all
+        boxes = boxes_of(decision, {name: as_named(rows_of(frame), order) for name, frame in frames.items()})
+        if boxes:
+            answers.append(Answered(decision.name, decision.title, boxes, frames))
+    return tuple(answers)

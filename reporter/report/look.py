@@ -15,7 +15,7 @@ from typing import Any
 
 import yaml
 
-from reporter.errors import UsageError
+from reporter.core.errors import UsageError
 from reporter.report.contents import Contents, Section
 
 FOLDER = "look"
@@ -63,40 +63,36 @@ class Look:
         )
 
     def _chosen(self, sections: Sequence[Section]) -> list[Section]:
-        """Return the sections of the figures that are asked for, each where its first figure is named."""
         place = {name: number for number, name in reversed(list(enumerate(self.figures)))}
-        found = []
+        ranked = []
         for section in sections:
             charts = [chart for chart in section.charts if {chart.id, section.name} & place.keys()]
             charts.sort(key=lambda chart: place.get(chart.id, place.get(section.name, 0)))
             if charts:
                 first = min(place.get(chart.id, place.get(section.name, 0)) for chart in charts)
-                asked = tuple(replace(chart, open=chart.open or chart.id in place) for chart in charts)
-                found.append((first, replace(section, charts=asked, absent=())))
-        return [section for _, section in sorted(found, key=lambda pair: pair[0])]
+                opened = tuple(replace(chart, open=chart.open or chart.id in place) for chart in charts)
+                ranked.append((first, replace(section, charts=opened, absent=())))
+        return [section for _, section in sorted(ranked, key=lambda pair: pair[0])]
 
 
 def read_look(study: Mapping[str, Any], folder: Path) -> Look:
-    """Return how a study's pages look; where its file says nothing that can be read, they look as they always do.
-
-    Args:
-        study: its row of ``studies``.
-        folder: the folder of its pages.
-    """
+    """Return how a study's pages look; where its file says nothing that can be read, they look as they always do."""
     try:
-        said = yaml.safe_load(study.get("spec") or "")
+        spec = yaml.safe_load(study.get("spec") or "")
     except yaml.YAMLError:
-        said = None
-    report = said.get("report") if isinstance(said, dict) else None
-    own = report if isinstance(report, dict) else {}
-    style, theme = folder / FOLDER / STYLE, own.get("theme")
+        spec = None
+    report = spec.get("report") if isinstance(spec, dict) else None
+    settings = report if isinstance(report, dict) else {}
+    style, theme = folder / FOLDER / STYLE, settings.get("theme")
     return Look(
         theme=theme if theme in ("light", "dark") else "system",
         # in CSS a backslash before a slash changes nothing, and the element does not end
-        style=style.read_text(encoding="utf-8").replace("</", "<\\/") if own.get("style") and style.is_file() else "",
-        templates=folder / FOLDER if own.get("templates") and (folder / FOLDER).is_dir() else None,
-        figures=_names(own.get("figures")),
-        hidden=frozenset(_names(own.get("hide"))),
+        style=style.read_text(encoding="utf-8").replace("</", "<\\/")
+        if settings.get("style") and style.is_file()
+        else "",
+        templates=folder / FOLDER if settings.get("templates") and (folder / FOLDER).is_dir() else None,
+        figures=_names(settings.get("figures")),
+        hidden=frozenset(_names(settings.get("hide"))),
     )
 
 
@@ -105,36 +101,23 @@ def _names(said: Any) -> tuple[str, ...]:
 
 
 def keep_look(study: str, templates: Path | None, style: Path | None, folder: Path) -> bool:
-    """Copy a study's templates and stylesheet beside its pages.
-
-    Args:
-        study: its id, for the messages.
-        templates: its folder of templates.
-        style: its stylesheet.
-        folder: the folder of its pages.
-
-    Returns:
-        Whether anything is other than it was.
-
-    Raises:
-        UsageError: one of them is not there.
-    """
-    wanted: dict[str, bytes] = {}
+    """Copy a study's templates and stylesheet beside its pages."""
+    files: dict[str, bytes] = {}
     if templates is not None:
         if not templates.is_dir():
             raise UsageError(f"study {study!r}: report.templates names {templates}, which is no folder")
-        wanted = {path.name: path.read_bytes() for path in sorted(templates.glob("*.html")) if path.is_file()}
-        if not wanted:
+        files = {path.name: path.read_bytes() for path in sorted(templates.glob("*.html")) if path.is_file()}
+        if not files:
             raise UsageError(f"study {study!r}: report.templates names {templates}, which holds no template (*.html)")
     if style is not None:
         if not style.is_file():
             raise UsageError(f"study {study!r}: report.style names {style}, which is no file")
-        wanted[STYLE] = style.read_bytes()
+        files[STYLE] = style.read_bytes()
     kept = folder / FOLDER
-    if {path.name: path.read_bytes() for path in kept.glob("*") if path.is_file()} == wanted:
+    if {path.name: path.read_bytes() for path in kept.glob("*") if path.is_file()} == files:
         return False
     shutil.rmtree(kept, ignore_errors=True)
-    for name, content in wanted.items():
+    for name, content in files.items():
         kept.mkdir(parents=True, exist_ok=True)
         (kept / name).write_bytes(content)
     return True

@@ -11,15 +11,14 @@ import gzip
 import hashlib
 import re
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from reporter.errors import ReporterError
-from reporter.report import queries
-from reporter.report.assets import SCRIPT, STYLE, write
-from reporter.report.contents import rows_of
+from reporter.core.errors import ReporterError, UsageError
+from reporter.report import tables as queries
 from reporter.report.site import render
-from reporter.report.templating import environment, folder, inline_json
+from reporter.report.templating import SCRIPT, STYLE, environment, folder, inline_json, write
 from reporter.store import Store
 
 MOST_CSV = 48_000
@@ -31,17 +30,7 @@ _TAG = re.compile(rf'<script src="assets/{re.escape(SCRIPT)}"[^>]*></script>')
 
 
 def write_single_file(database: Path, study: str, file: Path) -> None:
-    """Write a study's report as one HTML file.
-
-    Args:
-        database: the file of results.
-        study: id of the study.
-        file: what to write; an older one is replaced.
-
-    Raises:
-        UsageError: there are no results, or not of this study.
-        ReporterError: the database cannot be read or the file cannot be written.
-    """
+    """Write a study's report as one HTML file."""
     with TemporaryDirectory() as place:
         if (made := database.parent / "assets").is_dir():
             shutil.copytree(made, Path(place) / "assets")  # to make the script takes seconds
@@ -60,14 +49,14 @@ def _file(database: Path, study: str, own: Path) -> str:
     loader = (folder() / "single_file.js").read_text("utf-8")
     store = Store(database)
     with store.reading() as read:
-        row = next(row for row in rows_of(read(queries.STUDIES.text)) if row["study"] == study)
-        claims = rows_of(read(queries.SAID_CLAIMS.fill(study=study)))
-        findings = rows_of(read(queries.SAID_FINDINGS.fill(study=study)))
+        row = next(row for row in queries.rows_of(read(queries.STUDIES.text)) if row["study"] == study)
+        claims = queries.rows_of(read(queries.SAID_CLAIMS.fill(study=study)))
+        findings = queries.rows_of(read(queries.SAID_FINDINGS.fill(study=study)))
     return (
         environment()
         .get_template("single.html")
         .render(
-            theme=said[1] if (said := _THEME.search((own / "index.html").read_text("utf-8"))) else "",
+            theme=match[1] if (match := _THEME.search((own / "index.html").read_text("utf-8"))) else "",
             title=row["title"] or study,
             question=row["question"],
             claims=claims,
@@ -87,8 +76,8 @@ def _packed(own: Path, script: str) -> dict[str, str]:
     Parts of one metric stand together, under all their names.
     """
     # The tag of the script goes: it stands in the file itself, and the policy minds what the tag does on an error.
-    found = {page.name: _pack(_TAG.sub("", page.read_text("utf-8"))) for page in sorted(own.glob("*.html"))}
-    found[SCRIPT] = _pack(script)
+    packed = {page.name: _pack(_TAG.sub("", page.read_text("utf-8"))) for page in sorted(own.glob("*.html"))}
+    packed[SCRIPT] = _pack(script)
     parts = sorted((own / "data").glob("*.js"))
     together: list[tuple[str, dict[str, str]]] = []
     for part in parts:
@@ -98,12 +87,12 @@ def _packed(own: Path, script: str) -> dict[str, str]:
         if last != metric or sum(map(len, texts.values())) + len(text) > MOST_TOGETHER:
             together.append((metric, texts := {}))
         texts[part.stem] = text
-    found |= {" ".join(texts): _pack("\0".join(texts.values())) for _, texts in together}
+    packed |= {" ".join(texts): _pack("\0".join(texts.values())) for _, texts in together}
     own_rows = {part.stem for part in parts}
     for table in sorted([*(own / "data").glob("*.csv"), *(own / "data").glob("*.bib")]):
         if table.stem not in own_rows and len(text := _pack(table.read_text("utf-8"))) <= MOST_CSV:
-            found[table.name] = text
-    return found
+            packed[table.name] = text
+    return packed
 
 
 def _pack(text: str) -> str:
@@ -121,3 +110,45 @@ def _policy(*scripts: str) -> str:
         f"default-src 'none'; script-src {hashes} 'unsafe-eval'; style-src 'unsafe-inline'; img-src data: blob:; "
         "base-uri 'none'; form-action 'none'"
     )
+
+
+# A folder that any static host serves: the pages of studies with what they need, and nothing of the machine.
+
+
+def publish(database: Path, target: Path, studies: Sequence[str] | None = None) -> list[Path]:
+    """Write studies' pages into a folder of their own: no database, no cache, no study that was not named.
+
+    It is written beside the old one and put in its place, so that a host never serves a half of each.
+    """
+    if target.exists() and not _is_ours(target):
+        raise UsageError(f"{target} holds other files; name a new folder, or one that `reporter export --site` wrote")
+    fresh = target.with_name(f".{target.name}.new")
+    old = target.with_name(f".{target.name}.old")
+    try:
+        for leftover in (fresh, old):
+            shutil.rmtree(leftover, ignore_errors=True)
+        fresh.mkdir(parents=True)
+        if (made := database.parent / "assets").is_dir():
+            shutil.copytree(made, fresh / "assets")  # to make the script takes seconds
+        pages = [page.relative_to(fresh) for page in render(database, fresh, studies, alone=True)]
+        if target.exists():
+            target.rename(old)
+        fresh.rename(target)
+    except OSError as error:
+        raise ReporterError(f"{target} cannot be written: {error.strerror or error}") from error
+    finally:
+        for leftover in (fresh, old):
+            shutil.rmtree(leftover, ignore_errors=True)
+    return [target / page for page in pages]
+
+
+def _is_ours(folder: Path) -> bool:
+    if not folder.is_dir():
+        return False
+    names = {path.name for path in folder.iterdir()}
+    if not names:
+        return True
+    page = folder / "index.html"
+    ours = page.is_file() and '<meta name="generator" content="reporter ' in page.read_text("utf-8", "replace")[:1000]
+    foreign = [name for name in names - {"index.html", "assets"} if not (folder / name / "index.html").is_file()]
+    return ours and not foreign

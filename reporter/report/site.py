@@ -7,32 +7,194 @@ import re
 import shutil
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jinja2 import TemplateError
+from jinja2 import Environment, TemplateError
 
-from reporter.analyses.registry import analyses
-from reporter.errors import ReporterError, UsageError, no_study
-from reporter.metrics.base import Definition
-from reporter.metrics.registry import catalogue
-from reporter.report import queries
-from reporter.report.assets import carry_assets, write, write_assets
+from reporter.charts.chart import Drawn
+from reporter.charts.drawing import first_choice, page_data
+from reporter.charts.layout import ATTENTION, PATH, panels_of
+from reporter.charts.picture import Figure, Size, figure_svg
+from reporter.charts.styles import DECODER, ENCODER, RAMP
+from reporter.core.errors import ReporterError, UsageError, no_study, shared_text
+from reporter.metrics.analysis import analyses
+from reporter.metrics.base import Definition, catalogue
+from reporter.report import tables as queries
 from reporter.report.citing import cite
-from reporter.report.contents import Contents, Row, read_contents, rows_of
-from reporter.report.explorers import pages_of, write_explorers
+from reporter.report.compared import path_of, profiles_of
+from reporter.report.contents import BESIDES, Contents, read_contents, readers
+from reporter.report.explorers import ChartPage, Explorer
+from reporter.report.journeys import static_journey
 from reporter.report.look import Look, read_look
-from reporter.report.sparklines import sparkline
-from reporter.report.stills import with_stills
-from reporter.report.study_page import facts, study_page
-from reporter.report.templating import environment, inline_json
+from reporter.report.templating import carry_assets, environment, inline_json, write, write_assets
 from reporter.store import Store
 from reporter.store.formats import inert
 
 if TYPE_CHECKING:
     import pandas as pd
+
+# The page of one study.
+
+
+VIEWS = {
+    "words": "All tokens of the text, sinks included, without the tokenizer's [CLS], [SEP], BOS and EOS. "
+    "Without a BOS, a decoder's first word counts.",
+    "all": "All tokens, including the ones that the tokenizer adds. Padding never counts.",
+    "no-sinks": "The tokens of the text without sinks (see Sinks) and without each text's first token: the same "
+    "tokens in every model. A single sink can dominate a whole profile.",
+}
+SITES = {
+    PATH: "Profiles show the residual stream: the input of the first block and the output of each block. A hollow mark "
+    "is the state after the closing norm.",
+    ATTENTION: "Profiles show the residual stream after each block's attention, before its feed-forward. Other charts "
+    "do not change.",
+}
+ROLES = {ENCODER: "Encoders", DECODER: "Decoders", "other": "Other models"}
+
+
+def study_page(contents: Contents, templates: Environment) -> str:
+    """Return the HTML of a study's page."""
+    scene, study = contents.scene, contents.study
+    views = _views(contents)
+    models = queries.model_rows(contents.models)
+    warnings = queries.warnings(models, contents.cells)
+    lacks = queries.missing(study, contents.models, contents.corpora, contents.cells)
+    return templates.get_template("study.html").render(
+        study=study | {"spec": shared_text(study["spec"] or "")},
+        title=study["title"] or study["study"],
+        facts=facts(contents),
+        contents=contents,
+        numbers=contents.numbered,
+        titles={drawn.id: drawn.chart.title for drawn in contents.charts if drawn.shown},
+        cited=cite(contents, contents.every),
+        sinks=contents.sinks,
+        explorers=contents.explorers,
+        here="index.html",
+        scene=scene,
+        roles=ROLES,
+        views=[(view, views.get(view, "")) for view in scene.views],
+        sites=[(site, SITES[site]) for site in scene.sites],
+        ramp={"light": list(RAMP), "dark": list(RAMP.values())},
+        missing=lacks,
+        models=models,
+        warnings=warnings,
+        warned={name for _, names in warnings for name in names},
+        cells=contents.cells[: queries.MOST_CELLS],
+        versions=queries.parsed(study["versions"], dict),
+        page={
+            "study": study["study"],
+            "views": list(scene.views),
+            "moments": [{"label": moment.label, "shown": moment.shown} for moment in scene.moments],
+            "about": views | SITES,
+            "dark": scene.styles.dark_twins,
+            "roles": {style.model: style.role for style in scene.styles.own},
+            "baselines": scene.styles.baselines,
+            "means": scene.styles.means,
+            "charts": [drawn.id for drawn in contents.charts if drawn.shown],
+        },
+    )
+
+
+def _views(contents: Contents) -> dict[str, str]:
+    models = [row for row in contents.models if not row.get("baseline")]  # a null baseline begins as its model does
+    firsts = {row["model"]: row["first_token"] for row in models if row.get("first_token")}
+    words = [model for model, first in firsts.items() if first == "word"]
+    if not words or len(words) == len(firsts):
+        return VIEWS
+    rest = [model for model in firsts if model not in words]
+    note = (
+        f" Position 0 holds a word in {_few(words)} and an added token in {_few(rest)}: "
+        "compare encoders with decoders under no-sinks."
+    )
+    return VIEWS | {view: VIEWS[view] + note for view in ("words", "all")}
+
+
+def _few(names: list[str]) -> str:
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+
+
+def facts(contents: Contents) -> list[str]:
+    """Return the facts under the title: models by role, corpora, views, cells, when."""
+    study = contents.study
+    styles = contents.scene.styles
+    roles = Counter(style.role for style in styles.own)
+    models = [_count(roles[role], "model" if role == "other" else role) for role in roles]
+    facts = [" and ".join(models)] if models else ["no model with numbers"]
+    if styles.baselines:
+        facts.append(_count(len(styles.baselines), "null baseline"))
+    facts.append(_count(len(contents.scene.corpora) or len(contents.corpora), "corpus", "corpora"))
+    facts.append(_count(len(contents.scene.views), "token set"))
+    status = Counter(row["status"] for row in contents.cells)
+    cells = f"{_count(len(contents.cells), 'cell')}: {status['done']:,} done"
+    if study["cells_cached"] is not None:
+        cells += f" ({study['cells_cached']:,} found in the cache)"
+    facts.append(f"{cells}, {status['failed']:,} failed")
+    return facts
+
+
+def _count(number: int, noun: str, plural: str = "") -> str:
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def sparkline(contents: Contents) -> dict[str, Any] | None:
+    """Return a study's first headline profile on its first corpus, for the list of studies."""
+    scene = contents.scene
+    for drawn in contents.glance:
+        if drawn.chart.kind != "profile" or drawn.frame is None or drawn.frame.empty:
+            continue
+        panel, profiles = panels_of(drawn.frame, "corpus", scene)[0], profiles_of(drawn, scene)
+        courses = {style: profiles.get((panel.value, scene.views[0], style.model), []) for style in scene.styles.own}
+        values = [value for course in courses.values() if len(course) > 1 for _, value in course]
+        if values:
+            ends = min(values), max(values)
+            lines = [(style, path_of(course, *ends)) for style, course in courses.items() if len(course) > 1]
+            return {"caption": f"{drawn.chart.title} on {panel.label}", "lines": lines}
+    return None
+
+
+IMAGES, IMAGE_SIZE = "figures", Size(width=180.0, font=8.0)
+
+
+def with_images(contents: Contents, folder: Path) -> Contents:
+    """Return a study with static images of its figures as the pages show them when they open.
+
+    They are for readers without scripts, and are written to ``figures/`` of the study's folder. What cannot be drawn (a
+    table, a chart without numbers for the first choice) has none.
+    """
+    (folder / IMAGES).mkdir(parents=True, exist_ok=True)
+
+    def keep(name: str, svg: str) -> str:
+        (folder / IMAGES / f"{name}.svg").write_text(svg, encoding="utf-8")
+        return f"{IMAGES}/{name}.svg"
+
+    def with_image(drawn: Drawn) -> Drawn:
+        if not drawn.shown:
+            return drawn
+        try:
+            svg = figure_svg(Figure(drawn, contents.scene, first_choice(contents.scene)), IMAGE_SIZE)
+        except ValueError:
+            return drawn
+        return replace(drawn, image=keep(drawn.id, svg))
+
+    def page(explorer: Explorer) -> Explorer:
+        if isinstance(explorer, ChartPage):
+            chapters = {name: tuple(map(with_image, charts)) for name, charts in explorer.chapters.items()}
+            return replace(explorer, chapters=chapters, charts=tuple(chain.from_iterable(chapters.values())))
+        if explorer.name == "journeys" and not explorer.error:
+            tables, images = static_journey(explorer)
+            images = {name: keep(f"journeys-{name}", svg) for name, svg in images.items()}
+            return replace(explorer, static=tables | {"images": images})
+        return explorer
+
+    sections = [replace(section, charts=tuple(map(with_image, section.charts))) for section in contents.sections]
+    return replace(contents, sections=tuple(sections), explorers=tuple(map(page, contents.explorers)))
+
 
 RESERVED = {"assets", "cache"}
 """Folders of a results folder that are no study's."""
@@ -41,34 +203,19 @@ _DEAD_SECONDS = 3600  # after which nobody writes to a draft any more
 
 
 def render(database: Path, out: Path, studies: Sequence[str] | None = None, alone: bool = False) -> list[Path]:
-    """Write the report from the database, computing no number.
-
-    Args:
-        database: the file of results.
-        out: the results folder; gets ``index.html``, ``assets/`` and, for each study, a folder that is whole by itself.
-        studies: the studies whose pages are written; None for all of them. The list has all of them nevertheless.
-        alone: whether the pages leave the database behind: the list then names no other study, and no database; figures
-            have pictures for readers without scripts.
-
-    Returns:
-        The pages that were written: the list of studies, then each study's page and its explorers.
-
-    Raises:
-        UsageError: where there are no results yet, or not of a study that was asked for.
-        ReporterError: where the database cannot be read or a page cannot be written.
-    """
+    """Write the report from the database, computing no number."""
     store = Store(database)
     with store.reading() as read:
-        rows = rows_of(read(queries.STUDIES.text))
-        wanted = _wanted(database, [str(row["study"]) for row in rows], studies)
-        known = {**catalogue(), **analyses()}
-        found = [
-            read_contents(read, row, known, headlines_only=row["study"] not in wanted)
+        rows = queries.rows_of(read(queries.STUDIES.text))
+        chosen = _wanted(database, [str(row["study"]) for row in rows], studies)
+        definitions = {**catalogue(), **analyses()}
+        contents = [
+            read_contents(read, row, definitions, headlines_only=row["study"] not in chosen)
             for row in rows
-            if row["study"] in wanted or not alone
+            if row["study"] in chosen or not alone
         ]
     try:
-        return _write(out, found, wanted, known, database.parent, alone)
+        return _write(out, contents, chosen, definitions, database.parent, alone)
     except OSError as error:
         raise ReporterError(f"the report cannot be written: {error}") from error
 
@@ -76,13 +223,13 @@ def render(database: Path, out: Path, studies: Sequence[str] | None = None, alon
 def _wanted(database: Path, known: Sequence[str], studies: Sequence[str] | None) -> list[str]:
     if not known:
         raise UsageError(f"{database}: holds no study yet; run `reporter run STUDY` first")
-    wanted = list(dict.fromkeys(known if studies is None else studies))
-    for name in wanted:
+    names = list(dict.fromkeys(known if studies is None else studies))
+    for name in names:
         if name not in known:
             raise no_study(name, database, known)
         if name in RESERVED or not re.fullmatch(r"[a-z0-9][a-z0-9_-]*", name):
             raise UsageError(f"study {name!r} cannot have a page: its id cannot name a folder; give it another one")
-    return wanted
+    return names
 
 
 def _write(
@@ -102,7 +249,7 @@ def _write(
             folder = out / str(contents.study["study"])
             look = read_look(contents.study, home / folder.name)
             drawn = look.of(contents).drawn()
-            pages += _write_study(folder, with_stills(drawn, folder) if alone else drawn, look, known)
+            pages += _write_study(folder, with_images(drawn, folder) if alone else drawn, look, known)
             carry_assets(out, folder)
     index = out / "index.html"
     cards = [_card(out, contents, known) for contents in found]
@@ -132,7 +279,22 @@ def _write_pages(folder: Path, contents: Contents, templates: Any, known: Mappin
     _write_data(folder, contents)
     page = folder / "index.html"
     write(page, html)
-    return [page, *write_explorers(folder, contents.explorers, contents.study, templates, known, contents.numbered)]
+    written = [page]
+    for explorer in contents.explorers:
+        template = "charts.html" if isinstance(explorer, ChartPage) and explorer.name not in BESIDES else explorer.page
+        html = templates.get_template("explorer.html" if explorer.error else template).render(
+            explorer=explorer,
+            explorers=contents.explorers,
+            study=contents.study,
+            here=explorer.page,
+            numbers=contents.numbered,
+            for_page={"name": explorer.name, "study": contents.study["study"], **explorer.data},
+        )
+        write(folder / explorer.page, html)
+        written.append(folder / explorer.page)
+    for name in readers(known).keys() - {explorer.name for explorer in contents.explorers}:
+        (folder / f"{name}.html").unlink(missing_ok=True)
+    return written
 
 
 def _write_data(folder: Path, contents: Contents) -> None:
@@ -159,7 +321,7 @@ def _write_data(folder: Path, contents: Contents) -> None:
         if drawn.frame is not None:
             write_csv(drawn.id, as_in_sql(drawn.frame))
         if drawn.shown:
-            write_parts(drawn.for_page)  # each at once: all together would be a few times the database
+            write_parts(page_data(drawn))  # each at once: all together would be a few times the database
     for name, rows in (("models", contents.models), ("corpora", contents.corpora), ("cells", contents.cells)):
         write_csv(name, pd.DataFrame(rows))
     if contents.sinks:
@@ -182,7 +344,6 @@ def _write_data(folder: Path, contents: Contents) -> None:
 
 
 def _fresh(folder: Path) -> Path:
-    """Return a new folder that no other run of the study writes to; what killed runs left goes."""
     for left in folder.glob(f"{_DRAFT}*"):
         with suppress(FileNotFoundError):
             if time.time() - left.stat().st_mtime > _DEAD_SECONDS:
@@ -209,7 +370,6 @@ def _put(fresh: Path, place: Path) -> None:
 
 
 def _may_run(column: pd.Series[Any]) -> bool:
-    """Whether a spreadsheet might take a text of a column for a formula."""
     from pandas.api.types import is_object_dtype, is_string_dtype
 
     if not (is_object_dtype(column.dtype) or is_string_dtype(column.dtype)):
@@ -217,7 +377,7 @@ def _may_run(column: pd.Series[Any]) -> bool:
     return any(inert(value) != value for value in {value for value in column.tolist() if isinstance(value, str)})
 
 
-def _card(out: Path, contents: Contents, known: Mapping[str, Definition]) -> Row:
+def _card(out: Path, contents: Contents, known: Mapping[str, Definition]) -> queries.Row:
     study = contents.study
     failed = sum(row["status"] == "failed" for row in [*contents.cells, *contents.models, *contents.corpora])
     unfinished = study["started"] is not None and study["finished"] is None
@@ -232,6 +392,10 @@ def _card(out: Path, contents: Contents, known: Mapping[str, Definition]) -> Row
         "good": not failed and not unfinished,
         "page": (out / str(study["study"]) / "index.html").exists(),
         "claims": contents.claims,
-        "explorers": pages_of(out / str(study["study"]), known),
+        "explorers": [
+            (f"{name}.html", title)
+            for name, (title, _) in readers(known).items()
+            if (out / str(study["study"]) / f"{name}.html").exists()
+        ],
         "spark": sparkline(contents),
     }

@@ -1,16 +1,103 @@
-"""What the tables of a page show: models, corpora, cells, and what is missing."""
+"""What the tables of a page show: models, corpora with their texts and sinks, cells, and what is missing."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from reporter.charts.chart import Query, Read
+from reporter.core.numbers import short, whole
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# The named queries behind the pages; those of charts stand with their charts. The text that runs is shown.
+
+
+STATISTICS = Query(
+    "statistics",
+    """
+SELECT metric, statistic, count(layer) AS layers, count(value) AS n
+FROM layer_metrics WHERE study = $study GROUP BY metric, statistic ORDER BY metric, statistic
+""",
+)
+
+CHECKPOINTS = Query(
+    "checkpoints",
+    """
+SELECT DISTINCT model, l.role, checkpoint, l.step, position
+FROM layer_metrics AS l JOIN models USING (study, model, checkpoint) WHERE study = $study ORDER BY role, model, position
+""",
+)
+
+STUDIES = Query("studies", "SELECT * FROM studies ORDER BY study")
+STUDY = Query("study", "SELECT * FROM studies WHERE study = $study")
+MODELS = Query(
+    "models",
+    "SELECT * FROM models WHERE study = $study ORDER BY role DESC NULLS LAST, model, position",
+)
+CORPORA = Query("corpora", "SELECT * FROM corpora WHERE study = $study ORDER BY corpus")
+CORPUS_TEXTS = Query("corpus_texts", "SELECT * FROM corpus_texts WHERE study = $study ORDER BY corpus, number")
+CUT_TEXTS = Query(
+    "cut_texts",
+    """
+SELECT corpus, model, max(cut_texts) AS cut, max(texts) AS texts, any_value(max_tokens) AS own,
+       max((inputs->>'max_tokens')::BIGINT) AS asked
+FROM cells JOIN models USING (study, model, checkpoint)
+WHERE study = $study AND cells.status = 'done' AND baseline IS NULL
+      AND corpus IN (SELECT corpus FROM corpora WHERE study = $study)
+GROUP BY ALL ORDER BY cut DESC, model
+""",
+)
+CELLS = Query(
+    "cells",
+    """
+SELECT * FROM cells WHERE study = $study
+ORDER BY status = 'failed' DESC, model, checkpoint, corpus, metric
+""",
+)
+CORPUS_NAMES = Query(
+    "corpus_names", "SELECT DISTINCT corpus, metric FROM layer_metrics WHERE study = $study ORDER BY corpus, metric"
+)
+SITES = Query(
+    "sites", "SELECT DISTINCT site FROM layer_metrics WHERE study = $study AND site IS NOT NULL ORDER BY site"
+)
+BESIDES = Query(
+    "besides",
+    """
+SELECT 'layer_pairs' AS name, metric FROM layer_pairs WHERE study = $study GROUP BY metric
+UNION ALL SELECT 'differences', metric FROM differences WHERE study = $study AND layer IS NOT NULL GROUP BY metric
+UNION ALL SELECT 'layer_pairs_of_base', metric FROM layer_pairs WHERE study = $study AND EXISTS (
+  FROM models AS m WHERE m.study = $study AND m.baseline IS NULL
+  AND (m.model, m.base) IN ((model_a, model_b), (model_b, model_a))) GROUP BY metric
+UNION ALL SELECT 'differences_of_models', metric FROM differences WHERE study = $study AND layer IS NULL GROUP BY metric
+UNION ALL SELECT 'correlations', metric FROM correlations WHERE study = $study GROUP BY metric
+ORDER BY metric, name
+""",
+)
+VIEW_NAMES = Query("view_names", "SELECT DISTINCT view FROM layer_metrics WHERE study = $study ORDER BY view")
+SAID_CLAIMS = Query(
+    "said_claims",
+    """
+SELECT says, verdict, view, detail->>'reason' AS reason
+FROM claims WHERE study = $study AND baseline IS NULL ORDER BY number, claim, reading
+""",
+)
+SAID_FINDINGS = Query("said_findings", "SELECT says FROM findings WHERE study = $study ORDER BY rank")
+
 
 Row = dict[str, Any]
 MOST_CELLS = 400
 """Rows of the table of cells; a study of many checkpoints has thousands, and its CSV has them all."""
+
+
+def rows_of(frame: pd.DataFrame) -> list[Row]:
+    """Return a frame as rows in which NULL is None."""
+    records = frame.astype(object).where(frame.notna(), None).to_dict("records")
+    return [{str(name): value for name, value in record.items()} for record in records]
 
 
 @dataclass(frozen=True)
@@ -66,7 +153,7 @@ def model_rows(models: Sequence[Row]) -> list[ModelRow]:
     groups: dict[str, list[Row]] = {}
     for row in models:
         groups.setdefault(row["model"], []).append(row)
-    return [ModelRow(name, own[-1], own) for name, own in groups.items()]
+    return [ModelRow(name, checkpoints[-1], checkpoints) for name, checkpoints in groups.items()]
 
 
 def warnings(models: Sequence[ModelRow], cells: Sequence[Row] = ()) -> list[tuple[str, list[str]]]:
@@ -74,7 +161,7 @@ def warnings(models: Sequence[ModelRow], cells: Sequence[Row] = ()) -> list[tupl
 
     Warnings that differ in numbers alone are one, in which a number that is not the same everywhere becomes the range.
     """
-    found: dict[tuple[str, ...], list[tuple[str, list[str]]]] = {}
+    by_words: dict[tuple[str, ...], list[tuple[str, list[str]]]] = {}
     for model in models:
         of_passes = (
             warning
@@ -84,8 +171,10 @@ def warnings(models: Sequence[ModelRow], cells: Sequence[Row] = ()) -> list[tupl
         )
         for warning in dict.fromkeys([*model.warnings, *of_passes]):
             words, numbers = tuple(_NUMBER.split(warning)), _NUMBER.findall(warning)
-            found.setdefault(words, []).append((model.name, numbers))
-    joined = [(_joined(words, [numbers for _, numbers in of]), [name for name, _ in of]) for words, of in found.items()]
+            by_words.setdefault(words, []).append((model.name, numbers))
+    joined = [
+        (_joined(words, [numbers for _, numbers in of]), [name for name, _ in of]) for words, of in by_words.items()
+    ]
     return joined + [(text, [model.name]) for model in models for text in model.same_weights]
 
 
@@ -112,12 +201,8 @@ def missing(study: Row, models: Sequence[Row], corpora: Sequence[Row], cells: Se
 
 
 def reasons(cells: Sequence[Row]) -> list[Reason]:
-    """Read ``cells.reasons``: the same reason of the same number becomes one row.
-
-    Raises:
-        Nothing: what cannot be read is passed over, since a page must come out whatever a cell says.
-    """
-    found: dict[tuple[str, str], list[str]] = {}
+    """Read ``cells.reasons``: the same reason of the same number becomes one row."""
+    places: dict[tuple[str, str], list[str]] = {}
     for cell in cells:
         for entry in parsed(cell.get("reasons"), list):
             if not isinstance(entry, dict):
@@ -126,8 +211,8 @@ def reasons(cells: Sequence[Row]) -> list[Reason]:
             where = f"{cell['model']}, {cell['corpus']}, {entry.get('view', '?')}{_layers(entry.get('layers'))}"
             if cell["checkpoint"] != "final":
                 where = where.replace(",", f" {cell['checkpoint']},", 1)
-            found.setdefault((number, str(entry.get("reason", ""))), []).append(where)
-    return [Reason(number, reason, where) for (number, reason), where in sorted(found.items())]
+            places.setdefault((number, str(entry.get("reason", ""))), []).append(where)
+    return [Reason(number, reason, where) for (number, reason), where in sorted(places.items())]
 
 
 def parsed(text: Any, kind: type) -> Any:
@@ -151,3 +236,136 @@ def _layers(layers: Any) -> str:
             runs.append([number, number])
     text = ", ".join(str(a) if a == b else f"{a}–{b}" for a, b in runs)
     return f", layer {text}" if len(numbers) == 1 else f", layers {text}"
+
+
+# What a study's page shows of each corpus beside its counts: some of its texts, and how many were cut, and where.
+
+
+@dataclass(frozen=True)
+class TextsOfCorpus:
+    """What is shown of one corpus.
+
+    Args:
+        samples: rows of the table ``corpus_texts``.
+        cut: which share of its texts is longer than what models read of them, one line for models that agree.
+    """
+
+    samples: Sequence[Row] = ()
+    cut: Sequence[str] = ()
+
+
+def read_texts(read: Read, study: str) -> dict[str, TextsOfCorpus]:
+    """Read what is shown of each corpus, by its name; what has neither samples nor passes is missing."""
+    samples, cut = (
+        _by_corpus(rows_of(read(CORPUS_TEXTS.fill(study=study)))),
+        _by_corpus(rows_of(read(CUT_TEXTS.fill(study=study)))),
+    )
+    return {name: TextsOfCorpus(samples.get(name, []), _cut(cut.get(name, []))) for name in samples.keys() | cut.keys()}
+
+
+def _by_corpus(rows: Sequence[Row]) -> dict[str, list[Row]]:
+    groups: dict[str, list[Row]] = {}
+    for row in rows:
+        groups.setdefault(str(row["corpus"]), []).append(row)
+    return groups
+
+
+def _cut(rows: Sequence[Row]) -> list[str]:
+    by_share: dict[str, list[str]] = {}
+    for row in rows:
+        if row["texts"]:
+            by_share.setdefault(_share(row), []).append(str(row["model"]))
+    if len(by_share) < 2:
+        return list(by_share)
+    return [f"{', '.join(models)}: {share}" for share, models in by_share.items()]
+
+
+def _share(row: Row) -> str:
+    if not row["cut"]:
+        return "none"
+    limits = [limit for limit in (row["own"], row["asked"]) if limit is not None]
+    share = f"{whole(row['cut'])} of {whole(row['texts'])} ({row['cut'] / row['texts']:.0%})".replace("%", " %")
+    return share + (f", at {whole(min(limits))} tokens" if limits else "")
+
+
+# What a study's page says of sinks: which tokens they are, and whether the cut that finds them decides anything.
+
+
+MOST_ROWS = 24
+"""Rows on the page; the CSV has them all."""
+MATTERS = 0.05
+"""How far the share of the first principal component may move with the cut before the page says so."""
+
+SINKS = Query(
+    "sinks",
+    """
+SELECT * EXCLUDE (study, metric, role) FROM sinks WHERE study = $study
+ORDER BY texts DESC, "count" DESC, model, checkpoint, corpus, token_id, position_first
+""",
+)
+CUT_MATTERS = Query(
+    "cut_matters",
+    """
+SELECT model, corpus, max(value) AS value, arg_max(layer, value) AS layer
+FROM layer_metrics
+WHERE study = $study AND metric = 'outliers' AND statistic = 'sink_sensitivity' AND site IN ('embedding', 'block')
+GROUP BY ALL ORDER BY value DESC NULLS LAST, model, corpus
+""",
+)
+
+
+@dataclass(frozen=True)
+class SinksOfStudy:
+    """The section on sinks.
+
+    Args:
+        rule: which tokens are sinks, in words.
+        said: whether the cut decides anything.
+        all: every row of the table ``sinks``.
+    """
+
+    rule: str
+    said: str
+    all: Sequence[Row]
+
+    @property
+    def rows(self) -> Sequence[Row]:
+        """Those that the page shows."""
+        return self.all[:MOST_ROWS]
+
+    @property
+    def more(self) -> int:
+        """How many it does not show."""
+        return len(self.all) - len(self.rows)
+
+
+def read_sinks(
+    read: Read,
+    study: str,
+    models: Sequence[Row],
+) -> SinksOfStudy | None:
+    """Read the section; None where no model has a sink."""
+    sinks = rows_of(read(SINKS.fill(study=study)))
+    if not sinks:
+        return None
+    rules = dict.fromkeys(str(row["sink_rule"]) for row in models if row.get("sink_rule"))
+    return SinksOfStudy("; or ".join(rules), _said(rows_of(read(CUT_MATTERS.fill(study=study)))), sinks)
+
+
+def _said(rows: Sequence[Mapping[str, Any]]) -> str:
+    measured = [row for row in rows if row["value"] is not None]
+    if not measured:
+        return ""
+    worst = measured[0]
+    largest = f"by up to {short(worst['value'], 2)} ({worst['model']} on {worst['corpus']}, layer {worst['layer']})"
+    moved = "the share of the first principal component without sinks moves"
+    if worst["value"] <= MATTERS:
+        return f"The cut decides little: with cuts from a quarter to four times as high, {moved} {largest}."
+    several = sum(row["value"] > MATTERS for row in measured)
+    more = (
+        f"; by more than {MATTERS:g} in {several} of {len(measured)} pairs of model and corpus" if several > 1 else ""
+    )
+    return (
+        f"The cut matters: with cuts from a quarter to four times as high, {moved} {largest}{more}; "
+        "see the chart of numbers without sinks, cut elsewhere."
+    )

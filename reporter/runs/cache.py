@@ -1,7 +1,4 @@
-"""The folder ``cache`` on disk: what takes room, whose it is, when it was last used, and what may go.
-
-Here are the names of files and what their notes say; what is in the files is the business of ``kept``.
-"""
+"""The folder ``cache``: what takes space, which study uses it, when it was last used, and what may be deleted."""
 
 from __future__ import annotations
 
@@ -11,34 +8,31 @@ import re
 import shutil
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
-from reporter.errors import UsageError
-from reporter.locks import held_if_free
-from reporter.runs.plan import PRECISIONS, MetricCell, digest, passes_in
-from reporter.seals import DAMAGED, read_note
+from reporter.core.errors import UsageError
+from reporter.core.files import DAMAGED, held_if_free, lock_at, read_note
+from reporter.forward.inputs import FOLDERS, PRECISIONS, Kind, digest, lock_of
+from reporter.runs.plan import MetricCell, passes_in
 
 if TYPE_CHECKING:
     from reporter.store import Store
 
 CACHE_BYTES = 20 * 2**30  # what kept observables may take up on disk, and kept tokens, when a run ends
 
-Kind = Literal["pass", "tokens", "model", "texts"]
-FOLDERS: Mapping[Kind, str] = {"pass": "observables", "tokens": "tokens", "model": "models", "texts": "texts"}
-
 
 @dataclass(frozen=True)
 class Entry:
-    """Something in the cache that can go alone.
+    """A folder of the cache that can be deleted alone.
 
     Args:
-        kind: what it is.
-        folder: where it is.
-        of: which model on which corpus, as far as that is known.
+        kind: what it holds.
+        folder: its path.
+        of: which model on which corpus, where that is known.
         studies: the studies of the database that use it.
         bytes: its size.
         used: when it was last used, in seconds since 1970.
@@ -53,49 +47,44 @@ class Entry:
 
 
 def entries(out: Path, store: Store) -> list[Entry]:
-    """Return what there is in the cache of a results folder, the largest first.
-
-    Args:
-        out: the results folder.
-        store: its database, which says which study uses what.
-    """
-    known = _known(store)
-    found, readers = [], defaultdict(list)
+    """Return the entries in the cache of a results folder, the largest first; its database knows their studies."""
+    uses = _uses(store)
+    listed, readers = [], defaultdict(list)
     for kind, name in FOLDERS.items():
         for folder in _inside(out / "cache" / name):
-            of, studies = known.get((kind, folder.name), ("", set()))
+            of, studies = uses.get((kind, folder.name), ("", set()))
             if folder.name.startswith(DAMAGED):
                 of = "damaged"
             elif kind == "pass":
-                said = (read_note(folder / "facts.json") or {}).get("said") or {}
-                of = of or (f"{said['model']} {said['checkpoint']} × {said['corpus']}" if said else "unfinished")
-                readers[said.get("tokens")].append((of.rpartition(" × ")[2], studies))
+                note = (read_note(folder / "facts.json") or {}).get("said") or {}
+                of = of or (f"{note['model']} {note['checkpoint']} × {note['corpus']}" if note else "unfinished")
+                readers[note.get("tokens")].append((of.rpartition(" × ")[2], studies))
             elif kind == "texts":
                 content = (read_note(folder / "meta.json") or {}).get("hash")
-                of, studies = known.get((kind, content), ("", set()))
+                of, studies = uses.get((kind, content), ("", set()))
             elif kind == "tokens":  # passes come first
                 of = ", ".join(dict.fromkeys(corpus for corpus, _ in readers[folder.name]))
                 studies = {study for _, users in readers[folder.name] for study in users}
             with suppress(FileNotFoundError):  # a run may be making room
                 used = folder.stat().st_mtime
-                found.append(Entry(kind, folder, of, tuple(sorted(studies)), bytes_in(folder), used))
-    return sorted(found, key=lambda entry: -entry.bytes)
+                listed.append(Entry(kind, folder, of, tuple(sorted(studies)), bytes_in(folder), used))
+    return sorted(listed, key=lambda entry: -entry.bytes)
 
 
-def _known(store: Store) -> dict[tuple[Kind, Any], tuple[str, set[str]]]:
-    """Return what the database calls passes, models and texts, and which studies use them."""
-    found: dict[tuple[Kind, Any], tuple[str, set[str]]] = {}
+def _uses(store: Store) -> dict[tuple[Kind, Any], tuple[str, set[str]]]:
+    """Return the names of passes, models and texts in the database, and the studies that use them."""
+    uses: dict[tuple[Kind, Any], tuple[str, set[str]]] = {}
 
     def note(kind: Kind, name: Any, of: str, study: str) -> None:
-        found.setdefault((kind, name), (of, set()))[1].add(study)
+        uses.setdefault((kind, name), (of, set()))[1].add(study)
 
     if store.path.exists():
         cells = store.frame("SELECT DISTINCT study, model, checkpoint, corpus, CAST(inputs AS VARCHAR) FROM cells")
         of_passes = [(*row[:4], passes_in(json.loads(row[4] or "{}"))) for row in cells.itertuples(index=False)]
-        # A comparison names both of its sides: those that have cells of their own are called after these.
+        # A comparison names both of its sides, so passes get their name from cells with one side.
         for study, model, checkpoint, corpus, passes in sorted(of_passes, key=lambda row: len(row[-1])):
-            for one in passes:
-                note("pass", one, f"{model} {checkpoint} × {corpus}", study)
+            for name in passes:
+                note("pass", name, f"{model} {checkpoint} × {corpus}", study)
         for study, model, training in store.frame(
             "SELECT DISTINCT study, model, revision FROM models WHERE source = 'recipe'"
         ).itertuples(index=False):
@@ -104,34 +93,34 @@ def _known(store: Store) -> dict[tuple[Kind, Any], tuple[str, set[str]]]:
             "SELECT DISTINCT study, corpus, content_hash FROM corpora"
         ).itertuples(index=False):
             note("texts", content, corpus, study)
-    return found
+    return uses
 
 
 def prunable(
-    found: Sequence[Entry],
+    listed: Sequence[Entry],
     *,
     older_than: float | None = None,
     larger_than: int | None = None,
     study: str | None = None,
     now: float | None = None,
 ) -> list[Entry]:
-    """Return what a wish to prune takes away, that which was not used for longest first.
+    """Return the entries to delete, the longest unused first.
 
     Args:
-        found: what there is.
-        older_than: seconds; what was used since then stays.
-        larger_than: bytes; the oldest go until no more than this is left of all that was found.
-        study: what another study uses, or this one does not, stays.
+        listed: all entries.
+        older_than: seconds; entries that were used since then stay.
+        larger_than: bytes; the oldest entries go until no more than this is left.
+        study: only entries that this study alone uses.
         now: the time, in seconds since 1970.
     """
     now = time.time() if now is None else now
-    chosen = [entry for entry in found if study is None or entry.studies == (study,)]
+    chosen = [entry for entry in listed if study is None or entry.studies == (study,)]
     if older_than is not None:
         chosen = [entry for entry in chosen if now - entry.used > older_than]
     chosen.sort(key=lambda entry: entry.used)
     if larger_than is None:
         return chosen
-    over, gone = sum(entry.bytes for entry in found) - larger_than, []
+    over, gone = sum(entry.bytes for entry in listed) - larger_than, []
     for entry in chosen:
         if over <= 0:
             break
@@ -141,18 +130,15 @@ def prunable(
 
 
 def remove(gone: Sequence[Entry]) -> tuple[list[Entry], list[Entry]]:
-    """Delete what no run holds at this moment; return what was deleted and what is held."""
-    removed: list[Entry] = []
-    for entry in gone:
-        if _removed(entry.folder):
-            removed.append(entry)
+    """Delete entries that no run holds at this moment; return the deleted and the held ones."""
+    removed = [entry for entry in gone if _removed(entry.folder)]
     return removed, [entry for entry in gone if entry not in removed]
 
 
 def make_room(folder: Path, budget: int) -> list[str]:
-    """Delete the passes not used for longest until the rest fits into ``budget`` bytes; return their names.
+    """Delete the longest unused passes until the rest fits into ``budget`` bytes; return their names.
 
-    A pass that a run holds at this moment, or workers were at today, stays, however old it is.
+    Passes that a run holds at this moment, or that workers wrote to today, stay.
     """
     passes = []
     for path in _inside(folder):
@@ -170,7 +156,7 @@ def make_room(folder: Path, budget: int) -> list[str]:
 
 
 def _removed(folder: Path) -> bool:
-    with held_if_free(lock_of(folder)) as free:
+    with held_if_free(lock_at(lock_of(folder))) as free:
         if free and not _is_worked_at(folder):
             shutil.rmtree(folder, ignore_errors=True)
             return True
@@ -178,42 +164,41 @@ def _removed(folder: Path) -> bool:
 
 
 def _is_worked_at(folder: Path) -> bool:
-    """Tell whether a range of a pass was begun or done within a day: workers hold ranges, not the folder."""
     changed = (path.parent.stat().st_mtime for path in folder.glob("unfinished-*/wanted.json"))
-    return any(time.time() - one < 24 * 3600 for one in changed)
+    return any(time.time() - when < 24 * 3600 for when in changed)
 
 
 def not_kept(folder: Path, cell: MetricCell) -> list[str]:
-    """Return what a cell reads that was measured once and dropped, as a study's ``run.keep`` said.
+    """Return the observables of a cell that were measured and then dropped, because of a study's ``run.keep``.
 
     Args:
         folder: the folder of all passes.
-        cell: a metric of passes.
+        cell: the cell.
     """
-    found: dict[str, None] = {}
+    dropped: dict[str, None] = {}
     for of in cell.passes:
         for settled in (of.settled(precision) for precision in PRECISIONS):
             here = folder / digest(settled.inputs)
             for name in cell.metric.needs:
                 note = read_note(here / f"{name}.json")
                 if note and not note.get("stays", True) and not (here / f"{name}.safetensors").exists():
-                    found[name] = None
-    return list(found)
+                    dropped[name] = None
+    return list(dropped)
 
 
-def lines(out: Path, found: Sequence[Entry]) -> list[str]:
-    """Say what there is, as a table."""
-    total, unused = (sum(e.bytes for e in some) for some in (found, [e for e in found if not e.studies]))
-    head = f"{out / 'cache'}: {size_said(total)}, {size_said(unused)} of it of no study of the database"
-    budget = f"a run ends with at most {size_said(CACHE_BYTES)} of passes and {size_said(CACHE_BYTES)} of tokens"
-    return [head, *_table(found), budget]
+def lines(out: Path, listed: Sequence[Entry]) -> list[str]:
+    """Return a table of the entries, with the total."""
+    total, unused = (sum(e.bytes for e in some) for some in (listed, [e for e in listed if not e.studies]))
+    head = f"{out / 'cache'}: {size_text(total)}, {size_text(unused)} of it of no study of the database"
+    budget = f"a run ends with at most {size_text(CACHE_BYTES)} of passes and {size_text(CACHE_BYTES)} of tokens"
+    return [head, *_table(listed), budget]
 
 
-def _table(found: Sequence[Entry]) -> list[str]:
+def _table(listed: Sequence[Entry]) -> list[str]:
     rows = [("size", "last use", "what", "of", "study")]
     rows += [
-        (size_said(e.bytes), _ago(time.time() - e.used), e.kind, e.of or "-", ", ".join(e.studies) or "-")
-        for e in found
+        (size_text(e.bytes), _ago(time.time() - e.used), e.kind, e.of or "-", ", ".join(e.studies) or "-")
+        for e in listed
     ]
     widths = [max(len(row[place]) for row in rows) for place in range(5)]
     return [
@@ -225,31 +210,31 @@ def _table(found: Sequence[Entry]) -> list[str]:
 
 
 def pruned_lines(gone: Sequence[Entry], held: Sequence[Entry], dry: bool) -> list[str]:
-    """Say what was removed, or would be, and what a run holds."""
-    said = f"{'would remove' if dry else 'removed'} {size_said(sum(entry.bytes for entry in gone))}"
+    """Return lines on what was removed, or would be, and what a run holds."""
+    total = f"{'would remove' if dry else 'removed'} {size_text(sum(entry.bytes for entry in gone))}"
     kept = [f"{entry.of or entry.folder.name}: a run is at it" for entry in held]
-    return [*(_table(gone) if gone else ()), *kept, said]
+    return [*(_table(gone) if gone else ()), *kept, total]
 
 
 def seconds_of(text: str) -> float:
-    """Read how long ago: ``30d``, ``12h``, ``2w``. Raises ``UsageError`` for anything else."""
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([hdw])\s*", text)
-    if not found:
+    """Return the seconds of ``30d``, ``12h`` or ``2w``. Raises ``UsageError`` for anything else."""
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([hdw])\s*", text)
+    if not match:
         raise UsageError(f"--older-than {text}: expected hours, days or weeks, such as 12h, 30d or 2w")
-    return float(found[1]) * {"h": 3600, "d": 86400, "w": 7 * 86400}[found[2]]
+    return float(match[1]) * {"h": 3600, "d": 86400, "w": 7 * 86400}[match[2]]
 
 
 def bytes_of(text: str) -> int:
-    """Read a size: ``10GB``, ``500MiB``, ``0``. Raises ``UsageError`` for anything else."""
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(?:([KMGT])(i?)B?|B)?\s*", text, re.IGNORECASE)
-    if not found:
+    """Return the bytes of ``10GB``, ``500MiB`` or ``0``. Raises ``UsageError`` for anything else."""
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(?:([KMGT])(i?)B?|B)?\s*", text, re.IGNORECASE)
+    if not match:
         raise UsageError(f"--larger-than {text}: expected a size such as 10GB, 500MiB or 0")
-    power = "KMGT".index(found[2].upper()) + 1 if found[2] else 0
-    return int(float(found[1]) * (1024 if found[3] else 1000) ** power)
+    power = "KMGT".index(match[2].upper()) + 1 if match[2] else 0
+    return int(float(match[1]) * (1024 if match[3] else 1000) ** power)
 
 
-def size_said(size: int) -> str:
-    """Say a size for people, in powers of 1024."""
+def size_text(size: int) -> str:
+    """Return a size for people, in powers of 1024."""
     if size < 1024:
         return f"{size} B"
     power = min(4, (size.bit_length() - 1) // 10)
@@ -264,11 +249,6 @@ def _ago(seconds: float) -> str:
     return "now"
 
 
-def lock_of(folder: Path) -> Path:
-    """Return the file that is locked: beside the folder, as one inside would go with it while others wait at it."""
-    return folder.with_name(f"{folder.name}.lock")
-
-
 def _inside(folder: Path) -> Iterator[Path]:
     with suppress(FileNotFoundError):
         for path in sorted(folder.iterdir()):
@@ -277,7 +257,7 @@ def _inside(folder: Path) -> Iterator[Path]:
 
 
 def bytes_in(folder: Path) -> int:
-    """Return the size of the files in a folder, to which a run may be adding and from which it may be removing."""
+    """Return the size of the files in a folder, which a run may change meanwhile."""
     total = 0
     for inside, _, files in os.walk(folder):
         for file in files:

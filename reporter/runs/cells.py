@@ -10,17 +10,20 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from reporter.analyses.base import Context, Tell, default_pooling
+from reporter.core.table import Row
+from reporter.forward.kept import Want
+from reporter.forward.observed import KINDS
 from reporter.geometry.intervals import errors_apart
-from reporter.metrics.base import LayerErrors, Numeric, PairValue, Value
-from reporter.metrics.by_definition import PATH, ROUNDING, settled
-from reporter.table import Row
+from reporter.metrics._coverage import shown
+from reporter.metrics.analysis import Context, Tell, default_pooling
+from reporter.metrics.base import PATH, ROUNDING, LayerErrors, Numeric, PairValue, Value, settled
 
 if TYPE_CHECKING:
-    from reporter.metrics.base import Statistic
+    from reporter.forward.passes import Measured
+    from reporter.metrics.base import Metric, Options, Statistic
     from reporter.models.load import LoadedModel
-    from reporter.runs.passes import Measured
     from reporter.runs.plan import AnalysisCell, MetricCell
+
 
 Record = dict[str, Any]
 T = TypeVar("T")
@@ -48,16 +51,17 @@ def compute(cell: MetricCell, sides: Sequence[Measured]) -> Computed:
     """
     began, metric = time.perf_counter(), cell.metric
     statistics = {statistic.name: statistic for statistic in metric.statistics}
-    rows = Rows(_said_of(cell, sides), sides[0].facts.layout.layers, statistics)
+    rows = Rows(_parts_of(cell, sides), sides[0].facts.layout.layers, statistics)
     for view in cell.views:
-        seen = [side.seen(view, cell.views) for side in sides]
+        observed = [side.seen(view, cell.views) for side in sides]
+        rows.texts = min(side.texts for side in observed)
         if not cell.compares:
-            results = metric.compute(seen[0], cell.options)
+            results = metric.compute(observed[0], cell.options)
         else:
             assert metric.between is not None  # the planner compares for no other metric
-            others = seen[1:] if metric.between.own else seen[1]
-            results = metric.between.compare(seen[0], others, cell.options)
-        unfed = dict.fromkeys(side.unfed[name] for side in seen for name in metric.needs if name in side.unfed)
+            against = observed[1:] if metric.between.own else observed[1]
+            results = metric.between.compare(observed[0], against, cell.options)
+        unfed = dict.fromkeys(side.unfed[name] for side in observed for name in metric.needs if name in side.unfed)
         rows.add(_explained(quiet(results), "; ".join(unfed)), view)
     return Computed(rows.tables, rows.reasons(), time.perf_counter() - began)
 
@@ -71,7 +75,7 @@ def analyse(cell: AnalysisCell, model: LoadedModel, batch_tokens: int, tell: Tel
         batch_tokens: the most tokens in a batch, padding included; changes no number.
         tell: told of progress.
     """
-    from reporter.forward.places import Layout
+    from reporter.models.places import Layout
 
     began = time.perf_counter()
     context = Context(
@@ -84,7 +88,7 @@ def analyse(cell: AnalysisCell, model: LoadedModel, batch_tokens: int, tell: Tel
         tell=tell,
         auto=cell.pooling == "auto",
     )
-    said = {
+    parts = {
         "model": cell.checkpoint.model,
         "checkpoint": cell.checkpoint.name,
         "step": cell.checkpoint.step,
@@ -92,23 +96,22 @@ def analyse(cell: AnalysisCell, model: LoadedModel, batch_tokens: int, tell: Tel
         "corpus": cell.key.corpus,
         "metric": cell.analysis.name,
     }
-    rows = Rows(said, model.anatomy.layers)
+    rows = Rows(parts, model.anatomy.layers)
     rows.add(quiet(cell.analysis.compute(cell.item, context)), VIEW)
     return Computed(rows.tables, rows.reasons(), time.perf_counter() - began)
 
 
 def _explained(results: Iterable[Row], unfed: str) -> Iterator[Row]:
-    """Add to the reason of a number that is missing what its metric could not see."""
     for result in results:
         if unfed and isinstance(result, Value | PairValue) and result.reason:
             result = replace(result, reason=f"{result.reason} ({unfed})")
         yield result
 
 
-def _said_of(cell: MetricCell, sides: Sequence[Measured]) -> dict[str, Any]:
-    """Return what rows say of a cell or its two sides, by part."""
+def _parts_of(cell: MetricCell, sides: Sequence[Measured]) -> dict[str, Any]:
+    """Return the parts of a cell or of its two sides."""
     first, last = (side.of for side in (sides[0], sides[min(1, len(sides) - 1)]))
-    found = {
+    cell_parts = {
         "metric": cell.metric.name,
         "model": first.checkpoint.model,
         "checkpoint": first.checkpoint.name,
@@ -119,8 +122,8 @@ def _said_of(cell: MetricCell, sides: Sequence[Measured]) -> dict[str, Any]:
     }
     for side, of in (("a", first), ("b", last)):
         parts = {"model": of.checkpoint.model, "checkpoint": of.checkpoint.name, "corpus": of.texts.name}
-        found |= {f"{part}_{side}": value for part, value in parts.items()}
-    return found
+        cell_parts |= {f"{part}_{side}": value for part, value in parts.items()}
+    return cell_parts
 
 
 @dataclass
@@ -128,27 +131,24 @@ class Rows:
     """The rows of one cell by table, and its reasons for NULL.
 
     Args:
-        cell: what rows say of the cell or its two sides; see :attr:`reporter.table.Column.part`.
+        cell: the parts of the cell or its two sides; see :attr:`reporter.core.table.Column.part`.
         layers: blocks of the (first) model, for the depth.
-        statistics: what is known of the metric's statistics, by name. Some values are fixed by their definition;
-            layers of headline statistics have errors of their differences.
+        statistics: the metric's statistics by name. Some values are fixed by their definition; layers of headline
+            statistics have errors of their differences.
+        texts: distinct texts that were measured; None for an analysis, which decides itself which intervals it shows.
         tables: the rows so far.
     """
 
     cell: Mapping[str, Any]
     layers: int
     statistics: Mapping[str, Statistic] = field(default_factory=dict)
+    texts: int | None = None
     tables: dict[str, list[Record]] = field(default_factory=dict)
     _missing: dict[tuple[str, str, str], list[int | None]] = field(default_factory=dict)
     _first_view: str | None = None
 
     def add(self, results: Iterable[Row], view: str) -> None:
-        """Add what a metric or an analysis yielded; of tables without views what it yielded under the first one.
-
-        Args:
-            results: what it yielded.
-            view: under which view.
-        """
+        """Add the results of a metric or an analysis under a view; tables without views keep those of the first one."""
         self._first_view = self._first_view or view
         cell = {**self.cell, "view": view}
         profiles: dict[str, dict[int, Value]] = {}
@@ -156,20 +156,22 @@ class Rows:
             if view != self._first_view and not result.table.holding("view"):
                 continue
             row = finite(result) if isinstance(result, Numeric) else result
-            known = self.statistics.get(row.statistic) if isinstance(row, Value) else None
-            if isinstance(row, Value) and known is not None:
-                row = settled(known, row, self.layers)
+            statistic = self.statistics.get(row.statistic) if isinstance(row, Value) else None
+            if isinstance(row, Value) and statistic is not None:
+                row = settled(statistic, row, self.layers)
+            if isinstance(row, Numeric) and self.texts is not None:
+                row = shown(row, self.cell["metric"], self.texts)
             if isinstance(row, Numeric) and row.reason:
                 self._missing.setdefault((row.statistic, view, row.reason), []).append(_layer(row))
             record = row.record(cell, self.layers)
             if isinstance(row, Value):
                 record["by_definition"] = bool(row.by_definition)
             self.tables.setdefault(row.table.name, []).append(record)
-            if isinstance(row, Value) and known is not None and known.headline and _on_path(row):
+            if isinstance(row, Value) and statistic is not None and statistic.headline and _on_path(row):
                 profiles.setdefault(row.statistic, {})[_layer(row) or 0] = row
-        for statistic, by_layer in profiles.items():
-            for apart in _told_apart(statistic, by_layer):
-                self.tables.setdefault(apart.table.name, []).append(apart.record(cell, self.layers))
+        for name, by_layer in profiles.items():
+            for errors in _layer_errors(name, by_layer, self.texts or 0):
+                self.tables.setdefault(errors.table.name, []).append(errors.record(cell, self.layers))
 
     def reasons(self) -> list[Record]:
         """Return why numbers, or their intervals, are NULL, one entry for each statistic, view and reason."""
@@ -181,16 +183,14 @@ class Rows:
 
 
 def _on_path(number: Value) -> bool:
-    """Tell whether a number is one of a profile over depth, and its interval is known."""
     return number.place is not None and number.place.site in PATH and number.ci_low is not None
 
 
-def _told_apart(statistic: str, by_layer: Mapping[int, Value]) -> Iterator[LayerErrors]:
-    """Yield how surely the layers of a profile are told apart; nothing where a layer does not say how it varies."""
+def _layer_errors(statistic: str, by_layer: Mapping[int, Value], texts: int) -> Iterator[LayerErrors]:
     layers = sorted(by_layer)
     spreads = [spread for layer in layers if (spread := by_layer[layer].spread) is not None]
-    found = errors_apart(spreads) if 1 < len(spreads) == len(layers) else None
-    for layer, errors in zip(layers, found or (), strict=False):
+    matrix = errors_apart(spreads, texts) if 1 < len(spreads) == len(layers) else None
+    for layer, errors in zip(layers, matrix or (), strict=False):
         if np.isfinite(errors).all():
             yield LayerErrors(statistic, layer, [float(f"{error:.4g}") for error in errors])
 
@@ -227,3 +227,13 @@ def quiet(results: Iterable[T]) -> Iterator[T]:
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         yield from results
+
+
+def wanted_by(chosen: Iterable[tuple[Metric, Options, Sequence[str]]]) -> dict[str, Want]:
+    """Return the observables that some metrics need under some views, each as large as the most demanding one asks."""
+    wants: dict[str, Want] = {}
+    for metric, options, views in chosen:
+        for name in metric.needs:
+            size = options.size_of(name) if KINDS[name].bounded != "no" else 0
+            wants[name] = wants.get(name, Want()) | Want(size, tuple(views) if KINDS[name].tells_views else ())
+    return wants

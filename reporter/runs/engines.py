@@ -1,92 +1,80 @@
-"""Engines: who does the tasks of a plan. This process does what no engine did, in the order of the study."""
+"""Engines: which processes do the tasks of a plan. The run itself does every task that no engine did."""
 
 from __future__ import annotations
 
 import io
 import multiprocessing
 import os
+import platform
+import shlex
 import signal
-import sys
 import time
+from collections import Counter, deque
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any
 
-from reporter import locks
-from reporter.errors import UsageError
+from reporter.core.errors import ReporterError, UsageError, first_line
+from reporter.core.imports import build, optional
+from reporter.core.progress import Progress
+from reporter.core.threads import given
 
 if TYPE_CHECKING:
     from multiprocessing.process import BaseProcess
 
     from reporter.runs.plan import Plan
-    from reporter.runs.progress import Progress
     from reporter.runs.tasks import Task, Worker
-    from reporter.spec.run import RunSpec
+    from reporter.spec.study import RunSpec
 
+MOST_JOBS = 1000  # of a Slurm array, as clusters usually allow
 _LOOK_AGAIN_SECONDS = 0.5
-_ENDING_SECONDS = 10.0  # for a worker to end when nothing is left to do, or when it is told to
+_HUNG_SECONDS = 300.0  # without a finished task or a refreshed lock
+_ENDING_SECONDS = 10.0  # for a worker to end when nothing is left to do, or when it is terminated
+_TRIES = 3  # of a task whose Ray actor or machine died
 
 
 @dataclass(frozen=True)
 class Job:
-    """What a process on another machine must know to do tasks; folders are where it sees them, too.
-
-    Args:
-        path: the study's file, from the root.
-        text: its text.
-        out: the results folder, from the root.
-        offline: never ask a hub.
-    """
+    """What a process on another machine needs for tasks; it sees the study's file and the results folder there too."""
 
     path: Path
     text: str
     out: Path
     offline: bool
 
-    @classmethod
-    def of(cls, plan: Plan, out: Path, offline: bool) -> Job:
-        """Return the job of a plan."""
-        return cls(plan.file.path.resolve(), plan.file.text, out.resolve(), offline)
-
     def plan(self) -> Plan:
-        """Read the study and make its plan, the database closed."""
+        """Read the study and make its plan, without the database."""
         from reporter.runs.planner import plan_study
         from reporter.runs.studies import read_text
 
         return plan_study(read_text(self.path, self.text), self.out, offline=self.offline, blind=True)
 
-
-class Engine(Protocol):
-    """Does tasks somewhere."""
-
-    def do(self, job: Job, worker: Worker, tasks: Sequence[Task], progress: Progress) -> Iterator[Task]:
-        """Yield each task as it is done; those that fail or are lost are left out.
+    def worker(self, stack: ExitStack, gpu: int | None = None) -> Worker:
+        """Return a worker for the job in this process, with its threads until the stack closes.
 
         Args:
-            job: what other processes must know.
-            worker: knows what is done.
-            tasks: what is to be done.
-            progress: where notes go.
-
-        Raises:
-            ReporterError: the engine cannot be reached.
+            stack: closes when the worker ends.
+            gpu: the number of the worker, which picks its GPU; None where another program picks it.
         """
+        from reporter.runs.tasks import Worker, threads_of
+
+        plan = self.plan()
+        stack.enter_context(given(threads_of(plan)))
+        device = None if gpu is None else _gpu(plan.file.study.run.device, gpu)
+        return Worker(plan, self.out, self.offline, Progress(io.StringIO()), device)
 
 
 @dataclass(frozen=True)
 class Processes:
-    """Several processes of this machine; on a machine with GPUs they take them in turn.
-
-    Args:
-        count: how many.
-    """
+    """Several processes of this machine; on a machine with GPUs they take the GPUs in turn."""
 
     count: int
 
     def do(self, job: Job, worker: Worker, tasks: Sequence[Task], progress: Progress) -> Iterator[Task]:
-        """Do shares in processes that take over from one another, and yield what is found done."""
+        """Start processes that each do a share and then help the others; yield each task when it is done."""
         count = min(self.count, len(tasks))
         context = multiprocessing.get_context("spawn")
         started = [
@@ -94,37 +82,38 @@ class Processes:
             for number in range(1, count + 1)
         ]
         with _safe_path():
-            for one in started:
-                one.start()
+            for process in started:
+                process.start()
         try:
-            left, stirred = list(tasks), time.monotonic()
+            left, refreshed, since = list(tasks), [0], time.monotonic()
             while left:
-                over = not any(one.is_alive() for one in started)
+                over = not any(process.is_alive() for process in started)
                 done = [task for task in left if worker.is_done(task)]
                 yield from done
                 left = [task for task in left if task not in done]
                 if over:
                     break
-                if done or any(worker.is_held(task) for task in left):
-                    stirred = time.monotonic()
-                elif time.monotonic() - stirred > locks.HUNG_SECONDS:
-                    progress.note("  the workers hang and are ended; this process does what they left")
+                before, refreshed = refreshed, [worker.refreshed(task) for task in left]
+                if done or refreshed != before:
+                    since = time.monotonic()
+                elif time.monotonic() - since > _HUNG_SECONDS:
+                    progress.note("  the workers hang and are ended; this process does the remaining tasks")
                     break
                 time.sleep(_LOOK_AGAIN_SECONDS)
             _note_ends(started, progress)
         finally:
-            for one in started:
-                if one.is_alive():
-                    one.terminate()
-                one.join(_ENDING_SECONDS)
-                if one.is_alive():  # it hangs, or was stopped
-                    one.kill()
-                    one.join()
+            for process in started:
+                if process.is_alive():
+                    process.terminate()
+                process.join(_ENDING_SECONDS)
+                if process.is_alive():  # it hangs, or is suspended
+                    process.kill()
+                    process.join()
 
 
 @contextmanager
 def _safe_path() -> Iterator[None]:
-    """Have processes that are started import nothing from the current folder, which a stranger may have filled."""
+    """Start processes that import nothing from the current folder, which may hold files of other people."""
     before = os.environ.get("PYTHONSAFEPATH")
     os.environ["PYTHONSAFEPATH"] = "1"
     try:
@@ -137,69 +126,183 @@ def _safe_path() -> Iterator[None]:
 
 
 def _note_ends(started: Sequence[BaseProcess], progress: Progress) -> None:
-    until = time.monotonic() + _ENDING_SECONDS  # they see that all is done
-    for number, one in enumerate(started, 1):
-        one.join(max(0.0, until - time.monotonic()))
-        if one.exitcode and one.exitcode < 0:
-            name = signal.Signals(-one.exitcode).name
-            progress.note(f"  worker {number} was ended by {name}; others did what it left")
+    until = time.monotonic() + _ENDING_SECONDS  # the workers find that all tasks are done
+    for number, process in enumerate(started, 1):
+        process.join(max(0.0, until - time.monotonic()))
+        if process.exitcode and process.exitcode < 0:
+            name = signal.Signals(-process.exitcode).name
+            progress.note(f"  worker {number} was ended by {name}; other workers did its tasks")
 
 
 def _work(job: Job, tasks: Sequence[Task], number: int, of: int) -> None:
-    """Do a share in a process of its own, without a word: who started it says how far the work has come."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # who started it says that it was interrupted
-    from reporter.runs.progress import Progress
-    from reporter.runs.tasks import Worker, orphaned, share, threads_of
-    from reporter.threads import given
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # the parent process reports the interrupt
+    from reporter.runs.tasks import share
 
-    plan, progress = job.plan(), Progress(io.StringIO())
-    with given(threads_of(plan)):
-        worker = Worker(plan, job.out, job.offline, progress, _gpu(plan.file.study.run.device, number - 1))
-        share(worker, tasks, number, of, progress, orphaned())
-    sys.stdout.flush()
-    os._exit(0)  # the driver looks at files, and tries what failed once more
+    parent = os.getppid()
+    with ExitStack() as stack:
+        worker = job.worker(stack, number - 1)
+        share(worker, tasks, number, of, Progress(io.StringIO()), lambda: os.getppid() != parent)
 
 
-def _gpu(asked: str, number: int) -> str | None:
+def _gpu(device: str, number: int) -> str | None:
     import torch
 
-    if asked in ("auto", "cuda") and torch.cuda.is_available():
+    if device in ("auto", "cuda") and torch.cuda.is_available():
         return f"cuda:{number % torch.cuda.device_count()}"
     return None
 
 
-def engine_of(run: RunSpec, engine: str | None, workers: int | None, address: str | None) -> Engine | None:
-    """Return the engine that a call or a study asks for; None: this process does all by itself.
+@dataclass(frozen=True)
+class OnRay:
+    """A Ray cluster; every machine must see the study's folder and the results folder under the same path.
 
     Args:
-        run: what the study says.
-        engine: what the call says; as ``run.engine`` if left out.
-        workers: the same, as ``run.workers``.
-        address: the same, as ``run.address``.
+        address: of its head, such as ``10.0.0.1:6379``, or ``auto`` for the cluster of this machine; None starts a
+            cluster of this machine alone and stops it afterwards.
+        workers: the most actors; None for as many as the cluster has room for.
+    """
+
+    address: str | None = None
+    workers: int | None = None
+
+    def do(self, job: Job, worker: Worker, tasks: Sequence[Task], progress: Progress) -> Iterator[Task]:
+        """Yield each task when an actor has done it."""
+        ray = optional("ray", "ray", "the engine ray")
+        options: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
+        if self.address is None:
+            options["include_dashboard"] = False
+        try:
+            ray.init(address=self.address, **options)
+        except (ConnectionError, RuntimeError, ValueError) as error:
+            where = self.address or "this machine"
+            raise ReporterError(f"no Ray cluster at {where}: {first_line(error)}") from None
+        try:
+            if differences := _differences(ray):
+                progress.note(f"  versions differ, and numbers may: {'. '.join(differences)}")
+            yield from _Cluster(ray, job, worker, self.workers, progress).do(tasks)
+        finally:
+            ray.shutdown()
+
+
+class _Cluster:
+    """Gives tasks to actors: each keeps the weights of one checkpoint while there are tasks for them."""
+
+    def __init__(self, ray: Any, job: Job, worker: Worker, most: int | None, progress: Progress) -> None:
+        self._ray, self._job, self._worker, self._most, self._progress = ray, job, worker, most, progress
+        self._actor = ray.remote(_Actor)
+        self._on_gpus = worker.wants_gpu(ray.cluster_resources().get("GPU", 0) > 0)
+        self._waiting: dict[str, deque[Task]] = {}  # by checkpoint
+        self._running: dict[Any, tuple[Any, Task]] = {}  # by what Ray returns: the actor and its task
+        self._deaths: Counter[str] = Counter()
+
+    def do(self, tasks: Sequence[Task]) -> Iterator[Task]:
+        for task in tasks:
+            self._waiting.setdefault(task.checkpoint, deque()).append(task)
+        while self._waiting or self._running:
+            while self._waiting and len(self._running) < self._room():
+                self._start()
+            (ready,), _ = self._ray.wait(list(self._running), num_returns=1)
+            actor, task = self._running.pop(ready)
+            try:
+                self._ray.get(ready)
+            except self._ray.exceptions.RayActorError:  # its machine died, or its process
+                self._again(task)
+                continue
+            except self._ray.exceptions.RayTaskError as error:
+                self._progress.note(f"  failed: {task}: {first_line(error.cause)}")
+            else:
+                yield task
+            if task.checkpoint in self._waiting:
+                self._give(actor, task.checkpoint)
+            else:
+                self._ray.kill(actor)  # its weights make room for others
+
+    def _room(self) -> int:
+        resources = self._ray.cluster_resources()
+        room = int(resources.get("GPU", 0)) if self._on_gpus else int(resources.get("CPU", 0) // self._worker.threads)
+        return max(1, min(room, self._most or room))
+
+    def _start(self) -> None:
+        actors = Counter(task.checkpoint for _, task in self._running.values())
+        name = max(self._waiting, key=lambda name: len(self._waiting[name]) / (1 + actors[name]))
+        largest = max((node["Resources"].get("memory", 0) for node in self._ray.nodes() if node["Alive"]), default=0)
+        actor = self._actor.options(
+            max_restarts=0,
+            num_cpus=self._worker.threads,
+            num_gpus=1 if self._on_gpus else 0,
+            memory=int(min(self._worker.memory(self._waiting[name][0]), largest / 2)),
+        )
+        self._give(actor.remote(self._job), name)
+
+    def _give(self, actor: Any, checkpoint: str) -> None:
+        task = self._waiting[checkpoint].popleft()
+        if not self._waiting[checkpoint]:
+            del self._waiting[checkpoint]
+        self._running[actor.do.remote(task)] = (actor, task)
+
+    def _again(self, task: Task) -> None:
+        self._deaths[str(task)] += 1
+        if self._deaths[str(task)] > _TRIES:
+            raise ReporterError(f"{task}: its actor died {self._deaths[str(task)]} times; see Ray's logs for the cause")
+        self._progress.note(f"  {task}: its actor died; another actor takes over")
+        self._waiting.setdefault(task.checkpoint, deque()).append(task)
+
+
+class _Actor:
+    """Does tasks on the machine that Ray chooses. States never travel: an actor leaves files."""
+
+    def __init__(self, job: Job) -> None:
+        self._worker = job.worker(ExitStack())
+
+    def do(self, task: Task) -> str:
+        return str(self._worker.do(task))
+
+
+def _versions() -> dict[str, str]:
+    versions = {"python": platform.python_version(), "reporter": build()}
+    for name in ("torch", "transformers"):
+        with suppress(PackageNotFoundError):
+            versions[name] = version(name)
+    return versions
+
+
+def _differences(ray: Any) -> list[str]:
+    """Return for each machine with other versions than this one its name and these versions."""
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    here, differences = _versions(), []
+    for node in ray.nodes():
+        if node["Alive"]:
+            on_node = NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
+            remote = ray.remote(_versions).options(num_cpus=0, scheduling_strategy=on_node)
+            versions = ray.get(remote.remote())
+            differ = [
+                f"{name} {versions.get(name, 'missing')}, here {number}"
+                for name, number in here.items()
+                if versions.get(name) != number
+            ]
+            if differ:
+                differences.append(f"{node['NodeManagerHostname']} has {'; '.join(differ)}")
+    return differences
+
+
+def engine_of(run: RunSpec, engine: str | None, workers: int | None, address: str | None) -> Processes | OnRay | None:
+    """Return the engine that a call or else a study asks for; None: this process does all tasks.
 
     Raises:
-        UsageError: what is asked for does not go together.
+        UsageError: an address is given to an engine other than Ray.
     """
-    name, many = engine or run.engine, workers or run.workers
-    at = address or (run.address if name == run.engine else None)  # the address of a study is that of its own engine
+    name, count = engine or run.engine, workers or run.workers
+    address = address or (run.address if name == run.engine else None)  # a study's address is for its own engine
     if name == "ray":
-        from reporter.runs.on_ray import OnRay
-
-        return OnRay(at, many)
-    if at is not None:
-        raise UsageError(f"an address ({at}) is that of a Ray cluster: write --engine ray, or run.engine: ray")
-    return None if many is None else Processes(many)
+        return OnRay(address, count)
+    if address is not None:
+        raise UsageError(f"{address} is the address of a Ray cluster: write --engine ray, or run.engine: ray")
+    return None if count is None else Processes(count)
 
 
-def have_done(engine: Engine, plan: Plan, out: Path, offline: bool, progress: Progress) -> None:
-    """Have an engine do the tasks of a plan, and show how far it has come.
-
-    Args:
-        engine: does them.
-        plan: the plan.
-        out: the results folder.
-        offline: never ask a hub.
-        progress: where it is shown.
+def have_done(engine: Processes | OnRay, plan: Plan, out: Path, offline: bool, progress: Progress) -> None:
+    """Have an engine do the tasks of a plan, and show its progress.
 
     Raises:
         ReporterError: the engine cannot be reached.
@@ -213,6 +316,57 @@ def have_done(engine: Engine, plan: Plan, out: Path, offline: bool, progress: Pr
     threads = threads_of(plan)
     many = "1 thread" if threads == 1 else f"{threads} threads"
     progress.note(f"  {len(tasks)} {'task' if len(tasks) == 1 else 'tasks'} for workers of {many} each")
+    job = Job(plan.file.path.resolve(), plan.file.text, out.resolve(), offline)
     with progress.clock.within("workers"), progress.step("passes", sum(t.texts for t in tasks), "texts") as step:
-        for task in engine.do(Job.of(plan, out, offline), worker, tasks, progress):
+        for task in engine.do(job, worker, tasks, progress):
             step.advance(task.texts)
+
+
+def job_array(plan: Plan, spec: Path, out: Path, sets: Sequence[str], *, offline: bool, at_once: int) -> str:
+    """Return a script for ``sbatch`` that does the unfinished tasks of a plan.
+
+    Args:
+        plan: what would run.
+        spec: the file of the study.
+        out: the results folder, which all machines see.
+        sets: overrides of the study, as KEY=VALUE.
+        offline: whether workers never ask a hub.
+        at_once: the most jobs that run at the same time.
+    """
+    from reporter.runs.tasks import Worker
+
+    worker = Worker(plan, out, offline, Progress())
+    tasks = sum(not worker.is_done(task) for task in worker.tasks())
+    options = [*(part for change in sets for part in ("--set", change)), *(["--offline"] if offline else [])]
+    needs = [f"--cpus-per-task={worker.threads}", *(["--gpus=1"] if worker.wants_gpu(False) else [])]
+    return script(plan.file.study.study, spec, out, tasks, needs, at_once=at_once, options=options)
+
+
+def script(
+    study: str, spec: Path, out: Path, tasks: int, needs: Sequence[str], *, at_once: int, options: Sequence[str] = ()
+) -> str:
+    """Return a script for ``sbatch``; a job that is killed, requeued or started twice changes no number.
+
+    Args:
+        study: id of the study.
+        spec: its file.
+        out: the results folder.
+        tasks: how many tasks are to be done.
+        needs: what each job asks Slurm for.
+        at_once: the most jobs that run at the same time.
+        options: further options of ``reporter run``.
+    """
+    jobs = max(1, min(tasks, MOST_JOBS))
+    command = f"reporter run {shlex.join([str(spec.resolve()), '--out', str(out.resolve()), *options])}"
+    settings = [f"--job-name=reporter-{study}", f"--array=1-{jobs}%{max(1, min(at_once, jobs))}", *needs]
+    settings += ["--requeue", "--open-mode=append", "--output=reporter-%A_%a.log"]
+    return "\n".join(
+        [
+            "#!/bin/bash",
+            f"# Study {study}: {tasks} of its tasks are left. Submit this with sbatch; then, from anywhere:",
+            f"#   {command}",
+            *(f"#SBATCH {setting}" for setting in settings),
+            # exec: the signal that comes before the end reaches reporter, which then unlocks its task
+            f'exec {command} --share "$SLURM_ARRAY_TASK_ID/{jobs}"',
+        ]
+    )

@@ -1,14 +1,16 @@
-"""What a run would do: the cells of a study, which of them are done already, and why the others must run."""
+"""What a run would do: the cells of a study, which of them are done, why the others must run, and what they cost."""
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
+from reporter.forward.inputs import ADDED, FEWEST_TOKENS, FOLDERS, PRECISIONS, Pass, Size, digest, rate_of, size_of
+from reporter.forward.inputs import tokens_of as tokens_of_texts
+from reporter.metrics.analysis import analyses
+from reporter.metrics.base import catalogue
 from reporter.spec.models import StatesModel
 from reporter.store import CellName
 
@@ -17,99 +19,38 @@ if TYPE_CHECKING:
 
     from pydantic import BaseModel
 
-    from reporter.analyses.base import Analysis, Corpus
-    from reporter.forward.places import Site
-    from reporter.forward.precision import Asked
+    from reporter.forward.kept import Wanted
+    from reporter.metrics.analysis import Analysis, Corpus
     from reporter.metrics.base import Metric, Options
     from reporter.models.checkpoint import Checkpoint
-    from reporter.spec import StudyFile
-    from reporter.spec.reading import SinkSpec
+    from reporter.models.places import Site
+    from reporter.spec import Study, StudyFile
+    from reporter.spec.study import Keep
     from reporter.texts import Texts
-    from reporter.texts.chat import Chat
-    from reporter.texts.windows import Windows
 
-PASS_VERSION = 3  # raise it when tokens, strata or the pass change what observables see
 FORCED = "forced"  # the reason why a cell runs that was done already
-PRECISIONS: tuple[Literal["float32", "mixed"], ...] = ("float32", "mixed")
+TOKENS_PER_TYPE = 40  # English: tokens for each type that occurs five times or more
+_OTHERS = "compared with"  # the inputs of the other passes of a cell that compares
+_HASHES = {"texts", "item", "weights", "metric code", "analysis code"}  # tell a reader nothing
 
 State = Literal["cached", "run", "failed"]
 T = TypeVar("T")
 
 
 def or_raise(value: T | Exception) -> T:
-    """Return a value, or raise what stands in its place."""
+    """Return a value, or raise the exception in its place."""
     if isinstance(value, Exception):
         raise value
     return value
 
 
-def digest(parts: Mapping[str, Any]) -> str:
-    """Return a hash of JSON values that does not depend on the order of keys."""
-    text = json.dumps(parts, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:32]
-
-
-@dataclass(frozen=True)
-class Pass:
-    """A corpus through a checkpoint: all that its observables depend on; device and batch size are not among it.
-
-    Args:
-        checkpoint: whose states.
-        texts: the corpus.
-        max_tokens: where its texts are cut.
-        sinks: which tokens are sinks.
-        sites: where states are read.
-        seed: the study's seed: bootstrap weights and samples hang on it.
-        precision: as the study asks for it, until it is settled: then it is what was computed.
-        shuffled: whether the tokens of each text are shuffled.
-        windows: how longer texts are read instead of being cut.
-        chat: whose turns count, where texts are conversations.
-    """
-
-    checkpoint: Checkpoint
-    texts: Texts
-    max_tokens: int
-    sinks: SinkSpec
-    sites: tuple[Site, ...]
-    seed: int
-    precision: Asked = "auto"
-    shuffled: bool = False
-    windows: Windows | None = None
-    chat: Chat | None = None
-
-    def __str__(self) -> str:
-        return f"{self.checkpoint.model} {self.checkpoint.name} × {self.texts.name}"
-
-    @property
-    def inputs(self) -> dict[str, Any]:
-        """What it depends on, as JSON; observables are kept under its hash."""
-        return {
-            "weights": self.checkpoint.weights_on(self.texts.name),
-            "bos": self.checkpoint.bos,
-            "sinks": self.sinks.model_dump(mode="json"),
-            "texts": self.texts.hash,
-            "max_tokens": self.max_tokens,
-            "precision": self.precision,
-            "seed": self.seed,
-            "sites": sorted(self.sites),
-            "shuffled": self.shuffled,
-            "pass": PASS_VERSION,
-            **({"window": self.windows.size, "stride": self.windows.stride} if self.windows else {}),
-            **({"chat": self.chat.role or "all"} if self.chat else {}),
-        }
-
-    def settled(self, precision: Any) -> Pass:
-        """Return the pass in the precision that ``auto`` came to; one that asks for a certain precision keeps it."""
-        return replace(self, precision=precision) if self.precision == "auto" and precision in PRECISIONS else self
-
-
 @dataclass(frozen=True, kw_only=True)
 class Cell:
-    """A unit of work. One that is of neither kind below cannot run, since its model or corpus cannot be had.
+    """A unit of work; of neither kind below where it cannot run, since its model or its corpus is not available.
 
     Args:
         key: its name.
-        settings: what the study says of it, as JSON: the metric's options, or the analysis' item.
+        settings: its part of the study, as JSON: the options of the metric, or the item of the analysis.
         state: ``cached`` (done with the same inputs), ``run`` or ``failed``.
         why: why it must run, or why it cannot.
     """
@@ -131,7 +72,7 @@ class Cell:
 
     @property
     def compares(self) -> bool:
-        """Whether it compares two passes."""
+        """Whether it compares two passes or more."""
         return False
 
     def as_in(self, before: Mapping[str, Any]) -> Self:
@@ -141,14 +82,7 @@ class Cell:
 
 @dataclass(frozen=True, kw_only=True)
 class MetricCell(Cell):
-    """A metric of one checkpoint on one corpus; or of several such passes, which it compares.
-
-    Args:
-        metric: the metric.
-        options: its options.
-        views: which tokens count.
-        passes: one, or those that it compares.
-    """
+    """A metric of one checkpoint on one corpus, or of several such passes that it compares."""
 
     metric: Metric
     options: Options
@@ -158,10 +92,10 @@ class MetricCell(Cell):
     @property
     def inputs(self) -> dict[str, Any]:
         """Its passes, its definition and its options."""
-        first, *others = (of.inputs for of in self.passes)
+        first, *rest = (of.inputs for of in self.passes)
         return {
             **first,
-            **{part + which: value for which, of in zip(_OTHERS, others, strict=False) for part, value in of.items()},
+            **({_OTHERS: rest} if rest else {}),
             "metric": self.metric.name,
             "metric version": self.metric.version,
             **({"metric code": self.metric.code} if self.metric.code else {}),
@@ -175,23 +109,18 @@ class MetricCell(Cell):
         return len(self.passes) > 1
 
     def as_in(self, before: Mapping[str, Any]) -> MetricCell:
-        """Return the cell in the precision in which it was computed before, where the study asks for none: both do."""
-        parts = ("precision", *(f"precision{which}" for which in _OTHERS))
-        passes = (of.settled(before.get(part)) for of, part in zip(self.passes, parts, strict=False))
+        """Return the cell in the precision of its earlier inputs, where the study asks for none."""
+        sides = [before, *before.get(_OTHERS, ())]
+        sides += [{}] * (len(self.passes) - len(sides))
+        passes = (of.settled(side.get("precision")) for of, side in zip(self.passes, sides, strict=False))
         return replace(self, passes=tuple(passes))
 
 
-_OTHERS = (" of the second", " of the third")
-_NOT_OF_PASS = ("metric", "metric version", "metric code", "options", "views")
-
-
 def passes_in(inputs: Mapping[str, Any]) -> list[str]:
-    """Return the hashes of the inputs of the passes, if there are any, that a cell's inputs hold."""
-    own = {part: value for part, value in inputs.items() if part not in _NOT_OF_PASS}
-    found = [{part: value for part, value in own.items() if not part.endswith(_OTHERS)}]
-    for which in _OTHERS:
-        found.append({part.removesuffix(which): value for part, value in own.items() if part.endswith(which)})
-    return [digest(parts) for parts in found if "pass" in parts]
+    """Return the names of the folders of the passes that a cell's inputs hold."""
+    not_of_pass = (_OTHERS, "metric", "metric version", "metric code", "options", "views")
+    first = {part: value for part, value in inputs.items() if part not in not_of_pass}
+    return [digest(of) for of in (first, *inputs.get(_OTHERS, ())) if "pass" in of]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -233,39 +162,31 @@ class AnalysisCell(Cell):
         }
 
 
-def difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
-    """Say in words what changed between two sets of inputs, e.g. ``"options changed (sample 4096 → 64)"``."""
-    said = []
-    for part in sorted({*old, *new}):
+def difference(old: Mapping[str, Any], new: Mapping[str, Any], which: str = "") -> str:
+    """Return in words what changed between two sets of inputs, e.g. ``"options changed (sample 4096 → 64)"``."""
+    changes = []
+    for part in sorted({*old, *new} - {_OTHERS}):
         before, after = old.get(part), new.get(part)
         if before == after:
             continue
-        if part in (
-            "texts",
-            "item",
-            "weights",
-            *(part + which for part in ("texts", "weights") for which in _OTHERS),
-            "metric code",
-            "analysis code",
-        ):
-            said.append(f"{part} changed")  # hashes and whole texts tell a reader nothing
-        elif isinstance(before, dict) and isinstance(after, dict):
+        detail = f"{before} → {after}"
+        if isinstance(before, dict) and isinstance(after, dict):
             keys = [key for key in sorted({*before, *after}) if before.get(key) != after.get(key)]
             detail = ", ".join(f"{key} {before.get(key)} → {after.get(key)}" for key in keys)
-            said.append(f"{part} changed ({detail})")
-        else:
-            said.append(f"{part} changed ({before} → {after})")
-    return ", ".join(said)
+        changes.append(f"{part}{which} changed" + ("" if part in _HASHES else f" ({detail})"))
+    for which, a, b in zip(
+        (" of the second", " of the third"), old.get(_OTHERS, ()), new.get(_OTHERS, ()), strict=False
+    ):
+        changes.append(difference(a, b, which))
+    return ", ".join(filter(None, changes))
 
 
 @dataclass(frozen=True)
 class Baseline:
-    """A null baseline of a model, measured as if it were a model of its own.
+    """A null baseline of the model ``base``, measured like a model.
 
-    Args:
-        base: the model.
-        kind: ``random-init``: the same architecture with random weights; ``shuffled``: the same weights on texts whose
-            tokens are shuffled.
+    ``random-init`` is the same architecture with random weights, ``shuffled`` the same weights on texts whose tokens
+    are shuffled.
     """
 
     base: str
@@ -273,19 +194,19 @@ class Baseline:
 
     @property
     def name(self) -> str:
-        """What it is called in the database; no model of a study can have such a name."""
+        """Its name in the database, which no model of a study can have."""
         return f"{self.base} ({self.kind})"
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Everything a run needs to know before it loads a model.
+    """Everything that a run needs to know before it loads a model.
 
     Args:
         file: the study.
         analyses: the analyses it asks for, by name.
-        texts: each corpus, or why it cannot be had.
-        checkpoints: the checkpoints of each model and baseline, or why they cannot be had.
+        texts: each corpus, or why it is not available.
+        checkpoints: the checkpoints of each model and baseline, or why they are not available.
         baselines: the baselines by name.
         cells: every cell, in the order of the study.
         partial: whether it covers only a part of the study.
@@ -318,65 +239,201 @@ class Plan:
         return [head, *body, *self._thinned(), *self.hints(), *self._to_train()]
 
     def hints(self) -> list[str]:
-        """Say what is left out of models of which only states are there, and of a study that this one extends.
+        """Return notes on the study: what is left out, and numbers that do not mean what a reader may think.
 
-        And what numbers of whole texts are in a corpus that is read in windows; and which claims compare corpora of
-        different size on numbers that move with it, and what to write.
+        They are about models of which only states are there, corpora that are read in windows, texts that a model cuts,
+        and claims that compare corpora of different size on numbers that depend on it.
         """
-        said = [*self.file.notes, *self._left_out(), *self._windowed()]
-        if not self.file.study.claims:
-            return said
-        from reporter.claims.kind import foreseen
+        from reporter.runs.studies import beyond_limits
 
-        return [*said, *foreseen(self.file.study, self._words())]
-
-    def _windowed(self) -> list[str]:
         study = self.file.study
-        if not any(study.corpora[name].window for name in self.texts):
-            return []
-        from reporter.runs.windowed import windowed
+        windows = [windowed(study, name) for name in self.texts if study.corpora[name].window]
+        hints = [*self.file.notes, *self._left_out(), *filter(None, windows), *beyond_limits(self.file)]
+        if not study.claims:
+            return hints
+        from reporter.judge.claims import foreseen
 
-        return [said for name in self.texts if (said := windowed(study, name))]
+        return [*hints, *foreseen(study, self._words())]
 
     def _left_out(self) -> list[str]:
-        study, said = self.file.study, []
+        study, hints = self.file.study, []
         for name in self.checkpoints:
             spec = study.models.get(name)
             if isinstance(spec, StatesModel):
                 without = [f"corpus {corpus}" for corpus in study.corpora if corpus not in spec.states]
                 without += [analysis.name for analysis in self.analyses.values() if analysis.items(study)]
                 without += study.baselines
-                said += [f"model {name}: only its states are there, so without {', '.join(without)}"] if without else []
-        return said
+                hints += (
+                    [f"model {name}: only its states are there, so without {', '.join(without)}"] if without else []
+                )
+        return hints
 
     def _words(self) -> dict[str, int]:
         return {name: texts.words for name, texts in self.texts.items() if not isinstance(texts, Exception)}
 
     def _thinned(self) -> list[str]:
-        """Say of each corpus with ``size_of`` what is left of it."""
-        words, said = self._words(), []
+        words, lines = self._words(), []
         for name, texts in self.texts.items():
             other = self.file.study.corpora[name].size_of
             if other is not None and not isinstance(texts, Exception):
-                wanted = f"{words[other]:,} of {other}" if other in words else f"those of {other}"
+                size = f"{words[other]:,} of {other}" if other in words else f"those of {other}"
                 kept = f"{len(texts):,} of {len(texts) + texts.thinned:,} texts"
-                said.append(f"corpus {name}: {kept}, whose {texts.words:,} words come nearest to {wanted}")
-        return said
+                lines.append(f"corpus {name}: {kept}, whose {texts.words:,} words come nearest to {size}")
+        return lines
 
     def _to_train(self) -> list[str]:
-        """Say in one line which models a run trains first, if any; baselines read what their models leave."""
         todo = [cell for cell in self.cells if isinstance(cell, MetricCell) and cell.state == "run"]
-        wanted = {of.checkpoint.model for cell in todo for of in cell.passes}
-        said: dict[Path | None, str] = {}
-        for name, found in self.checkpoints.items():
-            if name in wanted and name not in self.baselines:
-                _note_training(or_raise(found), said)
-        return [f"trained first: {', '.join(said.values())}"] if said else []
+        models = {of.checkpoint.model for cell in todo for of in cell.passes}
+        trainings: dict[Path | None, str] = {}
+        for name, checkpoints in self.checkpoints.items():
+            if name in models and name not in self.baselines:
+                _note_training(or_raise(checkpoints), trainings)
+        return [f"trained first: {', '.join(trainings.values())}"] if trainings else []
 
 
-def _note_training(checkpoints: tuple[Checkpoint, ...], said: dict[Path | None, str]) -> None:
-    """Note the name and steps of a recipe model that is not trained yet, and of those that it continues."""
-    lacks = [one for one in checkpoints if one.recipe is not None and one.loss is None and one.initialised is None]
+def _note_training(checkpoints: tuple[Checkpoint, ...], trainings: dict[Path | None, str]) -> None:
+    lacks = [of for of in checkpoints if of.recipe is not None and of.loss is None and of.initialised is None]
     if lacks:
-        _note_training(lacks[0].origin, said)
-        said[lacks[0].path] = f"{lacks[0].model} to step {lacks[-1].step:,}"
+        _note_training(lacks[0].origin, trainings)
+        trainings[lacks[0].path] = f"{lacks[0].model} to step {lacks[-1].step:,}"
+
+
+def in_windows(metric: Metric) -> set[str]:
+    """Return what a metric reads of a text in windows where it is about texts: ``each`` of them, the ``first``."""
+    from reporter.forward.observed import KINDS  # imports torch, for studies with windows alone
+
+    return {read for name in metric.needs if (read := KINDS[name].in_windows)}
+
+
+def windowed(study: Study, corpus: str) -> str:
+    """Return a warning about a corpus that is read in windows; empty where no number of the study is about texts."""
+    window = study.corpora[corpus].window
+    if window is None:
+        return ""
+    read = {choice.name: in_windows(catalogue()[choice.name]) for choice in study.metrics}
+    each = [name for name, windows in read.items() if "each" in windows]
+    first = [name for name, windows in read.items() if "first" in windows]
+    for name, analysis in analyses().items():
+        if any(corpus in analysis.corpora(item) for item in analysis.items(study).values()):
+            first.append(name)
+    parts = [f"numbers of whole texts ({', '.join(each)}) are of each window"] if each else []
+    parts += [f"of a longer text only the first window is read by {', '.join(first)}"] if first else []
+    return f"corpus '{corpus}' is read in windows of {window} tokens: {'; '.join(parts)}" if parts else ""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """The cost of a plan.
+
+    Args:
+        cells: cells that must be computed.
+        analyses: how many of them are of analyses.
+        passes: passes over a corpus whose observables are not kept.
+        tokens: tokens through models, over all passes.
+        seconds: time of the passes; None where no pass was timed on this machine.
+        weights: bytes of the largest model's weights in memory.
+        disk: bytes that the passes leave in the cache.
+        unknown: models that are not counted, since their size is not known before they are downloaded.
+    """
+
+    cells: int = 0
+    analyses: int = 0
+    passes: int = 0
+    tokens: int = 0
+    seconds: float | None = None
+    weights: int = 0
+    disk: int = 0
+    unknown: tuple[str, ...] = ()
+
+    def lines(self) -> list[str]:
+        """Return the estimate in words, one subject in each line."""
+        if not self.cells:
+            return ["nothing to measure"]
+        lines = []
+        if self.passes:
+            took = f"time unknown until a first pass of {FEWEST_TOKENS:,} tokens or more on this machine"
+            if self.seconds is not None:
+                took = f"about {_duration(self.seconds)} after loading, from the rate of the last pass on this machine"
+            lines.append(
+                f"{self.passes:,} {'pass' if self.passes == 1 else 'passes'} over {self.tokens:,} tokens: {took}"
+            )
+        elif not self.unknown and self.cells > self.analyses:
+            lines.append("no pass: all that the metrics need is in the cache")
+        if self.analyses:
+            cells = f"{self.analyses:,} {'cell' if self.analyses == 1 else 'cells'}"
+            lines.append(f"{cells} of analyses: time not estimated")
+        if self.weights:
+            lines.append(f"memory: {_bytes(self.weights)} for the weights of the largest model, and a batch of states")
+        if self.disk:
+            lines.append(f"disk: about {_bytes(self.disk)} in the cache")
+        if self.unknown:
+            lines.append(f"without {', '.join(self.unknown)}: the size of a model is known once its files are here")
+        return lines
+
+
+def estimate(plan: Plan, cache: Path) -> Estimate:
+    """Estimate the cost of a plan: time from the rate of the last pass here, weights from the headers of files.
+
+    Args:
+        plan: the plan.
+        cache: the folder of caches; what is kept there is not measured again.
+    """
+    from reporter.runs.cells import wanted_by
+    from reporter.runs.work import pick_device
+
+    run, todo = plan.file.study.run, [cell for cell in plan.cells if cell.state == "run"]
+    of_analyses = [cell for cell in todo if isinstance(cell, AnalysisCell)]
+    of_pass: dict[Any, list[MetricCell]] = defaultdict(list)
+    for cell in todo:
+        if isinstance(cell, MetricCell) and not cell.compares:  # both sides of a comparison have cells too
+            of_pass[cell.key[:3]].append(cell)
+    rate = rate_of(cache, pick_device(run.device)) if todo else None
+    unknown: dict[str, None] = {}
+    passes = tokens = weights = disk = 0
+    work = 0.0
+    read_by = [cells[0].passes[0].checkpoint for cells in of_pass.values()]
+    for checkpoint in [*(cell.checkpoint for cell in of_analyses), *read_by]:
+        if (size := size_of(checkpoint)) is None:
+            unknown[checkpoint.model] = None
+        else:
+            weights = max(weights, size.parameters * (4 if checkpoint.dtype == "float32" else 2))
+    for cells in of_pass.values():
+        of = cells[0].passes[0]
+        missing = _missing(cache, of, wanted_by((cell.metric, cell.options, cell.views) for cell in cells))
+        if not missing or (size := size_of(of.checkpoint)) is None:
+            continue
+        read = tokens_of_texts(of.checkpoint, of.texts, of.max_tokens, of.windows)
+        passes, tokens, work = passes + 1, tokens + read, work + read * size.active
+        disk += _bytes_left(of, size, missing, read, run.keep)
+    seconds = None if rate is None else work / rate
+    cells_to_run = sum(isinstance(cell, MetricCell | AnalysisCell) for cell in todo)
+    return Estimate(cells_to_run, len(of_analyses), passes, tokens, seconds, weights, disk, tuple(unknown))
+
+
+def _missing(cache: Path, of: Pass, wanted: Wanted) -> Wanted:
+    from reporter.forward.kept import Kept
+
+    ways = [of.settled(precision) for precision in PRECISIONS]
+    return min((Kept(cache / FOLDERS["pass"], way.inputs).missing(wanted) for way in ways), key=len)
+
+
+def _bytes_left(of: Pass, size: Size, wanted: Wanted, tokens: int, keep: Keep) -> int:
+    from reporter.forward.kept import bytes_kept, stays
+    from reporter.models.places import Layout
+
+    layout = Layout(size.layers, size.width, size.width if "final" in of.sites else None, "attention" in of.sites)
+    texts = len(of.texts)
+    categories = [max(0, n) for n in (tokens - (ADDED + 1) * texts, ADDED * texts, texts)]
+    types = dict.fromkeys(range(tokens // TOKENS_PER_TYPE), 10)
+    kept = bytes_kept(layout, wanted, categories, texts, types)
+    return 8 * tokens + sum(size for name, size in kept.items() if stays(name, keep))
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{max(1, round(seconds))} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def _bytes(size: float) -> str:
+    return f"{max(1, size / 2**20):,.0f} MiB" if size < 2**30 else f"{size / 2**30:.1f} GiB"

@@ -4,40 +4,38 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from difflib import get_close_matches
 from functools import cache
 from itertools import combinations, product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from reporter.analyses.base import Corpus
-from reporter.analyses.registry import analyses
-from reporter.errors import ReporterError, UsageError
-from reporter.metrics.base import Options
-from reporter.metrics.registry import catalogue
-from reporter.models.checkpoint import FINAL
-from reporter.models.random_init import random_init
+from reporter.core.errors import ReporterError, UsageError
+from reporter.forward.inputs import FOLDERS, Pass
+from reporter.metrics.analysis import Corpus, analyses
+from reporter.metrics.base import Options, catalogue
+from reporter.models.checkpoint import FINAL, random_init
 from reporter.models.resolve import resolve
 from reporter.models.words import whole_words
-from reporter.runs.cache import FOLDERS, not_kept
-from reporter.runs.plan import FORCED, AnalysisCell, Baseline, Cell, MetricCell, Pass, Plan, difference, or_raise
+from reporter.runs.cache import not_kept
+from reporter.runs.plan import FORCED, AnalysisCell, Baseline, Cell, MetricCell, Plan, difference, or_raise
 from reporter.spec.models import StatesModel
 from reporter.store import CellName, Store, joined
 from reporter.texts import build_texts
 from reporter.texts.chat import NO_TEMPLATE, Chat, tokenised
-from reporter.texts.tokens import never_words
-from reporter.texts.windows import Windows
+from reporter.texts.tokens import Windows, never_words
 
 if TYPE_CHECKING:
-    from reporter.analyses.base import Analysis
-    from reporter.metrics.base import Metric
+    from reporter.metrics.analysis import Analysis
     from reporter.models.checkpoint import Checkpoint
     from reporter.spec import Study, StudyFile
     from reporter.spec.corpora import CorpusPart
-    from reporter.spec.metrics import MetricChoice
+    from reporter.spec.offer import MetricChoice
     from reporter.store import CellRecord
     from reporter.texts import Texts
+
+Checkpoints = tuple["Checkpoint", ...] | Exception
 
 
 def plan_study(
@@ -58,119 +56,111 @@ def plan_study(
         force: run cells that are done, too.
         only: names of models, of corpora or items, of metrics or analyses; a cell is planned if each of these three
             kinds that is named names it.
-        blind: leave the database alone, as if nothing had been done.
+        blind: leave the database closed, as if nothing had been done.
 
     Raises:
-        UsageError: if ``only`` names something that is not in the study, or no cell is of all that it names.
+        UsageError: ``only`` names something that is not in the study, or no cell is of all that it names.
     """
-    study = file.study
-    wanted = _Only(study, only)
-    inputs = _Inputs(file, out / "cache", offline)
-    models = [name for name in study.models if wanted.model(name)]
-    read = wanted.read_besides(study)
-    texts = {name: inputs.texts(name) for name in study.corpora if wanted.corpus(name) or name in read}
-    checkpoints = {name: inputs.checkpoints(name) for name in models}
-    loaded = [name for name in models if not isinstance(study.models[name], StatesModel)]
-    baselines = [Baseline(name, kind) for name in loaded for kind in study.baselines]
-    checkpoints |= {baseline.name: _of_baseline(baseline, checkpoints, study) for baseline in baselines}
-    known = catalogue()
-    grid = _Grid(
-        file,
-        {choice.name: known[choice.name] for choice in study.metrics if wanted.metric(choice.name)},
-        {name: analysis for name, analysis in analyses().items() if wanted.metric(name)},
-        texts,
-        checkpoints,
-        {baseline.name: baseline for baseline in baselines},
-        {} if blind else Store(out / "results.duckdb").cells(study.study),
-        wanted,
-        force,
-        out / "cache" / FOLDERS["pass"],
-    )
-    planned = (*grid.single(), *grid.compared(models), *grid.analysed())
+    done = {} if blind else Store(out / "results.duckdb").cells(file.study.study)
+    grid = _Grid(file, _Inputs(file, out / "cache", offline), _Only(file.study, only), done, force)
+    planned = (*grid.single(), *grid.compared(), *grid.analysed())
     if only and not planned:
-        raise UsageError(wanted.nothing(study, only))
-    cells = tuple(_with_template(cell, inputs) for cell in map(grid.judged, planned))
-    return Plan(file, grid.analyses, texts, checkpoints, grid.baselines, cells, partial=bool(only))
+        names = " ".join(f"--only {name}" for name in only)
+        lacking = f"study {file.study.study!r} has no cell of it"
+        if len(only) > 1:
+            lacking = f"no cell of study {file.study.study!r} is of all of these; run them one after the other"
+        raise UsageError(f"{names}: {lacking}")
+    cells = tuple(map(grid.judged, planned))
+    return Plan(file, grid.analyses, grid.texts, grid.checkpoints, grid.baselines, cells, partial=bool(only))
 
 
-def _of_baseline(
-    baseline: Baseline, checkpoints: Mapping[str, tuple[Checkpoint, ...] | Exception], study: Study
-) -> tuple[Checkpoint, ...] | Exception:
-    """Return the one checkpoint of a baseline, made from the last one of its model."""
-    found = checkpoints[baseline.base]
-    if isinstance(found, Exception):
-        return found
-    last = found[-1]
-    if baseline.kind == "random-init":
-        last = random_init(last, study.run.seed)
-    return (replace(last, model=baseline.name, name=FINAL, step=None, warning=""),)
-
-
-@dataclass(frozen=True)
 class _Grid:
-    """All cells of a study.
+    """All cells of a study that are planned.
 
     Args:
         file: the study.
-        metrics: those that are planned, by name.
-        analyses: those that are planned, by name.
-        texts: the corpora, or why they cannot be had.
-        checkpoints: of each model and baseline that is planned, or why they cannot be had.
-        baselines: the baselines by name.
-        done: what is known of cells that ran.
-        wanted: what is planned.
+        inputs: makes its texts and checkpoints.
+        only: which of its cells are planned.
+        done: the cells that ran.
         force: whether cells that are done run, too.
-        passes: the folder of kept passes.
     """
 
-    file: StudyFile
-    metrics: Mapping[str, Metric]
-    analyses: Mapping[str, Analysis]
-    texts: Mapping[str, Texts | Exception]
-    checkpoints: Mapping[str, tuple[Checkpoint, ...] | Exception]
-    baselines: Mapping[str, Baseline]
-    done: Mapping[CellName, CellRecord]
-    wanted: _Only
-    force: bool
-    passes: Path
+    def __init__(
+        self,
+        file: StudyFile,
+        inputs: _Inputs,
+        only: _Only,
+        done: Mapping[CellName, CellRecord],
+        force: bool,
+    ) -> None:
+        self.file, self.inputs, self.only, self.done, self.force = file, inputs, only, done, force
+        self.study = study = file.study
+        self.metrics = catalogue()
+        self.models = [name for name in study.models if only.has_model(name)]
+        self.choices = [choice for choice in study.metrics if only.has_metric(choice.name)]
+        self.analyses = {name: analysis for name, analysis in analyses().items() if only.has_metric(name)}
+        self.corpora = [name for name in study.corpora if only.has_corpus(name)]
+        read = {*self.corpora, *self._read_besides()}
+        self.texts: Mapping[str, Texts | Exception] = {
+            name: inputs.texts(name) for name in study.corpora if name in read
+        }
+        self.checkpoints: dict[str, Checkpoints] = {name: inputs.checkpoints(name) for name in self.models}
+        loaded = [name for name in self.models if not isinstance(study.models[name], StatesModel)]
+        baselines = [Baseline(name, kind) for name in loaded for kind in study.baselines]
+        self.baselines = {baseline.name: baseline for baseline in baselines}
+        self.checkpoints |= {baseline.name: self._of_baseline(baseline) for baseline in baselines}
 
-    @property
-    def _choices(self) -> list[MetricChoice]:
-        return [choice for choice in self.file.study.metrics if choice.name in self.metrics]
+    def _read_besides(self) -> Iterator[str]:
+        """Yield the corpora that models are trained on, and those that planned items of analyses read."""
+        for model in self.models:
+            recipe = getattr(self.study.models[model], "recipe", None)
+            if recipe is not None:
+                yield recipe.train_on
+        for analysis in self.analyses.values():
+            for name, item in analysis.items(self.study).items():
+                if self.only.has_corpus(name):
+                    yield from analysis.corpora(item)
 
-    @property
-    def _corpora(self) -> list[str]:
-        return [name for name in self.texts if self.wanted.corpus(name)]
+    def _of_baseline(self, baseline: Baseline) -> Checkpoints:
+        checkpoints = self.checkpoints[baseline.base]
+        if isinstance(checkpoints, Exception):
+            return checkpoints
+        last = checkpoints[-1]
+        if baseline.kind == "random-init":
+            last = random_init(last, self.study.run.seed)
+        return (replace(last, model=baseline.name, name=FINAL, step=None, warning=""),)
+
+    def _each(self, model: str) -> tuple[Checkpoint | Exception, ...]:
+        """Return the checkpoints of a model, or the reason why they are not available as the only one."""
+        checkpoints = self.checkpoints[model]
+        return checkpoints if isinstance(checkpoints, tuple) else (checkpoints,)
 
     def single(self) -> Iterator[Cell]:
         """Yield each metric of each checkpoint on each corpus."""
-        for model, found in self.checkpoints.items():
-            for corpus in self._corpora:
-                for choice in self._choices if self._reads(model, corpus) else ():
-                    if self.metrics[choice.name].compares_only:
-                        continue
-                    for checkpoint in found if isinstance(found, tuple) else (found,):
+        for model in self.checkpoints:
+            for corpus in self.corpora:
+                for choice in self.choices if self._reads(model, corpus) else ():
+                    for checkpoint in () if self.metrics[choice.name].compares_only else self._each(model):
                         yield self._of_metric(choice, [(model, checkpoint, corpus)])
 
-    def compared(self, models: Sequence[str]) -> Iterator[Cell]:
+    def compared(self) -> Iterator[Cell]:
         """Yield each comparison that a metric makes: between models, corpora, or a model and its base.
 
         Of a model with several checkpoints the last one is compared; baselines are not.
         """
-        last, corpora = {}, self._corpora
-        for model in models:
-            found = self.checkpoints[model]
-            last[model] = found[-1] if isinstance(found, tuple) else found
+        last = {model: self._each(model)[-1] for model in self.models}
         pairs: dict[str, list[tuple[tuple[str, str], tuple[str, str]]]] = {
-            "models": [((a, on), (b, on)) for (a, b), on in product(combinations(models, 2), corpora)],
-            "corpora": [((model, a), (model, b)) for model, (a, b) in product(models, combinations(corpora, 2))],
+            "models": [((a, on), (b, on)) for (a, b), on in product(combinations(self.models, 2), self.corpora)],
+            "corpora": [
+                ((model, a), (model, b)) for model, (a, b) in product(self.models, combinations(self.corpora, 2))
+            ],
             "base": [
                 ((model, on), (base, on))
-                for model, on in product(models, corpora)
-                if (base := self.file.study.models[model].base) in last
+                for model, on in product(self.models, self.corpora)
+                if (base := self.study.models[model].base) in last
             ],
         }
-        for choice in self._choices:
+        for choice in self.choices:
             between = self.metrics[choice.name].between
             if between and between.own:
                 yield from self._against_bases(choice, pairs["base"], last)
@@ -186,7 +176,7 @@ class _Grid:
         pairs: Sequence[tuple[tuple[str, str], tuple[str, str]]],
         last: Mapping[str, Checkpoint | Exception],
     ) -> Iterator[Cell]:
-        """Yield a metric of each checkpoint of each model that has a base, beside it and the model from another seed.
+        """Yield a metric of each checkpoint of each model that has a base, with the base and the model of another seed.
 
         Args:
             choice: the metric.
@@ -194,13 +184,12 @@ class _Grid:
             last: the last checkpoint of each model that is planned.
         """
         for (model, corpus), (base, _) in pairs:
-            found = self.checkpoints[model]
-            twin = self.file.study.twin(model)
-            others = [base, twin] if twin in last and twin is not None else [base]
-            if not all(self._reads(one, corpus) for one in (model, *others)):
+            replicate = self.study.twin(model)
+            against = [base, replicate] if replicate in last and replicate is not None else [base]
+            if not all(self._reads(name, corpus) for name in (model, *against)):
                 continue
-            for checkpoint in found if isinstance(found, tuple) else (found,):
-                sides = [(model, checkpoint, corpus), *((one, last[one], corpus) for one in others)]
+            for checkpoint in self._each(model):
+                sides = [(model, checkpoint, corpus), *((name, last[name], corpus) for name in against)]
                 yield self._of_metric(choice, sides, of_first=True)
 
     def analysed(self) -> Iterator[Cell]:
@@ -208,23 +197,26 @@ class _Grid:
         items = [
             (analysis, name, item)
             for analysis in self.analyses.values()
-            for name, item in analysis.items(self.file.study).items()
-            if self.wanted.corpus(name)
+            for name, item in analysis.items(self.study).items()
+            if self.only.has_corpus(name)
         ]
-        for model, found in self.checkpoints.items():
+        for model in self.checkpoints:
             for analysis, name, item in items:
-                if not self._looked_at(analysis, item, model):
-                    continue
-                chosen = found if isinstance(found, tuple) else (found,)
-                for checkpoint in chosen[-1:] if analysis.last_only else chosen:
-                    yield self._of_analysis(analysis, name, item, model, checkpoint)
+                if self._is_analysed(analysis, item, model):
+                    for checkpoint in self._each(model)[-1:] if analysis.last_only else self._each(model):
+                        yield self._of_analysis(analysis, name, item, model, checkpoint)
 
     def judged(self, cell: Cell) -> Cell:
-        """Return a cell with what is to be done with it, and why."""
+        """Return a cell with its state, and why it runs or cannot."""
         if cell.state == "failed":
             return cell
         cell = self._compared_with_before(cell)
-        lost = not_kept(self.passes, cell) if cell.state == "run" and isinstance(cell, MetricCell) else []
+        if cell.state != "run" or not isinstance(cell, MetricCell):
+            return cell
+        for of in cell.passes:
+            if of.chat is not None and not of.checkpoint.states and (problem := self.inputs.refused(of)):
+                return replace(cell, state="failed", why=f"model '{cell.key.model}': {problem}")
+        lost = not_kept(self.inputs.cache_folder / FOLDERS["pass"], cell)
         return replace(cell, why=f"{cell.why}; not kept (run.keep): {', '.join(lost)}") if lost else cell
 
     def _compared_with_before(self, cell: Cell) -> Cell:
@@ -234,28 +226,29 @@ class _Grid:
         if record.status != "done":
             return replace(cell, state="run", why=f"failed before: {record.error}")
         before = json.loads(record.inputs) if record.inputs else {}
-        as_then = cell.as_in(before)
-        if record.fingerprint != as_then.fingerprint:
-            changed = difference(before, json.loads(json.dumps(as_then.inputs)))
+        as_before = cell.as_in(before)
+        if record.fingerprint != as_before.fingerprint:
+            changed = difference(before, json.loads(json.dumps(as_before.inputs)))
             return replace(cell, state="run", why=changed or "its inputs changed")
-        return replace(cell, state="run", why=FORCED) if self.force else replace(as_then, state="cached")
+        return replace(cell, state="run", why=FORCED) if self.force else replace(as_before, state="cached")
 
     def _reads(self, model: str, corpus: str) -> bool:
-        """Tell whether a model can be measured on a corpus: where only its states are there, on those they are of."""
-        spec = self.file.study.models.get(model)
+        spec = self.study.models.get(model)
         return not isinstance(spec, StatesModel) or corpus in spec.states
 
-    def _looked_at(self, analysis: Analysis, item: Any, model: str) -> bool:
+    def _is_analysed(self, analysis: Analysis, item: Any, model: str) -> bool:
         baseline = self.baselines.get(model)
         if baseline is None:
-            given = isinstance(self.file.study.models[model], StatesModel)  # an analysis needs the model itself
+            given = isinstance(self.study.models[model], StatesModel)  # an analysis needs the model itself
             return not given and analysis.looks_at(item, model)
-        return analysis.baselines and baseline.kind == "random-init" and self._looked_at(analysis, item, baseline.base)
+        return (
+            analysis.baselines and baseline.kind == "random-init" and self._is_analysed(analysis, item, baseline.base)
+        )
 
     def _of_metric(
         self, choice: MetricChoice, parts: Sequence[tuple[str, Checkpoint | Exception, str]], of_first: bool = False
     ) -> Cell:
-        metric, options = self.metrics[choice.name], choice.options
+        options = choice.options
         assert isinstance(options, Options)  # the catalogue gave the study nothing else
         names = [(m, c.name if not isinstance(c, Exception) else FINAL, on) for m, c, on in parts]
         model, checkpoint, corpus = (joined(a, b) for a, b in zip(names[0], names[0 if of_first else -1], strict=True))
@@ -263,29 +256,35 @@ class _Grid:
         trouble = [x for _, c, on in parts for x in (c, self.texts[on]) if isinstance(x, Exception)]
         if trouble:
             return Cell(key=key, settings=settings, state="failed", why=str(trouble[0]))
-        passes = tuple(self._pass(*part) for part in parts)
-        views = self.file.study.views
-        return MetricCell(key=key, settings=settings, metric=metric, options=options, views=views, passes=passes)
+        return MetricCell(
+            key=key,
+            settings=settings,
+            metric=self.metrics[choice.name],
+            options=options,
+            views=self.study.views,
+            passes=tuple(self._pass(*part) for part in parts),
+        )
 
     def _pass(self, model: str, checkpoint: Checkpoint | Exception, corpus: str) -> Pass:
-        study, found = self.file.study, or_raise(checkpoint)
+        study, of = self.study, or_raise(checkpoint)
+        part = study.corpora[corpus]
         return Pass(
-            checkpoint=found,
+            checkpoint=of,
             texts=or_raise(self.texts[corpus]),
-            max_tokens=study.corpora[corpus].longest,
+            max_tokens=part.longest,
             sinks=study.sinks,
             sites=study.sites,
             seed=study.run.seed,
-            precision="auto" if found.states else study.run.precision,  # states that are given are what they are
+            precision="auto" if of.states else study.run.precision,  # states that are given are what they are
             shuffled=model in self.baselines and self.baselines[model].kind == "shuffled",
-            windows=None if found.states else Windows.of(study.corpora[corpus]),
-            chat=_chat(study.corpora[corpus]),
+            windows=None if of.states else Windows.of(part),
+            chat=_chat(part),
         )
 
     def _of_analysis(
         self, analysis: Analysis, name: str, item: Any, model: str, checkpoint: Checkpoint | Exception
     ) -> Cell:
-        study = self.file.study
+        study = self.study
         key = CellName(model, FINAL if isinstance(checkpoint, Exception) else checkpoint.name, name, analysis.name)
         try:
             resolved = analysis.resolve(item, self.file.folder)
@@ -296,7 +295,7 @@ class _Grid:
                 analysis=analysis,
                 item=resolved,
                 checkpoint=or_raise(checkpoint),
-                corpora={corpus: Corpus(found, study.corpora[corpus].longest) for corpus, found in texts.items()},
+                corpora={corpus: Corpus(of, study.corpora[corpus].longest) for corpus, of in texts.items()},
                 sites=study.sites,
                 pooling=study.pooling,
                 seed=study.run.seed,
@@ -305,17 +304,8 @@ class _Grid:
             return Cell(key=key, state="failed", why=str(error))
 
 
-def _chat(said: CorpusPart) -> Chat | None:
-    return Chat(getattr(said, "role", None)) if getattr(said, "chat", False) else None
-
-
-def _with_template(cell: Cell, inputs: _Inputs) -> Cell:
-    """Return a cell that is to run as one that cannot where a chat has no template that takes it."""
-    if cell.state != "run" or not isinstance(cell, MetricCell):
-        return cell
-    sides = (of for of in cell.passes if of.chat is not None and not of.checkpoint.states)
-    problem = next(filter(None, map(inputs.refused, sides)), "")
-    return replace(cell, state="failed", why=f"model '{cell.key.model}': {problem}") if problem else cell
+def _chat(part: CorpusPart) -> Chat | None:
+    return Chat(getattr(part, "role", None)) if getattr(part, "chat", False) else None
 
 
 class _Inputs:
@@ -334,14 +324,14 @@ class _Inputs:
                 self.file.study.corpora[name],
                 self.file.folder,
                 self.cache_folder,
-                whole_words=self._words_of,
+                whole_words=lambda model: whole_words(or_raise(self.checkpoints(model))[-1], self.offline),
                 offline=self.offline,
                 words_of=lambda corpus: or_raise(self.texts(corpus)).words,
             )
         except ReporterError as error:
             return error
 
-    def _checkpoints(self, name: str) -> tuple[Checkpoint, ...] | Exception:
+    def _checkpoints(self, name: str) -> Checkpoints:
         try:
             return resolve(
                 name,
@@ -356,21 +346,21 @@ class _Inputs:
             return error
 
     def refused(self, of: Pass) -> str:
-        """Return why a chat cannot be written out by a model's tokenizer, as its first conversation shows; or nothing.
+        """Return why a model's tokenizer cannot write out a chat, as its first conversation shows.
 
-        Nothing, too, where that tokenizer is not on this machine.
+        Empty where it can, or where the tokenizer is not on this machine.
         """
-        known = (of.checkpoint.model, of.checkpoint.name, of.texts.name)
-        if known not in self._refused:
-            self._refused[known] = self._tried(of)
-        return self._refused[known]
+        key = (of.checkpoint.model, of.checkpoint.name, of.texts.name)
+        if key not in self._refused:
+            self._refused[key] = self._problem_of_template(of)
+        return self._refused[key]
 
-    def _tried(self, of: Pass) -> str:
+    def _problem_of_template(self, of: Pass) -> str:
         if of.checkpoint.recipe is not None:
             return NO_TEMPLATE
         if of.checkpoint.path is None or not len(of.texts):
             return ""
-        from reporter.models.tokenizer import load_tokenizer  # brings transformers
+        from reporter.models.tokenizer import load_tokenizer  # imports transformers
 
         folder = of.checkpoint.path / (of.checkpoint.subfolder or "")
         try:
@@ -386,18 +376,14 @@ class _Inputs:
             return "" if fetchable else str(error)
         return ""
 
-    def _words_of(self, model: str) -> Sequence[str]:
-        return whole_words(or_raise(self.checkpoints(model))[-1], self.offline)
-
 
 class _Only:
     """Which cells ``--only`` asks for."""
 
     def __init__(self, study: Study, names: Sequence[str]) -> None:
         items = {name: analysis.items(study) for name, analysis in analyses().items()}
-        named = {item for found in items.values() for item in found}
-        asked = {name for name, found in items.items() if found}
-        kinds = (set(study.models), set(study.corpora) | named, {choice.name for choice in study.metrics} | asked)
+        metrics = {choice.name for choice in study.metrics} | {name for name, named in items.items() if named}
+        kinds = (set(study.models), {*study.corpora, *(item for named in items.values() for item in named)}, metrics)
         everything = set().union(*kinds)
         for name in names:
             if name not in everything:
@@ -406,30 +392,11 @@ class _Only:
                 raise UsageError(f"--only {name}: nothing of study {study.study!r} is called so{hint}")
         self._kept = [kind & set(names) or kind for kind in kinds]
 
-    def model(self, name: str) -> bool:
+    def has_model(self, name: str) -> bool:
         return name in self._kept[0]
 
-    def corpus(self, name: str) -> bool:
+    def has_corpus(self, name: str) -> bool:
         return name in self._kept[1]
 
-    def read_besides(self, study: Study) -> set[str]:
-        """Return the corpora that models are trained on, and those that planned items of analyses read."""
-        recipes = (getattr(study.models[name], "recipe", None) for name in study.models if self.model(name))
-        return {recipe.train_on for recipe in recipes if recipe is not None} | {
-            corpus
-            for name, analysis in analyses().items()
-            if self.metric(name)
-            for item, value in analysis.items(study).items()
-            if self.corpus(item)
-            for corpus in analysis.corpora(value)
-        }
-
-    def metric(self, name: str) -> bool:
+    def has_metric(self, name: str) -> bool:
         return name in self._kept[2]
-
-    def nothing(self, study: Study, names: Sequence[str]) -> str:
-        """Say that no cell is left."""
-        said = " ".join(f"--only {name}" for name in names)
-        if len(names) == 1:
-            return f"{said}: study {study.study!r} has no cell of it"
-        return f"{said}: no cell of study {study.study!r} is of all of these; run them one after the other"

@@ -1,4 +1,4 @@
-"""What a run says of itself: rows of ``studies``, ``corpora``, ``models`` and ``cells``, which hold no numbers."""
+"""Rows of ``studies``, ``corpora``, ``models`` and ``cells``, which describe a run and hold no numbers."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import hashlib
 import json
 import platform
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, fields
 from datetime import UTC, datetime
 from functools import cache
@@ -15,14 +16,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from reporter import __version__
-from reporter.errors import describe
-from reporter.forward.strata import SinkRule
-from reporter.texts.draws import Draws
+from reporter.core.errors import describe
+from reporter.forward.inputs import warnings
+from reporter.forward.token_categories import SinkRule
+from reporter.texts.lexicon import Draws
 
 if TYPE_CHECKING:
+    from reporter.forward.passes import Measured
     from reporter.models.checkpoint import Checkpoint
     from reporter.models.load import LoadedModel
-    from reporter.runs.passes import Measured
     from reporter.runs.plan import Cell, Plan
     from reporter.spec import Study, StudyFile
     from reporter.texts import Texts
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
 Record = dict[str, Any]
 
 FIRST_TEXTS = DRAWN_TEXTS = 5
-"""So many texts of each corpus are kept in the database for readers: the first, and as many from the others."""
+"""How many texts of each corpus the database holds for readers: the first ones, and as many from the others."""
 SHOWN_CHARACTERS = 200
 
 MODEL_KEY = ("study", "model", "checkpoint")
@@ -40,17 +42,15 @@ _LIBRARIES = ("torch", "transformers", "tokenizers", "numpy", "scipy", "duckdb",
 @cache
 def versions() -> dict[str, str]:
     """Return the version of reporter, Python and each library that numbers depend on."""
-    found = {"reporter": __version__, "python": platform.python_version()}
+    numbers = {"reporter": __version__, "python": platform.python_version()}
     for name in _LIBRARIES:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return found
+        with suppress(PackageNotFoundError):
+            numbers[name] = version(name)
+    return numbers
 
 
 def now() -> datetime:
-    """Return the time as the database keeps it: UTC, without saying so."""
+    """Return the time as the database keeps it: UTC, without a time zone."""
     return datetime.now(UTC).replace(tzinfo=None)
 
 
@@ -75,7 +75,7 @@ def study_row(file: StudyFile, **more: Any) -> Record:
 
 
 def corpus_row(study: str, name: str, texts: Texts | Exception) -> Record:
-    """Return the row of ``corpora`` for a corpus, or for one that cannot be had."""
+    """Return the row of ``corpora`` for a corpus, or for one that is not available."""
     row: Record = {"study": study, "corpus": name}
     if isinstance(texts, Exception):
         return row | {"status": "failed", "error": describe(texts)}
@@ -121,11 +121,11 @@ def _label_counts(texts: Texts) -> str | None:
 
 
 def model_row(plan: Plan, checkpoint: Checkpoint) -> Record:
-    """Return what a row of ``models`` says before the checkpoint is loaded."""
+    """Return the columns of ``models`` that are known before the checkpoint is loaded."""
     name, study = checkpoint.model, plan.file.study
     baseline = plan.baselines.get(name)
-    known = plan.checkpoints[name]
-    names = [one.name for one in known] if isinstance(known, tuple) else [checkpoint.name]
+    series = plan.checkpoints[name]
+    names = [of.name for of in series] if isinstance(series, tuple) else [checkpoint.name]
     spec = study.models[baseline.base if baseline else name]
     return {
         "study": study.study,
@@ -158,7 +158,7 @@ def measured_columns(measured: Measured) -> Record:
 
 
 def loaded_columns(model: LoadedModel, study: Study) -> Record:
-    """Return the columns of ``models`` that a loaded model fills where no corpus went through it."""
+    """Return the columns of ``models`` that a loaded model fills where it reads no corpus."""
     row: Record = asdict(model.anatomy) | {"device": str(model.device), "status": "done", "error": None}
     row |= {"warning": _warning(model.checkpoint, model.anatomy.part)} | _weights(model.groups)
     return row if study.metrics and study.corpora else row | {"precision": "float32"}
@@ -169,22 +169,16 @@ def _weights(groups: Mapping[str, str]) -> Record:
 
 
 def _warning(checkpoint: Checkpoint, part: str | None) -> str | None:
-    """Return what is to be known before the numbers of a loaded checkpoint are believed; None mostly."""
-    said = [checkpoint.warning]
+    texts = [checkpoint.warning]
     if part == "encoder" and checkpoint.part is None:
-        said.append("only the encoder was measured; the decoder is a model of its own, with `part: decoder`")
+        texts.append("only the encoder was measured; the decoder is a model of its own, with `part: decoder`")
     if part == "decoder":
-        said.append("tokens attend to earlier ones alone, but the encoder has read the whole text")
-    return warnings(*said)
-
-
-def warnings(*said: str | None) -> str | None:
-    """Return what is to be known before numbers are believed, each in a line of its own, once; None mostly."""
-    return "\n".join(dict.fromkeys(line for one in said if one for line in one.split("\n"))) or None
+        texts.append("tokens attend to earlier ones alone, but the encoder has read the whole text")
+    return warnings(*texts)
 
 
 def failed_columns(error: Exception) -> Record:
-    """Return the columns of ``models`` for one that could not be had; what was measured of it before goes."""
+    """Return the columns of ``models`` for one that cannot be loaded; earlier measurements are removed."""
     from reporter.models.anatomy import Anatomy
 
     measured = (*(field.name for field in fields(Anatomy)), "device", "precision", "precision_deviation")
@@ -231,9 +225,9 @@ def pass_columns(measured: Measured, caused: bool) -> Record:
 def compared_columns(sides: Sequence[Measured], caused: bool) -> Record:
     """Return the columns of ``cells`` that describe the passes behind a comparison; ``caused`` as for one pass."""
     each = [pass_columns(side, caused) for side in sides]
-    sums = {name: sum(one[name] for one in each) for name, value in each[0].items() if isinstance(value, int | float)}
+    sums = {name: sum(row[name] for row in each) for name, value in each[0].items() if isinstance(value, int | float)}
     return {
         **sums,
-        "warning": warnings(*(one["warning"] for one in each)),
-        **{name: " | ".join(dict.fromkeys(one[name] for one in each)) for name in ("device", "precision")},
+        "warning": warnings(*(row["warning"] for row in each)),
+        **{name: " | ".join(dict.fromkeys(row[name] for row in each)) for name in ("device", "precision")},
     }

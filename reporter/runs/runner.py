@@ -6,39 +6,86 @@ import json
 import os
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING, Literal
 
-from reporter.build import build
-from reporter.claims.correlations import write_correlations
-from reporter.imports import importing
-from reporter.runs.answers import write_answers
-from reporter.runs.beginning import begin, is_known
-from reporter.runs.cache import CACHE_BYTES, FOLDERS, make_room
-from reporter.runs.claims import judge_claims
+from reporter.core.errors import ReporterError
+from reporter.core.imports import build, importing
+from reporter.core.progress import Progress
+from reporter.forward.inputs import FOLDERS
+from reporter.judge.questions.models import write_correlations
+from reporter.models.resolve import resolve
+from reporter.runs.cache import CACHE_BYTES, make_room
 from reporter.runs.engines import engine_of, have_done
-from reporter.runs.findings import write_findings
-from reporter.runs.over_models import write_over_models
+from reporter.runs.judged import judge_claims, write_answers, write_findings
+from reporter.runs.merging import number_checkpoints, write_over_models, write_same_weights
 from reporter.runs.plan import Plan
 from reporter.runs.planner import plan_study
-from reporter.runs.progress import Progress
-from reporter.runs.records import now, study_row
-from reporter.runs.series import write_same_weights
+from reporter.runs.records import now, spec_hash, study_row
+from reporter.spec.models import PathModel, StatesModel
 from reporter.store import Store
 
 if TYPE_CHECKING:
-    from reporter.runs.engines import Engine
+    from reporter.core.progress import Progress
+    from reporter.runs.engines import OnRay, Processes
     from reporter.spec import StudyFile
+    from reporter.texts import Texts
+
+
+def begin(files: Sequence[StudyFile], out: Path, progress: Progress, force: bool = False) -> None:
+    """Prepare a run that will compute: import its modules while other cores hash weights and join the pages' script.
+
+    To import torch and transformers takes seconds on one core. A run without this does the same work later.
+
+    Args:
+        files: valid studies; with none that is new, changed or unfinished, nothing is done.
+        out: the results folder.
+        progress: shows a wait for the database; its clock counts the time as loading.
+        force: what is done is computed again, too.
+    """
+    store = Store(out / "results.duckdb", waiting=progress.note)
+    if not force and all(is_known(file, store) for file in files):
+        return
+    with progress.clock.within("loading"), importing():
+        # a daemon: who gives up waits for no hash
+        hashing = Thread(target=_hash_weights, args=(files, out / "cache"), daemon=True)
+        hashing.start()
+        from reporter.report.templating import begin_script
+
+        begin_script(out)
+        import reporter.runs.work  # noqa: F401
+
+        hashing.join()
+
+
+def is_known(file: StudyFile, store: Store) -> bool:
+    """Return whether the database holds exactly this text of the study and its last run has ended."""
+    record = store.study(file.study.study)
+    return record is not None and record.spec_hash == spec_hash(file) and record.finished is not None
+
+
+def _hash_weights(files: Sequence[StudyFile], cache: Path) -> None:
+    for file in files:
+        for name, spec in file.study.models.items():
+            if isinstance(spec, PathModel | StatesModel):
+                with suppress(Exception):
+                    resolve(name, spec, file.folder, cache, texts=_no_texts, offline=True)
+
+
+def _no_texts(corpus: str) -> Texts:
+    raise ReporterError(f"a model in a folder needs no texts of '{corpus}'")
 
 
 Strict = Literal["refuted", "inconclusive"]
-"""Which verdicts count in a strict run: refuted claims, or those that were not decided, too."""
+"""Which verdicts count in a strict run: refuted claims, or undecided ones, too."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a run.
+    """The result of a run.
 
     Args:
         computed: cells computed, or taken over from another study.
@@ -47,8 +94,7 @@ class Outcome:
         pages: the report's pages that were written; empty if they were up to date.
         refuted: claims that were refuted.
         untested: claims that could not be tested.
-        strict: whether a claim that was refuted, or could not be tested, counts; ``inconclusive``: one that was not
-            decided, too.
+        strict: whether refuted and untested claims count in the exit code; ``inconclusive``: undecided ones, too.
         undecided: claims that were not decided.
     """
 
@@ -91,9 +137,8 @@ def run_studies(
         only: names of models, corpora or metrics, to run a part of the studies.
         force: compute cells that are done, too.
         offline: never ask a hub.
-        strict: make the outcome's exit code 3 if a claim was refuted, and 1 if one could not be tested; of
-            ``inconclusive`` 3 if one was not decided, too.
-        ahead: begin with what a run needs that computes, several things at one time; starts a process for one of them.
+        strict: which verdicts count in the exit code of the outcome.
+        ahead: prepare a run that will compute, see :func:`begin`; this starts a process.
         workers: processes, or Ray actors, that do the passes; as the studies say if left out.
         engine: ``local`` or ``ray``; as the studies say if left out.
         address: of a Ray cluster; as the studies say if left out.
@@ -115,8 +160,9 @@ def run_studies(
             name = plan.file.study.study
             counts.append(_run(plan, out, offline, progress, engines[name]))
             store = Store(out / "results.duckdb", waiting=progress.note)
-            for said in write_same_weights(store, name):
-                progress.note(f"  {said}")
+            number_checkpoints(store, plan.file.study)
+            for sentence in write_same_weights(store, name):
+                progress.note(f"  {sentence}")
             with progress.clock.within("claims"):
                 write_over_models(store, name)
                 words += judge_claims(plan.file.study, store, progress, plan.partial)
@@ -139,7 +185,7 @@ def run_studies(
 
 
 def _run(
-    plan: Plan, out: Path, offline: bool, progress: Progress, engine: Engine | None = None
+    plan: Plan, out: Path, offline: bool, progress: Progress, engine: Processes | OnRay | None = None
 ) -> tuple[int, int, int]:
     """Run one plan; return how many cells were computed, cached and failed."""
     name, store = plan.file.study.study, Store(out / "results.duckdb", waiting=progress.note)
@@ -148,8 +194,8 @@ def _run(
         progress.note(f"{name}: nothing to compute, all {cached} cells are done")
         return 0, cached, 0
     began, before = time.perf_counter(), progress.clock.spent()
-    said = f"{name}: {plan.count('run')} cells to compute, {cached} done already"
-    progress.note(said + (f", {plan.count('failed')} cannot run" if plan.count("failed") else ""))
+    cannot = f", {plan.count('failed')} cannot run" if plan.count("failed") else ""
+    progress.note(f"{name}: {plan.count('run')} cells to compute, {cached} done already{cannot}")
     for hint in plan.hints():
         progress.note(f"  {hint}")
     store.put("studies", ["study"], study_row(plan.file, started=now(), finished=None, looked_at=None))
@@ -169,16 +215,16 @@ def _run(
     store.put("studies", ["study"], study_row(plan.file, finished=now(), seconds=seconds, timings=timings, **numbers))
     for kind in ("pass", "tokens"):
         make_room(out / "cache" / FOLDERS[kind], CACHE_BYTES)
-    said = f"{name}: {computed} cells computed, {cached} done already"
-    progress.note(said + (f", {failed} failed" if failed else "") + f"; {seconds:.1f} s")
+    lost = f", {failed} failed" if failed else ""
+    progress.note(f"{name}: {computed} cells computed, {cached} done already{lost}; {seconds:.1f} s")
     return computed, cached, failed
 
 
 def _report(out: Path, file: StudyFile, progress: Progress) -> list[Path]:
-    """Render a study's pages where one is older than the database, by another build, or is to look otherwise."""
+    """Write a study's pages where one is older than the database, of another build, or has another design."""
     database, study = out / "results.duckdb", file.study.study
     pages = [out / "index.html", out / study / "index.html"]
-    if not _looks_otherwise(file, out / study) and all(_is_current(page, database) for page in pages):
+    if not _has_new_look(file, out / study) and all(_is_current(page, database) for page in pages):
         progress.note(f"the report is up to date: {pages[-1]}")
         return []
     began = time.perf_counter()
@@ -190,8 +236,7 @@ def _report(out: Path, file: StudyFile, progress: Progress) -> list[Path]:
     return written
 
 
-def _looks_otherwise(file: StudyFile, folder: Path) -> bool:
-    """Copy a study's own templates and stylesheet beside its pages; tell whether they are others than before."""
+def _has_new_look(file: StudyFile, folder: Path) -> bool:
     if not any(_look(file)) and not (folder / "look").exists():
         return False  # most studies: nothing heavy is imported where nothing is to do
     from reporter.report.look import keep_look
@@ -200,9 +245,8 @@ def _looks_otherwise(file: StudyFile, folder: Path) -> bool:
 
 
 def _look(file: StudyFile) -> tuple[Path | None, Path | None]:
-    """Return the folder of a study's own templates and its stylesheet; paths in a study start from its own folder."""
-    said = file.study.report
-    return tuple(path and file.folder / path for path in (said.templates, said.style))  # type: ignore[return-value]
+    paths = file.study.report.templates, file.study.report.style
+    return tuple(path and file.folder / path for path in paths)  # type: ignore[return-value]
 
 
 def _is_current(page: Path, database: Path) -> bool:

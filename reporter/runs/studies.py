@@ -1,162 +1,244 @@
-"""From a file, or what a program hands over, to a study whose names are known: its plugins are loaded first."""
+"""Read a study with its plug-ins, and check that what it names is on this machine."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from reporter.analyses.registry import ANALYSES
-from reporter.claims.kind import claim_kinds
-from reporter.errors import UsageError
-from reporter.metrics.registry import METRICS, statistics
-from reporter.registry import forget_plugins, load_plugin
-from reporter.spec.layers import Layers
-from reporter.spec.load import check_layers, layers_of, load_studies, plugins_of
+from reporter.core.errors import ReporterError, UsageError
+from reporter.core.files import instead_of
+from reporter.core.imports import Registry, check_installed, load_plugin
+from reporter.judge.claims import CLAIM_KINDS, claim_kinds
+from reporter.metrics.analysis import ANALYSES, analyses
+from reporter.metrics.base import METRICS, statistics
+from reporter.spec.load import Layers, check_layers, layers_of, load_studies, plugins_of
+from reporter.spec.models import HubModel, PathModel, StatesModel
 from reporter.spec.offer import Offer
+from reporter.spec.part import Complaint
 from reporter.spec.problems import Problem, SpecError
 from reporter.spec.study import StudyFile
-from reporter.texts.origin import SOURCES
+from reporter.texts.sources import SOURCES, Around, Origin, source_of
 
-_HANDED_OVER = Path("study")  # what messages call a study that is no file; its relative paths start from here
+if TYPE_CHECKING:
+    from reporter.spec.corpora import CorpusPart
+
+REGISTRIES: tuple[Registry[Any], ...] = (METRICS, ANALYSES, SOURCES, CLAIM_KINDS)
+"""What a plug-in of a study may add to."""
+MOST_READ = 10_000
+"""Texts of a file that are read to see whether they can be."""
+_NOT_A_FILE = Path("study")  # what messages call a study that is no file; its relative paths start from here
 
 
 def offer(plugins: Collection[Path] = ()) -> Offer:
-    """Return what a study may ask for.
-
-    Args:
-        plugins: the study's plugins, loaded; those of other studies are not for it.
-    """
-    metrics, looked_at = METRICS.all(plugins), ANALYSES.all(plugins)
-    for name in metrics.keys() & looked_at.keys():
-        raise UsageError(f"{name!r} is the name of a metric and of an analysis; their numbers could not be told apart")
+    """Return what a study may ask for, with the metrics and so on of its plug-ins, which are loaded."""
+    metrics, of_analyses = METRICS.all(plugins), ANALYSES.all(plugins)
+    for name in metrics.keys() & of_analyses.keys():
+        raise UsageError(f"{name!r} is the name of a metric and of an analysis; rename one of them")
     return Offer(
         metrics={name: m.options for name, m in metrics.items()},
-        statistics=statistics(metrics) | {n: {s.name: s.per for s in a.statistics} for n, a in looked_at.items()},
+        statistics=statistics(metrics) | {n: {s.name: s.per for s in a.statistics} for n, a in of_analyses.items()},
         fixed={f"{m.name}.{s.name}": s.fixed for m in metrics.values() for s in m.statistics if s.fixed},
         sources={key: source.form for key, source in SOURCES.all(plugins).items()},
-        sections={name: analysis.section for name, analysis in looked_at.items()},
+        sections={name: analysis.section for name, analysis in of_analyses.items()},
         claims=claim_kinds(plugins),
     )
 
 
+def forget_plugins() -> None:
+    """Remove what the plug-ins of all studies registered."""
+    for registry in REGISTRIES:
+        registry.forget()
+
+
 def read_study(path: Path, changes: Sequence[str] = ()) -> StudyFile:
-    """Read and check the study in a YAML file.
-
-    Args:
-        path: the file.
-        changes: what a call says otherwise, each as ``models.bert=./mine``.
-
-    Raises:
-        SpecError: it cannot be read, or something in it is wrong.
-        UsageError: a plugin of it cannot be run.
-    """
+    """Read and check the study in a YAML file; see :func:`read_studies`."""
     return read_studies([path], changes)[0]
 
 
 def read_studies(paths: Sequence[Path], changes: Sequence[str] = ()) -> list[StudyFile]:
-    """Read and check several studies, each with its own plugins; those of earlier calls are forgotten.
+    """Read and check several studies, each with its own plug-ins; those of earlier calls are forgotten.
 
     Args:
         paths: the files.
-        changes: what a call says otherwise in each of them.
+        changes: overrides in each of them, such as ``models.bert=./mine``.
 
     Raises:
         SpecError: the problems of all of them; two studies with one id are a problem, too.
-        UsageError: a plugin cannot be run.
+        UsageError: a plug-in cannot be run.
     """
     forget_plugins()
     loaded: set[Path] = set()
-
-    def load(path: Path) -> StudyFile:
-        return _parse(layers_of(path, changes), loaded)
-
-    return load_studies(paths, load)
+    return load_studies(paths, lambda path: _parse(layers_of(path, changes), loaded))
 
 
 def read_text(path: Path, text: str) -> StudyFile:
-    """Read and check a study whose text was read before, with its plugins.
-
-    Args:
-        path: the file it is from, which relative paths start from.
-        text: its text.
+    """Read and check a study whose text was read from ``path`` before, with its plug-ins.
 
     Raises:
         SpecError: something in it is wrong.
-        UsageError: a plugin of it cannot be run.
+        UsageError: a plug-in cannot be run.
     """
     forget_plugins()
     return _parse(layers_of(path, text=text), set())
 
 
-def absent(file: StudyFile, changes: Sequence[str] = ()) -> list[Problem]:
-    """Return what a study that was just read names and this machine does not have, with the places in the file.
-
-    Args:
-        file: the study.
-        changes: what the call said otherwise.
-    """
-    from reporter.runs.presence import missing  # looks at models, texts and analyses
-
-    said = layers_of(file.path, changes)
-    return [said.problem(complaint) for complaint in missing(file)]
+def study_of_text(text: str) -> StudyFile:
+    """Return the study whose text the database holds; its relative paths start from the current folder."""
+    return read_text(_NOT_A_FILE, text)
 
 
-def study_of(said: str | Path | Mapping[str, Any] | StudyFile) -> StudyFile:
-    """Return the study that a program names or hands over.
-
-    Args:
-        said: a YAML file; or what such a file says, as a mapping whose relative paths start from the current folder;
-            or what this function returned.
+def study_of(study: str | Path | Mapping[str, Any] | StudyFile) -> StudyFile:
+    """Return the study of a YAML file, of a mapping with the same keys, or of what this function returned.
 
     Raises:
         SpecError: something in it is wrong.
-        UsageError: it is neither of these, or a plugin of it cannot be run.
+        UsageError: it is neither of these, or a plug-in cannot be run.
     """
-    if isinstance(said, str | Path):
-        return read_study(Path(said))
-    if isinstance(said, StudyFile):
-        # again: whoever was read since then had other plugins
-        return replace(read_text(said.path, said.text), notes=said.notes)
-    if not isinstance(said, Mapping):
-        raise UsageError(f"a study is a YAML file or a mapping, not {type(said).__name__}")
+    if isinstance(study, str | Path):
+        return read_study(Path(study))
+    if isinstance(study, StudyFile):  # read again: a study that was read since then had other plug-ins
+        return replace(read_text(study.path, study.text), notes=study.notes)
+    if not isinstance(study, Mapping):
+        raise UsageError(f"a study is a YAML file or a mapping, not {type(study).__name__}")
     try:
-        text = json.dumps(said, ensure_ascii=False, indent=1, default=_as_text)
+        text = json.dumps(study, ensure_ascii=False, indent=1, default=_as_text)
     except (TypeError, ValueError) as error:
         raise UsageError(f"a study that is a mapping holds text, numbers, lists and mappings: {error}") from None
-    forget_plugins()
     try:
-        return _parse(layers_of(_HANDED_OVER, text=text), set())
-    except SpecError as error:  # of a text that nobody wrote, lines and columns say nothing
+        return study_of_text(text)
+    except SpecError as error:  # the lines and columns of this text mean nothing to the caller
         raise SpecError(Problem(p.file, 0, 0, p.where, p.message) for p in error.problems) from None
 
 
-def study_of_text(text: str) -> StudyFile:
-    """Return the study whose text the database holds; its relative paths start from the current folder.
-
-    Args:
-        text: as ``studies.spec`` has it.
-
-    Raises:
-        SpecError: something in it is wrong here, such as a plugin that this machine does not have.
-        UsageError: a plugin of it cannot be run.
-    """
-    forget_plugins()
-    return _parse(layers_of(_HANDED_OVER, text=text), set())
-
-
-def _parse(said: Layers, loaded: set[Path]) -> StudyFile:
-    plugins = plugins_of(said)
+def _parse(layers: Layers, loaded: set[Path]) -> StudyFile:
+    plugins = plugins_of(layers)
     for plugin in plugins:
         if plugin.resolve() not in loaded:
-            load_plugin(plugin)
+            load_plugin(plugin, REGISTRIES)
             loaded.add(plugin.resolve())
-    return check_layers(said, offer(plugins))
+    return check_layers(layers, offer(plugins))
 
 
 def _as_text(value: object) -> str:
     if isinstance(value, Path):
         return str(value)
     raise TypeError(f"not {type(value).__name__}")
+
+
+def absent(file: StudyFile, changes: Sequence[str] = ()) -> list[Problem]:
+    """Return what a study that was just read names and this machine lacks, with the places in the file.
+
+    Hub models and hub datasets are not looked for, which would need the network. Nothing is loaded.
+
+    Args:
+        file: the study.
+        changes: the overrides of the call.
+    """
+    layers = layers_of(file.path, changes)
+    return [layers.problem(complaint) for complaint in _missing(file)]
+
+
+def _missing(file: StudyFile) -> Iterator[Complaint]:
+    study, folder = file.study, file.folder
+    chats = bool(study.metrics) and any(getattr(corpus, "chat", False) for corpus in study.corpora.values())
+    for name, model in study.models.items():
+        try:
+            if isinstance(model, HubModel | PathModel):
+                _find_model(model, folder, chats)
+        except ReporterError as error:
+            yield Complaint(str(error), ("models", name))
+        for corpus, path in model.states.items() if isinstance(model, StatesModel) else ():
+            if not (folder / path.expanduser()).is_file():
+                lacking = f"there is no file {path}{instead_of(folder / path.expanduser())}"
+                yield Complaint(lacking, ("models", name, "states", corpus))
+    for name, part in study.corpora.items():
+        try:
+            _find_corpus(part, folder)
+        except ReporterError as error:
+            yield Complaint(str(error), ("corpora", name))
+    for analysis in analyses().values():
+        for name, item in analysis.items(study).items():
+            try:
+                analysis.resolve(item, folder)
+            except ReporterError as error:
+                by_name = analysis.section.by_name and not analysis.section.together
+                yield Complaint(str(error), (analysis.name, name) if by_name else (analysis.name,))
+    style, templates = study.report.style, study.report.templates
+    if style is not None and not (folder / style).is_file():
+        yield Complaint(f"there is no file {style}{instead_of(folder / style)}", ("report", "style"))
+    if templates is not None and not (folder / templates).is_dir():
+        lacking = f"there is no folder {templates}{instead_of(folder / templates, Path.is_dir)}"
+        yield Complaint(lacking, ("report", "templates"))
+    if study.run.device not in ("auto", "cpu"):
+        from reporter.runs.work import pick_device  # imports torch
+
+        try:
+            pick_device(study.run.device)
+        except ReporterError as error:
+            yield Complaint(str(error), ("run", "device"))
+
+
+def beyond_limits(file: StudyFile) -> Iterator[str]:
+    """Yield a note for each corpus whose ``max_tokens`` exceeds the limit of a model in a folder."""
+    from reporter.models.model_folder import limit_of
+
+    models = {name: model for name, model in file.study.models.items() if isinstance(model, PathModel)}
+    limits = {name: limit_of(file.folder / model.path.expanduser()) for name, model in models.items()}
+    for name, corpus in file.study.corpora.items():
+        for model, limit in limits.items():
+            if limit is not None and corpus.window is None and limit < corpus.max_tokens:
+                yield (
+                    f"corpus '{name}': max_tokens is {corpus.max_tokens:,}, but model '{model}' takes {limit:,} tokens "
+                    "at most; longer texts are cut there"
+                )
+
+
+def _find_model(model: HubModel | PathModel, folder: Path, chats: bool) -> None:
+    from reporter.models import model_folder
+    from reporter.texts.chat import NO_TEMPLATE
+
+    if isinstance(model, PathModel):
+        root = folder / model.path.expanduser()
+        for name in [checkpoint.name for checkpoint in model.checkpoints] or [""]:
+            if model_folder.gguf_file(root) is not None:
+                break
+            model_folder.config_file(root / name)
+            model_folder.weight_files(root / name, model.allow_pickle)
+            model_folder.tokenizer_folder([root / name, root])
+            if chats and not any(map(model_folder.has_chat_template, (root / name, root))):
+                raise ReporterError(NO_TEMPLATE)
+    if model.adapter is not None:
+        model_folder.adapter_files(folder / model.adapter.expanduser())
+        check_installed("peft", "peft", "an adapter")
+    if model.device_map is not None:
+        check_installed("accelerate", "split", "device_map")
+        if model.offload_folder is not None:
+            model_folder.offload_folder(folder / model.offload_folder.expanduser())
+
+
+def _find_corpus(part: CorpusPart, folder: Path) -> None:
+    from reporter.texts.sources.stored import DatasetCorpus, FileCorpus, local_dataset
+
+    if isinstance(part, DatasetCorpus):
+        if local_dataset(part.dataset, folder) is None:
+            check_installed("datasets", "datasets", f"the hub's dataset '{part.dataset}'")
+    elif not any(True for of in part.references if of.to == "models" for _ in of.named(part)):  # made of a vocabulary
+        origin = source_of(part).find(part, Around(folder, True, None))
+        if isinstance(part, FileCorpus):
+            _read_first(origin, folder / part.file.expanduser())
+
+
+def _read_first(origin: Origin, path: Path) -> None:
+    """Read the first texts of a file, so that a wrong encoding and a missing column raise ``ReporterError``."""
+    texts = [record.text for record in islice(origin.read(), MOST_READ) if record.text and record.text.strip()]
+    if not texts:
+        raise ReporterError(f"{path} holds no text")
+    if sum(text.count("\0") for text in texts) > sum(map(len, texts)) / 10:
+        raise ReporterError(
+            f"{path} has a zero byte in every few, which no text has: it is a binary file, or UTF-16 (convert it: "
+            "iconv -f UTF-16LE -t UTF-8)"
+        )

@@ -1,12 +1,11 @@
-"""Tasks: a checkpoint on a range of a corpus, done by any process that sees the folder, without the database.
+"""Tasks: a checkpoint on a range of a corpus, done by any process that sees the results folder, without the database.
 
-What a task leaves is a folder of its own that never changes (:mod:`reporter.runs.parts`). So it does no harm that one
-is done twice, late, or in another order; ``reporter run`` merges what is there in the order of the ranges.
+A task leaves a folder that never changes (:mod:`reporter.forward.kept`). So a task may be done twice, late, or in any
+order; ``reporter run`` merges the folders in the order of the ranges.
 """
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,32 +14,33 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reporter.errors import UsageError, describe
-from reporter.imports import importing
-from reporter.locks import held_if_free, is_live
+from reporter.core.errors import UsageError, describe
+from reporter.core.files import held_if_free, lock_at
+from reporter.core.imports import importing
+from reporter.core.threads import given
+from reporter.forward.inputs import FOLDERS, PRECISIONS, digest, size_of
+from reporter.forward.passes import Passes
 from reporter.models.load import LoadedModel, load
-from reporter.models.pocket import prepare
 from reporter.models.states import SavedStates, load_states
-from reporter.runs.cache import FOLDERS
-from reporter.runs.passes import Passes, wanted_by
-from reporter.runs.plan import PRECISIONS, MetricCell, digest, or_raise
-from reporter.runs.sizes import size_of
+from reporter.models.toy.training import prepare
+from reporter.runs.cells import wanted_by
+from reporter.runs.plan import MetricCell, or_raise
 from reporter.runs.work import pick_device
-from reporter.texts.ranges import ranges
-from reporter.texts.tokens import shards
+from reporter.texts.tokens import ranges, shards
 
 if TYPE_CHECKING:
+    from reporter.core.progress import Progress
+    from reporter.forward.feeding import Feeding
+    from reporter.forward.inputs import Pass
+    from reporter.forward.kept import Want
     from reporter.models.checkpoint import Checkpoint
-    from reporter.runs.feeding import Feeding
-    from reporter.runs.kept import Want
-    from reporter.runs.plan import Pass, Plan
-    from reporter.runs.progress import Progress
-    from reporter.texts.ranges import Range
+    from reporter.runs.plan import Plan
+    from reporter.spec import StudyFile
 
 THREADS = 1
-"""Of a worker whose study says nothing of ``run.threads``.
+"""Threads of a worker where the study has no ``run.threads``.
 
-How float32 sums are split among threads moves their last bits. So all workers have as many, however many they are.
+The last bits of float32 sums depend on how they are split among threads, so all workers have as many.
 """
 
 _LOOK_AGAIN_SECONDS = 1.0
@@ -48,65 +48,53 @@ _LOOK_AGAIN_SECONDS = 1.0
 
 @dataclass(frozen=True)
 class Task:
-    """A range of a pass; all of it can be sent to another machine.
+    """A range of a pass, which can be sent to another machine.
 
     Args:
         of: name of the pass.
-        checkpoint: name of model and checkpoint, which tasks have in common that need the same weights.
+        checkpoint: name of model and checkpoint: tasks with the same name need the same weights.
         index: of the range.
-        texts: in the range.
-        wanted: how much of each observable.
+        texts: how many texts the range has.
+        wants: how much of each observable.
     """
 
     of: str
     checkpoint: str
     index: int
     texts: int
-    wanted: Mapping[str, Want]
+    wants: Mapping[str, Want]
 
     def __str__(self) -> str:
         return f"{self.of}, range {self.index + 1}"
 
 
 class Worker:
-    """Does tasks of a plan in this process.
-
-    Args:
-        plan: the plan.
-        out: the results folder.
-        offline: never ask a hub.
-        progress: where a task is shown.
-        device: where models run; the study's if left out.
-    """
+    """Does tasks of a plan in this process; models run on ``device``, or else where the study says."""
 
     def __init__(self, plan: Plan, out: Path, offline: bool, progress: Progress, device: str | None = None) -> None:
         self._plan, self._offline, self._progress = plan, offline, progress
         self._run = run = plan.file.study.run
         self._device = cache(lambda: device or pick_device(run.device))
         self._folder = out / "cache" / FOLDERS["pass"]
-        self._found = Passes(out / "cache", run.batch_tokens, offline, progress)
+        self._kept = Passes(out / "cache", run.batch_tokens, offline, progress)
         self._passes = {str(of): of for cell in _to_run(plan) for of in cell.passes}
         self._prepared = cache(lambda model: prepare(or_raise(plan.checkpoints[model]), progress))
         self._ranges = cache(lambda name: ranges(shards(self._passes[name].texts)))
+        self._lock = cache(lock_at)
         self._loaded: tuple[str, LoadedModel | SavedStates] | None = None
         self._feeding: tuple[object, Feeding] | None = None
 
     @property
     def threads(self) -> int:
-        """How many threads it has."""
+        """How many threads it has, as :func:`threads_of` returns them."""
         return threads_of(self._plan)
 
     def wants_gpu(self, there_is: bool) -> bool:
-        """Tell whether it runs on a GPU.
-
-        Args:
-            there_is: whether there is one.
-        """
-        asked = self._run.device
-        return asked.startswith("cuda") or (asked == "auto" and there_is)
+        """Return whether it runs on a GPU, where the machine has one or not."""
+        return self._run.device.startswith("cuda") or (self._run.device == "auto" and there_is)
 
     def memory(self, task: Task) -> int:
-        """Return about how many bytes of memory a task takes: the weights, twice while they are read, and 2 GiB."""
+        """Return an estimate of a task's memory in bytes: the weights, twice while they are read, and 2 GiB."""
         size = size_of(self._passes[task.of].checkpoint)
         return 2 * 2**30 + (int(8 * size.parameters) if size else 0)
 
@@ -116,67 +104,70 @@ class Worker:
         for cell in _to_run(self._plan):
             for of in cell.passes:
                 by_pass.setdefault(str(of), []).append(cell)
-        found: dict[str, list[Task]] = {}
+        by_checkpoint: dict[str, list[Task]] = {}
         for name, cells in by_pass.items():
-            wanted = wanted_by((cell.metric, cell.options, cell.views) for cell in cells)
+            wants = wanted_by((cell.metric, cell.options, cell.views) for cell in cells)
             checkpoint = _label(self._passes[name].checkpoint)
-            found.setdefault(checkpoint, []).extend(
-                Task(name, checkpoint, one.index, one.stop - one.start, wanted) for one in self._ranges(name)
+            by_checkpoint.setdefault(checkpoint, []).extend(
+                Task(name, checkpoint, part.index, part.stop - part.start, wants) for part in self._ranges(name)
             )
-        return [task for tasks in found.values() for task in tasks]
+        return [task for tasks in by_checkpoint.values() for task in tasks]
 
     def is_done(self, task: Task) -> bool:
-        """Tell whether what a task leaves is there, in whichever precision would do."""
-        of, one = self._passes[task.of], self._ranges(task.of)[task.index]
+        """Return whether the result of a task exists, in any precision that the study allows."""
+        of, part = self._passes[task.of], self._ranges(task.of)[task.index]
         ways = [of.settled(precision) for precision in PRECISIONS] if of.precision == "auto" else [of]
-        return any(self._has(way, task, one) for way in ways)
-
-    def _has(self, of: Pass, task: Task, one: Range) -> bool:
-        missing = self._found.missing(of, task.wanted)
-        return not missing or self._found.parts(of, missing).is_done(one)
+        for way in ways:
+            missing = self._kept.missing(way, task.wants)
+            if not missing or self._kept.parts(way, missing).is_done(part):
+                return True
+        return False
 
     @contextmanager
-    def leased(self, task: Task) -> Iterator[bool]:
-        """Hold the lease of a task while this lasts, if nobody else does; yields whether it is held."""
+    def locked(self, task: Task) -> Iterator[bool]:
+        """Hold the lock of a task inside the block unless another worker holds it; yields whether it is held."""
         self._folder.mkdir(parents=True, exist_ok=True)
-        with held_if_free(self._lease(task)) as mine:
+        with held_if_free(self._lock(self._lock_file(task))) as mine:
             yield mine
 
-    def is_held(self, task: Task) -> bool:
-        """Tell whether somebody is at a task."""
-        return is_live(self._lease(task))
+    def refreshed(self, task: Task) -> int:
+        """Return when the lock of a task was refreshed last, in nanoseconds; 0 while no worker holds it."""
+        try:
+            return self._lock_file(task).stat().st_mtime_ns
+        except FileNotFoundError:
+            return 0
 
-    def _lease(self, task: Task) -> Path:
-        return self._folder / f"{digest({'pass': self._passes[task.of].inputs, 'range': task.index})}.lease"
+    def _lock_file(self, task: Task) -> Path:
+        name = digest({"pass": self._passes[task.of].inputs, "range": task.index})
+        return self._folder / f"{name}.lock"
 
     def do(self, task: Task) -> Path:
-        """Do a task, or find it done; return the folder of what it left.
+        """Do a task unless it is done, and return the folder of its result.
 
         Raises:
-            ReporterError: the model cannot be trained or loaded, or the pass breaks.
+            ReporterError: the model cannot be trained or loaded, or the pass fails.
         """
-        of, one = self._passes[task.of], self._ranges(task.of)[task.index]
+        of, part = self._passes[task.of], self._ranges(task.of)[task.index]
         ready = self._prepared(of.checkpoint.model)
-        of = replace(of, checkpoint=next(found for found in ready if found.name == of.checkpoint.name))
-        of, chosen = self._found.settled(of, task.wanted, lambda: self._model(of))
-        missing = self._found.missing(of, task.wanted)
-        parts = self._found.parts(of, missing)
-        if not missing or parts.facts(one) is not None:
-            return parts.place(one)
-        parts.begin()  # from now on others do it in this precision, too
+        of = replace(of, checkpoint=next(ckpt for ckpt in ready if ckpt.name == of.checkpoint.name))
+        of, chosen = self._kept.settled(of, task.wants, lambda: self._model(of))
+        missing = self._kept.missing(of, task.wants)
+        parts = self._kept.parts(of, missing)
+        if not missing or parts.facts(part) is not None:
+            return parts.place(part)
+        parts.begin()  # from now on other workers use this precision, too
         key = task.of, parts.folder
         if self._feeding is None or self._feeding[0] != key:
             self._feeding = None  # its model may have to go first
-            self._feeding = key, self._found.feeding(of, parts.wanted, self._model(of), chosen)
+            self._feeding = key, self._kept.feeding(of, parts.wanted, self._model(of), chosen)
         feeding = self._feeding[1]
         size = feeding.tokens * task.texts // max(1, len(of.texts))
-        with self._progress.step(str(task), size, "tokens", parts.tokens(one)) as step:
-            fed = feeding.feed(one, parts, step.advance)
-        parts.write(one, fed.observables, fed.facts, feeding.called)
-        return parts.place(one)
+        with self._progress.step(str(task), size, "tokens", parts.tokens(part)) as step:
+            fed = feeding.feed(part, parts, step.advance)
+        parts.write(part, fed.observables, fed.facts, feeding.called)
+        return parts.place(part)
 
     def _model(self, of: Pass) -> LoadedModel | SavedStates:
-        """Return the loaded checkpoint of a pass; the one before is let go of."""
         name = str(of) if of.checkpoint.states else _label(of.checkpoint)
         if self._loaded is None or self._loaded[0] != name:
             self._loaded = self._feeding = None
@@ -196,18 +187,17 @@ def share(
     progress: Progress,
     stopped: Callable[[], bool] = lambda: False,
 ) -> int:
-    """Do one of several equal shares of some tasks, then what others left or died over, until all are done.
+    """Do a share of some tasks, then unfinished or abandoned tasks of other shares; return how many failed here.
+
+    ``reporter run`` tries failed tasks again and reports why.
 
     Args:
         worker: does them.
-        tasks: all of them; each share is a run of consecutive ones, so that few weights are loaded twice.
+        tasks: all of them; a share is consecutive, so that few weights are loaded twice.
         number: which share, from 1.
-        of: how many there are.
-        progress: where it is said what failed.
-        stopped: asked between tasks whether to end.
-
-    Returns:
-        how many tasks failed here; ``reporter run`` tries them once more, and says why.
+        of: how many shares there are.
+        progress: where failures are shown.
+        stopped: called between tasks; returns whether to end.
     """
     start, stop = (len(tasks) * at // of for at in (number - 1, number))
     order = [*tasks[start:stop], *reversed([*tasks[:start], *tasks[stop:]])]
@@ -218,7 +208,7 @@ def share(
         for task in left:
             if stopped():
                 return len(failed)
-            with worker.leased(task) as mine:
+            with worker.locked(task) as mine:
                 if not mine or worker.is_done(task):
                     continue
                 at_work, waiting = True, False
@@ -229,7 +219,8 @@ def share(
                     progress.note(f"  failed: {task}: {describe(error)}")
         if not at_work:
             if not waiting:
-                progress.note(f"  waiting for {len(left)} {'task' if len(left) == 1 else 'tasks'} that others are at")
+                many = f"{len(left)} {'task' if len(left) == 1 else 'tasks'}"
+                progress.note(f"  waiting for {many} of other workers")
             waiting = True
             time.sleep(_LOOK_AGAIN_SECONDS)
     return len(failed)
@@ -240,18 +231,35 @@ def threads_of(plan: Plan) -> int:
     return plan.file.study.run.threads or THREADS
 
 
-def parse_share(said: str) -> tuple[int, int]:
+def do_share(file: StudyFile, out: Path, number: int, of: int, *, offline: bool, progress: Progress) -> int:
+    """Do a share of the tasks of a study for a later run to merge; return how many tasks failed.
+
+    Args:
+        file: the study.
+        out: the results folder, which all workers see; the database stays closed.
+        number: which share, from 1.
+        of: how many shares there are.
+        offline: never ask a hub.
+        progress: where progress is shown.
+    """
+    from reporter.runs.planner import plan_study
+
+    plan = plan_study(file, out, offline=offline, blind=True)
+    with progress.awake(), given(threads_of(plan)):
+        worker = Worker(plan, out, offline, progress)
+        tasks = worker.tasks()
+        left = sum(not worker.is_done(task) for task in tasks)
+        many = f"{len(tasks)} {'task' if len(tasks) == 1 else 'tasks'}"
+        progress.note(f"{file.study.study}: {many}, {left} to do, share {number}/{of}")
+        return share(worker, tasks, number, of, progress)
+
+
+def parse_share(which: str) -> tuple[int, int]:
     """Read ``3/16``. Raises ``UsageError`` for anything else."""
-    first, _, second = said.partition("/")
+    first, _, second = which.partition("/")
     if first.isdecimal() and second.isdecimal() and 1 <= int(first) <= int(second):
         return int(first), int(second)
-    raise UsageError(f"--share {said}: expected which share of how many, such as 3/16 for the third of sixteen")
-
-
-def orphaned() -> Callable[[], bool]:
-    """Return what tells whether the process that started this one has ended since now."""
-    parent = os.getppid()
-    return lambda: os.getppid() != parent
+    raise UsageError(f"--share {which}: expected a share of how many, such as 3/16 for the third of sixteen")
 
 
 def _to_run(plan: Plan) -> list[MetricCell]:

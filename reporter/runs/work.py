@@ -1,4 +1,4 @@
-"""Does a plan's work: one model at a time, one checkpoint at a time; what is finished is stored within two seconds."""
+"""Compute the cells of a plan, one checkpoint of one model at a time; finished cells are stored within two seconds."""
 
 from __future__ import annotations
 
@@ -10,16 +10,18 @@ from functools import cache
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from reporter.errors import ReporterError, describe
-from reporter.imports import importing
+from reporter.core.errors import ReporterError, describe
+from reporter.core.imports import importing
+from reporter.core.progress import REST
+from reporter.core.threads import given
+from reporter.forward.inputs import PRECISIONS, warnings
+from reporter.forward.passes import Loading, Measured, Passes
 from reporter.models.checkpoint import FINAL
 from reporter.models.load import LoadedModel, load
-from reporter.models.pocket import prepare, prepare_together
 from reporter.models.states import SavedStates, load_states
-from reporter.runs.cells import NO_INTERVAL, Computed, analyse, compute
-from reporter.runs.clock import REST
-from reporter.runs.passes import Loading, Measured, Passes, wanted_by
-from reporter.runs.plan import FORCED, PRECISIONS, AnalysisCell, MetricCell, or_raise
+from reporter.models.toy.training import prepare, prepare_together
+from reporter.runs.cells import NO_INTERVAL, Computed, analyse, compute, wanted_by
+from reporter.runs.plan import FORCED, AnalysisCell, MetricCell, in_windows, or_raise, windowed
 from reporter.runs.records import (
     MODEL_KEY,
     cell_row,
@@ -31,17 +33,15 @@ from reporter.runs.records import (
     model_row,
     pass_columns,
     text_rows,
-    warnings,
 )
-from reporter.runs.windowed import in_windows, windowed
-from reporter.threads import given
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from reporter.core.progress import Progress
+    from reporter.forward.inputs import Pass
     from reporter.models.checkpoint import Checkpoint
-    from reporter.runs.plan import Cell, Pass, Plan
-    from reporter.runs.progress import Progress
+    from reporter.runs.plan import Cell, Plan
     from reporter.spec import Study
     from reporter.store import CellKey, Store
 
@@ -51,17 +51,10 @@ AnyCell = TypeVar("AnyCell", MetricCell, AnalysisCell)
 def work(plan: Plan, out: Path, store: Store, offline: bool, progress: Progress) -> tuple[int, int]:
     """Compute the cells of a plan that must run; return how many were computed and how many failed.
 
-    Whatever fails, fails alone: a corpus takes its cells down, a model its cells, a metric one cell.
-
-    Args:
-        plan: the plan.
-        out: the results folder.
-        store: its database.
-        offline: never ask a hub.
-        progress: where progress is shown.
+    Failures stay local: a corpus or a model fails with its own cells, a metric with one cell.
 
     Raises:
-        ReporterError: if the device is not there or results cannot be written.
+        ReporterError: this machine does not have the device, or results cannot be written.
     """
     with given(plan.file.study.run.threads):
         return _Worker(plan, out, store, offline, progress).do()
@@ -95,12 +88,12 @@ class _Worker:
         for why, cells in groupby(lost, key=lambda cell: cell.why):
             self._fail(list(cells), why)
         self._train_together()
-        for model, found in self.plan.checkpoints.items():
-            if isinstance(found, Exception):
+        for model, series in self.plan.checkpoints.items():
+            if isinstance(series, Exception):
                 row = {"study": self.study.study, "model": model, "checkpoint": FINAL, "position": 1, "is_last": True}
-                self.store.put("models", MODEL_KEY, row | {"status": "failed", "error": describe(found)})
+                self.store.put("models", MODEL_KEY, row | {"status": "failed", "error": describe(series)})
             else:
-                self._model(model, found)
+                self._model(model, series)
         for alike in self.compared.values():
             self._compare(alike)
         for of in self.measured.values():
@@ -115,7 +108,6 @@ class _Worker:
         return self.computed, self.failed
 
     def _put_texts(self) -> None:
-        """Store a few texts of each corpus, for readers of the report; those of corpora that are left out stay."""
         stays = self.store.records("SELECT * FROM corpus_texts WHERE study = $study", {"study": self.study.study})
         rows = [row for row in stays if row["corpus"] not in self.plan.texts]
         for name, texts in self.plan.texts.items():
@@ -124,13 +116,16 @@ class _Worker:
         self.store.replace("corpus_texts", self.study.study, rows)
 
     def _relate(self) -> None:
-        """Store what the study alone says of models, since it may change where no cell must run."""
-        known = {cell.key.model for cell in self.plan.cells if cell.state == "cached"}
-        ready = [found for model, found in self.plan.checkpoints.items() if model in known]
-        found = [one for checkpoints in ready if isinstance(checkpoints, tuple) for one in checkpoints]
-        said = (*MODEL_KEY, "step", "position", "is_last", "base", "baseline", "scores")
-        rows = [model_row(self.plan, checkpoint) for checkpoint in found]
-        self.store.put_all("models", MODEL_KEY, [{name: row[name] for name in said} for row in rows])
+        """Store what the study says of models with cached cells, which may have changed."""
+        cached = {cell.key.model for cell in self.plan.cells if cell.state == "cached"}
+        columns = (*MODEL_KEY, "step", "base", "baseline", "scores")
+        rows = [
+            model_row(self.plan, checkpoint)
+            for model, series in self.plan.checkpoints.items()
+            if model in cached and isinstance(series, tuple)
+            for checkpoint in series
+        ]
+        self.store.put_all("models", MODEL_KEY, [{name: row[name] for name in columns} for row in rows])
 
     def _model(self, model: str, checkpoints: tuple[Checkpoint, ...]) -> None:
         todo = [
@@ -148,13 +143,12 @@ class _Worker:
             self._checkpoint(checkpoint, [cell for cell in todo if cell.key.checkpoint == checkpoint.name])
 
     def _train_together(self) -> None:
-        asked = {cell.key.model for cell in self.plan.cells if cell.state == "run"}
-        found = (of for model, of in self.plan.checkpoints.items() if model in asked)
+        models = {cell.key.model for cell in self.plan.cells if cell.state == "run"}
+        series = [of for model, of in self.plan.checkpoints.items() if model in models]
         with self.clock.within("training"):
-            prepare_together([of for of in found if not isinstance(of, Exception)], self.progress)
+            prepare_together([of for of in series if not isinstance(of, Exception)], self.progress)
 
     def _prepare(self, model: str) -> tuple[Checkpoint, ...] | Exception:
-        """Return a model's checkpoints, trained where they come from a recipe, or why they cannot be had."""
         checkpoints = or_raise(self.plan.checkpoints[model])
         try:
             with self.clock.within("training"):
@@ -204,13 +198,12 @@ class _Worker:
             with self.progress.telling(str(cell.key)) as tell:
                 with self.clock.within("analyses"):
                     done = analyse(cell, ready, self.study.run.batch_tokens, tell)
-                said = warnings(*(windowed(self.study, corpus) for corpus in cell.corpora))
-                self._put_computed(cell, done, {"warning": said})
+                warning = warnings(*(windowed(self.study, corpus) for corpus in cell.corpora))
+                self._put_computed(cell, done, {"warning": warning})
         except Exception as error:  # an analysis that fails must not take the others down
             self._fail([cell], describe(error))
 
     def _compare(self, cells: list[MetricCell]) -> None:
-        """Compute the cells that compare the same sides, whose observables are kept since their own cells."""
         try:
             sides = [self._side(of, cells) for of in cells[0].passes]
             self.measured |= {str(side.of): side.of for side in sides}
@@ -223,7 +216,7 @@ class _Worker:
 
     def _side(self, of: Pass, cells: list[MetricCell]) -> Measured:
         ready = or_raise(self.prepared(of.checkpoint.model))
-        checkpoint = next(one for one in ready if one.name == of.checkpoint.name)
+        checkpoint = next(ckpt for ckpt in ready if ckpt.name == of.checkpoint.name)
         return self._measured(of, checkpoint, cells, lambda: self._loaded(checkpoint))
 
     def _loaded(self, checkpoint: Checkpoint) -> LoadedModel:
@@ -233,13 +226,11 @@ class _Worker:
     def _measured(
         self, of: Pass, checkpoint: Checkpoint, cells: list[MetricCell], model: Callable[[], LoadedModel]
     ) -> Measured:
-        """Return what was measured in the pass of some cells, of the checkpoint as it was prepared."""
         of = replace(of, checkpoint=checkpoint)
-        wanted = wanted_by((cell.metric, cell.options, cell.views) for cell in cells)
-        return self.passes.measured(of, wanted, self._load(of, model))
+        wants = wanted_by((cell.metric, cell.options, cell.views) for cell in cells)
+        return self.passes.measured(of, wants, self._load(of, model))
 
     def _load(self, of: Pass, model: Callable[[], LoadedModel]) -> Loading:
-        """Return what loads a model, or the states on this corpus that take its place."""
         if not of.checkpoint.states:
             return model
 
@@ -262,21 +253,19 @@ class _Worker:
             self._fail([cell], describe(error), columns)
 
     def _left(self, cells: Sequence[AnyCell], checkpoint: Checkpoint) -> list[AnyCell]:
-        """Copy the numbers of cells that another study has; return the other cells."""
         with self.clock.within("store"):
             ways = {cell.key: self._ways(cell) for cell in cells}
-            asked = [fingerprint for of_cell in ways.values() for fingerprint in of_cell]
-            found = self.store.find(*asked) if asked else {}
-            copies = {cell.key: copy for cell in cells if (copy := self._copy(cell, ways[cell.key], found))}
-            there = self.store.copy_cells(list(copies.values()), {"step": checkpoint.step}) if copies else []
-            copied = {key: source for (key, (source, _)), yes in zip(copies.items(), there, strict=True) if yes}
+            fingerprints = [fingerprint for of_cell in ways.values() for fingerprint in of_cell]
+            sources = self.store.find(*fingerprints) if fingerprints else {}
+            copies = {cell.key: copy for cell in cells if (copy := self._copy(cell, ways[cell.key], sources))}
+            done = self.store.copy_cells(list(copies.values()), {"step": checkpoint.step}) if copies else []
+            copied = {key: source for (key, (source, _)), is_done in zip(copies.items(), done, strict=True) if is_done}
             for source in sorted({tuple(source[:3]) for source in copied.values()}):
                 self.store.copy_row("models", source, model_row(self.plan, checkpoint))
             self.computed += len(copied)
             return [cell for cell in cells if cell.key not in copied]
 
     def _ways(self, cell: MetricCell | AnalysisCell) -> dict[str, MetricCell | AnalysisCell]:
-        """Return a cell in every precision that would do, by fingerprint; none where it has to be computed."""
         paired = isinstance(cell, MetricCell) and any(s.per == "pair" for s in cell.metric.statistics)
         if cell.why.startswith(FORCED) or paired:  # rows that name both sides cannot be taken over
             return {}
@@ -287,12 +276,12 @@ class _Worker:
         self,
         cell: MetricCell | AnalysisCell,
         ways: Mapping[str, MetricCell | AnalysisCell],
-        found: Mapping[str, CellKey],
+        sources: Mapping[str, CellKey],
     ) -> tuple[CellKey, dict[str, Any]] | None:
-        """Return the cell of another study that has a cell's numbers, and what its copy is; None without one."""
+        """Return the cell of another study with the same numbers, and the row of its copy; None without one."""
         here = (self.study.study, *cell.key)
         for fingerprint, settled in ways.items():
-            source = found.get(fingerprint)
+            source = sources.get(fingerprint)
             if source is not None and tuple(source) != here:
                 row = cell_row(
                     settled, self.study.study, "done", forward_tokens=0, forward_passes=0, forward_seconds=0.0
@@ -322,7 +311,6 @@ class _Worker:
             self.without_interval.append(cell)
 
     def _fail(self, cells: Sequence[Cell], error: str, columns: Mapping[str, Any] | None = None) -> None:
-        """Store cells that failed for one reason, and say so once."""
         self.failed += len(cells)
         more = f" and {len(cells) - 1} more" if len(cells) > 1 else ""
         self.progress.note(f"  failed: {cells[0].key}{more}: {error}")
@@ -332,30 +320,26 @@ class _Worker:
 
 
 def _warned(cell: MetricCell, sides: Sequence[Measured], columns: Mapping[str, Any], study: Study) -> Mapping[str, Any]:
-    """Return the columns of a cell, with a warning where it is about texts and they were read in windows."""
     read = [side.of.texts.name for side in sides if side.facts.counts.windows > side.facts.counts.texts]
     if not read or not in_windows(cell.metric):
         return columns
     return {**columns, "warning": warnings(columns["warning"], *(windowed(study, corpus) for corpus in read))}
 
 
-def pick_device(asked: str) -> str:
-    """Return the device to run on: the one asked for, or the best there is.
-
-    Args:
-        asked: ``auto``, ``cpu``, ``mps``, ``cuda`` or ``cuda:N``.
+def pick_device(name: str) -> str:
+    """Return a device: ``cpu``, ``mps``, ``cuda`` or ``cuda:N`` as given, or the best of this machine for ``auto``.
 
     Raises:
-        ReporterError: if this machine does not have it.
+        ReporterError: this machine does not have it.
     """
     import torch
 
-    if asked == "auto":
+    if name == "auto":
         if torch.cuda.is_available():
             return "cuda"
         return "mps" if torch.backends.mps.is_available() else "cpu"
-    kind, _, number = asked.partition(":")
-    there = {"cpu": 1, "mps": int(torch.backends.mps.is_available()), "cuda": torch.cuda.device_count()}[kind]
-    if int(number or 0) >= there:
-        raise ReporterError(f"this machine has no device {asked!r}; write `run: {{device: auto}}`")
-    return asked
+    kind, _, number = name.partition(":")
+    count = {"cpu": 1, "mps": int(torch.backends.mps.is_available()), "cuda": torch.cuda.device_count()}[kind]
+    if int(number or 0) >= count:
+        raise ReporterError(f"this machine has no device {name!r}; write `run: {{device: auto}}`")
+    return name

@@ -2,7 +2,6 @@
 
 from reporter.spec.load import load_studies, load_study
 from reporter.spec.problems import Problem, SpecError
-from reporter.spec.schema import study_schema
-from reporter.spec.study import Study, StudyFile
+from reporter.spec.study import Study, StudyFile, study_schema
 
 __all__ = ["Problem", "SpecError", "Study", "StudyFile", "load_studies", "load_study", "study_schema"]

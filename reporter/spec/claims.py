@@ -1,8 +1,8 @@
 """What claims are made of: what every claim says of itself, and the parts that its kinds share.
 
-A kind of claim (:mod:`reporter.claims.kind`) is a form that derives from :class:`Claim` and has the kind's key as a
+A kind of claim (:mod:`reporter.judge.claims`) is a form that derives from :class:`Claim` and has the kind's key as a
 field. Whatever in it names a part of the study says so by its type (:data:`StatisticName`, :data:`Models`,
-:data:`Corpora`, or :class:`Refers`), and is looked up there (:mod:`reporter.spec.claim_references`).
+:data:`Corpora`, or :class:`Refers`), and is looked up there (:mod:`reporter.spec.references`).
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import Annotated, Any, Literal, Union
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, model_validator
 
-from reporter.errors import hint
+from reporter.core.errors import hint
+from reporter.spec.corpora import NullBaseline, Site, View
 from reporter.spec.offer import ClaimForm, offer_of
 from reporter.spec.part import AsTuple, Complaint, Name, Part, Text, failure, no_repeats, one_of
 from reporter.spec.problems import show
-from reporter.spec.reading import NullBaseline, Site, View
 
 WITH_BASE = "with-base"
 GROUPS = ("encoders", "decoders", "all", WITH_BASE)
@@ -48,14 +48,14 @@ def _measure(value: str, info: ValidationInfo) -> str:
         message = f"expected a statistic such as convergence.rate (metric.statistic), got {show(value)}"
         raise failure(Complaint(message))
     offer = offer_of(info)
-    known = offer.statistics
-    names = dict.fromkeys([*offer.metrics, *known])
+    statistics = offer.statistics
+    names = dict.fromkeys([*offer.metrics, *statistics])
     if metric not in names:
         raise failure(Complaint(f"unknown metric '{metric}'{hint(metric, list(names), 'there are')}"))
-    if metric in known and statistic not in known[metric]:
-        ending = hint(statistic, list(known[metric]), "it has")
+    if metric in statistics and statistic not in statistics[metric]:
+        ending = hint(statistic, list(statistics[metric]), "it has")
         raise failure(Complaint(f"metric '{metric}' has no statistic '{statistic}'{ending}"))
-    if known.get(metric, {}).get(statistic) == "pair":
+    if statistics.get(metric, {}).get(statistic) == "pair":
         message = f"'{value}' is a number of two layers (table layer_pairs); claim it with value: {{sql: …}}"
         raise failure(Complaint(message))
     return value
@@ -66,7 +66,6 @@ def _is_score(value: str) -> bool:
 
 
 def _related(value: str, info: ValidationInfo) -> str:
-    """Return what a relation may correlate: a statistic, a score of the models, or a number of token types."""
     return value if value in TYPE_COLUMNS or _is_score(value) else _measure(value, info)
 
 
@@ -120,6 +119,19 @@ def _one_way_to_name_a_checkpoint(part: Any) -> Any:
     return part
 
 
+def of_whole_model(measure: str, info: ValidationInfo) -> bool:
+    """Tell whether a statistic is one number for the whole model, so that no layer has it."""
+    metric, _, statistic = measure.partition(".")
+    return offer_of(info).statistics.get(metric, {}).get(statistic) == "model"
+
+
+def no_layers(part: Any, measure: str) -> list[Complaint]:
+    """Return a complaint for each of the keys ``layer`` and ``site`` beside a statistic of the whole model."""
+    message = f"'{measure}' is a number of the whole model; leave '{{}}' out"
+    keys = [key for key in ("layer", "site") if getattr(part, key) is not None]
+    return [Complaint(message.format(key), (key,), "key") for key in keys]
+
+
 class MetricNumber(Part):
     """One number of ``layer_metrics``."""
 
@@ -165,11 +177,8 @@ class MetricNumber(Part):
         if per in ("layer", "step") and self.layer is None and self.site not in ("embedding", "final"):
             message = f"'{self.metric}' is measured at every layer; say which with 'layer'"
             raise failure(Complaint(message, ("metric",)))
-        if per == "model" and (self.layer is not None or self.site is not None):
-            key = "layer" if self.layer is not None else "site"
-            raise failure(
-                Complaint(f"'{self.metric}' is a number of the whole model; leave '{key}' out", (key,), "key")
-            )
+        if of_whole_model(self.metric, info) and (complaints := no_layers(self, self.metric)):
+            raise failure(complaints[0])
         return self
 
 
@@ -281,11 +290,7 @@ class Selection(Part):
 
 
 def claim_type(kinds: Mapping[str, ClaimForm]) -> Any:
-    """Return the type of a claim: a mapping that is told apart by its key, ``value`` or ``shape`` say.
-
-    Args:
-        kinds: what claims may look like, by that key.
-    """
+    """Return the type of a claim: a mapping whose kind follows from its key, such as ``value`` or ``shape``."""
     forms: dict[str, type[Claim]] = {key: kind.form for key, kind in kinds.items()}
     if not forms:
         return Claim

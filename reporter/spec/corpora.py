@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
 from pydantic import AfterValidator, Field, model_validator
 
 from reporter.spec.offer import Reference
 from reporter.spec.part import LONGEST_NAME, AsTuple, Complaint, Name, Part, Text, failure, no_repeats
-from reporter.spec.waiting import share_name
+from reporter.spec.recipes import share_name
 
 ALIKE = 1.25
 """Corpora of which one has at most so many times the words of the other count as equally large: that is a third of a
@@ -92,17 +92,17 @@ class LabelledCorpus(CorpusPart):
     @property
     def shares(self) -> Mapping[str, Self]:
         """What it says of each label alone, or of each role."""
-        return {one: self.model_copy(update={**self.share_of(one), "by": ()}) for one in self.by}
+        return {label: self.model_copy(update={**self.share_of(label), "by": ()}) for label in self.by}
 
-    def share_of(self, one: str) -> dict[str, Any]:
+    def share_of(self, label: str) -> dict[str, Any]:
         """Return what a share says otherwise."""
-        return {"only": (one,)}
+        return {"only": (label,)}
 
     @model_validator(mode="after")
     def _labels_are_there(self) -> LabelledCorpus:
         by_label = self.by and "only" in self.share_of("")
-        for key, said in (("only", self.only), ("by", by_label)):
-            if said and self.label is None:
+        for key, labels in (("only", self.only), ("by", by_label)):
+            if labels and self.label is None:
                 raise failure(Complaint("goes with `label`, which names the column of the labels", (key,)))
         for at, label in enumerate(self.by if by_label and self.only is not None else ()):
             if label not in self.only:  # type: ignore[operator]
@@ -119,17 +119,51 @@ def with_shares(corpora: dict[str, _Corpus]) -> dict[str, _Corpus]:
     Raises:
         ValidationError: a share has the name of another corpus, or a name that no corpus may have.
     """
-    found: dict[str, _Corpus] = {}
+    expanded: dict[str, _Corpus] = {}
     for name, corpus in corpora.items():
-        found[name] = corpus
-        for at, (one, share) in enumerate(corpus.shares.items()):
-            own, trouble = share_name(name, one), ""
-            if own in corpora or own in found:
-                trouble = f"'{own}', and so is another corpus"
-            elif len(own) > LONGEST_NAME:
+        expanded[name] = corpus
+        for at, (label, share) in enumerate(corpus.shares.items()):
+            share_id, trouble = share_name(name, label), ""
+            if share_id in corpora or share_id in expanded:
+                trouble = f"'{share_id}', and so is another corpus"
+            elif len(share_id) > LONGEST_NAME:
                 trouble = f"'{name}.' and the label, which are more than {LONGEST_NAME} characters"
             if trouble:
-                said = f"its share is named {trouble}; write it as a corpus of its own"
-                raise failure(Complaint(said, (name, "by", at)))
-            found[own] = share
-    return found
+                problem = f"its share is named {trouble}; write it as a corpus of its own"
+                raise failure(Complaint(problem, (name, "by", at)))
+            expanded[share_id] = share
+    return expanded
+
+
+# What can be read of a model: under which view, at which site, against which null baseline; what a sink is.
+
+
+View = Literal["words", "all", "no-sinks"]
+"""Which tokens count: the text's own, every token, or the text's own without sinks and without its first one."""
+
+Site = Literal["embedding", "block", "final", "attention"]
+"""Where in a model states are read."""
+
+NullBaseline = Literal["random-init", "shuffled"]
+"""The same architecture with random weights, or the same weights on shuffled tokens."""
+
+
+class SinkSpec(Part):
+    """Two conditions, both of which a token must meet at some block; what is left out follows from the other.
+
+    With neither, a sink is a token whose norm exceeds twice the median norm of its text and of which one coordinate
+    outweighs all others together. ``factor`` alone is the rule of the norm alone.
+    """
+
+    factor: float | None = Field(
+        None,
+        gt=0,
+        description="What a token's norm must exceed, in medians of its text; alone, the norm decides by itself. "
+        "2 if left out.",
+    )
+    dominance: float | None = Field(
+        None,
+        gt=0,
+        description="What one coordinate must weigh against all others together, (x_j - m_j)² / Σ x_i². 1 if both "
+        "are left out.",
+    )

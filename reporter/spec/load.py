@@ -2,31 +2,239 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
+import yaml
 from pydantic import ValidationError
 
-from reporter.errors import one_line
-from reporter.files import MOST_OF_A_STUDY, endless
-from reporter.spec.claim_references import refused_claims
-from reporter.spec.layers import Layers, read_layers
+from reporter.core.errors import UsageError, hint, one_line, suggest
+from reporter.core.files import MOST_OF_A_STUDY, endless, instead_of
 from reporter.spec.offer import Offer
 from reporter.spec.part import Complaint, Elsewhere, complaints_of
-from reporter.spec.problems import Problem, SpecError, show
-from reporter.spec.references import contradictions
+from reporter.spec.problems import Location, Problem, SpecError, show, show_location
+from reporter.spec.references import contradictions, refused_claims
 from reporter.spec.study import Study, StudyFile, check_study
+from reporter.spec.yaml_reader import CORE, Document, read_yaml
+
+# What a study says where it is not all in one file: what it extends lies below it, what a call sets above it.
+#
+# The study's own file says ``extends: eacl-anisotropy``, a study that ships with reporter, or a path. A key at the top
+# of a study that it gives takes the place of the same key below, as a whole; ``study`` it gives itself. Then
+# ``models.bert=./mine`` from the command line takes the place of one value.
+
+
+EXTENDS = "extends"
+ReadText = Callable[[Path], str]
+
+
+def shipped() -> dict[str, Path]:
+    """Return the studies that ship with reporter, by name: in the installed package, or in a checkout beside it."""
+    places = (Path(__file__).parents[n] / "studies" for n in (0, 2))
+    folder = next((place for place in places if place.is_dir()), None)
+    files = sorted(folder.rglob("*.yaml"), key=lambda file: (len(file.parts), file)) if folder else ()
+    return {file.relative_to(folder).with_suffix("").as_posix(): file for file in files} if folder else {}
+
+
+@dataclass(frozen=True)
+class Layers:
+    """The content of a study with what it extends and overrides, and the source of each part."""
+
+    data: Any
+    path: Path
+    document: Document
+    written: str
+    below: Layers | None = None
+    sets: tuple[tuple[Location, str], ...] = ()
+
+    def inherits(self, key: str) -> bool:
+        """Tell whether what stands under a key at the top comes from the study that is extended."""
+        return self.below is not None and not (isinstance(self.document.data, dict) and key in self.document.data)
+
+    def problem(self, complaint: Complaint) -> Problem:
+        """Return a complaint with the place that it is about: a line of a file, or what the user set."""
+        for location, override in reversed(self.sets):
+            if complaint.location[: len(location)] == location:
+                return Problem(override, 0, 0, show_location(complaint.location), complaint.message)
+        top = complaint.location[0] if complaint.location else "study"
+        if self.below is not None and top != "study" and self.inherits(str(top)) and top in (self.below.data or ()):
+            return self.below.problem(complaint)
+        (line, column), where = self.document.place(complaint)
+        return Problem(str(self.path), line, column, where, complaint.message)
+
+    def problems(self) -> Iterator[Problem]:
+        """Yield what YAML itself could not make sense of, in the study's file and in those that it extends."""
+        if self.below is not None:
+            yield from self.below.problems()
+        for at, where, message in self.document.problems:
+            yield Problem(str(self.path), *at, show_location(where), message)
+
+    def text(self) -> str:
+        """Return what the study says, all told, as one YAML text that needs no other."""
+        if self.below is None and not self.sets:
+            return self.written
+        return as_yaml(self.data)
+
+
+def read_layers(text: str, path: Path, read_text: ReadText, changes: Sequence[str] = ()) -> Layers:
+    """Read a study, what it extends, and what a call sets.
+
+    Raises:
+        SpecError: what the study extends is not there, cannot be read, or extends the study.
+        UsageError: a change is none.
+    """
+    layers = _extended(text, path, read_text, ())
+    for change in changes:
+        layers = _set(layers, change)
+    return layers
+
+
+def _extended(text: str, path: Path, read_text: ReadText, above: tuple[Path, ...]) -> Layers:
+    document = read_yaml(text)
+    if not isinstance(document.data, dict) or EXTENDS not in document.data:
+        return Layers(document.data, path, document, text)
+    data = {key: value for key, value in document.data.items() if key != EXTENDS}
+    plain = Layers(data, path, document, text)
+    reference = document.data[EXTENDS]
+    try:
+        other = _named(reference, path)
+        if other.resolve() in {file.resolve() for file in (*above, path)}:
+            raise UsageError(f"goes in a circle: {one_line(str(reference))} extends this study, or is it")
+        below = _extended(read_text(other), other, read_text, (*above, path))
+    except SpecError as error:
+        if error.problems[0].line:  # it was found, and what is wrong stands there
+            raise
+        raise SpecError([plain.problem(Complaint(error.problems[0].message, (EXTENDS,)))]) from None
+    except UsageError as error:
+        raise SpecError([plain.problem(Complaint(str(error), (EXTENDS,)))]) from None
+    if not isinstance(below.data, dict):
+        return replace(plain, below=below)
+    way = os.path.relpath(other.resolve().parent, path.resolve().parent)
+    taken = {key: _elsewhere(value, way) for key, value in below.data.items() if key != "study"}
+    names = dict.fromkeys(["study", *taken, *data] if "study" in data else [*taken, *data])
+    return replace(plain, data={name: data[name] if name in data else taken[name] for name in names}, below=below)
+
+
+def _named(reference: Any, path: Path) -> Path:
+    if not isinstance(reference, str) or not reference.strip():
+        raise UsageError(f"expected the name of a study that ships with reporter, or a path, got {show(reference)}")
+    if reference.endswith((".yaml", ".yml")):
+        return Path(os.path.normpath(path.parent / Path(reference).expanduser()))
+    studies = shipped()
+    if reference not in studies:
+        ending = hint(reference, list(studies), "there are")
+        raise UsageError(f"no study '{one_line(reference)}' ships with reporter{ending} (a path ends in .yaml)")
+    return studies[reference]
+
+
+def _set(layers: Layers, change: str) -> Layers:
+    """Return a study with one value in the place of another."""
+    name, equals, written = change.partition("=")
+    option = f"--set {one_line(change)}"
+    if not equals or not name.strip():
+        raise UsageError(f"{option}: expected KEY=VALUE, such as models.bert=./mine or corpora.wiki.limit=200")
+    if not isinstance(layers.data, dict):
+        return layers  # which is no study, as the check will say
+    read = read_yaml(written) if written.strip() else Document()
+    if read.problems:
+        raise UsageError(f"{option}: {read.problems[0][2]}")
+    location = _location(layers.data, name.strip(), option)
+    if location == (EXTENDS,):
+        raise UsageError(f"{option}: what a study extends stands in its file")
+    value = _elsewhere(read.data, os.path.relpath(Path.cwd(), layers.path.resolve().parent))
+    if location[:1] == ("models",) and len(location) == 2 and isinstance(value, str) and _is_folder(value):
+        value = {"path": value}
+    at = next((n for n in range(1, len(location)) if _at(layers.data, location[:n]) is None), len(location))
+    data = _with(layers.data, location, value)
+    return replace(layers, data=data, sets=(*layers.sets, (location[:at], option)))
+
+
+def _is_folder(written: str) -> bool:
+    return written.startswith((".", "/", "~")) or (os.sep in written and Path(written).is_dir())
+
+
+def _location(data: Mapping[str, Any], name: str, option: str) -> Location:
+    """Return where ``models.Qwen2.5.path`` is: of keys that hold dots the longest that is there."""
+    keys: list[str] = []
+    here: Any = data
+    rest = name
+    while rest:
+        if isinstance(here, list | tuple):
+            whole = show_location(tuple(keys))
+            raise UsageError(f"{option}: '{whole}' is a list; set it as a whole, such as --set '{whole}=[…]'")
+        if here is not None and not isinstance(here, Mapping):
+            whole = show_location(tuple(keys))
+            raise UsageError(f"{option}: '{whole}' is {show(here)}, which has no keys; set it as a whole")
+        candidates = [key for key in here or () if rest == key or rest.startswith(f"{key}.")]
+        first = rest.partition(".")[0]
+        if not first:
+            raise UsageError(f"{option}: a key is missing in '{one_line(name)}'")
+        new = not candidates and len(keys) == 1 and suggest(first, here or ()) is None  # a name, which may hold dots
+        key = max(candidates, key=len) if candidates else rest if new and here else first
+        rest = rest[len(key) + 1 :]
+        if rest and here and keys and not candidates:
+            ending = hint(key, list(here), "there are")
+            raise UsageError(f"{option}: there is no '{one_line(key)}' under '{show_location(tuple(keys))}'{ending}")
+        keys.append(key)
+        here = here.get(key) if here is not None else None
+    return tuple(keys)
+
+
+def _at(data: Any, location: Location) -> Any:
+    for key in location:
+        data = data.get(key) if isinstance(data, Mapping) else None
+    return data
+
+
+def _with(data: Mapping[str, Any] | None, location: Location, value: Any) -> dict[str, Any]:
+    key, *rest = location
+    inside = _with((data or {}).get(str(key)), tuple(rest), value) if rest else value
+    return {**(data or {}), str(key): inside}
+
+
+def as_yaml(data: Any) -> str:
+    """Return what a study says, or a part of it, as YAML that is read as it was meant."""
+    return yaml.dump(_plain(data), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
+
+
+def _elsewhere(value: Any, way: str) -> Any:
+    if way == os.curdir:
+        return value
+    if isinstance(value, dict):
+        return {key: _elsewhere(item, way) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_elsewhere(item, way) for item in value]
+    if isinstance(value, Elsewhere):
+        return Elsewhere(str(value), os.path.normpath(Path(way, value.way)))
+    return Elsewhere(value, way) if isinstance(value, str) else value
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return value.here() if isinstance(value, Elsewhere) else value
+
+
+class _Dumper(yaml.SafeDumper):
+    """Puts into quotes what either YAML 1.1 or the reader of studies would take for something other than text."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+for _pattern, _name in CORE:
+    _whole = re.compile(rf"(?:{_pattern.pattern})\Z")
+    _Dumper.add_implicit_resolver(f"tag:yaml.org,2002:{_name}", _whole, None)
 
 
 def load_study(path: Path, offer: Offer, changes: Sequence[str] = ()) -> StudyFile:
     """Read and check a study.
-
-    Args:
-        path: the YAML file.
-        offer: what it may ask for.
-        changes: what a call says otherwise, each as ``models.bert=./mine``.
 
     Raises:
         SpecError: the file cannot be read, or something in it is wrong. It holds every problem, in the order
@@ -38,11 +246,6 @@ def load_study(path: Path, offer: Offer, changes: Sequence[str] = ()) -> StudyFi
 def layers_of(path: Path, changes: Sequence[str] = (), text: str | None = None) -> Layers:
     """Read what a study says, with all that it extends, and check nothing.
 
-    Args:
-        path: the YAML file; relative paths start from its folder.
-        changes: what a call says otherwise.
-        text: what the file says, where that is at hand.
-
     Raises:
         SpecError: a file cannot be read.
         UsageError: a change is none.
@@ -50,8 +253,8 @@ def layers_of(path: Path, changes: Sequence[str] = (), text: str | None = None) 
     return read_layers(read_text(path) if text is None else text, path, read_text, changes)
 
 
-def check_layers(said: Layers, offer: Offer) -> StudyFile:
-    """Return the study that is said.
+def check_layers(layers: Layers, offer: Offer) -> StudyFile:
+    """Return the study that is layers.
 
     Claims of a study that is extended are left out where they speak of what its heir put something else in the place
     of, and the study's notes say so.
@@ -59,76 +262,69 @@ def check_layers(said: Layers, offer: Offer) -> StudyFile:
     Raises:
         SpecError: something is wrong with it.
     """
-    problems = set(said.problems())
-    study, complaints = _check(said, offer, bool(problems))
+    problems = set(layers.problems())
+    study, complaints = _check(layers, offer, bool(problems))
     notes: list[str] = []
-    while left := _of_others(said, complaints, offer):
-        claims = {name: claim for name, claim in said.data.get("claims", {}).items() if name not in left}
-        said = replace(said, data={**said.data, "claims": claims})
+    while left := _of_others(layers, complaints, offer):
+        claims = {name: claim for name, claim in layers.data["claims"].items() if name not in left}
+        layers = replace(layers, data={**layers.data, "claims": claims})
         notes += [f"claim {one_line(name)} of the extended study is left out: {why}" for name, why in left.items()]
-        study, complaints = _check(said, offer, bool(problems))
+        study, complaints = _check(layers, offer, bool(problems))
     if study is not None:
-        return StudyFile(study, said.path, said.text(), tuple(notes))
+        return StudyFile(study, layers.path, layers.text(), tuple(notes))
     broken = {(problem.file, problem.line, problem.column) for problem in problems}
     for complaint in complaints:
-        problem = said.problem(complaint)
+        problem = layers.problem(complaint)
         # A value that YAML itself could not make sense of is not wrong a second time.
         if (problem.file, problem.line, problem.column) not in broken:
             problems.add(problem)
-    own = str(said.path)
-    raise SpecError(sorted(problems, key=lambda p: (p.file != own, p.file, p.line, p.column, p.where, p.message)))
+    file = str(layers.path)
+    raise SpecError(sorted(problems, key=lambda p: (p.file != file, p.file, p.line, p.column, p.where, p.message)))
 
 
-def _of_others(said: Layers, complaints: Sequence[Complaint], offer: Offer) -> dict[str, str]:
-    """Return the claims of an extended study that are right there and wrong here, and what is wrong with each."""
-    if said.below is None or not said.inherits("claims"):
+def _of_others(layers: Layers, complaints: Sequence[Complaint], offer: Offer) -> dict[str, str]:
+    if layers.below is None or not layers.inherits("claims"):
         return {}
-    author = said.below
+    if not isinstance(claims := layers.data.get("claims"), dict):
+        return {}  # there are none, or what stands there is no mapping
+    author = layers.below
     while author.below is not None and author.inherits("claims"):
         author = author.below
-    found = _by_claim(complaints)
-    wrong_there = _by_claim(_check(author, offer, False)[1]) if found else {}
-    return {name: found[name] for name in said.data.get("claims", {}) if name in found and name not in wrong_there}
+    grouped = _by_claim(complaints)
+    wrong_there = _by_claim(_check(author, offer, False)[1]) if grouped else {}
+    return {name: grouped[name] for name in claims if name in grouped and name not in wrong_there}
 
 
 def _by_claim(complaints: Sequence[Complaint]) -> dict[str, str]:
-    """Return by the names of claims the first complaint about each."""
     about = [c for c in complaints if c.location[:1] == ("claims",) and len(c.location) > 1]
     return {str(c.location[1]): c.message for c in reversed(about)}
 
 
-def plugins_of(said: Layers) -> tuple[Path, ...]:
+def plugins_of(layers: Layers) -> tuple[Path, ...]:
     """Return the files that a study names under ``plugins``, before anything else in it is checked.
-
-    Args:
-        said: the study, right or wrong.
 
     Raises:
         SpecError: a file is not there.
     """
-    named = said.data.get("plugins") if isinstance(said.data, dict) else None
-    found: list[Path] = []
+    named = layers.data.get("plugins") if isinstance(layers.data, dict) else None
+    paths: list[Path] = []
     problems: list[Problem] = []
     for index, name in enumerate(named if isinstance(named, list) else ()):
         if not isinstance(name, str):  # which the check of the whole study explains
             continue
         written = name.as_path() if isinstance(name, Elsewhere) else name
-        file = said.path.resolve().parent / Path(written).expanduser()
+        file = layers.path.resolve().parent / Path(written).expanduser()
         if not file.is_file():
-            message = f"there is no file '{name}'; it is looked for beside the study"
-            problems.append(said.problem(Complaint(message, ("plugins", index))))
-        found.append(file)
+            message = f"there is no file '{name}'; it is looked for beside the study{instead_of(file)}"
+            problems.append(layers.problem(Complaint(message, ("plugins", index))))
+        paths.append(file)
     if problems:
         raise SpecError(problems)
-    return tuple(found)
+    return tuple(paths)
 
 
 def load_studies(paths: Sequence[Path], load: Callable[[Path], StudyFile]) -> list[StudyFile]:
     """Read and check several studies, all of them before any complaint.
-
-    Args:
-        paths: the YAML files.
-        load: reads one, as :func:`load_study` does.
 
     Raises:
         SpecError: the problems of all files together; two studies with one id are a problem, too.
@@ -151,17 +347,17 @@ def load_studies(paths: Sequence[Path], load: Callable[[Path], StudyFile]) -> li
     return files
 
 
-def _check(said: Layers, offer: Offer, broken: bool) -> tuple[Study | None, list[Complaint]]:
-    if said.data is None and broken:
+def _check(layers: Layers, offer: Offer, broken: bool) -> tuple[Study | None, list[Complaint]]:
+    if layers.data is None and broken:
         return None, []
-    if not isinstance(said.data, dict):
-        message = f"a study is a mapping that begins with 'study: <id>', got {show(said.data)}"
+    if not isinstance(layers.data, dict):
+        message = f"a study is a mapping that begins with 'study: <id>', got {show(layers.data)}"
         return None, [Complaint(message)]
     try:
-        study = check_study(said.data, offer)
+        study = check_study(layers.data, offer)
     except ValidationError as error:
         # Pydantic looks at references only once all else is right; a reader wants everything at once.
-        return None, list(dict.fromkeys([*complaints_of(error), *contradictions(said.data, offer)]))
+        return None, list(dict.fromkeys([*complaints_of(error), *contradictions(layers.data, offer)]))
     complaints = list(refused_claims(study, offer))
     return (None if broken or complaints else study), complaints
 

@@ -78,11 +78,11 @@ def _checkpoint_of(kind: type[_Revision] | type[_Folder]) -> BeforeValidator:
 
 
 def _in_order(checkpoints: tuple[CheckpointSpec, ...]) -> tuple[CheckpointSpec, ...]:
-    seen: set[str] = set()
+    names: set[str] = set()
     for index, checkpoint in enumerate(checkpoints):
-        if checkpoint.name in seen:
+        if checkpoint.name in names:
             raise failure(Complaint(f"checkpoint '{checkpoint.name}' is listed twice", (index,)))
-        seen.add(checkpoint.name)
+        names.add(checkpoint.name)
     steps = [checkpoint.step for checkpoint in checkpoints]
     if None in steps:
         return checkpoints

@@ -5,14 +5,16 @@ It travels as Pydantic's validation context.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import BaseModel, ValidationInfo
+from pydantic import BaseModel, SerializeAsAny, ValidationError, ValidationInfo
 
-from reporter.spec.part import Complaint, Name
-from reporter.spec.problems import Location
+from reporter.core.errors import hint
+from reporter.spec.part import Complaint, Name, Part, complaints_of, failure, join
+from reporter.spec.problems import Location, show
 
 if TYPE_CHECKING:
     from reporter.spec.corpora import CorpusPart
@@ -43,11 +45,7 @@ class Reference:
     several: bool = False
 
     def named(self, part: Any) -> Iterator[tuple[str, Location]]:
-        """Yield each name, and where it stands in the part.
-
-        Args:
-            part: the part, validated or as a file says it, right or wrong.
-        """
+        """Yield each name with its location in the part."""
         bare = self.several and isinstance(part, list)
         value = part if bare else part.get(self.key) if isinstance(part, dict) else getattr(part, self.key, None)
         at: Location = () if bare else (self.key,)
@@ -84,15 +82,11 @@ class Section:
         """The type of what stands under the key; its default is an empty mapping, or None."""
         return dict[Name, self.item] if self.by_name else self.item | None  # type: ignore[name-defined]
 
-    def items(self, said: Any) -> Mapping[str, Any]:
-        """Return what is looked at, by what stands in the place of a corpus.
-
-        Args:
-            said: what a valid study says under the key; None where it has no such key.
-        """
-        if not said:
+    def items(self, content: Any) -> Mapping[str, Any]:
+        """Return the items of the section by name."""
+        if not content:
             return {}
-        return {self.together: said} if self.together else dict(said)
+        return {self.together: content} if self.together else dict(content)
 
     def named(self, to: str, item: Any) -> Iterator[tuple[str, Location]]:
         """Yield the models or corpora that an item names, and where; see :class:`Reference`."""
@@ -100,12 +94,12 @@ class Section:
             if reference.to == to:
                 yield from reference.named(item)
 
-    def parts(self, said: Any) -> Iterator[tuple[Any, Location]]:
+    def parts(self, content: Any) -> Iterator[tuple[Any, Location]]:
         """Yield each part that may name others, and where it stands under the key, whether it is right or not."""
         if not self.by_name:
-            yield said, ()
-        elif isinstance(said, dict):
-            yield from ((part, (name,)) for name, part in said.items())
+            yield content, ()
+        elif isinstance(content, dict):
+            yield from ((part, (name,)) for name, part in content.items())
 
 
 def _nothing(claim: Any, fixed: Fixed, plain: Collection[str]) -> Iterator[Complaint]:
@@ -134,17 +128,7 @@ class ClaimForm:
 
 @dataclass(frozen=True)
 class Offer:
-    """What there is to ask for.
-
-    Args:
-        metrics: by name, the model of each metric's options.
-        statistics: each metric's and analysis's statistics; without them, claims are not checked for statistics that
-            do not exist.
-        fixed: where statistics have their value by definition, so that a claim of a peak there says nothing.
-        sources: by the key that tells a source of texts, what a study says of a corpus from there.
-        sections: by the name of an analysis, which is its key in a study, what stands there.
-        claims: by the key that tells a claim's kind, what such a claim looks like.
-    """
+    """The metrics, analyses, sources and claims that a study may use."""
 
     metrics: Mapping[str, type[BaseModel]] = field(default_factory=dict)
     statistics: Statistics = field(default_factory=dict)
@@ -162,3 +146,93 @@ class Offer:
 def offer_of(info: ValidationInfo) -> Offer:
     """Return what the study that is being checked may ask for; nothing where nobody said."""
     return info.context if isinstance(info.context, Offer) else Offer()
+
+
+# Which metrics a study asks for, and with which options.
+
+
+Catalogue = Mapping[str, type[BaseModel]]
+"""By name of a metric, the model of its options."""
+
+
+class MetricChoice(Part):
+    """A metric with its options, defaults filled in.
+
+    Args:
+        name: the metric's name.
+        options: an instance of that metric's options model.
+    """
+
+    name: str
+    options: SerializeAsAny[BaseModel]
+
+
+def read_metrics(value: Any, info: ValidationInfo) -> Any:
+    """Turn ``all``, ``none``, or a list of names, ``{name: options}`` and ``all``, into :class:`MetricChoice` values.
+
+    Raises:
+        ValidationError: an unknown metric or option, or a metric that is listed twice.
+    """
+    catalogue = offer_of(info).metrics
+    if value == "all":
+        return _all(catalogue)
+    if value == "none":
+        return ()
+    if not isinstance(value, list | tuple):
+        message = f"expected 'all', 'none' or a list such as [convergence, motion], got {show(value)}"
+        raise failure(Complaint(message))
+    if not value:
+        raise failure(Complaint("must not be empty; leave it out to have all metrics"))
+    chosen: dict[str, MetricChoice] = {}
+    complaints: list[Complaint] = []
+    for index, item in enumerate(value):
+        if item == "all":
+            continue
+        try:
+            choice = _read_choice(item, catalogue)
+        except ValidationError as error:
+            complaints += join(complaints_of(error), index)
+            continue
+        if choice.name in chosen:
+            complaints.append(Complaint(f"metric '{choice.name}' is listed twice", (index,)))
+        chosen[choice.name] = choice
+    if complaints:
+        raise failure(*complaints)
+    if "all" in value:  # with the options of those that are listed beside it, and with optional ones that are
+        everything = {choice.name: choice for choice in _all(catalogue)} | chosen
+        return tuple(everything[name] for name in sorted(everything))
+    return tuple(chosen.values())
+
+
+def _all(catalogue: Catalogue) -> tuple[MetricChoice, ...]:
+    defaults = {name: options for name, options in catalogue.items() if not getattr(options, "optional", False)}
+    return tuple(MetricChoice(name=name, options=options()) for name, options in defaults.items())
+
+
+def _read_choice(item: Any, catalogue: Catalogue) -> MetricChoice:
+    if isinstance(item, MetricChoice):
+        return item
+    if isinstance(item, str):
+        return MetricChoice(name=item, options=_options(item, {}, catalogue, ()))
+    if isinstance(item, dict) and len(item) == 1:
+        name, options = next(iter(item.items()))
+        return MetricChoice(name=name, options=_options(name, options, catalogue, (name,)))
+    got = f"a mapping with {len(item)} keys" if isinstance(item, dict) else show(item)
+    message = f"expected a metric's name or one mapping {{name: {{option: value}}}}, got {got}"
+    raise failure(Complaint(message))
+
+
+def _options(name: str, given: Any, catalogue: Catalogue, location: tuple[str, ...]) -> BaseModel:
+    if name not in catalogue:
+        message = f"unknown metric '{name}'{hint(name, list(catalogue), 'there are')}"
+        raise failure(Complaint(message, location, "key"))
+    model = catalogue[name]
+    if given is None:
+        given = {}
+    if not isinstance(given, dict):
+        raise failure(Complaint(f"expected a mapping of options, got {show(given)}", location))
+    try:
+        # By way of JSON, in which strict means: no guessing, but a list will do for a tuple.
+        return model.model_validate_json(json.dumps(given), strict=True)
+    except ValidationError as error:
+        raise failure(*join(complaints_of(error, list(model.model_fields)), *location)) from None

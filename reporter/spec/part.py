@@ -21,7 +21,7 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 
-from reporter.errors import hint, suggest
+from reporter.core.errors import hint, suggest
 from reporter.spec.problems import Location, choices, show
 
 LONGEST_NAME = 64  # of models and corpora: it becomes part of file names
@@ -32,14 +32,7 @@ Anchor = Literal["key", "value", "parent"]
 
 @dataclass(frozen=True)
 class Complaint:
-    """A mistake at a place in the study, before it is known which line that is.
-
-    Args:
-        message: what is wrong and what to do.
-        location: the path from the part that is being checked.
-        anchor: what to point at.
-        unknown: whether it is about a key that the part does not know.
-    """
+    """A mistake at a location of the study, before its line is known."""
 
     message: str
     location: Location = ()
@@ -52,22 +45,16 @@ def failure(*complaints: Complaint) -> ValidationError:
     return ValidationError.from_exception_data("study", [_details(complaint) for complaint in complaints])
 
 
-def complaints_of(error: ValidationError, known: Sequence[str] = ()) -> list[Complaint]:
-    """Translate Pydantic's errors into complaints in plain English.
-
-    Args:
-        error: what validation raised. Complaints that are already inside it come back as they are.
-        known: the keys that the part being checked may have, for "did you mean".
-    """
-    found = error.errors(include_url=False)
-    return [_translate(details, known) for details in found if not _only_counts_the_rest(details, found)]
+def complaints_of(error: ValidationError, keys: Sequence[str] = ()) -> list[Complaint]:
+    """Translate Pydantic's errors into complaints in plain English."""
+    errors = error.errors(include_url=False)
+    return [_translate(details, keys) for details in errors if not _only_counts_the_rest(details, errors)]
 
 
-def _only_counts_the_rest(details: ErrorDetails, found: Sequence[ErrorDetails]) -> bool:
-    """Tell whether a collection is called too short only because its wrong items were not counted."""
+def _only_counts_the_rest(details: ErrorDetails, errors: Sequence[ErrorDetails]) -> bool:
     place = details["loc"]
     return details["type"] == "too_short" and any(
-        other["loc"][: len(place)] == place and len(other["loc"]) > len(place) for other in found
+        other["loc"][: len(place)] == place and len(other["loc"]) > len(place) for other in errors
     )
 
 
@@ -99,10 +86,6 @@ def one_of(kinds: Mapping[str, type[Part]], example: str) -> Callable[[Any, Vali
     """Return a validator that picks the kind of a part by the key that is present.
 
     It checks the value against that kind alone, so that no message speaks of the others.
-
-    Args:
-        kinds: the telling key of each kind.
-        example: what a correct value looks like, for the message.
     """
 
     def read(value: Any, info: ValidationInfo) -> Any:
@@ -230,7 +213,6 @@ def _no_kind(value: Mapping[str, Any], kinds: Mapping[str, type[Part]]) -> Compl
 
 
 def _of_other_kind(complaint: Complaint, kind: str, kinds: Mapping[str, type[Part]]) -> Complaint:
-    """Say so when an unknown key is right in itself, but belongs to another kind of part."""
     if len(complaint.location) != 1 or not complaint.unknown:
         return complaint
     key = complaint.location[0]
@@ -240,7 +222,7 @@ def _of_other_kind(complaint: Complaint, kind: str, kinds: Mapping[str, type[Par
     return Complaint(f"unknown key beside '{kind}'; it goes with {choices(owners)}", complaint.location, "key")
 
 
-def _translate(details: ErrorDetails, known: Sequence[str]) -> Complaint:
+def _translate(details: ErrorDetails, keys: Sequence[str]) -> Complaint:
     context = details.get("ctx", {})
     if details["type"] == "study":
         location, anchor = details["loc"], context["anchor"]
@@ -251,7 +233,7 @@ def _translate(details: ErrorDetails, known: Sequence[str]) -> Complaint:
         return Complaint("missing key", details["loc"], "parent")
     if details["type"] == "extra_forbidden":
         wrong = str(details["loc"][-1])
-        names = known if len(details["loc"]) == 1 else ()
+        names = keys if len(details["loc"]) == 1 else ()
         return Complaint(f"unknown key{hint(wrong, names, 'known here')}", details["loc"], "key", unknown=True)
     return Complaint(_sentence(details["type"], details["msg"], details["input"], context), details["loc"])
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from reporter.errors import UsageError, bounded, one_line
+from reporter.core.errors import UsageError, bounded, one_line
 
 Location = tuple[str | int, ...]
 """The keys and list indices (from 0) that lead from the top of a study to one of its parts."""
@@ -17,15 +17,7 @@ Location = tuple[str | int, ...]
 
 @dataclass(frozen=True)
 class Problem:
-    """One mistake in a study file.
-
-    Args:
-        file: the file as the user named it.
-        line: counted from 1; 0 where the mistake is not in the text (a missing file).
-        column: counted from 1, in characters.
-        where: the path inside the study, e.g. ``models.gpt2.dtyp``; empty for the file as a whole.
-        message: what is wrong and what to do, in one line.
-    """
+    """One mistake in a study file."""
 
     file: str
     line: int
@@ -36,8 +28,8 @@ class Problem:
     def __str__(self) -> str:
         place = f"{self.file}:{self.line}:{self.column}" if self.line else self.file
         # Names and messages can carry what the study says, and that can be anything.
-        said = (place, bounded(self.where), bounded(self.message))
-        return one_line(": ".join(part for part in said if part))
+        parts = (place, bounded(self.where), bounded(self.message))
+        return one_line(": ".join(part for part in parts if part))
 
 
 class SpecError(UsageError):

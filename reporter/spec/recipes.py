@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
+from reporter.core.errors import hint
+from reporter.spec.offer import Reference
 from reporter.spec.part import AsTuple, Complaint, Name, Part, failure
 from reporter.spec.problems import choices, show
 
@@ -38,7 +41,6 @@ class _Schedule(Part):
         return self
 
     def _wrong_sizes(self) -> Iterator[Complaint]:
-        """Yield what is wrong with the model's sizes, where a recipe has any."""
         yield from ()
 
     def _wrong_checkpoints(self) -> Iterator[Complaint]:
@@ -81,6 +83,9 @@ class Recipe(_Schedule):
         elif self.architecture == "llama" and (self.width // self.heads) % 2:
             message = f"llama needs an even width for each head, got {self.width} / {self.heads}"
             yield Complaint(message, ("width",))
+        if self.initial_scale > self.width**0.5:  # transformers takes no standard deviation above 1
+            most = f"√width is {self.width**0.5:.3g}"
+            yield Complaint(f"must not exceed √width, got {self.initial_scale:g}; {most}", ("initial_scale",))
 
 
 class Tuning(_Schedule):
@@ -106,19 +111,15 @@ class Tuning(_Schedule):
     @classmethod
     def _leaves_the_model_alone(cls, value: Any) -> Any:
         decided = Recipe.model_fields.keys() - cls.model_fields.keys()
-        if isinstance(value, dict) and (found := [key for key in value if key in decided]):
+        if isinstance(value, dict) and (fixed := [key for key in value if key in decided]):
             message = f"is decided by the recipe that it continues, {show(value['from'])}; leave it out"
-            raise failure(*(Complaint(message, (key,), "key") for key in found))
+            raise failure(*(Complaint(message, (key,), "key") for key in fixed))
         return value
 
     def after(self, base: Recipe) -> Recipe:
-        """Return the recipe in full.
-
-        Args:
-            base: the recipe that it continues, in full.
-        """
-        own = self.model_dump(exclude={"continues"}, exclude_none=True)
-        return base.model_copy(update=own)
+        """Return the recipe in full."""
+        settings = self.model_dump(exclude={"continues"}, exclude_none=True)
+        return base.model_copy(update=settings)
 
 
 def _read_recipe(value: Any) -> Any:
@@ -132,3 +133,99 @@ def _read_recipe(value: Any) -> Any:
 
 AnyRecipe = Annotated[Recipe | Tuning, BeforeValidator(_read_recipe, json_schema_input_type=Recipe | Tuning)]
 """A recipe; with a key ``from`` one that continues another."""
+
+
+# What waits for what: recipes need corpora and other recipes, corpora need vocabularies and the size of others.
+
+
+Node = tuple[str, str]
+"""A corpus or a model: its kind and its name."""
+
+
+def origin_of(model: Any) -> str | None:
+    """Return the model that a model's recipe continues; None where it continues none."""
+    recipe = get(model, "recipe")
+    origin = recipe.get("from") if isinstance(recipe, dict) else getattr(recipe, "continues", None)
+    return origin if isinstance(origin, str) else None
+
+
+def wrong_origin(name: str, models: Mapping[str, Any]) -> str | None:
+    """Return what is wrong with the model that a recipe continues; empty if nothing is."""
+    origin = origin_of(models[name])
+    if origin is None:
+        return None
+    trained = [other for other, model in models.items() if other != name and get(model, "recipe") is not None]
+    if origin == name:
+        return "a model cannot continue itself"
+    if origin not in models:
+        ending = hint(origin, trained, "recipe models of this study") or "; this study has no other recipe models"
+        return f"no model '{origin}'{ending}"
+    if origin not in trained:
+        return f"model '{origin}' is not trained from a recipe, and only such a model can be continued"
+    way = circle(("model", name), models, {}, ())
+    return f"goes in a circle: {way}" if way is not None else None
+
+
+def circle(
+    start: Node, models: Mapping[str, Any], corpora: Mapping[str, Any], of_corpora: Sequence[Reference]
+) -> str | None:
+    """Describe the way from a corpus or model through what it needs back to itself; None if there is none."""
+    ways: list[tuple[Node, list[str]]] = [(start, [])]
+    visited = set()
+    while ways:
+        here, way = ways.pop()
+        for needed, how in _needs(here, models, corpora, of_corpora):
+            if needed == start:
+                return f"{start[0]} '{start[1]}' " + ", which ".join([*way, how])
+            if needed not in visited:
+                visited.add(needed)
+                ways.append((needed, [*way, how]))
+    return None
+
+
+def _needs(
+    node: Node, models: Mapping[str, Any], corpora: Mapping[str, Any], of_corpora: Sequence[Reference]
+) -> Iterator[tuple[Node, str]]:
+    """Yield what a corpus or model needs before it can be made, and how a person would say so."""
+    kind, name = node
+    if kind == "corpus":
+        for reference in of_corpora:
+            for other, _ in reference.named(corpora.get(name)):
+                yield ("model" if reference.to == "models" else "corpus", other), f"{reference.says} '{other}'"
+        return
+    corpus = get(get(models.get(name), "recipe"), "train_on")
+    if isinstance(corpus, str):
+        yield ("corpus", corpus), f"is trained on corpus '{corpus}'"
+    origin = origin_of(models.get(name))
+    if origin is not None:
+        yield ("model", origin), f"continues model '{origin}'"
+
+
+def share_name(corpus: str, label: str) -> str:
+    """Return what the share of a corpus is called: its name and the label, with what no name may hold as '-'."""
+    return f"{corpus}.{re.sub(r'[^A-Za-z0-9._-]+', '-', label)}"
+
+
+def shares_of(corpora: Mapping[str, Any]) -> dict[str, str]:
+    """Return the corpus of each share that corpora define with ``by``, by the name of the share."""
+    labels = {name: get(corpus, "by") for name, corpus in corpora.items()}
+    return {
+        share_name(name, label): name
+        for name, by in labels.items()
+        for label in (by if isinstance(by, list | tuple) else ())
+        if isinstance(label, str)
+    }
+
+
+def with_shares_of(corpora: Mapping[str, Any]) -> dict[str, Any]:
+    """Return corpora, each followed by its shares; before validation a share has the content of its corpus."""
+    shares, expanded = shares_of(corpora), {}
+    for name in corpora:
+        for corpus_name in (name, *(share for share, of in shares.items() if of == name)):
+            expanded[corpus_name] = corpora.get(corpus_name, corpora[name])
+    return expanded
+
+
+def get(value: Any, key: str) -> Any:
+    """Return what a part of a study says under a key, whether it was read already or is as its file says it."""
+    return value.get(key) if isinstance(value, dict) else getattr(value, key, None)

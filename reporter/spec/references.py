@@ -2,24 +2,244 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, get_args
 
-from reporter.errors import hint
-from reporter.spec.claim_references import Known, claim_contradictions
-from reporter.spec.offer import Offer
-from reporter.spec.part import Complaint
-from reporter.spec.waiting import circle, get, origin_of, shares_of, with_shares_of, wrong_origin
+from reporter.core.errors import hint
+from reporter.spec.claims import GROUPS, TYPE_COLUMNS, WITH_BASE, Claim, Refers
+from reporter.spec.corpora import NullBaseline
+from reporter.spec.offer import Offer, Section
+from reporter.spec.part import Complaint, Part, join
+from reporter.spec.problems import Location
+from reporter.spec.recipes import circle, get, origin_of, shares_of, with_shares_of, wrong_origin
+
+if TYPE_CHECKING:
+    from reporter.spec.study import Study
+
+# What claims speak of must be in the study: models, corpora, views, baselines, sites, scores, metrics.
+
+
+VIEWS = ("words", "all", "no-sinks")
+SITES = ("embedding", "block", "final")
+
+
+@dataclass(frozen=True)
+class Known:
+    """The names that a claim may use: models, corpora, statistics."""
+
+    models: Collection[str]
+    based: Collection[str]
+    corpora: Collection[str]
+    views: Collection[str]
+    sites: Collection[str]
+    baselines: Collection[str]
+    scores: Collection[str]
+    metrics: Collection[str] | None
+    items: Mapping[str, Collection[str]]
+    together: Collection[str]
+
+    @classmethod
+    def of(cls, study: Any, get: Callable[[Any, str], Any], sections: Mapping[str, Section]) -> Known:
+        """Return what a ``Study`` has, or what its file says, right or wrong."""
+
+        def names(value: Any, default: Collection[str] = ()) -> Collection[str]:
+            return [x for x in value if isinstance(x, str)] if isinstance(value, dict | list | tuple) else default
+
+        models, corpora = get(study, "models"), get(study, "corpora")
+        scores = [get(model, "scores") for model in models.values()] if isinstance(models, dict) else []
+        return cls(
+            names(models),
+            [name for name, entry in models.items() if get(entry, "base") or origin_of(entry)]
+            if isinstance(models, dict)
+            else (),
+            names(with_shares_of(corpora)) if isinstance(corpora, dict) else names(corpora),
+            names(get(study, "views"), VIEWS),
+            names(get(study, "sites"), SITES),
+            names(get(study, "baselines")),
+            {name for given in scores for name in names(given)},
+            # Whether a metric is listed matters only once it is known that there is such a metric.
+            None if isinstance(study, dict) else [choice.name for choice in study.metrics],
+            {name: names(get(study, name)) or ([name] if get(study, name) else []) for name in sections},
+            frozenset(name for name, section in sections.items() if section.together),
+        )
+
+    def places(self, measure: Any) -> tuple[Collection[str], str, str]:
+        """Return what may stand in the place of the corpus of a statistic, and what that is called."""
+        analysis = measure.partition(".")[0] if isinstance(measure, str) else ""
+        if analysis in self.together:
+            return (), f"item of '{analysis}'", "items"
+        return (
+            (self.items[analysis], analysis, analysis)
+            if analysis in self.items
+            else (self.corpora, "corpus", "corpora")
+        )
+
+
+def claim_contradictions(claims: Mapping[str, Any], catalog: Known, offer: Offer) -> Iterator[Complaint]:
+    """Yield a complaint for each name in a claim that the study does not have."""
+    for name, claim in claims.items():
+        of_key = [kind.form for key, kind in offer.claims.items() if isinstance(claim, dict) and key in claim]
+        for form in [type(claim)] if isinstance(claim, Claim) else of_key or [Claim]:
+            for named in _named(form, claim, ("claims", name)):
+                yield from _complaints(named, catalog)
+
+
+def refused_claims(study: Study, offer: Offer) -> Iterator[Complaint]:
+    """Yield what the kinds of claims refuse of a study in which all else is right.
+
+    Options of a metric can free what is fixed by definition, so only what is measured by default is told to them.
+    """
+    plain = {choice.name for choice in study.metrics if not choice.options.model_fields_set}
+    for name, claim in study.claims.items():
+        for kind in offer.claims.values():
+            if type(claim) is kind.form:
+                yield from join(kind.refuses(claim, offer.fixed, plain), "claims", name)
+                yield from join(kind.fits(claim, study), "claims", name)
+
+
+def statistics_of(claim: Claim) -> list[str]:
+    """Return the statistics that a claim names, as ``metric.statistic``."""
+    measured = [named.value for named in _named(type(claim), claim) if named.how.to == "statistic"]
+    return [value for value in measured if value not in TYPE_COLUMNS and not value.startswith("scores.")]
+
+
+def queries_of(claim: Claim) -> list[str]:
+    """Return the queries that a claim asks, of its number and of its bounds."""
+    return [named.value for named in _named(type(claim), claim) if named.how.to == "query"]
+
+
+@dataclass(frozen=True)
+class _Named:
+    """What stands in a field that names parts of the study, and the statistic that stands beside it."""
+
+    how: Refers
+    value: Any
+    at: Location
+    statistic: Any
+
+
+def _named(form: type[Part], content: Any, at: Location = (), statistic: Any = None) -> Iterator[_Named]:
+    """Yield what a form names, itself and in its parts, whether the rest of it is right or not."""
+    references = []
+    for name, field in form.model_fields.items():
+        key = field.alias or name
+        value = content.get(key) if isinstance(content, dict) else getattr(content, name, None)
+        if value is not None:
+            marks = list(_marks(field.annotation))
+            references.append((key, value, [*(mark for mark in field.metadata if isinstance(mark, Refers)), *marks]))
+    statistics = [value for _, value, marks in references if Refers("statistic") in marks]
+    statistic = statistics[0] if statistics else statistic
+    for key, value, marks in references:
+        for mark in marks:
+            if isinstance(mark, Refers):
+                yield _Named(mark, value, (*at, key), statistic)
+                continue
+            several = isinstance(value, list | tuple)
+            for index, part in enumerate(value if several else [value]):
+                if isinstance(part, dict | mark):
+                    yield from _named(mark, part, (*at, key, index) if several else (*at, key), statistic)
+    if not statistics:
+        return
+    for name, field in form.model_fields.items():  # required keys that are missing
+        if Refers("corpus", needed=True) in field.metadata and name not in {key for key, *_ in references}:
+            yield _Named(Refers("corpus", needed=True), None, at, statistic)
+
+
+def _marks(annotation: Any) -> Iterator[Any]:
+    if isinstance(annotation, Refers) or (isinstance(annotation, type) and issubclass(annotation, Part)):
+        yield annotation
+    for inner in get_args(annotation):
+        yield from _marks(inner)
+
+
+def _complaints(named: _Named, catalog: Known) -> Iterator[Complaint]:
+    value, at = named.value, named.at
+    models = [*catalog.models, *GROUPS]
+    places, single, many = catalog.places(named.statistic)
+    match named.how.to:
+        case "statistic":
+            yield from _measured(value, at, catalog)
+        case "model":
+            yield from _missing(value, at, catalog.models, "model", "models")
+        case "models":
+            yield from _missing(value, at, models, "model", "models")
+            if WITH_BASE in (value if isinstance(value, list | tuple) else [value]) and not catalog.based:
+                yield Complaint(f"'{WITH_BASE}': no model of this study has a base; add `base: NAME` to one", at)
+        case "corpus" if value is None:
+            if len(places) > 1:
+                yield Complaint(f"needs the key 'corpus': one of {', '.join(places)}", at, "key")
+        case "corpus":
+            yield from _missing(value, at, places, single, many)
+        case "view":
+            yield from _missing(value, at, catalog.views, "view", "views")
+        case "site":
+            yield from _missing(value, at, catalog.sites, "site", "sites")
+        case "query":
+            yield from _queried(value, at, catalog.models)
+        case "baseline":
+            yield from _missing(value, at, catalog.baselines, "baseline", "baselines")
+        case "either" if isinstance(value, str | list | tuple):
+            listed = [value] if isinstance(value, str) else value
+            if any(x in places for x in listed if isinstance(x, str)):
+                yield from _missing(value, at, places, single, many)
+            else:
+                yield from _missing(value, at, [*models, *places], f"model or {single}", f"models and {many}")
+
+
+def _missing(value: Any, at: Location, names: Collection[str], noun: str, many: str) -> Iterator[Complaint]:
+    listed = isinstance(value, list | tuple)
+    for index, name in enumerate(value if listed else [value]):
+        if isinstance(name, str) and name not in names:
+            ending = hint(name, list(names), f"{many} of this study") or f"; this study has no {many}"
+            yield Complaint(f"no {noun} '{name}'{ending}", (*at, index) if listed and len(value) > 1 else at)
+
+
+_TEXT = r"'((?:[^']|'')*)'"
+_EQUAL, _ONE_OF, _LIKE = (
+    re.compile(rf'\bmodel(?:_[ab])?"?\s*{comparison}', re.IGNORECASE)
+    for comparison in (rf"==?\s*{_TEXT}", rf"in\s*\(\s*({_TEXT}(?:\s*,\s*{_TEXT})*)\s*\)", rf"like\s*{_TEXT}")
+)
+"""``model = 'bert'``, ``a.model IN ('bert', 'gpt2')``, ``model_a LIKE 'pythia%'``; neither ``<>`` nor ``NOT LIKE``."""
+
+_BASELINES = tuple(f" ({kind})" for kind in get_args(NullBaseline))
+
+
+def _queried(value: Any, at: Location, models: Collection[str]) -> Iterator[Complaint]:
+    """Complain of a query that asks for models which the study does not have."""
+    query = value if isinstance(value, str) else ""
+    named = [match[1] for match in _EQUAL.finditer(query)]
+    named += [name for match in _ONE_OF.finditer(query) for name in re.findall(_TEXT, match[1])]
+    for both in dict.fromkeys(named):
+        for name in both.replace("''", "'").split(" | "):  # the two sides of a comparison
+            base = next((name.removesuffix(kind) for kind in _BASELINES if name.endswith(kind)), name)
+            yield from _missing(base, at, models, "model", "models")
+    names = [name + kind for name in models for kind in ("", *_BASELINES)]
+    for pattern in dict.fromkeys(match[1].replace("''", "'") for match in _LIKE.finditer(query)):
+        like = "".join({"%": ".*", "_": "."}.get(c, re.escape(c)) for c in pattern)
+        if not any(re.fullmatch(like, name, re.DOTALL) for name in names):
+            yield Complaint(f"no model is like '{pattern}'; models of this study: {', '.join(models)}", at)
+
+
+def _measured(value: Any, at: Location, catalog: Known) -> Iterator[Complaint]:
+    """Complain of a statistic whose metric the study does not ask for, or of a score that no model has."""
+    if not isinstance(value, str) or value in TYPE_COLUMNS:
+        return
+    metric, _, rest = value.partition(".")
+    if metric == "scores":
+        yield from _missing(rest or None, at, catalog.scores, "score", "scores")
+    elif metric in catalog.items:
+        if not catalog.items[metric]:
+            yield Complaint(f"this study has no '{metric}'", at)
+    elif not catalog.corpora:
+        yield Complaint("needs texts; add a corpus under 'corpora'", at)
+    elif catalog.metrics is not None and metric and rest and metric not in catalog.metrics:
+        yield Complaint(f"metric '{metric}' is not measured in this study; list it under 'metrics'", at)
 
 
 def contradictions(study: Any, offer: Offer) -> list[Complaint]:
-    """Find references to what is not there, and recipes and corpora that wait for each other.
-
-    Args:
-        study: a ``Study``, or what its file says, whether the rest of it is right or not: a reader wants to
-            hear of everything that is wrong at once.
-        offer: what it may ask for.
-    """
+    """Yield complaints about references to missing entries, and about recipes and corpora that need each other."""
     models, corpora = _mapping(study, "models"), _mapping(study, "corpora")
     shares, corpora = shares_of(corpora), with_shares_of(corpora)
     complaints = []
@@ -49,17 +269,17 @@ def contradictions(study: Any, offer: Offer) -> list[Complaint]:
     for name, corpus in corpora.items():
         for reference in offer.of_corpora:
             for other, at in () if isinstance(corpus, list) else reference.named(corpus):
-                one, known = ("model", models) if reference.to == "models" else ("corpus", corpora)
-                if other not in known:
-                    message = f"no {one} '{other}'{_hint(other, known, reference.to)}"
+                noun, entries = ("model", models) if reference.to == "models" else ("corpus", corpora)
+                if other not in entries:
+                    message = f"no {noun} '{other}'{_hint(other, entries, reference.to)}"
                     complaints.append(Complaint(message, ("corpora", shares.get(name, name), *at)))
                 elif way := circle(
                     ("corpus", name), models, corpora | {name: {reference.key: other}}, offer.of_corpora
                 ):
                     complaints.append(Complaint(f"goes in a circle: {way}", ("corpora", shares.get(name, name), *at)))
     complaints += _of_sections(study, offer, models, corpora)
-    asked = "metrics" in (study if isinstance(study, dict) else study.model_fields_set)
-    if asked and get(study, "metrics") not in ("none", ()) and not get(study, "corpora"):
+    states_metrics = "metrics" in (study if isinstance(study, dict) else study.model_fields_set)
+    if states_metrics and get(study, "metrics") not in ("none", ()) and not get(study, "corpora"):
         complaints.append(Complaint("metrics need texts; add a corpus under 'corpora'", ("metrics",), "key"))
     complaints += claim_contradictions(_mapping(study, "claims"), Known.of(study, get, offer.sections), offer)
     return list(dict.fromkeys(complaints))  # a share says what its corpus says
@@ -70,23 +290,23 @@ def _of_sections(study: Any, offer: Offer, models: dict[str, Any], corpora: dict
     for key, section in offer.sections.items():
         for item, at in section.parts(get(study, key)):
             for reference in section.references:
-                one, known = ("model", models) if reference.to == "models" else ("corpus", corpora)
+                noun, entries = ("model", models) if reference.to == "models" else ("corpus", corpora)
                 for name, inside in reference.named(item):
-                    if name not in known:
-                        message = f"no {one} '{name}'{_hint(name, known, reference.to)}"
+                    if name not in entries:
+                        message = f"no {noun} '{name}'{_hint(name, entries, reference.to)}"
                         yield Complaint(message, (key, *at, *inside))
-                    elif reference.labelled and not get(known[name], "label"):
+                    elif reference.labelled and not get(entries[name], "label"):
                         message = f"corpus '{name}' has no labels; give it a 'label' column"
                         yield Complaint(message, (key, *at, *inside))
-                    elif reference.to == "corpora" and get(known[name], "chat"):
+                    elif reference.to == "corpora" and get(entries[name], "chat"):
                         message = f"corpus '{name}' is a chat, which metrics alone read; name one of plain texts"
                         yield Complaint(message, (key, *at, *inside))
 
 
-def _hint(wrong: str, known: dict[str, Any], what: str) -> str:
-    return hint(wrong, list(known), f"{what} of this study") or f"; this study has no {what}"
+def _hint(wrong: str, names: dict[str, Any], what: str) -> str:
+    return hint(wrong, list(names), f"{what} of this study") or f"; this study has no {what}"
 
 
 def _mapping(value: Any, key: str) -> dict[str, Any]:
-    found = get(value, key)
-    return found if isinstance(found, dict) else {}
+    entry = get(value, key)
+    return entry if isinstance(entry, dict) else {}

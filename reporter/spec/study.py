@@ -2,25 +2,109 @@
 
 from __future__ import annotations
 
+import json
+import keyword
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, Union
 
-from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, create_model, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationInfo, create_model, model_validator
+from pydantic.json_schema import models_json_schema
 
+from reporter.core.errors import ReporterError, UsageError, one_line
 from reporter.spec.claims import Claim, claim_type
-from reporter.spec.corpora import CorpusPart, with_shares
-from reporter.spec.metrics import MetricChoice, read_metrics
+from reporter.spec.corpora import CorpusPart, NullBaseline, SinkSpec, Site, View, with_shares
 from reporter.spec.models import ModelSpec, RecipeModel
-from reporter.spec.offer import ClaimForm, Offer, Section, offer_of
-from reporter.spec.part import AsPath, AsTuple, Complaint, Name, Part, failure, no_repeats, one_of
+from reporter.spec.offer import ClaimForm, MetricChoice, Offer, Section, offer_of, read_metrics
+from reporter.spec.part import AsPath, AsTuple, Complaint, Name, Part, Text, failure, no_repeats, one_of
 from reporter.spec.problems import show
-from reporter.spec.reading import NullBaseline, SinkSpec, Site, View
+from reporter.spec.recipes import LARGEST_SEED
 from reporter.spec.references import contradictions
-from reporter.spec.report import ReportSpec
-from reporter.spec.run import RunSpec
+
+# How a study is run; nothing here changes what is measured.
+
+
+DEVICE = r"auto|cpu|mps|cuda(:[0-9]{1,3})?"
+
+
+def _device(value: str) -> str:
+    if not re.fullmatch(DEVICE, value):
+        raise failure(Complaint(f"expected 'auto', 'cpu', 'mps', 'cuda' or 'cuda:0', got {show(value)}"))
+    return value
+
+
+Keep = Literal["all", "sums", "nothing"]
+
+
+class RunSpec(Part):
+    """Where and how the forward passes are done."""
+
+    device: Annotated[str, AfterValidator(_device)] = Field(
+        "auto",
+        description="auto (a GPU if there is one), cpu, mps, cuda, or a certain GPU such as cuda:0.",
+        json_schema_extra={"pattern": f"^({DEVICE})$"},
+    )
+    precision: Literal["auto", "mixed", "float32"] = Field(
+        "auto",
+        description="mixed: bfloat16 products on float32 weights; auto: mixed where a self-check passes.",
+    )
+    batch_tokens: int = Field(8192, ge=1, description="The most tokens in a batch, padding included.")
+    keep: Keep = Field(
+        "all",
+        description="What of a pass stays in the cache once the cells of the study are computed: all, compactly; sums, "
+        "without the sampled states, which take most of the room; nothing. A later study measures again what it lacks.",
+    )
+    threads: int | None = Field(
+        None, ge=1, le=1024, description="Threads at most; one for each core that it may use if left out."
+    )
+    engine: Literal["local", "ray"] = Field(
+        "local", description="Who does the forward passes: this machine, or a Ray cluster (reporter[ray])."
+    )
+    address: str | None = Field(
+        None, description="Of the Ray cluster's head, such as 10.0.0.1:6379; auto: one that this machine belongs to."
+    )
+    workers: int | None = Field(
+        None,
+        ge=1,
+        le=10_000,
+        description="Processes, or Ray actors, that do the passes; each has run.threads threads, 1 if left out. Of Ray "
+        "as many as it has room for if left out.",
+    )
+    seed: int = Field(0, ge=0, le=LARGEST_SEED, description="Seeds bootstraps, samples and floors.")
+
+
+# How a study's report looks, and what of it is shown; nothing here changes what is measured.
+
+
+class ReportSpec(Part):
+    """Templates, theme and figures of the pages."""
+
+    theme: Literal["system", "light", "dark"] = Field(
+        "system", description="The theme that pages open in, until a reader chooses another one."
+    )
+    style: Annotated[Path, AsPath] | None = Field(
+        None, description="A stylesheet of your own, beside the study, that comes after the report's."
+    )
+    templates: Annotated[Path, AsPath] | None = Field(
+        None,
+        description="A folder of Jinja templates, beside the study, that stand in for the report's of the same name; "
+        'they can build on them: {% extends "reporter/study.html" %}.',
+    )
+    figures: Annotated[tuple[Text, ...], AsTuple, AfterValidator(no_repeats)] = Field(
+        (),
+        description="The only figures to show, by full name (anisotropy.mean_cosine), and whole metrics (spectrum), in "
+        "this order; all of them if left out.",
+    )
+    hide: Annotated[tuple[Text, ...], AsTuple, AfterValidator(no_repeats)] = Field(
+        (),
+        description="Parts to leave out: claims, findings, compared, answers, glance, models, sinks, corpora, samples "
+        "(texts of the corpora), cells, provenance, glossary, a metric, or a page (journeys, vocabulary, sentences). "
+        "The database keeps their numbers.",
+    )
+
 
 STUDY_ID = r"[a-z0-9][a-z0-9_-]{0,63}"
 RESERVED_IDS = ("assets", "cache")
@@ -126,7 +210,10 @@ class Study(Part):
             return model.twin
         if not isinstance(model, RecipeModel):
             return None
-        return next((other for other, one in self.models.items() if other != name and model.differs_in_seed(one)), None)
+        return next(
+            (other for other, candidate in self.models.items() if other != name and model.differs_in_seed(candidate)),
+            None,
+        )
 
     @model_validator(mode="after")
     def _references_exist(self, info: ValidationInfo) -> Study:
@@ -151,22 +238,17 @@ def _form(
         for name, section in sections
     }
     if sources:
-        one: Any = Union[tuple(form for _, form in sources)]  # noqa: UP007 - of a number that is not known here
-        check = BeforeValidator(one_of(dict(sources), "{file: texts.txt}"), json_schema_input_type=one)
-        of_sources = Annotated[dict[Name, Annotated[one, check]], AfterValidator(with_shares)]
+        union: Any = Union[tuple(form for _, form in sources)]  # noqa: UP007 - of a number that is not known here
+        check = BeforeValidator(one_of(dict(sources), "{file: texts.txt}"), json_schema_input_type=union)
+        of_sources = Annotated[dict[Name, Annotated[union, check]], AfterValidator(with_shares)]
         fields["corpora"] = (of_sources, Field({}, description=_CORPORA))
     fields["claims"] = (dict[Name, claim_type(dict(claims))], Study.model_fields["claims"])  # type: ignore[misc]
     return create_model("Study", __base__=Study, __doc__=Study.__doc__, **fields)
 
 
-def check_study(said: Any, offer: Offer) -> Study:
-    """Return the study that a mapping says; raise Pydantic's ``ValidationError`` where it is wrong.
-
-    Args:
-        said: what a study file says.
-        offer: what it may ask for.
-    """
-    return study_form(offer).model_validate(said, context=offer)
+def check_study(content: Any, offer: Offer) -> Study:
+    """Return the validated study of a mapping, or raise Pydantic's ``ValidationError``."""
+    return study_form(offer).model_validate(content, context=offer)
 
 
 @dataclass(frozen=True)
@@ -190,3 +272,111 @@ class StudyFile:
     def folder(self) -> Path:
         """The folder that relative paths in the study start from."""
         return self.path.resolve().parent
+
+
+# What people start from: the study that ``reporter init`` writes, the metric of ``reporter metrics --new``.
+
+
+def write_starter(name: str) -> Path:
+    """Write a commented study that runs as it is, without a model hub.
+
+    Raises:
+        UsageError: the name cannot be a study's id, or the file is already there.
+        ReporterError: the file cannot be written.
+    """
+    path = Path(name if name.endswith((".yaml", ".yml")) else f"{name}.yaml")
+    study = path.stem
+    if not re.fullmatch(STUDY_ID, study) or study in RESERVED_IDS:
+        raise UsageError(
+            f"'{one_line(study)}' cannot be a study's id; use lower-case letters, digits, '-' and '_'"
+            f" (and not {' or '.join(RESERVED_IDS)})"
+        )
+    text = Path(__file__).with_name("starter.yaml").read_text(encoding="utf-8")
+    _write(path, text.replace("{file}", one_line(str(path))).replace("{id}", study))
+    return path
+
+
+def write_metric(name: str, taken: Collection[str]) -> Path:
+    """Write a file that registers a metric and works as it is, for the ``plugins`` of a study.
+
+    Raises:
+        UsageError: the name cannot be a metric's, or the file is already there.
+        ReporterError: the file cannot be written.
+    """
+    if not re.fullmatch("[a-z][a-z0-9_]{0,40}", name) or keyword.iskeyword(name):
+        raise UsageError(f"'{one_line(name)}' cannot be a metric's name; use lower-case letters, digits and '_'")
+    if name in taken:
+        raise UsageError(f"'{name}' is there already, see `reporter metrics {name}`; give another name")
+    text = Path(__file__).with_name("metric.txt").read_text(encoding="utf-8")
+    path = Path(f"{name}.py")
+    _write(path, text.replace("{name}", name).replace("{title}", name.replace("_", " ").capitalize()))
+    return path
+
+
+def packaging(name: str) -> str:
+    """Return what makes a package of a metric's file, so that every study has it, as lines of a ``pyproject.toml``."""
+    return f"""[project]
+name = "reporter-{name.replace("_", "-")}"
+version = "0.1.0"
+dependencies = ["reporter"]
+
+[project.entry-points."reporter.metrics"]
+{name} = "{name}"
+
+[build-system]
+requires = ["hatchling"]
+build-backend = "hatchling.build"
+
+[tool.hatch.build.targets.wheel]
+only-include = ["{name}.py"]"""
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        raise UsageError(f"{path} is already there; give another name, or remove it first") from None
+    except OSError as error:
+        raise ReporterError(f"{path} cannot be written: {error.strerror or repr(error)}") from None
+
+
+# The JSON Schema of a study, for editors that complete and check YAML.
+
+
+def study_schema(offer: Offer) -> dict[str, Any]:
+    """Return the JSON Schema (draft 2020-12) of a study file, with all metrics' options and analyses' items."""
+    metrics, study = offer.metrics, study_form(offer)
+    models: list[type[BaseModel]] = [study, *metrics.values()]
+    references, together = models_json_schema([(model, "validation") for model in models])
+    definitions = together["$defs"]
+    schema = definitions.pop(references[study, "validation"]["$ref"].rsplit("/", 1)[1])
+    options = {name: references[model, "validation"] for name, model in metrics.items()}
+    schema["properties"]["metrics"] = {
+        "description": schema["properties"]["metrics"]["description"],
+        "default": "all",
+        "anyOf": [{"enum": ["all", "none"]}, {"type": "array", "minItems": 1, "items": _metric(options)}],
+    }
+    # A study that extends another has its models from there.
+    schema["required"] = ["study"]
+    schema["anyOf"] = [{"required": ["models"]}, {"required": ["extends"]}]
+    # What exists only in Python (the choice of a metric) leaves definitions that nobody refers to.
+    text = json.dumps([schema, definitions])
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "A study of reporter",
+        "description": schema.pop("description"),
+        **{key: value for key, value in schema.items() if key != "title"},
+        "$defs": {name: definition for name, definition in definitions.items() if f'"#/$defs/{name}"' in text},
+    }
+
+
+def _metric(options: dict[str, Any]) -> dict[str, Any]:
+    with_options = {
+        "type": "object",
+        "properties": {name: {"anyOf": [reference, {"type": "null"}]} for name, reference in options.items()},
+        "additionalProperties": False,
+        "minProperties": 1,
+        "maxProperties": 1,
+    }
+    return {"anyOf": [{"enum": list(options)}, with_options]}

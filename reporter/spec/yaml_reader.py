@@ -20,7 +20,7 @@ from yaml.reader import Reader, ReaderError
 from yaml.resolver import BaseResolver
 from yaml.scanner import Scanner
 
-from reporter.errors import one_line
+from reporter.core.errors import one_line
 from reporter.spec.part import Complaint
 from reporter.spec.problems import Location, show, show_location
 
@@ -122,14 +122,14 @@ class Document:
         Parts of the location that the file does not have (the study says ``gpt2: some-id`` where the model
         has a field ``hub``) are left out.
         """
-        known: Location = ()
+        nearest: Location = ()
         for part in complaint.location:
-            known = (*known, part) if (*known, part) in self.places else known
-        key, value = self.places.get(known, ((1, 1), (1, 1)))
-        exists = known == complaint.location
+            nearest = (*nearest, part) if (*nearest, part) in self.places else nearest
+        key, value = self.places.get(nearest, ((1, 1), (1, 1)))
+        exists = nearest == complaint.location
         if complaint.anchor == "parent":
-            return key, show_location(known if exists else complaint.location)
-        return (key if complaint.anchor == "key" and exists else value), show_location(known)
+            return key, show_location(nearest if exists else complaint.location)
+        return (key if complaint.anchor == "key" and exists else value), show_location(nearest)
 
 
 def read_yaml(text: str) -> Document:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from reporter.store.database import Store
-from reporter.store.keys import CellKey, CellName, CellRecord, StudyRecord, joined
+from reporter.store.rows import CellKey, CellName, CellRecord, StudyRecord, joined
 from reporter.store.sandbox import query, query_frame, stream, write_parquet
 
 __all__ = [

@@ -5,14 +5,137 @@ from __future__ import annotations
 import json
 import math
 import re
+import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time
 from decimal import Decimal
 from typing import Any, Literal
 
-from reporter.errors import one_line
-from reporter.store.latex import latex, number
+from reporter.core.errors import one_line
+
+# Text as LaTeX reads it: nothing in a name or a token can be taken for a command.
+
+
+_SPECIAL = {
+    "\\": r"\textbackslash{}",
+    "{": r"\textbraceleft{}",  # BibTeX counts braces, a backslash before them or not
+    "}": r"\textbraceright{}",
+    "$": r"\$",
+    "&": r"\&",
+    "#": r"\#",
+    "%": r"\%",
+    "_": r"\_",
+    "^": r"\textasciicircum{}",
+    "~": r"\textasciitilde{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    '"': r"{\ttfamily\char34}",
+    "'": r"\textquotesingle{}",
+    "`": r"\textasciigrave{}",
+    "\u00a0": "~",
+    "\u200b": r"\allowbreak{}",
+    "–": "--",
+    "—": "---",
+    "‘": "`",
+    "’": "'",
+    "“": "``",
+    "”": "''",
+    "…": r"\ldots{}",
+}
+_MATHS = {
+    "−": "-",
+    "×": r"\times",
+    "·": r"\cdot",
+    "±": r"\pm",
+    "≤": r"\leq",
+    "≥": r"\geq",
+    "≠": r"\neq",
+    "≈": r"\approx",
+    "→": r"\rightarrow",
+    "←": r"\leftarrow",
+    "↑": r"\uparrow",
+    "↓": r"\downarrow",
+    "∞": r"\infty",
+    "√": r"\surd",
+    "∑": r"\sum",
+    "Π": r"\prod",
+    "Σ": r"\sum",
+    "‖": r"\|",
+    "⊥": r"\perp",
+    "⟨": r"\langle",
+    "⟩": r"\rangle",
+    "½": r"\frac{1}{2}",
+    "′": "'",
+    "⁰": "^0",
+    "⁺": "^+",
+    "²": "^2",
+    "³": "^3",
+    "ᵀ": r"^\top",
+    "₁": "_1",
+    "⌊": r"\lfloor",
+    "⌋": r"\rfloor",
+    "∩": r"\cap",
+    "∪": r"\cup",
+    "∝": r"\propto",
+    "ℓ": r"\ell",
+}
+_KNOWN = frozenset("ßæøœłÆØŒŁ§©£¡¿")
+_MARKS = frozenset("\u0300\u0301\u0302\u0303\u0304\u0306\u0307\u0308\u030a\u030b\u030c\u0327")
+"""Accents that every font of LaTeX has."""
+_GREEK = re.compile(r"GREEK (SMALL|CAPITAL) LETTER ([A-Z]+)")
+_LIKE_LATIN = {"omicron": "o", "Alpha": "A", "Beta": "B", "Epsilon": "E", "Zeta": "Z", "Eta": "H", "Iota": "I"}
+_LIKE_LATIN |= {"Kappa": "K", "Mu": "M", "Nu": "N", "Omicron": "O", "Rho": "P", "Tau": "T", "Chi": "X"}
+
+
+def latex(text: str) -> str:
+    """Return text that LaTeX sets as it stands.
+
+    Greek letters and the signs of formulas become mathematics, so that pdfLaTeX knows them. A letter that pdfLaTeX does
+    not know (tokens may be Chinese) is set by LuaLaTeX and XeLaTeX; pdfLaTeX sets its code point. Apostrophes need
+    ``textcomp``, which LaTeX has within since 2020.
+
+    Args:
+        text: any text, on one line or several.
+    """
+    return "".join(_written(letter) for letter in " ".join(text.split()))
+
+
+def in_maths(letter: str) -> str:
+    """Return a sign of formulas as it stands in mathematics; empty for any other letter."""
+    if letter in _MATHS:
+        return _MATHS[letter]
+    if not (greek := _GREEK.fullmatch(unicodedata.name(letter, ""))):
+        return ""
+    name = greek[2].lower().replace("lamda", "lambda")
+    name = name if greek[1] == "SMALL" else name.capitalize()
+    return _LIKE_LATIN.get(name) or f"\\{name}"
+
+
+def number(text: str) -> str:
+    r"""Return a number as mathematics: ``-1.5e-07`` is ``$-1.5 \times 10^{-7}$``.
+
+    Args:
+        text: digits with a sign and an exponent, where there are any.
+    """
+    digits, _, exponent = text.partition("e")
+    power = rf" \times 10^{{{int(exponent)}}}" if exponent else ""
+    return f"${digits}{power}$" if power or digits.startswith("-") else digits
+
+
+def _written(letter: str) -> str:
+    if letter in _SPECIAL:
+        return _SPECIAL[letter]
+    if maths := in_maths(letter):
+        return f"${maths}$"
+    if not letter.isprintable():
+        return " "
+    parts = unicodedata.normalize("NFD", letter)
+    if letter in _KNOWN or (ord(letter) < 0x180 and parts[0].isascii() and set(parts[1:]) <= _MARKS):
+        return letter
+    return rf"\ifdefined\Umathchar {letter}\else\texttt{{U+{ord(letter):04X}}}\fi{{}}"
+
 
 Format = Literal["table", "csv", "json", "markdown", "latex"]
 
@@ -104,7 +227,6 @@ def _table(result: Result) -> str:
 
 
 def _numeric(result: Result) -> list[bool]:
-    """Whether each column holds numbers alone."""
     return [
         any(_is_number(row[i]) for row in result.rows)
         and all(row[i] is None or _is_number(row[i]) for row in result.rows)
@@ -119,7 +241,6 @@ def _count(result: Result) -> str:
 
 
 def _shown(value: Any) -> str:
-    """A value in a table's cell."""
     if value is None:
         return "NULL"
     if isinstance(value, bool):
@@ -135,8 +256,6 @@ def _is_number(value: Any) -> bool:
 
 
 def _markdown(result: Result) -> str:
-    """A table of GitHub's Markdown; numbers to the right with 6 significant digits, NULL a dash, nothing cut."""
-
     def line(cells: Iterable[str]) -> str:
         return f"| {' | '.join(cells)} |"
 
@@ -157,7 +276,7 @@ def _latex(result: Result) -> str:
 
     def guarded(cells: Iterable[str]) -> Iterable[str]:
         # after \\ or a rule a bracket or a star would be taken for an argument
-        return ("{}" + one if one[:1] in ("[", "*", "(") else one for one in cells)
+        return ("{}" + text if text[:1] in ("[", "*", "(") else text for text in cells)
 
     columns = "".join("r" if right else "l" for right in _numeric(result))
     rows = (line(guarded(map(cell, row))) for row in result.rows)
@@ -167,7 +286,6 @@ def _latex(result: Result) -> str:
 
 
 def _short(value: Any) -> str | None:
-    """NULL, a flag or a number as a paper shows it; None for what is text."""
     if value is None:
         return "--"
     if isinstance(value, bool):
@@ -178,7 +296,6 @@ def _short(value: Any) -> str | None:
 
 
 def _in_markdown(text: str) -> str:
-    """Text that neither ends its cell nor is taken for markup or HTML."""
     text = one_line(" ".join(text.split()))
     return re.sub(r"([\\`*_{}\[\]<>#|~$&])", r"\\\1", text)
 
@@ -193,7 +310,6 @@ def inert(text: str) -> str:
 
 
 def _csv_line(row: Iterable[Any]) -> str:
-    """One record after RFC 4180. NULL is an empty field, an empty text is ``""``, a text is no formula."""
     fields = [_csv_field(value) for value in row]
     # A lone empty field would be an empty line, which readers skip.
     return '""' if fields == [""] else ",".join(fields)
@@ -210,7 +326,6 @@ def _csv_field(value: Any) -> str:
 
 
 def _unique(columns: Iterable[str]) -> list[str]:
-    """Names of which no two are the same: of two columns with one name the second gets a number."""
     names: list[str] = []
     for name in columns:
         unique, number = name, 1
@@ -221,7 +336,6 @@ def _unique(columns: Iterable[str]) -> list[str]:
 
 
 def _json_line(names: Sequence[str], row: Sequence[Any]) -> str:
-    """One row as an object, without a line break."""
     return json.dumps(dict(zip(names, map(plain, row), strict=True)), ensure_ascii=False, allow_nan=False)
 
 

@@ -1,7 +1,7 @@
 """A study's tables as Parquet, for other engines and for ``reporter sql``: ``TABLE/study=S/model=M/*.parquet``.
 
-Every column stands in the files, too, so that an engine that knows nothing of such folder names loses nothing. A table
-without rows has no folder.
+The files have every column, so that an engine that does not read folder names loses nothing. A table without rows has
+no folder.
 """
 
 from __future__ import annotations
@@ -10,33 +10,30 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reporter import __version__
-from reporter.errors import ReporterError, UsageError, first_line, no_study
-from reporter.store.file import DatabaseFile
+from reporter.core.errors import ReporterError, UsageError, first_line, no_study
 from reporter.store.schema import SCHEMA_VERSION, tables
-from reporter.store.shape import RENAMED, quoted
+from reporter.store.shape import DatabaseFile, quoted
 
 if TYPE_CHECKING:
     import duckdb
 
+    from reporter.core.table import Table
+
 MARK = "reporter.json"
-"""Tells such a folder from any other one."""
+"""The file that marks such a folder."""
 
 
 def write_parquet(database: Path, study: str, to: Path) -> list[Path]:
-    """Write every table of a study as Parquet; other studies that were written there before stay.
+    """Write every table of a study as Parquet, beside the studies that were written there before; return its files.
 
     Args:
         database: the file of results.
         study: its id.
         to: a new or empty folder, or one that this function wrote; it changes at once, when all is written.
-
-    Returns:
-        The files of the study.
 
     Raises:
         UsageError: there is no such study, or the folder holds something else.
@@ -57,35 +54,32 @@ def write_parquet(database: Path, study: str, to: Path) -> list[Path]:
                 to.rename(Path(folder) / "old")
             draft.rename(to)
     except OSError as problem:
-        raise ReporterError(f"{to} cannot be written: {problem.strerror}") from problem
+        raise ReporterError(f"{to} cannot be written: {problem.strerror or repr(problem)}") from problem
     return [to / path for path in written]
 
 
 def is_parquet(folder: Path) -> bool:
-    """Tell whether a folder holds tables that :func:`write_parquet` wrote."""
+    """Return whether a folder holds tables that :func:`write_parquet` wrote."""
     return (folder / MARK).is_file()
 
 
 def open_parquet(connection: duckdb.DuckDBPyConnection, folder: Path) -> list[Path]:
-    """Give a connection a view of each table in such a folder, as the database has it; of one without rows it is empty.
+    """Give a connection a view of each table in such a folder, empty where it has no rows; return the files they read.
 
     Args:
         connection: to a database in memory, that may still read files.
         folder: the folder.
 
-    Returns:
-        The files that the views read; no others are needed.
-
     Raises:
-        ReporterError: it was written by a newer reporter, or a file in it is damaged.
+        ReporterError: another version of reporter wrote it, or a file in it is damaged.
     """
     import duckdb
 
     _check(folder)
-    found: list[Path] = []
-    known = tables()
-    there = {path.name for path in folder.iterdir() if path.is_dir()}
-    for name in (*known, *sorted(there - known.keys())):
+    read: list[Path] = []
+    ours = tables()
+    folders = {path.name for path in folder.iterdir() if path.is_dir()}
+    for name in (*ours, *sorted(folders - ours.keys())):
         files = sorted(folder.joinpath(name).rglob("*.parquet"))
         listed = ", ".join(quoted(str(path)) for path in files)
         source = f"read_parquet([{listed}], union_by_name = true, hive_partitioning = false)"
@@ -93,20 +87,33 @@ def open_parquet(connection: duckdb.DuckDBPyConnection, folder: Path) -> list[Pa
             columns = [row[0] for row in connection.execute(f"DESCRIBE FROM {source}").fetchall()] if files else []
         except duckdb.Error as problem:
             raise ReporterError(f"{folder / name} cannot be read: {first_line(problem)}") from problem
-        if name not in known:
-            connection.execute(f'CREATE VIEW "{name}" AS FROM {source}')
+        if name in ours:
+            _make_view(connection, ours[name], columns, source)
         else:
-            for statement in _view(name, columns, source):
-                connection.execute(statement)
-        found += files
-    return found
+            connection.execute(f'CREATE VIEW "{name}" AS FROM {source}')
+        read += files
+    return read
+
+
+def _make_view(connection: duckdb.DuckDBPyConnection, table: Table, columns: list[str], source: str) -> None:
+    listed = ", ".join(
+        f'"{column.name}"::{column.type} AS "{column.name}"'
+        if column.name in columns  # a plug-in may have added others since
+        else f'NULL::{column.type} AS "{column.name}"'
+        for column in table.columns
+    )
+    name, rows = table.name, f" FROM {source}" if columns else " WHERE false"
+    connection.execute(f'CREATE VIEW "{name}" AS SELECT {listed}{rows}')
+    connection.execute(f'COMMENT ON VIEW "{name}" IS {quoted(table.comment)}')
+    for column in table.columns:
+        connection.execute(f'COMMENT ON COLUMN "{name}"."{column.name}" IS {quoted(column.comment)}')
 
 
 def _copy_tables(database: Path, study: str, draft: Path) -> None:
     with DatabaseFile(database).reading() as connection:
-        known = [name for (name,) in connection.execute("SELECT study FROM studies ORDER BY study").fetchall()]
-        if study not in known:
-            raise no_study(study, database, known)
+        studies = [name for (name,) in connection.execute("SELECT study FROM studies ORDER BY study").fetchall()]
+        if study not in studies:
+            raise no_study(study, database, studies)
         for name, table in tables().items():
             names = [column.name for column in table.columns]
             if "study" not in names:
@@ -121,11 +128,10 @@ def _copy_tables(database: Path, study: str, draft: Path) -> None:
             )
 
 
-def _keep_others(folder: Path, draft: Path, own: str) -> None:
-    """Carry over what was written of other studies."""
+def _keep_others(folder: Path, draft: Path, study: str) -> None:
     for path in folder.glob("*/study=*/**/*.parquet"):
         way = path.relative_to(folder)
-        if way.parts[1] != own:
+        if way.parts[1] != study:
             (draft / way).parent.mkdir(parents=True, exist_ok=True)
             try:
                 os.link(path, draft / way)
@@ -135,23 +141,11 @@ def _keep_others(folder: Path, draft: Path, own: str) -> None:
 
 def _check(folder: Path) -> None:
     try:
-        said = json.loads((folder / MARK).read_text())
-        version, by = int(said["schema_version"]), said["reporter"]
+        mark = json.loads((folder / MARK).read_text())
+        version, by = int(mark["schema_version"]), mark["reporter"]
     except (OSError, ValueError, KeyError, TypeError) as problem:
         raise ReporterError(f"{folder / MARK} cannot be read; export the study again") from problem
     if version > SCHEMA_VERSION:
         raise ReporterError(f"{folder} was written by reporter {by}, which is newer than this one ({__version__})")
-
-
-def _view(name: str, columns: list[str], source: str) -> Iterator[str]:
-    """The statements that make a table's view: its columns in order with their types, and all comments."""
-    table = tables()[name]
-    stored = {c.name: c.name if c.name in columns else RENAMED.get((name, c.name), "") for c in table.columns}
-    listed = ", ".join(
-        (f'"{stored[c.name]}"::{c.type}' if stored[c.name] in columns else f"NULL::{c.type}") + f' AS "{c.name}"'
-        for c in table.columns
-    )
-    yield f'CREATE VIEW "{name}" AS SELECT {listed}' + (f" FROM {source}" if columns else " WHERE false")
-    yield f'COMMENT ON VIEW "{name}" IS {quoted(table.comment)}'
-    for column in table.columns:
-        yield f'COMMENT ON COLUMN "{name}"."{column.name}" IS {quoted(column.comment)}'
+    if version < SCHEMA_VERSION:
+        raise ReporterError(f"{folder} was written by an older reporter ({by}); export the study again")

@@ -1,18 +1,25 @@
-"""What may enter a table: known columns, right types, finite numbers. A missing number is None, never NaN."""
+"""Rows of the tables: how a cell is named, which values may be stored, and the order in which readers see rows.
+
+A number that could not be computed is None, never NaN.
+"""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from reporter.store.keys import CellKey, CellName, part_of
-from reporter.table import Table
+import yaml
+
+from reporter.core.table import Table
 
 if TYPE_CHECKING:
     import pandas as pd
+
+Row = TypeVar("Row", bound=Mapping[str, Any])
 
 _INTEGERS = {"INTEGER", "BIGINT"}
 _PLAIN = {"DOUBLE": float, "INTEGER": int, "BIGINT": int, "BOOLEAN": bool, "VARCHAR": str}
@@ -25,18 +32,79 @@ _FRAME_TYPES = {
 }
 
 
-def clean_row(table: Table, row: Mapping[str, Any]) -> dict[str, Any]:
-    """Checks one row before it is stored.
+class CellName(NamedTuple):
+    """A cell inside its study."""
+
+    model: str
+    checkpoint: str
+    corpus: str
+    metric: str
+
+    def __str__(self) -> str:
+        return " × ".join(self)
+
+
+class CellKey(NamedTuple):
+    """A cell anywhere in the database."""
+
+    study: str
+    model: str
+    checkpoint: str
+    corpus: str
+    metric: str
+
+
+@dataclass(frozen=True)
+class CellRecord:
+    """A cell that ran.
 
     Args:
-        table: The table it goes to.
-        row: Values by column; columns may be missing. Mappings and lists become JSON text.
+        fingerprint: hash of everything its numbers depend on.
+        status: ``done`` or ``failed``.
+        error: why it failed; None where it did not.
+        inputs: JSON object, what the fingerprint is a hash of part by part, to say why a cell must run again.
+    """
 
-    Returns:
-        The same columns with plain Python values that DuckDB takes as they are.
+    fingerprint: str | None
+    status: str
+    error: str | None
+    inputs: str | None
+
+
+@dataclass(frozen=True)
+class StudyRecord:
+    """A study that ran: the SHA-256 of its text, and the end of its last run (UTC; None where it has not ended)."""
+
+    spec_hash: str | None
+    finished: datetime | None
+
+
+def joined(a: str, b: str) -> str:
+    """Return the name of two sides of a comparison: ``a | b``, or ``a`` where both are equal."""
+    return a if a == b else f"{a} | {b}"
+
+
+def part_in_sql(table: Table, part: str) -> str:
+    """Return SQL for a part of a row's cell: ``study``, ``model``, ``checkpoint``, ``corpus`` or ``metric``."""
+    match table.holding(part):
+        case (column,):
+            return column
+        case (a, b):  # as ``joined`` does
+            return f"CASE WHEN {a} = {b} THEN {a} ELSE {a} || ' | ' || {b} END"
+        case _:
+            return f"'{table.fixed[part]}'"
+
+
+def cell_in_sql(table: Table) -> str:
+    """Return SQL for the whole name of a row's cell."""
+    return ", ".join(part_in_sql(table, part) for part in CellKey._fields)
+
+
+def clean_row(table: Table, row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row with plain Python values that DuckDB takes; mappings and lists become JSON text.
 
     Raises:
-        ValueError: An unknown column, a value of the wrong type, or NaN or infinity.
+        ValueError: an unknown column, a value of the wrong type, or NaN or infinity.
     """
     types = table.types
     if unknown := sorted(row.keys() - types.keys()):
@@ -44,51 +112,13 @@ def clean_row(table: Table, row: Mapping[str, Any]) -> dict[str, Any]:
     cleaned = dict(row)
     for name, value in row.items():
         kind = types[name]
-        if type(value) is not _PLAIN.get(kind) or (
-            isinstance(value, float) and not math.isfinite(value)
-        ):  # almost never
+        if type(value) is not _PLAIN.get(kind) or (isinstance(value, float) and not math.isfinite(value)):  # rarely
             cleaned[name] = _clean(table.name, name, kind, value, row)
     return cleaned
 
 
-def as_records(table: Table, values: pd.DataFrame | Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Turns numbers in either form into one mapping per row.
-
-    Args:
-        table: The table they go to.
-        values: Mappings, or a frame. In a frame's plain float column a missing number cannot be told from
-            NaN: it stays NaN (and is refused later), but in a column of whole numbers it is read as missing.
-
-    Returns:
-        One new mapping per row.
-    """
-    if isinstance(values, Sequence):
-        return [dict(row) for row in values]
-    import pandas as pd
-
-    # pandas turns a column of whole numbers into floats as soon as one row has no such number.
-    whole = {column.name for column in table.columns if column.type in _INTEGERS}
-    columns: dict[str, list[Any]] = {}
-    for name in values.columns:
-        column = values[name]
-        items = column.astype(object).tolist()
-        if isinstance(column.dtype, pd.api.extensions.ExtensionDtype) or name in whole:
-            gone = column.isna()
-            items = [None if missing else item for item, missing in zip(items, gone, strict=True)]
-        columns[str(name)] = items
-    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-
-
 def as_frame(table: Table, rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
-    """Packs cleaned rows into a frame that DuckDB appends in one go.
-
-    Args:
-        table: The table they go to.
-        rows: Cleaned rows; a missing column is NULL.
-
-    Returns:
-        A frame with every column of the table, in its order, in types that know missing values.
-    """
+    """Return cleaned rows as a frame with all columns of the table, which DuckDB appends in one go."""
     import pandas as pd
 
     text = pd.StringDtype("python")
@@ -101,123 +131,118 @@ def as_frame(table: Table, rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
 
 
 def key_of(row: Mapping[str, Any]) -> CellKey:
-    """Reads which cell a row belongs to.
-
-    Args:
-        row: A row of ``cells`` or ``layer_metrics``.
-
-    Returns:
-        The cell's key.
-
-    Raises:
-        ValueError: A part of the key is missing.
-    """
+    """Return the cell of a row. Raises ``ValueError`` where a part of its name is missing."""
     missing = [part for part in CellKey._fields if not row.get(part)]
     if missing:
         raise ValueError(f"a cell needs {', '.join(missing)}")
     return CellKey(*(row[part] for part in CellKey._fields))
 
 
-def cell_of(table: Table, study: str, row: Mapping[str, Any]) -> CellKey:
-    """Reads which cell a number belongs to, also where it compares two sides.
-
-    Args:
-        table: Its table.
-        study: Its study, where the row does not say.
-        row: A row of that table.
-
-    Returns:
-        The cell's key.
-
-    Raises:
-        ValueError: A part of the key is missing.
-    """
-    parts = {part: part_of(table, part, row) for part in CellName._fields}
-    return key_of({"study": row.get("study", study), **parts})
+def _cell_of(table: Table, study: str, row: Mapping[str, Any]) -> CellKey:
+    parts: dict[str, Any] = {"study": row.get("study", study)}
+    for part in CellName._fields:
+        sides = [row.get(column) for column in table.holding(part)] or [table.fixed.get(part)]
+        parts[part] = None if None in sides else joined(str(sides[0]), str(sides[-1]))
+    return key_of(parts)
 
 
-def numbers_of(table: Table, key: CellKey, records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Checks that numbers belong to a cell and that none comes twice, and names the cell in each.
-
-    Args:
-        table: A table of numbers.
-        key: The cell.
-        records: Its rows; columns that the cell's own name fills may be missing.
-
-    Returns:
-        Cleaned rows with the whole key.
+def numbers_of(table: Table, key: CellKey, records: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the cleaned rows of a cell's numbers, each with the columns that the cell's name fills.
 
     Raises:
-        ValueError: A number comes twice, belongs to another cell or cannot be stored.
+        ValueError: a number comes twice, belongs to another cell or cannot be stored.
     """
-    filled = named(table, key)
-    told = [column for column in table.key if column not in CellKey._fields]
-    naming = ["study", *(column for part in CellName._fields for column in table.holding(part))]
+    holding = {part: table.holding(part) for part in CellKey._fields}
+    filled = {columns[0]: getattr(key, part) for part, columns in holding.items() if len(columns) == 1}
+    within = [column for column in table.key if column not in CellKey._fields]
+    naming = ["study", *(column for part in CellName._fields for column in holding[part])]
     rows: list[dict[str, Any]] = []
-    seen: set[tuple[Any, ...]] = set()
-    ours: set[tuple[Any, ...]] = set()  # rows name their cell in few ways
+    places: set[tuple[Any, ...]] = set()
+    checked: set[tuple[Any, ...]] = set()  # rows name their cell in few ways
     for record in records:
         row = {**filled, **clean_row(table, record)}
-        who = tuple(row.get(column) for column in naming)
-        if who not in ours:
-            if (cell := cell_of(table, key.study, row)) != key:
+        name = tuple(row.get(column) for column in naming)
+        if name not in checked:
+            if (cell := _cell_of(table, key.study, row)) != key:
                 raise ValueError(f"a number of {tuple(cell)} was given for cell {tuple(key)}")
-            ours.add(who)
-        which = tuple(row.get(part) for part in told)
-        if which in seen:
-            raise ValueError(f"{dict(zip(told, which, strict=True))} comes twice in cell {tuple(key)}")
-        seen.add(which)
+            checked.add(name)
+        place = tuple(row.get(column) for column in within)
+        if place in places:
+            raise ValueError(f"{dict(zip(within, place, strict=True))} comes twice in cell {tuple(key)}")
+        places.add(place)
         rows.append(row)
     return rows
 
 
-def named(table: Table, key: CellKey) -> dict[str, str]:
-    """Returns the columns that a cell's name fills; which side is which of two that are compared, it does not say."""
-    holding = {part: table.holding(part) for part in CellKey._fields}
-    return {columns[0]: getattr(key, part) for part, columns in holding.items() if len(columns) == 1}
-
-
 def _clean(table: str, name: str, kind: str, value: Any, row: Mapping[str, Any]) -> Any:
-    """One value as DuckDB shall see it."""
-    if value is None or type(value).__name__ in {"NAType", "NaTType"}:
+    if value is None:
         return None
     try:
         if kind == "DOUBLE":
-            number = float(value)
-            if not math.isfinite(number):
+            if not math.isfinite(number := float(value)):
                 raise ValueError("a number that could not be computed is stored as None, with a reason")
             return number
         if kind in _INTEGERS:
-            if isinstance(value, float) and not math.isfinite(value):
-                raise ValueError("not a whole number")
-            if int(value) != value:
+            if not math.isfinite(value) or int(value) != value:
                 raise ValueError("not a whole number")
             return int(value)
         if kind == "TIMESTAMP":
-            return _utc(value)
+            if not isinstance(value, datetime):
+                raise TypeError("not a datetime")
+            return value.astimezone(UTC).replace(tzinfo=None) if value.tzinfo else value
         if kind == "BOOLEAN":
-            return _truth(value)
-        return _text(value)
+            if type(value).__name__ not in {"bool", "bool_"}:  # NumPy's own, too
+                raise TypeError("neither true nor false")
+            return bool(value)
+        if isinstance(value, Mapping | list | tuple):
+            return json.dumps(value, ensure_ascii=False, sort_keys=True, allow_nan=False)
+        if not isinstance(value, str):
+            raise TypeError("not a text")
+        return str(value)
     except (TypeError, ValueError) as problem:
         where = ", ".join(f"{k}={v!r}" for k, v in row.items() if isinstance(v, str | int) and k != name)
         raise ValueError(f"{table}.{name} = {value!r}: {problem} (row: {where[:300]})") from problem
 
 
-def _truth(value: Any) -> bool:
-    if isinstance(value, bool) or type(value).__name__ in {"bool", "bool_"}:  # NumPy's own, too
-        return bool(value)
-    raise TypeError("neither true nor false")
+def order_of(spec: str | None) -> dict[str, list[str]]:
+    """Return the names of models, corpora, groups and concepts of pairs in the order of a study file.
+
+    Args:
+        spec: the text of the file; no names where it cannot be read any more.
+    """
+    try:
+        study = yaml.safe_load(spec or "")
+    except yaml.YAMLError:
+        study = None
+    parts = {key: _section(study, key) for key in ("models", "corpora", "groups", "pairs")}
+    parts["pairs"] = {name: None for pairs in parts["pairs"].values() if isinstance(pairs, dict) for name in pairs}
+    return {key: [str(name) for name in part] for key, part in parts.items()}
 
 
-def _utc(value: Any) -> datetime:
-    if not isinstance(value, datetime):
-        raise TypeError("not a datetime")
-    return value.astimezone(UTC).replace(tzinfo=None) if value.tzinfo else value
+def _section(study: Any, key: str) -> dict[Any, Any]:
+    part = study.get(key) if isinstance(study, dict) else None
+    return part if isinstance(part, dict) else {}
 
 
-def _text(value: Any) -> str:
-    if isinstance(value, str):
-        return str(value)
-    if isinstance(value, Mapping | list | tuple):
-        return json.dumps(value, ensure_ascii=False, sort_keys=True, allow_nan=False)
-    raise TypeError("not a text")
+def in_order(rows: Iterable[Row], column: str, names: Sequence[str]) -> list[Row]:
+    """Return rows in the order of the study file, unknown names last.
+
+    A null baseline comes after its model, a share of a corpus (``tweets.joy``) after the whole.
+
+    Args:
+        rows: of models or of corpora.
+        column: which of their columns has the name.
+        names: the names in the order of the file.
+    """
+    positions = {name: number for number, name in enumerate(names)}
+
+    def position(row: Row) -> int:
+        name = str(row["base"] if row.get("baseline") else row.get(column))
+        return positions.get(name, positions.get(name.rpartition(".")[0], len(positions)))
+
+    return sorted(rows, key=position)
+
+
+def as_named(rows: Iterable[Row], order: Mapping[str, Sequence[str]]) -> list[Row]:
+    """Return rows by model and then by corpus, in the order that :func:`order_of` returned."""
+    return in_order(in_order(rows, "corpus", order["corpora"]), "model", order["models"])

@@ -1,8 +1,11 @@
-"""Asking with foreign SQL: it may read the results, and nothing else on this machine, and its time and memory end.
+"""Foreign SQL: it may read the results and nothing else on this machine, in limited time and memory.
 
-DuckDB closes the doors, but not every function of it minds the clock or its own limit of memory. So a query runs in a
-process of its own, under the limits of the operating system, and whoever waits for it can end it at any moment. The
-process lives on for the next query; it ends with this one.
+DuckDB forbids the rest, but some of its functions ignore its time limit or its memory limit. So queries run in another
+process under the limits of the operating system, which the caller can end at any moment. The process stays for the next
+query and ends with the caller.
+
+A question is a JSON object: the database or a folder of Parquet files, the statement, the form of the answer, the
+limits. An answer is some messages, each a letter and data.
 """
 
 from __future__ import annotations
@@ -11,60 +14,65 @@ import atexit
 import json
 import os
 import pickle
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
 from pathlib import Path
-from select import select
 from threading import RLock
-from typing import IO, TYPE_CHECKING, cast
+from typing import IO, TYPE_CHECKING, Any, cast
 
-from reporter.errors import ReporterError, UsageError
-from reporter.store.answering import FRAME, HEADER, MEMORY, READY, TEXT, USAGE, WRONG
-from reporter.store.connection import WAIT_SECONDS
-from reporter.store.parquet import is_parquet
+from reporter.core.errors import ReporterError, UsageError, describe
+from reporter.store.parquet import is_parquet, open_parquet
+from reporter.store.shape import WAIT_SECONDS, attach, explained, is_torn, quoted, require_version
 
 if TYPE_CHECKING:
+    import duckdb
     import pandas as pd
 
     from reporter.store.formats import Format
 
-_GRACE_SECONDS = 2.0  # beyond the limit, for what DuckDB stops by itself
+MEMORY = "2GB"
+_BESIDES = 3 * 2**30  # bytes of address space beyond an idle process: DuckDB's limit, rows and libraries
+_GRACE_SECONDS = 2.0  # beyond the limit, for what DuckDB stops itself
 _OPENING_SECONDS = WAIT_SECONDS + 60.0  # a process starts, and a writer may have the file; after that it hangs
+_READY, _TEXT, _FRAME, _USAGE, _WRONG, _END = b"r", b"t", b"f", b"u", b"w", b"."
+_READS = {"SELECT", "EXPLAIN", "MULTI"}  # DuckDB turns one PIVOT into several statements and calls it MULTI
+_CHUNK_ROWS = 10_000
+_THREADS = 4
 
 
 def query(path: Path, sql: str, format: Format = "table", limit_seconds: float = 30.0) -> str:
-    """Runs one reading statement, read-only and cut off from files, network, extensions and settings.
+    """Run one reading statement, cut off from files, network, extensions and settings, and return the rows as text.
 
     Args:
-        path: The database file; where it is missing and its folder holds exported Parquet files, these are read.
-        sql: One statement: SELECT, FROM, WITH, DESCRIBE, SHOW, SUMMARIZE, PIVOT or EXPLAIN.
+        path: the database file; where it is missing and its folder holds exported Parquet files, these are read.
+        sql: one statement: SELECT, FROM, WITH, DESCRIBE, SHOW, SUMMARIZE, PIVOT or EXPLAIN.
         format: ``table`` (at most 1,000 rows, 6 significant digits), ``csv``, ``json``, ``markdown`` or ``latex``
-            (everything).
-        limit_seconds: Time after which it is stopped.
-
-    Returns:
-        The result as text, without a line break at its end.
+            (everything); without a line break at its end.
+        limit_seconds: time after which the statement is stopped.
 
     Raises:
-        UsageError: There are no results yet, or the statement is wrong or not allowed.
-        ReporterError: It took too long or too much memory, or the file cannot be read.
+        UsageError: there are no results yet, or the statement is wrong or not allowed.
+        ReporterError: it took too long or too much memory, or the file cannot be read.
     """
     return "".join(stream(path, sql, format, limit_seconds))
 
 
 def stream(path: Path, sql: str, format: Format = "table", limit_seconds: float = 30.0) -> Iterator[str]:
-    """Runs one reading statement like :func:`query`, and yields the text piece by piece, as it comes."""
-    for _, data in _answers(path, sql, format, limit_seconds):
+    """Run one reading statement like :func:`query`, and yield the text piece by piece, as it comes."""
+    for data in _answers(path, sql, format, limit_seconds):
         yield data.decode("utf-8", "replace")
 
 
 def write_parquet(path: Path, sql: str, out: IO[bytes], limit_seconds: float = 30.0) -> None:
-    """Runs one reading statement like :func:`query` and writes its rows as Parquet, once all are found."""
+    """Run one reading statement like :func:`query` and write its rows as Parquet, once all are computed."""
     with tempfile.TemporaryDirectory(prefix="reporter-") as folder:
         file = Path(folder) / "rows.parquet"
         for _ in _answers(path, sql, "parquet", limit_seconds, str(file)):
@@ -74,13 +82,13 @@ def write_parquet(path: Path, sql: str, out: IO[bytes], limit_seconds: float = 3
 
 
 def query_frame(path: Path, sql: str, limit_seconds: float = 30.0) -> pd.DataFrame:
-    """Runs one reading statement like :func:`query` and returns the rows as a DataFrame, its types those of DuckDB."""
-    ((_, data),) = _answers(path, sql, "frame", limit_seconds)
+    """Run one reading statement like :func:`query` and return the rows as a DataFrame, with the types of DuckDB."""
+    (data,) = _answers(path, sql, "frame", limit_seconds)
     return cast("pd.DataFrame", pickle.loads(data))  # of our own process
 
 
-def _answers(path: Path, sql: str, form: str, limit_seconds: float, to: str = "") -> Iterator[tuple[bytes, bytes]]:
-    """Yield what the process answers, and end it if it does not keep the limits or nobody reads on.
+def _answers(path: Path, sql: str, form: str, limit_seconds: float, to: str = "") -> Iterator[bytes]:
+    """Yield what the worker sends, and end the worker if it exceeds the limits or its answer is not read to the end.
 
     Where ``to`` is a file, the rows are written there instead.
     """
@@ -88,108 +96,289 @@ def _answers(path: Path, sql: str, form: str, limit_seconds: float, to: str = ""
         path = path.parent
     if not path.exists():
         raise UsageError(f"{path}: no results yet; run `reporter run STUDY` first")
+    question = {"path": str(path.absolute()), "sql": sql, "form": form, "to": to, "seconds": limit_seconds}
     with _one_at_a_time:
-        process = _process()
-        whole = False
+        worker = _worker()
+        is_idle = False
         try:
-            asked: dict[str, object] = {"path": str(path.absolute()), "sql": sql, "form": form, "to": to}
-            asked |= {"seconds": limit_seconds, "memory": MEMORY}
-            yield from process.ask(asked, limit_seconds)
-            whole = True
+            yield from worker.ask(question | {"memory": MEMORY}, limit_seconds)
+            is_idle = True
         except ReporterError:  # it has answered, unless it was ended
-            whole = process.lives
+            is_idle = worker.is_alive
             raise
         finally:
-            if not whole:
+            if not is_idle:
                 _end()
 
 
 _one_at_a_time = RLock()
-_running: dict[int, _Process] = {}  # by the process that started it: a fork has its own
+_workers: dict[int, _Worker] = {}  # by the process that started it: a fork has its own
 
 
-class _Process:
-    """The process that runs queries, and the pipes to it."""
+class _Worker:
+    """The process that runs queries, and the pipe to it."""
 
     def __init__(self) -> None:
         quiet = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "2"}
-        self._popen = subprocess.Popen(
-            # -P: the current folder may be one that a stranger filled, and is no place to import json from
-            [sys.executable, "-P", "-c", "from reporter.store.answering import main; main()"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
+        self._pipe, other_end = Pipe()
+        code = f"from reporter.store.sandbox import answer_questions; answer_questions({other_end.fileno()})"
+        self.process = subprocess.Popen(
+            [sys.executable, "-P", "-c", code],  # -P: the current folder may hold files of other people, as json.py
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            pass_fds=[other_end.fileno()],
             env={**os.environ, **quiet, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-            start_new_session=True,  # Ctrl-C is ours to hear
+            start_new_session=True,  # Ctrl-C is for the caller
         )
-        self._in, self._out = cast("IO[bytes]", self._popen.stdin), cast("IO[bytes]", self._popen.stdout)
+        other_end.close()
 
     @property
-    def lives(self) -> bool:
-        """Whether it can be asked once more."""
-        return self._popen.poll() is None
+    def is_alive(self) -> bool:
+        """Whether it can answer the next question."""
+        return self.process.poll() is None
 
-    def ask(self, asked: dict[str, object], limit_seconds: float) -> Iterator[tuple[bytes, bytes]]:
-        """Send a question and yield the answers; the time that the reader takes between them does not count."""
-        left, opened = _OPENING_SECONDS, False  # until the file is open, which may take a writer's time
+    def ask(self, question: dict[str, object], limit_seconds: float) -> Iterator[bytes]:
+        """Send a question and yield the data of the answer; the time of the reader in between does not count."""
+        left = _OPENING_SECONDS  # until the file is open, which may take a writer's time
+        late = f"the process that runs queries did not answer for {left:.0f} s and was ended; ask again"
         with suppress(BrokenPipeError):
-            self._in.write(json.dumps(asked).encode() + b"\n")
-            self._in.flush()
+            self._pipe.send_bytes(json.dumps(question).encode())
         while True:
             began = time.monotonic()
-            late = f"the query was stopped after {limit_seconds:g} s; narrow it down"
-            if not opened:
-                late = f"the process that runs queries did not answer for {left:.0f} s and was ended; ask again"
-            kind, data = self._answer(began + left, late)
+            try:
+                if not self._pipe.poll(max(0.0, left)):
+                    self.end()
+                    raise ReporterError(late)
+                message = self._pipe.recv_bytes()
+            except (EOFError, ConnectionError):  # the operating system ended it
+                self.end()
+                raise ReporterError(f"the query needs more than {MEMORY} of memory; narrow it down") from None
             left -= time.monotonic() - began
-            if kind == READY:
-                left, opened = limit_seconds + _GRACE_SECONDS, True
-            elif kind in (TEXT, FRAME):
-                yield kind, data
-            elif kind == USAGE:
-                raise UsageError(data.decode())
-            elif kind == WRONG:
-                raise ReporterError(data.decode())
-            else:
+            kind, data = message[:1], message[1:]
+            if kind == _READY:
+                left = limit_seconds + _GRACE_SECONDS
+                late = str(_too_slow(limit_seconds))
+            elif kind in (_TEXT, _FRAME):
+                yield data
+            elif kind == _END:
                 return
-
-    def _answer(self, deadline: float, late: str) -> tuple[bytes, bytes]:
-        size = int.from_bytes((head := self._read(HEADER, deadline, late))[1:], "little")
-        return head[:1], self._read(size, deadline, late)
-
-    def _read(self, size: int, deadline: float, late: str) -> bytes:
-        parts = []
-        while size:
-            wait = deadline - time.monotonic()
-            if wait <= 0:
-                self.end()
-                raise ReporterError(late)
-            if not select([self._out], [], [], min(wait, 1.0))[0]:
-                continue
-            part = os.read(self._out.fileno(), min(size, 1 << 20))
-            if not part:  # the operating system ended it
-                self.end()
-                raise ReporterError(f"the query needs more than {MEMORY} of memory; narrow it down")
-            parts.append(part)
-            size -= len(part)
-        return b"".join(parts)
+            else:
+                raise (UsageError if kind == _USAGE else ReporterError)(data.decode())
 
     def end(self) -> None:
         """Kill it."""
-        self._popen.kill()
-        for pipe in (self._in, self._out):
-            with suppress(OSError):
-                pipe.close()
-        self._popen.wait()
+        self.process.kill()
+        self._pipe.close()
+        self.process.wait()
 
 
-def _process() -> _Process:
-    found = _running.get(os.getpid())
-    if found is None or not found.lives:
-        found = _running[os.getpid()] = _Process()
-    return found
+def _worker() -> _Worker:
+    worker = _workers.get(os.getpid())
+    if worker is None or not worker.is_alive:
+        worker = _workers[os.getpid()] = _Worker()
+    return worker
 
 
 @atexit.register
 def _end() -> None:
-    if found := _running.pop(os.getpid(), None):
-        found.end()
+    if worker := _workers.pop(os.getpid(), None):
+        worker.end()
+
+
+# The other side: what runs in the process of the worker.
+
+
+def answer_questions(pipe_number: int) -> None:
+    """Answer the questions that come through a pipe until its other end closes."""
+    pipe = Connection(pipe_number)
+    try:
+        _limit_memory()
+    except Exception as error:
+        pipe.send_bytes(_WRONG + f"no query can begin: {describe(error)}".encode())
+        return
+    with suppress(EOFError):
+        while True:
+            question = json.loads(pipe.recv_bytes())
+            _limit_processor(question["seconds"])
+            try:
+                _answer(question, pipe)
+                pipe.send_bytes(_END)
+            except ReporterError as error:
+                kind = _USAGE if isinstance(error, UsageError) else _WRONG
+                pipe.send_bytes(kind + str(error).encode("utf-8", "replace"))
+            except MemoryError:
+                pipe.send_bytes(_WRONG + str(_too_large(question)).encode())
+            except Exception as error:
+                pipe.send_bytes(_WRONG + f"the query failed: {describe(error)}".encode("utf-8", "replace"))
+
+
+def _limit_memory() -> None:
+    import duckdb
+    import pandas  # noqa: F401  (before the limit, so that it does not count)
+
+    duckdb.connect(":memory:").close()
+    with suppress(ImportError, OSError, ValueError):
+        import resource
+
+        pages = int(Path("/proc/self/statm").read_text().split()[0])
+        most = pages * os.sysconf("SC_PAGE_SIZE") + _BESIDES
+        resource.setrlimit(resource.RLIMIT_AS, (most, most))
+
+
+def _limit_processor(seconds: float) -> None:
+    with suppress(ImportError, OSError, ValueError):
+        import resource
+
+        used = resource.getrusage(resource.RUSAGE_SELF)
+        allowed = int(used.ru_utime + used.ru_stime + _THREADS * (seconds + 10))
+        resource.setrlimit(resource.RLIMIT_CPU, (allowed, resource.getrlimit(resource.RLIMIT_CPU)[1]))
+
+
+def _answer(question: dict[str, Any], pipe: Connection) -> None:
+    """Run one statement in a connection that can read one database and nothing else, and send what it returns."""
+    import duckdb
+
+    sql, path = question["sql"], Path(question["path"])
+    with _opened(path, question) as connection:
+        pipe.send_bytes(_READY)
+        try:
+            if question["to"]:
+                _copy(connection, sql, question["to"])
+                return
+            cursor = _executed(connection, sql)
+            if question["form"] == "frame":
+                pipe.send_bytes(_FRAME + pickle.dumps(cursor.df(), protocol=5))
+            else:
+                _send_rows(cursor, question, pipe)
+        except duckdb.InterruptException as problem:
+            raise _too_slow(question["seconds"]) from problem
+        except (duckdb.OutOfMemoryException, MemoryError) as problem:
+            raise _too_large(question) from problem
+        except duckdb.PermissionException as problem:
+            message = f"not allowed, a query reads the results and nothing else: {one_line(problem, sql)}"
+            raise UsageError(message) from problem
+        except duckdb.Error as problem:
+            if is_torn(problem):
+                raise explained(path, problem) from problem
+            if "bad_alloc" in str(problem) or "llocation failure" in str(problem):  # no OutOfMemoryException
+                raise _too_large(question) from problem
+            raise UsageError(one_line(problem, sql)) from problem
+
+
+@contextmanager
+def _opened(path: Path, question: dict[str, Any]) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Open a database, or a folder of Parquet files as one, in a connection that can reach nothing else.
+
+    Our own COPY may write the file ``question["to"]``; a query only reads.
+    """
+    import duckdb
+
+    settings = {
+        "autoinstall_known_extensions": "false",
+        "autoload_known_extensions": "false",
+        "python_enable_replacements": "false",
+        "temp_directory": "",
+        "memory_limit": question["memory"],
+        "threads": str(min(_THREADS, os.cpu_count() or 1)),
+        "max_execution_time": str(max(1, round(question["seconds"] * 1000))),
+    }
+    allowed = [question["to"]] if question["to"] else []
+    with duckdb.connect(":memory:", config=settings) as connection:
+        if path.is_dir():
+            allowed += map(str, open_parquet(connection, path))
+        else:
+            attach(connection, path, "results", read_only=True)
+            connection.execute("USE results")
+            require_version(connection, path)
+        if allowed:
+            connection.execute(f"SET allowed_paths = [{', '.join(map(quoted, allowed))}]")
+        connection.execute("SET enable_external_access = false")
+        connection.execute("SET lock_configuration = true")
+        yield connection
+
+
+def one_line(problem: Exception, sql: str) -> str:
+    """Return DuckDB's message in one line, with the place that DuckDB marks by a caret as ``(line 1, column 8)``."""
+    message, _, drawing = str(problem).partition("\nLINE ")
+    text = " ".join(message.split())
+    marked = re.match(r"(\d+): (.*)\n( *)\^", drawing)
+    if not marked:
+        return text
+    line, excerpt, column = int(marked[1]), marked[2], len(marked[3]) - len(f"LINE {marked[1]}: ")
+    if excerpt.startswith("..."):  # a long line is drawn only around the place
+        lines = sql.splitlines()
+        core = excerpt.removeprefix("...").removesuffix("...")
+        start = lines[line - 1].find(core) if line <= len(lines) else -1
+        if start < 0:
+            return f"{text} (line {line})"
+        column += start - len("...")
+    return f"{text} (line {line}, column {column + 1})"
+
+
+def _executed(connection: duckdb.DuckDBPyConnection, sql: str) -> duckdb.DuckDBPyConnection:
+    cursor = connection.execute(_statement(connection, sql))
+    for name, type_name, *_ in cursor.description:
+        if "TIME ZONE" in str(type_name):
+            raise UsageError(f"column {name} is a time with a time zone; write it as {name}::TIMESTAMP")
+    return cursor
+
+
+def _copy(connection: duckdb.DuckDBPyConnection, sql: str, to: str) -> None:
+    import duckdb
+
+    statement = _statement(connection, sql)
+    if statement.type.name != "SELECT":
+        raise UsageError(f"{statement.type.name} has no rows to write as Parquet; give a SELECT")
+    bare = statement.query.strip().rstrip(";")
+    try:
+        connection.execute(f"COPY ({bare}\n) TO {quoted(to)} (FORMAT parquet, USE_TMP_FILE false)")
+    except (duckdb.BinderException, duckdb.CatalogException, duckdb.PermissionException):
+        connection.execute(statement)  # raises the same error with the place in the caller's statement
+        raise
+
+
+def _statement(connection: duckdb.DuckDBPyConnection, sql: str) -> duckdb.Statement:
+    """Return the only statement, if it is one that reads."""
+    statements = connection.extract_statements(sql)
+    if len(statements) != 1:
+        raise UsageError(f"give exactly one SQL statement, not {len(statements) or 'none'}")
+    try:
+        kind = statements[0].type.name
+    except ValueError:  # a kind that DuckDB has no name for in Python, such as UPDATE EXTENSIONS
+        kind = "this kind of statement"
+    if kind not in _READS:
+        raise UsageError(
+            f"{kind} is not allowed: a query reads the results "
+            "(SELECT, FROM, WITH, DESCRIBE, SHOW, SUMMARIZE, PIVOT or EXPLAIN)"
+        )
+    return statements[0]
+
+
+def _send_rows(cursor: duckdb.DuckDBPyConnection, question: dict[str, Any], pipe: Connection) -> None:
+    """Send the rows as text, as they come; the time that the reader takes does not count."""
+    from reporter.store.formats import pieces
+
+    taken = 0.0
+
+    def chunks() -> Iterator[Sequence[tuple[Any, ...]]]:
+        nonlocal taken  # DuckDB's own limit does not count the time that Python takes to fetch
+        while True:
+            began = time.monotonic()
+            rows = cursor.fetchmany(_CHUNK_ROWS)
+            taken += time.monotonic() - began
+            if taken > question["seconds"]:
+                raise _too_slow(question["seconds"])
+            if not rows:
+                return
+            yield rows
+
+    for text in pieces(tuple(column[0] for column in cursor.description), chunks(), question["form"]):
+        pipe.send_bytes(_TEXT + text.encode("utf-8", "replace"))
+
+
+def _too_slow(seconds: float) -> ReporterError:
+    return ReporterError(f"the query was stopped after {seconds:g} s; narrow it down")
+
+
+def _too_large(question: dict[str, Any]) -> ReporterError:
+    return ReporterError(f"the query needs more than {question['memory']} of memory; narrow it down")

@@ -1,8 +1,6 @@
-"""The tables of ``results.duckdb``. Names are public; every table and column carries a comment.
+"""The tables of ``results.duckdb`` that the runner itself writes. Names are public, and every column has a comment.
 
-Tables of numbers are declared beside what computes them and named by it (:class:`reporter.metrics.base.Definition`);
-those of answers beside what
-decides (:mod:`reporter.answers`); those that the runner itself keeps stand here.
+Tables of numbers are declared beside the code that computes them (:class:`reporter.metrics.base.Definition`).
 """
 
 from __future__ import annotations
@@ -11,12 +9,11 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any, Literal
 
-from reporter.errors import ReporterError
-from reporter.store.keys import CellName
-from reporter.table import CORPUS, HIGH, LOW, METRIC, VIEW, Comparable, OfModel, Row, Table, aside, column, of_cell
+from reporter.core.errors import ReporterError
+from reporter.core.table import CORPUS, HIGH, LOW, METRIC, VIEW, Comparable, OfModel, Row, Table, aside, column, of_cell
+from reporter.store.rows import CellKey
 
-# Raise it whenever a table or a column is added: older files then get what they lack, and an older reporter
-# refuses the newer file instead of misreading it.
+# Raise it whenever a table or a column is added: a file of another version is refused instead of misread.
 SCHEMA_VERSION = 14
 
 
@@ -458,14 +455,13 @@ KEPT: tuple[type[Row], ...] = (
 
 
 def number_tables() -> dict[str, Table]:
-    """Return the tables of what metrics and analyses yield, by name, those of installed packages among them.
+    """Return the tables of metrics and analyses by name, with those of installed packages.
 
     Raises:
         ReporterError: two row classes have a table of one name, or one does not say which cell its rows belong to.
     """
-    from reporter.analyses.registry import analyses
-    from reporter.metrics.base import LayerErrors, Value
-    from reporter.metrics.registry import catalogue
+    from reporter.metrics.analysis import analyses
+    from reporter.metrics.base import LayerErrors, Value, catalogue
 
     definitions = (*catalogue().values(), *analyses().values())
     return _by_name((Value, LayerErrors, *(row for definition in definitions for row in definition.tables)))
@@ -473,16 +469,18 @@ def number_tables() -> dict[str, Table]:
 
 @lru_cache(maxsize=4)
 def _by_name(rows: tuple[type[Row], ...]) -> dict[str, Table]:
-    found: dict[str, type[Row]] = {}
-    own = {row.table.name: row for row in _kept()}
+    classes: dict[str, type[Row]] = {}
+    of_runner = {row.table.name: row for row in _kept()}
     for row in rows:
-        other = own.get(row.table.name) or found.setdefault(row.table.name, row)
+        other = of_runner.get(row.table.name) or classes.setdefault(row.table.name, row)
         if other is not row:
-            raise ReporterError(f"table {row.table.name!r} is declared twice: by {_said(other)} and by {_said(row)}")
-        for part in ("study", *CellName._fields):
+            raise ReporterError(
+                f"table {row.table.name!r} is declared twice: by {_full_name(other)} and by {_full_name(row)}"
+            )
+        for part in CellKey._fields:
             if not row.table.holding(part) and part not in row.table.fixed:
-                raise ReporterError(f"the rows of {_said(row)} do not say which {part} they belong to")
-    return {name: row.table for name, row in found.items()}
+                raise ReporterError(f"the rows of {_full_name(row)} do not say which {part} they belong to")
+    return {name: row.table for name, row in classes.items()}
 
 
 def tables() -> dict[str, Table]:
@@ -491,29 +489,18 @@ def tables() -> dict[str, Table]:
 
 
 def find_table(name: str) -> Table:
-    """Finds a table by name.
-
-    Args:
-        name: Its name.
-
-    Returns:
-        The table.
-
-    Raises:
-        ValueError: There is no such table.
-    """
-    known = tables()
-    if name not in known:
-        raise ValueError(f"there is no table {name!r}; the tables are {', '.join(known)}")
-    return known[name]
+    """Return a table by name. Raises ``ValueError`` where there is none."""
+    by_name = tables()
+    if name not in by_name:
+        raise ValueError(f"there is no table {name!r}; the tables are {', '.join(by_name)}")
+    return by_name[name]
 
 
 def _kept() -> tuple[type[Row], ...]:
-    """Return the row classes whose rows belong to a study and to no cell."""
-    from reporter.answers import decisions
+    from reporter.store.answers import ANSWERS
 
-    return (*KEPT, *(row for decision in decisions() for row in decision.rows))
+    return (*KEPT, *ANSWERS)
 
 
-def _said(row: type[Row]) -> str:
+def _full_name(row: type[Row]) -> str:
     return f"{row.__module__}.{row.__qualname__}"

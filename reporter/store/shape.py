@@ -1,74 +1,263 @@
-"""Giving a file its tables: made once, extended when reporter has grown, refused when it is not ours."""
+"""The database file: opened for the moment of a read or a commit, always with the tables of this version.
+
+DuckDB locks a file that one process has open for writing: no other process can even read it. So every read and every
+commit opens the file, does its work and closes it again, and other processes wait. A process starts DuckDB once without
+any file and then attaches and detaches files, which takes a fifth of the time.
+"""
 
 from __future__ import annotations
 
 import logging
 import os
+import random
+import re
 import tempfile
-from collections.abc import Collection, Iterable
+import threading
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import cache
+from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from reporter import __version__
-from reporter.errors import ReporterError
-from reporter.store.connection import WAY_OUT, opened, transaction
+from reporter.core.errors import ReporterError, UsageError, first_line
+from reporter.core.table import LAST_CHECKPOINT
+from reporter.metrics.base import Value
 from reporter.store.schema import KEPT, SCHEMA_VERSION, tables
-from reporter.store.views import VIEWS, View
 
 if TYPE_CHECKING:
     import duckdb
 
-    from reporter.table import Table
+    from reporter.core.table import Column, Table
 
+WAIT_SECONDS = 60.0
+MEMORY = "1GB"
+"""What DuckDB may take for a database of ours, besides the rows that it returns; more of a query goes to the disk."""
+REMEDY = "restore it from a copy, or move it away and run the study again: the measured numbers are still in the cache"
+_SAY_AFTER_SECONDS = 2.0
+_LONGEST_PAUSE_SECONDS = 0.25
 # Small blocks: a study is some thousand numbers, which in DuckDB's large ones would fill 2 MB instead of 0.4.
 # An old storage version: people open the file with the DuckDB client they have.
-_NEW_FILE = {"default_block_size": "16384", "storage_compatibility_version": "v1.4.0"}
-_log = logging.getLogger(__name__)
+_NEW_FILE = ", BLOCK_SIZE 16384, STORAGE_VERSION 'v1.4.0'"
 _HERE = "WHERE database_name = current_database()"
 
-RENAMED = {
-    (table, "pair_set"): "pairs" for table in ("pair_directions", "pair_texts", "direction_cosines", "concept_answers")
-}
-"""What columns were called before version 14: a name beside a count of pairs."""
+_log = logging.getLogger(__name__)
+# Inside one process DuckDB shares one instance among connections, so the threads of a process take turns.
+_one_at_a_time = threading.RLock()
+_count = count()
 
-# What older files hold in place of a table or a column, until the study runs again.
-_FILL = {
-    ("models", "is_last"): (  # before version 13: the training step stands in for the order of the study
-        "UPDATE models SET position = of.position, is_last = of.position = of.count FROM ("
-        "SELECT study, model, checkpoint, row_number() OVER (PARTITION BY study, model "
-        "ORDER BY coalesce(step, -1), checkpoint) AS position, count(*) OVER (PARTITION BY study, model) AS count "
-        "FROM models) AS of "
-        "WHERE (of.study, of.model, of.checkpoint) = (models.study, models.model, models.checkpoint)",
-    ),
-    ("probe_poolings", None): (  # before version 14: one pooling, that of the numbers
-        "INSERT INTO probe_poolings BY NAME SELECT t.*, true AS main, m.value AS accuracy, m.ci_low, m.ci_high, "
-        "f.value AS chance, m.n FROM (SELECT DISTINCT study, model, checkpoint, step, role, probe, pooling, site, "
-        "layer, depth FROM probe_texts) AS t "
-        "JOIN layer_metrics AS m ON (t.study, t.model, t.checkpoint, t.probe, t.site, t.layer) = "
-        "(m.study, m.model, m.checkpoint, m.corpus, m.site, m.layer) "
-        "JOIN layer_metrics AS f ON (m.study, m.model, m.checkpoint, m.corpus, m.site, m.layer, m.metric, m.view) = "
-        "(f.study, f.model, f.checkpoint, f.corpus, f.site, f.layer, f.metric, f.view) "
-        "WHERE m.metric = 'probes' AND m.statistic = 'linear' AND f.statistic = 'linear_floor' AND m.value IS NOT NULL",
-    ),
-    ("layer_answers", "needed"): (  # before version 14: pairs have an answer of their own now
-        "DELETE FROM layer_answers WHERE kind = 'pairs'",
-    ),
-}
-# The text of a study counts as changed, so that the next run writes all that does not come from a model again.
-_AGAIN = "UPDATE studies SET spec_hash = ''"
+
+def quoted(text: str) -> str:
+    """Return a text as SQL writes it."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+@contextmanager
+def opened(
+    path: Path,
+    *,
+    read_only: bool,
+    options: str = "",
+    waiting: Callable[[str], None] | None = None,
+) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Open a database inside the block, waiting while another process holds its lock; yields a connection.
+
+    Args:
+        path: the file; opening it for writing makes it where it is missing.
+        read_only: whether other readers may work at the same time.
+        options: further options of ATTACH.
+        waiting: called once, after 2 s of waiting, with a message; by default a warning is logged.
+
+    Raises:
+        ReporterError: the lock stayed taken, the file is no database, it is damaged or was changed, or the disk failed.
+    """
+    import duckdb
+
+    with _one_at_a_time:
+        process, name = _duckdb(os.getpid()), f"results_{next(_count)}"
+        attach(process, path, name, read_only, options, waiting)
+        try:
+            with process.cursor() as connection:  # a connection of its own, so that nothing temporary stays behind
+                connection.execute(f"USE {name}")
+                yield connection
+        except RuntimeError as problem:
+            if "Query interrupted" in str(problem):  # what DuckDB makes of Ctrl-C
+                raise KeyboardInterrupt from problem
+            raise
+        except duckdb.Error as problem:
+            raise explained(path, problem) from problem
+        finally:
+            with suppress(duckdb.IOException):  # a commit is in the file or its log by now, even on a full disk
+                process.execute(f"DETACH {name}")
+
+
+@contextmanager
+def transaction(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
+    """Commit everything that happens inside the block, or nothing of it."""
+    connection.begin()
+    try:
+        yield
+    except BaseException:
+        connection.rollback()
+        raise
+    connection.commit()
+
+
+@contextmanager
+def attached(files: Mapping[str, Path]) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Open several databases for reading inside the block, in one connection, each under its name in SQL.
+
+    Raises:
+        ReporterError: a lock stayed taken, a file is no database, or the disk failed.
+    """
+    import duckdb
+
+    with _one_at_a_time, duckdb.connect(":memory:") as connection:
+        for name, path in files.items():
+            attach(connection, path, name, read_only=True)
+        yield connection
+
+
+@cache
+def _duckdb(process: int) -> duckdb.DuckDBPyConnection:
+    """Return this process' DuckDB, without a file; a fork gets one of its own."""
+    import duckdb
+
+    # DuckDB would keep what it has read of a file in up to 80 % of all memory; and a query that does not fit would fill
+    # the folder that the program was started in
+    room = str(Path(tempfile.gettempdir(), f"duckdb-{process}"))
+    return duckdb.connect(":memory:", config={"memory_limit": MEMORY, "temp_directory": room})
+
+
+def attach(
+    connection: duckdb.DuckDBPyConnection,
+    path: Path,
+    name: str,
+    read_only: bool,
+    options: str = "",
+    waiting: Callable[[str], None] | None = None,
+) -> None:
+    """Attach a file as soon as no other process holds its lock; see :func:`opened`.
+
+    The limit is for one holder: where the lock passes from one process to the next, no process hangs.
+    """
+    import duckdb
+
+    statement = f'ATTACH {quoted(str(path))} AS "{name}" ({"READ_ONLY" if read_only else "READ_WRITE"}{options})'
+    start = since = time.monotonic()
+    pause, holder, has_warned = 0.005, "", False
+    while True:
+        try:
+            connection.execute(statement)
+            return
+        except duckdb.IOException as problem:
+            if "Could not set lock" not in str(problem) and "Conflicting lock" not in str(problem):
+                raise ReporterError(_cannot_open(path, problem)) from problem
+            before, holder = holder, re.search(r" ?\(PID \d+\)|$", str(problem))[0]  # type: ignore[index]
+        except (duckdb.ConnectionException, duckdb.ResourceInUseException) as problem:
+            message = f"{path} is open elsewhere in this process; close that connection first"
+            raise ReporterError(message) from problem
+        except duckdb.Error as problem:
+            raise (explained(path, problem) if is_torn(problem) else problem) from problem
+        now = time.monotonic()
+        if holder != before:
+            since = now
+        if now - since >= WAIT_SECONDS:
+            raise ReporterError(
+                f"{path} was in use by another process{holder} for {WAIT_SECONDS:g} s; close that one first"
+            )
+        if now - start >= _SAY_AFTER_SECONDS and not has_warned:
+            (waiting or _log.warning)(f"{path.name} is in use by another process{holder}; waiting")
+            has_warned = True
+        time.sleep(pause * random.uniform(0.5, 1.0))  # random, so that two waiting processes do not keep in step
+        pause = min(pause * 1.5, _LONGEST_PAUSE_SECONDS)
+
+
+def explained(path: Path, problem: duckdb.Error) -> Exception:
+    """Return the error to raise for an error of DuckDB in one of reporter's own statements."""
+    import duckdb
+
+    text = first_line(problem)
+    if isinstance(problem, duckdb.CatalogException | duckdb.BinderException):
+        return ReporterError(f"{path} lacks what reporter wrote into it, somebody changed it ({text}); {REMEDY}")
+    if isinstance(problem, duckdb.OutOfMemoryException):
+        return ReporterError(f"memory does not suffice to read or write {path}; the same command goes on with more")
+    if is_torn(problem):
+        return ReporterError(f"{path} is damaged ({text}); {REMEDY}")
+    of_the_disk = isinstance(problem, duckdb.IOException | duckdb.TransactionException)  # it is full, or was taken away
+    return ReporterError(f"{path}: {text}") if of_the_disk else problem
+
+
+def is_torn(problem: Exception) -> bool:
+    """Return whether DuckDB reports that a file is damaged."""
+    import duckdb
+
+    if isinstance(problem, duckdb.InternalException | duckdb.FatalException | duckdb.SerializationException):
+        return True
+    return any(word in str(problem).lower() for word in ("corrupt", "checksum", "deserializ"))
+
+
+def _cannot_open(path: Path, problem: duckdb.Error) -> str:
+    if "not a valid DuckDB database" in str(problem):
+        return f"{path} is not a DuckDB database; move it away, or choose another folder for the results"
+    if not os.access(path, os.R_OK):
+        return f"{path} cannot be read: no permission"
+    return str(explained(path, problem)) if is_torn(problem) else f"{path} cannot be opened: {first_line(problem)}"
+
+
+@dataclass(frozen=True)
+class View:
+    """A saved query: rows of one table under a condition, with the columns of the table and their comments."""
+
+    name: str
+    comment: str
+    of: Table
+    where: str
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """Its columns: those of its table."""
+        return self.of.columns
+
+    @property
+    def sql(self) -> str:
+        """The statement that makes it; it names the columns, so that a new column does not break it."""
+        columns = ", ".join(f'"{column.name}"' for column in self.columns)
+        return f"CREATE OR REPLACE VIEW {self.name} AS SELECT {columns} FROM {self.of.name} WHERE {self.where}"
+
+
+LAYERS = View(
+    "layers",
+    "The numbers of layer_metrics that make a profile: one row for each layer 0..L of each number, the embedding and "
+    "the blocks; without the states after the closing norm (site 'final') and after attention, without numbers of the "
+    "whole model and without null baselines.",
+    Value.table,
+    "site IN ('embedding', 'block') AND layer IS NOT NULL AND (study, model) NOT IN "
+    "(SELECT (study, model) FROM models WHERE baseline IS NOT NULL)",
+)
+
+PROFILES = View(
+    "profiles",
+    "What the report shows first of the view 'layers': one row for each layer of each number, at the last checkpoint "
+    "of each model and under the first of the study's views.",
+    Value.table,
+    f"{LAYERS.where} AND {LAST_CHECKPOINT} "
+    "AND (study, \"view\") IN (SELECT (study, json_extract_string(views, '$[0]')) FROM studies)",
+)
+
+VIEWS = {view.name: view for view in (LAYERS, PROFILES)}
 
 
 def create_file(path: Path) -> None:
-    """Makes the database with all its tables, unless it is there.
+    """Make the database with all its tables, unless it exists.
 
-    It is built beside its place and then linked into it, so that nobody ever meets a half-made file and the
-    first of two processes wins.
-
-    Args:
-        path: Where the database shall be; missing folders are made.
+    It is built elsewhere and then linked to its place, so that no process meets a half-made file.
 
     Raises:
-        ReporterError: The folder cannot be written.
+        ReporterError: the folder cannot be written.
     """
     if path.exists():
         return
@@ -76,67 +265,64 @@ def create_file(path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".new-", dir=path.parent) as folder:
             draft = Path(folder) / path.name
-            with opened(draft, read_only=False, config=_NEW_FILE) as connection:
+            with opened(draft, read_only=False, options=_NEW_FILE) as connection:
                 complete(connection, draft)
-            _place(draft, path)
+            try:
+                os.link(draft, path)
+            except FileExistsError:
+                return
+            except OSError:  # a file system without hard links
+                if not path.exists():
+                    draft.rename(path)
     except OSError as problem:
-        raise ReporterError(f"{path} cannot be created: {problem.strerror}") from problem
+        raise ReporterError(f"{path} cannot be created: {problem.strerror or repr(problem)}") from problem
 
 
 def complete(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
-    """Adds the tables, columns and comments that a file lacks, in one transaction; nothing is taken away.
-
-    Args:
-        connection: Open for writing.
-        path: The file, for the error's text.
+    """Add the tables, columns and comments that plug-ins brought since the file was written, in one transaction.
 
     Raises:
-        ReporterError: A newer reporter or somebody else wrote the file.
+        ReporterError: another version of reporter or another program wrote the file, or it was changed.
     """
     version = version_of(connection, path)
-    present = _comments(connection)
-    wanted: dict[tuple[str, str | None], str] = {}
-    described: list[Table | View] = [*tables().values(), *VIEWS.values()]
+    comments = _comments(connection)
+    declared: dict[tuple[str, str | None], str] = {}
+    described: list[Any] = [*tables().values(), *VIEWS.values()]
     for table in described:
-        wanted[table.name, None] = table.comment
-        wanted |= {(table.name, column.name): column.comment for column in table.columns}
-    if version == SCHEMA_VERSION:
-        if all(present.get(key) == comment for key, comment in wanted.items()):
+        declared[table.name, None] = table.comment
+        declared |= {(table.name, column.name): column.comment for column in table.columns}
+    if version:
+        if all(comments.get(key) == comment for key, comment in declared.items()):
             return
-        _refuse_altered(present.keys(), wanted.keys(), path)
-        _say_what_went(connection, present.keys(), path)
+        _refuse_altered(comments.keys(), declared.keys(), path)
+        _warn_of_lost_tables(connection, comments.keys(), path)
     with transaction(connection):
-        for statement in _statements(present.keys()):
+        for statement in _statements(comments.keys()):
             connection.execute(statement)
-        if 0 < version < SCHEMA_VERSION:
-            connection.execute(_AGAIN)
         connection.execute("DELETE FROM schema_version")
         connection.execute("INSERT INTO schema_version VALUES (?, ?)", [SCHEMA_VERSION, __version__])
 
 
 def _refuse_altered(
-    present: Collection[tuple[str, str | None]], wanted: Iterable[tuple[str, str | None]], path: Path
+    present: Collection[tuple[str, str | None]], declared: Collection[tuple[str, str | None]], path: Path
 ) -> None:
-    """Refuse a file that lacks what its version has: what plug-ins bring may be new, these tables are not.
-
-    To add them once more would leave cells that count as done without their numbers.
-    """
+    """Refuse a file that lacks a table or column of reporter itself: its cells would count as done without numbers."""
     ours = {"layer_metrics", *(row.table.name for row in KEPT)}
-    for table, column in wanted:
+    for table, column in declared:
         if table in ours and (table, column) not in present:
             what = f"table {table}" if column is None else f"column {column} of table {table}"
-            raise ReporterError(f"{path} lacks the {what}, somebody changed it; {WAY_OUT}")
+            raise ReporterError(f"{path} lacks the {what}, somebody changed it; {REMEDY}")
 
 
-def _say_what_went(
+def _warn_of_lost_tables(
     connection: duckdb.DuckDBPyConnection, present: Collection[tuple[str, str | None]], path: Path
 ) -> None:
-    """Say which table of a metric is made again without the numbers that its cells had.
+    """Warn where a table of a metric is made again without the numbers of its cells.
 
-    A plug-in may just have learnt to yield one, so it is no reason to refuse the file.
+    A plug-in may just have learnt to yield such a table, so this is no reason to refuse the file.
     """
-    from reporter.analyses.registry import analyses
-    from reporter.metrics.registry import catalogue
+    from reporter.metrics.analysis import analyses
+    from reporter.metrics.base import catalogue
 
     for name, definition in {**catalogue(), **analyses()}.items():
         gone = [row.table.name for row in definition.tables if (row.table.name, None) not in present]
@@ -151,23 +337,16 @@ def _say_what_went(
 
 
 def version_of(connection: duckdb.DuckDBPyConnection, path: Path) -> int:
-    """Reads which shape a file has.
-
-    Args:
-        connection: Open for reading or writing.
-        path: The file, for the error's text.
-
-    Returns:
-        Its schema version; 0 for a database without any table.
+    """Return the schema version of a database; 0 where it has no table.
 
     Raises:
-        ReporterError: A newer reporter or somebody else wrote the file.
+        ReporterError: a newer version of reporter or another program wrote the file.
     """
-    tables = {name for (name,) in connection.execute(f"SELECT table_name FROM duckdb_tables() {_HERE}").fetchall()}
-    if not tables:
+    names = {name for (name,) in connection.execute(f"SELECT table_name FROM duckdb_tables() {_HERE}").fetchall()}
+    if not names:
         return 0
     foreign = f"{path} holds tables that reporter did not make; choose another folder for the results"
-    if "schema_version" not in tables:
+    if "schema_version" not in names:
         raise ReporterError(foreign)
     columns = connection.execute("DESCRIBE schema_version").fetchall()
     rows = connection.execute("SELECT * FROM schema_version").fetchall()
@@ -182,51 +361,99 @@ def version_of(connection: duckdb.DuckDBPyConnection, path: Path) -> int:
     return version
 
 
-def _statements(present: Iterable[tuple[str, str | None]]) -> Iterable[str]:
-    """The statements that bring a file from what is present to the shape of today."""
-    known = set(present)
+def require_version(connection: duckdb.DuckDBPyConnection, path: Path) -> int:
+    """Return the schema version of a database like :func:`version_of`, and refuse that of an older reporter."""
+    version = version_of(connection, path)
+    if 0 < version < SCHEMA_VERSION:
+        raise ReporterError(
+            f"{path} was written by an older reporter, whose tables this one ({__version__}) does not read; move it "
+            "away and run the study again: what is in the cache is not measured again"
+        )
+    return version
+
+
+def _statements(present: Collection[tuple[str, str | None]]) -> Iterator[str]:
     for table in tables().values():
-        if (table.name, None) not in known:
+        if (table.name, None) not in present:
             columns = ", ".join(f'"{column.name}" {column.type}' for column in table.columns)
             yield f"CREATE TABLE {table.name} ({columns})"
+        for column in table.columns if (table.name, None) in present else ():
+            if (table.name, column.name) not in present:
+                yield f'ALTER TABLE {table.name} ADD COLUMN "{column.name}" {column.type}'
         yield f"COMMENT ON TABLE {table.name} IS {quoted(table.comment)}"
-        for column in table.columns:
-            if (table.name, None) in known and (table.name, column.name) not in known:
-                before = RENAMED.get((table.name, column.name))
-                if (table.name, before) in known and before:
-                    yield f'ALTER TABLE {table.name} RENAME COLUMN "{before}" TO "{column.name}"'
-                else:
-                    yield f'ALTER TABLE {table.name} ADD COLUMN "{column.name}" {column.type}'
-            yield f'COMMENT ON COLUMN {table.name}."{column.name}" IS {quoted(column.comment)}'
-    if known:
-        yield from (statement for lacking, fill in _FILL.items() if lacking not in known for statement in fill)
-    for view in VIEWS.values():  # anew each time: what they read may have changed
+        yield from _comments_on(table)
+    for view in VIEWS.values():  # after its table, which may have changed
         yield view.sql
         yield f"COMMENT ON VIEW {view.name} IS {quoted(view.comment)}"
-        for column in view.columns:
-            yield f'COMMENT ON COLUMN {view.name}."{column.name}" IS {quoted(column.comment)}'
+        yield from _comments_on(view)
+
+
+def _comments_on(table: Table | View) -> Iterator[str]:
+    for column in table.columns:
+        yield f'COMMENT ON COLUMN {table.name}."{column.name}" IS {quoted(column.comment)}'
 
 
 def _comments(connection: duckdb.DuckDBPyConnection) -> dict[tuple[str, str | None], str | None]:
-    """What each table and view (column None) and each column says about itself."""
-    tables = connection.execute(
+    rows = connection.execute(
         f"SELECT table_name, NULL, comment FROM duckdb_tables() {_HERE} "
-        f"UNION ALL SELECT view_name, NULL, comment FROM duckdb_views() {_HERE} AND NOT internal"
+        f"UNION ALL SELECT view_name, NULL, comment FROM duckdb_views() {_HERE} AND NOT internal "
+        f"UNION ALL SELECT table_name, column_name, comment FROM duckdb_columns() {_HERE}"
     ).fetchall()
-    columns = connection.execute(f"SELECT table_name, column_name, comment FROM duckdb_columns() {_HERE}").fetchall()
-    return {(table, column): comment for table, column, comment in tables + columns}
+    return {(table, column): comment for table, column, comment in rows}
 
 
-def _place(draft: Path, path: Path) -> None:
-    try:
-        os.link(draft, path)
-    except FileExistsError:
-        return
-    except OSError:  # a file system without hard links
-        if not path.exists():
-            draft.rename(path)
+class DatabaseFile:
+    """A path, and how to open it. Nothing is held open between calls.
 
+    Args:
+        path: the database file.
+        waiting: see :func:`opened`.
+    """
 
-def quoted(text: str) -> str:
-    """Return a text as SQL writes it."""
-    return "'" + text.replace("'", "''") + "'"
+    def __init__(self, path: Path, waiting: Callable[[str], None] | None = None) -> None:
+        self.path = path
+        self._waiting = waiting
+        self._complete: tuple[int, ...] | None = None  # the state of the file after its tables were last checked
+
+    @contextmanager
+    def reading(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        """Open the file for reading inside the block.
+
+        Raises:
+            UsageError: there is no file yet.
+            ReporterError: the file cannot be read, or another version of reporter or another program wrote it.
+        """
+        if not self.path.exists():
+            raise UsageError(f"{self.path}: no results yet; run `reporter run STUDY` first")
+        with opened(self.path, read_only=True, waiting=self._waiting) as connection:
+            has_tables = self._complete == self._state() or require_version(connection, self.path)
+            if has_tables:
+                yield connection
+        if not has_tables:
+            with self.writing():
+                pass
+            with self.reading() as connection:
+                yield connection
+
+    @contextmanager
+    def writing(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        """Open the file for one transaction inside the block; make it where it is missing.
+
+        Raises:
+            ReporterError: the file cannot be written, or another version of reporter or another program wrote it.
+        """
+        create_file(self.path)
+        with opened(self.path, read_only=False, waiting=self._waiting) as connection:
+            if self._complete != self._state():  # checked while no other process can write
+                require_version(connection, self.path)
+                complete(connection, self.path)
+            with transaction(connection):
+                yield connection
+        self._complete = self._state()
+
+    def _state(self) -> tuple[int, ...]:
+        try:
+            stat = self.path.stat()
+        except FileNotFoundError:
+            return ()
+        return stat.st_ino, stat.st_mtime_ns, stat.st_size

@@ -1,4 +1,4 @@
-"""Builds the texts of a corpus once, and finds them again.
+"""Builds the texts of a corpus once, filtered and thinned, and finds them again.
 
 What was built is named by a key over everything that decides about it: what the study says, the bytes of the
 source, the version of the generator. So an edited file is read again, and a study that only changes
@@ -11,21 +11,271 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterator
-from contextlib import suppress
+from array import array
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
+from math import inf
 from pathlib import Path
-from typing import Any
+from types import TracebackType
+from typing import Any, BinaryIO
 
-from reporter.errors import ReporterError
-from reporter.files import LONGEST_TEXT
-from reporter.spec.corpora import CorpusPart
+import numpy as np
+from numpy.typing import NDArray
+
+from reporter.core.errors import ReporterError
+from reporter.core.files import LONGEST_TEXT, seal, workplace, write_note
+from reporter.spec.corpora import ALIKE, CorpusPart
 from reporter.texts.chat import require_role
-from reporter.texts.filters import Filter
-from reporter.texts.origin import Around, Origin, WholeWords, source_of
-from reporter.texts.record import Record
-from reporter.texts.texts import Texts, open_texts
-from reporter.texts.thinning import WordsOf, thin
-from reporter.texts.writer import TextsWriter
+from reporter.texts.sources import Around, Origin, WholeWords, source_of
+from reporter.texts.texts import BLOB, LABELS, META, OFFSETS, Record, Texts, open_texts
+
+# Writes a folder of texts one text at a time: memory holds one text and small buffers, whatever the corpus.
+#
+# A folder is filled under a temporary name and renamed when finished, so that a killed build never looks finished.
+
+
+MOST_LABELS = 10_000  # a label names a class; a column with more distinct values is something else
+
+_NO_LABEL = -1
+_BUFFERED = 16 * 1024
+
+
+class _Column:
+    """A one-dimensional .npy file that grows: its header is written again at the end with the true length."""
+
+    def __init__(self, path: Path, typecode: str, dtype: str) -> None:
+        self._file: BinaryIO = path.open("wb")
+        self._buffer = array(typecode)
+        self._dtype = np.dtype(dtype)
+        self._length = 0
+        self._header()
+
+    def append(self, value: int) -> None:
+        self._buffer.append(value)
+        self._length += 1
+        if len(self._buffer) >= _BUFFERED:
+            self._flush()
+
+    def finish(self) -> None:
+        self._flush()
+        self._file.seek(0)
+        self._header()
+        self.close()
+
+    def close(self) -> None:
+        self._file.close()
+
+    def _flush(self) -> None:
+        np.asarray(self._buffer, dtype=self._dtype).tofile(self._file)
+        self._file.flush()
+        del self._buffer[:]
+
+    def _header(self) -> None:
+        # NumPy pads this header so that a longer shape fits into the same bytes (GROWTH_AXIS_MAX_DIGITS).
+        header = {"descr": self._dtype.str, "fortran_order": False, "shape": (self._length,)}
+        np.lib.format.write_array_header_1_0(self._file, header)
+
+
+class _Digest:
+    """SHA-256 over length-prefixed values, so that ["ab", "c"] and ["a", "bc"] differ."""
+
+    def __init__(self) -> None:
+        self._sha = hashlib.sha256()
+
+    def add(self, data: bytes | None) -> None:
+        length = -1 if data is None else len(data)
+        self._sha.update(length.to_bytes(8, "little", signed=True))
+        self._sha.update(data or b"")
+
+    def bytes(self) -> bytes:
+        return self._sha.digest()
+
+    def hex(self) -> str:
+        return self._sha.hexdigest()
+
+
+class TextsWriter:
+    """Writes texts into ``folder``; use it in a ``with`` block and call ``finish`` at its end.
+
+    Leaving the block without ``finish`` (an exception, Ctrl-C) removes what was written.
+    """
+
+    def __init__(self, folder: Path, labelled: bool) -> None:
+        self._folder = folder
+        self._exit = ExitStack()
+        self._temporary = self._exit.enter_context(workplace(folder.parent))
+        self._blob: BinaryIO = (self._temporary / BLOB).open("wb")
+        self._offsets = _Column(self._temporary / OFFSETS, "q", "<i8")
+        self._offsets.append(0)
+        self._labels = _Column(self._temporary / LABELS, "i", "<i4") if labelled else None
+        self._codes: dict[str, int] = {}
+        self._text_digest, self._label_digest = _Digest(), _Digest()
+        self.texts = self.words = self.characters = self._bytes = 0
+
+    def __enter__(self) -> TextsWriter:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._close()
+        self._exit.close()
+
+    def add(self, text: str, words: int, label: str | None = None) -> None:
+        """Append one text.
+
+        Raises:
+            ReporterError: the text is not valid Unicode, or there are more labels than classes can be.
+        """
+        try:
+            data = text.encode("utf-8")
+        except UnicodeEncodeError as error:
+            half = f"U+{ord(text[error.start]):04X}"
+            raise ReporterError(
+                f"text {self.texts + 1} of those kept holds half a character ({half}, a lone surrogate) "
+                f"at position {error.start}; repair it at its source"
+            ) from error
+        self._blob.write(data)
+        self._bytes += len(data)
+        self._offsets.append(self._bytes)
+        self._text_digest.add(data)
+        self.texts += 1
+        self.words += words
+        self.characters += len(text)
+        if self._labels is not None:
+            self._add_label(self._labels, label)
+
+    def finish(self, dropped: int, thinned: int = 0) -> None:
+        """Complete the files and name the folder; one that another process finished first is kept."""
+        self._offsets.finish()
+        if self._labels is not None:
+            self._labels.finish()
+        self._close()
+        meta = {
+            "hash": self._hash(),
+            "texts": self.texts,
+            "bytes": self._bytes,
+            "words": self.words,
+            "characters": self.characters,
+            "dropped": dropped,
+            "thinned": thinned,
+            "labels": None if self._labels is None else list(self._codes),
+        }
+        write_note(self._temporary / META, meta)
+        seal(self._temporary)
+        try:
+            self._temporary.replace(self._folder)
+        except OSError:
+            if not (self._folder / META).exists():
+                raise
+
+    def _add_label(self, column: _Column, label: str | None) -> None:
+        if label is None:
+            column.append(_NO_LABEL)
+            self._label_digest.add(None)
+            return
+        column.append(self._codes.setdefault(label, len(self._codes)))
+        self._label_digest.add(label.encode("utf-8", errors="surrogatepass"))
+        if len(self._codes) > MOST_LABELS:
+            raise ReporterError(
+                f"the label column holds more than {MOST_LABELS} different values; a label names a class, "
+                "so name another column under 'label'"
+            )
+
+    def _hash(self) -> str:
+        if self._labels is None:
+            return self._text_digest.hex()
+        both = _Digest()
+        both.add(self._text_digest.bytes())
+        both.add(self._label_digest.bytes())
+        return both.hex()
+
+    def _close(self) -> None:
+        self._blob.close()
+        self._offsets.close()
+        if self._labels is not None:
+            self._labels.close()
+
+
+# Thins a corpus to the size of another one, so that what moves with the size of a corpus can be compared.
+#
+# Texts are taken in the order of a hash of their content. So the draw is the same on every machine and in every study,
+# it does not hang on how the corpus is sorted, and of two sizes the smaller draw lies within the larger one.
+
+
+WordsOf = Callable[[str], int]
+
+THINNED_FORMAT = 1  # counts up whenever the same texts would be thinned to others
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2^64 divided by the golden ratio
+
+
+def thin(texts: Texts, other: str, words: int, cache: Path) -> Texts:
+    """Return as many of the texts, in their order, as have the words of another corpus, or as find them in the cache.
+
+    The number of words is the nearest that can be had in the order of the hash, so it lies within one text of what is
+    wanted. A corpus that has fewer words, but no less than 1 / 1.25 of them, stays whole: that counts as equal size.
+
+    Raises:
+        ReporterError: the corpus has too few words.
+    """
+    if words > ALIKE * texts.words:
+        raise ReporterError(
+            f"it has {texts.words:,} words and cannot get the size of corpus '{other}', which has {words:,}: leave out "
+            f"`size_of: {other}` here, and give corpus '{other}' the key `size_of: {texts.name}`, or more texts to this"
+        )
+    key = json.dumps([THINNED_FORMAT, texts.folder.name, words])
+    place = cache / "texts" / hashlib.sha256(key.encode()).hexdigest()[:32]
+    location = f"{texts.location}, thinned to the size of {other}"
+    return _opened(place, texts.name, texts.source, location, lambda: _write_thinned(place, texts, words))
+
+
+def _opened(place: Path, name: str, source: str, location: str, write: Callable[[], None]) -> Texts:
+    """Return the texts in a folder, which are written first where there are none."""
+    texts = open_texts(place, name, source, location)
+    if texts is None:
+        shutil.rmtree(place, ignore_errors=True)  # only a damaged one can be there: renaming is atomic
+        write()
+        texts = open_texts(place, name, source, location)
+    if texts is None:
+        raise ReporterError(f"its texts in {place} are damaged; remove that folder")
+    return texts
+
+
+def _write_thinned(place: Path, texts: Texts, words: int) -> None:
+    lengths = np.fromiter((len(text.split()) for text in texts), np.int64, len(texts))
+    kept = _drawn(_places(texts), lengths, words)
+    with TextsWriter(place, texts.labels is not None) as writer:
+        for index in kept.tolist():
+            writer.add(texts[index], int(lengths[index]), label=texts.label(index))
+        writer.finish(texts.dropped, len(texts) - len(kept))
+
+
+def _places(texts: Texts) -> NDArray[np.uint64]:
+    """Return where each text stands in the draw, shape (texts,): a number that its content decides.
+
+    Each further copy of a text stands a golden section further on, around a circle: a hash alone would take all copies
+    or none, and this takes their share.
+    """
+    hashes = np.fromiter((_hash(text) for text in texts), np.uint64, len(texts))
+    order = np.argsort(hashes, kind="stable")
+    fresh = np.ones(len(order), bool)
+    fresh[1:] = hashes[order][1:] != hashes[order][:-1]
+    ranks = np.arange(len(order))
+    copies = np.empty(len(order), np.uint64)
+    copies[order] = ranks - np.maximum.accumulate(np.where(fresh, ranks, 0))
+    return hashes + copies * _GOLDEN
+
+
+def _hash(text: str) -> int:
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little")
+
+
+def _drawn(places: NDArray[np.uint64], lengths: NDArray[np.int64], words: int) -> NDArray[np.int64]:
+    order = np.argsort(places, kind="stable")
+    nearest = int(np.argmin(np.abs(np.cumsum(lengths[order]) - words)))
+    return np.sort(order[: nearest + 1])
+
 
 FORMAT = 1  # counts up whenever the same source would be read or filtered into other texts
 
@@ -41,15 +291,6 @@ def build_texts(
 ) -> Texts:
     """Return the texts of a corpus, read, filtered and thinned, or found in the cache.
 
-    Args:
-        name: what the study calls the corpus.
-        spec: what the study says of it.
-        folder: the study's folder, from which relative paths start.
-        cache: the folder of caches; the texts go to ``cache/texts/<key>/``.
-        whole_words: gives the whole words of a model's tokenizer, for ``random-words`` with a ``vocabulary``.
-        offline: never use the network.
-        words_of: gives the words of another corpus, for one with ``size_of``.
-
     Raises:
         ReporterError: the source cannot be read, no text is left after the filters, or the corpus is too small for
             ``size_of``; the message names the corpus.
@@ -61,13 +302,7 @@ def build_texts(
         except OSError as error:
             raise ReporterError(f"cannot read its source: {error.strerror or error}") from error
         place = cache / "texts" / _key(spec, origin.state, source.code)
-        texts = open_texts(place, name, source.called, origin.location)
-        if texts is None:
-            shutil.rmtree(place, ignore_errors=True)  # only a damaged one can be there: renaming is atomic
-            _write(place, spec, origin)
-            texts = open_texts(place, name, source.called, origin.location)
-        if texts is None:
-            raise ReporterError(f"its texts in {place} are damaged; remove that folder")
+        texts = _opened(place, name, source.called, origin.location, lambda: _write(place, spec, origin))
         if (role := getattr(spec, "role", None)) is not None:
             require_role(texts, role)
         if spec.size_of is not None:
@@ -116,9 +351,50 @@ def _records(origin: Origin) -> Iterator[Record]:
 
 def _key(spec: CorpusPart, state: str, code: str) -> str:
     # These cut tokens, name other corpora, and cut what is built here.
-    others = {"max_tokens", "window", "stride", "role", "by", "size_of"}
-    said: dict[str, Any] = spec.model_dump(mode="json", exclude=others)
+    not_part = {"max_tokens", "window", "stride", "role", "by", "size_of"}
+    settings: dict[str, Any] = spec.model_dump(mode="json", exclude=not_part)
     # What came later and is not said leaves the names of texts that were built before as they are.
-    said = {key: value for key, value in said.items() if key not in ("only", "streaming", "chat") or value}
-    everything = json.dumps([FORMAT, said, state, *([code] if code else [])], sort_keys=True)
+    settings = {key: value for key, value in settings.items() if key not in ("only", "streaming", "chat") or value}
+    everything = json.dumps([FORMAT, settings, state, *([code] if code else [])], sort_keys=True)
     return hashlib.sha256(everything.encode("utf-8", errors="surrogatepass")).hexdigest()[:32]
+
+
+_REASONS = (
+    "missing (NULL)",
+    "empty",
+    "shorter than min_words",
+    "longer than max_words",
+    "with another label",
+)
+
+
+class Filter:
+    """Keeps texts with ``min_words`` to ``max_words`` words and counts what it drops, by reason.
+
+    A word is what stands between white space. Surrounding white space is cut off; nothing else is changed.
+    """
+
+    def __init__(self, min_words: int = 1, max_words: int | None = None) -> None:
+        self._bounds = min_words, inf if max_words is None else max_words
+        self._dropped: Counter[str] = Counter()
+
+    def keep(self, text: str | None, wanted: bool = True) -> tuple[str, int] | None:
+        """Return the text without surrounding white space and its number of words, or None to drop it."""
+        stripped = (text or "").strip()
+        words = len(stripped.split())
+        fewest, most = self._bounds
+        failed = (text is None, words == 0, words < fewest, words > most, not wanted)
+        if any(failed):
+            self._dropped[_REASONS[failed.index(True)]] += 1
+            return None
+        return stripped, words
+
+    @property
+    def dropped(self) -> int:
+        """How many texts were not kept."""
+        return self._dropped.total()
+
+    def explain(self) -> str:
+        """Say how many texts were read and why none was kept: "read 3 texts: 1 empty, 2 shorter …"."""
+        reasons = [f"{self._dropped[reason]} {reason}" for reason in _REASONS if self._dropped[reason]]
+        return f"read {self.dropped} texts" + (": " + ", ".join(reasons) if reasons else "")

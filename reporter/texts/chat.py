@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reporter.errors import ReporterError, hint, one_line
+from reporter.core.errors import ReporterError, first_line, hint, one_line
 
 NO_TEMPLATE = (
     "its tokenizer has no chat template, and its corpus is a chat; save the template of the tuned model beside the "
@@ -52,10 +52,6 @@ class Conversation:
 def written(messages: object, where: str) -> str | None:
     """Return a conversation as one line of JSON, the text under which a corpus keeps it; None for one without turns.
 
-    Args:
-        messages: a list of mappings with ``role`` and ``content``.
-        where: the line of the file, for errors.
-
     Raises:
         ReporterError: if it is something else.
     """
@@ -73,30 +69,19 @@ def written(messages: object, where: str) -> str | None:
 def require_role(texts: Iterable[str], role: str) -> None:
     """Check that some turn has a role; no further conversation is read than the first that has it.
 
-    Args:
-        texts: conversations, each as :func:`written`.
-        role: whose turns count.
-
     Raises:
         ReporterError: if none has it; the message names the roles that there are.
     """
-    known: set[str] = set()
+    roles: set[str] = set()
     for text in texts:
-        known.update(turn["role"] for turn in json.loads(text))
-        if role in known:
+        roles.update(turn["role"] for turn in json.loads(text))
+        if role in roles:
             return
-    raise ReporterError(f"no turn has the role '{one_line(role)}'{hint(role, sorted(known), 'there are')}")
+    raise ReporterError(f"no turn has the role '{one_line(role)}'{hint(role, sorted(roles), 'there are')}")
 
 
 def tokenised(text: str, number: int, tokenizer: Any, never: NDArray[np.int64], chat: Chat) -> Conversation:
     """Return the tokens of a conversation.
-
-    Args:
-        text: the conversation, as :func:`written`.
-        number: its place in the corpus, for errors.
-        tokenizer: a fast transformers tokenizer with a chat template.
-        never: ids that are no word wherever they stand.
-        chat: whose turns count.
 
     Raises:
         ReporterError: if there is no template, it refuses the conversation, or changes what a turn says.
@@ -106,24 +91,45 @@ def tokenised(text: str, number: int, tokenizer: Any, never: NDArray[np.int64], 
         raise ReporterError(NO_TEMPLATE)
     try:
         whole = tokenizer.apply_chat_template(turns, tokenize=False)
-        found = tokenizer(whole, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
+        frame = _frame(turns, tokenizer)
+        encoding = tokenizer(whole, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
     except Exception as error:  # of the template's own words, or of a tokenizer without offsets
-        raise ReporterError(f"conversation {number}: its chat template refuses it ({error})") from error
-    ids, ends = np.asarray(found["input_ids"], dtype=np.int64), np.asarray(found["offset_mapping"]).reshape(-1, 2)
+        raise ReporterError(f"conversation {number}: its chat template refuses it ({first_line(error)})") from error
+    ids, ends = np.asarray(encoding["input_ids"], dtype=np.int64), np.asarray(encoding["offset_mapping"]).reshape(-1, 2)
     special, context = np.ones(len(ids), dtype=bool), np.full(len(ids), chat.role is not None)
-    for begin, end, role in _places(whole, turns, number):
+    for begin, end, role in _places(whole, turns, frame, number):
         inside = (ends[:, 1] > begin) & (ends[:, 0] < end) & (ends[:, 1] > ends[:, 0])
         special[inside] = False
         context[inside] = chat.role not in (None, role)
     return Conversation(ids, special | np.isin(ids, never), context)
 
 
-def _places(whole: str, turns: Sequence[dict[str, str]], number: int) -> list[tuple[int, int, str]]:
-    """Return where each turn's own words stand in what the template wrote, and whose they are."""
-    found, after = [], 0
-    for turn, message in enumerate(turns, 1):
+def _frame(turns: Sequence[dict[str, str]], tokenizer: Any) -> list[str]:
+    marks = [f"\ue000{turn}\ue001" for turn in range(len(turns))]  # of private use: no text has them
+    rest = tokenizer.apply_chat_template(
+        [message | {"content": mark} for message, mark in zip(turns, marks, strict=True)], tokenize=False
+    )
+    before = []
+    for mark in marks:
+        header, separator, rest = rest.partition(mark)
+        if not separator:
+            return [""] * len(turns)
+        before.append(header)
+    return before
+
+
+def _places(
+    whole: str, turns: Sequence[dict[str, str]], frame: Sequence[str], number: int
+) -> list[tuple[int, int, str]]:
+    """Return where each turn's own words stand in what the template wrote, and whose they are.
+
+    A turn that says "user" is looked for behind the header that says so, too.
+    """
+    spans, after = [], 0
+    for turn, (message, header) in enumerate(zip(turns, frame, strict=True), 1):
         content = message["content"].strip()
-        begin = whole.find(content, after)
+        at = whole.find(header, after)
+        begin = whole.find(content, at + len(header) if at >= 0 else after)
         if begin < 0:
             raise ReporterError(
                 f"conversation {number}: the chat template leaves out or changes what turn {turn} says "
@@ -131,5 +137,5 @@ def _places(whole: str, turns: Sequence[dict[str, str]], number: int) -> list[tu
             )
         after = begin + len(content)
         if content:
-            found.append((begin, after, message["role"]))
-    return found
+            spans.append((begin, after, message["role"]))
+    return spans

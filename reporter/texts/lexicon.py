@@ -1,4 +1,4 @@
-"""The words of the generated language, and which of them go together.
+"""The words of the generated language, random choices among them, and texts of random words.
 
 Written for this project. Nouns and verbs come in classes: people write letters, animals chase animals, trees
 sway. Within a class the first word is the most frequent (chance in proportion to 1/rank). No form belongs to
@@ -10,9 +10,168 @@ A plural or past tense that the rules of ``inflection`` would get wrong stands a
 
 from __future__ import annotations
 
-from typing import Literal
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import accumulate
+from typing import Generic, Literal, TypeVar
 
-from reporter.texts.inflection import Noun, Verb, nouns, verbs
+import numpy as np
+
+from reporter.core.errors import ReporterError
+from reporter.texts.texts import Record
+
+# Which texts of a source a corpus keeps.
+
+
+# Random choices that stay the same from one version of NumPy to the next.
+#
+# Only ``Generator.integers`` over the whole range of 32 bits is used: raw output of PCG64, which NumPy keeps stable.
+# Everything else is arithmetic on Python integers.
+
+
+T = TypeVar("T")
+
+_BITS = 32
+_AT_ONCE = 4096
+
+
+class Draws:
+    """A stream of random choices, given by its seed.
+
+    Args:
+        seed: any non-negative integer.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self._generator = np.random.Generator(np.random.PCG64(seed))
+        self._numbers: list[int] = []
+
+    def below(self, stop: int) -> int:
+        """Return an integer from 0 to ``stop`` - 1, each as likely (within 2^-32 times ``stop``)."""
+        if not self._numbers:
+            self._numbers = self._generator.integers(0, 1 << _BITS, size=_AT_ONCE, dtype=np.uint64).tolist()
+        return (self._numbers.pop() * stop) >> _BITS
+
+    def between(self, low: int, high: int) -> int:
+        """Return an integer from ``low`` to ``high``, both included."""
+        return low + self.below(high - low + 1)
+
+    def percent(self, chance: int) -> bool:
+        """Return True in ``chance`` of 100 cases."""
+        return self.below(100) < chance
+
+    def pick(self, items: Sequence[T]) -> T:
+        """Return one item, each as likely."""
+        return items[self.below(len(items))]
+
+    def by_rank(self, items: Sequence[T]) -> T:
+        """Return one item, with a chance in proportion to 1/rank (Zipf's law): the first is most frequent."""
+        upto = _zipf(len(items))
+        return items[bisect_right(upto, self.below(upto[-1]))]
+
+
+class Weighted(Generic[T]):
+    """Items with integer weights, one of which can be drawn.
+
+    Args:
+        weights: each item and its weight.
+    """
+
+    def __init__(self, weights: Mapping[T, int]) -> None:
+        self.items = tuple(weights)
+        self.weights = tuple(weights.values())
+        self._upto = list(accumulate(self.weights))
+
+    def draw(self, draws: Draws) -> T:
+        """Return one item, with a chance in proportion to its weight."""
+        return self.items[bisect_right(self._upto, draws.below(self._upto[-1]))]
+
+
+@cache
+def _zipf(items: int) -> tuple[int, ...]:
+    """Return cumulative weights in proportion to 1/rank, shape (items,)."""
+    return tuple(accumulate(1_000_000 // rank for rank in range(1, items + 1)))
+
+
+# Words in their forms: plurals of nouns, third person and past tense of verbs.
+
+
+_VOWELS = "aeiou"
+
+
+@dataclass(frozen=True)
+class Noun:
+    """A noun that can be counted.
+
+    Args:
+        singular: "mouse".
+        plural: "mice".
+        pronouns: those that can stand for one of it: "he", "she", "it", or both "he" and "she" of a person.
+    """
+
+    singular: str
+    plural: str
+    pronouns: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Verb:
+    """A verb in the forms that the grammar needs.
+
+    Args:
+        base: "they bite", "to bite", "will bite".
+        third: "it bites".
+        past: "it bit".
+    """
+
+    base: str
+    third: str
+    past: str
+
+
+def nouns(words: str, he: str = "", she: str = "") -> tuple[Noun, ...]:
+    """Read nouns from a list such as ``dog mouse/mice``."""
+    return tuple(_noun(word, he.split(), she.split()) for word in words.split())
+
+
+def verbs(words: str) -> tuple[Verb, ...]:
+    """Read verbs from a list such as ``chase bite/bit``: base forms, and past tenses where the rules fail."""
+    return tuple(_verb(word) for word in words.split())
+
+
+def _noun(word: str, he: list[str], she: list[str]) -> Noun:
+    singular, _, plural = word.partition("/")
+    if singular in he:
+        pronouns: tuple[str, ...] = ("he",)
+    elif singular in she:
+        pronouns = ("she",)
+    else:
+        pronouns = ("he", "she") if he or she else ("it",)
+    return Noun(singular, plural or _with_s(singular), pronouns)
+
+
+def _verb(word: str) -> Verb:
+    base, _, past = word.partition("/")
+    return Verb(base, _with_s(base), past or _with_ed(base))
+
+
+def _with_s(word: str) -> str:
+    if word.endswith(("s", "x", "z", "ch", "sh")):
+        return word + "es"
+    return word[:-1] + "ies" if _ends_in_y(word) else word + "s"
+
+
+def _with_ed(word: str) -> str:
+    if word.endswith("e"):
+        return word + "d"
+    return word[:-1] + "ied" if _ends_in_y(word) else word + "ed"
+
+
+def _ends_in_y(word: str) -> bool:
+    return word.endswith("y") and word[-2] not in _VOWELS
+
 
 NounClass = Literal["person", "animal", "food", "text", "tool", "vehicle", "place", "plant", "idea"]
 
@@ -221,3 +380,25 @@ CONTENT_WORDS = _content_words()
 
 WORDS = tuple(sorted(FUNCTION_WORDS | CONTENT_WORDS))
 """The whole vocabulary, sorted."""
+
+
+# Texts without structure: words drawn independently, so that a model has nothing to go on but the words.
+#
+# Source: Lee 2024 (convergence of hidden states to the final layer): k words drawn uniformly from the vocabulary, k
+# itself uniform, set against sentences of a grammar.
+
+
+RANDOM_WORDS_VERSION = 1  # counts up whenever the same seed gives other texts
+
+
+def random_words(words: Sequence[str], texts: int, bounds: tuple[int, int], seed: int) -> Iterator[Record]:
+    """Yield texts of k words from ``words``, each as likely; k uniform in ``bounds``.
+
+    Raises:
+        ReporterError: there are no words.
+    """
+    if not words:
+        raise ReporterError("there are no words to draw from: the tokenizer has no whole words; leave out 'vocabulary'")
+    draws = Draws(seed)
+    for _ in range(texts):
+        yield Record(" ".join(draws.pick(words) for _ in range(draws.between(*bounds))))

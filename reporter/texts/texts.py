@@ -8,17 +8,47 @@ any character.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import hashlib
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import overload
+from typing import NamedTuple, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from reporter.seals import found_intact, read_note
+from reporter.core.files import found_intact, read_note
+
+# What a source of texts yields: one text as it was found, before any filter.
+
+
+class Record(NamedTuple):
+    """One text as its source holds it.
+
+    Args:
+        text: the text, or None where the source has none (an SQL NULL, a JSON null, a missing key).
+        label: its label as text, or None where it has none.
+    """
+
+    text: str | None
+    label: str | None = None
+
+
+# Texts that say the same: they are one observation, however often a corpus repeats them.
+
+
+def originals(texts: Iterable[str]) -> NDArray[np.int64]:
+    """Return for each text the place of the first one with the same content, shape (texts,): its own unless it repeats.
+
+    Contents are told apart by 64-bit hashes, so that 8 bytes of each text are held and no text is.
+    """
+    hashes = (hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest() for text in texts)
+    keys = np.fromiter((int.from_bytes(key, "little") for key in hashes), dtype=np.uint64)
+    _, first, which = np.unique(keys, return_index=True, return_inverse=True)
+    return first[which].astype(np.int64)
+
 
 BLOB, OFFSETS, LABELS, META = "texts.bin", "offsets.npy", "labels.npy", "meta.json"
 _AT_ONCE = 1024  # texts read in one go while iterating

@@ -14,7 +14,7 @@ from __future__ import annotations
 import io
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,15 +23,87 @@ from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from reporter.locks import workplace
-from reporter.seals import found_intact, seal
+from reporter.core.errors import ReporterError
+from reporter.core.files import found_intact, seal, workplace
 from reporter.texts.chat import Chat
 from reporter.texts.chat import tokenised as conversation
-from reporter.texts.duplicates import originals
-from reporter.texts.windows import Windows, windows_of
+from reporter.texts.texts import Texts, originals
 
 if TYPE_CHECKING:
-    from reporter.texts.texts import Texts
+    from reporter.spec.corpora import CorpusPart
+
+# Windows over a long text: each of its tokens counts once, with the tokens before it as context.
+#
+# The same as the strided perplexity of language models: a window after the first repeats tokens of the one before,
+# which the model reads and nobody counts. Every window is what the tokenizer would make of a text of its own: what it
+# adds before and after a text stands around each of them, and counts once, around the first and the last.
+
+
+@dataclass(frozen=True)
+class Windows:
+    """How a long text is read.
+
+    Args:
+        size: the most tokens that a model reads at once, what the tokenizer adds included.
+        stride: how many of the text's own tokens a window begins after the one before it. Smaller ones leave each
+            counted token more context, at least size − stride tokens of it, and take longer.
+    """
+
+    size: int
+    stride: int
+
+    @classmethod
+    def of(cls, said: CorpusPart) -> Windows | None:
+        """Return how a study has a corpus read; None where its texts are cut."""
+        return None if said.window is None else cls(said.window, said.stride or max(1, said.window // 2))
+
+    def within(self, longest: int | None) -> Windows:
+        """Return windows that a model can read that takes at most so many tokens."""
+        return self if longest is None or longest >= self.size else Windows(longest, min(self.stride, longest))
+
+
+@dataclass(frozen=True, eq=False)
+class Window:
+    """One window of a text.
+
+    Args:
+        rows: which tokens of the text it holds, ascending, shape (tokens,).
+        context: True for those that count elsewhere, shape (tokens,).
+    """
+
+    rows: NDArray[np.int64]
+    context: NDArray[np.bool_]
+
+
+def windows_of(special: NDArray[np.bool_], windows: Windows) -> Iterator[Window]:
+    """Yield the windows of a text, so that each of its tokens counts in just one.
+
+    Raises:
+        ReporterError: if a window has no room for a token of the text's own.
+    """
+    length = len(special)
+    own_tokens = np.flatnonzero(~special)
+    if length <= windows.size or not len(own_tokens):
+        yield Window(np.arange(length), np.zeros(length, dtype=bool))
+        return
+    before, after = np.arange(own_tokens[0]), np.arange(own_tokens[-1] + 1, length)
+    body = np.arange(own_tokens[0], own_tokens[-1] + 1)
+    room = windows.size - len(before) - len(after)
+    if room < 1:
+        raise ReporterError(
+            f"a window of {windows.size} tokens has no room for a word: the tokenizer adds {len(before) + len(after)}"
+        )
+    stride, counted, start = min(windows.stride, room), 0, 0
+    while counted < len(body):
+        end = min(start + room, len(body))
+        rows = np.concatenate([before, body[start:end], after])
+        context = np.ones(len(rows), dtype=bool)
+        context[len(before) + counted - start : len(before) + end - start] = False
+        context[: len(before)] &= counted > 0
+        context[len(rows) - len(after) :] &= end < len(body)
+        yield Window(rows, context)
+        counted, start = end, start + stride
+
 
 SHARD_CHARACTERS = 512 * 1024  # about 120,000 tokens: what a kill can cost, and what batches are made from
 SHARD_TEXTS = 8192
@@ -82,8 +154,8 @@ class TokenisedText:
         What counts and what is context are shuffled apart, so that the same tokens count as before.
         """
         ids, draws = self.ids.copy(), np.random.default_rng([seed, self.index])
-        own = ~self.special
-        for part in (own,) if self.context is None else (own & ~self.context, own & self.context):
+        own_tokens = ~self.special
+        for part in (own_tokens,) if self.context is None else (own_tokens & ~self.context, own_tokens & self.context):
             ids[part] = draws.permutation(ids[part])
         return replace(self, ids=ids)
 
@@ -134,13 +206,13 @@ class GivenTokens:
 
     def of(self, shard: Shard, max_tokens: int) -> list[TokenisedText]:
         """Return the texts of a shard that have tokens, cut at ``max_tokens``."""
-        found = []
+        texts = []
         for index in range(shard.start, min(shard.stop, len(self.starts) - 1)):
             rows = slice(self.starts[index], min(self.starts[index + 1], self.starts[index] + max_tokens))
             if rows.stop > rows.start:
                 cut = self.starts[index + 1] > rows.stop
-                found.append(TokenisedText(index, self.ids[rows], self.special[rows], bool(cut)))
-        return found
+                texts.append(TokenisedText(index, self.ids[rows], self.special[rows], bool(cut)))
+        return texts
 
     def convert_ids_to_tokens(self, ids: Sequence[int]) -> list[str]:
         """Return how ids are written."""
@@ -189,30 +261,30 @@ class TokenisedCorpus:
         ids = self.ids[starts[0] : starts[-1]].astype(np.int64)
         special = np.array(self.special[starts[0] : starts[-1]])
         marks = None if self.marks is None else np.array(self.marks[starts[0] : starts[-1]])
-        found = []
+        inputs = []
         for index, start, stop in zip(range(shard.start, shard.stop), starts[:-1], starts[1:], strict=True):
             rows = slice(start - starts[0], stop - starts[0])
             if stop == start:
                 continue
             cut = bool(self.cut[index])
             if marks is None:
-                found.append(TokenisedText(index, ids[rows], special[rows], cut))
+                inputs.append(TokenisedText(index, ids[rows], special[rows], cut))
                 continue
             begins = np.flatnonzero(marks[rows] & _BEGINS)
             ends = [*begins[1:].tolist(), stop - start]
             for window, (begin, end) in enumerate(zip(begins.tolist(), ends, strict=True)):
                 part = slice(rows.start + begin, rows.start + end)
                 context = (marks[part] & _CONTEXT) > 0
-                found.append(TokenisedText(index + window * len(self), ids[part], special[part], cut, context))
-        return found
+                inputs.append(TokenisedText(index + window * len(self), ids[part], special[part], cut, context))
+        return inputs
 
     def original(self, texts: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return for the numbers of texts or windows the first text with the same content as theirs, shape (n,).
 
         It is the unit of observation: windows of one text are not independent of each other.
         """
-        found: NDArray[np.int64] = self.originals[texts % max(1, len(self))]
-        return found
+        firsts: NDArray[np.int64] = self.originals[texts % max(1, len(self))]
+        return firsts
 
 
 _BEGINS, _CONTEXT = 1, 2  # bits of ``marks``
@@ -226,67 +298,52 @@ def tokenise_corpus(
     windows: Windows | None = None,
     chat: Chat | None = None,
 ) -> TokenisedCorpus:
-    """Tokenise a corpus, shard by shard; see :func:`tokenise_texts`.
-
-    Args:
-        texts: the corpus.
-        tokenizer: a transformers tokenizer, or tokens that are given.
-        max_tokens: the most tokens of a text.
-        folder: where the tokens are kept, and read from where they are there; in memory if left out. Its name must tell
-            all that they hang on.
-        windows: how a longer text is read instead of being cut.
-        chat: whose turns count, where texts are conversations.
-    """
-    marked = windows is not None or chat is not None
+    """Tokenise a corpus, shard by shard; see :func:`tokenise_texts`."""
+    kinds = _FILES if windows or chat else {name: kind for name, kind in _FILES.items() if name != "marks"}
+    parts = shards(texts)
+    inputs = (text for part in parts for text in tokenise(texts, part, tokenizer, max_tokens, windows, chat))
     if folder is None:
-        ids, special, marks = io.BytesIO(), io.BytesIO(), io.BytesIO()
-        starts, cut = _write(texts, tokenizer, max_tokens, windows, chat, ids, special, marks)
-        held = (np.frombuffer(ids.getvalue(), np.int32), np.frombuffer(special.getvalue(), np.bool_))
-        of_tokens = np.frombuffer(marks.getvalue(), np.uint8) if marked else None
-        return TokenisedCorpus(texts.name, tuple(shards(texts)), starts, cut, originals(texts), *held, of_tokens)
-    found = _opened(texts, folder)
-    if found is None:
+        files = [io.BytesIO() for _ in kinds]
+        starts, cut = _write(inputs, len(texts), files)
+        of_tokens = (np.frombuffer(x.getvalue(), kind) for x, kind in zip(files, kinds.values(), strict=True))
+        return TokenisedCorpus(texts.name, tuple(parts), starts, cut, originals(texts), *of_tokens)
+    corpus = _opened(texts, folder)
+    if corpus is None:
         with workplace(folder.parent) as place:
             part = place / "tokens"
             part.mkdir()
             with ExitStack() as stack:
-                files = [stack.enter_context((part / f"{of}.bin").open("wb")) for of in ("ids", "special", "marks")]
-                starts, cut = _write(texts, tokenizer, max_tokens, windows, chat, *files)
-            if not marked:
-                (part / "marks.bin").unlink()
+                opened = [stack.enter_context((part / f"{name}.bin").open("wb")) for name in kinds]
+                starts, cut = _write(inputs, len(texts), opened)
             for file, array in (("starts", starts), ("cut", cut), ("originals", originals(texts))):
                 np.save(part / f"{file}.npy", array)
             seal(part)
-            found = _opened(texts, part)
+            corpus = _opened(texts, part)
             if _opened(texts, folder) is None:  # nor did another process write it meanwhile
                 shutil.rmtree(folder, ignore_errors=True)
                 part.rename(folder)
-    assert found is not None  # it was written just now
-    return found
+    assert corpus is not None  # it was written just now
+    return corpus
+
+
+_FILES: dict[str, Any] = {"ids": np.int32, "special": np.bool_, "marks": np.uint8}  # one number a token
 
 
 def _write(
-    texts: Texts,
-    tokenizer: Any,
-    max_tokens: int,
-    windows: Windows | None,
-    chat: Chat | None,
-    ids: BinaryIO,
-    special: BinaryIO,
-    marks: BinaryIO,
+    inputs: Iterable[TokenisedText], count: int, files: Sequence[BinaryIO]
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """Write the tokens of all texts; return where each begins, and which were cut."""
-    sizes, cut = np.zeros(len(texts) + 1, dtype=np.int64), np.zeros(len(texts), dtype=np.bool_)
-    for shard in shards(texts):
-        for text in tokenise(texts, shard, tokenizer, max_tokens, windows, chat):
-            ids.write(text.ids.astype(np.int32).tobytes())
-            special.write(text.special.tobytes())
-            place = text.index % len(texts)
-            sizes[place + 1], cut[place] = sizes[place + 1] + len(text), text.cut
-            if windows or chat:
-                of_text = np.where(text.counted, 0, _CONTEXT).astype(np.uint8)
-                of_text[:1] |= _BEGINS
-                marks.write(of_text.tobytes())
+    ids, special, *marks = files
+    sizes, cut = np.zeros(count + 1, dtype=np.int64), np.zeros(count, dtype=np.bool_)
+    for text in inputs:
+        ids.write(text.ids.astype(np.int32).tobytes())
+        special.write(text.special.tobytes())
+        place = text.index % count
+        sizes[place + 1], cut[place] = sizes[place + 1] + len(text), text.cut
+        for file in marks:
+            of_text = np.where(text.counted, 0, _CONTEXT).astype(np.uint8)
+            of_text[:1] |= _BEGINS
+            file.write(of_text.tobytes())
     return np.cumsum(sizes), cut
 
 
@@ -314,16 +371,16 @@ def _mapped(path: Path, dtype: Any) -> NDArray[Any]:
 
 def shards(texts: Texts) -> list[Shard]:
     """Cut a corpus into shards of about ``SHARD_CHARACTERS`` characters and at most ``SHARD_TEXTS`` texts."""
-    found: list[Shard] = []
+    parts: list[Shard] = []
     start, size = 0, 0
     for i, length in enumerate(texts.lengths()):
         if i > start and (size + length > SHARD_CHARACTERS or i - start >= SHARD_TEXTS):
-            found.append(Shard(len(found), start, i))
+            parts.append(Shard(len(parts), start, i))
             start, size = i, 0
         size += int(length)
     if len(texts) > start:
-        found.append(Shard(len(found), start, len(texts)))
-    return found
+        parts.append(Shard(len(parts), start, len(texts)))
+    return parts
 
 
 def tokenise(
@@ -348,19 +405,17 @@ def tokenise(
 def _conversations(
     raw: list[str], tokenizer: Any, chat: Chat, max_tokens: int | None, first: int
 ) -> list[TokenisedText]:
-    """Tokenise conversations; those in which nothing counts are left out."""
-    never, found = never_words(tokenizer), []
+    never, inputs = never_words(tokenizer), []
     for index, text in enumerate(raw, first):
-        one = conversation(text, index + 1, tokenizer, never, chat)
+        reading = conversation(text, index + 1, tokenizer, never, chat)
         rows = slice(max_tokens)
-        cut = max_tokens is not None and len(one.ids) > max_tokens
-        if not one.context[rows].all():
-            found.append(TokenisedText(index, one.ids[rows], one.special[rows], cut, one.context[rows]))
-    return found
+        cut = max_tokens is not None and len(reading.ids) > max_tokens
+        if not reading.context[rows].all():
+            inputs.append(TokenisedText(index, reading.ids[rows], reading.special[rows], cut, reading.context[rows]))
+    return inputs
 
 
 def _in_windows(text: TokenisedText, windows: Windows, texts: int) -> Iterator[TokenisedText]:
-    """Yield the windows of a text in which something counts."""
     number = 0
     for window in windows_of(text.special, windows):
         at, context = window.rows, window.context
@@ -375,12 +430,6 @@ def tokenise_texts(raw: list[str], tokenizer: Any, max_tokens: int | None, first
     """Tokenise texts as the tokenizer does by default: special tokens added, long texts cut at ``max_tokens``.
 
     Texts that give no token at all are left out.
-
-    Args:
-        raw: the texts.
-        tokenizer: a transformers tokenizer.
-        max_tokens: the most tokens of a text; None for no limit.
-        first: the index of the first text.
     """
     whole = tokenizer(raw, return_special_tokens_mask=True, verbose=False)
     never = never_words(tokenizer)
@@ -398,9 +447,9 @@ def tokenise_texts(raw: list[str], tokenizer: Any, max_tokens: int | None, first
             )
             ids, special = short["input_ids"], short["special_tokens_mask"]
         if ids:
-            found = np.asarray(ids, dtype=np.int64)
-            not_own = np.asarray(special, dtype=bool) | np.isin(found, never)
-            result.append(TokenisedText(first + offset, found, not_own, cut))
+            token_ids = np.asarray(ids, dtype=np.int64)
+            not_own = np.asarray(special, dtype=bool) | np.isin(token_ids, never)
+            result.append(TokenisedText(first + offset, token_ids, not_own, cut))
     return result
 
 
@@ -426,12 +475,6 @@ def batches(
     mask, adds up in another order: so the batch size does not change a single bit of a state, where matrix products
     do not depend on their number of rows. The longest come first so that a batch that does not fit into memory fails
     at once. A text longer than the budget is a batch of its own.
-
-    Args:
-        texts: what to group.
-        batch_tokens: the budget.
-        pad_id: what padding repeats.
-        longest: the longest input that the model takes; None if there is no limit.
     """
     groups: dict[tuple[int, bool], list[TokenisedText]] = {}
     for text in sorted(texts, key=lambda text: text.index):
@@ -464,3 +507,43 @@ def _pad(texts: list[TokenisedText], length: int, pad_id: int) -> TokenBatch:
         special[row, : len(text)] = text.special
         counted[row, : len(text)] = text.counted
     return TokenBatch(ids, mask, special, np.array([text.index for text in texts], dtype=np.int64), counted)
+
+
+# Ranges: runs of consecutive shards that are measured by themselves, by whoever comes first.
+#
+# Where they begin and end depends on the texts alone, never on how many workers there are: what each range leaves is
+# merged in their order, so numbers are the same to the last bit however the work was shared.
+
+
+RANGE_SHARDS = 32  # about 4 million tokens: what it leaves is written in a small part of the time that it takes
+MOST_RANGES = 64  # of a corpus, each longer in a larger one: so much is on disk, and merged, at most
+
+
+@dataclass(frozen=True)
+class Range:
+    """Consecutive shards of a corpus.
+
+    Args:
+        index: its place among the ranges.
+        shards: its shards, one at least.
+    """
+
+    index: int
+    shards: tuple[Shard, ...]
+
+    @property
+    def start(self) -> int:
+        """Its first text."""
+        return self.shards[0].start
+
+    @property
+    def stop(self) -> int:
+        """The text after its last one."""
+        return self.shards[-1].stop
+
+
+def ranges(shards: Sequence[Shard]) -> list[Range]:
+    """Cut the shards of a corpus into ranges, at most ``MOST_RANGES`` of them."""
+    size = max(RANGE_SHARDS, -(-len(shards) // MOST_RANGES))
+    starts = range(0, len(shards), size)
+    return [Range(index, tuple(shards[start : start + size])) for index, start in enumerate(starts)]

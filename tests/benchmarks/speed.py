@@ -248,38 +248,6 @@ def exponents(bench: Bench) -> None:
     _table(("", "part", "seconds", "exponent"), rows)
 
 
-def plan(bench: Bench) -> None:
-    """What `reporter plan` says that a run will take, against what it took."""
-    from reporter.runs.estimate import estimate
-    from reporter.runs.planner import plan_study
-    from reporter.runs.studies import read_study
-
-    out = bench.here / "planned"
-    study = _write_study(bench, out, "auto", TWO, "all", "", short=False)
-    said = estimate(plan_study(read_study(study), out), out / "cache")
-    began = time.perf_counter()
-    peak = _peak(study, out) * 2**20
-    whole = time.perf_counter() - began
-    parts = json.loads(_asked(out, "SELECT timings FROM studies"))
-    passes = sum(parts.get(name, 0.0) for name in ("forward", "observables", "loading", "tokenising", "store"))
-    estimated = {part.name: part.seconds for part in said.parts}
-    tokens = int(_asked(out, "SELECT max(tokens) FROM cells"))
-    rows = [
-        _compared("passes, s", estimated["passes"], passes),
-        _compared("metrics, s", estimated["metrics"], parts.get("metrics", 0.0)),
-        _compared("start, report, s", estimated["start, report"], whole - passes - parts.get("metrics", 0.0)),
-        _compared("in all, s", said.seconds, whole),
-        _compared("tokens", said.tokens, tokens),
-        _compared("memory, MiB", said.memory / 2**20, peak / 2**20),
-        _compared("disk, MiB", said.disk / 2**20, _bytes_of(out) / 2**20),
-    ]
-    _table(("", "estimated", "was", "factor (≤ 1.5)"), rows)
-
-
-def _compared(name: str, said: float, was: float) -> tuple[str, str, str, str]:
-    return name, f"{said:,.1f}", f"{was:,.1f}", f"{max(said / was, was / said):.2f}"
-
-
 def twonn(bench: Bench) -> None:
     """TwoNN on 4,096 × 768 against scikit-dimension and DADApy, where they are installed."""
     subprocess.run([sys.executable, str(Path(__file__).with_name("twonn.py"))], check=False)
@@ -294,7 +262,6 @@ PARTS: dict[str, Callable[[Bench], None]] = {
     "quickstart": quickstart,
     "memory": memory,
     "exponents": exponents,
-    "plan": plan,
     "twonn": twonn,
 }
 

@@ -10,8 +10,6 @@ from typing import Any
 
 import pytest
 
-from reporter.diff import compare, show
-
 pytestmark = pytest.mark.browser
 PATIENCE = 300  # seconds, of a script that asks some hundred rules of some thousand elements
 
@@ -22,7 +20,6 @@ PAGES = (
     "exhibited/vocabulary.html",
     "exhibited/sentences.html",
     "explored/journeys.html",
-    "diff.html",
 )
 # What is of one template is asked of one: a figure of each kind of chart in each kind of section and two panels of each
 # figure, the first rows of a table, the first marks of a drawing. Of the tens of thousands of elements of a study's
@@ -89,18 +86,9 @@ def scroll(tab: Any) -> None:
         top += 1600
 
 
-@pytest.fixture(scope="session")
-def pages(results: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Every page of the results, and that of the difference of two of their studies."""
-    different = tmp_path_factory.mktemp("different") / "diff.html"
-    found = compare(f"{results}:made-up", f"{results}:whole", results)
-    different.write_text(show(found, "html"), encoding="utf-8")
-    return {page: results / page for page in PAGES} | {"diff.html": different}
-
-
 @pytest.mark.parametrize("page", PAGES)
-def test_axe_finds_nothing_serious(tab: Any, pages: dict[str, Path], axe: str, page: str) -> None:
-    tab.open(pages[page], height=1800)
+def test_axe_finds_nothing_serious(tab: Any, results: Path, axe: str, page: str) -> None:
+    tab.open(results / page, height=1800)
     if "journeys" in page:
         tab.until("return document.querySelector('.near tbody td')")
     tab.run(FEWER)

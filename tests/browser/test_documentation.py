@@ -10,11 +10,11 @@ from urllib.parse import unquote
 import pytest
 from typer.testing import CliRunner
 
-from reporter.analyses.registry import analyses
-from reporter.cli import app
-from reporter.docs import site as docs
-from reporter.errors import ReporterError
-from reporter.metrics.registry import catalogue
+from reporter.app.cli import app
+from reporter.app.docs import site as docs
+from reporter.core.errors import ReporterError
+from reporter.metrics.analysis import analyses
+from reporter.metrics.base import catalogue
 from reporter.store.schema import tables
 
 

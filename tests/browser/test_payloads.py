@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -23,14 +22,11 @@ from xml.etree import ElementTree
 import duckdb
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
 
-from reporter.cli import app
-from reporter.export import Wanted, export
+from reporter.core.table import ALL_GROUPS, WEIGHTS
 from reporter.report import render
-from reporter.report.publish import publish
-from reporter.report.single_file import write_single_file
-from reporter.table import ALL_GROUPS, WEIGHTS
+from reporter.report.export import Wanted, export
+from reporter.report.single_file import publish, write_single_file
 
 pytestmark = pytest.mark.browser
 
@@ -255,18 +251,6 @@ def test_nothing_acts_in_a_published_folder(tab: Any, hostile: Path, tmp_path: P
     publish(hostile / "results.duckdb", tmp_path / "site")
     for page in ("index.html", "exhibited/index.html"):
         look_at_all(tab, tmp_path / "site" / page)
-
-
-def test_nothing_acts_on_the_page_of_a_difference(tab: Any, hostile: Path, tmp_path: Path) -> None:
-    shutil.copy(hostile / "results.duckdb", tmp_path)
-    with duckdb.connect(str(tmp_path / "results.duckdb")) as connection:
-        connection.execute("UPDATE layer_metrics SET value = 3 * value WHERE layer = 2")
-        connection.execute("UPDATE claims SET verdict = 'refuted', says = says || says")
-    sides = [f"{hostile}:whole", f"{tmp_path}:whole"]
-    result = CliRunner().invoke(app, ["diff", *sides, "--format", "html"])
-    assert result.exit_code == 0 and "<polyline" in result.stdout
-    (tmp_path / "difference.html").write_text(result.stdout, "utf-8")
-    look_at_all(tab, tmp_path / "difference.html")
 
 
 @LONG

@@ -253,7 +253,7 @@ def test_without_scripts_the_numbers_are_still_there(tab: Any, results: Path) ->
         tab.browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
     assert "The charts need JavaScript" in text
     assert "Data as CSV" in text and "The study file" in text
-    assert "reporter publish" in text and "its numbers as CSV" in text, (
+    assert "reporter export --site" in text and "its numbers as CSV" in text, (
         "it says how to get pictures, and where numbers are"
     )
     assert "The same as a table" not in text, "a script fills that table"
@@ -284,7 +284,7 @@ def test_a_whole_figure_is_saved_as_it_is_seen(page: Any) -> None:
     root = ElementTree.fromstring(page.until("return window.saved"))
     said = ["".join(text.itertext()) for text in root.iter("{http://www.w3.org/2000/svg}text")]
     assert root.get("width") == "170mm"
-    assert re.fullmatch(r"Figure \d+\. Variance explained by the first principal component.*", said[0])
+    assert any(re.match(r"Figure \d+\. Variance explained by", text) for text in said)
     assert HOSTILE in said  # the legend, as text
     assert any(one.startswith("Tokens: words.") for one in said)
     ids = [own.get("id") for own in root.iter() if own.get("id")]

@@ -87,7 +87,6 @@ def test_types_follow_the_depth(page: Any) -> None:
     before = marks(page, own)
     assert len(before) == 40 and "token-" in before[0]
     changed(page, own, before, choose("variance.types", "part", "1"))
-    page.until(f"return document.querySelector('{own} .reading').textContent.startsWith('layer 6: ρ')")
 
 
 def test_other_statistics_are_drawn_when_the_lid_is_lifted(page: Any) -> None:
@@ -140,7 +139,6 @@ def test_the_selectors_are_reached_with_the_keyboard(page: Any) -> None:
     marks(page, own)
     page.run("document.querySelector('select[data-chart=\"convergence.correlations\"]').focus()")
     page.browser.switch_to.active_element.send_keys(Keys.ARROW_DOWN)
-    page.until(f"return document.querySelector('{own} .reading').textContent.includes('fewer than 3')")
     page.until(f"return document.querySelector('{own} .plot').classList.contains('void')")
 
 

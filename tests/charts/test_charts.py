@@ -11,12 +11,11 @@ import pandas as pd
 import pytest
 import vl_convert
 
-from reporter.charts.chart import bare_spec
-from reporter.charts.distributions import explained, heights
-from reporter.charts.dots import dots
-from reporter.charts.profile import profile
+from reporter.charts.curves import explained, heights
+from reporter.charts.drawing import bare_spec
+from reporter.charts.models import dots
+from reporter.charts.profile import profile, ticks, training
 from reporter.charts.styles import DECODER, ENCODER, LIGHT, style_models
-from reporter.charts.training import ticks, training
 from reporter.metrics.base import Statistic
 
 STYLES = style_models({"bert": "encoder", "gpt2": "decoder"})

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from oracles.columns import unpack_column
 
-from reporter.charts.columns import pack, pack_column, tidy
+from reporter.charts.drawing import pack, pack_column, tidy
 
 cell = st.one_of(st.none(), st.integers(-5, 5), st.floats(-1e6, 1e6).map(tidy), st.text(max_size=3))
 

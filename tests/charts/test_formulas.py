@@ -7,9 +7,9 @@ from html import unescape
 
 import pytest
 
-from reporter.analyses.registry import analyses
 from reporter.charts.formulas import as_html, as_plain
-from reporter.metrics.registry import catalogue
+from reporter.metrics.analysis import analyses
+from reporter.metrics.base import catalogue
 
 
 def v(text: str) -> str:

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from reporter.charts.scene import CheckpointName, moments
+from reporter.charts.layout import CheckpointName, moments
 
 
 def names(*given: tuple[str, str, int | None]) -> list[CheckpointName]:

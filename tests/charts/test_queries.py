@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 from reporter.charts.chart import Query
-from reporter.charts.layout import ASKED, panels_of
-from reporter.errors import ReporterError
+from reporter.charts.layout import ASKED, BY_ROLE, panels_of
+from reporter.core.errors import ReporterError
 
 
 def test_parameters_become_literals() -> None:
@@ -18,7 +18,7 @@ def test_parameters_become_literals() -> None:
 
 
 def test_a_missing_parameter_is_named() -> None:
-    with pytest.raises(ReporterError, match=r"'q' wants a value for \$a"):
+    with pytest.raises(ReporterError, match=r"'q' needs a value for \$a"):
         Query("q", "SELECT $a").fill(b="x")
 
 
@@ -29,7 +29,7 @@ def test_a_value_that_looks_like_a_parameter_stays_text() -> None:
 def test_a_number_that_roles_do_not_share_has_a_panel_for_each_role() -> None:
     """Where there are models of both; of one role alone the panel is the corpus."""
     rows = [("bert", "encoder", "b"), ("gpt2", "decoder", "b"), ("gpt2", "decoder", "a")]
-    query = Query("q", "SELECT model, role, corpus, view, value FROM rows").by_role()
+    query = Query("q", f"SELECT model, role, corpus, {BY_ROLE}, view, value FROM rows")
     with duckdb.connect() as connection:
         connection.execute("CREATE TABLE rows (model TEXT, role TEXT, corpus TEXT, view TEXT, value INT)")
         connection.executemany("INSERT INTO rows VALUES (?, ?, ?, 'words', 1)", rows)

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from reporter.charts.profile import TRAINING, training
 from reporter.charts.styles import style_models
-from reporter.charts.training import TRAINING, training
-from reporter.runs.over_models import write_over_models
+from reporter.runs.merging import write_over_models
 from reporter.store import Store
 
 ROLES = {f"d{i}": "decoder" for i in range(4)} | {"e0": "encoder", "e1": "encoder", "d0 (random-init)": "decoder"}
@@ -76,7 +76,7 @@ def test_means_are_stored_of_two_models_and_of_the_last_checkpoints(numbers):
 
 def test_a_band_is_drawn_for_a_role_of_three_or_more(numbers):
     store, _ = numbers
-    from reporter.metrics.registry import catalogue
+    from reporter.metrics.base import catalogue
 
     frame = store.frame(TRAINING.fill(**WHICH))
     frame = frame[frame["layer"].isna()]

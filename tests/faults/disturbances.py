@@ -102,7 +102,7 @@ def memory(home: Path, study: Path, expected: dict[str, list[str]]) -> list[str]
 
     def short() -> None:
         no_report()
-        from reporter.runs import feeding
+        from reporter.forward import feeding
 
         real = feeding.measure
 
@@ -181,9 +181,9 @@ def stopped(home: Path, study: Path, expected: dict[str, list[str]]) -> list[str
 
     def impatient() -> None:
         no_report()
-        from reporter import locks
+        from reporter.core import files as locks
 
-        locks.HEARTBEAT_SECONDS, locks.HUNG_SECONDS = 0.5, 5.0
+        locks.REFRESH_SECONDS, locks.STALE_SECONDS = 0.5, 5.0
 
     pid = fork(["run", str(study), "--out", str(home / "out")], home / "said", impatient)
     try:

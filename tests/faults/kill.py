@@ -56,8 +56,9 @@ def phase(event: str) -> str:
 
 def small_ranges() -> None:
     """Have the sixty texts be three ranges, which are merged, and save after each shard."""
-    from reporter.runs import feeding
-    from reporter.texts import ranges, tokens
+    from reporter.forward import feeding
+    from reporter.texts import tokens
+    from reporter.texts import tokens as ranges
 
     tokens.SHARD_TEXTS, ranges.RANGE_SHARDS = 5, 4
     feeding.SAVE_EVERY, feeding.MOST_SAVING = 0.0, float("inf")
@@ -83,7 +84,7 @@ def watch(folder: Path, stop: int | None, log: Path | None) -> None:
         if log is not None and event == "reporter.transaction":
             log.with_suffix(".part").write_text(json.dumps(seen))  # the last one is after all others
 
-    from reporter.store import file
+    from reporter.store import shape as file
 
     real = file.transaction
 

@@ -40,7 +40,7 @@ CONVERGENCE = (
     "tests/metrics/test_convergence.py::test_two_corpora_are_independent_and_a_corpus_with_itself_is_paired",
 )
 TESTED = {  # the cheap tests that pin numbers, the cheapest first
-    "reporter.geometry.dimension": (
+    "reporter.geometry.spectra": (
         "tests/metrics/test_intrinsic_dimension.py::test_an_estimate_reads_the_ratios_of_its_scale",
         "tests/metrics/test_intrinsic_dimension.py::test_scikit_dimension_agrees",
         "tests/metrics/test_intrinsic_dimension.py::test_ten_distinct_states_whose_neighbours_differ_have_a_dimension",
@@ -50,6 +50,7 @@ TESTED = {  # the cheap tests that pin numbers, the cheapest first
         "tests/geometry/test_gride.py::test_scipy_finds_the_same_maximum",
         "tests/geometry/test_gride.py::test_scale_1_is_the_first_ratio_alone",
         "tests/geometry/test_gride.py::test_a_scale_needs_its_neighbours",
+        "tests/geometry/test_spectra.py",
     ),
     "reporter.geometry.ratios": (
         "tests/metrics/test_intrinsic_dimension.py::test_a_half_sample_is_measured_as_if_it_were_alone",
@@ -69,7 +70,6 @@ TESTED = {  # the cheap tests that pin numbers, the cheapest first
     ),
     "reporter.metrics.motion": ("tests/metrics/test_motion.py",),
     "reporter.metrics.convergence": CONVERGENCE,
-    "reporter.metrics._approach": CONVERGENCE,
 }  # fmt: skip
 OTHER = {
     ast.Lt: (ast.LtE, ast.GtE), ast.LtE: (ast.Lt, ast.Gt), ast.Gt: (ast.GtE, ast.LtE), ast.GtE: (ast.Gt, ast.Lt),

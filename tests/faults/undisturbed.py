@@ -5,6 +5,7 @@ The processes are forks of one that has imported everything and computed nothing
 
 from __future__ import annotations
 
+import atexit
 import os
 import shutil
 import sys
@@ -36,10 +37,10 @@ claims:
 """
 # What a run imports, if only on its way: half of what such a small one computes would be imports.
 BROUGHT = (
-    "reporter.cli",
+    "reporter.app.cli",
     "reporter.runs.runner",
     "reporter.runs.work",
-    "reporter.findings",
+    "reporter.judge.questions",
     "reporter.report",
     "altair",
     "pandas",
@@ -102,16 +103,20 @@ def fork(arguments: list[str], said: Path, disturb: Callable[[], None] = lambda:
         os.dup2(out, 2)
         sys.argv = ["reporter", *arguments]
         disturb()
-        from reporter.cli import main
+        from reporter.app.cli import main
 
         main()
+        code = 0
+    except SystemExit as end:
+        code = int(end.code or 0)
     except BaseException:
         import traceback
 
         traceback.print_exc()
-    finally:
-        sys.stderr.flush()
-        os._exit(99)
+        code = 99
+    atexit._run_exitfuncs()  # as at the end of a process that was not forked
+    sys.stderr.flush()
+    os._exit(code)
 
 
 def ended(pid: int) -> int:

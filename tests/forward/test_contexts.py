@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from reporter.forward.contexts import context_keys, embedding_keys, key_of, mix, prefix_keys
+from reporter.forward.batch import context_keys, embedding_keys, key_of, mix, prefix_keys
 
 
 @pytest.fixture

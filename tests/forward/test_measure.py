@@ -9,9 +9,9 @@ import torch
 from oracles.fake_model import FIRST_WORD, SINK_WORD, FakeModel, FakeTexts, made_up_texts
 from oracles.tokens import all_tokens
 
-from reporter.errors import ReporterError
+from reporter.core.errors import ReporterError
 from reporter.forward.measure import Counts, Settings, longest, measure, settle_precision, tokenised
-from reporter.forward.places import Layout
+from reporter.models.places import Layout
 
 UNTIMED = {"seconds": 0, "model_seconds": 0}
 VARIANTS = [

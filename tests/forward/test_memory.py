@@ -7,9 +7,9 @@ import pytest
 import torch
 from oracles.fake_model import FakeModel, FakeTexts, made_up_texts
 
-from reporter.errors import ReporterError, is_out_of_memory
+from reporter.core.errors import ReporterError, is_out_of_memory
 from reporter.forward.measure import OutOfMemoryError, Settings, measure, tokenised
-from reporter.forward.places import Layout
+from reporter.models.places import Layout
 
 ERRORS = [
     MemoryError(),

@@ -5,8 +5,8 @@ import pytest
 import torch
 from oracles.fake_model import FakeModel
 
-from reporter.forward import precision
-from reporter.forward.precision import autocast, choose
+from reporter.forward import measure as precision
+from reporter.forward.measure import autocast, choose
 from reporter.texts.tokens import TokenBatch
 
 

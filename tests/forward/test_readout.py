@@ -10,13 +10,11 @@ from oracles.families import build_family, spread
 from oracles.readout import masked
 
 from reporter.forward.measure import Settings, measure, tokenised
-from reporter.forward.places import Layout
-from reporter.forward.readout import Readout
+from reporter.forward.readout import Lens, Losses, Readout
 from reporter.models.head import load_head
 from reporter.models.load import load
+from reporter.models.places import Layout
 from reporter.models.resolve import resolve
-from reporter.observables.lens import Lens
-from reporter.observables.losses import Losses
 from reporter.spec.models import PathModel
 
 TEXTS = ["the cat sleeps in old town", "a mouse", "the mouse sleeps and the cat runs while dogs chase a cat", "cat"]

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles.tokens import first_own, sinks
 
-from reporter.forward.strata import ASIDE, ORDINARY, SPECIAL, SinkRule, find_sinks, strata, text_medians
+from reporter.forward.token_categories import ASIDE, ORDINARY, SPECIAL, SinkRule, find_sinks, strata, text_medians
 
 RULES = [SinkRule(), SinkRule(None, 8.0), SinkRule(0.3, 1.5), SinkRule(None, 1.2)]
 

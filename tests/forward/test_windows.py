@@ -7,10 +7,10 @@ import pytest
 from oracles.fake_model import EDGE, FIRST_WORD, FakeModel, FakeTexts
 
 from reporter.forward.measure import Settings, measure, tokenised
-from reporter.forward.places import Layout
-from reporter.forward.type_counts import count_types
-from reporter.observables.text_sums import TextSums
-from reporter.texts.windows import Windows
+from reporter.forward.paths import TextSums
+from reporter.forward.type_sample import count_types
+from reporter.models.places import Layout
+from reporter.texts.tokens import Windows
 
 SIZE, STRIDE = 8, 3
 TEXTS = [" ".join(str(4 + (7 * i + k) % 30) for i in range(n)) for k, n in enumerate((29, 3, 14, 8, 29, 11))]
@@ -92,7 +92,7 @@ def test_intervals_are_over_documents():
         pass
     counts = sums.replicate_counts[:, 0].sum(dim=1)[:, sums.quantities.index("norm")]
     first, second = (len(text.split()) for text in TEXTS[:2])
-    from reporter.observables.bootstrap import poisson_weights
+    from reporter.forward.means import poisson_weights
 
     weights = poisson_weights(np.array([0, 1]), 0, 400).astype(float)
     np.testing.assert_allclose(counts.numpy(), first * weights[0] + second * weights[1])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from reporter.geometry.best import behind_best
+from reporter.geometry.statistics import behind_best
 
 
 def by_bootstrap(values, one, rng, replicates=3000):

@@ -9,7 +9,7 @@ from oracles.closeness import brute_force
 
 from reporter.geometry import neighbours
 from reporter.geometry.neighbours import BOTH, against, compare
-from reporter.geometry.rows import Rows
+from reporter.geometry.pairs import Rows
 
 
 def made_up(states=40, vocabulary=700, width=24, mean=0.0, size=1.0, seed=0):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import rankdata, spearmanr
 
-from reporter.geometry.correlation import FEWEST, correlation, fisher_interval, ranks
+from reporter.geometry.statistics import FEWEST, correlation, fisher_interval, ranks
 
 
 @pytest.mark.parametrize("offset", [0, 3])

@@ -9,8 +9,8 @@ from oracles.gride import gride as reference
 from oracles.gride import gride_of_ratios, log_density
 from scipy.integrate import quad
 
-from reporter.geometry.dimension import RANKS, SCALES, gride_of
 from reporter.geometry.ratios import log_ratios
+from reporter.geometry.spectra import RANKS, SCALES, gride_of
 
 
 def curve(x):

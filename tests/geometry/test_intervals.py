@@ -16,8 +16,10 @@ from reporter.geometry.intervals import (
     interval,
     quantile,
     reciprocal,
-    standard_error,
+    text_error,
+    text_errors,
     wilson,
+    without_t,
 )
 
 METRICS = ("anisotropy", "spectrum", "variance", "outliers")
@@ -52,7 +54,7 @@ def test_the_error_is_that_of_texts_drawn_again(observe, values, texts, role):
     # Which three dimensions are the largest changes from draw to draw: an influence does not know it.
     assert "outliers.top3_cosine_share" not in paired
     for name in paired:
-        (alone,), (apart, own) = errors_apart([found[name, layer].spread for layer in range(2)])
+        (alone,), (apart, own) = errors_apart([found[name, layer].spread for layer in range(2)], len(texts))
         assert apart * 1.96 / 1.99 == pytest.approx(np.std(drawn[1][name] - drawn[0][name]), rel=0.15), name
         for layer, error in enumerate((alone, own)):
             assert error * 1.96 / 1.99 == pytest.approx(drawn[layer][name].std(), rel=0.15), name
@@ -61,11 +63,11 @@ def test_the_error_is_that_of_texts_drawn_again(observe, values, texts, role):
 def test_layers_of_other_tokens_are_not_told_apart():
     rng = np.random.default_rng(0)
     one, two = (error_over_texts(rng.standard_normal(60), np.arange(60) // of, 60, 12) for of in (5, 4))
-    assert errors_apart([one, one])[1][0] == 0
-    assert errors_apart([one, two]) is None
-    assert errors_apart([one, rng.standard_normal(9)]) is None
+    assert errors_apart([one, one], 12)[1][0] == 0
+    assert errors_apart([one, two], 12) is None
+    assert errors_apart([one, rng.standard_normal(9)], 12) is None
     draws = rng.standard_normal((2, 900)) + 5 * rng.standard_normal(900)
-    assert errors_apart(list(draws))[1] == pytest.approx([2**0.5, 26**0.5], rel=0.1)
+    assert errors_apart(list(draws), 900)[1] == pytest.approx([2**0.5, 26**0.5], rel=0.1)
 
 
 def test_a_sample_of_tokens_finds_the_error_of_all_of_them():
@@ -174,5 +176,10 @@ def test_quantiles_and_tails_are_of_one_distribution():
     )
     for df in (1.0, 7.5, np.inf):
         assert below(quantile(0.9, df), df) == pytest.approx(0.9, abs=1e-12)
-    assert standard_error(1.0, 1.0 - 1.959964, 1.1) == pytest.approx(1, rel=1e-6)
-    assert standard_error(1.0, None, None) is None
+    assert text_error(1.0, 1.0 - 1.959964, 1.1) == pytest.approx(1, rel=1e-6)
+    assert text_error(1.0, None, None) is None
+    # Of 16 texts Student's t is taken off again, since a test applies it; what is left is widened for skewness.
+    half = quantile(0.975, 15)
+    assert text_error(0.5, 0.5 - half, 0.5, 16, (0, 1)) == pytest.approx(1 + 1.5 / 4)
+    assert text_errors(0.5, 0.5 - half, 0.5, 16, (0, 1)) == pytest.approx((1 + 1.5 / 4, 0))
+    assert without_t(np.array([half]), 15) == pytest.approx(1.959964)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from reporter.geometry.rows import UNIT32, Rows, measured, roundings, smallest
+from reporter.geometry.pairs import UNIT32, Rows, measured, roundings, smallest
 
 
 @pytest.mark.parametrize("kind", [torch.float32, torch.float64, torch.bfloat16])

@@ -7,8 +7,8 @@ import pytest
 import torch
 from oracles import pairs
 
-from reporter.geometry.intervals import jackknife_interval, mean_interval
-from reporter.geometry.similarity import by_cosine, cka_of, gram, hsic, overlaps, own_hsic
+from reporter.geometry.intervals import jackknife_interval
+from reporter.geometry.similarity import by_cosine, cka_of, gram, hsic, overlaps, overlaps_without, own_hsic
 from reporter.metrics.layer_pairs import GROUPS, _groups
 
 RNG = np.random.default_rng
@@ -133,13 +133,15 @@ def test_the_interval_of_cka_covers_95_percent(noise, within):
     assert hits / rounds == pytest.approx(0.965, abs=within)
 
 
-def test_the_interval_of_a_mean():
-    from scipy import stats
+def test_without_a_group_neighbours_are_those_outside_it():
+    xs, groups = layers(90, (5, 60)), _groups(90)
+    listed = [near(x, 30)[None] for x in xs]
+    found = overlaps_without(*listed, 10, groups)[:, 0, 0]
+    for group, share in zip(groups, found, strict=True):
+        kept = np.delete(np.arange(90), group)
+        assert share == pytest.approx(pairs.knn(xs[0][kept], xs[1][kept], 10), abs=1e-6)
 
-    groups = RNG(0).random(10)
-    expected = stats.t.interval(0.95, 9, groups.mean(), stats.sem(groups))
-    assert mean_interval(groups.mean(), groups, (0, 1)) == pytest.approx(expected)
-    assert mean_interval(1.0, np.ones(10), (0, 1)) == (1, 1)
-    assert mean_interval(0.99, np.array([1.0] * 9 + [0.9]), (0, 1))[1] == 1
+
+def test_a_jackknife_of_what_does_not_vary():
     assert jackknife_interval(1.0, np.ones(10)) == pytest.approx((1, 1), abs=2e-6)
     assert jackknife_interval(0.5, np.array([0.5] * 9 + [np.nan])) == (None, None)

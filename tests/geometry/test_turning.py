@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from reporter.geometry.turning import half_way, rests, turn
+from reporter.geometry.statistics import half_way, rests, turn
 
 ERRORS = np.full(8, 0.02)
 

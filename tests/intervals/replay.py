@@ -13,17 +13,15 @@ from typing import Any
 import numpy as np
 import torch
 
-from reporter.forward.contexts import key_of
-from reporter.forward.halves import GROUPS, groups_of
-from reporter.forward.hidden_batch import HiddenBatch, LayerStates
+from reporter.forward.batch import GROUPS, HiddenBatch, LayerStates, groups_of, key_of
 from reporter.forward.measure import Settings, measure, tokenised
-from reporter.forward.places import Layout
-from reporter.forward.strata import SPECIAL, STRATA, Sinks
-from reporter.forward.type_counts import TypeCounts, count_types
-from reporter.observables.kinds import KINDS
-from reporter.observables.observable import Observable, Setting
-from reporter.observables.type_moments import FEWEST_OCCURRENCES
-from reporter.texts.duplicates import originals
+from reporter.forward.observable import Observable, Setting
+from reporter.forward.observed import KINDS
+from reporter.forward.token_categories import SPECIAL, STRATA, Sinks
+from reporter.forward.type_moments import FEWEST_OCCURRENCES
+from reporter.forward.type_sample import TypeCounts, count_types
+from reporter.models.places import Layout
+from reporter.texts.texts import originals
 
 TEXTS_AT_ONCE = 128  # texts in a batch of a replay
 PER_TOKEN = ("token_ids", "texts", "positions", "first_own", "contexts", "embedding_contexts", "strata")

@@ -5,6 +5,11 @@
     python tests/intervals/study.py --model FOLDER --texts FILE --unit paragraph --layers 0,3,6 --views words,no-sinks
     python tests/intervals/study.py --metrics intrinsic_dimension --options '{"intrinsic_dimension": {"sample": 512}}'
     python tests/intervals/study.py --metrics change --model TUNED --base FOLDER --texts FILE
+    python tests/intervals/study.py --metrics all --write "MiniLM, tweets" --model FOLDER --texts FILE
+
+With ``--write`` it counts at each of ``--sizes`` texts and puts the coverage into
+``reporter/metrics/coverage.csv``, from which the program takes how many texts an interval needs.
+Lines of the same input and statistics are replaced.
 
 Every text goes through the model once. The states at a few layers stay in memory (4 bytes · width · layers a token)
 and are shown again, subset by subset, to fresh observables; each subset has its own seed, so that bootstrap weights and
@@ -28,6 +33,7 @@ about them here.
 from __future__ import annotations
 
 import argparse
+import csv
 import json
 import sys
 import tempfile
@@ -36,6 +42,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -46,11 +53,11 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))  # for ``oracles`` and
 from intervals.replay import Recording, record
 from oracles.fake_model import FakeModel, FakeTexts, made_up_texts
 
+from reporter.forward.observed import KINDS, Observed
 from reporter.geometry import noise
-from reporter.metrics.base import Metric, PairValue, Value
-from reporter.metrics.registry import catalogue
-from reporter.observables.kinds import KINDS
-from reporter.observables.observed import Observed
+from reporter.metrics import _coverage
+from reporter.metrics._coverage import Coverage, full_name
+from reporter.metrics.base import Difference, Metric, PairValue, Value, catalogue
 
 Key = tuple[str, str, str]  # statistic, view, layer
 SIZES = (0.5, 1, 2, 4)  # of a subset
@@ -152,14 +159,14 @@ def _measure(
             for of, side, memo in zip(observables, sides, memos, strict=True)
         )
         for metric, options in metrics:
-            values = (
-                metric.between.compare(seen, base, options) if metric.compares_only else metric.compute(seen, options)
-            )
-            for value in values:
+            results = [] if metric.compares_only else [metric.compute(seen, options)]
+            if base and metric.between is not None and "base" in metric.between.of:
+                results.append(metric.between.compare(seen, base if metric.between.own else base[0], options))
+            for value in chain(*results):
                 where = _where(value, sides[0].layers)
                 if where is None or value.statistic.endswith("_floor"):
                     continue
-                series = found[f"{metric.name}.{value.statistic}", view, where]
+                series = found[full_name(metric.name, value), view, where]
                 series.values[size].append(np.nan if value.value is None else value.value)
                 if intervals:
                     both = (value.ci_low, value.ci_high)
@@ -168,7 +175,7 @@ def _measure(
 
 def _where(value: Any, layers: tuple[int, ...]) -> str | None:
     """Return which layer or layers a value belongs to, in the model's own numbers; None for what is no number."""
-    if isinstance(value, Value):
+    if isinstance(value, Value | Difference):
         return "" if value.place is None else str(layers[value.place.layer])
     if isinstance(value, PairValue) and value.layer_a < value.layer_b:
         return f"{layers[value.layer_a]}-{layers[value.layer_b]}"
@@ -285,6 +292,35 @@ def summary(rows: Sequence[Row]) -> str:
     return "\n".join(lines)
 
 
+def counted(rows: Sequence[Row], texts: int, name: str, subsets: int) -> list[Coverage]:
+    """Return a line of the file for each statistic that has an interval and is no constant."""
+    covered: dict[str, list[float]] = defaultdict(list)
+    for row in rows:
+        if np.isfinite(row.covered) and row.sd > 1e-9 * abs(row.mean):
+            covered[row.key[0]].append(row.covered)
+    return [
+        Coverage(
+            statistic,
+            texts,
+            name,
+            subsets,
+            len(of),
+            sum(one < _coverage.LEAST_IN_LAYER for one in of),
+            round(sum(of) / len(of), 3),
+        )
+        for statistic, of in covered.items()
+    ]
+
+
+def write(path: Path, lines: Sequence[Coverage]) -> None:
+    """Put lines into the file; those of the same statistic, texts and input are replaced."""
+    kept = {line[:3]: line for line in (*_coverage.read(path), *lines)} if path.exists() else {x[:3]: x for x in lines}
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(Coverage._fields)
+        writer.writerows(kept[key] for key in sorted(kept))
+
+
 def made_up(count: int) -> FakeTexts:
     """Return distinct texts of 4 to 40 words of the tiny model."""
     return FakeTexts(list(dict.fromkeys(made_up_texts(2 * count, longest=40, shortest=4)))[:count])
@@ -330,6 +366,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--options", type=json.loads, default={}, help="JSON: options by metric")
     parser.add_argument("--views", default="words,no-sinks")
     parser.add_argument("--role", choices=("encoder", "decoder"), default="encoder", help="of the tiny random model")
+    parser.add_argument(
+        "--write", metavar="INPUT", help="put coverage at each size into the file that ships, so called"
+    )
+    parser.add_argument("--sizes", default="10,20,50,100", help="with --write: texts of a subset")
     parser.add_argument("--no-drift", action="store_true", help="measure subsets of one size alone")
     asked = parser.parse_args(arguments)
     known = {name: m for name, m in catalogue().items() if not any(_reads_more(need) for need in m.needs)}
@@ -345,13 +385,22 @@ def main(arguments: Sequence[str] | None = None) -> None:
         model, texts = FakeModel(role=asked.role, width=32), made_up(asked.texts_in_all)
     else:
         model, texts = load_model(asked.model), read_texts(asked.texts, asked.unit, asked.texts_in_all, asked.min_words)
-    if len(texts) < 2 * asked.subset:
-        parser.error(f"{len(texts)} texts: subsets of {asked.subset} need at least twice as many")
+    sizes = list(map(int, asked.sizes.split(",")))
+    largest = max(sizes) if asked.write else asked.subset
+    if len(texts) < 2 * largest:
+        parser.error(f"{len(texts)} texts: subsets of {largest} need at least twice as many")
     layers = [int(part) for part in asked.layers.split(",")] if asked.layers else None
     began = time.monotonic()
     recording = record(model, texts, layers, asked.max_tokens)
     _tell(f"{len(texts)} texts, {len(recording.facts['texts'])} tokens recorded after {time.monotonic() - began:.0f} s")
     base = None if asked.base is None else record(load_model(asked.base), texts, layers, asked.max_tokens)
+    if asked.write:
+        for size in sizes:
+            chosen = [known[name] for name in wanted]
+            rows = study(recording, chosen, asked.views.split(","), size, asked.subsets, asked.options, (1,), base=base)
+            write(Path(_coverage.__file__).parent / _coverage.FILE, counted(rows, size, asked.write, asked.subsets))
+            _tell(f"{size} texts after {time.monotonic() - began:.0f} s")
+        return
     rows = study(
         recording,
         [known[name] for name in wanted],

@@ -9,7 +9,8 @@ from intervals.study import Series, _row, main, study, summary, table
 from oracles.fake_model import FakeModel, FakeTexts, made_up_texts
 
 from reporter.geometry import noise
-from reporter.metrics.registry import catalogue
+from reporter.metrics import _coverage
+from reporter.metrics.base import catalogue
 
 
 @pytest.mark.parametrize("role", ["encoder", "decoder"])
@@ -73,3 +74,11 @@ def test_the_command_prints_its_tables(capsys):
     with pytest.raises(SystemExit):
         main(["--metrics", "lens"])
     assert "choose from" in capsys.readouterr().err
+
+
+def test_what_is_counted_is_written(monkeypatch, tmp_path):
+    monkeypatch.setattr(_coverage, "FILE", str(tmp_path / "coverage.csv"))
+    main(["--write", "made up", "--sizes", "8,10", "--texts-in-all", "40", "--subsets", "3", "--metrics", "motion"])
+    lines = _coverage.read(tmp_path / "coverage.csv")
+    assert {(line.texts, line.input, line.subsets) for line in lines} == {(8, "made up", 3), (10, "made up", 3)}
+    assert "motion.norm" in {line.statistic for line in lines}

@@ -7,10 +7,9 @@ import pytest
 from oracles.fake_model import FakeModel, made_up_texts
 from oracles.tokens import all_tokens
 
+from reporter.forward.observed import Observed
 from reporter.metrics._intervals import BOOTSTRAP
-from reporter.metrics.base import Value
-from reporter.metrics.registry import catalogue
-from reporter.observables.observed import Observed
+from reporter.metrics.base import Value, catalogue
 
 TEXTS = 40
 PAIRED = {name: m for name, m in catalogue().items() if m.between and "base" in m.between.of and not m.between.own}

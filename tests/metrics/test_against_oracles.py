@@ -6,27 +6,22 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from oracles.anisotropy import anisotropy
+from oracles.again import again, anisotropy, convergence
 from oracles.contextuality import contextuality
-from oracles.convergence import convergence, frequency
+from oracles.convergence import frequency
 from oracles.entropy import entropy
 from oracles.fake_model import SMALL, FakeHead, FakeModel, made_up_texts
 from oracles.gride import gride
 from oracles.journey import journey
-from oracles.linearity import linearity
-from oracles.motion import growth, motion
 from oracles.outliers import outliers
 from oracles.readout import lens, loss
-from oracles.spectrum import spectrum
-from oracles.subspaces import subspaces
 from oracles.tokens import all_tokens
 from oracles.twonn import scikit_dimension, twonn, twonn_ml
 from oracles.variance import variance
 
-from reporter.forward.places import Layout, Place
 from reporter.metrics.base import Value
-from reporter.observables.cross import half_of
-from reporter.texts.duplicates import originals
+from reporter.models.places import Layout, Place
+from reporter.texts.texts import originals
 
 TEXTS = 90
 SCALES = (1, 2, 4, 8, 16, 32, 64)
@@ -94,19 +89,18 @@ def test_every_statistic(everything, values, view):
         check(f"journey.{statistic}", layer, expected, n=n)
     expected, predicted = loss(model, head, reference, tokens)
     check("loss.lm", None, expected, n=predicted)
-    for (statistic, layer), expected in motion(tokens.states).items():
-        check(f"motion.{statistic}", layer, expected.mean())
-    check("motion.growth", None, growth(tokens.states))
-    half = half_of(np.asarray(originals(made_up_texts(TEXTS)))[np.asarray(tokens.texts)], 0)
-    for (statistic, layer), expected in linearity(tokens.states, half).items():
+    for (statistic, layer), expected in again("motion", tokens.states).items():
+        check(f"motion.{statistic}", layer, expected)
+    for (statistic, layer), expected in anisotropy(tokens.states).items():
+        check(f"anisotropy.{statistic}", layer, expected)
+    for (statistic, layer), expected in again("spectrum", tokens.states).items():
+        check(f"spectrum.{statistic}", layer, expected, within=1e-3)
+    first = originals(made_up_texts(TEXTS))
+    for (statistic, layer), expected in again("linearity", tokens.states, tokens.texts, first).items():
         check(f"linearity.{statistic}", layer, expected, within=1e-3)
-    for (statistic, layer), expected in subspaces(tokens.states, 8).items():  # half the width
+    for (statistic, layer), expected in again("subspaces", tokens.states, axes=8).items():  # half the width
         check(f"subspaces.{statistic}", layer, expected, within=1e-3, atol=1e-6)
     for layer, x in enumerate(tokens.states):
-        for statistic, expected in anisotropy(x).items():
-            check(f"anisotropy.{statistic}", layer, expected)
-        for statistic, expected in spectrum(x).items():
-            check(f"spectrum.{statistic}", layer, expected, within=1e-3)
         at, duplicates = tokens.distinct(layer)
         check("intrinsic_dimension.duplicates", layer, duplicates, atol=1e-12)
         if duplicates > 0.5:
@@ -182,7 +176,7 @@ def test_samples_and_batches_are_what_the_options_say(everything, values):
         assert likely.ci_low < likely.value < likely.ci_high
 
         y = tokens.states(Place("block", layer)).double().numpy()
-        by_batch = [anisotropy(y[i : i + 100])["top_variance_share"] for i in (0, 100)]
+        by_batch = [anisotropy([y[i : i + 100]])["top_variance_share", 0] for i in (0, 100)]
         value = found["anisotropy.top_variance_share_batch", layer]
         assert value.value == pytest.approx(np.mean(by_batch), rel=1e-6)
         assert value.ci_low < value.value < value.ci_high and value.n == 200
@@ -244,8 +238,8 @@ def check_same(metric, options, a, b):
 
 
 def test_a_shared_memo_changes_nothing(everything):
-    from reporter.metrics.registry import catalogue
-    from reporter.observables.observed import Observed
+    from reporter.forward.observed import Observed
+    from reporter.metrics.base import catalogue
 
     model, observables, _ = everything
     memo = {}
@@ -263,16 +257,17 @@ def test_a_shared_memo_changes_nothing(everything):
 
 def test_bootstrap_intervals_against_the_textbook(everything, values):
     from oracles import bootstrap
-    from oracles.motion import cosine
+
+    from reporter.app.verify.by_token import cosines
 
     model, observables, reference = everything
     tokens = reference.view("words")
     _, text = np.unique(originals(made_up_texts(TEXTS))[tokens.texts], return_inverse=True)  # copies are drawn together
     found = values(model, observables, TEXTS, "words", ["convergence", "motion"])
     for name, layer, quantity in (
-        ("convergence.similarity", 1, cosine(tokens.states[1], tokens.states[-1])),
-        ("motion.norm", 3, motion(tokens.states)["norm", 3]),
-        ("motion.step_cosine", 2, motion(tokens.states)["step_cosine", 2]),
+        ("convergence.similarity", 1, cosines(tokens.states[1], tokens.states[-1])),
+        ("motion.norm", 3, np.linalg.norm(tokens.states[3], axis=1)),
+        ("motion.step_cosine", 2, cosines(tokens.states[2], tokens.states[3])),
     ):
         sums = np.bincount(text, quantity)
         low, high = bootstrap.interval(sums, np.bincount(text))

@@ -9,10 +9,9 @@ from oracles.angles import distances
 from oracles.fake_model import FakeModel, FakeTexts, made_up_texts
 from oracles.tokens import all_tokens
 
+from reporter.forward.observed import Observed
 from reporter.metrics.angular_distance import BlockRun
-from reporter.metrics.base import PairValue
-from reporter.metrics.registry import catalogue
-from reporter.observables.observed import Observed
+from reporter.metrics.base import PairValue, catalogue
 
 
 @pytest.fixture

@@ -8,10 +8,8 @@ import numpy as np
 import pytest
 
 import reporter
-from reporter.forward.places import Place
-from reporter.metrics.base import Statistic, Value
-from reporter.metrics.by_definition import settled
-from reporter.metrics.registry import catalogue
+from reporter.metrics.base import Statistic, Value, catalogue, settled
+from reporter.models.places import Place
 
 TEXTS, LENGTH, WIDTH, VOCABULARY = 40, 12, 16, 30
 RNG = np.random.default_rng(0)
@@ -61,6 +59,7 @@ def test_no_interval_speaks_of_rounding(states):
 
 
 @pytest.mark.parametrize("first", [LOOKED_UP, rounded(LOOKED_UP), 1e-4 * LOOKED_UP], ids=["equal", "rounded", "small"])
+@pytest.mark.usefixtures("every_interval")
 def test_looked_up_states_have_no_variance_within_types(first):
     numbers = measured(first, *LATER, metrics=["variance", "contextuality"])
     for name, value in {"within": 0.0, "within_share": 0.0, "between_share": 1.0}.items():

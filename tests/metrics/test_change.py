@@ -10,10 +10,10 @@ from oracles.change import change
 from oracles.fake_model import FakeModel, made_up_texts
 from oracles.tokens import all_tokens
 
+from reporter.forward.between_layers import half_of
+from reporter.forward.observed import Observed
+from reporter.metrics.base import catalogue
 from reporter.metrics.change import ChangeOptions, MovedToken
-from reporter.metrics.registry import catalogue
-from reporter.observables.cross import half_of
-from reporter.observables.observed import Observed
 
 NEEDS = ("moments", "tokens", "pooled", "token_names")
 METRIC = catalogue()["change"]

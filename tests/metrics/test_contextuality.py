@@ -8,8 +8,8 @@ from oracles.fake_model import FakeModel, FakeTexts, made_up_texts
 
 import reporter
 from reporter.geometry import noise
-from reporter.geometry.explained import explained_by_first, likeness
-from reporter.geometry.explained import floors as gaussian
+from reporter.geometry.similarity import explained_by_first, likeness
+from reporter.geometry.similarity import floors as gaussian
 from reporter.metrics.contextuality import ContextualityOptions
 
 

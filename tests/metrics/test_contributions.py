@@ -12,15 +12,15 @@ from oracles.contributions import NAMES, contributions
 from oracles.fake_model import FakeModel, FakeTexts, made_up_texts
 from oracles.families import FAMILIES, WORDS, build_family
 
-from reporter.metrics.base import Options
-from reporter.metrics.contributions import STATISTICS, compare
+from reporter.forward.between_layers import Contributions
+from reporter.forward.feeding import _unfed
+from reporter.forward.observed import Observed
+from reporter.metrics.base import Options, catalogue
+from reporter.metrics.contributions import STATISTICS
 from reporter.models.capture import share
-from reporter.models.feed_forward import FeedForward
 from reporter.models.load import load
 from reporter.models.resolve import resolve
-from reporter.observables.contributions import Contributions
-from reporter.observables.observed import Observed
-from reporter.runs.feeding import _unfed
+from reporter.models.sublayers import FeedForward
 from reporter.spec.models import PathModel
 
 RNG = np.random.default_rng(4)
@@ -91,9 +91,11 @@ def test_against_a_base_the_same_texts_are_drawn(observe):
     for seed in (0, 1):
         observables, _ = observe(FakeModel(seed=seed), made_up_texts(40))
         sides.append(Observed(observables, observables["moments"].layout, 40, "words", 0))
-    found = list(compare(*sides, Options()))
+    between = catalogue()["contributions"].between
+    assert between is not None
+    found = list(between.compare(*sides, Options()))
     assert len(found) == 5 * 3 and all(one.ci_low <= one.value <= one.ci_high for one in found)
-    assert all(one.value == one.ci_low == one.ci_high == 0 for one in compare(sides[0], sides[0], Options()))
+    assert all(one.value == one.ci_low == one.ci_high == 0 for one in between.compare(sides[0], sides[0], Options()))
 
 
 def test_a_model_whose_sublayers_were_not_found_says_so(family, observe, values):

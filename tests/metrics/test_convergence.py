@@ -6,20 +6,21 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from oracles.convergence import convergence, frequency, of_similarity
+from oracles.again import convergence
+from oracles.convergence import frequency
 from oracles.fake_model import FakeModel, made_up_texts
 from oracles.tokens import all_tokens
 from scipy.stats import ttest_1samp
 
-from reporter.forward.places import Place
+from reporter.app.verify.by_token import of_similarity
+from reporter.forward.means import TextAverage
+from reporter.forward.observed import Observed
+from reporter.forward.paths import FrequencySplit
 from reporter.geometry.intervals import half_sample_interval, percentile_interval
-from reporter.metrics.base import Difference
+from reporter.metrics.base import Difference, catalogue
 from reporter.metrics.convergence import paired_test
-from reporter.metrics.registry import catalogue
-from reporter.observables.frequency_split import FrequencySplit
-from reporter.observables.observed import Observed
-from reporter.observables.per_text import TextAverage
-from reporter.texts.duplicates import originals
+from reporter.models.places import Place
+from reporter.texts.texts import originals
 
 TEXTS = 80
 CONVERGENCE = catalogue()["convergence"]

@@ -6,11 +6,10 @@ import pytest
 from oracles.fake_model import FakeModel, made_up_texts
 from pydantic import BaseModel
 
-from reporter.errors import ReporterError
-from reporter.forward.places import Layout
-from reporter.metrics.base import Options, SampleOptions, Statistic
-from reporter.metrics.registry import catalogue, metric
-from reporter.observables.kinds import KINDS
+from reporter.core.errors import ReporterError
+from reporter.forward.observed import KINDS
+from reporter.metrics.base import Options, SampleOptions, Statistic, catalogue, metric
+from reporter.models.places import Layout
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +31,7 @@ def found(observe, values, layers):
 
 
 def test_titles_can_stand_in_a_list():
-    from reporter.analyses.registry import analyses
+    from reporter.metrics.analysis import analyses
 
     titles = [s.title for of in (*catalogue().values(), *analyses().values()) for s in of.statistics]
     assert not [title for title in titles if "," in title]
@@ -233,7 +232,7 @@ def test_every_statistic_is_explained():
 
 def test_a_metric_needs_what_it_reads(observe):
     """Each metric gets the observables it asked for and no others."""
-    from reporter.observables.observed import Observed
+    from reporter.forward.observed import Observed
 
     for of_metric in catalogue().values():
         model = FakeModel()

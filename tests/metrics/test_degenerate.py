@@ -236,6 +236,7 @@ def test_a_dead_dimension_is_no_direction():
 
 
 @pytest.mark.parametrize(("texts", "known"), [(5, set()), (12, {"in sample"}), (40, {"in sample", "held out"})])
+@pytest.mark.usefixtures("every_interval")
 def test_a_map_of_few_tokens_has_no_interval_and_says_why(texts, known):
     """Ten tokens a text in eight dimensions: intervals take eight tokens to a dimension, held out in either half."""
     states = np.random.default_rng(0).normal(size=(2, 10 * texts, 8)).astype(np.float32)

@@ -3,16 +3,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from oracles.bootstrap import expanded
 from oracles.entropy import of_text, raw_of_text, unit_of_text
 from oracles.fake_model import FakeModel, made_up_texts
 from oracles.tokens import all_tokens
 
+from reporter.forward.means import poisson_weights
+from reporter.forward.observable import Setting
+from reporter.forward.text_entropy import TextEntropy, measured
 from reporter.geometry.entropy import entropies_of
 from reporter.metrics import entropy
-from reporter.observables.bootstrap import poisson_weights
-from reporter.observables.observable import Setting
-from reporter.observables.text_entropy import TextEntropy, measured
-from reporter.texts.duplicates import originals
+from reporter.texts.texts import originals
 
 
 @pytest.mark.parametrize("width", [8, 100])
@@ -107,10 +108,11 @@ def test_intervals_are_the_bootstrap_of_the_texts(observe, values):
     found = values(model, observables, 60, "words", ["entropy"])
     rows = {text: np.flatnonzero(tokens.texts == text) for text in range(60)}
     rows = {text: at for text, at in rows.items() if len(at) > 2}
-    weights = poisson_weights(originals(texts)[list(rows)], 0).astype(float).T
+    distinct = originals(texts)[list(rows)]
+    weights = poisson_weights(distinct, 0).astype(float).T
     for layer in range(4):
         values_of = np.array([of_text(tokens.states[layer][at]) for at in rows.values()])
-        low, high = np.quantile(weights @ values_of / weights.sum(axis=1), [0.025, 0.975])
+        low, high = expanded(weights @ values_of / weights.sum(axis=1), len(np.unique(distinct)))
         value = found["entropy.prompt", layer]
         assert (value.ci_low, value.ci_high) == pytest.approx((low, high), rel=1e-4)
 
@@ -171,8 +173,8 @@ def test_on_an_accelerator_many_places_are_one_call(observe, monkeypatch):
     calls = []
     eigvalsh = torch.linalg.eigvalsh
     monkeypatch.setattr(torch.linalg, "eigvalsh", lambda x: calls.append(len(x)) or eigvalsh(x))
-    monkeypatch.setattr("reporter.observables.text_entropy._on_cores", lambda states: False)
-    monkeypatch.setattr("reporter.observables.text_entropy.spread", None)
+    monkeypatch.setattr("reporter.forward.text_entropy._on_cores", lambda states: False)
+    monkeypatch.setattr("reporter.forward.text_entropy.spread", None)
     found, _ = observe(FakeModel(), made_up_texts(60), names=names, batch_tokens=10_000)
     longest = max(len(text.split()) for text in made_up_texts(60)) + 2
     assert 0 < len(calls) < longest  # bunches of about one length each, all five places at once

@@ -12,8 +12,8 @@ METRIC = """
 from pydantic import Field
 
 from reporter.metrics.base import Options, Source, Statistic, Value
-from reporter.metrics.registry import metric
-from reporter.table import UnderView, at_place, column
+from reporter.metrics.base import metric
+from reporter.core.table import UnderView, at_place, column
 
 
 class Counted(UnderView, table="counted"):

@@ -9,17 +9,17 @@ import pytest
 from oracles.fake_model import FakeTexts
 from oracles.families import FAMILIES, WORDS, build_family
 
-from reporter.errors import ReporterError
+from reporter.core.errors import ReporterError
 from reporter.forward.measure import Settings, measure, tokenised
-from reporter.forward.places import Layout
+from reporter.forward.observable import Setting
+from reporter.forward.observed import KINDS
 from reporter.forward.readout import Readout, Vocabulary
-from reporter.forward.type_counts import count_types
-from reporter.metrics.registry import catalogue
+from reporter.forward.type_sample import count_types
+from reporter.metrics.base import catalogue
 from reporter.models.head import load_head
 from reporter.models.load import load
+from reporter.models.places import Layout
 from reporter.models.resolve import resolve
-from reporter.observables.kinds import KINDS
-from reporter.observables.observable import Setting
 from reporter.spec.models import PathModel
 
 # One of each architecture; tests/models loads all variants.

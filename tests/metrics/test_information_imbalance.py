@@ -8,11 +8,10 @@ import torch
 from oracles.fake_model import FakeModel, FakeTexts, made_up_texts
 from oracles.imbalance import imbalance
 
-from reporter.geometry.imbalance import imbalances
+from reporter.forward.observed import Observed
 from reporter.geometry.intervals import jackknife_interval
-from reporter.metrics.base import PairValue
-from reporter.metrics.registry import catalogue
-from reporter.observables.observed import Observed
+from reporter.geometry.similarity import imbalances
+from reporter.metrics.base import PairValue, catalogue
 
 
 def between(*spaces, groups=None):

@@ -8,11 +8,11 @@ from oracles.twonn import twonn as reference
 from scipy.spatial.distance import cdist
 
 from reporter import geometry
-from reporter.forward.halves import FEW_HALVES, groups_of
+from reporter.forward.batch import FEW_HALVES, groups_of
 from reporter.geometry import noise
-from reporter.geometry.dimension import estimate, gride_of, twonn_ml_of, twonn_of
 from reporter.geometry.intervals import half_sample_interval
 from reporter.geometry.ratios import _bits_set, batches_of, half_estimates, log_ratios, neighbours, scales_read
+from reporter.geometry.spectra import estimate, gride_of, twonn_ml_of, twonn_of
 from reporter.metrics.intrinsic_dimension import _of_noise
 
 
@@ -173,9 +173,9 @@ def test_half_samples_are_read_at_the_same_distance():
 def test_views_that_share_a_search_read_what_each_reads_alone(observe, monkeypatch):
     from oracles.fake_model import FakeModel, made_up_texts
 
+    from reporter.forward.observed import Observed
     from reporter.geometry import ratios
-    from reporter.metrics.registry import catalogue
-    from reporter.observables.observed import Observed
+    from reporter.metrics.base import catalogue
 
     observables, _ = observe(FakeModel(), made_up_texts(60))
     searches = []

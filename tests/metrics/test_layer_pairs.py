@@ -8,8 +8,8 @@ import torch
 from oracles import pairs
 from oracles.fake_model import FIRST_WORD, FakeModel, FakeTexts, made_up_texts
 
-from reporter.metrics.registry import catalogue
-from reporter.observables.observed import Observed
+from reporter.forward.observed import Observed
+from reporter.metrics.base import catalogue
 
 NAMES = ("cka", "cka_floor", "knn", "knn_floor")
 

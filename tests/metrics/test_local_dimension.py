@@ -7,7 +7,7 @@ import pytest
 import torch
 from oracles.fake_model import FakeModel, made_up_texts
 
-from reporter.geometry.local import local_dimensions
+from reporter.geometry.ratios import local_dimensions
 
 
 def pointwise(x, k):
@@ -55,7 +55,7 @@ def test_a_model(observe, values):
         model, observables, counts.distinct_texts, "words", ["local_dimension"],
         local_dimension={"centres": 100, "neighbours": 20},
     )  # fmt: skip
-    from reporter.observables.observed import Observed
+    from reporter.forward.observed import Observed
 
     sample = Observed(observables, observables["moments"].layout, 60, "words", 0).context_sample(4096)
     for layer, place in enumerate(observables["moments"].layout.path[1:], 1):

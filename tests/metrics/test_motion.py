@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from oracles.again import again
 from oracles.fake_model import FakeModel, made_up_texts
-from oracles.motion import growth, motion
 from oracles.tokens import all_tokens
 
 from reporter.geometry import noise
-from reporter.metrics.registry import catalogue
+from reporter.metrics.base import catalogue
 
 MOTION = catalogue()["motion"]
 READ = ("moments", *MOTION.needs)
@@ -20,8 +20,7 @@ def test_every_number_with_its_count_its_interval_and_its_floor(observe, values)
     found = values(model, observables, counts.distinct_texts, "no-sinks", ["motion"], seed=3)
     tokens = all_tokens(model.reference, texts, model.tokenizer, decoder=True, positions=True).view("no-sinks")
     n, width, last = len(tokens.texts), model.width, model.layers
-    expected = {key: value.mean() for key, value in motion(tokens.states).items()}
-    expected["growth", None] = growth(tokens.states)
+    expected = again("motion", tokens.states)
     ends = {}
     for (statistic, layer), number in expected.items():
         value = found.pop((f"motion.{statistic}", layer))
@@ -74,7 +73,7 @@ def test_what_is_zero_or_empty_says_so(observe, values):
 
 
 def test_a_base_is_compared_where_both_have_the_layer(observe):
-    from reporter.observables.observed import Observed
+    from reporter.forward.observed import Observed
 
     texts = made_up_texts(20)
     sides = []

@@ -7,10 +7,9 @@ from oracles.fake_model import FIRST_WORD, FakeModel, made_up_texts
 from oracles.outliers import massive, massive_types
 from oracles.tokens import all_tokens
 
+from reporter.forward.observed import Observed
 from reporter.metrics._outlier_lists import MassiveActivation, OutlierDimension
-from reporter.metrics.base import Value
-from reporter.metrics.registry import catalogue
-from reporter.observables.observed import Observed
+from reporter.metrics.base import Value, catalogue
 
 READ = ("moments", *catalogue()["outliers"].needs)
 

@@ -7,11 +7,10 @@ import pytest
 from oracles.fake_model import FIRST_WORD, SINK_WORD, FakeModel, made_up_texts
 from oracles.tokens import all_tokens, sinks
 
-from reporter.metrics._outlier_lists import OutlierDimension
-from reporter.metrics._sink_cuts import DOMINANCES, FACTORS, SinkCut, cuts
+from reporter.forward.observed import Observed
+from reporter.metrics._outlier_lists import DOMINANCES, FACTORS, OutlierDimension, SinkCut, cuts
 from reporter.metrics.base import Value
 from reporter.metrics.outliers import OutlierOptions, SinkToken, outliers
-from reporter.observables.observed import Observed
 
 
 class Border(FakeModel):

@@ -7,10 +7,10 @@ import pytest
 import torch
 from oracles.fake_model import FakeModel, FakeTexts, made_up_texts
 
-from reporter.forward.places import Layout, Place
-from reporter.metrics.registry import catalogue
+from reporter.forward.observed import Observed
+from reporter.metrics.base import catalogue
 from reporter.metrics.spectrum import Eigenvalue
-from reporter.observables.observed import Observed
+from reporter.models.places import Layout, Place
 
 
 def computed(observables, layout, texts, view="words"):

@@ -8,10 +8,10 @@ import torch
 from oracles.fake_model import FakeModel, made_up_texts
 from scipy.linalg import subspace_angles
 
+from reporter.forward.observed import Observed
 from reporter.geometry import noise
-from reporter.geometry.subspaces import Leading, apart, leading, menger
-from reporter.metrics.registry import catalogue
-from reporter.observables.observed import Observed
+from reporter.geometry.components import Leading, apart, leading, menger
+from reporter.metrics.base import catalogue
 
 
 def computed(observe, model, **options):

@@ -11,11 +11,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from oracles.anisotropy import anisotropy
-from oracles.convergence import convergence
+from oracles.again import again, anisotropy, convergence
 from oracles.fake_model import FIRST_WORD, WORDS, FakeTokenizer, made_up_texts
-from oracles.motion import motion
-from oracles.spectrum import spectrum
 from oracles.tokens import all_tokens
 from oracles.twonn import scikit_dimension, twonn_ml
 
@@ -161,13 +158,13 @@ def test_every_statistic(module, reference, observe, values, view):
 
     for (statistic, layer), expected in convergence(tokens.states).items():
         check(f"convergence.{statistic}", layer, expected)
-    for (statistic, layer), expected in motion(tokens.states).items():
-        check(f"motion.{statistic}", layer, expected.mean())
+    for (statistic, layer), expected in again("motion", tokens.states).items():
+        check(f"motion.{statistic}", layer, expected)
+    for (statistic, layer), expected in anisotropy(tokens.states).items():
+        check(f"anisotropy.{statistic}", layer, expected)
+    for (statistic, layer), expected in again("spectrum", tokens.states).items():
+        check(f"spectrum.{statistic}", layer, expected, within=1e-3)
     for layer, x in enumerate(tokens.states):
-        for statistic, expected in anisotropy(x).items():
-            check(f"anisotropy.{statistic}", layer, expected)
-        for statistic, expected in spectrum(x).items():
-            check(f"spectrum.{statistic}", layer, expected, within=1e-3)
         at, duplicates = tokens.distinct(layer)
         check("intrinsic_dimension.duplicates", layer, duplicates)
         if duplicates <= 0.5:

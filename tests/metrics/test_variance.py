@@ -5,11 +5,11 @@ import pytest
 from oracles.fake_model import FakeModel, FakeTexts, made_up_texts
 from scipy.stats import spearmanr
 
+from reporter.forward.observed import Observed
 from reporter.geometry import noise
-from reporter.geometry.correlation import correlation
-from reporter.metrics.registry import catalogue
+from reporter.geometry.statistics import correlation
+from reporter.metrics.base import catalogue
 from reporter.metrics.variance import ROUNDING, TokenType, VarianceOptions
-from reporter.observables.observed import Observed
 
 
 def types_of(observables, view="words", **options):
@@ -71,6 +71,16 @@ def test_rare_types_alone_have_a_reason(observe, values):
     found = values(FakeModel(), observables, 2, "words", ["variance"])
     assert "five times" in found["variance.total", 1].reason
     assert found["variance.coverage", None].value == 0
+
+
+def test_nothing_lies_between_the_types_where_only_one_is_frequent(observe, values):
+    model = FakeModel(special=False, sinks=False)
+    observables, _ = observe(model, FakeTexts([f"1 {i} {i + 1}" for i in range(2, 14, 3)] + ["1 20 1"]))
+    found = values(model, observables, 5, "words", ["variance"])
+    assert found["variance.within", 1].value > 0 and found["variance.within", 1].ci_low is not None
+    for name in ("between", "within_share", "between_share"):
+        assert found[f"variance.{name}", 1].value is None
+        assert "one token type" in found[f"variance.{name}", 1].reason
 
 
 def test_static_vectors_have_no_trade_off(observe, values):

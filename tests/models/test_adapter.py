@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 import torch
 
-from reporter.errors import ReporterError
-from reporter.models import adapter
+from reporter.core.errors import ReporterError
+from reporter.models import weights as adapter
 from reporter.models.checkpoint import Checkpoint
 from reporter.models.load import LoadedModel
 

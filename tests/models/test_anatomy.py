@@ -9,10 +9,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from reporter.errors import ReporterError
+from reporter.core.errors import ReporterError
 from reporter.models.anatomy import Examined, examine
-from reporter.models.capture import Capture
-from reporter.models.closing import Closing
+from reporter.models.capture import Capture, Closing
 
 WIDTH, VOCABULARY = 8, 20
 

@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 
-from reporter.errors import ReporterError
+from reporter.core.errors import ReporterError
 from reporter.models.tokenizer import added_tokens, tokenizer_hash
 from reporter.texts.tokens import tokenise_texts
 

@@ -11,9 +11,9 @@ import pytest
 import torch
 from oracles.families import FAMILIES, GUARDED, SHIFTED, TEXTS
 
+from reporter.app.verify.by_model import PlainModel
 from reporter.models.checkpoint import Checkpoint
 from reporter.models.load import LoadedModel
-from reporter.verify.plain_model import PlainModel
 
 Family = Callable[[str], Path]
 Load = Callable[..., LoadedModel]

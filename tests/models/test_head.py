@@ -13,7 +13,7 @@ import torch
 from oracles.families import FAMILIES, build_family, spread
 from safetensors.torch import load_file, save_file
 
-from reporter.errors import ReporterError
+from reporter.core.errors import ReporterError
 from reporter.models.head import Head, load_head
 from reporter.models.load import LoadedModel
 

@@ -15,8 +15,8 @@ import huggingface_hub
 import pytest
 from huggingface_hub import constants, errors
 
-from reporter.errors import ReporterError
-from reporter.models import hub
+from reporter.core.errors import ReporterError
+from reporter.models import resolve as hub
 from reporter.models.checkpoint import Checkpoint
 from reporter.models.load import load
 from reporter.models.resolve import resolve

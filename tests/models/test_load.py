@@ -12,7 +12,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from reporter.errors import ReporterError
+from reporter.core.errors import ReporterError
 from reporter.models.checkpoint import Checkpoint
 from reporter.models.limits import limited
 from reporter.models.load import LoadedModel, load

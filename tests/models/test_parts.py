@@ -12,10 +12,10 @@ import pytest
 import torch
 from oracles.families import spread, write_tokenizer
 
-from reporter.errors import ReporterError
+from reporter.app.verify.by_model import PlainModel
+from reporter.core.errors import ReporterError
 from reporter.models.checkpoint import Checkpoint
 from reporter.models.load import LoadedModel
-from reporter.verify.plain_model import PlainModel
 
 Family = Callable[[str], Path]
 Load = Callable[..., LoadedModel]

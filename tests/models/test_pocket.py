@@ -15,18 +15,19 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from reporter.errors import ReporterError
-from reporter.models import pocket_tokenizer, pocket_training
+from reporter.core.errors import ReporterError
 from reporter.models.checkpoint import Checkpoint
 from reporter.models.head import load_head
 from reporter.models.load import load
-from reporter.models.pocket import _remove_unfinished, prepare, prepare_together
 from reporter.models.resolve import resolve
+from reporter.models.toy import model as pocket_training
+from reporter.models.toy import tokenizer as pocket_tokenizer
+from reporter.models.toy.training import _remove_unfinished, prepare, prepare_together
 from reporter.models.words import whole_words
 from reporter.spec.models import RecipeModel
 from reporter.spec.recipes import Recipe
 from reporter.texts import Texts, build_texts
-from reporter.texts.sources.inline import InlineCorpus
+from reporter.texts.sources.stored import InlineCorpus
 
 SMALL = {"layers": 2, "width": 16, "heads": 2, "train_on": "c", "steps": 4, "batch": 4, "context": 12}
 

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 import torch
 
-from reporter.models.pocket_data import IGNORED, Stream, held_out
-from reporter.models.pocket_tokenizer import write_tokenizer
+from reporter.models.toy.data import IGNORED, Stream, held_out
+from reporter.models.toy.tokenizer import write_tokenizer
 from reporter.spec.recipes import Recipe
 from reporter.texts import build_texts
-from reporter.texts.sources.inline import InlineCorpus
+from reporter.texts.sources.stored import InlineCorpus
 
 TEXTS = ("one two three", "four five six seven eight nine ten", "one", "two three four five six")
 PAD, CLS, SEP, MASK = 0, 2, 3, 4

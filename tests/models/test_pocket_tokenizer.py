@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from reporter.errors import ReporterError
-from reporter.models.pocket_tokenizer import SPECIAL_TOKENS, write_tokenizer
+from reporter.core.errors import ReporterError
+from reporter.models.toy.tokenizer import SPECIAL_TOKENS, write_tokenizer
 from reporter.spec.recipes import Recipe
 from reporter.texts import build_texts
-from reporter.texts.sources.inline import InlineCorpus
+from reporter.texts.sources.stored import InlineCorpus
 
 Make = Callable[..., Any]
 

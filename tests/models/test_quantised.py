@@ -12,7 +12,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from reporter.errors import ReporterError
+from reporter.core.errors import ReporterError
 from reporter.models.checkpoint import Checkpoint
 from reporter.models.load import LoadedModel
 from reporter.models.model_folder import quantised_by
@@ -104,7 +104,7 @@ def test_a_package_that_is_missing(
     config = rewritten(family("llama"), tmp_path / "packed", lambda name, weight: {name: weight})
     config["quantization_config"] = {"quant_method": "bitsandbytes"}
     (tmp_path / "packed" / "config.json").write_text(json.dumps(config))
-    monkeypatch.setattr("reporter.imports.find_spec", lambda name: None)
+    monkeypatch.setattr("reporter.core.imports.find_spec", lambda name: None)
     with pytest.raises(ReporterError, match=r"needs the optional package bitsandbytes: pip install 'reporter\[quant"):
         found(tmp_path / "packed")
 

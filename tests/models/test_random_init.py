@@ -18,16 +18,15 @@ import torch
 from huggingface_hub import constants
 from oracles.families import FAMILIES
 
-from reporter.models.checkpoint import Checkpoint
+from reporter.models.checkpoint import Checkpoint, random_init
 from reporter.models.head import load_head
 from reporter.models.load import LoadedModel, load
-from reporter.models.pocket import prepare
-from reporter.models.random_init import random_init
 from reporter.models.resolve import resolve
+from reporter.models.toy.training import prepare
 from reporter.spec.models import HubModel, RecipeModel
 from reporter.spec.recipes import Recipe
 from reporter.texts import build_texts
-from reporter.texts.sources.inline import InlineCorpus
+from reporter.texts.sources.stored import InlineCorpus
 
 Family = Callable[[str], Path]
 Found = Callable[..., Checkpoint]

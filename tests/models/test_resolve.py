@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from reporter.errors import ReporterError
+from reporter.core.errors import ReporterError
 from reporter.models import model_folder
 from reporter.models.checkpoint import Checkpoint
 from reporter.models.resolve import resolve

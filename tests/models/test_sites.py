@@ -15,9 +15,9 @@ import torch
 from oracles.families import AFTER_ATTENTION, FAMILIES, PARALLEL_ATTENTION
 from torch import Tensor
 
-from reporter.errors import ReporterError
-from reporter.models.attention import Attention
+from reporter.core.errors import ReporterError
 from reporter.models.load import LoadedModel
+from reporter.models.sublayers import Attention
 
 Family = Callable[[str], Path]
 Load = Callable[..., LoadedModel]

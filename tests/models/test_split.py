@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from reporter.errors import ReporterError
+from reporter.app.verify.by_model import PlainModel
+from reporter.core.errors import ReporterError
 from reporter.models.checkpoint import Checkpoint
 from reporter.models.head import load_head
 from reporter.models.load import LoadedModel
-from reporter.verify.plain_model import PlainModel
 
 Family = Callable[[str], Path]
 Load = Callable[..., LoadedModel]
@@ -56,7 +56,7 @@ def test_the_head_and_the_second_path_read_a_split_model(family: Family, tmp_pat
 
 
 def test_without_accelerate(family: Family, found: Callable[..., Checkpoint], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("reporter.imports.find_spec", lambda name: None)
+    monkeypatch.setattr("reporter.core.imports.find_spec", lambda name: None)
     with pytest.raises(ReporterError, match=r"device_map needs .* accelerate: pip install 'reporter\[split\]'"):
         found(family("llama"), device_map="auto")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reporter.models.token_text import byte_alphabet, readable, token_names
+from reporter.models.words import byte_alphabet, readable, token_names
 
 SIGN = {byte: sign for sign, byte in byte_alphabet().items()}
 

@@ -12,17 +12,16 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from reporter.errors import ReporterError
-from reporter.models import pocket_training
-from reporter.models.checkpoint import Checkpoint
+from reporter.core.errors import ReporterError
+from reporter.models.checkpoint import Checkpoint, random_init
 from reporter.models.load import load
-from reporter.models.pocket import prepare
-from reporter.models.random_init import random_init
 from reporter.models.resolve import resolve
+from reporter.models.toy import model as pocket_training
+from reporter.models.toy.training import prepare
 from reporter.models.words import whole_words
 from reporter.spec.models import RecipeModel
 from reporter.texts import Texts, build_texts
-from reporter.texts.sources.inline import InlineCorpus
+from reporter.texts.sources.stored import InlineCorpus
 
 SMALL = {"architecture": "bert", "layers": 2, "width": 16, "heads": 2, "train_on": "first", "steps": 3, "batch": 4}
 TEXTS = {

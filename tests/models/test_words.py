@@ -8,15 +8,13 @@ from typing import Any
 
 import pytest
 
-from reporter.errors import ReporterError
+from reporter.core.errors import ReporterError
 from reporter.models.checkpoint import Checkpoint
 from reporter.models.words import whole_words, word_tokens
 
 
 def checkpoint(folder: Path) -> Checkpoint:
-    return Checkpoint(
-        *("m", "final", None, "path", str(folder), folder, None, None, None, "float32", False, False, "fingerprint")
-    )
+    return Checkpoint("m", "final", "path", str(folder), "fingerprint", path=folder)
 
 
 def written(folder: Path, model: dict[str, Any], special: tuple[str, ...] = ()) -> Checkpoint:

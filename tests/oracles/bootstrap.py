@@ -1,12 +1,13 @@
-"""The textbook bootstrap: n texts drawn with replacement, mean over their tokens, percentile interval."""
+"""The textbook bootstrap: n texts drawn with replacement, mean over their tokens, expanded percentile interval."""
 
 from __future__ import annotations
 
 import numpy as np
+from scipy import stats
 
 
 def interval(sums, counts, replicates=2000, seed=0):
-    """Return the 95 % percentile interval of Σ sums / Σ counts over resampled texts.
+    """Return the expanded 95 % percentile interval of Σ sums / Σ counts over resampled texts.
 
     Args:
         sums: per-text sums of a quantity, shape (texts,).
@@ -16,4 +17,10 @@ def interval(sums, counts, replicates=2000, seed=0):
     """
     rng = np.random.default_rng(seed)
     weights = rng.multinomial(len(sums), np.full(len(sums), 1 / len(sums)), size=replicates)
-    return tuple(np.quantile((weights @ sums) / (weights @ counts), [0.025, 0.975]))
+    return expanded((weights @ sums) / (weights @ counts), len(sums))
+
+
+def expanded(replicates, texts):
+    """Return the percentiles that reach as far as Student's t of the texts (Hesterberg 2015, section 5.3)."""
+    tail = stats.norm.cdf(stats.t.ppf(0.025, texts - 1) * np.sqrt(texts / (texts - 1)))
+    return tuple(np.quantile(replicates, [tail, 1 - tail]))

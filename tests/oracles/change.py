@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from oracles.linearity import _explained
+
+from reporter.app.verify.by_map import explained
 
 
 def change(mine, theirs, half):
@@ -22,6 +23,6 @@ def change(mine, theirs, half):
             distances.append(np.sqrt(((a - b) ** 2).sum() / (b @ b)))
         found["cosine", layer] = np.mean(cosines)
         found["distance", layer] = np.mean(distances)
-        both = [_explained(y[half == a], x[half == a], y[half == b], x[half == b]) for a, b in ((0, 1), (1, 0))]
+        both = [explained(y[half == a], x[half == a], y[half == b], x[half == b]) for a, b in ((0, 1), (1, 0))]
         found["linear", layer] = np.mean(both)
     return found

@@ -1,29 +1,36 @@
 """How often a false claim is supported, by form, kind of statistic and number of models.
 
-``python tests/oracles/claim_calibration.py [repetitions]`` prints the table of ``tests/claims/README.md``, with a fifth
-of the repetitions for bells and for rises and falls, which are slow; the suite does the same with fewer. Profiles have
-13 points and a range of about 1. Noise from texts is independent from layer to layer, or autocorrelated: a shared part
-(correlation 0.8), or one that wanders (0.9 from layer to layer). One model, or two, have noise from texts alone; from
-three on each has a profile of its own around the common one, too. A statistic without an interval has noise from models
-alone. Relatives share their own profile but for a hundredth.
+``python tests/oracles/claim_calibration.py [repetitions]`` prints the tables of ``tests/judge/claims/README.md``,
+with a
+fifth of the repetitions for bells and for rises and falls, which are slow; the suite does the same with fewer.
+Profiles have 13 points and a range of about 1. Noise from texts is independent from layer to layer, or autocorrelated:
+a shared part (correlation 0.8), or one that wanders (0.9 from layer to layer). One model, or two, have noise from
+texts alone; from three on each has a profile of its own around the common one, too. A statistic without an interval
+has noise from models alone. Relatives share their own profile but for a hundredth.
+
+The second table is of numbers that are means over few texts, with the percentile interval of bootstrap replicates. Each
+text has an effect on all layers alike, such as the norm of its states, and one on each layer. Both are log-normal. The
+number is that which the claim is about, at its very edge, so that either verdict is wrong.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 
-from reporter.claims.kinds.differ import Group, _decide, difference
-from reporter.claims.kinds.relation import _finding, _Related
-from reporter.claims.kinds.value import _above, _between
-from reporter.claims.numbers import Bounded
-from reporter.claims.points import Points
-from reporter.claims.shapes import rule
-from reporter.geometry.correlation import by_chance, correlation, effective_points, fisher
+from reporter.geometry.intervals import percentile_interval, text_error
+from reporter.geometry.statistics import by_chance, correlation, effective_points, fisher
+from reporter.judge.claims.differ import Group, difference, paired
+from reporter.judge.claims.relation import _finding, _Related
+from reporter.judge.claims.value import _above, _between, _over_texts
+from reporter.judge.numbers import Bounded
+from reporter.judge.points import Points, inequalities
+from reporter.judge.shapes import rule
 
 K = 13
 X = np.linspace(0, 1, K)
@@ -85,7 +92,7 @@ def correlation_of(kind: str) -> np.ndarray:
 def simulated(
     shape: str, level: float, kind: str, models: int | str, interval: bool, repetitions: int, paired: bool = False
 ) -> Points:
-    """Profiles of a shape with noise, as :func:`reporter.claims.profiles.together` gives them.
+    """Profiles of a shape with noise, as :func:`reporter.judge.profiles.together` gives them.
 
     Paired: the database says how the errors of two layers go together.
     """
@@ -150,7 +157,7 @@ def differ(is_: str, models: tuple[int, int], interval: bool, repetitions: int) 
                 own = rng.standard_normal(count) * (count > 2 or not interval)
                 texts = 0.4 * rng.standard_normal() if interval else 0.0
                 sides.append(Group(("m",) * count, at + own + texts, np.full(count, 0.4) if interval else None))
-            needs, _ = _decide(difference(*sides)[0], is_, 0.5, "")
+            needs, _ = inequalities(difference(*sides)[0], is_, 0.5, "")
             wrong += max(float(part.p) for part in needs) <= 0.025
         rate = max(rate, wrong / repetitions)
     return rate
@@ -201,6 +208,88 @@ def value(form: str, repetitions: int) -> float:
     return wrong / repetitions
 
 
+@cache
+def of_texts(texts: int, repetitions: int, points: int, seed: int, spread: float = 0.5) -> tuple[np.ndarray, ...]:
+    """Return means of log-normal contributions whose expectation is 1, and both ends of their bootstrap intervals.
+
+    Args:
+        texts: how many.
+        repetitions: how often.
+        points: layers.
+        seed: of the texts.
+        spread: standard deviation of the logarithm of a text's effect.
+    """
+    rng = np.random.default_rng([texts, seed])
+    shared, each = (rng.standard_normal((repetitions, texts, size)) for size in (1, points))
+    contributions = np.exp(spread * shared - spread**2 / 2 + 0.1 * each - 0.1**2 / 2)
+    weights = rng.poisson(1.0, (400, texts))
+    weights = weights[weights.sum(axis=1) > 0]
+    replicates = np.einsum("bt,rtp->brp", weights / weights.sum(axis=1, keepdims=True), contributions)
+    ends = [percentile_interval(of, texts) for of in replicates.transpose(1, 2, 0).reshape(repetitions * points, -1)]
+    return contributions.mean(axis=1), *np.reshape(ends, (repetitions, points, 2)).transpose(2, 0, 1)
+
+
+def few_texts(form: str, texts: int, repetitions: int) -> tuple[float, float]:
+    """Return how often a claim about numbers of few texts is supported and refuted, at its very edge."""
+    kind, _, what = form.partition(", ")
+    made = {"value": _values, "differ": _differences, "paired": _pairs, "shape": _shapes}
+    verdicts = made[kind](what, texts, repetitions)
+    holds, fails = np.array(verdicts).T
+    return float((holds <= 0.025).mean()), float((fails <= 0.025).mean())
+
+
+def _values(form: str, texts: int, repetitions: int) -> list[tuple[float, float]]:
+    low, high = {"above": (1.0, None), "below": (None, 1.0), "between": (1.0, 2.0), "within": (0.5, 1.0)}[form]
+    bounds = [None if end is None else Bounded(end, end, end) for end in (low, high)]
+    numbers = zip(*(of[:, 0] for of in of_texts(texts, repetitions, 1, 0)), strict=True)
+    found = [_over_texts(Bounded(*number), texts, (0, None)) for number in numbers]
+    return [_between(bounds[0] and _above(one, bounds[0]), bounds[1] and _above(bounds[1], one)) for one in found]
+
+
+def _errors(values: np.ndarray, lows: np.ndarray, highs: np.ndarray, texts: int) -> np.ndarray:
+    found = zip(values.ravel(), lows.ravel(), highs.ravel(), strict=True)
+    return np.array([text_error(*number, texts, (0, None)) for number in found]).reshape(values.shape)
+
+
+def _pairs(is_: str, texts: int, repetitions: int) -> list[tuple[float, float]]:
+    """Judge one model on two corpora."""
+    return _differences(is_, texts, repetitions, paired)
+
+
+def _differences(
+    is_: str, texts: int, repetitions: int, gap: Callable[[Group, Group], tuple[Any, Any]] = difference
+) -> list[tuple[float, float]]:
+    more = 1.3 if is_ == "same" else 1.0
+    sides = []
+    for size, seed in ((more, 1), (1.0, 2)):
+        ends = [size * of for of in of_texts(texts, repetitions, 1, seed)]
+        sides.append((ends[0], _errors(*ends, texts)))
+    found = []
+    for values, errors in zip(*(np.stack(part, axis=1) for part in zip(*sides, strict=True)), strict=True):
+        a, b = (Group(("m",), *number, texts - 1.0) for number in zip(values, errors, strict=True))
+        needs, breaks = inequalities(difference(a, b)[0], is_, more - 1.0, "")
+        found.append((max(float(part.p) for part in needs), min(float(part.p) for part in breaks)))
+    return found
+
+
+def _shapes(name: str, texts: int, repetitions: int) -> list[tuple[float, float]]:
+    shape = 1.0 + {"increasing": np.minimum(X, 0.5), "decreasing": -np.minimum(X, 0.5)}.get(name, 0.1 * (X > 0.5))
+    edge = {"increasing": (0.5 - 1 / 24, 0.0), "decreasing": (0.5 - 1 / 24, 0.0), "flat": (0.0, 0.1 * 7 / 13)}[name]
+    ends = [shape * of for of in of_texts(texts, repetitions, K, 3)]
+    points = Points(ends[0][:, None], _errors(*ends, texts)[:, None], X, df=texts - 1.0)
+    ruling = rule(name, points, at_least=edge[0], tolerance=edge[1])
+    return list(zip(ruling.holds, ruling.fails, strict=True))
+
+
+COUNTS = (12, 15, 30, 100)
+FORMS = (
+    *(f"value, {form}" for form in ("above", "below", "between", "within")),
+    *(f"differ, {is_}" for is_ in ("above", "below", "different", "same")),
+    *(f"paired, {is_}" for is_ in ("above", "different", "same")),
+    *(f"shape, {name}" for name in ("increasing", "decreasing", "flat")),
+)
+
+
 def table(repetitions: int) -> Iterator[tuple[str, str, str, float]]:
     """Yield claim form, kind of statistic, models, and the highest rate of false 'supported'."""
     for name in TRUE:
@@ -226,6 +315,11 @@ def table(repetitions: int) -> Iterator[tuple[str, str, str, float]]:
 
 
 if __name__ == "__main__":
+    repetitions = int(sys.argv[1]) if len(sys.argv) > 1 else 400
     print("| claim | statistic | models | false 'supported' |\n|---|---|---|---|")
-    for row in table(int(sys.argv[1]) if len(sys.argv) > 1 else 400):
+    for row in table(repetitions):
         print(f"| {row[0]} | {row[1]} | {row[2]} | {100 * row[3]:.1f} % |", flush=True)
+    print(f"\n| claim | {' | '.join(f'{texts} texts' for texts in COUNTS)} |\n|---|{'---|' * len(COUNTS)}")
+    for form in FORMS:
+        wrong = (few_texts(form, texts, repetitions) for texts in COUNTS)
+        print(f"| {form} | {' | '.join(f'{100 * a:.1f}, {100 * b:.1f}' for a, b in wrong)} |", flush=True)

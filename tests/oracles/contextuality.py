@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from reporter.forward.contexts import mix, prefix_keys
+from reporter.forward.batch import mix, prefix_keys
 
 
 def key(context, decoder, seed=0):

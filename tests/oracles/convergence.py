@@ -1,48 +1,11 @@
-"""Lee's definitions, written as sums over tokens. ``states`` is [(n, d)] * (L + 1)."""
+"""Similarity to the last layer of frequent and rare tokens, with counts and the test of their difference."""
 
 from __future__ import annotations
 
 import numpy as np
-from oracles.motion import cosine
 from scipy import stats
 
-
-def convergence(states, target=None, texts=None):
-    """Return {(statistic, layer): value}.
-
-    Args:
-        states: path of the tokens.
-        target: what they are compared with; the last of the states by default.
-        texts: text of each token, for the mean of text means; the mean over tokens by default.
-    """
-    last = len(states) - 1
-    cosines = [cosine(x, states[last] if target is None else target) for x in states]
-    if texts is None:
-        similarity = [c.mean() for c in cosines]
-    else:
-        similarity = [np.mean([c[texts == text].mean() for text in np.unique(texts)]) for c in cosines]
-    found = of_similarity(similarity)
-    for layer in range(last):
-        found["violations", layer] = np.mean(cosines[layer] > cosines[layer + 1])
-    return found
-
-
-def of_similarity(similarity):
-    """Return {(statistic, layer): value} of what follows from similarity at each layer."""
-    last = len(similarity) - 1
-    found = {("similarity", layer): value for layer, value in enumerate(similarity)}
-    gradient = [similarity[layer + 1] - similarity[layer] for layer in range(last)]
-    bound = [min(gradient[layer:]) for layer in range(last)]
-    for layer in range(last):
-        found["gradient", layer] = gradient[layer]
-        found["bound", layer] = bound[layer]
-    found["rate", None] = (similarity[last] - similarity[0]) / last
-    found["area", None] = sum(bound) / last
-    found["start", None] = bound[0]
-    if last > 1:
-        found["rate_published", None] = (similarity[last] - similarity[0]) / (last - 1)
-        found["decay", None] = -np.polyfit(np.arange(last) / last, bound, 1)[0]
-    return found
+from reporter.app.verify.by_token import cosines
 
 
 def paired_p(a, b, originals):
@@ -76,7 +39,7 @@ def frequency(tokens, corpus, target=None, originals=None):
     assert set(types) <= set(every)
     found = {}
     for layer, x in enumerate(tokens.states):
-        c = cosine(x, tokens.states[-1] if target is None else target)
+        c = cosines(x, tokens.states[-1] if target is None else target)
         found["similarity_frequent", layer] = c[frequent].mean(), frequent.sum()
         found["similarity_rare", layer] = c[~frequent].mean(), (~frequent).sum()
         found["frequency_gap", layer] = c[~frequent].mean() - c[frequent].mean(), min(frequent.sum(), (~frequent).sum())

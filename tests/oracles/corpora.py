@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from reporter.analyses.base import Corpus
+from reporter.metrics.analysis import Corpus
 
 
 class Labelled(list):

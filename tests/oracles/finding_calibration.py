@@ -17,13 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from reporter.claims.numbers import MetricRow, Numbers
-from reporter.claims.points import Estimates, Points
-from reporter.claims.profiles import covariance_of
-from reporter.findings.extremes import Extreme, extreme
-from reporter.findings.finding import Findings, look
-from reporter.findings.subjects import Subjects
 from reporter.geometry.intervals import error_over_texts, errors_apart, quantile
+from reporter.judge.numbers import MetricRow, Numbers
+from reporter.judge.points import Estimates, Points
+from reporter.judge.profiles import covariance_of
+from reporter.judge.questions import Findings, look
+from reporter.judge.questions.extremes import Extreme, extreme
+from reporter.judge.questions.subjects import Subjects
 from reporter.metrics.base import Statistic
 
 K = 13
@@ -229,7 +229,7 @@ def of_texts(seed: int, kind: str, paired: bool, height: float = 0.5, error: flo
     texts = texts + error * math.sqrt(TEXTS) * np.array([noise(rng, kind) for _ in range(TEXTS)])
     mean = texts.mean(axis=0)
     errors = [error_over_texts(of, np.arange(TEXTS), TEXTS, TEXTS) for of in (texts - mean).T]
-    told = errors_apart([one for one in errors if one is not None])
+    told = errors_apart([one for one in errors if one is not None], TEXTS)
     apart = np.array([np.pad(row, (0, K - len(row))) for row in told or ()])
     own = apart.diagonal()
     covariance = covariance_of(own, apart)[None] if paired else None

@@ -111,7 +111,7 @@ def words_of(texts: Iterable[str]) -> list[str]:
 
 def all_words() -> list[str]:
     """Return the words of all studies, of the lists that come with reporter and of its grammar."""
-    from reporter.texts.grammar import grammar_texts
+    from reporter.texts.sources.generated import grammar_texts
 
     files = [*(ROOT / "studies").rglob("*.yaml"), *(ROOT / "reporter" / "analyses" / "lists").glob("*.yaml")]
     written = [file.read_text("utf-8") for file in sorted(files)]

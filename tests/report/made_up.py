@@ -21,8 +21,7 @@ import duckdb
 import numpy as np
 import pandas as pd
 
-from reporter.metrics.base import Metric, Statistic
-from reporter.metrics.registry import catalogue
+from reporter.metrics.base import Metric, Statistic, catalogue
 from reporter.store import Store
 
 VIEWS = ("words", "all", "no-sinks")

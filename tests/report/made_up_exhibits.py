@@ -119,15 +119,11 @@ def _positions(count: int, of_weights: Any, ends: Any, facts: Any, points: Any) 
         {"fact": "outlier threshold", "value": 0.2, "said": "|cosine| of a token and a position"},
         {"fact": "outliers", "value": 5.0, "said": "of 1,680 pairs"},
         {"fact": "outliers by chance", "value": 1.25, "said": None},
-        {"fact": "period", "value": 6.28, "said": "positions in one turn"},
-        {"fact": "period turns", "value": 3.8, "said": None},
-        {"fact": "period share", "value": 0.7, "said": None},
-        {"fact": "period p", "value": 0.005, "said": None},
     ]
     return {
         "positions": [
             {"position": i, "norm": 1 + (i > 9), "step_length": 0.5 if i else None, "mean_cosine": 0.1,
-             "mean_distance": 1.0, "pc1": x, "pc2": y, "pc3": z, "change_p": 0.005 if i == 10 else None}
+             "mean_distance": 1.0, "pc1": x, "pc2": y, "pc3": z}
             for i, (x, y, z) in enumerate(at)
         ],
         "position_cosines": [

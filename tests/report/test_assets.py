@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from reporter.report import assets
-from reporter.report.assets import join_modules
+from reporter.report import templating as assets
+from reporter.report.templating import join_modules
 
 ONE = 'import { shout as loud } from "./voice.js";\nimport "./late.js";\nconst word = "a";\nlog.push(loud(word));\n'
 VOICE = 'import { word } from "./words.js";\nexport function shout(text) {\n  return text + word;\n}\n'

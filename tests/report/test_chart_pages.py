@@ -11,12 +11,13 @@ import pandas as pd
 import pytest
 import vl_convert
 
-from reporter.analyses.registry import analyses
 from reporter.charts import Query
+from reporter.charts.drawing import page_data
 from reporter.charts.styles import style_models
-from reporter.metrics.registry import catalogue
-from reporter.report.chart_page import ChartPage
-from reporter.report.explorers import read_explorers
+from reporter.metrics.analysis import analyses
+from reporter.metrics.base import catalogue
+from reporter.report.contents import read_explorers
+from reporter.report.explorers import ChartPage
 from reporter.store import Store
 
 STUDY = "exhibited"
@@ -87,7 +88,7 @@ def test_the_sql_of_an_exhibit_gives_the_rows_of_its_csv(
 def test_a_part_is_a_model_at_a_checkpoint_and_says_which_columns(pages: dict[str, ChartPage]) -> None:
     page = pages["sentences"]
     assert [one.label for one in page.who] == ["bert", "gpt2 · step 600", "gpt2 · step 50"]
-    part = one_of(pages, "sentences.groups").for_page["sentences.groups.1"]
+    part = page_data(one_of(pages, "sentences.groups"))["sentences.groups.1"]
     assert "model" not in part["columns"]
     assert part["rows"] == 2 * 3 * 4
     assert [one.label for one in pages["vocabulary"].who] == ["bert", "gpt2"]
@@ -124,11 +125,6 @@ def test_what_is_known_of_positions_is_said_plainly(pages: dict[str, ChartPage],
     assert "no position vectors" in gpt2["plain"]
     assert bert["outliers"].startswith("5 of 1,680 pairs of a token and a position have |cosine| > 0.2")
     assert "1.25 would" in bert["outliers"]
-    assert "One turn of the path takes 6.28 positions" in bert["period"]
-    assert (
-        one_of(pages, "static.position-norms").states[""].readings["bert|final"]
-        == "Changes character at 10 (p = 0.005)"
-    )
     html = (results / STUDY / "vocabulary.html").read_text(encoding="utf-8")
     assert "A note on <b>" not in html and "positions&lt;/" in html  # its formula b is set as one, its tag is text
     assert "140 tokens are in the table" in html
@@ -152,14 +148,13 @@ def test_a_large_vocabulary_does_not_come_to_the_page(store: Store, tmp_path: Pa
             "position_b, 0.5 AS cosine FROM range(128) a(i), range(128) b(j)"
         )
         connection.execute(
-            f"INSERT INTO positions BY NAME SELECT {who}, i::INTEGER AS position, 1.0 AS norm, "
-            "if(i = 4097, 0.01, NULL) AS change_p FROM range(8192) t(i)"
+            f"INSERT INTO positions BY NAME SELECT {who}, i::INTEGER AS position, 1.0 AS norm FROM range(8192) t(i)"
         )
     counts = {
         own.name: len(big.frame(f"SELECT * FROM ({own.fill(study=STUDY)}) WHERE model = 'big'"))
         for own in map(query, ("static.points", "static.position-cosines", "static.path"))
     }
-    assert counts == {"vocabulary_points": 2000, "position_cosines": 64 * 64, "positions": 2048 + 1}
+    assert counts == {"vocabulary_points": 2000, "position_cosines": 64 * 64, "positions": 2048}
     shares = big.frame(query("static.shares").fill(study=STUDY))
     scripts = shares[(shares["sorted_by"] == "script") & (shares["model"] == "bert")]
     assert len(scripts) == 12

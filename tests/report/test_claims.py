@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from reporter.report import render
+from reporter.report.claims import WIDTH, interval_plot
 from reporter.report.evidence import MOST, evidence_of
-from reporter.report.interval_plot import WIDTH, interval_plot
 from reporter.store import query
 
 HOSTILE = "<script>alert(1)</script>"

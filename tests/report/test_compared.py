@@ -15,10 +15,10 @@ import pytest
 from scipy.stats import t
 
 from reporter.report import render
-from reporter.report.compared import _path
+from reporter.report.compared import path_of
 from reporter.report.tables import ModelRow, warnings
 from reporter.report.templating import folded
-from reporter.runs.over_models import _interval, write_over_models
+from reporter.runs.merging import _interval, write_over_models
 from reporter.store import query
 
 MODELS = [(f"model-{i}", ("encoder", "decoder")[i % 2], 3, 16, (0, 50) if i == 3 else (None,)) for i in range(4)]
@@ -96,7 +96,7 @@ def test_models_stand_beside_each_other_with_and_without_sinks(folder: Path) -> 
 
 
 def test_a_small_profile_is_drawn_to_scale() -> None:
-    numbers = [float(n) for n in re.findall(r"-?\d+", _path([(0.0, 1.0), (0.5, 3.0), (1.0, 2.0)], 1.0, 3.0))]
+    numbers = [float(n) for n in re.findall(r"-?\d+", path_of([(0.0, 1.0), (0.5, 3.0), (1.0, 2.0)], 1.0, 3.0))]
     (x, y), (dx, dy), (ex, ey) = zip(numbers[::2], numbers[1::2], strict=True)
     assert dx == ex > 0 and y + dy < y + dy + ey < y, "up, and half of the way down again"
     assert ey == pytest.approx(-dy / 2, abs=1) and 0 <= x < x + dx + ex <= 336

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from reporter.report import explorers, render
-from reporter.report.explorer import Explorer
+from reporter.report import contents as explorers
+from reporter.report import render
+from reporter.report.explorers import Explorer
 
 
 @pytest.fixture

@@ -87,9 +87,9 @@ def test_findings_stand_before_the_charts_with_number_and_test(folder: Path) -> 
     for part in ("motion.step_cosine minilm nested view no-sinks See the figure", "the baseline is one draw"):
         assert part in opening
     # a p stands with the test that it belongs to, not with the number
-    assert "every other layer is lower: p = 1 × 10⁻⁶; corrected for 90 questions (Bonferroni) p = 9 × 10⁻⁵" in opening
+    assert "every other layer is lower: p = 1 × 10⁻⁶; corrected for 90 tests (Bonferroni) p = 9 × 10⁻⁵" in opening
     said = text_of(html[html.index('<section id="findings"') : html.index('id="glance"')])
-    assert "corrected for all 90 questions" in said and said.count(ROW["says"]) == 1, "the first one opens the page"
+    assert "corrected for all 90 tests" in said and said.count(ROW["says"]) == 1, "the first one opens the page"
 
 
 def test_the_picture_leads_to_the_figure_and_is_told_in_words(folder: Path) -> None:
@@ -132,7 +132,7 @@ def test_a_line_is_labelled_with_the_number_of_the_sentence(folder: Path) -> Non
 
 
 def test_no_findings_are_said_and_those_not_looked_for_are_not(folder: Path) -> None:
-    assert "None: of 12 questions asked of the headline statistics" in text_of(page(folder, "none"))
+    assert "None: of 12 tests" in text_of(page(folder, "none"))
     assert 'id="findings"' not in page(folder, "unasked")
 
 

@@ -8,10 +8,10 @@ from types import ModuleType
 
 import pytest
 
-from reporter.errors import ReporterError, UsageError
+from reporter.core.errors import ReporterError, UsageError
 from reporter.report import render
 from reporter.report.look import keep_look, read_look
-from reporter.spec.report import ReportSpec
+from reporter.spec.study import ReportSpec
 
 FIGURES = r'<article class="figure wide[^>]*id="figure-([^"]+)"'
 
@@ -112,11 +112,10 @@ def test_what_cannot_be_read_changes_nothing(spec, tmp_path):
 
 def test_the_context_is_documented():
     root = Path(__file__).resolve().parents[2]
-    said = (
-        (root / "CONTRIBUTING.md").read_text("utf-8").partition("## Change how a report looks")[2].partition("\n## ")[0]
-    )
+    page = (root / "reporter" / "app" / "docs" / "pages" / "extending.md").read_text("utf-8")
+    said = page.partition("## Change how a report looks")[2].partition("\n## ")[0]
     named = set(re.findall(r"`(\w+)`", said.partition("`study.html` gets:")[2]))
-    page = (root / "reporter" / "report" / "study_page.py").read_text("utf-8")
+    page = (root / "reporter" / "report" / "site.py").read_text("utf-8")
     given = set(re.findall(r"^        (\w+)=", page.partition(".render(")[2].partition("\n    )")[0], re.MULTILINE))
     assert {"study", "contents", "scene"} <= given and given <= named
     assert given | {"look", "build"} == named - {"studies", "report"}

@@ -6,8 +6,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from reporter.errors import UsageError
-from reporter.report.publish import publish
+from reporter.core.errors import UsageError
+from reporter.report.single_file import publish
 
 
 def names(folder: Path) -> set[str]:
@@ -30,12 +30,14 @@ def test_a_published_folder_has_what_its_pages_name_and_no_more(results: Path, t
     assert {name.split("/")[0] for name in names(target)} == {"index.html", "assets", "explored"}
     assert {Path(name).suffix for name in names(target)} == {".html", ".js", ".css", ".csv", ".bib", ".svg"}
     journeys = (target / "explored" / "journeys.html").read_text("utf-8")
-    for name in ("path", "profile"):
-        assert f'<noscript><img class="still" src="figures/journeys-{name}.svg"' in journeys
+    for name in ("path", "cosine", "step_length"):
+        assert f'<noscript><img class="static" src="figures/journeys-{name}.svg"' in journeys
         ElementTree.fromstring((target / "explored" / "figures" / f"journeys-{name}.svg").read_text("utf-8"))
     assert journeys.count("<noscript><div") == 2, "the nearest tokens, and the rank of every token"
     for page in ("index.html", "journeys.html"):
-        assert "reporter publish" not in (target / "explored" / page).read_text("utf-8"), "it was published already"
+        assert "reporter export --site" not in (target / "explored" / page).read_text("utf-8"), (
+            "it was published already"
+        )
     assert [path.name for path in tmp_path.iterdir()] == ["site"]
 
 
@@ -45,10 +47,10 @@ def test_what_was_published_before_is_replaced_and_other_folders_are_left(result
     publish(results / "results.duckdb", target, ["torn"])
     assert not (target / "explored").exists()
     page = (target / "torn" / "index.html").read_text("utf-8")
-    stills = re.findall(r'<noscript><img class="still" src="([^"]+)"', page)
-    assert stills and len(stills) == page.count("<noscript><img")
-    for still in stills:  # for readers without scripts, and without any in it
-        text = (target / "torn" / still).read_text("utf-8")
+    images = re.findall(r'<noscript><img class="static" src="([^"]+)"', page)
+    assert images and len(images) == page.count("<noscript><img")
+    for image in images:  # for readers without scripts, and without any in it
+        text = (target / "torn" / image).read_text("utf-8")
         assert ElementTree.fromstring(text).tag.endswith("svg") and "<script" not in text
     before = names(target)
     with pytest.raises(UsageError, match="no study 'mine'"):

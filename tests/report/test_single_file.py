@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from reporter.errors import ReporterError, UsageError
+from reporter.core.errors import ReporterError, UsageError
 from reporter.report.single_file import write_single_file
 
 HOSTILE = "<script>alert(1)</script>"

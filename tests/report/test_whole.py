@@ -15,14 +15,14 @@ import pytest
 import vl_convert
 
 from reporter.charts import Query
-from reporter.charts.correlations import correlation_rows
-from reporter.charts.pairs import PAIRS
-from reporter.charts.profile import PROFILE
-from reporter.charts.scene import WITH, WITHOUT
-from reporter.charts.training import TRAINING
-from reporter.metrics.registry import catalogue
+from reporter.charts.chart import Drawn
+from reporter.charts.drawing import axis_shown, captions_of, first_choice, panels_shown
+from reporter.charts.layout import ATTENTION, WITH, WITHOUT
+from reporter.charts.models import PAIRS, correlation_rows
+from reporter.charts.profile import PROFILE, TRAINING
+from reporter.metrics.base import catalogue
 from reporter.report.contents import Contents, read_contents
-from reporter.report.study_page import facts
+from reporter.report.site import facts
 from reporter.store import Store
 
 HERE = {"study": "whole"}
@@ -59,6 +59,10 @@ def test_nothing_broke(whole: Contents) -> None:
     assert all(f.specs for f in whole.charts), "every one has numbers"
 
 
+def caption(whole: Contents, drawn: Drawn, panel: str, **choice: Any) -> str:
+    return captions_of(drawn, whole.scene, replace(first_choice(whole.scene), **choice)).get(panel, "")
+
+
 def test_every_kind_passes_altairs_own_validation(whole: Contents) -> None:
     for one in {f.chart.kind: f for f in whole.charts}.values():
         for draw in one.chart.draw.values() if isinstance(one.chart.draw, Mapping) else [one.chart.draw]:
@@ -81,11 +85,11 @@ def test_only_a_profile_has_other_sites_and_it_tells_them_apart(store: Store, wh
         assert found["value"].item() == pytest.approx(own[same]["value"].mean())
 
 
-def test_sentences_leave_the_closing_norm_and_attention_out(whole: Contents) -> None:
-    states = figure(whole, "anisotropy.top_variance_share").states
-    path, attention = states["path|words|1|with"], states["attention|words|1|with"]
-    assert path.readings["nested"] != attention.readings["nested"]
-    assert "depth 0.5" in path.readings["nested"]
+def test_captions_leave_the_closing_norm_and_attention_out(whole: Contents) -> None:
+    drawn = figure(whole, "anisotropy.top_variance_share")
+    path = caption(whole, drawn, "nested")
+    assert path == drawn.captions["nested"] != caption(whole, drawn, "nested", site=ATTENTION)
+    assert "depth 0.5" in path
 
 
 def test_null_baselines_are_no_models_of_the_study(whole: Contents) -> None:
@@ -94,11 +98,13 @@ def test_null_baselines_are_no_models_of_the_study(whole: Contents) -> None:
     assert list(styles) == ["bert", "bert (random-init)", "tuned", "gpt2", "gpt2 (random-init)", "gpt2 (shuffled)"]
     assert styles["gpt2 (shuffled)"].light == styles["gpt2"].light
     assert len({styles[name].dash for name in ("gpt2", "gpt2 (random-init)", "gpt2 (shuffled)")}) == 3
-    states = figure(whole, "convergence.rate").states
-    for choice in (WITH, WITHOUT):
-        assert re.fullmatch(r"bert \S+ · tuned \S+ · gpt2 \S+", states[f"words|1|{choice}"].readings["nested"])
-    close = [states[f"words|1|{choice}"].axes["close"] for choice in (WITHOUT, WITH)]
-    assert close[0] != close[1], "it reaches as far as what is seen"
+    drawn = figure(whole, "convergence.rate")
+    axes = []
+    for baselines in (WITH, WITHOUT):
+        assert re.fullmatch(r"bert \S+ · tuned \S+ · gpt2 \S+", caption(whole, drawn, "nested", baselines=baselines))
+        choice = replace(first_choice(whole.scene), baselines=baselines, picks={"axis": "close"})
+        axes.append(axis_shown(drawn, panels_shown(drawn, whole.scene, choice), choice))
+    assert axes[0] != axes[1], "it reaches as far as what is seen"
 
 
 def test_what_differs_by_scale_alone_is_one_figure(whole: Contents) -> None:
@@ -149,8 +155,8 @@ def test_half_a_matrix_becomes_a_whole_one_and_others_stay(store: Store) -> None
 
 def test_a_heat_map_says_its_floor_and_what_it_cut_off(whole: Contents) -> None:
     figure_of_pairs = figure(whole, "layer_pairs.pairs")
-    reading = figure_of_pairs.states["words|1|nested|cka"].readings["bert × gpt2"]
-    assert reading == "floor 0 · n = 500 · below 0 shown as 0 (lowest −0.05)"
+    reading = caption(whole, figure_of_pairs, "bert × gpt2", picks={"among": "bert with others"})
+    assert reading == "chance level 0 · n = 500 · below 0 shown as 0 (lowest −0.05)"
     among = next(pick for pick in figure_of_pairs.picks if pick.name == "among")
     assert next(iter(among.choices)) == "inside each model" and len(among.shows["inside each model"]) == 6
     assert len(among.shows["bert with others"]) == 5
@@ -163,7 +169,7 @@ def test_a_tuned_model_lies_beside_its_base_in_a_line_over_depth(whole: Contents
     assert set(line["model"]) == {"tuned"} and list(line["layer"]) == [0, 1, 2, 3, 4]
     assert list(line["value"]) == pytest.approx([i / 20 - 0.05 for i in range(5)])  # as made up for both at layer i
     assert list(line["depth"]) == [0, 0.25, 0.5, 0.75, 1]
-    said = own.states["words|1|cka|with"].readings["tuned beside bert, on nested"]
+    said = caption(whole, own, "tuned beside bert, on nested", picks={"statistic": "cka"})
     assert said == "tuned −0.05 → 0.15, highest at the end"
 
 
@@ -172,8 +178,8 @@ def test_runs_of_blocks_say_the_least_of_each_length(whole: Contents) -> None:
     assert "angular_distance.pairs" not in [f.id for f in whole.charts], "one chart shows them"
     least = own.frame[own.frame["least"] & (own.frame["model"] == "bert") & (own.frame["statistic"] == "tokens")]
     assert set(least["run"]) == {"1", "1–2", "1–3", "1–4"}
-    reading = own.states["words|1|nested|tokens"].readings["bert"]
-    assert reading == "least turned by blocks 1: 0.1 · 1–2: 0.2"
+    reading = caption(whole, own, "bert")
+    assert reading == "smallest angle at blocks 1: 0.1 · 1–2: 0.2"
     assert list(own.picks[0].choices) == ["tokens", "last_token"]
 
 
@@ -184,16 +190,18 @@ def test_differences_have_zero_on_their_axis_and_say_who(whole: Contents) -> Non
         "tuned − bert, on nested",
         "tuned − bert, on simple",
     ]
-    assert all(state.axis.low <= 0 <= state.axis.high for state in own.states.values())
+    assert all(
+        axis.low <= 0 <= axis.high for axes in own.axes.values() for name, axis in axes.items() if name == "fixed"
+    )
     assert list(own.picks[0].choices) == ["similarity", "bound"], "in the order of the definitions"
-    assert own.states["words|1|similarity|with"].readings["tuned − bert, on nested"].startswith("tuned 0.04")
+    assert own.captions["tuned − bert, on nested"].startswith("tuned 0.04")
     assert set(figure(whole, "convergence.differences_of_models").frame["statistic"]) == {"rate"}
 
 
 def test_correlations_over_too_few_models_are_called_so(whole: Contents) -> None:
     own = figure(whole, "convergence.correlations")
-    assert own.states["words|loss.lm"].readings["nested"] == "n = 5 models"
-    assert "fewer than 3 say nothing" in own.states["words|sst2"].readings["nested"]
+    assert caption(whole, own, "nested", picks={"score": "loss.lm"}) == "n = 5 models"
+    assert "fewer than 3 say nothing" in caption(whole, own, "nested", picks={"score": "sst2"})
     table = correlation_rows(own.frame)
     assert table[0]["feature"] == "area" and table[0]["n"] == 5 and table[-1]["n"] == 2
 
@@ -218,15 +226,18 @@ def test_data_come_as_scripts_beside_the_page(results: Path) -> None:
 def test_the_cuts_of_sinks_say_where_they_matter(whole: Contents, store: Store) -> None:
     cuts = figure(whole, "outliers.cuts")
     assert {pick.name for pick in cuts.picks} == {"statistic", "rule", "corpus"}
-    state = cuts.states["1|nested|factor|anisotropy.top_variance_share"]
-    assert state.readings["gpt2"] == "largest change 0.05 at layer 6 · leaves out 2–3 % of the tokens"
-    assert "changes nothing" in cuts.states["1|nested|dominance|anisotropy.mean_cosine"].readings["gpt2"]
+    factor = {"rule": "factor", "statistic": "anisotropy.top_variance_share"}
+    assert (
+        caption(whole, cuts, "gpt2", picks=factor) == "largest change 0.05 at layer 6 · leaves out 2–3 % of the tokens"
+    )
+    dominance = {"rule": "dominance", "statistic": "anisotropy.mean_cosine"}
+    assert "changes nothing" in caption(whole, cuts, "gpt2", picks=dominance)
     assert len(rows(store, query("outliers.cuts"), metric="outliers")) == len(store.frame("FROM sink_cuts"))
 
 
 def test_sinks_are_listed_and_names_are_no_markup(whole: Contents, store: Store) -> None:
     from reporter.report.look import Look
-    from reporter.report.study_page import study_page
+    from reporter.report.site import study_page
     from reporter.report.templating import environment
 
     assert whole.sinks is not None

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from reporter import save_states
-from reporter.runs.progress import Progress
+from reporter.core.progress import Progress
 from reporter.runs.runner import Outcome, run_studies
 from reporter.runs.studies import offer
 from reporter.spec import StudyFile, load_study

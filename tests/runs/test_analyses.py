@@ -7,13 +7,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from reporter.analyses import registry
-from reporter.analyses._encode import pooled
-from reporter.analyses._pictures import Point
-from reporter.analyses.base import Analysis, Context
-from reporter.analyses.journeys import JourneySpec
-from reporter.errors import ReporterError, UsageError
+from reporter.core.errors import ReporterError, UsageError
+from reporter.metrics import analysis as registry
+from reporter.metrics._items import Point, pooled
+from reporter.metrics.analysis import Analysis, Context
 from reporter.metrics.base import Statistic, Value
+from reporter.metrics.journeys import JourneySpec
 
 METRICS = "metrics: [convergence, {anisotropy: {sample: 64, batches: 2}}, motion]"
 JOURNEYS = (METRICS, "metrics: none\njourneys: {j: {text: the cat sleeps}, k: {text: broken}}")

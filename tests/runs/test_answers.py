@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from reporter.answers import decisions
-from reporter.answers.markdown import markdown
-from reporter.errors import UsageError
-from reporter.runs.answers import ask
+from reporter.core.errors import UsageError
+from reporter.judge.questions import QUESTIONS
+from reporter.judge.questions.question import markdown
+from reporter.runs.judged import ask
 
 LABELLED = "\n".join(
     f"{'a cat sleeps' if i % 2 else 'the dogs run'} {i},{'one' if i % 2 else 'many'}" for i in range(80)
@@ -31,7 +31,7 @@ def answered(study, run, out, tmp_path):
 
 
 def test_a_run_stores_what_the_database_answers(answered, store, out):
-    asked = {answer.decision.name: answer for answer in ask("tiny", out)}
+    asked = {answer.question.name: answer for answer in ask("tiny", out)}
     for answer in asked.values():
         for table, rows in answer.tables.items():
             stored = store.records(f"SELECT * FROM {table} WHERE study = 'tiny'")
@@ -49,17 +49,15 @@ def test_a_question_that_breaks_loses_neither_the_others_nor_the_report(study, r
     def broken(read):
         raise KeyError("layer")
 
-    monkeypatch.setattr(
-        "reporter.runs.answers.decisions", lambda: (replace(decisions()[0], answer=broken), *decisions()[1:])
-    )
+    monkeypatch.setattr("reporter.runs.judged.QUESTIONS", (replace(QUESTIONS[0], answer=broken), *QUESTIONS[1:]))
     outcome, said = run(study(("metrics: [", "metrics: [outliers, ")))
     assert outcome.exit_code == 0
-    assert f"'{decisions()[0].name}' could not be answered: KeyError: 'layer'" in said
+    assert f"'{QUESTIONS[0].name}' could not be answered: KeyError: 'layer'" in said
     assert said.count("could not be answered") == 1
 
 
 def test_one_question_alone_and_what_there_is_not(answered, out):
-    assert [answer.decision.name for answer in ask("tiny", out, ["sinks"])] == ["sinks"]
+    assert [answer.question.name for answer in ask("tiny", out, ["sinks"])] == ["sinks"]
     with pytest.raises(UsageError, match="no question 'layr'; there are: claims, findings, layer"):
         ask("tiny", out, ["layr"])
     with pytest.raises(UsageError, match="no study 'other'"):

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from reporter.runs.beginning import begin
-from reporter.runs.progress import Progress
+from reporter.core.progress import Progress
 from reporter.runs.records import now, study_row
+from reporter.runs.runner import begin
 from reporter.runs.studies import offer
 from reporter.spec import StudyFile, load_study
 from reporter.store import Store
@@ -23,7 +23,7 @@ WEIGHTS = os.urandom(20 << 20)  # hashed in more than one piece
 def begun(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """The folders whose script was begun."""
     folders: list[Path] = []
-    monkeypatch.setattr("reporter.report.assets.begin_script", folders.append)
+    monkeypatch.setattr("reporter.report.templating.begin_script", folders.append)
     return folders
 
 

@@ -8,12 +8,12 @@ import time
 import pytest
 from typer.testing import CliRunner
 
-from reporter.cli import app
-from reporter.errors import UsageError
-from reporter.forward.strata import VIEWS
-from reporter.observables.kinds import KINDS
-from reporter.runs.cache import Entry, bytes_of, entries, lines, prunable, remove, seconds_of, size_said
-from reporter.runs.kept import Kept, Want, bytes_kept
+from reporter.app.cli import app
+from reporter.core.errors import UsageError
+from reporter.forward.kept import Kept, Want, bytes_kept
+from reporter.forward.observed import KINDS
+from reporter.forward.token_categories import VIEWS
+from reporter.runs.cache import Entry, bytes_of, entries, lines, prunable, remove, seconds_of, size_text
 from reporter.runs.planner import plan_study
 
 NUMBERS = "SELECT * EXCLUDE (study) FROM layer_metrics ORDER BY ALL"
@@ -139,7 +139,7 @@ def test_ages_and_sizes():
     for read, wrong in ((seconds_of, "30"), (seconds_of, "month"), (bytes_of, "ten"), (bytes_of, "1 XB")):
         with pytest.raises(UsageError, match="expected"):
             read(wrong)
-    assert [size_said(size) for size in (0, 1023, 1024, 20 * 2**30)] == ["0 B", "1023 B", "1.0 KiB", "20 GiB"]
+    assert [size_text(size) for size in (0, 1023, 1024, 20 * 2**30)] == ["0 B", "1023 B", "1.0 KiB", "20 GiB"]
 
 
 def test_an_empty_folder(tmp_path, store):

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from typer.testing import CliRunner
 
-from reporter.claims import Verdict
-from reporter.cli import app
-from reporter.runs.claims import also
+from reporter.app.cli import app
+from reporter.runs.judged import also
 from reporter.runs.runner import Outcome
+from reporter.store.schema import Verdict
 
 CLAIMS = """claims:
   ends-at-one: {says: It ends., value: {metric: convergence.similarity, model: enc, corpus: nested, layer: 2},

@@ -8,9 +8,8 @@ import threading
 
 import pytest
 
-from reporter.runs import clock as clocks
-from reporter.runs.clock import Clock
-from reporter.runs.progress import Progress
+from reporter.core import progress as clocks
+from reporter.core.progress import Clock, Progress
 
 
 @pytest.fixture

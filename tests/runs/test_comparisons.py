@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from reporter.claims.correlations import correlate
+from reporter.judge.questions.models import correlate
 
 TUNED = "  dec: {"
 BASED = "  dec: {base: enc, scores: {glue: 0.5}, "

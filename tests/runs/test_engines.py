@@ -11,12 +11,11 @@ from typing import Any
 
 import pytest
 
-from reporter import locks
-from reporter.errors import ReporterError, UsageError
+from reporter.core.errors import ReporterError, UsageError
 from reporter.runs import engines
 from reporter.runs.engines import Processes, engine_of
 from reporter.runs.work import pick_device
-from reporter.spec.run import RunSpec
+from reporter.spec.study import RunSpec
 
 
 class Stopped:
@@ -54,7 +53,7 @@ class Killed(Stopped):
 @pytest.mark.parametrize("others_did_it", [True, False])
 def test_workers_that_hang_are_ended(monkeypatch: pytest.MonkeyPatch, others_did_it: bool) -> None:
     made: list[Stopped] = []
-    monkeypatch.setattr(locks, "HUNG_SECONDS", 0.2)
+    monkeypatch.setattr(engines, "_HUNG_SECONDS", 0.2)
     monkeypatch.setattr(engines, "_LOOK_AGAIN_SECONDS", 0.02)
     monkeypatch.setattr(engines, "_ENDING_SECONDS", 0.02)
 
@@ -63,7 +62,7 @@ def test_workers_that_hang_are_ended(monkeypatch: pytest.MonkeyPatch, others_did
         return made[-1]
 
     monkeypatch.setattr("multiprocessing.get_context", lambda _: SimpleNamespace(Process=process))
-    worker: Any = SimpleNamespace(is_done=lambda _: others_did_it, is_held=lambda _: False)
+    worker: Any = SimpleNamespace(is_done=lambda _: others_did_it, refreshed=lambda _: 0)
     said: list[str] = []
     tasks, job, progress = ["a", "b"], None, SimpleNamespace(note=said.append)
     do: Any = Processes(2).do
@@ -74,11 +73,11 @@ def test_workers_that_hang_are_ended(monkeypatch: pytest.MonkeyPatch, others_did
 
 def test_workers_that_were_killed_are_named_and_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("multiprocessing.get_context", lambda _: SimpleNamespace(Process=Killed))
-    worker: Any = SimpleNamespace(is_done=lambda task: task == "a", is_held=lambda _: False)
+    worker: Any = SimpleNamespace(is_done=lambda task: task == "a", refreshed=lambda _: 0)
     said: list[str] = []
     do: Any = Processes(2).do
     assert list(do(None, worker, ["a", "b"], SimpleNamespace(note=said.append))) == ["a"]
-    assert said == [f"  worker {number} was ended by SIGKILL; others did what it left" for number in (1, 2)]
+    assert said == [f"  worker {number} was ended by SIGKILL; other workers did its tasks" for number in (1, 2)]
 
 
 @pytest.mark.parametrize("before", [None, "0"])

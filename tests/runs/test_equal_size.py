@@ -7,7 +7,7 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from reporter.cli import app
+from reporter.app.cli import app
 from reporter.texts import build_texts
 
 SMALL = '  inline: {texts: ["one two three", "the cat sleeps here", "a dog"]}\n'
@@ -46,7 +46,7 @@ def test_a_comparison_is_refused_with_the_line_to_write_and_made_with_it(compari
     _, said = run(file)
     assert hint in said.split("cells computed")[0], "before the work, not after it"
     verdict = store.frame("SELECT verdict, detail FROM claims")
-    assert verdict["verdict"][0] == "failed" and advice in json.loads(verdict["detail"][0])["reason"]
+    assert verdict["verdict"][0] == "inconclusive" and advice in json.loads(verdict["detail"][0])["reason"]
     reasons = store.frame("SELECT reasons FROM cells WHERE corpus = 'nested | few' AND model = 'enc'")["reasons"][0]
     assert "give corpus nested, or one like it, the key `size_of: few`" in reasons
 

@@ -65,7 +65,7 @@ def test_headline_layers_have_errors_of_their_differences(study: Callable[..., S
 def test_findings_are_kept_until_numbers_change(
     study: Callable[..., StudyFile], run: Run, out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from reporter.findings import finding
+    import reporter.judge.questions as finding
 
     asked: list[Any] = []
     look = finding.look
@@ -76,7 +76,7 @@ def test_findings_are_kept_until_numbers_change(
     store = Store(out / "results.duckdb")
     rows = store.records("SELECT rank, says, looked_at FROM findings ORDER BY rank")
     assert len(asked) == 1 and 1 <= len(rows) <= finding.MOST
-    assert f"tiny: {len(rows)} findings (exploratory, corrected for {rows[0]['looked_at']} questions)" in said
+    assert f"tiny: {len(rows)} findings (exploratory, corrected for {rows[0]['looked_at']} tests)" in said
     assert rows[0]["says"] in said
     _, again = run(study())
     assert len(asked) == 1 and rows[0]["says"] in again  # said again, and not looked for

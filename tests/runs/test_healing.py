@@ -54,7 +54,7 @@ def test_what_was_damaged_is_set_aside_and_made_anew(harm, study, run, store, ou
 
 
 def test_a_torn_file_of_unfinished_work_costs_that_work_alone(study, run, store, out, monkeypatch, caplog):
-    from reporter.runs import feeding
+    from reporter.forward import feeding
     from reporter.texts import tokens
 
     monkeypatch.setattr(tokens, "SHARD_TEXTS", 10)

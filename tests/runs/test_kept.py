@@ -6,14 +6,14 @@ import os
 
 import pytest
 
+from reporter.forward.kept import Kept, PassFacts, Want
 from reporter.forward.measure import Counts
-from reporter.forward.places import Layout
-from reporter.metrics.registry import catalogue
-from reporter.observables.kinds import KINDS
-from reporter.observables.observable import Setting
+from reporter.forward.observable import Setting
+from reporter.forward.observed import KINDS
+from reporter.metrics.base import catalogue
+from reporter.models.places import Layout
 from reporter.runs.cache import make_room
-from reporter.runs.kept import Kept, PassFacts, Want
-from reporter.runs.passes import wanted_by
+from reporter.runs.cells import wanted_by
 
 
 @pytest.fixture

@@ -13,8 +13,9 @@ NUMBERS = "SELECT * FROM layer_metrics ORDER BY ALL"
 RUN = """
 import os, signal, sys
 from pathlib import Path
+from reporter.forward import feeding
+from reporter.runs import runner
 from reporter.runs.studies import offer
-from reporter.runs import feeding, runner
 from reporter.spec import load_study
 from reporter.texts import tokens
 

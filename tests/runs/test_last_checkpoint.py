@@ -74,3 +74,15 @@ def test_the_order_follows_the_study_when_a_checkpoint_is_added(trained, tmp_pat
         results = reporter.run(study | {"models": models}, out=tmp_path / "out")
         assert results.models.sort_values("position")["checkpoint"].tolist() == names
         assert results.models.query("is_last")["checkpoint"].tolist() == names[-1:]
+
+
+def test_a_checkpoint_that_training_deleted_is_not_the_last_any_more(trained, tmp_path):
+    folders, tokenizer = trained
+    study = {"study": "s", "corpora": {"c": CORPUS}, "metrics": ["loss"]}
+    for name, folder in zip(("step10", "step9"), folders[1:], strict=True):  # the later one has the smaller number
+        shutil.copytree(folder, tmp_path / "m" / name)
+        shutil.copytree(tokenizer, tmp_path / "m" / name, dirs_exist_ok=True)
+        models = {"m": {"path": str(tmp_path / "m"), "checkpoints": [name]}}
+        results = reporter.run(study | {"models": models}, out=tmp_path / "out", only=["m"])
+    places = results.models.sort_values("position")[["checkpoint", "position", "is_last"]]
+    assert places.values.tolist() == [["step10", 1, False], ["step9", 2, True]]

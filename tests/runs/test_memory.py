@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from functools import partialmethod
 
-from reporter.observables.moments import Moments
-from reporter.observables.text_sums import TextSums
+from reporter.forward.moments import Moments
+from reporter.forward.paths import TextSums
 
 NUMBERS = "SELECT model, corpus, view, statistic, layer, round(value, 5) AS value, n FROM layer_metrics ORDER BY ALL"
 FEW = (

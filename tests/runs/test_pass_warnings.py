@@ -10,13 +10,13 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from reporter.errors import ReporterError
+from reporter.core.errors import ReporterError
+from reporter.forward.feeding import unknown_warning
 from reporter.forward.measure import Counts, _check_finite
-from reporter.forward.type_counts import TypeCounts
-from reporter.observables.kinds import KINDS
+from reporter.forward.observed import KINDS
+from reporter.forward.passes import strained_warning
+from reporter.forward.type_sample import TypeCounts
 from reporter.runs import records
-from reporter.runs.feeding import unknown_warning
-from reporter.runs.passes import strained_warning
 from reporter.runs.planner import plan_study
 
 
@@ -43,7 +43,8 @@ def test_states_at_the_end_of_float16() -> None:
 def test_states_beyond_it_are_an_error_that_says_what_to_write(half: bool, advice: str) -> None:
     batch = cast("Any", SimpleNamespace(mask=np.ones((1, 2)), texts=np.array([3])))
     with pytest.raises(ReporterError, match=f"layer 1, text 3 of corpus 'wiki', token 0; .*{advice}"):
-        _check_finite(np.array([[[1, 1]], [[np.inf, 1]]], dtype=np.float32), batch, "wiki", half)
+        norms = np.array([[[1, 1]], [[np.inf, 1]]], dtype=np.float32)
+        _check_finite(norms, norms, batch, "wiki", half)
 
 
 WINDOWED = (

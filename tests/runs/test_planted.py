@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from reporter.answers.markdown import markdown
-from reporter.runs.answers import ask
+from reporter.judge.questions.question import markdown
+from reporter.runs.judged import ask
 
 WIDTH = 16
 TEXTS = "\n".join(
@@ -40,7 +40,7 @@ def planted(study, run, tmp_path, monkeypatch):
             places = context.layout.places
             return {of: {at: np.stack([vector(text, at, of) for text in texts]) for at in places} for of in poolings}
 
-        monkeypatch.setattr("reporter.analyses._encode.pooled_by", pooled_by)
+        monkeypatch.setattr("reporter.metrics._items.pooled_by", pooled_by)
         (tmp_path / "labelled.csv").write_text(f"text,count\n{TEXTS}\n", "utf-8")
         file = study(
             ("corpora:\n", "corpora:\n  labelled: {file: labelled.csv, column: text, label: count}\n"),

@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from reporter.runs.progress import Progress
+from reporter.core.progress import Progress
 
 
 class Terminal(io.StringIO):

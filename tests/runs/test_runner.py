@@ -8,14 +8,15 @@ import sys
 import pandas as pd
 import pytest
 
-from reporter.errors import UsageError, describe, said_by
-from reporter.forward.places import Place
-from reporter.metrics import registry
+from reporter.core.errors import UsageError, describe, library_error
+from reporter.forward import feeding, passes
+from reporter.forward.inputs import digest
+from reporter.metrics import base as registry
 from reporter.metrics.base import Metric, Statistic, Value
-from reporter.runs import feeding, passes, runner
-from reporter.runs.plan import digest
+from reporter.models.places import Place
+from reporter.runs import runner
 from reporter.store import CellKey
-from reporter.texts.grammar import grammar_texts
+from reporter.texts.sources.generated import grammar_texts
 
 NUMBERS = "SELECT * EXCLUDE (ci_low, ci_high), ci_low, ci_high FROM layer_metrics ORDER BY ALL"
 
@@ -107,7 +108,7 @@ claims:
     file = study(("run: {precision: float32}", f"run: {{precision: float32}}{claims}"))
     run(file)
     code = (
-        "import sys; from reporter.cli import app; "
+        "import sys; from reporter.app.cli import app; "
         f"app(['run', {str(file.path)!r}, '--out', {str(out)!r}], standalone_mode=False); "
         "print(*sorted({'torch', 'transformers', 'pandas', 'altair', 'scipy.stats'} & sys.modules.keys()))"
     )
@@ -341,8 +342,10 @@ def test_describe_says_what_to_do_where_memory_does_not_suffice():
     except RuntimeError as error:
         said = describe(error)
     assert said.startswith("memory does not suffice (test_runner.py:") and "`batch_tokens`" in said
-    assert said_by(RuntimeError("can't start new thread")).startswith("memory does not suffice (RuntimeError: can't")
-    assert said_by(RuntimeError("no such\nweight")) == "RuntimeError: no such weight"
+    assert library_error(RuntimeError("can't start new thread")).startswith(
+        "memory does not suffice (RuntimeError: can't"
+    )
+    assert library_error(RuntimeError("no such\nweight")) == "RuntimeError: no such weight"
 
 
 def test_describe_says_where_an_unexpected_error_came_from():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from typer.testing import CliRunner
 
-from reporter.cli import app
+from reporter.app.cli import app
 
 SECRETS = (
     "HF_TOKEN",

@@ -8,9 +8,9 @@ import pytest
 import torch
 from transformers import GPT2Config, GPT2Model
 
-from reporter.models.groups import weight_groups
+from reporter.models.load import weight_groups
 from reporter.report.tables import model_rows, warnings
-from reporter.runs.series import same_weights, write_same_weights
+from reporter.runs.merging import same_weights, write_same_weights
 from reporter.store import Store
 
 

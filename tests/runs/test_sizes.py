@@ -8,13 +8,14 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
+from safetensors.numpy import save_file
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 from reporter import save_states
+from reporter.forward.inputs import Size, size_of, tokens_of
 from reporter.models.checkpoint import Checkpoint
-from reporter.runs.sizes import size_of, tokens_of
 from reporter.texts import Texts
-from reporter.texts.windows import Windows, windows_of
+from reporter.texts.tokens import Windows, windows_of
 
 WORDS = (3, 8, 21, 50)
 
@@ -37,9 +38,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def checkpoint(path: Path | None, **more: Any) -> Checkpoint:
-    return Checkpoint(
-        *("m", "final", None, "path", "m", path, None, None, None, "float32", False, False, "fingerprint"), **more
-    )
+    return Checkpoint("m", "final", "path", "m", "fingerprint", path=path, **more)
 
 
 def test_a_tokenizer_is_asked_and_texts_are_cut_at_the_smaller_limit(folder: Path) -> None:
@@ -81,3 +80,13 @@ def test_saved_states_are_no_more_than_the_texts_have_room_for(tmp_path: Path) -
     saved = checkpoint(None, states={"c": (tmp_path / "c.npz", "hash")})
     assert tokens_of(saved, CORPUS, 256) == int(sum(WORDS) * 1.35)
     assert tokens_of(saved, CORPUS, 5) == 5 * len(WORDS)
+
+
+def test_all_experts_of_a_mixture_are_counted_and_those_that_a_token_passes(folder: Path) -> None:
+    config = {"num_hidden_layers": 2, "hidden_size": 8, "num_local_experts": 4, "num_experts_per_tok": 1}
+    (folder / "config.json").write_text(json.dumps(config))
+    assert size_of(checkpoint(folder)) is None  # no weights yet
+    experts = {f"model.layers.{i}.moe.experts.{e}.w1.weight": np.zeros((16, 8)) for i in range(2) for e in range(4)}
+    save_file(experts, folder / "model-00001-of-00002.safetensors")
+    save_file({"model.embed.weight": np.zeros((10, 8))}, folder / "model-00002-of-00002.safetensors")
+    assert size_of(checkpoint(folder)) == Size(2, 8, 80 + 8 * 128, 80 + 2 * 128)

@@ -12,13 +12,12 @@ from types import SimpleNamespace
 import pytest
 from typer.testing import CliRunner
 
-from reporter.cli import app
-from reporter.observables.kinds import KINDS
-from reporter.runs.kept import Want
-from reporter.runs.parts import Parts
+from reporter.app.cli import app
+from reporter.core.progress import Progress
+from reporter.forward.kept import Parts, Want
+from reporter.forward.observed import KINDS
+from reporter.runs.engines import script
 from reporter.runs.planner import plan_study
-from reporter.runs.progress import Progress
-from reporter.runs.slurm import script
 from reporter.runs.tasks import Worker, parse_share, share
 
 NUMBERS = "SELECT * FROM layer_metrics ORDER BY ALL"
@@ -29,14 +28,14 @@ WHICH = ["dec", "nested"]
 SHARE = """
 import os, signal, sys
 from pathlib import Path
-from reporter.runs import parts
+from reporter.forward import kept as parts
 from reporter.runs.planner import plan_study
-from reporter.runs.progress import Progress
+from reporter.core.progress import Progress
 from reporter.runs.studies import offer
 from reporter.runs.tasks import Worker, share
 from reporter.spec import load_study
-from reporter.texts import ranges, tokens
-from reporter.threads import given
+from reporter.texts import tokens as ranges, tokens
+from reporter.core.threads import given
 
 tokens.SHARD_TEXTS, ranges.RANGE_SHARDS = 5, 2
 real = parts.Parts.write
@@ -59,7 +58,7 @@ with given(1):
 def small(monkeypatch):
     """Forty texts are four ranges of two shards."""
     monkeypatch.setattr("reporter.texts.tokens.SHARD_TEXTS", 5)
-    monkeypatch.setattr("reporter.texts.ranges.RANGE_SHARDS", 2)
+    monkeypatch.setattr("reporter.texts.tokens.RANGE_SHARDS", 2)
 
 
 @pytest.fixture
@@ -86,7 +85,7 @@ def anew(out, store):
 
 
 def worker_of(file, out):
-    from reporter.threads import given
+    from reporter.core.threads import given
 
     plan = plan_study(file, out, only=WHICH, blind=True)
     return Worker(plan, out, True, Progress(io.StringIO())), given(1)
@@ -127,7 +126,7 @@ def test_shares_in_any_order_and_twice_are_those_of_one_process(
         assert len(whole) == 4
         late, threads = worker_of(file, out)
         with threads, monkeypatch.context() as patch:  # as if it had begun before
-            patch.setattr("reporter.runs.parts.Parts.facts", lambda self, of: None)
+            patch.setattr("reporter.forward.kept.Parts.facts", lambda self, of: None)
             late.do(tasks[of % 2])
         assert {path: path.stat().st_ino for path in whole} == whole
         merged(run, file, monkeypatch)
@@ -154,7 +153,7 @@ def test_a_worker_that_was_killed_and_a_torn_file_change_nothing(
     assert in_one_process.numbers.equals(store.frame(NUMBERS))
     assert in_one_process.models == store.records(MODELS)
     assert not list((out / "cache").glob("observables/*/unfinished-*"))
-    assert not list((out / "cache").glob("observables/*.lease"))
+    assert not list((out / "cache").glob("observables/*.lock"))
 
 
 def test_processes_of_one_machine_leave_nothing_to_the_run(study, run, store, out, anew):
@@ -196,8 +195,8 @@ def test_who_waits_for_another_says_so_once_and_does_nothing_twice(small, study,
     worker, threads = worker_of(file, out)
     other, _ = worker_of(file, out)
     tasks = worker.tasks()
-    with threads, other.leased(tasks[0]) as held:
-        assert held and worker.is_held(tasks[0])
+    with threads, other.locked(tasks[0]) as held:
+        assert held and worker.refreshed(tasks[0])
         looked = []
 
         def pause(_):
@@ -208,11 +207,11 @@ def test_who_waits_for_another_says_so_once_and_does_nothing_twice(small, study,
         monkeypatch.setattr("reporter.runs.tasks.time", SimpleNamespace(sleep=pause))
         assert share(worker, tasks, 1, 1, Progress(said)) == 0
     assert looked == [[0], [0]]
-    assert said.getvalue().count("waiting for 1 task that others are at") == 1
+    assert said.getvalue().count("waiting for 1 task of other workers") == 1
 
 
 def test_a_task_that_fails_is_told_and_leaves_the_others(small, study, out, monkeypatch):
-    from reporter.runs.feeding import Feeding
+    from reporter.forward.feeding import Feeding
 
     real, said = Feeding.feed, io.StringIO()
 
@@ -242,8 +241,8 @@ def test_saved_states_are_tasks_as_well(study, run, store, out, anew, given, mon
 
 
 def test_what_a_worker_saved_of_a_range_is_gone_on_with_and_goes_with_the_range(small, study, out, monkeypatch):
-    monkeypatch.setattr("reporter.runs.feeding.MOST_SAVING", float("inf"))
-    monkeypatch.setattr("reporter.runs.feeding.SAVE_EVERY", 0)
+    monkeypatch.setattr("reporter.forward.feeding.MOST_SAVING", float("inf"))
+    monkeypatch.setattr("reporter.forward.feeding.SAVE_EVERY", 0)
 
     def killed(*_):
         raise KeyboardInterrupt
@@ -252,7 +251,7 @@ def test_what_a_worker_saved_of_a_range_is_gone_on_with_and_goes_with_the_range(
     plan = plan_study(file, out, only=WHICH, blind=True)
     first, second = Worker(plan, out, True, Progress(io.StringIO())), Worker(plan, out, True, Progress(said))
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr("reporter.runs.parts.Parts.write", killed)
+        patch.setattr("reporter.forward.kept.Parts.write", killed)
         first.do(first.tasks()[0])
     saved = list((out / "cache").glob("observables/*/unfinished-*/shard-*"))
     assert len(saved) == 1
@@ -291,9 +290,9 @@ def test_a_ray_cluster_leaves_nothing_to_the_run(study, run, store, out, anew):
 @pytest.mark.ray
 def test_one_sentence_says_which_machines_have_other_versions():
     pytest.importorskip("ray")
-    from reporter.runs import on_ray
+    from reporter.runs import engines
 
-    here = on_ray._versions()
+    here = engines._versions()
     assert set(here) == {"python", "reporter", "torch", "transformers"}
     found = {"one": here, "two": here | {"torch": "1.0"}, "three": here, "gone": None}
 
@@ -307,26 +306,22 @@ def test_one_sentence_says_which_machines_have_other_versions():
         ),
         get=lambda node: found[hosts[node]],
     )
-    assert on_ray._differences(cluster) == [
-        f"versions differ, and numbers may: two has torch 1.0, here {here['torch']}"
-    ]
+    assert engines._differences(cluster) == [f"two has torch 1.0, here {here['torch']}"]
 
 
 def test_a_job_array_has_a_thousand_jobs_at_most(tmp_path):
-    found = script("s", tmp_path / "my s.yaml", tmp_path, 3000, threads=4, gpu=True, at_once=16)
+    found = script("s", tmp_path / "my s.yaml", tmp_path, 3000, ["--gpus=1"], at_once=16)
     assert "#SBATCH --array=1-1000%16" in found and "#SBATCH --requeue" in found
     assert found.endswith(
-        f"exec reporter work '{tmp_path}/my s.yaml' --out {tmp_path} --share \"$SLURM_ARRAY_TASK_ID/1000\""
+        f"exec reporter run '{tmp_path}/my s.yaml' --out {tmp_path} --share \"$SLURM_ARRAY_TASK_ID/1000\""
     )
-    said = script(
-        "s", tmp_path / "s.yaml", tmp_path, 1, threads=1, gpu=False, at_once=1, options=["--set", "run.seed=1"]
-    )
+    said = script("s", tmp_path / "s.yaml", tmp_path, 1, [], at_once=1, options=["--set", "run.seed=1"])
     assert f"#   reporter run {tmp_path}/s.yaml --out {tmp_path} --set run.seed=1\n" in said
-    assert "--array=1-3%3" in script("s", tmp_path / "s.yaml", tmp_path, 3, threads=1, gpu=False, at_once=64)
+    assert "--array=1-3%3" in script("s", tmp_path / "s.yaml", tmp_path, 3, [], at_once=64)
 
 
 @pytest.mark.parametrize("said", ["0/3", "4/3", "3", "a/b", "1/0"])
 def test_a_share_is_one_of_several(said, tmp_path):
-    done = CliRunner().invoke(app, ["work", str(tmp_path / "none.yaml"), "--share", said])
+    done = CliRunner().invoke(app, ["run", str(tmp_path / "none.yaml"), "--share", said])
     assert done.exit_code == 2 and "such as 3/16" in done.output
     assert parse_share("3/16") == (3, 16)

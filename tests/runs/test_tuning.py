@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from reporter.errors import UsageError
+from reporter.core.errors import UsageError
 from reporter.runs.planner import plan_study
 
 MODELS = (

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { columnsOf } from "../../templates/columns.js";
+import { columnsOf } from "../../templates/rows.js";
 import { Journey, bareToken } from "../../templates/journey.js";
 
 const plain = (/** @type {Record<string, any[]>} */ columns) => ({

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { frameOf, rowsOf } from "../../templates/plane.js";
+import { frameOf, rowsOf } from "../../templates/journey.js";
 
 const way = (name, weight, ...points) => ({ name, weight, hue: "side a", points: points.map(([x, y], layer) => ({ key: String(layer), x, y })) });
 const FRAME = { x: [0, 100], y: [0, 100], scale: 4 };  // 400 pixels each way

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { reachOf, roleMeans, rowsAt } from "../../templates/summaries.js";
+import { reachOf, roleMeans, rowsAt } from "../../templates/rows.js";
 
 const line = (model, values, more = {}) => values.map((value, layer) => ({ model, layer, depth: layer / (values.length - 1), value, ci_low: value, ci_high: value, statistic: "norm", site: "block", n: 7, ...more }));
 const ROLES = { bert: "encoder", minilm: "encoder", gpt2: "decoder" };
@@ -30,12 +30,16 @@ test("floors, the state after the closing norm and null baselines do not mix int
 
 test("an axis follows what is left, and keeps its zero, its edge and a floor that is near", () => {
   const rows = [...line("bert", [2, 4]), ...line("bert", [5, 5], { statistic: "norm_floor" })];
-  assert.deepEqual(reachOf(rows, { low: 0, high: 900, log: false }), [0, 5]);
-  assert.deepEqual(reachOf(rows, { low: 1.5, high: 900, log: false }), [2, 5]);
-  assert.deepEqual(reachOf([...line("bert", [2, 4]), ...line("bert", [50, 50], { statistic: "norm_floor" })], { low: 1, high: 900, log: false }), [2, 4], "a far floor would squeeze them");
-  assert.deepEqual(reachOf(line("bert", [1e-17, 2, 4]), { low: 1e-3, high: 900, log: true }), [2, 4], "what stands at the edge stays there");
-  assert.deepEqual(reachOf([], { low: 0, high: 1, log: false }), [0, 1]);
-  assert.deepEqual(reachOf(line("bert", [3, 3]), { low: 1, high: 9, log: true }), [1.5, 6]);
+  assert.deepEqual(reachOf(rows, { whole: [0, 900, ""] }), [0, 5, ""]);
+  assert.deepEqual(reachOf(rows, { whole: [1.5, 900, ""] }), [2, 5, ""]);
+  assert.deepEqual(reachOf([...line("bert", [2, 4]), ...line("bert", [50, 50], { statistic: "norm_floor" })], { whole: [1, 900, ""], noise: "noise" }), [2, 4, "noise 50, above this axis"], "a far floor would squeeze them");
+  assert.deepEqual(reachOf(line("bert", [1e-17, 2, 4]), { whole: [1e-3, 900, "logarithmic"], log: true }), [2, 4, "logarithmic"], "what stands at the edge stays there");
+  assert.deepEqual(reachOf([], { whole: [0, 1, ""] }), [0, 1, ""]);
+  assert.deepEqual(reachOf(line("bert", [3, 3]), { whole: [1, 9, ""], log: true }), [1.5, 6, ""]);
+  const near = { ...line("bert", [0.91, 0.95])[0], value: 0.91, ci_low: 0.91 };
+  assert.deepEqual(reachOf([near, { ...near, value: 0.95, ci_low: 0.95, ci_high: 0.95 }], { whole: [0, 1, ""], close: true }), [0.91, 0.95, "of this token set"]);
+  assert.deepEqual(reachOf(line("bert", [1, 2]), { whole: [1, 20, ""], flat: true }), [1, 20, ""]);
+  assert.deepEqual(reachOf(line("bert", [1, 2]), { whole: [1, 200, ""], flat: true }), [1, 2, "of this token set"], "it would be a flat line");
 });
 
 test("each model is read at its own nearest layer", () => {

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { short, whole } from "../../templates/numbers.js";
-import { narrowed } from "../../templates/sql.js";
+import { short, whole } from "../../templates/tokens.js";
+import { narrowed } from "../../templates/tokens.js";
 import { brief, phrase, pieces, plain } from "../../templates/tokens.js";
 
 test("what cannot be seen in a token is shown as a mark", () => {

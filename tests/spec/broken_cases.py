@@ -190,6 +190,10 @@ BROKEN = [
     (RECIPE % "steps: »true", ["models.m.recipe.steps: expected a whole number, got true"]),
     (RECIPE % "steps: »5.0", ["models.m.recipe.steps: expected a whole number, got the number 5.0"]),
     (RECIPE % "steps: 5, layers: »0", ["models.m.recipe.layers: must be at least 1, got 0"]),
+    (
+        RECIPE % "steps: 5, width: 16, initial_scale: »5",
+        ["models.m.recipe.initial_scale: must not exceed √width, got 5; √width is 4"],
+    ),
     (RECIPE % "steps: 5, width: »10", ["models.m.recipe.width: width 10 is not a multiple of heads 4"]),
     (
         RECIPE % "steps: 5, checkpoints: [0, »6]",

@@ -2,7 +2,7 @@
 
 import pytest
 
-from reporter.analyses.groups import expand
+from reporter.metrics.groups import expand
 
 HEAD = "study: s\nmodels: {a: {path: x}}\ncorpora: {c: {texts: [a b, c d]}, d: {texts: [e]}}\nmetrics: none\n"
 BROKEN = [

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from spec.conftest import offered
 
-from reporter.claims.kinds.differ import DifferClaim, SideParts
-from reporter.claims.kinds.relation import RelationClaim
-from reporter.claims.kinds.shape import ShapeClaim
-from reporter.claims.kinds.value import ValueClaim
+from reporter.judge.claims.differ import DifferClaim, SideParts
+from reporter.judge.claims.relation import RelationClaim
+from reporter.judge.claims.shape import ShapeClaim
+from reporter.judge.claims.value import ValueClaim
 from reporter.spec import SpecError, Study, load_study
 from reporter.spec.claims import MetricNumber, SqlNumber
 
@@ -124,6 +124,23 @@ BROKEN = [
     (
         "shape: {metric: anisotropy.mean_cosine, is: bell, site: final}",
         "shape.site: 'final' is a single place, not a profile",
+    ),
+    (
+        "shape: {metric: convergence.rate, is: bell}",
+        "shape.metric: 'convergence.rate' is a number of the whole model and has no profile over its layers; claim its "
+        "'value', or say 'over: step'",
+    ),
+    (
+        "shape: {metric: convergence.rate, is: flat, over: step, layer: 1}",
+        "shape.layer: 'convergence.rate' is a number of the whole model; leave 'layer' out",
+    ),
+    (
+        "differ: {metric: convergence.rate, a: bert, b: gpt2, is: above, site: block}",
+        "differ.site: 'convergence.rate' is a number of the whole model; leave 'site' out",
+    ),
+    (
+        "relation: {x: convergence.rate, y: anisotropy.mean_cosine, over: layers, is: positive}",
+        "relation.x: 'convergence.rate' is a number of the whole model, and layers do not have it; say 'over: models'",
     ),
     ("shape: {metric: anisotropy.mean_cosine, is: peak-at}", "shape.is: 'peak-at' needs the key 'at'"),
     ("shape: {metric: anisotropy.mean_cosine, is: peak-at, at: 3}", "shape.at: a depth lies between 0 and 1, got 3"),

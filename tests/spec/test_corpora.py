@@ -4,10 +4,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from reporter.spec import Study
-from reporter.texts.sources.dataset import DatasetCorpus
-from reporter.texts.sources.file import FileCorpus
 from reporter.texts.sources.generated import GeneratedCorpus
-from reporter.texts.sources.inline import InlineCorpus
+from reporter.texts.sources.stored import DatasetCorpus, FileCorpus, InlineCorpus
 
 Load = Callable[[str], Study]
 

@@ -13,7 +13,7 @@ FIXED = {"convergence.similarity": (("last", 1.0),)}
 @pytest.mark.parametrize(("metrics", "at", "refused"), [("convergence", 1, True), ("convergence", 0.9, False),
                                                         ("{convergence: {target: final}}", 1, False)])  # fmt: skip
 def test_a_peak_at_the_fixed_end(tmp_path, metrics, at, refused):
-    from reporter.metrics.registry import catalogue
+    from reporter.metrics.base import catalogue
 
     path = tmp_path / "s.yaml"
     path.write_text(

@@ -9,10 +9,10 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reporter.errors import UsageError
+from reporter.core.errors import UsageError
 from reporter.runs.studies import read_studies, read_study, study_of
 from reporter.spec import SpecError, StudyFile
-from reporter.spec.layers import _Dumper, shipped
+from reporter.spec.load import _Dumper, shipped
 from reporter.spec.yaml_reader import read_yaml
 
 BASE = """\
@@ -77,6 +77,15 @@ def test_a_study_without_claims_can_be_extended() -> None:
     text = Path("base.yaml").read_text().partition("\nclaims:")[0] + "\n"
     Path("base.yaml").write_text(text)
     assert "claims" not in text and child("title: Above\n").study.claims == {}
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("claims", ["", "[]", "3"])
+def test_claims_of_an_extended_study_that_are_no_mapping_are_a_problem_there(claims: str) -> None:
+    text = Path("base.yaml").read_text().partition("\nclaims:")[0]
+    Path("base.yaml").write_text(f"{text}\nclaims: {claims}\n")
+    with pytest.raises(SpecError, match=r"base\.yaml:.*claims: expected a mapping"):
+        child("title: Above\n")
 
 
 @pytest.mark.usefixtures("folder")

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reporter.errors import ReporterError, bounded, describe, hint, one_line, suggest
+from reporter.core.errors import ReporterError, bounded, describe, first_line, hint, library_error, one_line, suggest
 from reporter.spec.problems import Problem, choices, show, show_location
 
 
@@ -61,3 +61,9 @@ def test_a_name_of_a_hundred_thousand_characters_is_not_echoed() -> None:
         assert len(line) < 2300 and line.startswith("study.yaml:1:2: models.nnn") and line.endswith("mean 'mine'?")
         assert len(describe(ReporterError(text))) < 2100
     assert bounded("x" * 299) == "x" * 299 and bounded("a " * 999) == "a " * 999
+
+
+@pytest.mark.parametrize("error", [AssertionError(), TimeoutError(""), KeyError(), ValueError(" \n")])
+def test_an_exception_without_a_text_is_known_by_its_type(error: Exception) -> None:
+    name = type(error).__name__
+    assert [shown(error) for shown in (describe, library_error, first_line)] == [name] * 3

@@ -7,10 +7,10 @@ import pytest
 from pydantic import BaseModel
 from spec.conftest import offered
 
-from reporter.errors import UsageError
+from reporter.core.errors import UsageError
 from reporter.spec import load_study
 from reporter.spec.models import RecipeModel
-from reporter.spec.starter import write_metric, write_starter
+from reporter.spec.study import write_metric, write_starter
 from reporter.texts.sources.generated import GeneratedCorpus
 
 Catalogue = Mapping[str, type[BaseModel]]

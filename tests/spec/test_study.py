@@ -9,10 +9,10 @@ import pytest
 from pydantic import BaseModel
 from spec.conftest import offered
 
-from reporter.errors import UsageError
+from reporter.core.errors import UsageError
 from reporter.spec import SpecError, Study, load_studies, load_study
 from reporter.spec.load import layers_of, plugins_of
-from reporter.spec.run import RunSpec
+from reporter.spec.study import RunSpec
 
 Load = Callable[[str | bytes], Study]
 Catalogue = Mapping[str, type[BaseModel]]

@@ -14,8 +14,8 @@ from types import SimpleNamespace
 import duckdb
 import pytest
 
-from reporter.errors import ReporterError
-from reporter.store import Store, connection, database
+from reporter.core.errors import ReporterError
+from reporter.store import Store, database, shape
 
 COMMIT_LOOP = """
 import sys
@@ -97,7 +97,7 @@ def test_replacing_one_cell_does_not_grow_the_file(store, cell, numbers):
 
 
 def test_whoever_comes_second_waits_and_says_so_once(held, store, cell, monkeypatch):
-    monkeypatch.setattr(connection, "_SAY_AFTER_SECONDS", 0.05)
+    monkeypatch.setattr(shape, "_SAY_AFTER_SECONDS", 0.05)
     said = []
 
     def waiting(sentence):
@@ -111,17 +111,19 @@ def test_whoever_comes_second_waits_and_says_so_once(held, store, cell, monkeypa
 
 
 def test_the_wait_is_logged_where_nobody_listens(held, store, monkeypatch, caplog):
-    monkeypatch.setattr(connection, "_SAY_AFTER_SECONDS", 0.0)
+    monkeypatch.setattr(shape, "_SAY_AFTER_SECONDS", 0.0)
+    monkeypatch.setattr(shape, "WAIT_SECONDS", 0.1)
     with caplog.at_level(logging.WARNING), pytest.raises(ReporterError):
-        Store(store.path, wait_seconds=0.1).cells("s")
+        Store(store.path).cells("s")
     assert [record.message for record in caplog.records] == [
         f"results.duckdb is in use by another process (PID {held.pid}); waiting"
     ]
 
 
 @pytest.mark.parametrize("use", ["read", "write"])
-def test_patience_ends_with_one_sentence(held, store, cell, use):
-    hasty = Store(store.path, wait_seconds=0.1)
+def test_patience_ends_with_one_sentence(held, store, cell, use, monkeypatch):
+    monkeypatch.setattr(shape, "WAIT_SECONDS", 0.1)
+    hasty = Store(store.path)
     with pytest.raises(ReporterError, match=rf"was in use by another process \(PID {held.pid}\) for 0.1 s"):
         hasty.cells("s") if use == "read" else hasty.commit_cell(cell())
 
@@ -133,17 +135,18 @@ def test_patience_is_with_one_holder_and_begins_anew_with_the_next(store, monkey
     def sleep(seconds):
         clock[0] += seconds
 
-    def busy():
-        if clock[0] > 100:
-            return "open"
-        raise duckdb.IOException(f"Could not set lock on file: it is held in python (PID {1 + clock[0] // turn:.0f})")
+    def busy(_):
+        if clock[0] <= 100:
+            holder = f"{1 + clock[0] // turn:.0f}"
+            raise duckdb.IOException(f"Could not set lock on file: it is held in python (PID {holder})")
 
-    monkeypatch.setattr(connection, "time", SimpleNamespace(monotonic=lambda: clock[0], sleep=sleep))
+    monkeypatch.setattr(shape, "time", SimpleNamespace(monotonic=lambda: clock[0], sleep=sleep))
+    file = SimpleNamespace(execute=busy), store.path, "results", True
     if gets_it:
-        assert connection._patiently(busy, store.path, 60.0, said.append) == "open"
+        shape.attach(*file, waiting=said.append)
     else:
         with pytest.raises(ReporterError, match=r"in use by another process \(PID 1\) for 60 s"):
-            connection._patiently(busy, store.path, 60.0, said.append)
+            shape.attach(*file, waiting=said.append)
     assert said == ["results.duckdb is in use by another process (PID 1); waiting"]
 
 

@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from reporter.errors import ReporterError, UsageError
-from reporter.store import CellKey, CellName, Store, StudyRecord, connection
+from reporter.core.errors import ReporterError, UsageError
+from reporter.store import CellKey, CellName, Store, StudyRecord, shape
 
 
 def test_reads_before_the_first_write_find_nothing_and_make_nothing(store):
@@ -70,30 +70,6 @@ def test_nan_and_infinity_are_refused_and_nothing_is_written(store, cell, number
 def test_nan_in_a_cell_is_refused(store, cell, name):
     with pytest.raises(ValueError, match=f"cells.{name}"):
         store.commit_cell(cell(**{name: float("nan")}))
-
-
-def test_a_frame_of_numbers_is_as_good_as_mappings(store, cell, numbers):
-    rows = [*numbers(), numbers()[0] | {"statistic": "rate", "layer": None, "step": 5}]
-    frame = pd.DataFrame(rows).drop(columns=["ci_low", "ci_high"])
-    assert frame["layer"].dtype == np.float64  # what pandas makes of a missing whole number
-    store.commit_cell(cell(), frame)
-    store.commit_cell(cell(study="t"), rows)
-    of_frame, of_rows = (
-        store.frame("SELECT * EXCLUDE study FROM layer_metrics WHERE study = ? ORDER BY statistic, layer", [study])
-        for study in ("s", "t")
-    )
-    pd.testing.assert_frame_equal(of_frame, of_rows)
-    assert len(of_frame) == 6
-
-
-def test_nan_in_a_frame_is_refused_but_missing_is_null(store, cell, numbers):
-    frame = pd.DataFrame(numbers())
-    frame["value"] = [0.0, 1.0, None, 3.0, 4.0]  # float64: NaN and missing look alike
-    with pytest.raises(ValueError, match=r"layer_metrics\.value = nan"):
-        store.commit_cell(cell(), frame)
-    frame["value"] = frame["value"].astype("Float64")
-    store.commit_cell(cell(), frame)
-    assert store.frame("SELECT layer FROM layer_metrics WHERE value IS NULL").values.tolist() == [[2]]
 
 
 @pytest.mark.parametrize(
@@ -346,9 +322,9 @@ def test_a_long_result_is_the_same_with_each_text_kept_once(store, cell, numbers
 
 def test_an_interrupted_query_is_an_interruption_and_another_bug_stays_one(store, cell):
     store.commit_cell(cell())
-    with pytest.raises(KeyboardInterrupt), connection.opened(store.path, read_only=True):
+    with pytest.raises(KeyboardInterrupt), shape.opened(store.path, read_only=True):
         raise RuntimeError("Query interrupted")  # what DuckDB raises after Ctrl-C
-    with pytest.raises(RuntimeError, match="of our own"), connection.opened(store.path, read_only=True):
+    with pytest.raises(RuntimeError, match="of our own"), shape.opened(store.path, read_only=True):
         raise RuntimeError("of our own")
 
 
@@ -356,6 +332,6 @@ def test_too_little_memory_is_one_sentence_with_the_file(store, cell):
     store.commit_cell(cell())
     with (
         pytest.raises(ReporterError, match=r"memory does not suffice to read or write .*results\.duckdb"),
-        connection.opened(store.path, read_only=True),
+        shape.opened(store.path, read_only=True),
     ):
         raise duckdb.OutOfMemoryException("Out of Memory Error: failed to allocate block\n\nPossible solutions: …")

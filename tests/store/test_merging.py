@@ -12,7 +12,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from reporter.errors import ReporterError, UsageError
+from reporter.core.errors import ReporterError, UsageError
 from reporter.runs.merging import merge
 from reporter.store import Store
 from reporter.store.merging import DATABASE
@@ -175,14 +175,14 @@ def test_claims_are_judged_anew_by_the_text_that_ran_last(folder, tmp_path):
     assert [row["claim"] for row in judged] == ["high"] and json.loads(judged[0]["detail"])
 
 
-def test_an_older_file_is_read_and_left_as_it_is(folder, tmp_path):
+def test_a_file_of_an_older_version_is_refused_and_left_as_it_is(folder, tmp_path):
     one, two = folder("one", "bert"), folder("two", "gpt2")
     with duckdb.connect(str(one / DATABASE)) as connection:
         connection.execute("ALTER TABLE cells DROP COLUMN folder; UPDATE schema_version SET version = 8")
     before = (one / DATABASE).read_bytes()
-    merge(tmp_path / "out", [one, two])
-    assert [row[1] for row in of_cells(tmp_path / "out")] == ["one", "two"]
-    assert (one / DATABASE).read_bytes() == before
+    with pytest.raises(ReporterError, match="was written by an older reporter"):
+        merge(tmp_path / "out", [one, two])
+    assert (one / DATABASE).read_bytes() == before and not (tmp_path / "out").exists()
 
 
 def test_a_table_that_a_folder_lacks_is_taken_from_the_other(folder, tmp_path):
@@ -221,18 +221,3 @@ def test_what_cannot_be_merged_is_refused_and_leaves_nothing(folder, tmp_path):
         merge(one, [one])
     with pytest.raises(UsageError, match="cannot be preferred"):
         merge(tmp_path / "out", [one], prefer=tmp_path / "none")
-
-
-def test_folders_of_an_older_version_are_joined_and_left_as_they_are(folder, tmp_path):
-    older = [folder("a", "bert"), folder("b", "gpt2")]
-    for one in older:
-        with duckdb.connect(str(one / DATABASE)) as connection:
-            connection.execute("INSERT INTO pair_directions BY NAME SELECT 's' AS study, 'gender' AS pair_set")
-            connection.execute("ALTER TABLE pair_directions RENAME COLUMN pair_set TO pairs")
-            connection.execute("ALTER TABLE models DROP COLUMN is_last")
-            connection.execute("UPDATE schema_version SET version = 12")
-    before = [(one / DATABASE).read_bytes() for one in older]
-    merge(tmp_path / "out", older)
-    assert [(one / DATABASE).read_bytes() for one in older] == before
-    read = Store(tmp_path / "out" / DATABASE).frame
-    assert read("SELECT model FROM models WHERE is_last ORDER BY model")["model"].tolist() == ["bert", "gpt2"]

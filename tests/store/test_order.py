@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reporter.store.order import as_named, in_order, order_of
+from reporter.store.rows import as_named, in_order, order_of
 
 SPEC = """
 study: s

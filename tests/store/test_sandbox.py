@@ -4,12 +4,13 @@ import signal
 import subprocess
 import sys
 from contextlib import suppress
+from multiprocessing import Pipe
 
 import duckdb
 import pytest
 from store.escapes import ESCAPES, TELLS
 
-from reporter.errors import ReporterError, UsageError
+from reporter.core.errors import ReporterError, UsageError
 from reporter.store import query, sandbox, stream, write_parquet
 
 
@@ -163,7 +164,7 @@ def test_a_process_that_hangs_is_ended_and_the_next_question_is_answered(filled,
     """A stopped process is one that hangs, before it has opened the file and after."""
     assert query(filled, "SELECT 1 AS one", "csv")
     monkeypatch.setattr(sandbox, "_OPENING_SECONDS", 1.0)
-    hung = sandbox._process()._popen
+    hung = sandbox._worker().process
     hung.send_signal(signal.SIGSTOP)
     with pytest.raises(ReporterError, match=r"did not answer for 1 s and was ended; ask again"):
         query(filled, "SELECT 2")
@@ -183,10 +184,13 @@ def test_no_code_of_the_current_folder_runs(filled, tmp_path, monkeypatch):
 
 def test_too_little_memory_to_begin_with_is_said_and_not_taken_for_a_greedy_query() -> None:
     code = """
-from reporter.store import answering
-def refused(): raise ImportError("pandas/_libs/lib.so: failed to map segment from shared object")
-answering._limited = refused
-answering.main()
+import sys
+from reporter.store import sandbox
+def refused(): raise MemoryError
+sandbox._limit_memory = refused
+sandbox.answer_questions(int(sys.argv[1]))
 """
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, stdin=subprocess.DEVNULL)
-    assert b"memory does not suffice to begin a query" in found.stdout and not found.stderr
+    ours, theirs = Pipe()
+    command = [sys.executable, "-c", code, str(theirs.fileno())]
+    subprocess.run(command, check=True, pass_fds=[theirs.fileno()])
+    assert b"no query can begin: memory does not suffice" in ours.recv_bytes()

@@ -1,13 +1,13 @@
-"""Views save the usual conditions, and ``reporter tables`` says what every table and column holds."""
+"""Views save the usual conditions, and ``reporter sql --tables`` says what every table and column holds."""
 
 from __future__ import annotations
 
 import duckdb
 import pytest
 
-from reporter.docs.table_page import described, table_page, tables_page
+from reporter.app.docs.reference import described, table_page, tables_page
 from reporter.store.schema import tables
-from reporter.store.views import VIEWS
+from reporter.store.shape import VIEWS
 
 
 @pytest.fixture

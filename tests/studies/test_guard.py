@@ -11,8 +11,8 @@ import pytest
 from oracles.damages import damaged
 from typer.testing import CliRunner
 
-from reporter.cli import app
-from reporter.runs.progress import Progress
+from reporter.app.cli import app
+from reporter.core.progress import Progress
 from reporter.runs.runner import run_studies
 from reporter.runs.studies import offer
 from reporter.spec import load_study
@@ -73,8 +73,8 @@ def test_every_damage_is_caught_and_its_block_named(
     if damage == "nothing":
         assert "Nothing beyond noise" in line and "The loss is the same." in line
     else:
-        assert f"from block {BLOCK} on states lie elsewhere" in line.lower()  # "A small change: from …" where it is one
-        assert f"up to block {BLOCK - 1} they are the same" in line
+        assert f"from layer {BLOCK} on states differ" in line.lower()  # "A small change: from …" where it is one
+        assert f"up to layer {BLOCK - 1} they are the same" in line
         assert ("It has 1 block fewer, and block 3 of the base is the first" in line) == (damage == "dropped")
 
 
@@ -90,7 +90,7 @@ def test_a_frozen_guard_catches_every_damage_and_names_its_block(
     out = ["--out", str(tmp_path / "results")]
     ran = CliRunner().invoke(app, ["run", str(study), "--offline", *out])
     assert ran.exit_code == 0, ran.output
-    frozen = CliRunner().invoke(app, ["freeze", str(study), *out])
+    frozen = CliRunner().invoke(app, ["export", str(study), "--guard", *out])
     assert frozen.exit_code == 0, frozen.output
     guard.write_text(frozen.stdout, "utf-8")
     fresh = ["--out", str(tmp_path / "fresh")]  # the cache of the first run would answer for an unharmed copy

@@ -10,13 +10,13 @@ import pytest
 from oracles.tiny_hub import fill, words_of
 from typer.testing import CliRunner
 
-from reporter.cli import app
-from reporter.runs.progress import Progress
+from reporter.app.cli import app
+from reporter.core.progress import Progress
 from reporter.runs.runner import run_studies
 from reporter.spec import StudyFile
 from reporter.store import Store
-from reporter.texts.grammar import grammar_texts
-from reporter.texts.sources import dataset
+from reporter.texts.sources import stored as dataset
+from reporter.texts.sources.generated import grammar_texts
 
 STUDIES = Path(__file__).parents[2] / "studies"
 WORKS = [

@@ -11,7 +11,7 @@ from oracles.tiny_hub import HUB
 
 from reporter.spec import StudyFile
 from reporter.spec.models import HubModel, RecipeModel
-from reporter.texts.sources.dataset import DatasetCorpus
+from reporter.texts.sources.stored import DatasetCorpus
 
 STUDIES = Path(__file__).parents[2] / "studies"
 ALL = sorted(str(path.relative_to(STUDIES).with_suffix("")) for path in STUDIES.rglob("*.yaml"))
@@ -102,9 +102,9 @@ def comments(name: str) -> str:
 
 @pytest.mark.parametrize("name", [name for name in POCKET if name in ("luisto-2024", "token-journeys")])
 def test_pocket_models_know_every_word_that_they_are_asked_about(name: str, read: Read) -> None:
-    from reporter.analyses.pairs import WrittenPairs
-    from reporter.analyses.probes import WordsProbe
-    from reporter.texts.grammar import grammar_texts
+    from reporter.metrics.pairs import WrittenPairs
+    from reporter.metrics.probes import WordsProbe
+    from reporter.texts.sources.generated import grammar_texts
 
     study = read(f"pocket/{name}").study
     texts = [text for journey in study.sections["journeys"].values() for text in (*journey.all_texts, *journey.follow)]

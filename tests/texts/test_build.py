@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from reporter.errors import ReporterError
-from reporter.locks import workplace
+from reporter.core.errors import ReporterError
+from reporter.core.files import workplace
 from reporter.spec.corpora import with_shares
 from reporter.texts import build
-from reporter.texts.record import Record
-from reporter.texts.sources import generated, inline
-from reporter.texts.sources.file import FileCorpus
+from reporter.texts.sources import generated
+from reporter.texts.sources import stored as inline
 from reporter.texts.sources.generated import GeneratedCorpus
-from reporter.texts.sources.inline import InlineCorpus
+from reporter.texts.sources.stored import FileCorpus, InlineCorpus
+from reporter.texts.texts import Record
 
 
 def folders(tmp_path: Path) -> list[str]:
@@ -80,11 +80,11 @@ def test_an_edited_file_is_read_again(build, tmp_path):
     assert list(build(FileCorpus(file="a.txt"))) == ["two"]
 
 
-@pytest.mark.parametrize("module", ["grammar", "random_words"])
-def test_another_version_of_a_generator_gives_another_key(build, monkeypatch, module):
-    spec = GeneratedCorpus(generate=module.replace("_", "-"), texts=3)
+@pytest.mark.parametrize("generator", ["grammar", "random-words"])
+def test_another_version_of_a_generator_gives_another_key(build, monkeypatch, generator):
+    spec = GeneratedCorpus(generate=generator, texts=3)
     before = build(spec).folder
-    monkeypatch.setattr(getattr(generated, module), "VERSION", -1)
+    monkeypatch.setattr(generated, f"{generator.replace('-', '_').upper()}_VERSION", -1)
     assert build(spec).folder != before
 
 
@@ -125,10 +125,10 @@ def test_a_killed_build_leaves_no_finished_folder(build, tmp_path):
     code = f"""
 import os, signal
 from pathlib import Path
-from reporter.texts.sources.inline import InlineCorpus
+from reporter.texts.sources.stored import InlineCorpus
 from reporter.texts import build_texts
-from reporter.texts.sources import inline
-from reporter.texts.record import Record
+from reporter.texts.sources import stored as inline
+from reporter.texts.texts import Record
 def killed(texts):
     yield from (Record("a text") for _ in range(100_000))
     os.kill(os.getpid(), signal.SIGKILL)

@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 from oracles.fake_model import FakeTexts
 
-from reporter.errors import ReporterError
+from reporter.core.errors import ReporterError
 from reporter.texts.chat import Chat
-from reporter.texts.sources.file import FileCorpus
-from reporter.texts.tokens import tokenise_corpus
-from reporter.texts.windows import Windows
+from reporter.texts.sources.stored import FileCorpus
+from reporter.texts.tokens import Windows, tokenise_corpus
 
 TEMPLATE = "<s>{% for m in messages %} [{{ m['role'] }}] {{ m['content'] | trim }} <end>{% endfor %}"
 WORDS = [
@@ -121,3 +120,17 @@ def test_a_role_that_nobody_has_is_told_with_those_that_are_there(build, tmp_pat
         build(FileCorpus(file=Path("talks.jsonl"), chat=True, role="asistant"))
     with pytest.raises(ReporterError, match=r"no turn has the role 'system'; there are: assistant, user"):
         build(FileCorpus(file=Path("talks.jsonl"), chat=True, role="system"))
+
+
+def test_a_turn_that_says_what_a_header_says_is_found_behind_the_header(tokenizer):
+    talk = [
+        {"role": "user", "content": "[user]"},
+        {"role": "assistant", "content": "[user]"},
+        {"role": "user", "content": ""},
+        {"role": "assistant", "content": "a"},
+        {"role": "user", "content": "a"},
+    ]
+    (text,), (theirs,) = read(tokenizer, Chat(), [talk]), read(tokenizer, Chat("user"), [talk])
+    assert words(text, ~text.special) == "[user] [user] a a"
+    assert words(theirs, theirs.counted) == "[user] a"
+    assert np.flatnonzero(~text.special).tolist() == [2, 5, 10, 13]  # not the headers before them

@@ -5,7 +5,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from reporter.texts.draws import Draws, Weighted
+from reporter.texts.lexicon import Draws, Weighted
 
 
 def test_draws_are_the_raw_numbers_of_pcg64():

@@ -5,8 +5,8 @@ import types
 
 import pytest
 
-from reporter.errors import ReporterError
-from reporter.texts.sources.dataset import DatasetCorpus
+from reporter.core.errors import ReporterError
+from reporter.texts.sources.stored import DatasetCorpus
 
 
 class Classes:

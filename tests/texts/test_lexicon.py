@@ -5,8 +5,7 @@ from collections import defaultdict
 from oracles.recogniser import FORMS, NAMES, NOUNS
 
 from reporter.texts import lexicon
-from reporter.texts.inflection import nouns, verbs
-from reporter.texts.lexicon import CONTENT_WORDS, FUNCTION_WORDS, WORDS
+from reporter.texts.lexicon import CONTENT_WORDS, FUNCTION_WORDS, WORDS, nouns, verbs
 
 
 def test_size_and_kinds():

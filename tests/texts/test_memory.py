@@ -8,8 +8,8 @@ import tracemalloc
 import pytest
 
 from reporter.texts import build_texts
-from reporter.texts.sources.file import FileCorpus
 from reporter.texts.sources.generated import GeneratedCorpus
+from reporter.texts.sources.stored import FileCorpus
 
 TEXTS = 2_000
 LINE = "some words of about a hundred characters so that ten times as many would be easy to see in memory"

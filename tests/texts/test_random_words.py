@@ -6,8 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from reporter.texts.lexicon import WORDS
-from reporter.texts.random_words import random_words
+from reporter.texts.lexicon import WORDS, random_words
 
 PINNED = "82a25c24c485f2dd49c2e0b99682aae9dce1ea04258c107d9cc21cc66154cbbb"
 
@@ -17,7 +16,7 @@ def make(texts=500, bounds=(5, 60), seed=0, words=WORDS):
 
 
 def test_the_same_seed_gives_the_same_bytes_for_ever():
-    """If this fails, the texts have changed: count up ``VERSION`` in random_words.py, pin the new hash."""
+    """If this fails, the texts have changed: count up ``RANDOM_WORDS_VERSION``, pin the new hash."""
     digest = hashlib.sha256("\n".join(make(50)).encode()).hexdigest()
     assert digest == PINNED
 

@@ -13,10 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reporter.errors import ReporterError
+from reporter.core.errors import ReporterError
 from reporter.texts import build_texts
-from reporter.texts.sources.file import FileCorpus
-from reporter.texts.sources.inline import InlineCorpus
+from reporter.texts.sources.stored import FileCorpus, InlineCorpus
 
 ROWS = [
     ("a, b", "joy"),

@@ -4,8 +4,8 @@ import gzip
 
 import pytest
 
-from reporter.errors import ReporterError
-from reporter.texts.sources.file import FileCorpus
+from reporter.core.errors import ReporterError
+from reporter.texts.sources.stored import FileCorpus
 
 PROSE = "= Title =\n\nFirst line\nsecond line \n \t\n\n\nLast one\n"
 

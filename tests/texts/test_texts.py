@@ -10,11 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reporter.errors import ReporterError
-from reporter.texts import build_texts, writer
-from reporter.texts.sources.inline import InlineCorpus
+from reporter.core.errors import ReporterError
+from reporter.texts import build as writer
+from reporter.texts import build_texts
+from reporter.texts.build import TextsWriter
+from reporter.texts.sources.stored import InlineCorpus
 from reporter.texts.texts import open_texts
-from reporter.texts.writer import TextsWriter
 
 
 def write(folder: Path, texts, labels=None):

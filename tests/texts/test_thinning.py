@@ -7,11 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reporter.errors import ReporterError
-from reporter.texts import thinning
-from reporter.texts.sources.file import FileCorpus
+from reporter.core.errors import ReporterError
+from reporter.texts import build as thinning
 from reporter.texts.sources.generated import GeneratedCorpus
-from reporter.texts.sources.inline import InlineCorpus
+from reporter.texts.sources.stored import FileCorpus, InlineCorpus
 
 WIKI = GeneratedCorpus(generate="grammar", texts=200, words=(3, 30))
 

@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from oracles.fake_model import EDGE, FIRST_WORD, FakeTexts, FakeTokenizer
 
-from reporter.errors import ReporterError
-from reporter.texts.tokens import shards, tokenise, tokenise_corpus
-from reporter.texts.windows import Windows, windows_of
+from reporter.core.errors import ReporterError
+from reporter.texts.tokens import Windows, shards, tokenise, tokenise_corpus, windows_of
 
 
 @given(st.integers(0, 60), st.integers(0, 2), st.integers(0, 2), st.integers(5, 20), st.integers(1, 20))

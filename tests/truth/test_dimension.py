@@ -15,8 +15,8 @@ from truth.authors import llm_microscope
 from truth.dadapy_figures import DIMENSIONS, SCALES, clouds
 
 from reporter import geometry
-from reporter.geometry.dimension import gride_of
 from reporter.geometry.ratios import log_ratios
+from reporter.geometry.spectra import gride_of
 
 LOW = {  # dimension 6 at most: what scikit-dimension calls them, and their dimension
     "M2_Affine_3to5": 3,

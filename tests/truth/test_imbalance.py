@@ -7,7 +7,7 @@ import pytest
 import torch
 from truth.dadapy_figures import IMBALANCES, spaces
 
-from reporter.geometry.imbalance import imbalances
+from reporter.geometry.similarity import imbalances
 
 
 def found(of):

@@ -2,21 +2,385 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
 from itertools import chain
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from reporter.errors import ReporterError
+from reporter.core.errors import ReporterError
 from reporter.spec.corpora import CorpusPart
 from reporter.spec.offer import Reference
 from reporter.spec.part import Complaint, Name, failure
 from reporter.spec.problems import show
 from reporter.spec.recipes import LARGEST_SEED
-from reporter.texts import grammar, random_words
-from reporter.texts.lexicon import WORDS
-from reporter.texts.origin import Around, Origin, corpus_source, digest
+from reporter.texts import lexicon
+from reporter.texts.lexicon import RANDOM_WORDS_VERSION, WORDS, Draws, Noun, NounClass, Verb, Weighted, random_words
+from reporter.texts.sources import Around, Origin, corpus_source, digest
+from reporter.texts.texts import Record
+
+# One sentence of the grammar, built from left to right: each method appends one kind of phrase.
+
+
+DEEPEST = 3  # relative clauses and prepositional phrases inside one another
+
+# Chances in percent; by depth where there are four: a nested phrase is less likely to hold another.
+_RELATIVE = (26, 25, 24, 0)
+_PREPOSITION = (16, 10, 6, 0)
+_AND = (8, 5, 0, 0)
+_PLURAL, _NAME, _FAMILIAR = 38, 15, 30
+
+_SENTENCES = Weighted({"plain": 56, "joined": 14, "subordinate last": 11, "subordinate first": 10, "there": 9})
+_TENSES = Weighted({"present": 50, "past": 36, "future": 14})
+_SUBJECTS: Weighted[NounClass] = Weighted(
+    {
+        "person": 50,
+        "animal": 27,
+        "text": 5,
+        "vehicle": 5,
+        "plant": 4,
+        "tool": 3,
+        "idea": 3,
+        "place": 2,
+        "food": 1,
+    }
+)
+_PREDICATES: dict[str, int] = {
+    "transitive": 42,
+    "intransitive": 22,
+    "is": 14,
+    "says": 9,
+    "gives": 6,
+    "wants": 6,
+    "self": 4,
+}
+_MODIFIERS: dict[NounClass, dict[str, NounClass]] = {  # which preposition leads from which noun to which
+    "person": {"from": "place", "with": "tool"},
+    "text": {"about": "person", "by": "person"},
+    "food": {"from": "place"},
+    "idea": {"of": "person"},
+}
+_REFLEXIVES = {"he": "himself", "she": "herself", "it": "itself", "they": "themselves"}
+_NEAR = Weighted({"in": 6, "near": 4, "behind": 2, "beside": 2, "under": 1})
+
+
+@dataclass(frozen=True)
+class Referent:
+    """What a noun phrase stands for, as far as other words must agree with it.
+
+    Args:
+        noun_class: what kind of thing it is.
+        pronoun: "he", "she", "it" or "they".
+    """
+
+    noun_class: NounClass
+    pronoun: str
+
+    @property
+    def plural(self) -> bool:
+        """Whether verbs take the plural."""
+        return self.pronoun == "they"
+
+
+class Sentence:
+    """A sentence under construction: each method appends the words of one kind of phrase."""
+
+    def __init__(self, draws: Draws, familiar: dict[NounClass, list[Noun]]) -> None:
+        self.draws = draws
+        self.words: list[str] = []
+        self.familiar = {noun_class: list(nouns) for noun_class, nouns in familiar.items()}
+        self.tense = _TENSES.draw(draws)
+
+    def __str__(self) -> str:
+        return " ".join(self.words) + "."
+
+    def begin(self) -> None:
+        """sentence -> [when ","] clause [when] | clause "," conjunction clause | ... | there is np place."""
+        kind = _SENTENCES.draw(self.draws)
+        when = self.draws.below(100)
+        if when < 7:
+            self._add(self.draws.pick(lexicon.WHEN[self.tense]))
+            self._comma()
+        if kind == "there":
+            self._there()
+        elif kind == "subordinate first":
+            self._add(self.draws.by_rank(lexicon.CONJUNCTIONS))
+            subject = self._clause()
+            self._comma()
+            self._clause(subject)
+        else:
+            subject = self._clause()
+            if kind == "joined":
+                self._comma()
+                self._add("but" if self.draws.percent(40) else "and")
+                self._clause(subject)
+            elif kind == "subordinate last":
+                self._add(self.draws.by_rank(lexicon.CONJUNCTIONS))
+                self._clause(subject)
+        if when >= 93:
+            self._add(self.draws.pick(lexicon.WHEN[self.tense]))
+
+    def begin_with_length(self, words: int) -> None:
+        """Make a sentence of exactly so many words: "sing." "anna sings." "the man and tom sing."."""
+        verbs = lexicon.INTRANSITIVE["person"]
+        if words == 1:
+            self._add(self.draws.by_rank(verbs).base)
+            return
+        if words % 2:
+            noun = self.draws.by_rank(lexicon.NOUNS["person"])
+            self._add("the", noun.singular)
+            subject = Referent("person", noun.pronouns[0])
+        else:
+            subject = self._name()
+        while len(self.words) < words - 1:
+            self._add("and")
+            self._name()
+            subject = Referent("person", "they")
+        verb = self.draws.by_rank(verbs)
+        self._add(verb.base if subject.plural else verb.third)
+
+    def _clause(self, before: Referent | None = None, depth: int = 0) -> Referent:
+        if before and self.draws.percent(40):
+            self._add(before.pronoun)
+            subject = before
+        else:
+            subject = self._noun_phrase(_SUBJECTS.draw(self.draws), depth)
+        self._verb_phrase(subject, depth)
+        return subject
+
+    def _there(self) -> None:
+        noun_class = _SUBJECTS.draw(self.draws)
+        plural = self.draws.percent(_PLURAL)
+        self._add("there")
+        self._be(plural)
+        determiners = lexicon.INDEFINITE_PLURAL if plural else lexicon.INDEFINITE_SINGULAR
+        referent = self._counted(noun_class, plural, determiners)
+        if self.draws.percent(60):
+            self._where(1)
+        if self.draws.percent(30):
+            self._relative(referent, 1)
+
+    def _noun_phrase(self, noun_class: NounClass, depth: int) -> Referent:
+        """np -> name | det adj* noun [pp] [relative] | np "and" np."""
+        if self.draws.percent(_AND[depth]):
+            self._noun_phrase(noun_class, DEEPEST)
+            self._add("and")
+            self._noun_phrase(noun_class, DEEPEST)
+            return Referent(noun_class, "they")
+        if noun_class == "person" and self.draws.percent(_NAME):
+            return self._name()
+        plural = self.draws.percent(_PLURAL)
+        determiners = lexicon.PLURAL_DETERMINERS if plural else lexicon.SINGULAR_DETERMINERS
+        referent = self._counted(noun_class, plural, determiners)
+        if self.draws.percent(_PREPOSITION[depth]):
+            self._modifier(noun_class, depth + 1)
+        if self.draws.percent(_RELATIVE[depth]):
+            self._relative(referent, depth + 1)
+        return referent
+
+    def _counted(self, noun_class: NounClass, plural: bool, determiners: tuple[str, ...]) -> Referent:
+        """Append determiner, adjectives and noun."""
+        determiner = self.draws.by_rank(determiners)
+        adjectives: list[str] = []
+        while len(adjectives) < 2 and self.draws.percent(18):
+            adjective = self.draws.by_rank(lexicon.ADJECTIVES[noun_class])
+            if adjective not in adjectives:
+                adjectives.append(adjective)
+        noun = self._noun(noun_class)
+        phrase = [*adjectives, noun.plural if plural else noun.singular]
+        if determiner == "a" and phrase[0][0] in "aeiou":
+            determiner = "an"
+        self._add(determiner, *phrase)
+        return Referent(noun_class, "they" if plural else self.draws.pick(noun.pronouns))
+
+    def _noun(self, noun_class: NounClass) -> Noun:
+        familiar = self.familiar.setdefault(noun_class, [])
+        if familiar and self.draws.percent(_FAMILIAR):
+            return self.draws.pick(familiar)
+        noun = self.draws.by_rank(lexicon.NOUNS[noun_class])
+        if noun not in familiar:
+            familiar.append(noun)
+        return noun
+
+    def _name(self) -> Referent:
+        pronoun = "she" if self.draws.percent(50) else "he"
+        self._add(self.draws.by_rank(lexicon.NAMES[pronoun]))
+        return Referent("person", pronoun)
+
+    def _modifier(self, noun_class: NounClass, depth: int) -> None:
+        modifiers = _MODIFIERS.get(noun_class, {})
+        if modifiers and self.draws.percent(60):
+            preposition = self.draws.pick(tuple(modifiers))
+            self._add(preposition)
+            self._noun_phrase(modifiers[preposition], depth)
+        else:
+            self._where(depth)
+
+    def _where(self, depth: int) -> None:
+        self._add(_NEAR.draw(self.draws))
+        self._noun_phrase("place", depth)
+
+    def _relative(self, head: Referent, depth: int) -> None:
+        """relative -> who|that|which vp | [that|which] np transitive-verb, where the head is the object."""
+        subjects = _subjects_of(head.noun_class)
+        if subjects and self.draws.percent(50):
+            if self.draws.percent(75):
+                self._add("that" if self.draws.percent(70) or head.noun_class == "person" else "which")
+            subject = self._noun_phrase(subjects.draw(self.draws), depth)
+            self._verb(self.draws.by_rank(lexicon.TRANSITIVE[subject.noun_class][head.noun_class]), subject)
+            return
+        if head.noun_class == "person":
+            self._add("who" if self.draws.percent(70) else "that")
+        else:
+            self._add("that" if self.draws.percent(70) else "which")
+        self._verb_phrase(head, depth)
+
+    def _verb_phrase(self, subject: Referent, depth: int, bare: bool = False) -> None:
+        """vp -> verb [np] [adverb] [pp] | be adjective | says that clause | wants to vp | …"""
+        kind = _predicates(subject.noun_class, depth, bare).draw(self.draws)
+        if kind == "is":
+            self._is(subject, depth)
+            return
+        if kind == "says":
+            self._verb(self.draws.by_rank(lexicon.SAYING), subject)
+            self._add("that")
+            self._clause(subject, depth + 1)
+            return
+        if kind == "wants":
+            self._verb(self.draws.by_rank(lexicon.WANTING), subject)
+            self._add("to")
+            self._verb_phrase(subject, depth + 1, bare=True)
+            return
+        if kind == "gives":
+            gift = self.draws.by_rank(tuple(lexicon.GIVING))
+            self._verb(self.draws.by_rank(lexicon.GIVING[gift]), subject, bare)
+            self._noun_phrase(gift, DEEPEST)
+            self._add("to")
+            self._noun_phrase("person", depth + 1)
+            return
+        if kind == "transitive":
+            thing = self.draws.by_rank(tuple(lexicon.TRANSITIVE[subject.noun_class]))
+            self._verb(self.draws.by_rank(lexicon.TRANSITIVE[subject.noun_class][thing]), subject, bare)
+            self._noun_phrase(thing, min(depth + 1, DEEPEST))
+        elif kind == "self":
+            self._verb(self.draws.by_rank(lexicon.REFLEXIVE[subject.noun_class]), subject, bare)
+            self._add(_REFLEXIVES[subject.pronoun])
+        else:
+            self._verb(self.draws.by_rank(lexicon.INTRANSITIVE[subject.noun_class]), subject, bare)
+            if depth == 0 and self.draws.percent(25):
+                self._where(1)
+        if subject.noun_class in ("person", "animal") and self.draws.percent(14):
+            self._add(self.draws.by_rank(lexicon.MANNER))
+
+    def _is(self, subject: Referent, depth: int) -> None:
+        self._be(subject.plural)
+        if depth < DEEPEST and self.draws.percent(30):
+            self._where(depth + 1)
+        else:
+            self._add(self.draws.by_rank(lexicon.ADJECTIVES[subject.noun_class]))
+
+    def _verb(self, verb: Verb, subject: Referent, bare: bool = False) -> None:
+        """Append a verb that agrees with its subject, perhaps with "not" or an adverb of frequency."""
+        if bare:
+            self._add(verb.base)
+        elif self.draws.percent(7):
+            self._add(self._auxiliary(subject.plural), "not", verb.base)
+        else:
+            if self.tense == "future":
+                self._add("will")
+            if self.draws.percent(7):
+                self._add(self.draws.by_rank(lexicon.FREQUENCY))
+            forms = {
+                "present": verb.base if subject.plural else verb.third,
+                "past": verb.past,
+                "future": verb.base,
+            }
+            self._add(forms[self.tense])
+
+    def _auxiliary(self, plural: bool) -> str:
+        return {"present": "do" if plural else "does", "past": "did", "future": "will"}[self.tense]
+
+    def _be(self, plural: bool) -> None:
+        if self.tense == "future":
+            self._add("will", "be")
+        else:
+            self._add({"present": ("is", "are"), "past": ("was", "were")}[self.tense][plural])
+
+    def _add(self, *words: str) -> None:
+        self.words.extend(words)
+
+    def _comma(self) -> None:
+        self.words[-1] += ","
+
+
+@cache
+def _subjects_of(noun_class: NounClass) -> Weighted[NounClass] | None:
+    """Return who does something to such a thing, as likely as they are subjects."""
+    weights = dict(zip(_SUBJECTS.items, _SUBJECTS.weights, strict=True))
+    does = {s: weights[s] for s, objects in lexicon.TRANSITIVE.items() if noun_class in objects}
+    return Weighted(does) if does else None
+
+
+@cache
+def _predicates(noun_class: NounClass, depth: int, bare: bool) -> Weighted[str]:
+    """Return what can be said of such a subject, with weights."""
+    possible = {
+        "transitive": noun_class in lexicon.TRANSITIVE,
+        "intransitive": True,
+        "is": not bare,
+        "says": noun_class == "person" and depth < DEEPEST and not bare,
+        "gives": noun_class == "person" and depth < DEEPEST,
+        "wants": noun_class in ("person", "animal") and depth < DEEPEST and not bare,
+        "self": noun_class in lexicon.REFLEXIVE,
+    }
+    return Weighted({kind: weight for kind, weight in _PREDICATES.items() if possible[kind]})
+
+
+# Texts with structure: English sentences of a context-free grammar with agreement, tense and real nesting.
+#
+# What a model can learn from them: nouns and their determiners, verbs and reflexives agree in number (also across
+# relative clauses and prepositional phrases, whose own nouns distract), pronouns agree with whom they stand for, "a"
+# and "an" go with the next sound, a sentence keeps to one tense and its adverbs of time, verbs go with certain
+# subjects and objects, and a text comes back to the nouns it has mentioned. Relative clauses stand between a subject
+# and its verb, up to three deep: "the cat that the dog the wolves fear chases sleeps."
+#
+# Everything is in lower case, so that each word has one form and the texts have the very vocabulary of ``random-
+# words``; full stops and commas are attached to the word before them, as in any English text.
+
+
+GRAMMAR_VERSION = 1  # counts up whenever the same seed gives other texts
+
+_TRIES = 40  # sentences drawn until one fits into what is left of a text
+_SHORTEST_REST = 4  # words to leave for a last sentence: shorter sentences are rare
+
+
+def grammar_texts(texts: int, bounds: tuple[int, int], seed: int) -> Iterator[Record]:
+    """Yield texts of k words, k uniform in ``bounds``; each is one or more whole sentences."""
+    draws = Draws(seed)
+    for _ in range(texts):
+        yield Record(_text(draws, draws.between(*bounds)))
+
+
+def _text(draws: Draws, words: int) -> str:
+    """Return sentences with exactly ``words`` words together."""
+    familiar: dict[NounClass, list[Noun]] = {}
+    sentences: list[str] = []
+    while words:
+        for _ in range(_TRIES):
+            sentence = Sentence(draws, familiar)
+            sentence.begin()
+            left = words - len(sentence.words)
+            if left == 0 or left >= _SHORTEST_REST:
+                break
+        else:
+            sentence = Sentence(draws, familiar)
+            sentence.begin_with_length(words)
+        words -= len(sentence.words)
+        sentences.append(str(sentence))
+        familiar = sentence.familiar
+    return " ".join(sentences)
 
 
 def _two_numbers(value: Any) -> Any:
@@ -67,13 +431,13 @@ def generated(said: GeneratedCorpus, around: Around) -> Origin:
     """Find the generator and, for words of a model, these."""
     location = f"{said.generate}, seed {said.seed}"
     if said.generate == "grammar":
-        state = f"grammar {grammar.VERSION}"
-        return Origin(location, state, lambda: grammar.grammar_texts(said.texts, said.words, said.seed))
+        state = f"grammar {GRAMMAR_VERSION}"
+        return Origin(location, state, lambda: grammar_texts(said.texts, said.words, said.seed))
     words: Sequence[str] = WORDS
     if said.vocabulary is not None:
         if around.words_of is None:
             raise ReporterError(f"the words of model '{said.vocabulary}' are not at hand")
         words = around.words_of(said.vocabulary)
         location += f", words of {said.vocabulary}"
-    state = digest(chain([f"random-words {random_words.VERSION}"], words))
-    return Origin(location, state, lambda: random_words.random_words(words, said.texts, said.words, said.seed))
+    state = digest(chain([f"random-words {RANDOM_WORDS_VERSION}"], words))
+    return Origin(location, state, lambda: random_words(words, said.texts, said.words, said.seed))

@@ -1,1 +1,0 @@
-"""Analyses of single tokens, sentences and vocabularies: what a corpus average hides."""

@@ -1,0 +1,821 @@
+"""The command ``reporter``: each command is a few lines that call the library.
+
+A command imports what it needs inside its function, so that ``--help`` and ``validate`` start quickly.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Iterable
+from io import TextIOWrapper
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from reporter.core.errors import ReporterError, UsageError, bounded, hint, is_out_of_memory, one_line
+from reporter.core.imports import importing
+from reporter.core.threads import let_waiting_threads_sleep
+
+if TYPE_CHECKING:
+    from reporter.metrics.base import Definition
+    from reporter.spec import Problem
+
+
+_T = TypeVar("_T")
+_RESUME = "finished work is saved; rerun the same command to resume"
+_GROUPS = {
+    "Start": ("init", "validate", "plan"),
+    "Run": ("run", "merge", "verify", "cache"),
+    "Read": ("answer", "sql", "diff", "metrics", "docs"),
+    "Share": ("export",),
+}
+
+
+class _Terminated(BaseException):
+    """SIGTERM arrived, which a scheduler sends some seconds before it kills the process."""
+
+
+def _terminate(*_: object) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # a second SIGTERM ends the process at once
+    raise _Terminated
+
+
+class _Commands(TyperGroup):
+    """Prints an expected failure as a sentence, with its exit code; any other error is a bug with a traceback."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except ReporterError as error:
+            text = "\n".join(map(bounded, str(error).split("\n")))
+            code = 2 if isinstance(error, UsageError) else 1
+        except (KeyboardInterrupt, _Terminated) as stop:
+            name, code = ("interrupted", 130) if isinstance(stop, KeyboardInterrupt) else ("terminated", 143)
+            text = f"{name}; {'nothing was changed' if ctx.invoked_subcommand == 'verify' else _RESUME}"
+        except Exception as error:
+            if not is_out_of_memory(error):
+                raise
+            text, code = f"out of memory; {_RESUME}", 1
+        typer.echo(text, err=True)
+        raise typer.Exit(code)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        rows = []
+        for group, names in _GROUPS.items():
+            for number, name in enumerate(names):
+                label = "" if number else group
+                rows.append((f"{label:<7}{name}", self.commands[name].get_short_help_str(limit=60)))
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
+
+class _Run(TyperCommand):
+    """Reads ``--strict`` without a value as ``--strict=refuted``."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, ["--strict=refuted" if arg == "--strict" else arg for arg in args])
+
+
+app = typer.Typer(
+    cls=_Commands,
+    help="Measure transformer layers: from a YAML study to a database and a report.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+Study = Annotated[str, typer.Argument(metavar="STUDY", help="A study that ran: its YAML file or its id.")]
+Out = Annotated[Path, typer.Option(help="The folder of the database, the reports and the cache.")]
+Offline = Annotated[bool, typer.Option("--offline", help="Do not use the network.")]
+Override = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="Override a value of the study, such as models.bert=./mine; may be repeated.",
+    ),
+]
+
+
+def main() -> None:
+    """Run the command line and exit with its code."""
+    let_waiting_threads_sleep()  # before torch is loaded
+    signal.signal(signal.SIGTERM, _terminate)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):  # a terminal without "∞" must not end the command
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        try:
+            app(prog_name="reporter")
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader of our output has closed it. Python would complain again when it closes stdout.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+
+
+def _show_version(requested: bool) -> None:
+    if requested:
+        from reporter import __version__
+
+        typer.echo(f"reporter {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command()
+def init(
+    name: Annotated[str, typer.Argument(help="The file to write, with or without .yaml.")] = "study",
+) -> None:
+    """Write a commented study to start from."""
+    from reporter.spec.study import write_starter
+
+    typer.echo(f"wrote {write_starter(name)}")
+
+
+@app.command()
+def validate(
+    specs: Annotated[list[Path] | None, typer.Argument(metavar="SPEC...", help="Studies, as YAML files.")] = None,
+    set: Override = None,
+    paths: Annotated[
+        bool, typer.Option("--paths", help="Also check that folders, files, packages and the device exist.")
+    ] = False,
+    schema: Annotated[
+        bool, typer.Option("--schema", help="Print the JSON Schema of a study instead, for editors.")
+    ] = False,
+) -> None:
+    """Check studies, or print their JSON Schema.
+
+    Exit code: 0 all are valid, 2 a study has a mistake.
+    """
+    from reporter.metrics.analysis import analyses
+    from reporter.runs.studies import absent, offer, read_study
+    from reporter.spec import SpecError, study_schema
+
+    if schema:
+        import json
+
+        typer.echo(json.dumps(study_schema(offer()), indent=2, ensure_ascii=False))
+        return
+    problems: list[Problem] = []
+    for path in _required(specs, "SPEC"):
+        try:
+            file = read_study(path, set or ())
+            if paths and (lacks := absent(file, set or ())):
+                raise SpecError(lacks)
+        except SpecError as error:
+            problems += error.problems
+            continue
+        study = file.study
+        counts = [
+            _count(len(study.models), "model"),
+            _count(len(study.corpora), "corpus", "corpora"),
+            _count(len(study.metrics), "metric"),
+            *(
+                _count(len(items), *nouns)
+                for key, items in study.sections.items()
+                if items and (nouns := analyses()[key].section.called)
+            ),
+            *([_count(len(study.claims), "claim")] if study.claims else []),
+        ]
+        typer.echo(f"{one_line(str(path))}: ok ({', '.join(counts)})")
+        notes = list(file.notes)
+        if paths:
+            from reporter.runs.studies import beyond_limits
+
+            notes += beyond_limits(file)
+        for note in notes:
+            typer.echo(f"  {note}")
+    if problems:
+        raise SpecError(problems)
+
+
+@app.command()
+def plan(
+    spec: Annotated[Path, typer.Argument(metavar="SPEC", help="A study, as a YAML file.")],
+    out: Out = Path("results"),
+    set: Override = None,
+    offline: Offline = False,
+    slurm: Annotated[
+        bool, typer.Option("--slurm", help="Print the script of a Slurm job array for the forward passes instead.")
+    ] = False,
+    at_once: Annotated[
+        int, typer.Option(min=1, metavar="K", help="With --slurm: the most jobs that run at the same time.")
+    ] = 64,
+) -> None:
+    """Show what would run, what is cached, and why."""
+    from reporter.runs.planner import plan_study
+    from reporter.runs.studies import read_study
+
+    planned = plan_study(read_study(spec, set or ()), out=out, offline=offline)
+    if slurm:
+        from reporter.runs.engines import job_array
+
+        typer.echo(job_array(planned, spec, out, set or (), offline=offline, at_once=at_once))
+        return
+
+    from reporter.runs.plan import estimate
+
+    _echo_lines(planned.lines())
+    _echo_lines(estimate(planned, out / "cache").lines())  # fails if the device is missing
+
+
+@app.command(cls=_Run)
+def run(
+    specs: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="SPEC...", help="Studies, as YAML files; with --report-only also ids."),
+    ] = None,
+    out: Out = Path("results"),
+    set: Override = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME,…",
+            help="Run only these models, corpora, metrics, analyses or items; may be repeated. A cell must match one "
+            "name of each kind.",
+        ),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Compute finished cells again.")] = False,
+    offline: Offline = False,
+    strict: Annotated[
+        Literal["refuted", "inconclusive"] | None,
+        typer.Option(
+            "--strict",
+            metavar="[=WORD]",
+            help="Exit with 3 if a claim was refuted and with 1 if it could not be tested. --strict=inconclusive: "
+            "exit with 3 also if a claim was inconclusive.",
+        ),
+    ] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="Do the passes in N processes, each on its own GPU or core."),
+    ] = None,
+    engine: Annotated[
+        Literal["local", "ray"] | None, typer.Option(metavar="NAME", help="What does the passes: local or ray.")
+    ] = None,
+    address: Annotated[
+        str | None, typer.Option(help="Address of the Ray cluster's head; auto: the cluster on this machine.")
+    ] = None,
+    share: Annotated[
+        str | None,
+        typer.Option(
+            metavar="I/N",
+            help="Only do forward passes, beginning with share I of N, such as 3/16. A later `run` without --share "
+            "merges them.",
+        ),
+    ] = None,
+    report_only: Annotated[
+        bool, typer.Option("--report-only", help="Only write the report again from the database; all studies if none.")
+    ] = False,
+) -> None:
+    """Measure, test the claims, write the report.
+
+    Several machines that see the same folder can share the passes of a study
+    with --share. Each begins with its own share, then takes over unfinished
+    or abandoned tasks; none opens the database. Each has run.threads threads,
+    or 1 by default, so numbers are bit-identical for any number of workers.
+
+    Exit code: 0 all done, 1 some cells failed, 2 the study or the call is
+    wrong, 3 a claim was refuted (with --strict).
+    """
+    if report_only:
+        from reporter.report import render
+
+        written = render(out / "results.duckdb", out, [_id_of(str(spec)) for spec in specs or ()] or None)
+        typer.echo(f"wrote {_count(len(written), 'file')}; open {out / 'index.html'}")
+        return
+    specs = _required(specs, "SPEC")
+    if share is not None:
+        if len(specs) > 1 or any((only, force, strict, workers, engine, address)):
+            raise UsageError("--share takes one SPEC, --out, --set and --offline; remove the other options")
+        raise typer.Exit(_do_share(specs[0], out, share, set or (), offline))
+    with importing():
+        from reporter.runs.studies import read_studies
+
+        files = read_studies(specs, set or ())
+
+        from reporter.runs.runner import run_studies
+
+    outcome = run_studies(
+        files,
+        out=out,
+        only=tuple(_names(only)),
+        force=force,
+        offline=offline,
+        strict=strict,
+        ahead=True,
+        workers=workers,
+        engine=engine,
+        address=address,
+    )
+    raise typer.Exit(outcome.exit_code)
+
+
+def _do_share(spec: Path, out: Path, text: str, overrides: Iterable[str], offline: bool) -> int:
+    from reporter.runs.tasks import do_share, parse_share
+
+    number, shares = parse_share(text)
+    with importing():
+        from reporter.core.progress import Progress
+        from reporter.runs.studies import read_study
+
+    file = read_study(spec, list(overrides))
+    return 1 if do_share(file, out, number, shares, offline=offline, progress=Progress()) else 0
+
+
+@app.command()
+def merge(
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="The results folder to write.")],
+    folders: Annotated[list[Path], typer.Argument(metavar="A B...", help="Results folders; they are not changed.")],
+    prefer: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Take the values of this folder where folders contradict each other."),
+    ] = None,
+    most: Annotated[int, typer.Option(min=1, help="The most conflicts to list.")] = 20,
+) -> None:
+    """Join results folders of several machines into a new one.
+
+    Cells are equal if their fingerprints are equal: weights, texts, options
+    and definition. The new folder has each cell once; the column cells.folder
+    names its source. Claims, findings and answers are computed again from all
+    numbers. If two folders contradict each other, in a fingerprint or by more
+    than 0.00001 of a number, the command prints both values and writes
+    nothing, unless --prefer decides. The order of folders does not matter.
+
+    Exit code: 0 merged, 1 conflicts, 2 the call is wrong.
+    """
+    with importing():
+        from reporter.runs.merging import merge as join
+
+    merged = join(out, folders, prefer)
+    _echo_lines(merged.notes)
+    conflicts = merged.undecided or merged.conflicts
+    for conflict in conflicts[:most]:
+        typer.echo(f"conflict: {conflict}", err=bool(merged.undecided))
+    if len(conflicts) > most:
+        typer.echo(f"and {len(conflicts) - most} more conflicts (--most)", err=bool(merged.undecided))
+    if merged.undecided:
+        raise ReporterError(
+            f"nothing was written: {_count(len(merged.undecided), 'conflict')}; name the folder to trust with "
+            "--prefer FOLDER, or measure one of the folders again"
+        )
+    sources = f"{_count(len(merged.folders), 'folder')}, {merged.twice} of them in more than one"
+    typer.echo(f"wrote {out / 'results.duckdb'}: {_count(merged.cells, 'cell')} from {sources}")
+    typer.echo(f"`reporter run --report-only --out {out}` writes its pages")
+
+
+@app.command()
+def export(
+    studies: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="STUDY...", help="A study that ran: its YAML file or its id. With --site several, or none for all."
+        ),
+    ] = None,
+    out: Out = Path("results"),
+    to: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="The folder to write; OUT/STUDY/export by default.")
+    ] = None,
+    figures: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME,…",
+            help="Figures by name or number, a metric for all its figures, 'all', or 'headlines' (the default).",
+        ),
+    ] = None,
+    format: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME,…",
+            help="Formats of figures: svg, pdf, png; svg and pdf by default. Or parquet, alone: the tables.",
+        ),
+    ] = None,
+    width: Annotated[float, typer.Option(metavar="MM", help="Width of a figure in millimetres.")] = 170,
+    font_size: Annotated[float, typer.Option(metavar="PT", help="Size of its labels in points.")] = 8,
+    choose: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE",
+            help="State of the page's controls: view, checkpoint, baselines, layer, or a figure's own.",
+        ),
+    ] = None,
+    bare: Annotated[
+        bool,
+        typer.Option("--bare/--captions", help="Figures without title and caption (for papers) or with (for slides)."),
+    ] = True,
+    single_file: Annotated[
+        Path | None, typer.Option(metavar="FILE.html", help="Write the report as one HTML file instead.")
+    ] = None,
+    site: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Write a folder of pages for a static host instead; replaces an older one."),
+    ] = None,
+    guard: Annotated[
+        bool, typer.Option("--guard", help="Print a study instead that tests whether the numbers stay the same.")
+    ] = False,
+    only: Annotated[
+        list[str] | None, typer.Option(metavar="NAME,…", help="With --guard: only these metrics; may be repeated.")
+    ] = None,
+    tool: Annotated[
+        str | None,
+        typer.Option(
+            "--for",
+            metavar="TOOL",
+            help="Write for another tool instead: tensorboard, mlflow, wandb (headline numbers over training) or "
+            "huggingface (a data set with its card, and a model-index). Nothing is sent.",
+        ),
+    ] = None,
+) -> None:
+    """Write figures, tables, pages or a guard from results.
+
+    Default: figures, tables (CSV, Markdown, LaTeX), a methods paragraph and
+    references.bib for a paper. Figures are drawn as on the opened page;
+    figures.tex includes them in LaTeX. Token trajectories are not exported:
+    their page saves them.
+
+    --single-file, --site: the report without database and cache.
+    --format parquet: all tables, by study and model, for other engines;
+    studies may share a folder, and `reporter sql --out DIR` reads it.
+    --guard: a study that extends STUDY. Each headline number becomes a claim
+    with its values at every layer, on the same texts, within the tolerance of
+    float32 rounding. A run in mixed precision cannot become a guard. If STUDY
+    is an id, the guard has the whole text of the study; its relative paths
+    then start from the folder of the study's file.
+    """
+    formats = _names(format, "--format")
+    kinds = {
+        "--single-file": single_file,
+        "--site": site,
+        "--guard": guard or None,
+        "--for": tool,
+        "--format parquet": "parquet" in formats or None,
+    }
+    if len(requested := [option for option, value in kinds.items() if value is not None]) > 1:
+        raise UsageError(f"{' and '.join(requested)} cannot be combined; run the command once for each")
+    if only and not guard:
+        raise UsageError("--only needs --guard; choose figures with --figures")
+    database = out / "results.duckdb"
+    if site is not None:
+        from reporter.report.single_file import publish
+
+        pages = publish(database, site, [_id_of(study) for study in studies or ()] or None)
+        typer.echo(f"wrote {_count(len(pages), 'page')} ({_megabytes([site])}); open {site / 'index.html'}")
+        return
+    if len(studies := _required(studies, "STUDY")) > 1:
+        raise UsageError("only --site takes several studies; run the command once for each")
+    if guard:
+        typer.echo(_guard(studies[0], out, _names(only)), nl=False)
+        return
+    study = _id_of(studies[0])
+    folder = to or out / study / "export"
+    if "parquet" in formats:
+        from reporter.store.parquet import write_parquet
+
+        if formats != ["parquet"]:
+            raise UsageError("--format parquet writes tables and cannot be combined with formats of figures")
+        folder = to or folder / "parquet"
+        files = write_parquet(database, study, folder)
+        typer.echo(f"wrote {_count(len(files), 'file')} ({_megabytes(files)}) into {folder}")
+    elif single_file is not None:
+        from reporter.report.single_file import write_single_file
+
+        write_single_file(database, study, single_file)
+        typer.echo(f"wrote {single_file} ({_megabytes([single_file])})")
+    elif tool is not None:
+        from reporter.app.integrations import write_for
+
+        typer.echo(f"wrote {write_for(tool, study, out, folder)}")
+    else:
+        from reporter.report.export import Wanted
+        from reporter.report.export import export as write
+
+        controls = {name: value for name, _, value in (text.partition("=") for text in choose or ())}
+        written = write(
+            study,
+            out,
+            folder,
+            Wanted(
+                _names(figures, "--figures") or ("headlines",),
+                formats or ("svg", "pdf"),
+                width,
+                font_size,
+                controls,
+                bare,
+            ),
+        )
+        typer.echo(f"wrote {_count(len(written), 'file')} into {folder}")
+        for path in written:
+            if path.name == "left-out.txt":
+                typer.echo(path.read_text(encoding="utf-8").rstrip())
+
+
+def _guard(study: str, out: Path, metrics: list[str]) -> str:
+    from reporter.app.verify.cells import find_study
+    from reporter.judge.claims.stays import frozen, inherited
+    from reporter.runs.studies import offer, read_study
+    from reporter.store import Store
+
+    path = Path(study)
+    if path.is_file() or path.suffix in (".yaml", ".yml"):
+        file = read_study(path)
+        return frozen(Store(out / "results.duckdb"), file.study, {"extends": path.as_posix()}, metrics)
+    file = find_study(study, out, offer())
+    return frozen(Store(out / "results.duckdb"), file.study, inherited(file.text), metrics)
+
+
+@app.command()
+def answer(
+    study: Study,
+    out: Out = Path("results"),
+    only: Annotated[
+        list[str] | None, typer.Option(metavar="NAME,…", help="Answer only these questions; may be repeated.")
+    ] = None,
+) -> None:
+    """Print what the numbers of a study decide, as Markdown.
+
+    The verdicts on its claims and its findings come first, then answers, such
+    as which tokens are sinks. The report shows the same. If the study lacks
+    data for an answer, one line says what to add.
+    """
+    from reporter.judge.questions.question import markdown
+    from reporter.runs.judged import ask
+
+    typer.echo(markdown(ask(_id_of(study), out, _names(only))))
+
+
+@app.command()
+def sql(
+    query: Annotated[
+        str | None, typer.Argument(help="One SQL query. With --tables: a table or view to explain.")
+    ] = None,
+    out: Out = Path("results"),
+    format: Annotated[
+        Literal["table", "csv", "json", "markdown", "latex", "parquet"],
+        typer.Option(
+            "--format",
+            metavar="FORM",
+            help="How to print rows: table, csv, json, markdown, latex, or parquet (into a file: > rows.parquet).",
+        ),
+    ] = "table",
+    tables: Annotated[
+        bool, typer.Option("--tables", help="List the tables and views, or explain the named one with its columns.")
+    ] = False,
+) -> None:
+    """Query the results with read-only SQL.
+
+    `reporter sql --tables` lists tables and views, also those of plug-ins,
+    with their numbers of rows; `reporter sql --tables layers` explains one.
+    --out may also be a folder of Parquet tables that `reporter export` wrote.
+    """
+    database = out / "results.duckdb"
+    if tables:
+        from reporter.app.docs.reference import described, table_page, tables_page
+
+        catalog = described(database)
+        if query is not None and query not in catalog:
+            raise UsageError(f"no table or view '{one_line(query)}'{hint(query, list(catalog), 'there are')}")
+        typer.echo(tables_page(catalog) if query is None else table_page(catalog[query]))
+        return
+    if query is None:
+        raise UsageError("missing QUERY; `reporter sql --tables` lists the tables")
+    if format == "parquet":
+        from reporter.store import write_parquet
+
+        if sys.stdout.isatty():
+            raise UsageError("Parquet is binary; send it to a file: reporter sql … --format parquet > rows.parquet")
+        write_parquet(database, query, sys.stdout.buffer)
+        return
+    from reporter.store import stream
+
+    for text in stream(database, query, format):
+        typer.echo(text, nl=False)
+    typer.echo()
+
+
+@app.command()
+def diff(
+    a: Annotated[
+        str, typer.Argument(metavar="A", help="STUDY, STUDY:MODEL, FOLDER:STUDY, or FOLDER: for its study of that id.")
+    ],
+    b: Annotated[str, typer.Argument(metavar="B", help="The same for the other side.")],
+    out: Out = Path("results"),
+    format: Annotated[
+        Literal["table", "markdown", "json"],
+        typer.Option("--format", metavar="FORM", help="How to print it: table, markdown or json."),
+    ] = "table",
+    most: Annotated[int, typer.Option(min=1, help="The most rows of each list.")] = 20,
+    exit_code: Annotated[
+        bool, typer.Option("--exit-code", help="Exit with 1 if a number moved, came or went, or a verdict changed.")
+    ] = False,
+) -> None:
+    """Compare two studies, two runs or two models.
+
+    A and B are studies of the folder --out or of another results folder:
+    'reporter diff bert gpt2', 'reporter diff old:bert new:bert', 'reporter
+    diff old: new:'. Two models of a study: 'reporter diff bert:base bert:tuned',
+    each at its last checkpoint.
+
+    Prints differences of the study files, of provenance, of numbers and of
+    verdicts. A number moved if A and B differ by more than the interval of
+    the difference of independent estimates (the root of the summed squares of
+    the facing half widths); by chance, one in twenty independent numbers does.
+    A number without an interval moved if it differs by more than 0.00001 of
+    its size. For a model and its base, the stored interval of the difference
+    on the same texts counts instead ("paired").
+    """
+    from reporter.app.diff import compare
+    from reporter.app.diff.show import show
+
+    comparison = compare(a, b, out)
+    typer.echo(show(comparison, format, most))
+    if exit_code and comparison.consequences:
+        raise typer.Exit(1)
+
+
+@app.command()
+def verify(
+    study: Study,
+    out: Out = Path("results"),
+    cells: Annotated[int, typer.Option(min=1, help="Checkpoints × corpora to measure, the smallest first.")] = 2,
+    model: Annotated[str | None, typer.Option(help="Only this model or baseline.")] = None,
+    corpus: Annotated[str | None, typer.Option(help="Only this corpus.")] = None,
+    max_texts: Annotated[int, typer.Option(min=1, help="Skip corpora with more texts than this.")] = 500,
+    format: Annotated[Literal["table", "json"], typer.Option("--format", help="How to print it.")] = "table",
+    offline: Offline = False,
+) -> None:
+    """Measure a few cells again by an independent path.
+
+    Reads one text at a time without padding, takes the model's own hidden
+    states, and computes each definition in float64 NumPy with a different
+    number of threads. Prints the largest deviation of each statistic, and
+    which numbers were not verified.
+
+    Exit code: 0 all agree, 1 a number deviates beyond its tolerance or could
+    not be measured again.
+    """
+    from reporter.app.verify import show
+    from reporter.app.verify.cells import Asked
+    from reporter.app.verify.verification import verify as measure_again
+    from reporter.runs.studies import offer, read_study
+
+    file = read_study(Path(study)) if Path(study).is_file() else None
+    plugins = [file.folder / plugin for plugin in file.study.plugins] if file else []
+    result = measure_again(study, out, offer(plugins), Asked(cells, max_texts, model, corpus), offline=offline)
+    typer.echo(show(result, format))
+    if not result.passed:
+        raise typer.Exit(1)
+
+
+@app.command()
+def cache(
+    out: Out = Path("results"),
+    older_than: Annotated[
+        str | None, typer.Option(metavar="AGE", help="Remove entries that were last used longer ago: 12h, 30d, 2w.")
+    ] = None,
+    larger_than: Annotated[
+        str | None,
+        typer.Option(metavar="SIZE", help="Remove the oldest entries until this size is left: 10GB, 500MiB."),
+    ] = None,
+    study: Annotated[str | None, typer.Option(help="Remove entries that only this study uses.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="List what would be removed, and remove nothing.")] = False,
+) -> None:
+    """Show what the cache holds, or remove a part of it.
+
+    Lists passes (a checkpoint on a corpus), tokens and texts of corpora, and
+    trained models: their size, when they were last used, and the studies that
+    use them. Removed entries are computed again when they are needed; numbers
+    in the database stay. Several options together remove only entries that
+    match all of them. Entries that a run holds at this moment are kept.
+    """
+    from reporter.runs.cache import bytes_of, entries, lines, prunable, pruned_lines, remove, seconds_of
+    from reporter.store import Store
+
+    age = None if older_than is None else seconds_of(older_than)
+    size = None if larger_than is None else bytes_of(larger_than)
+    listed = entries(out, Store(out / "results.duckdb"))
+    if age is None and size is None and study is None:
+        _echo_lines(lines(out, listed))
+        return
+    candidates = prunable(listed, older_than=age, larger_than=size, study=study)
+    removed, held = (candidates, []) if dry_run else remove(candidates)
+    _echo_lines(pruned_lines(removed, held, dry_run))
+
+
+@app.command()
+def metrics(
+    name: Annotated[
+        str | None, typer.Argument(help="A metric to explain, or a word to search for; lists all metrics by default.")
+    ] = None,
+    study: Annotated[Path | None, typer.Option(metavar="FILE", help="A study whose plug-ins are included.")] = None,
+    new: Annotated[
+        str | None, typer.Option("--new", metavar="NAME", help="Write NAME.py, a metric of your own to start from.")
+    ] = None,
+) -> None:
+    """Explain or search metrics, or begin a new one.
+
+    Prints the definition, source, options and columns of a metric or an
+    analysis. A word that is no metric is searched for in names, titles and
+    definitions of all statistics.
+    """
+    from reporter.metrics.analysis import analyses
+    from reporter.metrics.base import catalogue
+
+    if study is not None:
+        from reporter.runs.studies import read_study
+
+        read_study(study)  # registers the plug-ins of the study
+    definitions: dict[str, Definition] = {**catalogue(), **analyses()}
+    if new is not None:
+        from reporter.spec.study import packaging, write_metric
+
+        path = write_metric(new, definitions)
+        typer.echo(f"wrote {path}. A study in the same folder uses it with\n\nplugins: [{path}]\nmetrics: [{new}]\n")
+        typer.echo(
+            "To install it for all studies, save this as pyproject.toml in the same folder and run "
+            f"`pip install .`\n\n{packaging(new)}"
+        )
+        return
+    if name is None:
+        for metric in definitions.values():
+            typer.echo(f"{metric.name}: {metric.title} ({_count(len(metric.statistics), 'statistic')})")
+            typer.echo(f"    {metric.summary}")
+        return
+    from reporter.app.docs.reference import metric_page, search
+
+    if name in definitions:
+        typer.echo(metric_page(definitions[name]))
+    elif matches := search(name, definitions.values()):
+        _echo_lines(matches)
+    else:
+        raise UsageError(f"unknown metric '{one_line(name)}'{hint(name, list(definitions), 'there are')}")
+
+
+@app.command()
+def docs(
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Write the pages into this folder and do not open them.")
+    ] = None,
+) -> None:
+    """Open the documentation, which needs no network.
+
+    It has guides, every metric, table and key of a study, and a search.
+    """
+    from reporter.app.docs.site import build, site
+
+    if out is not None:
+        typer.echo(f"wrote the documentation; open {build(out)}")
+        return
+    page = site()
+    typer.echo(f"open {page}")
+    if sys.stdout.isatty():
+        typer.launch(str(page))
+
+
+def _required(values: list[_T] | None, name: str) -> list[_T]:
+    if not values:
+        raise typer.BadParameter(f"name at least one {name}")
+    return values
+
+
+def _id_of(study: str) -> str:
+    if not Path(study).is_file():
+        return study
+    from reporter.runs.studies import read_study
+
+    return read_study(Path(study)).study.study
+
+
+def _names(values: list[str] | None, option: str = "--only") -> list[str]:
+    names = [name.strip() for value in values or () for name in value.split(",") if name.strip()]
+    if values and not names:  # such as "$MODEL" that is not set, which must not mean everything
+        raise UsageError(f"{option} '{','.join(values)}' names nothing; write a name, or leave {option} out")
+    return names
+
+
+def _count(number: int, noun: str, plural: str = "") -> str:
+    return f"{number} {noun if number == 1 else plural or noun + 's'}"
+
+
+def _megabytes(paths: Iterable[Path]) -> str:
+    files = [file for path in paths for file in (path.rglob("*") if path.is_dir() else [path]) if file.is_file()]
+    return f"{sum(file.stat().st_size for file in files) / 1e6:.1f} MB"
+
+
+def _echo_lines(lines: Iterable[str]) -> None:
+    for line in lines:
+        typer.echo(line)

@@ -1,0 +1,212 @@
+"""Which numbers moved further than their intervals explain, and which claims changed their verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from reporter.judge.numbers import declared
+from reporter.spec.corpora import ALIKE
+from reporter.store.formats import Result
+from reporter.store.merging import SAME, SMALLEST
+from reporter.store.schema import find_table, number_tables, tables
+
+if TYPE_CHECKING:
+    import duckdb
+
+NAMES = ("metric", "statistic", "model", "checkpoint", "corpus", "view", "site", "layer", "layer_b")
+"""Columns that name a number in every comparison."""
+
+
+def _pair(column: str) -> str:
+    """Return the SQL of the name 'a | b' of a number that compares two models or corpora, like its cell."""
+    a, b = f"{column}_a", f"{column}_b"
+    return f"CASE WHEN {a} IS NOT DISTINCT FROM {b} THEN {a} ELSE {a} || ' | ' || {b} END"
+
+
+def paired() -> str:
+    """Return the query that joins the numbers of both sides.
+
+    Its columns are ``NAMES`` and, for each side ``a`` and ``b``: the number, ``low_…``, ``high_…``, and ``in_…``, which
+    is NULL if that side has no such row.
+    """
+    return " UNION ALL BY NAME ".join(_joins())
+
+
+def _joins() -> Iterator[str]:
+    models = {"model": _pair("model"), "checkpoint": _pair("checkpoint")}
+    yield _join("layer_metrics", {})
+    yield _join("layer_pairs", models | {"site": "NULL", "layer": "layer_a", "layer_b": "layer_b"})
+    yield _join("differences", models | {"corpus": _pair("corpus")})
+    correlation = {"statistic": "feature || ' ~ ' || score || ' (' || method || ')'"}
+    yield _join("correlations", dict.fromkeys(("model", "checkpoint", "site", "layer"), "NULL") | correlation)
+    step = "coalesce('step ' || step, 'the last ones')"
+    yield _join("over_models", {"model": "'mean over ' || role || 's'", "checkpoint": step})
+    # Tables declare which of their other numbers are compared: of metrics, analyses, answers and findings.
+    for table in tables().values():
+        metric = "".join(table.holding("metric") * (table.name in number_tables()))
+        names = {"metric": metric or f"'{table.fixed.get('metric', table.name)}'"}
+        names |= {name: name if name in table.types else "NULL" for name in ("model", "checkpoint", "view")}
+        names |= {name: name if name in table.key else "NULL" for name in ("site", "layer")}
+        for compared in table.compared:
+            interval = ("ci_low", "ci_high") if compared.interval is True else compared.interval or ("", "")
+            for value in compared.values:
+                title = f"'{value} of ' || {compared.of}" if compared.of else compared.statistic or f"'{value}'"
+                full_names = names | {"statistic": title, "corpus": compared.about}
+                yield _join(table.name, full_names, value, interval, compared.by, compared.among)
+
+
+def _join(
+    name: str,
+    names: Mapping[str, str],
+    value: str = "value",
+    interval: tuple[str, str] = ("ci_low", "ci_high"),
+    keys: Sequence[str] = (),
+    among: str = "",
+) -> str:
+    """Return the full join of a column of both sides; ``keys`` identify a row, the table's key by default."""
+    table = find_table(name)
+    sql = {column: column for column in NAMES} | {"layer_b": "NULL"} | dict(names)
+    columns = [f'"{column}"' for column in table.types if column != "study"]
+    numbers = []
+    for side in "ab":
+        numbers.append(f"{side}.present AS in_{side}")
+        for column, alias in zip((value, *interval), (side, f"low_{side}", f"high_{side}"), strict=True):
+            numbers.append(f'{side}."{column}"::DOUBLE AS {alias}' if column else f"NULL::DOUBLE AS {alias}")
+    on = " AND ".join(f'a."{key}" IS NOT DISTINCT FROM b."{key}"' for key in keys or table.key if key != "study")
+    return f"""
+(SELECT {", ".join(f"{sql[column]} AS {column}" for column in NAMES)}, a, b, low_a, low_b, high_a, high_b, in_a, in_b
+FROM (
+  SELECT {", ".join(f"coalesce(a.{column}, b.{column}) AS {column}" for column in columns)}, {", ".join(numbers)}
+  FROM (SELECT *, true AS present FROM a_{name} {among}) AS a
+  FULL JOIN (SELECT *, true AS present FROM b_{name} {among}) AS b ON {on}
+))"""
+
+
+# The interval of b - a if both are independent, from the intervals of a and of b: the root of the summed squares of
+# the two distances that face each other (MOVER; Zou & Donner 2008, Statistics in Medicine 27, 1693-1702). For
+# symmetric intervals these are the half widths. Of two models of one study, of which one is the other's base, the run
+# stored the interval of the difference on the same texts, which is narrower; that one counts where there is one.
+#
+# Views under which all numbers of a profile are the same on both sides are one: without sinks 'words' is 'no-sinks'.
+_WHOSE = "metric, statistic, model, checkpoint, corpus"
+_PLACE = ("metric", "statistic", "corpus", "view", "site", "layer")
+_JUDGED = f"""
+CREATE TEMP TABLE judged AS
+WITH signed AS (
+  SELECT {_WHOSE}, view, hash(list(
+    (site, layer, layer_b, a, b, low_a, high_a, low_b, high_b, in_a, in_b)
+    ORDER BY site, layer, layer_b, a, b, low_a, low_b)) AS sign
+  FROM paired WHERE view IS NOT NULL GROUP BY ALL
+), together AS (
+  SELECT {_WHOSE}, min(view) AS view, string_agg(view, ', ' ORDER BY view) AS views FROM signed
+  GROUP BY {_WHOSE}, sign
+), once AS (
+  SELECT paired.* REPLACE (coalesce(views, paired.view) AS view), reach FROM paired LEFT JOIN together
+    ON {" AND ".join(f"paired.{name} IS NOT DISTINCT FROM together.{name}" for name in (*_WHOSE.split(", "), "view"))}
+  LEFT JOIN paired_over_texts AS texts
+    ON {" AND ".join(f"paired.{name} IS NOT DISTINCT FROM texts.{name}" for name in _PLACE)} AND layer_b IS NULL
+  WHERE paired.view IS NULL OR views IS NOT NULL
+), sized AS (
+  SELECT *, b - a AS delta,
+    CASE WHEN b >= a THEN high_a - a ELSE a - low_a END AS towards_b,
+    CASE WHEN b >= a THEN b - low_b ELSE high_b - b END AS towards_a,
+    {SAME} * greatest(abs(a), abs(b), {SMALLEST}) AS tolerance
+  FROM once
+)
+SELECT * EXCLUDE (towards_a, towards_b, in_a, in_b, reach),
+  CASE WHEN reach IS NOT NULL THEN reach
+    WHEN towards_a IS NOT NULL OR towards_b IS NOT NULL
+    THEN sqrt(greatest(coalesce(towards_a, 0), 0) ** 2 + greatest(coalesce(towards_b, 0), 0) ** 2) END AS interval,
+  CASE WHEN reach IS NOT NULL THEN 'paired' WHEN interval IS NOT NULL THEN 'not paired' END AS texts,
+  CASE WHEN in_b IS NULL THEN 'only in A'
+    WHEN in_a IS NULL THEN 'only in B'
+    WHEN a IS NULL AND b IS NULL THEN 'same'
+    WHEN b IS NULL THEN 'became NULL'
+    WHEN a IS NULL THEN 'was NULL'
+    WHEN abs(delta) <= tolerance THEN 'same'
+    WHEN abs(delta) <= interval THEN 'within'
+    ELSE 'moved' END AS change
+FROM sized
+"""
+
+_SUMMARY = """
+SELECT metric, count(*) FILTER (change NOT IN ('only in A', 'only in B')) AS compared,
+  count(interval) FILTER (delta IS NOT NULL) AS "with interval",
+  count(*) FILTER (change = 'same') AS same,
+  count(*) FILTER (change = 'within') AS "within interval",
+  count(*) FILTER (change = 'moved') AS moved,
+  count(*) FILTER (change = 'became NULL') AS "became NULL",
+  count(*) FILTER (change = 'was NULL') AS "was NULL",
+  count(*) FILTER (change = 'only in A') AS "only in A",
+  count(*) FILTER (change = 'only in B') AS "only in B"
+FROM judged GROUP BY metric ORDER BY metric
+"""
+
+# Largest first: in intervals where there is one, else in parts of the number; never the two kinds in one order. Floors
+# come last: they are read beside what they are the floor of.
+_CHANGED = f"""
+SELECT change, {", ".join(NAMES)}, a, b, delta, interval, texts,
+  abs(delta) / nullif(interval, 0) AS intervals,
+  abs(delta) / greatest(abs(a), abs(b), {SMALLEST}) AS relative
+FROM judged WHERE change NOT IN ('same', 'within')
+ORDER BY list_position(['moved', 'became NULL', 'was NULL', 'only in A', 'only in B'], change),
+  ends_with(statistic, '_floor'), interval IS NULL, if(interval > 0, -intervals, NULL) NULLS FIRST, relative DESC,
+  {", ".join(NAMES)}
+"""
+
+
+def number_changes(connection: duckdb.DuckDBPyConnection) -> tuple[Result, Result]:
+    """Return how many numbers of each metric changed in which way, and each number that changed, largest move first.
+
+    A number moved if it differs by more than the interval of the difference of two independent estimates. Two runs on
+    the same texts share their bootstrap weights, so their true interval is narrower: every "moved" is a move, and some
+    "within" are too. Of independent estimates one in twenty moves by chance. A number without an interval moved if it
+    differs by more than ``SAME``. Views with equal numbers count once.
+    """
+    connection.execute(f"CREATE TEMP VIEW paired AS {paired()}")
+    connection.execute(_JUDGED)
+    return _result(connection, _SUMMARY), _result(connection, _CHANGED)
+
+
+_GROWING = """
+SELECT corpus, a_corpora.words, b_corpora.words, list_sort(list(DISTINCT metric || '.' || statistic))
+FROM judged JOIN a_corpora USING (corpus) JOIN b_corpora USING (corpus)
+WHERE change IN ('moved', 'within') AND list_contains($growing, metric || '.' || statistic)
+  AND greatest(a_corpora.words, b_corpora.words) > $alike * least(a_corpora.words, b_corpora.words)
+GROUP BY ALL ORDER BY corpus
+"""
+
+
+def size_notes(connection: duckdb.DuckDBPyConnection) -> list[str]:
+    """Return a caution for each corpus of unequal size with numbers that change with it, after `number_changes`."""
+    growing = [name for name, (_, statistic) in declared().items() if statistic.grows]
+    rows = connection.execute(_GROWING, {"growing": growing, "alike": ALIKE}).fetchall()
+    return [
+        f"Caution: corpus '{corpus}' has {a:,} words in A and {b:,} in B. These numbers change with the size of a "
+        f"corpus and are not comparable: {', '.join(names)}"
+        for corpus, a, b, names in rows
+    ]
+
+
+def _result(connection: duckdb.DuckDBPyConnection, query: str) -> Result:
+    cursor = connection.execute(query)
+    rows = cursor.fetchall()
+    return Result(tuple(column[0] for column in cursor.description), rows, len(rows))
+
+
+# A claim is identified by its name, the view and the null baseline under which it was tested.
+_VERDICTS = """
+SELECT coalesce(a.claim, b.claim) AS claim, coalesce(a.view, b.view) AS view,
+  coalesce(a.baseline, b.baseline) AS baseline, a.verdict AS a, b.verdict AS b, a.value AS value_a,
+  b.value AS value_b, coalesce(b.says, a.says) AS says
+FROM a_claims AS a FULL JOIN b_claims AS b
+  ON a.claim = b.claim AND a.view IS NOT DISTINCT FROM b.view AND a.baseline IS NOT DISTINCT FROM b.baseline
+WHERE a.verdict IS DISTINCT FROM b.verdict
+ORDER BY 1, 3 NULLS FIRST, 2
+"""
+
+
+def verdict_changes(connection: duckdb.DuckDBPyConnection) -> Result:
+    """Return each claim, view and baseline whose verdict differs; a claim of one side has no verdict on the other."""
+    return _result(connection, _VERDICTS)

@@ -1,0 +1,234 @@
+"""What is compared: a study in a file of results, seen in the shape that tables have today."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from reporter.core.errors import ReporterError, UsageError, hint, one_line
+from reporter.spec.study import STUDY_ID
+from reporter.store.schema import tables
+from reporter.store.shape import attached, opened, quoted, version_of
+
+if TYPE_CHECKING:
+    import duckdb
+
+DATABASE = "results.duckdb"
+_OF_STUDY = ("studies", "corpora", "corpus_texts")
+"""Tables without a model that are read where two models are compared, too."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """One side of a comparison."""
+
+    database: Path
+    study: str
+    model: str | None = None
+
+    def __str__(self) -> str:
+        folder = self.database.parent if self.database.name == DATABASE else self.database
+        return one_line(":".join(filter(None, (str(folder), self.study, self.model))))
+
+
+def find_sides(a: str, b: str, out: Path) -> tuple[Side, Side]:
+    """Understand what was asked for.
+
+    Raises:
+        UsageError: there is no such folder, study or model, a study must be named, both sides are the same, or one
+            names a model and the other does not.
+        ReporterError: a file cannot be read.
+    """
+    models = [_model_of(text, out) for text in (a, b)]
+    if None in models and models != [None, None]:
+        raise UsageError("one side names a model and the other does not; write STUDY:MODEL on both sides")
+    if models[0] and models[1]:
+        if models[0] == models[1]:
+            raise UsageError(f"both sides are {models[0]}; name two models")
+        return models[0], models[1]
+    requests = [_read(text, out) for text in (a, b)]
+    studies = [_studies_of(path) for path, _ in requests]
+    shared = [study for study in studies[0] if study in studies[1]]
+    sides = []
+    for text, (path, study), ids, (_, of_other) in zip((a, b), requests, studies, reversed(requests), strict=True):
+        if study is None:
+            likely = [of_other] if of_other in ids else shared if of_other is None and shared else ids
+            study = likely[0] if len(likely) == 1 else None
+        if study is None:
+            raise UsageError(f"{one_line(text)}: which study? Write FOLDER:STUDY; it has {', '.join(ids)}")
+        if study not in ids:
+            otherwise = hint(study, ids, "it has")
+            raise UsageError(f"no study '{one_line(study)}' in {path}{otherwise}{_perhaps_a_folder(text)}")
+        sides.append(Side(path, study))
+    if sides[0].study == sides[1].study and sides[0].database.samefile(sides[1].database):
+        raise UsageError(f"both sides are {sides[0]}; name two studies, or a second results folder as FOLDER:STUDY")
+    return sides[0], sides[1]
+
+
+def _model_of(text: str, out: Path) -> Side | None:
+    """The side that ``STUDY:MODEL`` or ``FOLDER:STUDY:MODEL`` names; None where it is none of these.
+
+    A folder with results goes before a study of the same name.
+    """
+    head, _, model = text.rpartition(":")
+    folder, colon, study = head.rpartition(":")
+    if not head or not model or (not colon and _file_of(Path(head)).is_file()):
+        return None
+    path = _file_of(Path(folder) if colon else out)
+    if not path.is_file() or study not in _studies_of(path):
+        return None
+    with opened(path, read_only=True) as connection:
+        rows = connection.execute(
+            "SELECT DISTINCT model FROM models WHERE study = ? ORDER BY model", [study]
+        ).fetchall()
+    names = [str(name) for (name,) in rows]
+    if model not in names:
+        raise UsageError(f"no model '{one_line(model)}' in study {study}{hint(model, names, 'it has')}")
+    return Side(path.resolve(), study, model) if colon else Side(path, study, model)
+
+
+def _file_of(path: Path) -> Path:
+    return path if path.is_file() else path / DATABASE
+
+
+def _read(text: str, out: Path) -> tuple[Path, str | None]:
+    """The file and, where it is named, the study."""
+    folder, colon, study = text.rpartition(":")
+    if not colon and re.fullmatch(STUDY_ID, text):
+        path, name = out, text
+    elif colon and folder and (not study or re.fullmatch(STUDY_ID, study)):
+        path, name = Path(folder), study
+    else:
+        raise UsageError(
+            f"'{one_line(text)}' is neither STUDY nor FOLDER:STUDY (or FOLDER: for its only study), nor STUDY:MODEL"
+        )
+    path = _file_of(path)
+    if not path.is_file():
+        raise UsageError(f"{path}: no results there{_perhaps_a_folder(text)}")
+    return path, name or None
+
+
+def _perhaps_a_folder(text: str) -> str:
+    is_folder = (Path(text) / DATABASE).is_file()
+    return (
+        f". For the results folder {one_line(text)} write '{one_line(text)}:'" if is_folder and ":" not in text else ""
+    )
+
+
+def _studies_of(path: Path) -> list[str]:
+    with opened(path, read_only=True) as connection:
+        rows = None
+        if version_of(connection, path):
+            rows = connection.execute("SELECT study FROM studies ORDER BY study").fetchall()
+    if not rows:
+        raise UsageError(f"{path}: holds no study yet; run `reporter run STUDY` first")
+    return [str(study) for (study,) in rows]
+
+
+@contextmanager
+def side_by_side(sides: Sequence[Side]) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Open the files of two sides for reading; nothing is written into either, however old it is.
+
+    Yields:
+        A connection with the views ``a_TABLE`` and ``b_TABLE`` for every table of today: that side's rows, without
+        ``study``. What an older file lacks is empty or NULL. Of sides that are single models, views have that model's
+        rows alone, of its last checkpoint, and both sides' model has the same name; what is of the whole study and of
+        no model is left out. The view ``paired_over_texts`` has the interval of each difference of two models of one
+        study that was taken on the same texts: how far it reaches from the difference towards 0.
+
+    Raises:
+        ReporterError: a file cannot be read.
+    """
+    import duckdb
+
+    files: dict[str, Path] = {}
+    names = []
+    for side in sides:  # DuckDB attaches a file only once
+        path = side.database.resolve()
+        name = next((name for name, other in files.items() if other == path), f"file_{len(files)}")
+        files[name] = path
+        names.append(name)
+    with attached(files) as connection:
+        try:
+            for prefix, side, name in zip("ab", sides, names, strict=True):
+                present = _columns_of(connection, name)
+                both = " | ".join(dict.fromkeys(side.model for side in sides if side.model))
+                for statement in _views(prefix, side, name, present, both):
+                    connection.execute(statement)
+            connection.execute(_paired(sides, names[0] if names[0] == names[1] else None, present))
+            yield connection
+        except duckdb.Error as problem:
+            raise ReporterError(f"{sides[0]} and {sides[1]} cannot be compared: {problem}") from problem
+
+
+def _columns_of(connection: duckdb.DuckDBPyConnection, name: str) -> dict[str, set[str]]:
+    rows = connection.execute(
+        "SELECT table_name, list(column_name) FROM duckdb_columns() WHERE database_name = ? GROUP BY table_name", [name]
+    ).fetchall()
+    return {table: set(columns) for table, columns in rows}
+
+
+def _views(prefix: str, side: Side, database: str, present: Mapping[str, set[str]], both: str) -> Iterator[str]:
+    of_study = f"study = {quoted(side.study)}"
+    last = (
+        f'(SELECT checkpoint FROM "{database}".models '
+        f"WHERE {of_study} AND model = {quoted(side.model or '')} AND is_last)"
+    )
+    wanted_values = {"model": quoted(side.model or ""), "checkpoint": last}
+    shown = {"model": quoted(both), "checkpoint": "'final'"}
+    for table in tables().values():
+        if "study" not in {column.name for column in table.columns}:
+            continue
+        columns_present = present.get(table.name, set())
+        where, renamed = [of_study], dict[str, str]()
+        if side.model is not None:
+            held = {c.name: part for c in table.columns if (part := re.sub("_[ab]$", "", c.name)) in wanted_values}
+            where += [f'"{name}" = {wanted_values[part]}' for name, part in held.items() if name in columns_present]
+            renamed = {name: shown[part] for name, part in held.items()}
+            if not held and table.name not in _OF_STUDY:
+                columns_present = set()
+        columns = ", ".join(
+            f'{renamed.get(c.name, _named(c.name))} AS "{c.name}"'
+            if c.name in columns_present
+            else f'NULL::{c.type} AS "{c.name}"'
+            for c in table.columns
+            if c.name != "study"
+        )
+        source = f'FROM "{database}".{table.name} WHERE {" AND ".join(where)}' if columns_present else "WHERE false"
+        yield f"CREATE TEMP VIEW {prefix}_{table.name} AS SELECT {columns} {source}"
+
+
+def _paired(sides: Sequence[Side], database: str | None, present: Mapping[str, set[str]]) -> str:
+    """Return the view of what the study stored of one model minus the other, paired over texts.
+
+    That is of a model and its base: numbers of metrics in ``differences``, accuracies in ``probe_differences``.
+    """
+    a, b = sides
+    reach = "if(value >= 0, value - ci_low, ci_high - value) AS reach"
+    models = ", ".join(quoted(side.model or "") for side in sides)
+    which = f"study = {quoted(a.study)} AND kind = 'base' AND ci_low IS NOT NULL"
+    parts = []
+    if a.study == b.study and a.model and b.model and database is not None:
+        if "corpus_a" in present.get("differences", ()):
+            parts.append(
+                f"SELECT metric, statistic, corpus_a AS corpus, view, site, layer, {reach} "
+                f'FROM "{database}".differences '
+                f"WHERE {which} AND model_a IN ({models}) AND model_b IN ({models}) AND corpus_a = corpus_b"
+            )
+        if "statistic" in present.get("probe_differences", ()):
+            parts.append(
+                f"SELECT 'probes' AS metric, statistic, probe AS corpus, 'words' AS view, "
+                f"if(layer = 0, 'embedding', 'block') AS site, layer, {reach} "
+                f'FROM "{database}".probe_differences WHERE {which} AND last AND model IN ({models}) '
+                f"AND other IN ({models})"
+            )
+    empty = "SELECT '' AS metric, '' AS statistic, '' AS corpus, '' AS view, '' AS site, 0 AS layer, 0.0 AS reach"
+    return f"CREATE TEMP VIEW paired_over_texts AS {' UNION ALL BY NAME '.join(parts) or empty + ' WHERE false'}"
+
+
+def _named(column: str) -> str:
+    return f'"{column}"'

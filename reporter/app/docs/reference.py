@@ -1,0 +1,461 @@
+"""Pages that follow from what the program declares: metrics, analyses, tables, keys of a study, words, Python."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from textwrap import wrap
+from typing import Any
+
+import reporter
+from reporter.core.table import Column, Table
+from reporter.metrics._coverage import counted, texts_needed
+from reporter.metrics.analysis import analyses
+from reporter.metrics.base import Definition, Metric, Statistic, Value, catalogue
+from reporter.spec import study_schema
+from reporter.store.database import Store
+from reporter.store.schema import tables
+from reporter.store.shape import VIEWS
+
+# The page of ``reporter metrics NAME``: definitions, options, and the columns where the numbers are found.
+
+
+_PER = {
+    "layer": "every layer 0..L (0 = what enters the first block)",
+    "step": "every step from layer l to l + 1, in the row of layer l",
+    "model": "the model as a whole; layer is NULL",
+    "pair": "every two layers, of one model or of two (table layer_pairs)",
+}
+
+_LEAST = ", up to which claims take a difference for none unless they state 'at_least'"
+
+
+def metric_page(metric: Definition) -> str:
+    """Return the page of a metric or an analysis as text."""
+    lines = [f"{metric.name}: {metric.title}", "", *wrapped(metric.summary)]
+    for statistic in metric.statistics:
+        lines += ["", f"{metric.name}.{statistic.name}: {statistic.title}"]
+        for label, fact in facts_of(metric, statistic).items():
+            lines += wrapped(f"{label}: {fact}", "    ")
+    published = [statistic for statistic in metric.statistics if statistic.published]
+    if published:
+        lines += ["", "In published code"]
+        for statistic in published:
+            lines += wrapped(f"{statistic.name}: {statistic.published}", "    ")
+    lines += ["", "options"]
+    if not isinstance(metric, Metric):
+        lines += wrapped(f"what a study writes under '{metric.name}': see `reporter validate --schema`", "    ")
+    for option, info in metric.options.model_fields.items():
+        default = "required" if info.is_required() else f"default {info.get_default(call_default_factory=True)!r}"
+        lines += wrapped(f"{option} ({default}): {info.description or 'no description'}", "    ")
+    if isinstance(metric, Metric) and not metric.options.model_fields:
+        lines += ["    none"]
+    lines += ["", "columns"]
+    for table in tables_of(metric):
+        lines += wrapped(f"{table.name}: {table.comment}", "    ")
+        for column in table.columns:
+            lines += wrapped(f"{column.name}: {column.comment}", "      ")
+    if isinstance(metric, Metric):
+        lines += ["", "needs", *wrapped(", ".join(metric.needs) or "nothing", "    ")]
+    lines += ["", "cost", *wrapped(metric.cost or "not stated", "    ")]
+    if isinstance(metric, Metric) and metric.optional:
+        lines += ["", *wrapped("`metrics: all` leaves it out: list it to have it.")]
+    return "\n".join(lines)
+
+
+def search(word: str, metrics: Iterable[Definition]) -> list[str]:
+    """Return a line for each statistic whose name, title or definition has a word, those with it in the name first."""
+    needle, named, described = word.lower(), list[str](), list[str]()
+    for metric in metrics:
+        for statistic in metric.statistics:
+            full_name = f"{metric.name}.{statistic.name}"
+            line = f"{full_name}: {statistic.title}"
+            if needle in full_name.lower():
+                named.append(line)
+            elif needle in f"{statistic.title} {statistic.plainly} {statistic.definition}".lower():
+                described.append(line)
+    return named + described
+
+
+def facts_of(metric: Definition, statistic: Statistic) -> dict[str, str]:
+    """Return the facts of a number by label: definition, range, interval and so on."""
+    low, high = statistic.bounds
+    floor = (
+        f"{metric.name}.{statistic.name}_floor is what it reads where there is nothing to see: on an isotropic "
+        "Gaussian of the same n and d, unless it says otherwise"
+    )
+    facts = {
+        "definition": statistic.definition,
+        "one for": _PER[statistic.per],
+        "unit": statistic.unit or "none",
+        "range": f"{'-∞' if low is None else low} to {'∞' if high is None else high}",
+        "interval": _interval(metric.name, statistic),
+        "floor": floor if statistic.floor else "none",
+        "fixed by definition": _fixed(statistic.fixed),
+        "smallest effect": (
+            f"1 % of the numbers' mean size{_LEAST}"
+            if statistic.smallest is None
+            else f"{statistic.smallest:g}{_LEAST}"
+        ),
+        "source": "; ".join(f"{source.key}: {source.citation}" for source in statistic.sources),
+        "beware": statistic.trap,
+        "size of the corpus": statistic.grows,
+    }
+    return {label: fact for label, fact in facts.items() if fact}
+
+
+def _interval(metric: str, statistic: Statistic) -> str:
+    if not statistic.interval:
+        return "none"
+    name = f"{metric}.{statistic.name}"
+    if not (covered := counted(name)):
+        return statistic.interval
+    table = ", ".join(f"{share:.2f} with {texts} texts" for texts, share in covered.items())
+    return f"{statistic.interval}; shown from {texts_needed(name)} texts on; measured coverage: {table}"
+
+
+def _fixed(ends: tuple[tuple[str, float], ...]) -> str:
+    values = [f"{value:g} at the {end} layer" for end, value in ends]
+    return f"{' and '.join(values)}; claims leave it out where the number stored is that value" if values else ""
+
+
+def tables_of(metric: Definition) -> tuple[Table, ...]:
+    """Return the tables that a metric writes."""
+    rows = () if all(statistic.per == "pair" for statistic in metric.statistics) else (Value,)
+    return tuple(row.table for row in (*rows, *metric.tables))
+
+
+def wrapped(text: str, indent: str = "") -> list[str]:
+    """Return a text in lines of at most 100 characters, those after the first further to the right."""
+    return wrap(
+        text,
+        100,
+        initial_indent=indent,
+        subsequent_indent=indent + "  " * bool(indent),
+        break_on_hyphens=False,  # a citation is searched for as it stands
+        break_long_words=False,
+    )
+
+
+# The page of ``reporter sql --tables``: what SQL can ask, with the comments in full.
+
+
+_TABLES = "SELECT table_name AS name, comment, estimated_size AS rows FROM duckdb_tables() WHERE {here}"
+_COLUMNS = (
+    "SELECT table_name, column_name AS name, data_type AS type, comment FROM duckdb_columns() WHERE {here} "
+    "ORDER BY table_name, column_index"
+)
+_HERE = "database_name = current_database() AND NOT internal"
+
+
+@dataclass(frozen=True)
+class Described:
+    """A table or a view with its columns and, where there are results, its number of rows."""
+
+    name: str
+    comment: str
+    columns: tuple[Column, ...] = field(default=())
+    rows: int | None = None
+    of: str = ""
+    more: str = ""
+
+
+def described(path: Path) -> dict[str, Described]:
+    """Return all tables and views by name: reporter's, and those that plug-ins left in a database.
+
+    Raises:
+        ReporterError: the database cannot be read, or is of a newer version.
+    """
+    stored: dict[str, dict[str, str | int]] = {}
+    columns: dict[str, list[Column]] = {}
+    if path.exists():
+        store = Store(path)
+        stored = {row["name"]: row for row in store.records(_TABLES.format(here=_HERE))}
+        for row in store.records(_COLUMNS.format(here=_HERE)):
+            columns.setdefault(row["table_name"], []).append(Column(row["name"], row["type"], row["comment"] or ""))
+    descriptions = {}
+    for name, table in tables().items():
+        rows = int(stored[name]["rows"]) if name in stored else None
+        descriptions[name] = Described(name, table.comment, table.columns, rows, more=table.more)
+    for name, row in stored.items():
+        if name not in descriptions:
+            descriptions[name] = Described(name, str(row["comment"] or ""), tuple(columns[name]), int(row["rows"]))
+    for name, view in VIEWS.items():
+        descriptions[name] = Described(name, view.comment, view.columns, of=view.of.name)
+    return dict(sorted(descriptions.items()))
+
+
+def tables_page(descriptions: Mapping[str, Described]) -> str:
+    """Return each table and view with what a row of it is, and the names of its columns."""
+    lines = []
+    for table in descriptions.values():
+        lines += [_title(table), *wrapped(table.comment, "    ")]
+        lines += [*wrapped(f"columns: {', '.join(column.name for column in table.columns)}", "    "), ""]
+    return "\n".join([*lines, "`reporter sql --tables NAME` says what each column holds."])
+
+
+def table_page(table: Described) -> str:
+    """Return all that is known of a table or a view: what a row is, and what each column holds."""
+    lines = [_title(table), "", *wrapped(table.comment)]
+    if table.more:
+        lines += ["", *table.more.splitlines()]
+    lines += ["", "columns (* together tell its rows apart)"]
+    for column in table.columns:
+        lines += wrapped(f"{column.name}{' *' if column.key else ''} {column.type}: {column.comment}", "    ")
+    return "\n".join(lines)
+
+
+def _title(table: Described) -> str:
+    if table.of:
+        return f"{table.name} (view of {table.of})"
+    return table.name if table.rows is None else f"{table.name} ({table.rows:,} {'row' if table.rows == 1 else 'rows'})"
+
+
+# How text of declarations is written in Markdown, as pages of the site have it.
+
+
+_CODE = re.compile(r"(``[^`]+``|`[^`]+`)")
+_ROLE = re.compile(r":(?:class|mod|func|meth|attr):`~?([^`]+)`")
+_SPECIAL = re.compile(r"([\\*_<>\[\]#~])")
+
+
+def prose(text: str) -> str:
+    """Return text on one line, of which nothing is Markdown but code between backticks."""
+    parts = _CODE.split(" ".join(_ROLE.sub(r"`\1`", text).split()))
+    return "".join(part if part.startswith("`") else _SPECIAL.sub(r"\\\1", part) for part in parts)
+
+
+def facts(entries: Mapping[str, str]) -> str:
+    """Return a list of facts, each under what it is; those that are empty are left out."""
+    return "\n".join(f"**{prose(label)}**\n: {fact}\n" for label, fact in entries.items() if fact)
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table whose cells are Markdown."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines) + "\n"
+
+
+def code(text: str) -> str:
+    """Return text as code in a line."""
+    return f"`` {text} ``" if "`" in text else f"`{text}`"
+
+
+# The page of every key of a study, from its JSON Schema.
+
+
+Schema = Mapping[str, Any]
+
+
+def keys_page(schema: Schema) -> str:
+    """Return the page, in Markdown."""
+    parts, shown = schema["$defs"], {"Options"}
+    lines = [
+        "# Keys of a study\n",
+        "Only `study` and `models` are required. Paths are relative to the study file. `reporter validate "
+        "--schema` prints them as a JSON Schema, for editors that complete and check YAML.\n",
+    ]
+    for key, form in schema["properties"].items():
+        lines += [f"(key-{key})=\n## {key}\n", f"{prose(form.get('description', ''))}\n"]
+        lines += [facts({"Holds": _holds(form, parts), "If left out": _default(key, form, schema)})]
+        if key == "metrics":
+            lines += ["Each metric's options stand on [its page](metrics/index.md).\n"]
+            continue
+        for name in _reached(form, parts):
+            if name not in shown:
+                shown.add(name)
+                lines += [f"### {_title_reference(name)}\n", _part(parts[name], parts)]
+    return "\n".join(lines)
+
+
+def _part(part: Schema, parts: Schema) -> str:
+    lines = [f"{prose(part['description'])}\n"] if "description" in part else []
+    keys = {}
+    for key, form in part.get("properties", {}).items():
+        default = _default(key, form, part)
+        tail = "; ".join(words for words in (_holds(form, parts), default and f"if left out: {default}") if words)
+        keys[code(key)] = f"{prose(form.get('description', ''))} ({tail})"
+    return "\n".join([*lines, *(f"{key}\n: {fact}\n" for key, fact in keys.items())])
+
+
+def _default(key: str, form: Schema, around: Schema) -> str:
+    if key in around.get("required", ()):
+        return "not allowed: it is required"
+    default = form.get("default")
+    return "" if default in (None, [], {}, "") else code(json.dumps(default, ensure_ascii=False))
+
+
+def _holds(form: Schema, parts: Schema) -> str:
+    """Return in words what may stand there."""
+    if "$ref" in form:
+        name = form["$ref"].rsplit("/", 1)[1]
+        return _title_reference(name).lower()
+    if "anyOf" in form:
+        options = [_holds(option, parts) for option in form["anyOf"] if option.get("type") != "null"]
+        return " or ".join(dict.fromkeys(options))
+    if "const" in form:
+        return code(str(form["const"]))
+    if "enum" in form:
+        return ", ".join(code(str(option)) for option in form["enum"])
+    kind = form.get("type")
+    if kind == "array":
+        return f"list of: {_holds(form['items'], parts)}" if isinstance(form.get("items"), Mapping) else "list"
+    if kind == "object":
+        inner = form.get("additionalProperties")
+        return f"by name: {_holds(inner, parts)}" if isinstance(inner, Mapping) else "mapping"
+    words = {"string": "text", "integer": "whole number", "number": "number", "boolean": "`true` or `false`"}
+    least, most = form.get("minimum"), form.get("maximum")
+    bounds = [f"at least {least}"] * (least is not None) + [f"at most {most}"] * (most is not None)
+    return " ".join([words.get(str(kind), "anything"), *([", ".join(bounds)] if bounds else [])])
+
+
+def _reached(form: Any, parts: Schema) -> Iterator[str]:
+    waiting, reached = [form], set()
+    while waiting:
+        for name in re.findall(r'"#/\$defs/(\w+)"', json.dumps(waiting.pop(0))):
+            if name not in reached:
+                reached.add(name)
+                waiting.append(parts[name])
+                yield name
+
+
+def _title_reference(name: str) -> str:
+    words = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name.strip("_")).removesuffix(" Spec").removesuffix("Spec")
+    return words.capitalize()
+
+
+def reference_pages() -> dict[str, str]:
+    """Return the pages, in MyST's Markdown, by path below the sources of the site."""
+    from reporter.runs.studies import offer
+
+    measured, looked_at = catalogue(), analyses()
+    pages = {
+        "metrics/index.md": _list(
+            "Metrics",
+            "A number's full name is `metric.statistic`. `metrics: all` computes all but the optional ones, in one "
+            "forward pass for each model and corpus.",
+            measured,
+        ),
+        "analyses/index.md": _list(
+            "Analyses",
+            "What a study writes itself (a text, pairs, a word list) or the weights alone are looked at by an "
+            "analysis, which has a key of its own in the study. Each item is a cell: cached, resumed, failing alone.",
+            looked_at,
+        ),
+        "tables.md": _tables(),
+        "keys.md": keys_page(study_schema(offer())),
+        "glossary.md": _glossary(),
+        "python-names.md": _python(),
+    }
+    pages |= {f"metrics/{name}.md": definition_page(metric) for name, metric in measured.items()}
+    return pages | {f"analyses/{name}.md": definition_page(analysis) for name, analysis in looked_at.items()}
+
+
+def definition_page(metric: Definition) -> str:
+    """Return the page of a metric or an analysis as Markdown, with the facts that ``reporter metrics NAME`` prints."""
+    lines = [f"# {metric.name}\n", f"**{prose(metric.title)}.** {prose(metric.summary)}\n"]
+    summary = {"Cost": prose(metric.cost or "not stated")}
+    if isinstance(metric, Metric):
+        summary["Reads"] = ", ".join(code(need) for need in metric.needs) or "nothing"
+        summary["In a study"] = (
+            f"`metrics: [{metric.name}]`; `metrics: all` leaves it out" if metric.optional else "part of `metrics: all`"
+        )
+    else:
+        summary["In a study"] = f"under {code(metric.name)}, see [its keys](#key-{metric.name})"
+    summary["Tables"] = ", ".join(f"[{table_.name}](#table-{table_.name})" for table_ in tables_of(metric))
+    lines += [facts(summary)]
+    for statistic in metric.statistics:
+        name = f"{metric.name}.{statistic.name}"
+        lines += [f"({name})=\n## {prose(name)}\n", f"*{prose(statistic.title)}*\n"]
+        lines += [facts({label.capitalize(): prose(fact) for label, fact in facts_of(metric, statistic).items()})]
+        if statistic.published:
+            lines += [facts({"In published code": prose(statistic.published)})]
+    if isinstance(metric, Metric) and metric.options.model_fields:
+        lines += ["## Options\n", "Written `metrics: [{" + metric.name + ": {option: value}}]`.\n"]
+        lines += [
+            facts(
+                {
+                    name: (
+                        (
+                            "required"
+                            if field.is_required()
+                            else f"{code(str(field.get_default(call_default_factory=True)))} if left out"
+                        )
+                        + f"; {prose(field.description or '')}"
+                    )
+                    for name, field in metric.options.model_fields.items()
+                }
+            )
+        ]
+    return "\n".join(lines)
+
+
+def _list(title: str, lead: str, definitions: Mapping[str, Definition]) -> str:
+    rows = [
+        (f"[{name}]({name}.md)", prose(definition.summary), _authors(definition))
+        for name, definition in definitions.items()
+    ]
+    tree = "\n".join(definitions)
+    return f"# {title}\n\n{lead}\n\n{table(('name', 'asks', 'from'), rows)}\n```{{toctree}}\n:hidden:\n\n{tree}\n```\n"
+
+
+def _authors(definition: Definition) -> str:
+    keys = list(dict.fromkeys(source.key for statistic in definition.statistics for source in statistic.sources))
+    return prose(", ".join(keys[:4]) + " and others" * (len(keys) > 4))
+
+
+def _tables() -> str:
+    lines = [
+        "# Tables\n",
+        "All tables of `results.duckdb`, with their columns. Names are public. Bold columns together tell rows apart. "
+        "In the database the same stands in comments: `SELECT comment FROM duckdb_columns()`.\n",
+    ]
+    writers: dict[str, list[str]] = {}
+    for definition in (catalogue() | analyses()).values():
+        for table_ in tables_of(definition):
+            room = "metrics" if isinstance(definition, Metric) else "analyses"
+            writers.setdefault(table_.name, []).append(f"[{definition.name}]({room}/{definition.name}.md)")
+    for name, table_ in sorted(tables().items()):
+        by = writers.get(name, [])
+        lines += [f"(table-{name})=\n## {prose(name)}\n", f"{prose(table_.comment)}\n"]
+        lines += [f"Written by {', '.join(by)}.\n"] if 0 < len(by) < 8 else []
+        rows = [
+            (f"**{code(column.name)}**" if column.key else code(column.name), column.type, prose(column.comment))
+            for column in table_.columns
+        ]
+        lines += [table(("column", "type", "holds"), rows)]
+    return "\n".join(lines)
+
+
+def _glossary() -> str:
+    from reporter.report.templating import folder  # imports all of the report
+
+    shown = (folder() / "glossary.html").read_text("utf-8")
+    words = {
+        html.unescape(word): prose(html.unescape(meaning))
+        for word, meaning in re.findall(r"<dt[^>]*>(.*?)</dt><dd>(.*?)</dd>", shown)
+    }
+    return (
+        f"# Glossary\n\nThe words of the reports.\n\n{facts(words)}\n## Words of the code\n\n"
+        "```{include} parts/contributing/words.md\n```\n"
+    )
+
+
+def _python() -> str:
+    """Return the page of what ``import reporter`` offers, from docstrings; Sphinx reads them."""
+    lines = ["# Names in Python\n", "What `import reporter` offers, from its docstrings.\n", "```{eval-rst}"]
+    for name in sorted(set(reporter.__all__) - {"geometry", "Field"}, key=str.lower):
+        kind = (
+            "class"
+            if isinstance(getattr(reporter, name), type)
+            else "function"
+            if callable(getattr(reporter, name))
+            else "data"
+        )
+        lines += [f".. auto{kind}:: reporter.{name}", ""]
+    lines += ["```\n", "## reporter.geometry\n", "```{eval-rst}", ".. automodule:: reporter.geometry", "```"]
+    return "\n".join(lines) + "\n"

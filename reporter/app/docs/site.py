@@ -1,0 +1,154 @@
+"""The site: Sphinx makes HTML of all pages, without network, to be searched and read from a disk."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import re
+import shutil
+import tempfile
+import warnings
+from pathlib import Path
+from typing import Any
+
+from reporter import __version__
+from reporter.core.errors import ReporterError
+from reporter.core.imports import optional
+
+HERE = Path(__file__).resolve().parent
+SHIPPED = HERE / "site"
+"""The site in an installed package; a checkout has its sources instead."""
+ROOT = HERE.parents[2]
+# Pages that those who read a checkout find elsewhere, and what they are called on the site.
+_ELSEWHERE = {"CONTRIBUTING.md": "contributing.md", "studies/quickstart.md": "first-study.md"}
+# Of these, pages include single sections: as parts/readme/on-a-cluster.md.
+_IN_PARTS = {"README.md": "readme", "CONTRIBUTING.md": "contributing"}
+
+_SETTINGS: dict[str, Any] = {
+    "project": "reporter",
+    "html_title": f"reporter {__version__}",
+    "version": __version__,
+    "release": __version__,
+    "extensions": ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"],
+    "exclude_patterns": ["parts"],
+    "myst_enable_extensions": ["deflist"],
+    "myst_heading_anchors": 3,
+    "html_theme": "furo",
+    "html_copy_source": False,  # its pages are in the repository
+    "html_show_search_summary": False,  # it would fetch the pages, which a browser refuses below file://
+    "html_use_index": False,
+    "html_domain_indices": False,
+    "autodoc_default_options": {"members": True, "exclude-members": "model_config"},
+    "autodoc_member_order": "bysource",
+    "autodoc_typehints": "signature",
+    "smartquotes": False,
+    "default_role": "code",
+}
+
+
+def site() -> Path:
+    """Return the first page of the site: that of the package, or made now and kept in the user's cache.
+
+    Raises:
+        ReporterError: it has to be made, and Sphinx is not there.
+    """
+    if SHIPPED.is_dir():
+        return SHIPPED / "index.html"
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "reporter" / "docs"
+    folder = cache / _state()
+    if not (folder / "index.html").is_file():
+        shutil.rmtree(cache, ignore_errors=True)  # those of older states
+        build(folder)
+    return folder / "index.html"
+
+
+def build(folder: Path) -> Path:
+    """Write the site into a folder, in place of one that is there, and return its first page.
+
+    Raises:
+        ReporterError: Sphinx is not there, a page has a mistake, or the folder is somebody else's or cannot be written.
+    """
+    first = folder / "index.html"
+    theirs = folder.is_dir() and any(folder.iterdir()) and not (folder / "searchindex.js").is_file()
+    if theirs or (folder.exists() and not folder.is_dir()):
+        raise ReporterError(f"{folder} is there and holds no documentation; name a new folder")
+    try:
+        with tempfile.TemporaryDirectory() as place:
+            if SHIPPED.is_dir():
+                made = SHIPPED
+            else:
+                made = Path(place) / "site"
+                _make(Path(place) / "sources", made)
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            shutil.rmtree(folder, ignore_errors=True)
+            shutil.copytree(made, folder)
+    except OSError as problem:
+        raise ReporterError(
+            f"the documentation cannot be written to {folder}: {problem.strerror or repr(problem)}"
+        ) from problem
+    return first
+
+
+def write_sources(folder: Path) -> None:
+    """Write all pages into a folder, in MyST's Markdown."""
+    from reporter.app.docs.reference import reference_pages
+
+    written = HERE / "pages"
+    pages = {str(path.relative_to(written)): path.read_text("utf-8") for path in written.rglob("*.md")}
+    pages |= reference_pages()
+    for place, name in _ELSEWHERE.items():
+        pages[name] = _relinked((ROOT / place).read_text("utf-8"))
+    for place, name in _IN_PARTS.items():
+        for heading, text in sections((ROOT / place).read_text("utf-8")).items():
+            pages[f"parts/{name}/{re.sub('[^a-z0-9]+', '-', heading.lower()).strip('-')}.md"] = _relinked(text)
+    for name, text in pages.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text, "utf-8")
+
+
+def sections(text: str) -> dict[str, str]:
+    """Return what stands under each heading of the second level of a page."""
+    return dict(re.findall(r"^## (.*?)\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL))
+
+
+def _relinked(text: str) -> str:
+    def link(match: re.Match[str]) -> str:
+        label, to = match.groups()
+        page = to if "://" in to else _ELSEWHERE.get(to) or to.removeprefix("reporter/app/docs/pages/")
+        return f"[{label}]({page})" if "://" in page or (page != to or to in _ELSEWHERE) else label
+
+    return re.sub(r"(?<!!)\[([^\]]*)\]\(([^)#\s]+)\)", link, text)
+
+
+def _make(sources: Path, out: Path) -> None:
+    application = optional("sphinx.application", "docs", "a checkout (a released package has its pages made)")
+    from sphinx.util.docutils import docutils_namespace, patch_docutils
+
+    if not (ROOT / "README.md").is_file():
+        raise ReporterError("this package was built without its pages; those of its repository have them")
+    write_sources(sources)
+    warnings_text = io.StringIO()
+    with warnings.catch_warnings(), patch_docutils(), docutils_namespace():
+        warnings.simplefilter("ignore")  # what Sphinx and its extensions deprecate is between them
+        maker = application.Sphinx(
+            sources, None, out, sources.parent / "doctrees", "html", dict(_SETTINGS), status=None, warning=warnings_text
+        )
+        maker.build()
+    if problems := warnings_text.getvalue().strip():
+        raise ReporterError(f"the documentation has mistakes:\n{problems}")
+    (out / "objects.inv").unlink(missing_ok=True)
+    (out / ".buildinfo").unlink(missing_ok=True)
+    shutil.rmtree(out / "_sources", ignore_errors=True)
+
+
+def _state() -> str:
+    checksum = hashlib.sha256()
+    sources = [
+        *HERE.parents[1].rglob("*.py"),
+        *(HERE / "pages").rglob("*.md"),
+        *(ROOT / place for place in {**_ELSEWHERE, **_IN_PARTS}),
+    ]
+    for path in sorted(sources):
+        checksum.update(path.read_bytes())
+    return checksum.hexdigest()[:16]

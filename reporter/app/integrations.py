@@ -1,0 +1,236 @@
+"""What a study found, for other people's tools: data frames, notebooks, trackers of experiments, the Hugging Face hub.
+
+Everything is written to the disk of this machine; nothing is sent.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from reporter import __version__
+from reporter.core.errors import ReporterError, UsageError, hint, one_line
+from reporter.core.imports import optional
+from reporter.core.places import place, tag
+from reporter.metrics.analysis import analyses
+from reporter.metrics.base import catalogue
+from reporter.store import Store
+from reporter.store.schema import tables
+
+# A study as a data set of the Hugging Face hub, and its numbers as a ``model-index`` for the cards of its models.
+
+
+_LAST = """
+SELECT model, corpus, metric, statistic, layer, value, ci_low, ci_high, "view" FROM profiles
+WHERE study = ? AND site = 'block' AND depth = 1 AND value IS NOT NULL ORDER BY ALL
+"""
+
+
+def hub(study: str, store: Store, folder: Path) -> None:
+    """Write a data set's folder: a card, each table of the study as Parquet, and a ``model-index`` for each model."""
+    folder.mkdir(parents=True, exist_ok=True)
+    written = _parquet(study, store, folder)
+    (row,) = store.records("SELECT title, question FROM studies WHERE study = ?", [study])
+    head = {
+        "pretty_name": row["title"] or study,
+        "tags": ["interpretability", "hidden-states", "reporter"],
+        "configs": [{"config_name": name, "data_files": f"{name}.parquet"} for name in written],
+    }
+    claims = store.records(
+        "SELECT says, verdict, value, ci_low, ci_high FROM claims WHERE study = ? AND reading = 1 ORDER BY number",
+        [study],
+    )
+    lines = [f"# {row['title'] or study}", *([row["question"]] if row["question"] else [])]
+    lines += [f"Measured by `reporter` {__version__}; one file for each table of the study `{study}`."]
+    if claims:
+        lines += [
+            "## Claims",
+            *(f"- {claim['says']} **{claim['verdict']}** {_number(claim)}".rstrip() for claim in claims),
+        ]
+    lines += ["## Tables", *(f"- `{name}`: {tables()[name].comment}" for name in written)]
+    (folder / "README.md").write_text(f"---\n{_yaml(head)}---\n\n" + "\n\n".join(lines) + "\n", "utf-8")
+    for model, index in model_indices(study, store).items():
+        name = re.sub(r"[^\w.-]+", "-", model).strip("-")
+        (folder / f"model-index-{name}.yml").write_text(_yaml({"model-index": [index]}), "utf-8")
+
+
+def model_indices(study: str, store: Store) -> dict[str, dict[str, Any]]:
+    """Return, by model, an entry for ``model-index``: headline numbers at the last block, with their intervals."""
+    definitions = catalogue() | analyses()
+    indices: dict[str, dict[str, Any]] = {}
+    for row in store.records(_LAST, [study]):
+        definition = definitions.get(row["metric"])
+        statistics = {defined.name: defined for defined in definition.statistics} if definition else {}
+        if row["statistic"] not in statistics or not statistics[row["statistic"]].headline:
+            continue
+        entry = indices.setdefault(row["model"], {"name": row["model"], "results": []})
+        if not entry["results"] or entry["results"][-1]["dataset"]["name"] != row["corpus"]:
+            entry["results"].append(
+                {
+                    "task": {"type": "feature-extraction", "name": "Geometry of hidden states"},
+                    "dataset": {"name": row["corpus"], "type": row["corpus"]},
+                    "metrics": [],
+                }
+            )
+        statistic = statistics[row["statistic"]]
+        title = f"{statistic.title}, {place(row['layer'], statistic.per == 'step')}, {row['view']}"
+        number = {"type": f"{row['metric']}.{row['statistic']}", "name": title, "value": row["value"]}
+        if row["ci_low"] is not None:
+            number["args"] = {"ci_low": row["ci_low"], "ci_high": row["ci_high"]}
+        entry["results"][-1]["metrics"].append(number)
+    return indices
+
+
+def _parquet(study: str, store: Store, folder: Path) -> list[str]:
+    import duckdb
+
+    written = []
+    with duckdb.connect() as connection:
+        for name in tables():
+            if name in ("schema_version", "studies", "cells", "corpus_texts"):  # of a machine, or somebody's texts
+                continue
+            frame = store.frame(f"SELECT * FROM {name} WHERE study = ?", [study])
+            if len(frame):
+                connection.register("found", frame.convert_dtypes())
+                path = str(folder / f"{name}.parquet").replace("'", "''")
+                connection.execute(f"COPY found TO '{path}' (FORMAT parquet)")
+                written.append(name)
+    return written
+
+
+def _number(claim: dict[str, Any]) -> str:
+    if claim["value"] is None:
+        return ""
+    low, high = claim["ci_low"], claim["ci_high"]
+    return f"{claim['value']:.4g}" + ("" if low is None or high is None else f" [{low:.4g}, {high:.4g}]")
+
+
+def _yaml(content: Any) -> str:
+    text: str = yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=1000)
+    return text
+
+
+# Headline numbers as scalars over training, for TensorBoard, MLflow and Weights & Biases: a run is a model.
+
+
+_NUMBERS = """
+SELECT model, m.step AS step, corpus, "view", metric || '.' || statistic AS name, layer, value
+FROM layer_metrics JOIN (
+  SELECT study, model, checkpoint, if(bool_and(step IS NOT NULL) OVER (PARTITION BY study, model), step, position - 1)
+    AS step FROM models
+) AS m USING (study, model, checkpoint)
+WHERE study = ? AND value IS NOT NULL AND (site IS NULL OR site IN ('embedding', 'block'))
+ORDER BY model, step, corpus, "view", name, layer
+"""
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """A number at a step of training."""
+
+    run: str
+    step: int
+    tag: str
+    value: float
+
+
+def scalars(study: str, store: Store) -> Iterator[Scalar]:
+    """Yield the headline numbers of a study, by model and step."""
+    definitions = (catalogue() | analyses()).values()
+    headlines = {
+        f"{definition.name}.{statistic.name}": statistic
+        for definition in definitions
+        for statistic in definition.statistics
+        if statistic.headline
+    }
+    for row in store.records(_NUMBERS, [study]):
+        if row["name"] in headlines:
+            step = headlines[row["name"]].per == "step"
+            layer = [] if row["layer"] is None else [tag(row["layer"], step)]
+            name = "/".join([row["corpus"], row["view"], row["name"], *layer])
+            yield Scalar(row["model"], row["step"], re.sub(r"[^\w\-. /]", "_", name), row["value"])
+
+
+def tensorboard(study: str, store: Store, folder: Path) -> None:
+    """Write event files, a folder for each model: ``tensorboard --logdir FOLDER``."""
+    optional("tensorboard", "tensorboard", "an event file")
+    from torch.utils.tensorboard import SummaryWriter
+
+    for model, of_model in groupby(scalars(study, store), key=lambda scalar: scalar.run):
+        with SummaryWriter(str(folder / re.sub(r"[^\w\-. ()]", "_", model))) as writer:
+            for scalar in of_model:
+                writer.add_scalar(scalar.tag, scalar.value, scalar.step)
+
+
+def mlflow(study: str, store: Store, folder: Path) -> None:
+    """Write a file store with an experiment of that study: ``mlflow ui --backend-store-uri FOLDER``."""
+    os.environ.setdefault("MLFLOW_ALLOW_FILE_STORE", "true")  # else it wants a database, whose packages it has to bring
+    entities = optional("mlflow.entities", "mlflow", "an MLflow store")
+    client = optional("mlflow.tracking", "mlflow", "an MLflow store").MlflowClient(
+        tracking_uri=folder.resolve().as_uri()
+    )
+    experiment = client.create_experiment(study)
+    now = int(time.time() * 1000)
+    for model, of_model in groupby(scalars(study, store), key=lambda scalar: scalar.run):
+        run = client.create_run(experiment, run_name=model).info.run_id
+        numbers = [entities.Metric(scalar.tag, scalar.value, now, scalar.step) for scalar in of_model]
+        for first in range(0, len(numbers), 1000):  # as many as it takes at a time
+            client.log_batch(run, metrics=numbers[first : first + 1000])
+        client.set_terminated(run)
+
+
+def wandb(study: str, store: Store, folder: Path) -> None:
+    """Write offline runs; ``wandb sync FOLDER/wandb/offline-run-*`` sends them, where somebody wants that."""
+    os.environ.setdefault("WANDB_ERROR_REPORTING", "false")
+    tool = optional("wandb", "wandb", "a W&B run")
+    folder.mkdir(parents=True, exist_ok=True)
+    settings = tool.Settings(silent=True, console="off", disable_git=True, save_code=False)
+    for model, of_model in groupby(scalars(study, store), key=lambda scalar: scalar.run):
+        run = tool.init(project=study, name=model, mode="offline", dir=str(folder), settings=settings)
+        for step, at_step in groupby(of_model, key=lambda scalar: scalar.step):
+            run.log({scalar.tag: scalar.value for scalar in at_step}, step=step)
+        run.finish()
+    if tool.run is None:
+        tool.teardown()  # its helper process holds back what it has not written yet
+
+
+TRACKERS: Mapping[str, Callable[[str, Store, Path], Any]] = {
+    "tensorboard": tensorboard,
+    "mlflow": mlflow,
+    "wandb": wandb,
+}
+
+
+# Writes a study for another tool.
+
+
+TOOLS: Mapping[str, Callable[[str, Store, Path], Any]] = {**TRACKERS, "huggingface": hub}
+
+
+def write_for(tool: str, study: str, out: Path, to: Path) -> Path:
+    """Write a study for another tool into a folder of that tool's name, in place of one that is there.
+
+    Raises:
+        UsageError: there is no such tool or study, or the tool's package is not installed.
+        ReporterError: the database cannot be read, or the folder cannot be written.
+    """
+    if tool not in TOOLS:
+        raise UsageError(f"no tool '{one_line(tool)}'{hint(tool, list(TOOLS), 'there are')}")
+    store = Store(out / "results.duckdb")
+    store.require(study)
+    folder = to / tool
+    try:
+        shutil.rmtree(folder, ignore_errors=True)
+        TOOLS[tool](study, store, folder)
+    except OSError as problem:
+        raise ReporterError(f"{folder} cannot be written: {problem}") from problem
+    return folder

@@ -1,0 +1,346 @@
+"""Numbers of all states of a view as one cloud of points: anisotropy, spectrum, variance by token type, outliers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from reporter.app.verify.by_token import NONE, cosines, mean, mean_cosine
+from reporter.app.verify.reading import Floats, Found, Mask, Place, Reading
+
+
+def spectrum_of(reading: Reading, place: Place, mask: Mask) -> Floats:
+    """Return the eigenvalues of the covariance (1/n) that are not zero, largest first; none for equal states."""
+    spectrum: Floats = reading.once(("spectrum", place, mask.tobytes()), lambda: eigenvalues(reading.at(place)[mask]))
+    return spectrum
+
+
+def eigenvalues(x: Floats, centre: bool = True) -> Floats:
+    """Return those of XᵀX/n that are not zero, largest first, X the rows of x minus their mean or as they are.
+
+    None for fewer than two rows, and for equal rows about their mean.
+    """
+    n, square = len(x), float((x * x).sum())
+    if centre and n > 1:
+        x = x - x.mean(axis=0)
+    products = x @ x.T if n <= x.shape[1] else x.T @ x
+    spectrum = np.linalg.eigvalsh(products)[::-1][: n - centre].clip(min=0) / max(n, 1)
+    if n < 2 or spectrum.sum() <= 1e-12 * square / n:
+        return np.zeros(0)
+    kept: Floats = spectrum[spectrum > 1e-12 * spectrum.sum()]
+    return kept
+
+
+def spectrum(reading: Reading, options: Mapping[str, Any]) -> Iterator[Found]:
+    """Yield what ``spectrum`` measures, and the curve of the table ``spectra`` by rank."""
+    for place in reading.places:
+        for view, mask in reading.masks.items():
+            values = spectrum_of(reading, place, mask)
+            if not len(values):
+                continue
+            p = values / values.sum()
+            as_they_are = reading.once(
+                ("uncentred", place, mask.tobytes()), partial(eigenvalues, reading.at(place)[mask], centre=False)
+            )
+            most = min(reading.widths[place], int(mask.sum()) - 1)
+            for name, part in {"": values, "_without_first": values[1:]}.items():
+                if not len(part):
+                    continue
+                effective, room = _effective_rank(part), most - len(values) + len(part)
+                yield Found(f"effective_rank{name}", view, place, effective)
+                if room > 1:
+                    yield Found(f"entropy{name}", view, place, float(np.log(effective) / np.log(room)))
+            yield Found("effective_rank_singular", view, place, _effective_rank(np.sqrt(values)))
+            yield Found("rankme", view, place, _effective_rank(np.sqrt(as_they_are)))
+            yield Found("participation_ratio", view, place, float(1 / (p * p).sum()))
+            yield Found("stable_rank", view, place, float(1 / p[0]))
+            for name, fitted in {
+                "decay": slice(0, most // 2),
+                "alpha_req": slice(11, min(100, _rooted(values))),
+            }.items():
+                rank = np.arange(1, len(values) + 1)[fitted]
+                if len(rank) >= 3:
+                    # polyfit weighs residuals, not their squares.
+                    slope = np.polyfit(np.log(rank), np.log(values[fitted]), 1, w=1 / np.sqrt(rank))[0]
+                    yield Found(name, view, place, max(0.0, -float(slope)))
+            # An eigenvalue at the threshold may be zero here and not in the run: the curve has the zeros as well.
+            shares = np.pad(p, (0, max(0, reading.widths[place] - len(p))))
+            for before, share in enumerate(shares.tolist()):
+                yield Found("curve", view, place, share, other=before + 1)
+
+
+def _rooted(values: Floats) -> int:
+    return int((values > 1e-8 * values.sum()).sum())
+
+
+def _effective_rank(values: Floats) -> float:
+    p = values / values.sum()
+    return float(np.exp(-(p * np.log(p)).sum()))
+
+
+def subspaces(reading: Reading, options: Mapping[str, Any]) -> Iterator[Found]:
+    """Yield what ``subspaces`` measures, from the singular vectors of the states themselves."""
+    from scipy.linalg import subspace_angles
+
+    path = reading.path
+    k = min(options["axes"], reading.widths[path[0]] // 2)
+    for view, mask in reading.masks.items():
+        axes = []
+        for place in path:
+            x = reading.at(place)[mask]
+            x = x - x.mean(axis=0) if len(x) else x
+            values, vectors = np.linalg.eigh(x.T @ x)
+            separable = 0 < k < len(x) and values[-k] > 1e-8 * values.sum()
+            axes.append(vectors[:, -k:] if separable else None)
+
+        def distance(layer: int, other: int, axes: list[Floats | None] = axes) -> float:
+            a, b = axes[layer], axes[other]
+            if a is None or b is None:
+                return NONE
+            return float(np.linalg.norm(subspace_angles(a, b))) if layer != other else 0.0
+
+        for layer, place in enumerate(path):
+            yield Found("displacement", view, place, distance(0, layer))
+            if layer + 1 < len(path):
+                yield Found("speed", view, place, distance(layer, layer + 1))
+            if layer + 2 < len(path):
+                a, b, c = distance(layer, layer + 1), distance(layer + 1, layer + 2), distance(layer, layer + 2)
+                # By Heron's formula in Kahan's order, which keeps the digits of flat triangles.
+                z, y, x_ = sorted((a, b, c))
+                product = (x_ + (y + z)) * (z - (x_ - y)) * (z + (x_ - y)) * (x_ + (y - z))
+                if min(a, b, c) > 0:
+                    yield Found("curvature", view, place, float(np.sqrt(max(product, 0.0)) / (a * b * c)))
+
+
+def anisotropy(reading: Reading, options: Mapping[str, Any]) -> Iterator[Found]:
+    """Yield what ``anisotropy`` measures; its samples are the tokens with the smallest hashes."""
+    for place in reading.places:
+        x = reading.at(place)
+        for view, mask in reading.masks.items():
+            values, d = spectrum_of(reading, place, mask), reading.widths[place]
+            if len(values):
+                yield Found("top_variance_share", view, place, float(values[0] / values.sum()))
+                yield Found("isoscore", view, place, isoscore(values, d))
+            if not mask.any():
+                continue
+            yield Found("mean_cosine", view, place, mean_cosine(x[mask]))
+            rows = reading.drawn(mask, options["sample"] * options["batches"])
+            yield Found("top_variance_share_batch", view, place, _by_batch(x[rows], options))
+            yield from _centred(x[mask], x[rows], view, place)
+
+
+def isoscore(values: Floats, d: int) -> float:
+    """Return IsoScore by the steps of its algorithm (Rudman et al. 2022), from the variances on the principal axes."""
+    if d < 2:
+        return NONE
+    axes = np.zeros(d)
+    axes[: len(values)] = values
+    normalised = np.sqrt(d) * axes / np.linalg.norm(axes)
+    defect = np.linalg.norm(normalised - 1) / np.sqrt(2 * (d - np.sqrt(d)))
+    used = (d - defect**2 * (d - np.sqrt(d))) ** 2 / d**2
+    return float(np.clip((d * used - 1) / (d - 1), 0, 1))
+
+
+def batches(drawn: int, options: Mapping[str, Any]) -> list[slice]:
+    """Cut drawn tokens into full batches; too few for one are one batch."""
+    size = options["sample"]
+    full = min(options["batches"], drawn // size)
+    return [slice(i * size, (i + 1) * size) for i in range(full)] or [slice(0, drawn)]
+
+
+def _by_batch(x: Floats, options: Mapping[str, Any]) -> float:
+    shares = []
+    for batch in batches(len(x), options):
+        values = eigenvalues(x[batch])
+        shares.append(values[0] / values.sum() if len(values) else NONE)
+    return float(np.mean(shares))
+
+
+def _centred(x: Floats, sample: Floats, view: str, place: Place) -> Iterator[Found]:
+    centre, spread = x.mean(axis=0), x.std(axis=0)
+    moved = sample - centre
+    # What rounding leaves of a state that equals the mean has no direction.
+    length = np.linalg.norm(moved, axis=1).max(initial=0.0)
+    zero = 1e-6 * max(float(np.sqrt((x * x).sum() / len(x))), length)
+    yield Found("mean_cosine_centred", view, place, mean_cosine(moved, zero))
+    varies = spread > 1e-6 * np.maximum(np.abs(centre), np.sqrt((spread * spread).mean()))
+    scaled = moved[:, varies] / spread[varies]
+    zero = 1e-6 * np.linalg.norm(scaled, axis=1).max(initial=0.0)
+    yield Found("mean_cosine_standardised", view, place, mean_cosine(scaled, zero))
+
+
+def variance(reading: Reading, options: Mapping[str, Any]) -> Iterator[Found]:
+    """Yield what ``variance`` measures (Yamagiwa & Shimodaira 2024), type by type."""
+    fits = options["memory"] * 2**20 // (8 * sum(width + 2 for width in reading.widths.values()))
+    often = sorted((-count, token) for token, count in reading.type_counts.items() if count >= 5)
+    kept = [token for _, token in often[:fits]]
+    of_type = np.isin(reading.ids, kept) & ~reading.kinds.special
+    for view, mask in reading.masks.items():
+        if mask.any():
+            yield Found("coverage", view, None, float((of_type & mask).sum() / mask.sum()))
+    for place in reading.places:
+        x = reading.at(place)
+        for view, mask in reading.masks.items():
+            rows = np.flatnonzero(mask & of_type)
+            if len(rows):
+                yield from _of_types(x[rows], reading.ids[rows], view, place)
+
+
+def _of_types(x: Floats, ids: Any, view: str, place: Place) -> Iterator[Found]:
+    centre = x.mean(axis=0)
+    total = float(((x - centre) ** 2).sum(axis=1).mean())
+    square = float((x * x).sum(axis=1).mean())
+    counts, norms, variances, within, between = [], [], [], 0.0, 0.0
+    for token in np.unique(ids):
+        of_type = x[ids == token]
+        middle = of_type.mean(axis=0)
+        scatter = float(((of_type - middle) ** 2).sum())
+        counts.append(len(of_type))
+        norms.append(float(np.linalg.norm(middle)))
+        variances.append(scatter / len(of_type))
+        within += scatter / len(x)
+        between += len(of_type) / len(x) * float(((middle - centre) ** 2).sum())
+    yield Found("norm_of_mean", view, place, float(np.linalg.norm(centre)))
+    yield Found("mean_square_norm", view, place, square)
+    if total > 1e-12 * square:
+        for name, value in (("total", total), ("within", within), ("between", between)):
+            yield Found(name, view, place, value)
+        yield Found("within_share", view, place, within / total)
+        yield Found("between_share", view, place, between / total)
+    twice = np.array(counts) >= 2
+    spreads = np.array(variances)
+    spreads[spreads <= 1e-12 * square] = 0
+    if twice.sum() >= 5 and spreads[twice].any():
+        a, b = _ranks(np.array(norms)[twice]), _ranks(spreads[twice])
+        if a.std() and b.std():
+            yield Found("tradeoff", view, place, float(np.corrcoef(a, b)[0, 1]))
+
+
+def _ranks(values: Floats) -> Floats:
+    order, ranks, start = np.argsort(values), np.empty(len(values)), 0
+    for stop in range(1, len(values) + 1):
+        here, before = values[order[min(stop, len(values) - 1)]], values[order[stop - 1]]
+        if stop == len(values) or here - before > 1e-6 * abs(here):
+            ranks[order[start:stop]] = (start + 1 + stop) / 2
+            start = stop
+    return ranks
+
+
+def outliers(reading: Reading, options: Mapping[str, Any]) -> Iterator[Found]:
+    """Yield what ``outliers`` measures: massive activations, outlier dimensions, sinks."""
+    for view, mask in reading.masks.items():
+        counted = mask & ~reading.kinds.special
+        if counted.any():
+            yield Found("sink_share", view, None, float((counted & reading.kinds.sink).sum() / counted.sum()))
+    yield from _norm_ratios(reading)
+    for place, shares in _shares_by_cut(reading, options).items():
+        for view in reading.masks:
+            yield Found("sink_sensitivity", view, place, max(shares) - min(shares))
+    for place in reading.places:
+        x = reading.at(place)
+        largest = np.abs(x).max(axis=1)
+        limit = np.empty(len(x))
+        for _, span in reading.spans:
+            limit[span] = max(100.0, 1000 * float(np.median(np.abs(x[span])))) if largest[span].max() > 50 else 100.0
+        for view, mask in reading.masks.items():
+            if not mask.any():
+                continue
+            close = float((np.abs(largest - limit) <= 1e-5 * limit)[mask].mean())
+            yield Found("massive", view, place, float((largest > limit)[mask].mean()), close)
+            yield Found("largest", view, place, float(largest[mask].max()))
+            root = float(np.sqrt((x[mask] ** 2).mean()))
+            yield Found("largest_ratio", view, place, max(1.0, float(largest[mask].max()) / root) if root else NONE)
+            middle = x[mask].mean(axis=0)
+            away, limit_here = np.abs(middle - middle.mean()), 3 * middle.std()
+            slack = float((np.abs(away - limit_here) <= 1e-5 * limit_here).sum())
+            yield Found("dimensions", view, place, float((away > limit_here).sum()), slack)
+            yield Found("top3_cosine_share", view, place, _top3(x[mask]))
+
+
+def _norm_ratios(reading: Reading) -> Iterator[Found]:
+    start = reading.position == 0
+    for place in reading.path:
+        norms = np.linalg.norm(reading.at(place), axis=1)
+        ratios = np.full(len(norms), np.nan)
+        for _, span in reading.spans:
+            ordinary = norms[span][~(reading.kinds.sink | start)[span]]
+            if len(ordinary) and np.median(ordinary) > 0:
+                ratios[span] = norms[span] / np.median(ordinary)
+        for name, which in {"sink": reading.kinds.sink, "first": start}.items():
+            for view, mask in reading.masks.items():
+                yield Found(f"{name}_norm_ratio", view, place, mean(ratios, mask & which))
+
+
+def _top3(x: Floats) -> float:
+    norms = np.linalg.norm(x, axis=1)
+    u = x[norms > 0] / norms[norms > 0, None]
+    if len(u) < 2:
+        return NONE
+    parts = (u * (u.sum(axis=0) - u)).mean(axis=0) / (len(u) - 1)
+    return float(np.sort(parts)[-3:].sum() / parts.sum()) if parts.sum() else NONE
+
+
+DOMINANCES, FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0), (2.0, 3.0, 4.0, 6.0, 8.0, 12.0)
+
+
+def sink_cuts(reading: Reading, options: Mapping[str, Any]) -> Iterator[Found]:
+    """Yield the table ``sink_cuts``: numbers of the tokens that no cut takes for sinks; the view names the cut."""
+    rows, sinks = _without_first(reading, options)
+    last = reading.at(reading.path[-1])[rows]
+    for place in reading.places:
+        x = reading.at(place)[rows]
+        to_last = cosines(x, last) if place in reading.path else None
+        for cut, sink in sinks.items():
+            yield Found("left_out", cut, place, float(sink.mean()))
+            yield Found("anisotropy.top_variance_share", cut, place, _top_share(reading, place, rows[~sink]))
+            yield Found("anisotropy.mean_cosine", cut, place, mean_cosine(x[~sink]))
+            if to_last is not None:
+                yield Found("convergence.similarity", cut, place, mean(to_last, ~sink))
+
+
+def _shares_by_cut(reading: Reading, options: Mapping[str, Any]) -> dict[Place, list[float]]:
+    rows, sinks = _without_first(reading, options)
+    cuts = [sink for cut, sink in sinks.items() if cut.startswith("dominance")]
+    return {place: [_top_share(reading, place, rows[~sink]) for sink in cuts] for place in reading.places}
+
+
+def _without_first(reading: Reading, options: Mapping[str, Any]) -> tuple[Any, dict[str, Mask]]:
+    kinds = reading.kinds
+    rows = reading.drawn(~kinds.special, options["sample"])
+    rows = rows[~kinds.first[rows]]
+    sinks = {f"dominance {cut:g}": kinds.weight[rows] > cut for cut in DOMINANCES}
+    return rows, sinks | {f"factor {cut:g}": kinds.ratio[rows] > cut for cut in FACTORS}
+
+
+def _top_share(reading: Reading, place: Place, rows: Any) -> float:
+    mask = np.zeros(len(reading.ids), dtype=bool)
+    mask[rows] = True
+    values = spectrum_of(reading, place, mask)
+    return float(values[0] / values.sum()) if len(values) else NONE
+
+
+def sinks(reading: Reading, options: Mapping[str, Any]) -> Iterator[Found]:
+    """Yield the table ``sinks``: of each type its sinks at position 0 and those further on; the view names them."""
+    kinds, start = reading.kinds, reading.position == 0
+    named = np.stack([reading.ids, start, kinds.special], axis=1)
+    types = np.unique(named[kinds.sink], axis=0)
+    yield Found("types", "", None, len(types))
+    for token, at_start, special in types.tolist():
+        rows = np.flatnonzero(kinds.sink & (named == (token, at_start, special)).all(axis=1))
+        heaviest = rows[np.argmax(kinds.weight[rows])]
+        facts = {
+            "texts": len(np.unique(reading.text[rows])),
+            "count": len(rows),
+            "position_first": reading.position[rows].min(),
+            "position_last": reading.position[rows].max(),
+            "layer_first": kinds.layer_first[rows].min(),
+            "layer_last": kinds.layer_last[rows].max(),
+            "norm_ratio": kinds.ratio[rows].max(),
+            "dominance": kinds.weight[heaviest],
+            "dimension": kinds.dimension[heaviest],
+        }
+        name = f"token {token} {'at position 0' if at_start else 'further on'}{', not own' if special else ''}"
+        yield from (Found(statistic, name, None, float(value)) for statistic, value in facts.items() if value >= 0)

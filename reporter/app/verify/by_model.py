@@ -1,0 +1,392 @@
+"""A model as anybody would run it: one text at a time, no padding, its own ``hidden_states``, float32 on the CPU."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from reporter.app.verify.by_token import mean
+from reporter.app.verify.reading import Floats, Found, Ints, NoPath, Reading, key
+from reporter.core.errors import ReporterError
+from reporter.models.checkpoint import loading, local_folder
+from reporter.models.tokenizer import load_tokenizer
+from reporter.models.weights import build, load_module, read_config
+
+if TYPE_CHECKING:
+    from reporter.models.checkpoint import Checkpoint
+
+
+class PlainModel:
+    """A model whose states are its own ``hidden_states``.
+
+    Their last entry is what the last block returned only where nothing follows the blocks. Elsewhere, in most decoders,
+    it has gone through the closing norm; then what the last block returned is taken by one hook on that block. Those of
+    state-space models begin with what the first block returned: what entered it is taken by a hook, too.
+
+    Args:
+        checkpoint: what to load.
+        layers: blocks L, as the table ``models`` says.
+        last: what the model's own last state is, as that table says: ``block`` or ``final``.
+        offline: never ask a hub.
+
+    Raises:
+        ReporterError: if it cannot be loaded.
+    """
+
+    def __init__(self, checkpoint: Checkpoint, layers: int, last: str, offline: bool) -> None:
+        with loading(checkpoint, offline), torch.inference_mode(False):
+            folder = local_folder(checkpoint, offline)
+            self.tokenizer: Any = load_tokenizer(checkpoint, folder, offline)
+            module, *_ = load_module(checkpoint, folder)
+        self.full_precision = all(p.dtype == torch.float32 for p in module.parameters())
+        self.module = module.float()
+        self.checkpoint, self.layers, self.last = checkpoint, layers, last
+        self._blocks: tuple[nn.Module, nn.Module] | None = None  # the first and the last
+
+    def states(self, ids: list[int]) -> tuple[list[Tensor], Tensor | None]:
+        """Return what enters the first block and what each block returns, and the state after the closing norm.
+
+        Raises:
+            ReporterError: if the model is not what the table ``models`` says, or its last block is not found.
+        """
+        if self.last == "block":
+            hidden, final = self._run(ids)
+            if not torch.equal(hidden[-1], final):
+                raise self._error("its last hidden state is not what its last block returned, as `models` says")
+            return [h[0] for h in hidden], None
+        if self._blocks is None:
+            self._blocks = self._find_blocks(ids)
+        with _outputs_of(list(self._blocks)) as outputs:
+            hidden, final = self._run(ids)
+        raw = outputs[1][1]
+        if raw.shape == final.shape and torch.equal(raw, final):
+            raise self._error("nothing follows its last block, although `models` says so")
+        if torch.equal(hidden[-2], raw):
+            entered = next(x for x in outputs[0][0] if x.shape == raw.shape)
+            return [h[0] for h in (entered, *hidden[:-1])], final[0]
+        return [h[0] for h in (*hidden[:-1], raw)], final[0]
+
+    def embedding(self) -> Any:
+        """Return the module that makes vectors of tokens."""
+        module: Any = self.module
+        return module.get_input_embeddings()
+
+    def norms(self) -> list[list[nn.Module]]:
+        """Return the norms inside each block: modules that are called so; none where the blocks are not found."""
+        lists = [m for m in self.module.modules() if isinstance(m, nn.ModuleList) and len(m) == self.layers]
+        blocks = max(lists, key=lambda found: sum(p.numel() for p in found.parameters()), default=nn.ModuleList())
+        return [[m for m in block.modules() if "norm" in type(m).__name__.lower()] for block in blocks]
+
+    def _run(self, ids: list[int]) -> tuple[tuple[Tensor, ...], Tensor]:
+        x = torch.tensor([ids])
+        with torch.inference_mode():
+            result = self.module(input_ids=x, attention_mask=torch.ones_like(x), output_hidden_states=True)
+        if len(result.hidden_states) != self.layers + 1:
+            raise self._error(f"it has {len(result.hidden_states) - 1} blocks, and `models` says {self.layers}")
+        return result.hidden_states, result.last_hidden_state
+
+    def _find_blocks(self, ids: list[int]) -> tuple[nn.Module, nn.Module]:
+        lists = [m for m in self.module.modules() if isinstance(m, nn.ModuleList) and len(m) == self.layers]
+        candidates = [blocks[-1] for blocks in lists]
+        with _outputs_of(candidates) as outputs:
+            hidden, _ = self._run(ids)
+        for place, module in enumerate(candidates):
+            passed = [*outputs[place][0], outputs[place][1]] if place in outputs else []
+            if any(x.shape == hidden[-2].shape and torch.equal(x, hidden[-2]) for x in passed):
+                return lists[place][0], module
+        raise self._error("its last block was not found in a list of modules, so what it returns cannot be read")
+
+    def _error(self, text: str) -> ReporterError:
+        return ReporterError(f"{self.checkpoint.label}: {text}")
+
+
+@contextmanager
+def _outputs_of(modules: list[nn.Module]) -> Iterator[dict[int, tuple[list[Tensor], Tensor]]]:
+    """Keep, while this lasts, the tensors that each module takes and the first one that it returns, by its place."""
+    outputs: dict[int, tuple[list[Tensor], Tensor]] = {}
+
+    def keep(place: int) -> Callable[..., None]:
+        def hook(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
+            taken = [x for x in (*args, *kwargs.values()) if isinstance(x, Tensor)]
+            outputs[place] = (taken, (output if isinstance(output, Tensor) else output[0]).clone())
+
+        return hook
+
+    hooks = [m.register_forward_hook(keep(place), with_kwargs=True) for place, m in enumerate(modules)]
+    try:
+        yield outputs
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+@contextmanager
+def calls_of(modules: list[list[nn.Module]]) -> Iterator[list[list[tuple[Tensor, Tensor]]]]:
+    """Keep, while this lasts, what the modules of each list take and return, in the order in which they are called."""
+    calls: list[list[tuple[Tensor, Tensor]]] = [[] for _ in modules]
+
+    def keep(place: int) -> Callable[..., None]:
+        def hook(module: nn.Module, args: tuple[Any, ...], output: Tensor) -> None:
+            calls[place].append((args[0].clone(), output.clone()))
+
+        return hook
+
+    hooks = [module.register_forward_hook(keep(at)) for at, group in enumerate(modules) for module in group]
+    try:
+        yield calls
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+@dataclass
+class Subject:
+    """The model behind a reading, for paths that need more than its states.
+
+    ``moved`` is the mean relative distance of the run's states from these; 0 in float32.
+    """
+
+    model: PlainModel
+    causal: bool
+    offline: bool
+    moved: float = 0.0
+
+    @cached_property
+    def whole(self) -> Any:
+        """The whole language model as transformers builds it.
+
+        Raises:
+            NoPath: it has no head, or a random one.
+        """
+        import transformers
+
+        checkpoint = self.model.checkpoint
+        if checkpoint.initialised is not None:
+            raise NoPath("the head of a model with random weights is drawn apart from it")
+        kind = transformers.AutoModelForCausalLM if self.causal else transformers.AutoModelForMaskedLM
+        with loading(checkpoint, self.offline), torch.inference_mode(False):
+            folder = local_folder(checkpoint, self.offline)
+            model, missing = build(kind, checkpoint, folder, read_config(checkpoint, folder))
+        if missing:
+            raise NoPath("its files hold no language-model head")
+        return model.float()
+
+
+# What the language-model head reads at each layer: ``lens``, through transformers' own model.
+
+
+MASKED = 0.15  # of the own tokens of a text, hidden from a masked language model
+
+
+def loss(reading: Reading, options: Mapping[str, Any], subject: Subject) -> Iterator[Found]:
+    """Yield the mean of −log p over the tokens that the model predicts."""
+    whole, mask_id = subject.whole, subject.model.tokenizer.mask_token_id
+    losses_of_texts = []
+    for text in reading.texts:
+        ids, counted = np.array(text.ids), ~text.special
+        if reading.causal:
+            predicted = counted.copy()
+            predicted[0] = False
+            inputs, at = ids, np.flatnonzero(predicted) - 1
+        else:
+            hidden = [key(reading.seed, text.index, place) < int(MASKED * 2.0**64) for place in range(len(ids))]
+            assert mask_id is not None  # without one a run stores no loss
+            predicted = counted & np.array(hidden)
+            inputs, at = np.where(predicted, mask_id, ids), np.flatnonzero(predicted)
+        losses = np.full(len(ids), np.nan)
+        if len(at):
+            x = torch.from_numpy(inputs.astype(np.int64))[None]
+            with torch.inference_mode():
+                logits = whole(input_ids=x, attention_mask=torch.ones_like(x)).logits[0].double().numpy()[at]
+            top = logits.max(axis=1)
+            log_sum = top + np.log(np.exp(logits - top[:, None]).sum(axis=1))
+            losses[predicted] = log_sum - logits[np.arange(len(at)), ids[predicted]]
+        losses_of_texts.append(losses)
+    everything = np.concatenate(losses_of_texts)
+    for view, mask in reading.masks.items():
+        yield Found("lm", view, None, mean(everything, mask))
+
+
+def lens(reading: Reading, options: Mapping[str, Any], subject: Subject) -> Iterator[Found]:
+    """Yield what ``lens`` measures: the whole model's own forward pass, given states instead of its blocks' output."""
+    whole, closing = subject.whole, _closing(reading, subject.model)
+    if closing is None:
+        raise NoPath("what stands between its blocks and its head is no single module")
+    limit = min(1.0, options["sample"] / len(reading.ids)) * 2.0**64
+    pairs = zip(reading.text.tolist(), reading.position.tolist(), strict=True)
+    drawn = np.flatnonzero([limit >= 2.0**64 or key(reading.seed, *pair) < limit for pair in pairs])
+    final = next((place for place in reading.places if place.site == "final"), reading.path[-1])
+    for place in reading.path:
+        entropy, divergence = np.full(len(reading.ids), np.nan), np.full(len(reading.ids), np.nan)
+        for rows in np.array_split(drawn, max(1, len(drawn) // 64)):
+            if not len(rows):
+                continue
+            last = _log_softmax(_head(whole, torch.from_numpy(reading.at(final)[rows]).float()))
+            here = last
+            if place != reading.path[-1]:
+                here = _log_softmax(_head(whole, closing(torch.from_numpy(reading.at(place)[rows]).float())))
+            p, q = np.exp(last), np.exp(here)
+            entropy[rows] = -np.where(q > 0, q * here, 0.0).sum(axis=1)
+            divergence[rows] = np.where(p > 0, p * (last - here), 0.0).sum(axis=1).clip(min=0)
+        for view, mask in reading.masks.items():
+            yield Found("entropy", view, place, mean(entropy, mask))
+            yield Found("kl", view, place, mean(divergence, mask))
+
+
+def _log_softmax(logits: Tensor) -> Floats:
+    x = logits.double().numpy()
+    x = x - x.max(axis=1, keepdims=True)
+    log_p: Floats = x - np.log(np.exp(x).sum(axis=1, keepdims=True))
+    return log_p
+
+
+def _head(whole: Any, states: Tensor) -> Tensor:
+    """Return the logits that the whole model makes of last hidden states, (tokens, width)."""
+    from transformers.modeling_outputs import BaseModelOutputWithPoolingAndCrossAttentions
+
+    def given(*args: Any, **kwargs: Any) -> Any:
+        return BaseModelOutputWithPoolingAndCrossAttentions(last_hidden_state=states[None])
+
+    base = whole.base_model
+    base.forward = given
+    try:
+        with torch.inference_mode():
+            ids = torch.zeros(1, len(states), dtype=torch.int64)
+            logits: Tensor = whole(input_ids=ids).logits[0]
+            return logits
+    finally:
+        del base.forward  # that of its class again
+
+
+def _closing(reading: Reading, model: PlainModel) -> Callable[[Tensor], Tensor] | None:
+    """Return what takes the last block's output to the last hidden state, or None where no single module does."""
+    if model.last == "block":
+        return lambda x: x
+    text = reading.texts[0]
+    path, final = model.states(text.ids)
+    raw = path[-1]
+
+    def is_it(module: nn.Module) -> bool:
+        try:
+            with torch.inference_mode():
+                output = module(raw[None])
+        except Exception:  # most modules take something else
+            return False
+        return isinstance(output, Tensor) and final is not None and torch.equal(output[0], final)
+
+    norm = next((module for module in model.module.children() if is_it(module)), None)
+    if norm is None:
+        return None
+
+    def close(x: Tensor) -> Tensor:
+        with torch.inference_mode():
+            output: Tensor = norm(x[None])[0]
+            return output
+
+    return close
+
+
+# Words against the vocabulary: ``journey``, each sampled word beside every row of the input embedding.
+
+
+_EQUAL = 2e-6  # two cosines of float32 states that differ by less may stand in either order
+
+
+def journey(reading: Reading, options: Mapping[str, Any], subject: Subject) -> Iterator[Found]:
+    """Yield what ``journey`` measures: each sampled word against every row of the input embedding."""
+    vectors: Floats = subject.model.embedding().weight.detach().double().numpy()
+    words = _Words(subject.model.tokenizer, len(vectors))
+    if words.by_end:
+        raise NoPath("its tokenizer marks words by their ends, which no second path reads")
+    if any(width != vectors.shape[1] for width in reading.widths.values()):
+        raise NoPath("its input embedding has other dimensions than its states")
+    # A random move by a share of a state's length moves the difference of two cosines by √(2/d) of that share on
+    # average; within three times that distance either row may be the nearer one.
+    equal = _EQUAL + 3 * subject.moved * math.sqrt(2 / vectors.shape[1])
+    limit = min(1.0, options["sample"] / len(reading.ids)) * 2.0**64
+    kinds = [kind for text in reading.texts for kind in words.kinds(list(text.ids))]
+    pairs = zip(reading.text.tolist(), reading.position.tolist(), strict=True)
+    drawn = [limit >= 2.0**64 or key(reading.seed, *pair) < limit for pair in pairs]
+    rows = np.array([at for at, kind in enumerate(kinds) if kind and drawn[at]], dtype=np.int64)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        units = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    for place in reading.places:
+        rank, near, cosine = (np.full(len(reading.ids), np.nan) for _ in range(3))
+        for some in np.array_split(rows, max(1, len(rows) // 64)):
+            rank[some], near[some], cosine[some] = _against(reading.at(place)[some], reading.ids[some], units, equal)
+        for kind in ("function", "content"):
+            chosen = np.array([label == kind for label in kinds])
+            for view, mask in reading.masks.items():
+                yield Found(f"rank_{kind}", view, place, mean(rank, mask & chosen), mean(near, mask & chosen))
+                yield Found(f"cosine_{kind}", view, place, mean(cosine, mask & chosen))
+
+
+def _against(x: Floats, ids: Ints, units: Floats, equal: float) -> tuple[Floats, Floats, Floats]:
+    with np.errstate(invalid="ignore", divide="ignore"):
+        all_cosines = (x / np.linalg.norm(x, axis=1, keepdims=True)) @ units.T
+    cosine = all_cosines[np.arange(len(x)), ids]
+    rest = np.nan_to_num(all_cosines, nan=-2.0)
+    rest[np.arange(len(x)), ids] = -2.0
+    nearer = (rest > cosine[:, None]).sum(axis=1)
+    near = (np.abs(rest - cosine[:, None]) < equal).sum(axis=1)
+    return np.where(np.isfinite(cosine), nearer, np.nan), near.astype(np.float64), cosine
+
+
+class _Words:
+    """Which tokens are whole words where they stand, from how the tokenizer itself writes them.
+
+    A word begins with the mark of a space where the vocabulary has one, else with anything but ``##``; a token that is
+    followed by one that goes on with its word is none.
+
+    Args:
+        tokenizer: a transformers tokenizer.
+        size: rows of the embedding.
+    """
+
+    def __init__(self, tokenizer: Any, size: int) -> None:
+        from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
+
+        self.stop, self.tokenizer = ENGLISH_STOP_WORDS, tokenizer
+        added = {str(token) for token in getattr(tokenizer, "added_tokens_decoder", {}).values()}
+        self.special = {*tokenizer.all_special_tokens, *added}
+        vocabulary = {piece: at for piece, at in tokenizer.get_vocab().items() if at < size}
+        pieces = [piece for piece in vocabulary if piece not in self.special]
+        counts = {mark: sum(piece.startswith(mark) for piece in pieces) for mark in "Ġ▁"}
+        self.space = max("Ġ▁", key=lambda mark: counts[mark]) if any(counts.values()) else ""
+        self.by_end = not self.space and any(piece.endswith("</w>") for piece in pieces)
+        self.piece_of = {at: piece for piece, at in vocabulary.items()}
+
+    def kinds(self, ids: list[int]) -> list[str]:
+        """Return ``function``, ``content`` or nothing for each token of a text."""
+        pieces = [self.piece_of.get(token, "") for token in ids]
+        on = [self._goes_on(piece) for piece in pieces]
+        kinds = []
+        for piece, continues, following in zip(pieces, on, [*on[1:], False], strict=True):
+            word = "" if continues or following or piece in self.special else self._word(piece)
+            letters = word.isalpha() and (len(word) > 1 or word in ("a", "A", "I"))
+            kinds.append(("function" if word.lower() in self.stop else "content") if letters else "")
+        return kinds
+
+    def _word(self, piece: str) -> str:
+        return self._text(piece).strip() if not self.space or piece.startswith(self.space) else ""
+
+    def _text(self, piece: str) -> str:
+        return str(self.tokenizer.convert_tokens_to_string([piece])) if self.space == "Ġ" else piece.lstrip("▁")
+
+    def _goes_on(self, piece: str) -> bool:
+        if not piece or piece in self.special:
+            return False
+        if not self.space:
+            return piece.startswith("##") and len(piece) > 2
+        if piece.startswith(self.space):
+            return False
+        text = self._text(piece)
+        return not text or text[0] == "\ufffd" or text[0].isalnum() or text[0] in "'’"

@@ -1,0 +1,162 @@
+"""Which cells of a finished study are measured again: the smallest first, of each role in turn."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from reporter.core.errors import UsageError, hint, no_study, one_line
+from reporter.runs.plan import AnalysisCell
+from reporter.spec import StudyFile, load_study
+from reporter.spec.models import StatesModel
+from reporter.spec.study import check_study
+from reporter.spec.yaml_reader import read_yaml
+from reporter.store import Store
+
+if TYPE_CHECKING:
+    from reporter.runs.plan import Plan
+    from reporter.spec.offer import Offer
+
+
+Side = tuple[str, str, str]  # a model, its checkpoint and a corpus
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Which cells to measure again: at most so many, of small corpora, of one model or corpus."""
+
+    cells: int = 2
+    max_texts: int = 500
+    model: str | None = None
+    corpus: str | None = None
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A checkpoint on a corpus, with the metrics that are stored of it."""
+
+    model: str
+    checkpoint: str
+    corpus: str
+    metrics: Mapping[str, Mapping[str, Any]]
+    facts: Mapping[str, Any]
+    counted: Mapping[str, Any]
+
+    def __str__(self) -> str:
+        checkpoint = "" if self.checkpoint == "final" else f" {self.checkpoint}"
+        return f"{self.model}{checkpoint} × {self.corpus}"
+
+    @property
+    def side(self) -> Side:
+        """What it is, where two of them are compared."""
+        return self.model, self.checkpoint, self.corpus
+
+    @property
+    def cost(self) -> int:
+        """What grows with the time it takes."""
+        return int(self.counted["tokens"]) * int(self.facts["parameters"])
+
+
+def find_study(study: str, out: Path, offer: Offer) -> StudyFile:
+    """Return a study by its file, or by its id as the database holds it; relative paths then start from here.
+
+    Raises:
+        UsageError: if there is no such study, or what was stored of it can no longer be read.
+    """
+    if Path(study).suffix in {".yaml", ".yml"} or Path(study).is_file():
+        return load_study(Path(study), offer)
+    database = out / "results.duckdb"
+    if not database.is_file():
+        raise UsageError(f"{database}: no results there; run `reporter run STUDY` first, or say --out FOLDER")
+    rows = Store(database).frame("SELECT study, spec FROM studies ORDER BY study")
+    specs = dict(zip(rows["study"], rows["spec"], strict=True))
+    if study not in specs:
+        raise no_study(study, out, list(specs))
+    try:
+        parsed = check_study(read_yaml(specs[study]).data, offer)
+    except ValidationError as error:
+        problem = f"what was stored of study '{study}' is no study of this version of reporter"
+        raise UsageError(f"{problem} ({error.error_count()} problems); name its YAML file instead") from error
+    return StudyFile(parsed, Path.cwd() / f"{study}.yaml", specs[study])
+
+
+def choose(plan: Plan, store: Store, request: Asked) -> tuple[list[Cell], dict[str, str]]:
+    """Return the cells to measure again, and why each of the others is not.
+
+    Raises:
+        UsageError: if the study has no such model or corpus.
+    """
+    _check(request.model, "model", list(plan.checkpoints))
+    _check(request.corpus, "corpus", list(plan.texts))
+    done, left_out = _done(plan, store)
+    chosen: list[Cell] = []
+    for cell in done:
+        texts = int(cell.counted["texts"])
+        if request.model not in (None, cell.model) or request.corpus not in (None, cell.corpus):
+            left_out[str(cell)] = "not asked for"
+        elif plan.file.study.corpora[cell.corpus].window is not None:
+            left_out[str(cell)] = "its corpus is read in windows, which no second path does yet"
+        elif getattr(plan.file.study.corpora[cell.corpus], "chat", False):
+            left_out[str(cell)] = "its corpus is a chat, which no second path reads yet"
+        elif texts > request.max_texts:
+            left_out[str(cell)] = f"{texts:,} texts, more than --max-texts {request.max_texts:,}"
+        else:
+            chosen.append(cell)
+    for cell in _in_turn(chosen)[request.cells :]:
+        left_out[str(cell)] = f"larger than the first --cells {request.cells}"
+    return _in_turn(chosen)[: request.cells], left_out
+
+
+def _check(name: str | None, what: str, names: list[str]) -> None:
+    if name is not None and name not in names:
+        raise UsageError(f"the study has no {what} '{one_line(name)}'{hint(name, names, 'it has')}")
+
+
+def _in_turn(cells: list[Cell]) -> list[Cell]:
+    places: dict[str, int] = {}
+    ranked = []
+    for cell in sorted(cells, key=lambda cell: (cell.cost, str(cell))):
+        place = places[cell.facts["role"]] = places.get(cell.facts["role"], -1) + 1
+        ranked.append((place, cell.cost, str(cell), cell))
+    return [cell for *_, cell in sorted(ranked, key=lambda one: one[:3])]
+
+
+_COUNTED = ("texts", "tokens", "special", "sinks", "cut_texts")
+
+
+def _done(plan: Plan, store: Store) -> tuple[list[Cell], dict[str, str]]:
+    study = plan.file.study.study
+    models = _rows(store, "SELECT * FROM models WHERE study = ?", study, ("model", "checkpoint"))
+    of_cells = ("model", "checkpoint", "corpus", "metric")
+    stored = _rows(store, "SELECT * FROM cells WHERE study = ? AND status = 'done'", study, of_cells)
+    cells: dict[tuple[str, str, str], Cell] = {}
+    left_out: dict[str, str] = {}
+    for cell in plan.cells:
+        if cell.compares or isinstance(cell, AnalysisCell):
+            continue
+        if isinstance(plan.file.study.models.get(cell.key.model), StatesModel):
+            left_out[str(cell.key)] = "only its states are there, no model to measure again"
+            continue
+        if cell.state != "cached":
+            why = {"new": "has not run", "forced": "forced"}.get(cell.why, cell.why)
+            left_out[str(cell.key)] = why if cell.state == "failed" else f"{why}; `reporter run` computes it"
+            continue
+        row = stored[tuple(cell.key)]
+        key = (cell.key.model, cell.key.checkpoint, cell.key.corpus)
+        facts = models[key[:2]]
+        cell_so_far = cells.setdefault(key, Cell(*key, {}, facts, {name: row[name] for name in _COUNTED}))
+        options = json.loads(row["options"])
+        cells[key] = replace(cell_so_far, metrics={**cell_so_far.metrics, cell.key.metric: options})
+    return list(cells.values()), left_out
+
+
+def _rows(store: Store, query: str, study: str, key: tuple[str, ...]) -> dict[tuple[str, ...], dict[str, Any]]:
+    frame = store.frame(query, [study])
+    frame = frame.astype(object).where(frame.notna(), None)
+    rows: list[dict[str, Any]] = frame.to_dict("records")  # type: ignore[assignment]
+    return {tuple(str(row[name]) for name in key): row for row in rows}

@@ -1,0 +1,373 @@
+"""The second opinion: a few cells of a study measured again by an independent, slow path, and compared."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import combinations
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from reporter.app.verify.by_cloud import anisotropy, outliers, sink_cuts, sinks, spectrum, subspaces, variance
+from reporter.app.verify.by_map import (
+    change,
+    contributions,
+    information_imbalance,
+    intrinsic_dimension,
+    linearity,
+    local_dimension,
+)
+from reporter.app.verify.by_model import PlainModel, Subject, journey, lens, loss
+from reporter.app.verify.by_token import (
+    Means,
+    angular_distance,
+    compare_means,
+    contextuality,
+    convergence,
+    entropy,
+    layer_pairs,
+    motion,
+    text_means,
+    token_path,
+)
+from reporter.app.verify.cells import Asked, Cell, Side, choose, find_study
+from reporter.app.verify.deviations import Deviation, Numbers, compare, counts, missing, stored_numbers, stored_pairs
+from reporter.app.verify.reading import Found, NoPath, Reading, Rule, tokenised
+from reporter.core.errors import ReporterError, UsageError
+from reporter.core.progress import Progress
+from reporter.models.toy.training import prepare
+from reporter.runs.plan import MetricCell, or_raise
+from reporter.runs.planner import plan_study
+from reporter.store import Store, joined
+
+if TYPE_CHECKING:
+    from reporter.models.checkpoint import Checkpoint
+    from reporter.runs.plan import Plan
+    from reporter.spec.offer import Offer
+
+Path_ = Callable[[Reading, Mapping[str, Any]], Iterator[Found]]
+
+PATHS: Mapping[str, tuple[Path_, dict[str, tuple[Any, ...]]]] = {
+    "convergence": (convergence, {"target": ("block", "final"), "mean": ("token", "text")}),
+    "motion": (motion, {}),
+    "anisotropy": (anisotropy, {"sample": (), "batches": ()}),
+    "spectrum": (spectrum, {}),
+    "subspaces": (subspaces, {"axes": (), "explained": (None,)}),
+    "variance": (variance, {"memory": (), "scatter": ()}),
+    "outliers": (outliers, {"sample": ()}),
+    "sinks": (sinks, {"sample": ()}),
+    "sink_cuts": (sink_cuts, {"sample": ()}),
+    "entropy": (entropy, {"texts": ()}),
+    "contextuality": (contextuality, {"types": (), "occurrences": ()}),
+    "layer_pairs": (layer_pairs, {"texts": (), "k": ()}),
+    "intrinsic_dimension": (intrinsic_dimension, {"sample": (), "batches": (), "discard": ()}),
+    "token_path": (token_path, {}),
+    "angular_distance": (angular_distance, {}),
+    "information_imbalance": (information_imbalance, {"sample": ()}),
+    "linearity": (linearity, {}),
+    "local_dimension": (local_dimension, {"sample": (), "centres": (), "neighbours": ()}),
+}
+"""Each metric that a path measures again from the states, and the values of its options; () for any number."""
+MODEL_PATHS: Mapping[str, Callable[[Reading, Mapping[str, Any], Subject], Iterator[Found]]] = {
+    "loss": loss,
+    "lens": lens,
+    "journey": journey,
+    "contributions": contributions,
+}
+"""Each metric whose path needs the model itself."""
+TABLES: Mapping[str, tuple[str, ...]] = {"outliers": ("sinks", "sink_cuts")}
+"""Tables of a metric that have numbers of their own."""
+
+MIXED = 3.0
+"""In a pass of mixed precision a number may move by so many times the states' mean relative deviation."""
+_FLOOR = "a floor is what drawn noise reads; nothing of the model is in it"
+_DRAWN = "the tokens that it compares with are drawn by a random generator"
+_NO_PATH = "there is no second path for it"
+_ATTENTION = "the model itself does not return what follows attention"
+_OTHER_SINKS = "in the run's precision other tokens are sinks than in float32"
+_AT_CUT = "in the run's precision other tokens lie beyond a cut than in float32"
+_COUNTED = ("types", "count")  # of the table `sinks`
+_CUT = ("layer_first", "layer_last", "dominance", "dimension")  # of it, what hangs on a single block
+_NONE_THERE = "the second path has no such number there"
+_OTHER_NOT_READ = "the model that it is compared with was not measured again: raise --cells"
+_DISK = 0.5  # of what is free, that states may take up
+
+
+@dataclass
+class Verification:
+    """The result of ``verify``: largest deviations by statistic, and what was not verified, with reasons."""
+
+    study: str
+    cells: list[dict[str, Any]] = field(default_factory=list)
+    deviations: dict[str, Deviation] = field(default_factory=dict)
+    unverified: dict[tuple[str, str], int] = field(default_factory=dict)
+    left_out: dict[str, str] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def passed(self) -> bool:
+        """Whether something was measured again, and nothing deviates beyond its tolerance."""
+        return (
+            bool(self.deviations)
+            and not self.failed
+            and all(deviation.passed for deviation in self.deviations.values())
+        )
+
+    def add(self, deviations: Mapping[str, Deviation]) -> None:
+        """Take in the deviations of one metric of one cell."""
+        for name, deviation in deviations.items():
+            self.deviations[name] = self.deviations[name].joined(deviation) if name in self.deviations else deviation
+
+    def skip(self, name: str, numbers: int, reason: str) -> None:
+        """Note numbers that were not measured again."""
+        self.unverified[name, reason] = self.unverified.get((name, reason), 0) + numbers
+
+
+def verify(
+    study: str, out: Path, offer: Offer, asked: Asked, *, offline: bool = False, progress: Progress | None = None
+) -> Verification:
+    """Measure a few cells of a finished study again and compare.
+
+    Nothing of the fast path is used but what loads weights, tokenizer and texts: one text at a time without padding,
+    the model's own hidden states, float64 NumPy written down from the definitions, another number of threads.
+
+    Raises:
+        UsageError: if there is nothing to measure again.
+    """
+    progress = progress or Progress()
+    file = find_study(study, out, offer)
+    plan = plan_study(file, out, offline=offline)
+    store = Store(out / "results.duckdb")
+    cells, left_out = choose(plan, store, asked)
+    result = Verification(file.study.study, left_out=left_out)
+    if not cells:
+        if not left_out and plan.cells:
+            raise UsageError(
+                f"study '{file.study.study}' has nothing to measure again: its metrics only compare models with each "
+                "other; add one of single models, such as `motion`, and run it: `verify` then measures `change`, too"
+            )
+        why = "; ".join(dict.fromkeys(f"{name}: {reason}" for name, reason in list(left_out.items())[:3]))
+        more = "" if Path(study).is_file() else "; if its files lie elsewhere, name the study's YAML file"
+        raise UsageError(f"study '{file.study.study}' has no finished cell to measure again ({why or 'none'}){more}")
+    verifier = _Verifier(plan, store, result, offline, progress)
+    with _other_threads(result), tempfile.TemporaryDirectory(prefix="reporter-verify-") as folder:
+        for number, cell in enumerate(cells):
+            try:
+                verifier.cell(cell, Path(folder) / str(number))
+            except ReporterError as error:
+                result.failed[str(cell)] = str(error)
+            if cell.side not in verifier.read:
+                shutil.rmtree(Path(folder) / str(number), ignore_errors=True)
+        verifier.between(cells)
+        verifier.change()
+    return result
+
+
+@contextmanager
+def _other_threads(result: Verification) -> Iterator[None]:
+    """Compute with another number of threads than a run does here, since sums then add up in another order."""
+    usual = torch.get_num_threads()
+    torch.set_num_threads(1 if usual > 1 else 2)
+    result.notes.append(f"{torch.get_num_threads()} threads where a run here takes {usual}")
+    try:
+        yield
+    finally:
+        torch.set_num_threads(usual)
+
+
+class _Verifier:
+    def __init__(self, plan: Plan, store: Store, result: Verification, offline: bool, progress: Progress) -> None:
+        self.plan, self.store, self.result = plan, store, result
+        self.offline, self.progress = offline, progress
+        self.study = plan.file.study
+        factor, dominance = self.study.sinks.factor, self.study.sinks.dominance
+        # Without either both are at their defaults; a factor alone is the rule of the norm alone.
+        self.rule = Rule() if factor is None and dominance is None else Rule(factor or Rule.factor, dominance)
+        self.means: dict[tuple[str, str, str], dict[str, Means]] = {}
+        self.moved: dict[tuple[str, str], float] = {}
+        self.read: dict[Side, Reading] = {}  # what changed models, their bases and their twins read
+        self.other_sinks: set[Side] = set()
+
+    def cell(self, cell: Cell, folder: Path) -> None:
+        """Measure one checkpoint on one corpus again and compare every number that is stored of it."""
+        checkpoint = self._checkpoint(cell)
+        model = PlainModel(checkpoint, int(cell.facts["layers"]), cell.facts["last_hidden_state"], self.offline)
+        reading = self._read(cell, model, folder)
+        moved = self._moved(cell, model)
+        subject = Subject(model, reading.causal, self.offline, moved / MIXED)
+        row = {"cell": str(cell), "precision": cell.facts["precision"], "texts": len(reading.texts)}
+        self.result.cells.append({**row, "tokens": len(reading.ids)})
+        if any(cell.side in sides for sides, _ in self.changes):
+            self.read[cell.side] = reading
+        kinds = reading.kinds
+        counted = {
+            "texts": len(reading.texts),
+            "tokens": len(reading.ids),
+            "cut_texts": sum(text.cut for text in reading.texts),
+            "special": int(kinds.special.sum()),
+            "sinks": int((kinds.sink & ~kinds.special).sum()),
+        }
+        stored = stored_numbers(self.store, self.study.study, cell.model, cell.checkpoint, cell.corpus)
+        other_sinks = moved > 0 and self._other_sinks(cell, counted["sinks"], reading, stored.get("sinks", {}))
+        if other_sinks:
+            del counted["sinks"]
+            self.other_sinks.add(cell.side)
+            self.result.skip("cells.sinks", 1, _OTHER_SINKS)
+        self.result.add(counts(cell.counted, counted, str(cell)))
+        for metric, options in cell.metrics.items():
+            for name in (metric, *TABLES.get(metric, ())):
+                numbers = self._comparable(name, stored.get(name, {}), moved > 0, other_sinks)
+                again, reason = self._again(name, options, reading, cell, subject)
+                self.result.add(compare(name, numbers, again, str(cell), moved))
+                self._note_missing(name, numbers, again, reason)
+
+    @cached_property
+    def changes(self) -> list[tuple[list[Side], Mapping[str, Any]]]:
+        """What ``change`` compares: a model, its base and, where there is one, its twin; and the options."""
+        return [
+            ([(run.checkpoint.model, run.checkpoint.name, run.texts.name) for run in cell.passes], cell.settings)
+            for cell in self.plan.cells
+            if isinstance(cell, MetricCell) and cell.key.metric == "change" and cell.state == "cached"
+        ]
+
+    def _other_sinks(self, cell: Cell, sinks_counted: int, reading: Reading, stored: Numbers) -> bool:
+        again = {
+            (measured.statistic, measured.view): measured.value
+            for measured in sinks(reading, {})
+            if measured.statistic in _COUNTED
+        }
+        was = {key[:2]: number.value for key, number in stored.items() if key[0] in _COUNTED}
+        return sinks_counted != cell.counted["sinks"] or ("outliers" in cell.metrics and again != was)
+
+    def _comparable(self, name: str, stored: Numbers, moved: float, other_sinks: bool) -> Numbers:
+        kept = {}
+        for key, number in stored.items():
+            statistic, view, *_ = key
+            of_sinks = name == "sinks" or statistic == "sink_share" or view == "no-sinks"
+            of_cuts = name == "sink_cuts" or statistic == "sink_sensitivity" or (name == "sinks" and statistic in _CUT)
+            if not (of_cuts and moved > 0) and not (of_sinks and other_sinks):
+                kept[key] = number
+        for statistic, numbers in missing({key: value for key, value in stored.items() if key not in kept}, ()).items():
+            self.result.skip(f"{name}.{statistic}", numbers, _OTHER_SINKS if other_sinks else _AT_CUT)
+        return kept
+
+    def _checkpoint(self, cell: Cell) -> Checkpoint:
+        ready = prepare(or_raise(self.plan.checkpoints[cell.model]), self.progress)
+        return next(checkpoint for checkpoint in ready if checkpoint.name == cell.checkpoint)
+
+    def _read(self, cell: Cell, model: PlainModel, folder: Path) -> Reading:
+        folder.mkdir()
+        needed = 4 * int(cell.counted["tokens"]) * int(cell.facts["width"]) * (int(cell.facts["layers"]) + 2)
+        if needed > _DISK * shutil.disk_usage(folder).free:
+            raise ReporterError(f"its states take {needed / 2**30:.0f} GiB of temporary disk space, which is not free")
+        texts = or_raise(self.plan.texts[cell.corpus])
+        limits = (self.study.corpora[cell.corpus].max_tokens, cell.facts["max_tokens"])
+        baseline = self.plan.baselines.get(cell.model)
+        reading = Reading(
+            folder,
+            self.study.run.seed,
+            cell.facts["role"] == "decoder",
+            len(texts),
+            tokenised(texts, model.tokenizer, min(int(limit) for limit in limits if limit is not None)),
+            baseline is not None and baseline.kind == "shuffled",
+            self.rule,
+            self.study.views,
+            self.study.sites,
+            cell.facts["positions"] == "added",
+        )
+        with self.progress.step(f"again: {cell}", len(reading.texts), "texts") as step:
+            reading.read(model, step.advance)
+        return reading
+
+    def _moved(self, cell: Cell, model: PlainModel) -> float:
+        deviation = cell.facts["precision_deviation"] if cell.facts["precision"] == "mixed" else None
+        if not model.full_precision:
+            deviation = max(deviation or 0.0, 0.004)  # what bf16 rounds to
+            self.result.notes.append(f"{cell}: its weights are not float32; they are read in float32 here")
+        moved = MIXED * float(deviation) if deviation is not None else 0.0
+        if moved:
+            note = f"{cell}: the run moved states by {deviation:.1e} (precision_deviation)"
+            self.result.notes.append(f"{note}, so numbers may differ by {MIXED:g} times that")
+        self.moved[cell.model, cell.checkpoint] = moved
+        return moved
+
+    def _again(
+        self, metric: str, options: Mapping[str, Any], reading: Reading, cell: Cell, subject: Subject
+    ) -> tuple[Sequence[Found], str]:
+        """Return the numbers of a metric, and why some are missing."""
+        if metric in MODEL_PATHS:
+            path = MODEL_PATHS[metric](reading, options, subject)
+        elif metric in PATHS:
+            compute, understood = PATHS[metric]
+            for name, value in options.items():
+                if name not in understood or (understood[name] and value not in understood[name]):
+                    return [], f"there is no second path for its option {name}: {value}"
+            path = compute(reading, options)
+        else:
+            return [], _NO_PATH
+        if metric == "layer_pairs":
+            self.means[cell.side] = {view: text_means(reading, view, options["texts"]) for view in reading.views}
+        numbers = []
+        try:
+            for number in path:
+                numbers.append(number)
+        except NoPath as reason:
+            return numbers, str(reason)
+        return numbers, ""
+
+    def _note_missing(self, metric: str, stored: Numbers, again: Sequence[Found], reason: str) -> None:
+        attention = {key: number for key, number in stored.items() if key[2] and key[2].site == "attention"}
+        for statistic, numbers in missing(attention, again).items():
+            self.result.skip(f"{metric}.{statistic}", numbers, _ATTENTION)
+        rest = {key: number for key, number in stored.items() if key not in attention}
+        has = {measured.statistic for measured in again}
+        for statistic, numbers in missing(rest, again).items():
+            why = reason or (_NONE_THERE if statistic in has else _NO_PATH)
+            if statistic.endswith("_floor"):
+                why = _FLOOR
+            elif statistic in {"explained_by_first_baseline", "explained_by_first_adjusted"}:
+                why = _DRAWN
+            self.result.skip(f"{metric}.{statistic}", numbers, why)
+
+    def between(self, cells: Sequence[Cell]) -> None:
+        """Compare what is stored of the layers of two models, where both were measured again on one corpus."""
+        options = next((c.settings for c in self.plan.cells if c.key.metric == "layer_pairs"), None)
+        for first, second in combinations(cells, 2):
+            for a, b in ((first, second), (second, first)):
+                keys = [(side.model, side.checkpoint, side.corpus) for side in (a, b)]
+                sides = [a.model, a.checkpoint, b.model, b.checkpoint]
+                stored = stored_pairs(self.store, self.study.study, a.corpus, sides).get("layer_pairs", {})
+                if options is None or a.corpus != b.corpus or not stored or not all(key in self.means for key in keys):
+                    continue
+                again: list[Found] = []
+                for view in self.study.views:
+                    first_means, second_means = (self.means[key][view] for key in keys)
+                    again += compare_means(first_means, second_means, view, options)
+                name = f"{joined(a.model, b.model)} × {a.corpus}"
+                moved = max(self.moved[key[0], key[1]] for key in keys)
+                self.result.add(compare("layer_pairs", stored, again, name, moved))
+                self._note_missing("layer_pairs", stored, again, "")
+
+    def change(self) -> None:
+        """Compare what is stored of models and their bases, where both were measured again."""
+        for (model, *partners), options in self.changes:
+            if model not in self.read:
+                continue
+            name, checkpoint, corpus = model
+            stored = stored_numbers(self.store, self.study.study, name, checkpoint, corpus).get("change", {})
+            measured = [side for side in (model, *partners) if side in self.read]
+            moved = max(self.moved[side[:2]] for side in measured)
+            numbers = self._comparable("change", stored, moved, not self.other_sinks.isdisjoint(measured))
+            again: list[Found] = []
+            for other, ending in zip(partners, ("", "_seed"), strict=False):
+                if other in self.read:
+                    again += change(self.read[model], self.read[other], options, ending)
+            self.result.add(compare("change", numbers, again, f"{name} | {partners[0][0]} × {corpus}", moved))
+            self._note_missing("change", numbers, again, "" if len(measured) > len(partners) else _OTHER_NOT_READ)

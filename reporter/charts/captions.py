@@ -1,0 +1,328 @@
+"""Captions of charts: the sentence under each panel as the page opens, and how far the value axis reaches.
+
+A reader who goes from one token set to another compares two drawings, so an axis does not move unless it says so. Where
+one model's numbers are many times another's, a linear axis would draw the smaller ones as a flat line: there the axis
+is logarithmic at first. The page computes other reaches (hidden models, one token set) by the same rules
+(``reachOf`` in ``templates/rows.js``).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from reporter.charts.layout import MEAN, Pick, Scene
+from reporter.core.numbers import ROUNDING, digits_of, short, span, whole
+from reporter.core.places import places as named
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Bounds = tuple[float | None, float | None]
+FIXED, CLOSE, LOG = "fixed", "close", "log"
+"""The choices of a chart's axis."""
+CHOICES = {FIXED: "the same for every token set", CLOSE: "fitted to this token set", LOG: "logarithmic"}
+FLAT = 25.0
+"""A model whose largest value is as many times smaller than the axis is a flat line on it."""
+WIDE = 10.0
+"""A logarithmic axis is offered where the largest value is as many times the smallest."""
+TINY = 1e-6
+"""What is as many times smaller than a model's largest value is zero but for rounding, and gets no decades."""
+APART = 0.5
+"""Depths further apart than this share no place."""
+FEW = 4
+"""Up to as many models are named one by one."""
+BOTH = 2
+"""Up to as many models of one role, such as a base and what was tuned from it, are named one by one."""
+ROLES = {"encoder": "encoders", "decoder": "decoders"}
+
+
+@dataclass(frozen=True)
+class Axis:
+    """The reach of a value axis before rounding to ticks, with a note such as where the chance level lies."""
+
+    low: float
+    high: float
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Reach:
+    """What decides how far a chart's value axis reaches.
+
+    Args:
+        bounds: the range that the number can take.
+        zero: whether 0 is always on the axis.
+        by: the selector of which each choice has an axis of its own.
+        noise: what the chance level is called.
+    """
+
+    bounds: Bounds = (None, None)
+    zero: bool = False
+    by: str = ""
+    noise: str = "chance level"
+
+
+def axes_of(frame: pd.DataFrame, reach: Reach, scene: Scene) -> dict[str, dict[str, Axis]]:
+    """Return the axes that all token sets share: linear and logarithmic, for each choice of ``reach.by``."""
+    groups = frame.groupby(frame[reach.by].astype("string").fillna(MEAN), sort=False) if reach.by else [("", frame)]
+    axes_by_choice = {}
+    for key, rows in groups:
+        values, chance = numbers_of(rows, reach)
+        linear = axis(values, chance, reach.bounds) if reach.by else fixed(values, chance, reach.bounds)
+        axes_by_choice[str(key)] = {FIXED: linear, LOG: logarithmic(values, chance, least_of(rows, scene))}
+    return {
+        key: {name: _named(axis_kind, reach) for name, axis_kind in axes.items()}
+        for key, axes in axes_by_choice.items()
+    }
+
+
+def axis_of(rows: pd.DataFrame, every: Axis, reach: Reach, close: bool) -> Axis:
+    """Return the axis of some token sets or models: fitted to them, or that of all unless they are flat lines on it."""
+    fitted = _named(axis(*numbers_of(rows, reach), reach.bounds), reach)
+    if close or (fitted.high - fitted.low) * FLAT < every.high - every.low:
+        return replace(fitted, note=" · ".join(note for note in ("of this token set", fitted.note) if note))
+    return every
+
+
+def _named(own: Axis, reach: Reach) -> Axis:
+    return replace(own, note=own.note.replace("chance level", reach.noise))
+
+
+def numbers_of(frame: pd.DataFrame, reach: Reach) -> tuple[list[float], list[float]]:
+    """Return the numbers of a chart with the ends of their intervals, and the values of its chance level."""
+    is_chance = chance_rows(frame)
+    if "statistic" in frame and "kind" not in frame and reach.by == "statistic":
+        is_chance = is_chance & False
+    columns = [name for name in ("value", "ci_low", "ci_high") if name in frame]
+    values = frame.loc[~is_chance, columns].to_numpy(float, na_value=math.nan).ravel().tolist()
+    beside = is_chance if "site" not in frame else is_chance & (frame["site"] != "final")
+    return [*values, *([0.0] if reach.zero and values else [])], frame.loc[beside, "value"].dropna().tolist()
+
+
+def chance_rows(frame: pd.DataFrame) -> pd.Series[bool]:
+    """Return which rows of a frame are a chance level."""
+    if "kind" in frame:
+        return frame["kind"] == "floor"
+    if "statistic" not in frame:
+        return frame["value"].isna() & False
+    names = set(frame["statistic"].unique())
+    return frame["statistic"].isin([name for name in names if name.removesuffix("_floor") in names - {name}])
+
+
+def axis(values: Iterable[float], chance: Iterable[float] = (), bounds: Bounds = (None, None)) -> Axis:
+    """Fit an axis to values and the ends of their intervals; NaN is passed over.
+
+    The axis of a bounded statistic starts at 0, unless its values huddle far from it, and ends at its upper bound where
+    they come near. The chance level is drawn as long as half of the height is left to the values; otherwise the note
+    says where it is.
+    """
+    return _reach(values, chance, bounds, huddle=1.5, squeeze=2)
+
+
+def fixed(values: Iterable[float], chance: Iterable[float] = (), bounds: Bounds = (None, None)) -> Axis:
+    """Return the axis that all token sets share.
+
+    The axis of a statistic with two bounds begins at 0, so that 0.98 looks like what it is; the chance level is drawn
+    as long as a quarter of the height is left to the values.
+    """
+    return _reach(values, chance, bounds, huddle=math.inf if None not in bounds else 1.5, squeeze=4)
+
+
+def _reach(values: Iterable[float], chance: Iterable[float], bounds: Bounds, huddle: float, squeeze: float) -> Axis:
+    numbers = [value for value in values if math.isfinite(value)]
+    null = [value for value in chance if math.isfinite(value)]
+    if not numbers:
+        return Axis(0.0, 1.0)
+    low, high = min(numbers), max(numbers)
+    if low == high:
+        pad = abs(low) * 0.1 or 0.5
+        low, high = low - pad, high + pad
+    if bounds[0] is not None and low >= 0 and (huddle == math.inf or low <= huddle * (high - low)):
+        low = 0.0
+    if bounds[1] is not None and bounds[1] - 0.25 * (high - low) <= high <= bounds[1]:
+        high = bounds[1]
+    if not null:
+        return Axis(low, high)
+    both = min(low, *null), max(high, *null)
+    if both[1] - both[0] <= squeeze * (high - low):
+        return Axis(*both)
+    return Axis(low, high, _beyond(null, high))
+
+
+def _beyond(null: Sequence[float], high: float) -> str:
+    ends = " to ".join(dict.fromkeys((short(min(null)), short(max(null)))))
+    return f"chance level {ends}, {'above' if max(null) > high else 'below'} this axis"
+
+
+def logarithmic(values: Iterable[float], chance: Iterable[float] = (), least: float = 0.0) -> Axis:
+    """Return a logarithmic axis with the chance level on it; what is not above ``least`` is drawn at the lower edge."""
+    numbers = [value for value in values if least < value < math.inf]
+    null = [value for value in chance if least < value < math.inf]
+    if not numbers:
+        return Axis(0.1, 1.0)
+    low, high = min(numbers), max(numbers)
+    if low == high:
+        low, high = low / 2, high * 2
+    notes = ["logarithmic"]
+    if null and (min(null) < low / 1e3 or max(null) > high * 1e3):
+        notes.append(_beyond(null, high))
+        null = []
+    return Axis(min([low, *null]), max([high, *null]), " · ".join(notes))
+
+
+def least_of(frame: pd.DataFrame, scene: Scene) -> float:
+    """Return the value below which the numbers of a statistic are zero but for rounding."""
+    tops = _of_models(frame, scene).groupby("model")["value"].max()
+    return float(tops.min()) * TINY if len(tops) else 0.0
+
+
+def offered(frame: pd.DataFrame, bounds: Bounds, scene: Scene) -> tuple[str, ...]:
+    """Return the axes that a statistic's chart can have, the one first with which it is drawn at first."""
+    rows = _of_models(frame, scene)
+    values = rows["value"]
+    if values.empty:
+        return (FIXED,)
+    order = [FIXED, CLOSE]
+    top = float(values.max())
+    if bool((values > 0).all()) and top / max(float(values.min()), top * TINY) >= WIDE:
+        tops = [float(group.max()) for key in ("model", "view") for _, group in rows.groupby(key)["value"]]
+        flat = None in bounds and min(tops) * FLAT < top
+        return (LOG, *order) if flat else (*order, LOG)
+    spans = [float(group.max() - group.min()) for _, group in rows.groupby("view")["value"]]
+    if None in bounds and 0 < min(spans) * FLAT < max(spans):
+        order.reverse()  # no logarithm can help what is below 0
+    return tuple(order)
+
+
+def _of_models(frame: pd.DataFrame, scene: Scene) -> pd.DataFrame:
+    """Return the numbers of the study's own models, without null baselines and chance levels."""
+    if "model" not in frame:
+        return frame.iloc[:0].assign(model="")
+    kept = ~chance_rows(frame) & ~frame["model"].isin(scene.styles.baselines) & frame["value"].notna()
+    return frame[kept]
+
+
+def which_axis(frame: pd.DataFrame, scene: Scene, bounds: Bounds) -> list[Pick]:
+    """Return the selector of a chart's axis."""
+    return [Pick("axis", "Axis", {choice: CHOICES[choice] for choice in offered(frame, bounds, scene)})]
+
+
+# Sentences: computed from the numbers that a panel draws; they name no winner.
+
+
+class Line(NamedTuple):
+    """The numbers of one model over depth, or over training steps, in order; NaN is left out."""
+
+    model: str
+    role: str
+    places: list[float]
+    values: list[float]
+    layers: list[int | None]
+
+    @property
+    def is_below(self) -> bool:
+        """Whether it lies further below 0 than above it, so that its lowest point is its extreme."""
+        return -min(self.values) > max(self.values)
+
+    @property
+    def extreme(self) -> int:
+        """The index of its peak, or of its lowest point if it lies below 0."""
+        pick = min if self.is_below else max
+        return pick(range(len(self.values)), key=self.values.__getitem__)
+
+    @property
+    def is_flat(self) -> bool:
+        """Whether it is one number from end to end, but for rounding."""
+        low, high = min(self.values), max(self.values)
+        return high - low <= ROUNDING * max(abs(low), abs(high))
+
+
+def of_statistic(rows: pd.DataFrame, scene: Scene, step: bool = False) -> str:
+    """Say where the lines of a panel start, end and are highest, or its single numbers, by role.
+
+    ``bert 0.12 → 0.31, peak 0.35 at layer 3 (depth 0.25) · 3 decoders 0.05–0.1 → …``; of lines below 0 it is their
+    lowest point. Null baselines are left out, and so is the state after the closing norm, which is no part of a course.
+    """
+    rows = rows[~chance_rows(rows)] if "statistic" in rows and rows["statistic"].nunique() > 1 else rows
+    rows = rows[rows["site"] != "final"] if "site" in rows else rows
+    if "depth" in rows and rows["depth"].notna().any():
+        groups = _apart(_by_role(lines_of(rows, scene, "depth")))
+        return " · ".join(f"{name} {_course(lines, step)}" for name, lines in groups)
+    groups = _apart(_by_role(lines_of(rows, scene, "")))
+    return " · ".join(f"{name} {span([line.values[0] for line in lines])}" for name, lines in groups)
+
+
+def of_training(rows: pd.DataFrame, scene: Scene) -> str:
+    """Say how values moved between a model's first and last step: ``gpt2 0.05 → 0.41 (steps 0 to 600)``."""
+    lines = lines_of(rows, scene, "step")
+    groups = _by_role(lines)
+    if len(lines) <= FEW:
+        groups = [(line.model, [line]) for _, group in groups for line in group]
+    clauses = []
+    for name, group in groups:
+        starts, ends = [line.values[0] for line in group], [line.values[-1] for line in group]
+        digits, size = digits_of([*starts, *ends]), max(map(abs, [*starts, *ends]))
+        steps = f"{whole(min(line.places[0] for line in group))} to {whole(max(line.places[-1] for line in group))}"
+        clauses.append(f"{name} {span(starts, digits, size)} → {span(ends, digits, size)} (steps {steps})")
+    return " · ".join(clauses)
+
+
+def lines_of(rows: pd.DataFrame, scene: Scene, along: str) -> list[Line]:
+    """Return the line of each model of the study itself that has numbers."""
+    roles = {style.model: style.role for style in scene.styles.own}
+    rows = rows[rows["value"].notna() & ~rows["model"].isin(scene.styles.baselines)]
+    lines = []
+    for model, line in rows.groupby("model", sort=False):
+        layers: list[int | None] = [None] * len(line)
+        if "layer" in line:
+            layers = [None if layer != layer else int(layer) for layer in line["layer"].astype("float64")]
+        places = line[along].tolist() if along else [0.0] * len(line)
+        role = roles.get(str(model), str(line["role"].iloc[0]) if "role" in line else "other")
+        lines.append(Line(str(model), role, places, line["value"].tolist(), layers))
+    return lines
+
+
+def _course(lines: Sequence[Line], step: bool) -> str:
+    """Say how the lines of one role run; numbers beside each other have as many digits as differ."""
+    extremes = [line.values[line.extreme] for line in lines]
+    starts, ends = [line.values[0] for line in lines], [line.values[-1] for line in lines]
+    every = [*starts, *ends, *extremes]
+    digits, size = digits_of(every), max(map(abs, every))
+    first, last, turn = (span(numbers, digits, size) for numbers in (starts, ends, extremes))
+    if all(line.is_flat for line in lines):
+        return f"{first} throughout"
+    below = all(line.is_below for line in lines)
+    where = [line.places[line.extreme] for line in lines]
+    if turn in (first, last) and len(set(where)) == 1 and where[0] in (lines[0].places[0], lines[0].places[-1]):
+        side = "start" if where[0] == lines[0].places[0] else "end"
+        return f"{first} → {last}, {'lowest' if below else 'highest'} at the {side}"
+    what = "lowest" if below else "peak"
+    if max(where) - min(where) > APART:
+        return f"{first} → {last}, {what} {turn} at different depths"
+    layers = sorted({layer for line in lines if (layer := line.layers[line.extreme]) is not None})
+    if not layers:
+        return f"{first} → {last}, {what} {turn} at depth {span(where)}"
+    place = named(range(layers[0], layers[-1] + 1), step)
+    return f"{first} → {last}, {what} {turn} at {place} (depth {span(where)})"
+
+
+def _apart(groups: Sequence[tuple[str, list[Line]]]) -> Iterator[tuple[str, list[Line]]]:
+    for name, group in groups:
+        yield from [(line.model, [line]) for line in group] if len(group) <= BOTH else [(name, group)]
+
+
+def _by_role(lines: Sequence[Line]) -> list[tuple[str, list[Line]]]:
+    groups: dict[str, list[Line]] = {}
+    for line in lines:
+        groups.setdefault(line.role, []).append(line)
+    order = sorted(groups, key=lambda role: (role != "encoder", role != "decoder", role))
+    return [
+        (
+            groups[role][0].model if len(groups[role]) == 1 else f"{len(groups[role])} {ROLES.get(role, 'models')}",
+            groups[role],
+        )
+        for role in order
+    ]

@@ -1,0 +1,308 @@
+"""Reads and draws charts, chooses the rows that a panel shows, and packs rows for a page.
+
+The page's script chooses the same rows for a reader who moves the controls (``Chart.rows`` in ``templates/panels.js``).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, Literal
+
+from reporter.charts.captions import CLOSE, FIXED, LOG, Axis, axes_of, axis_of
+from reporter.charts.chart import WHO, Chart, Draw, Drawn, Read
+from reporter.charts.layout import ATTENTION, MEAN, PATH, WITH, WITHOUT, Panel, Pick, Scene, panels_of
+from reporter.charts.styles import alt, unvalidated
+from reporter.core.errors import is_out_of_memory, with_type
+from reporter.core.numbers import is_null
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+INTEGERS = ("step", "layer", "layers", "layer_a", "layer_b", "scale", "rank", "count", "n")
+"""Columns that are whole numbers in the database; pandas would show them as floats where one is NULL."""
+NUMBERS = ("depth", "part", "value", "ci_low", "ci_high", "floor", "p", "norm_of_mean", "variance", "rho")
+SITES = ("embedding", "block", "final")
+DIGITS = 6
+"""Significant digits of a page's rows: enough for a picture. The CSV beside the page has all of them."""
+Sample = Callable[[str, Chart, Read], tuple[str, str]]
+"""Makes of a chart's query one whose rows a page can carry, and says which rows it keeps."""
+
+
+def read_chart(read: Read, chart: Chart, open: bool = True, sample: Sample | None = None, **values: str) -> Drawn:
+    """Run a chart's query; it is drawn later, when the database is closed again."""
+    sql = chart.query.text
+    try:
+        sql = chart.query.fill(**values)
+        sql, kept = sample(sql, chart, read) if sample else (sql, "")
+        return Drawn(chart, sql, typed(read(sql)), open=open, kept=kept)
+    except Exception as error:  # one broken query must not take the page down
+        if is_out_of_memory(error):  # nothing is broken: the report is written where there is more
+            raise
+        return Drawn(chart, sql, open=open, error=with_type(error))
+
+
+def draw_chart(drawn: Drawn, scene: Scene) -> Drawn:
+    """Return a chart with drawings, selectors and captions; an error is shown in the chart's place."""
+    chart, frame = drawn.chart, drawn.frame
+    if frame is None or frame.empty:
+        return drawn
+    if chart.chapter is None and chart.value in frame and not frame[chart.value].notna().any():
+        return drawn
+    try:
+        picks = chart.picks(frame, scene)
+        panels = [] if chart.chapter else panels_of(frame, chart.facet, scene)
+        with unvalidated():
+            specs = {name: bare_spec(make(frame, scene.styles)) for name, make in _variants(chart, picks)}
+        drawn = replace(drawn, specs=specs, panels=panels, picks=picks, named=scene.styles.named)
+        axes = axes_of(frame, chart.reach, scene) if chart.reach else {}
+        return replace(drawn, axes=axes, captions=captions_of(drawn, scene, first_choice(scene)))
+    except Exception as error:  # one broken chart must not take the page down
+        if is_out_of_memory(error):
+            raise
+        return replace(drawn, error=with_type(error))
+
+
+def _variants(chart: Chart, picks: Sequence[Pick]) -> list[tuple[str, Draw]]:
+    """Return the drawings that are offered, first the one with which the chart opens."""
+    axes = next((list(pick.choices) for pick in picks if pick.name == "axis"), None)
+    drawings = [(name, make) for name, make in chart.drawings.items() if axes is None or name != LOG or name in axes]
+    return sorted(drawings, key=lambda drawing: axes is not None and (drawing[0] == LOG) != (axes[0] == LOG))
+
+
+def bare_spec(chart: Any) -> dict[str, Any]:
+    """Return the chart's Vega-Lite without data and theme; its rows are expected under the name ``rows``."""
+    chart.data = alt.NamedData(name="rows")
+    spec: dict[str, Any] = chart.to_dict(validate=False)
+    for key in ("$schema", "config"):
+        spec.pop(key, None)
+    return spec
+
+
+def typed(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the frame with the same types whatever is NULL in it, so that a CSV says 512 and not 512.0."""
+    from pandas.api.types import is_numeric_dtype
+
+    typed = frame.copy(deep=False)
+    for name, column in frame.items():
+        now = str(column.dtype)
+        kind: Literal["float64", "Int64"] = "float64" if name in NUMBERS else "Int64"
+        is_number = name in NUMBERS or name in INTEGERS or now.startswith("int")
+        if is_number and kind != now and (is_numeric_dtype(column) or not column.notna().any()):  # a text stays one
+            typed[name] = column.astype(kind)
+    return typed
+
+
+# Which rows a panel shows.
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Where the controls of a page stand.
+
+    Args:
+        view: the token set.
+        moment: position of the checkpoint slider.
+        site: ``path`` or ``attention``.
+        baselines: ``with`` or ``without``.
+        layer: of charts that show one layer at a time; None for the middle one, as on the page.
+        picks: values of a chart's own selectors by name; selectors that are left out have their first value.
+    """
+
+    view: str
+    moment: int
+    site: str = PATH
+    baselines: str = WITH
+    layer: int | None = None
+    picks: Mapping[str, str] = field(default_factory=dict)
+
+
+def first_choice(scene: Scene) -> Choice:
+    """Return what a page shows when it opens."""
+    return Choice(scene.views[0] if scene.views else "", len(scene.moments) - 1)
+
+
+def picked(drawn: Drawn, choice: Choice) -> dict[str, str]:
+    """Return the value of each selector of a chart; values that a selector does not offer are ignored."""
+    first = {pick.name: next(iter(pick.choices), "") for pick in drawn.picks}
+    offered = {pick.name: pick.choices for pick in drawn.picks}
+    return first | {name: value for name, value in choice.picks.items() if value in offered.get(name, ())}
+
+
+def panels_shown(drawn: Drawn, scene: Scene, choice: Choice) -> list[tuple[Panel, pd.DataFrame]]:
+    """Return the panels that a choice leaves, with their rows; in a chapter a panel for each model, or one for all."""
+    hidden = set(scene.styles.baselines) if choice.baselines == WITHOUT else set()
+    if drawn.chart.chapter is not None:
+        panels = [Panel("", "")] if drawn.chart.together else _of_models(drawn, scene, choice)
+    else:
+        panels, picks = list(drawn.panels), picked(drawn, choice)
+        for pick in drawn.picks:
+            if pick.shows:
+                panels = [panel for panel in panels if panel.value in pick.shows.get(picks[pick.name], ())]
+    return [(panel, rows_of_panel(drawn, panel, scene, choice)) for panel in panels if not hidden & set(panel.models)]
+
+
+def _of_models(drawn: Drawn, scene: Scene, choice: Choice) -> list[Panel]:
+    shown = scene.moments[choice.moment].shown if scene.moments else {}
+    last: dict[str, str] = {}
+    for model, checkpoint in drawn.who:
+        if last.get(model) != shown.get(model) or model not in last:
+            last[model] = checkpoint
+    order = {name: place for place, name in enumerate(scene.styles.names)}
+    names = sorted(last, key=lambda name: order.get(name, len(order)))
+    return [Panel(f"{name}|{last[name]}", name, (name,)) for name in names]
+
+
+def rows_of_panel(drawn: Drawn, panel: Panel, scene: Scene, choice: Choice) -> pd.DataFrame:
+    """Return the rows that a panel draws."""
+    picks = picked(drawn, choice)
+    rows = _rows(drawn, panel, scene, choice, picks)
+    instead = drawn.chart.options.get("instead")
+    if rows.empty and instead:  # a model of one kind of vectors has no picture of several
+        column = instead["column"]
+        rows = _rows(drawn, panel, scene, choice, picks | {column: instead["values"].get(picks.get(column), "")})
+    return rows
+
+
+def layer_shown(rows: pd.DataFrame, choice: Choice) -> tuple[str, int] | None:
+    """Return the site and layer that a chart of one layer at a time shows, of a model's rows; None without any."""
+    pairs = {(str(site), int(layer)) for site, layer in rows[["site", "layer"]].dropna().itertuples(index=False)}
+    sites = (ATTENTION,) if choice.site == ATTENTION else SITES
+    stops = sorted((pair for pair in pairs if pair[0] in sites), key=lambda pair: (sites.index(pair[0]), pair[1]))
+    if choice.layer is not None:
+        return next((stop for stop in stops if stop[1] == choice.layer and stop[0] != "final"), None)
+    return stops[(len(stops) - 1) // 2] if stops else None
+
+
+def _rows(drawn: Drawn, panel: Panel, scene: Scene, choice: Choice, picks: Mapping[str, str]) -> pd.DataFrame:
+    chart, rows = drawn.chart, drawn.frame
+    assert rows is not None
+    if chart.chapter is None and chart.facet:
+        rows = rows[rows[chart.facet].astype(str) == panel.value]
+    if chart.chapter is not None and not chart.together:
+        model, _, checkpoint = panel.value.rpartition("|")
+        rows = rows[(rows["model"] == model) & (rows["checkpoint"] == checkpoint)]
+    if chart.by_layer:
+        place = layer_shown(rows, choice)
+        rows = rows[(rows["site"] == place[0]) & (rows["layer"] == place[1])] if place else rows[:0]
+    follows = drawn.follows
+    if "view" in rows and choice.view:
+        rows = rows[rows["view"] == choice.view]
+    if "site" in follows:
+        rows = rows[(rows["site"] == ATTENTION) == (choice.site == ATTENTION)]
+    for model, checkpoint in WHO:
+        if model in rows and checkpoint in rows and "moment" in follows and scene.moments:
+            rows = rows[rows[checkpoint] == rows[model].map(scene.moments[choice.moment].shown)]
+        if model in rows and choice.baselines == WITHOUT:
+            rows = rows[~rows[model].isin(scene.styles.baselines)]
+    for name, value in picks.items():
+        columns = name.split("|")
+        if set(columns) <= set(rows.columns):
+            keys = zip(*(rows[column] for column in columns), strict=True)
+            rows = rows[["|".join(MEAN if is_null(part) else str(part) for part in key) == value for key in keys]]
+    return rows
+
+
+def captions_of(drawn: Drawn, scene: Scene, choice: Choice) -> dict[str, str]:
+    """Return the sentence under each panel that has one, by the value of the panel."""
+    chart = drawn.chart
+    if chart.say is None:
+        return {}
+    panels = panels_shown(drawn, scene, choice)
+    if chart.chapter is not None and drawn.frame is not None:
+        groups = drawn.frame.groupby(["model", "checkpoint"])
+        panels = [(Panel("|".join(map(str, who)), str(who[0])), rows) for who, rows in groups]
+    return {panel.value: text for panel, rows in panels if len(rows) and (text := chart.say(rows, scene))}
+
+
+def axis_shown(drawn: Drawn, panels: Sequence[tuple[Panel, pd.DataFrame]], choice: Choice) -> Axis | None:
+    """Return the reach of the value axis that some panels share; None where the drawing decides."""
+    reach = drawn.chart.reach
+    if reach is None:
+        return None
+    import pandas as pd
+
+    picks = picked(drawn, choice)
+    axes = drawn.axes.get(picks.get(reach.by, ""), {})
+    if picks.get("axis") == LOG or not axes:
+        return axes.get(LOG)
+    shown = pd.concat([rows for _, rows in panels])
+    if choice.baselines == WITH and "axis" in picks and picks["axis"] == FIXED:
+        return axes[FIXED]
+    return axis_of(shown, axes[FIXED], reach, close=picks.get("axis") == CLOSE)
+
+
+# What a page fetches.
+
+
+def page_data(drawn: Drawn) -> dict[str, Any]:
+    """Return what the page's script fetches, by the name of its file: the chart under its id, rows apart or with it."""
+    chart, frame, reach = drawn.chart, drawn.frame, drawn.chart.reach
+    assert frame is not None
+    facts = {
+        "title": chart.title,
+        "kind": chart.draw if isinstance(chart.draw, str) else chart.kind,
+        "specs": dict(drawn.specs),
+        "keys": drawn.follows,
+        "facet": "" if chart.chapter else chart.facet,
+        "value": chart.value,
+        "key": chart.key,
+        "together": chart.together,
+        "byLayer": chart.by_layer,
+        "options": drawn.options,
+        "captions": drawn.captions,
+        "axes": {
+            key: {name: [axis.low, axis.high, axis.note] for name, axis in axes.items()}
+            for key, axes in drawn.axes.items()
+        },
+        **({"by": reach.by, "noise": reach.noise, "zero": reach.zero} if reach else {}),
+    }
+    if not drawn.parts:
+        return {drawn.id: facts | {"data": pack(frame)}}
+    if chart.chapter is None:
+        groups = {str(value): rows for value, rows in frame.groupby(chart.facet, sort=False)}
+    else:
+        who = ["model", "checkpoint"]
+        groups = {"|".join(map(str, key)): rows.drop(columns=who) for key, rows in frame.groupby(who, sort=False)}
+    rows_of = {name: pack(groups[key]) for key, name in drawn.parts.items()}
+    return {drawn.id: facts | {"parts": drawn.parts}, **rows_of}
+
+
+def pack(frame: pd.DataFrame) -> dict[str, Any]:
+    """Return the frame as ``{"rows": count, "columns": {name: packed column}}``, ready for JSON."""
+    return {
+        "rows": len(frame),
+        "columns": {str(name): pack_column(frame[name].tolist()) for name in frame.columns},
+    }
+
+
+def pack_column(values: list[Any]) -> dict[str, Any]:
+    """Return one column in the shortest of three forms.
+
+    These are ``{"plain": […]}``, ``{"levels": […], "codes": […]}`` and ``{"levels": […], "runs": [code, count, …]}``.
+    """
+    tidied = {value: tidy(value) for value in dict.fromkeys(values)}  # most columns repeat few values
+    plain = [tidied[value] for value in values]
+    levels = list(dict.fromkeys(plain))
+    if len(levels) > max(1, len(plain) // 2):
+        return {"plain": plain}
+    place = {level: code for code, level in enumerate(levels)}
+    codes = [place[value] for value in plain]
+    runs = [part for code, run in groupby(codes) for part in (code, len(list(run)))]
+    forms = ({"plain": plain}, {"levels": levels, "codes": codes}, {"levels": levels, "runs": runs})
+    return min(forms, key=lambda form: len(json.dumps(form)))
+
+
+def tidy(value: Any) -> Any:
+    """Return a value that JSON can hold: NULL, NaN and infinity become None, whole floats become integers."""
+    if is_null(value) or isinstance(value, str):
+        return None if is_null(value) else value
+    number = float(value)
+    if not math.isfinite(number):
+        return None
+    if number.is_integer() and abs(number) < 2**53:
+        return int(number)
+    return float(f"{number:.{DIGITS}g}")

@@ -1,0 +1,300 @@
+"""Dots and correlations of whole models, and heat maps of pairs of layers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from reporter.charts import parts
+from reporter.charts.chart import Query
+from reporter.charts.layout import ASKED, BY_ROLE, Pick, Scene, choices, corpora, panels_of, titled
+from reporter.charts.styles import FLOOR_GREY, INK, RULE_GREY, Styles, alt
+from reporter.core.numbers import short, whole
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_DOTS = """
+SELECT model, role, checkpoint, step, corpus, {asked}view, statistic, value, ci_low, ci_high, n
+FROM layer_metrics
+WHERE study = $study AND metric = $metric AND statistic IN ($statistic, $floor)
+  AND layer IS NULL AND (site IS NULL OR site IN ('embedding', 'block'))
+ORDER BY statistic, corpus, view, role, model, step, checkpoint
+"""
+DOTS = Query("dots", _DOTS.format(asked=""))
+DOTS_BY_ROLE = Query("dots_by_role", _DOTS.format(asked=f"{BY_ROLE}, "))
+
+DIFFERENCES_OF_MODELS = Query(
+    "differences_of_models",
+    """
+SELECT if(kind = 'corpora', corpus_a || ' − ' || corpus_b, if(
+    min(model_a) OVER tuned = max(model_a) OVER tuned, model_a, 'each model'
+  ) || ' − ' || model_b || ', on ' || corpus_a) AS comparison,
+  model_a AS model, checkpoint_a AS checkpoint, model_b, checkpoint_b, view, statistic,
+  value, ci_low, ci_high, n
+FROM differences
+WHERE study = $study AND metric = $metric AND layer IS NULL
+WINDOW tuned AS (PARTITION BY kind, model_b, corpus_a)
+ORDER BY kind DESC, comparison, statistic, view, model, checkpoint
+""",
+)
+
+
+ROW = 24
+"""Height of one model, in pixels."""
+
+
+def dots(frame: pd.DataFrame, styles: Styles, of: parts.Subject, log: bool = False) -> Any:
+    """Draw one number for each model, on a linear axis or on a logarithmic one."""
+    # the rows of a comparison are of the statistic that the page's selector names
+    statistic_rows = alt.Chart() if "comparison" in frame else alt.Chart().transform_filter(parts.is_statistic(of.name))
+    present = set(frame["model"])
+    order = [name for name in styles.names if name in present]
+    x = alt.X("value:Q", title=None, scale=parts.value_scale(log), axis=parts.ticks(log))
+    y = alt.Y(
+        "model:N",
+        title=None,
+        # where roles have panels of their own each lists its own models
+        **({"sort": order} if ASKED in frame else {"scale": alt.Scale(domain=order)}),
+        axis=alt.Axis(labelLimit=130, grid=True, domain=False),
+    )
+    layers = [] if log else [parts.rule(x=0)]
+    if bool((frame["statistic"] == f"{of.name}_floor").any()):
+        floor = alt.Chart().transform_filter(parts.is_statistic(f"{of.name}_floor"))
+        layers.append(floor.mark_tick(color=FLOOR_GREY, thickness=1.5, clip=True).encode(x=x, y=y))
+    if parts.has(frame, "ci_low"):
+        layers.append(
+            statistic_rows.mark_rule(strokeWidth=2.5, strokeCap="round", clip=True).encode(
+                x=alt.X("ci_low:Q", title=None, scale=parts.value_scale(log)),
+                x2=alt.X2("ci_high:Q"),
+                y=y,
+                color=parts.color(styles),
+                opacity=parts.lit(0.45, 0.08),
+            )
+        )
+    points = statistic_rows.mark_point(filled=True).encode(
+        x=x,
+        y=y,
+        color=parts.color(styles),
+        shape=parts.shape(styles),
+        size=parts.size(styles, 85),
+        opacity=parts.lit(1, 0.1),
+        tooltip=parts.tips("model", "checkpoint", "value", "ci_low", "ci_high", "n", frame=frame, value=of.title),
+    )
+    chart = alt.layer(*layers, points, parts.floor_note(), data=frame)
+    return chart.add_params(*parts.params()).properties(width="container", height=ROW * max(1, len(order)))
+
+
+# Correlations over the models of a study: a mark for each feature and method, its interval as a line.
+
+
+CORRELATIONS = Query(
+    "correlations",
+    """
+SELECT corpus, view, score, feature, method, value, ci_low, ci_high, p, n
+FROM correlations
+WHERE study = $study AND metric = $metric
+ORDER BY corpus, view, score, max(abs(value)) OVER (PARTITION BY corpus, view, score, feature) DESC NULLS LAST,
+  feature, method
+""",
+)
+
+CORRELATION_ROW = 34
+"""Height of one feature, in pixels."""
+METHODS = ["pearson", "spearman"]
+FEWEST_MODELS = 3
+"""Below it a correlation says nothing: any two points lie on a line."""
+
+
+def correlations(frame: pd.DataFrame, styles: Styles) -> Any:
+    """Draw correlations between -1 and 1, the strongest feature on top."""
+    scale = alt.Scale(domain=[-1, 1], nice=False)
+    x = alt.X("value:Q", title=None, scale=scale, axis=alt.Axis(grid=True, values=[-1, -0.5, 0, 0.5, 1], format="~g"))
+    # null sort keeps the order of the rows, which is that of the query
+    y = alt.Y("feature:N", title=None, sort=None, axis=alt.Axis(labelLimit=120, domain=False, grid=False))
+    place = alt.YOffset("method:N", scale=alt.Scale(domain=METHODS, paddingOuter=0.5))
+    shape = alt.Shape("method:N", scale=alt.Scale(domain=METHODS, range=["circle", "diamond"]), legend=None)
+    color = alt.Color("method:N", scale=alt.Scale(domain=METHODS, range=[FLOOR_GREY, INK]), legend=None)
+    valid = alt.Chart().transform_filter("isValid(datum.value)")
+    layers = [alt.Chart(alt.InlineData(values=[{}])).mark_rule(color=RULE_GREY).encode(x=alt.XDatum(0, scale=scale))]
+    if parts.has(frame, "ci_low"):
+        line = valid.mark_rule(strokeWidth=2, opacity=0.4)
+        ends = alt.X("ci_low:Q", title=None, scale=scale)
+        layers.append(line.encode(x=ends, x2=alt.X2("ci_high:Q"), y=y, yOffset=place, color=color))
+    points = valid.mark_point(filled=True, size=70, opacity=1).encode(
+        x=x,
+        y=y,
+        yOffset=place,
+        shape=shape,
+        color=color,
+        tooltip=parts.tips(
+            "feature", "score", "method", "value", "ci_low", "ci_high", "p", "n", value="correlation", n="models"
+        ),
+    )
+    height = CORRELATION_ROW * max(1, frame["feature"].nunique())
+    return alt.layer(*layers, points, data=frame).properties(width="container", height=height)
+
+
+def of_correlations(rows: pd.DataFrame, scene: Scene) -> str:
+    """Say how many models a correlation is over."""
+    fewest, most = int(rows["n"].min()), int(rows["n"].max())
+    text = f"n = {' to '.join(dict.fromkeys((str(fewest), str(most))))} models"
+    few = f": fewer than {FEWEST_MODELS} say nothing, any two points lie on a line"
+    return text + few if fewest < FEWEST_MODELS else text
+
+
+def correlation_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return the table of correlations: both methods of a feature in one row, the strongest first."""
+    columns = ["corpus", "view", "score", "feature"]
+    table = []
+    for key, rows in frame.groupby(columns, sort=False):
+        row: dict[str, Any] = dict(zip(columns, key, strict=True))
+        row["n"] = int(rows["n"].max())
+        for method in ("pearson", "spearman"):
+            method_rows = rows[rows["method"] == method]
+            names = ("value", "ci_low", "ci_high", "p")
+            row[method] = (
+                {name: method_rows[name].iloc[0] for name in names} if len(method_rows) else dict.fromkeys(names)
+            )
+        row["strength"] = rows["value"].abs().max()
+        table.append(row)
+    return sorted(table, key=lambda row: (row["strength"] != row["strength"], -row["strength"]))
+
+
+def which_score(frame: pd.DataFrame, scene: Scene) -> list[Pick]:
+    """Which score the features are held against."""
+    return [choices(frame, "score", "Score")]
+
+
+# Heat maps: a number for each two layers, and how far each run of consecutive blocks turns the states.
+
+
+# A model beside itself is symmetric: where one half is stored, the other is its mirror image.
+PAIRS = Query(
+    "pairs",
+    """
+WITH own AS (
+  FROM layer_pairs WHERE study = $study AND metric = $metric
+), floors AS (
+  SELECT corpus, view, statistic, model_a, checkpoint_a, model_b, checkpoint_b, avg(value) AS floor
+  FROM own WHERE ends_with(statistic, '_floor') GROUP BY ALL
+), whole AS (
+  SELECT *, false AS mirrored FROM own
+  UNION ALL BY NAME
+  SELECT * REPLACE (layer_a AS layer_b, layer_b AS layer_a), true AS mirrored FROM own
+  WHERE model_a = model_b AND checkpoint_a = checkpoint_b AND layer_a <> layer_b
+)
+SELECT whole.model_a || ' × ' || whole.model_b AS pair, whole.corpus, whole.view, whole.statistic,
+  whole.model_a, whole.checkpoint_a, layer_a, whole.model_b, whole.checkpoint_b, layer_b,
+  value, ci_low, ci_high, floor, n
+FROM whole
+LEFT JOIN floors ON floors.statistic = whole.statistic || '_floor'
+  AND (floors.corpus, floors.view, floors.model_a, floors.checkpoint_a, floors.model_b, floors.checkpoint_b)
+    = (whole.corpus, whole.view, whole.model_a, whole.checkpoint_a, whole.model_b, whole.checkpoint_b)
+WHERE NOT ends_with(whole.statistic, '_floor')
+QUALIFY row_number() OVER (
+  PARTITION BY whole.corpus, whole.view, whole.statistic, whole.model_a, whole.checkpoint_a, layer_a,
+    whole.model_b, whole.checkpoint_b, layer_b ORDER BY mirrored
+) = 1
+ORDER BY whole.statistic, whole.corpus, whole.view, whole.model_a = whole.model_b DESC, whole.model_a, whole.model_b,
+  whole.checkpoint_a, whole.checkpoint_b, layer_a, layer_b
+""",
+)
+
+
+def _plain_axis() -> Any:
+    return alt.Axis(
+        grid=False, domain=False, ticks=False, labelOverlap="greedy", labelSeparation=3, labelPadding=3, labelAngle=0
+    )
+
+
+def pairs(frame: pd.DataFrame, styles: Styles) -> Any:
+    """Draw similarity of layers, the first model upwards and the second to the right.
+
+    The colours run from 0 to 1 on every panel; what is below 0 (a debiased estimate may be) has the colour of 0.
+    """
+    plain = _plain_axis()
+    columns = ("model_a", "layer_a", "model_b", "layer_b", "value", "ci_low", "ci_high", "floor", "n")
+    titles = {"model_a": "first model", "layer_a": "its layer", "model_b": "second model", "layer_b": "its layer"}
+    tooltip = parts.tips(*columns, frame=frame, floor="chance level", **titles)
+    scale = alt.Scale(scheme="viridis", domain=[0, 1], clamp=True)
+    return (
+        alt.Chart(frame)
+        .transform_filter("isValid(datum.value)")
+        .mark_rect(strokeWidth=0.6)  # closes the hairlines between cells
+        .encode(
+            x=alt.X("layer_b:O", title="layer", axis=plain),
+            y=alt.Y("layer_a:O", title="layer", sort="descending", axis=plain),
+            color=alt.Color("value:Q", scale=scale, legend=None),
+            stroke=alt.Stroke("value:Q", scale=scale, legend=None),
+            tooltip=tooltip,
+        )
+        .properties(width="container", height=230)
+    )
+
+
+def of_pairs(rows: pd.DataFrame, scene: Scene) -> str:
+    """Say the chance level, n, and what is drawn as 0."""
+    parts = []
+    if rows["floor"].notna().any():
+        parts.append(f"chance level {short(rows['floor'].iloc[0], 2)}")
+    if rows["n"].notna().any():
+        parts.append(f"n = {whole(rows['n'].max())}")
+    if (lowest := rows["value"].min()) < 0:
+        parts.append(f"below 0 shown as 0 (lowest {short(lowest, 2)})")
+    return " · ".join(parts)
+
+
+def which_pairs(frame: pd.DataFrame, scene: Scene) -> list[Pick]:
+    """Which statistic and corpus, and which pairs of models."""
+    panels = panels_of(frame, "pair", scene)
+    inside = [panel.value for panel in panels if panel.models[0] == panel.models[1]]
+    between = [panel for panel in panels if panel.models[0] != panel.models[1]]
+    shown = {"inside each model": inside} if inside else {}
+    for name in scene.styles.names:
+        panel_values = [panel.value for panel in between if name in panel.models]
+        if panel_values:
+            shown[f"{name} with others"] = panel_values
+    shows = Pick("among", "Pairs", {name: name for name in shown}, shown)
+    return [choices(frame, "statistic", "Statistic", list(scene.statistics)), shows, *corpora(frame, scene)]
+
+
+def runs(frame: pd.DataFrame, styles: Styles) -> Any:
+    """Draw how far each run of blocks turns the states; a dot on the least of each length."""
+    plain = _plain_axis()
+    x = alt.X("layer_a:O", title="layer that the run begins from", axis=plain)
+    y = alt.Y("blocks:O", title="blocks in the run", sort="descending", axis=plain)
+    columns = ("model", "run", "value", "ci_low", "ci_high", "n")
+    tooltip = parts.tips(*columns, frame=frame, run="blocks", value="angle/π", n="tokens")
+    scale = alt.Scale(scheme="viridis", domain=[0, 0.5], clamp=True, reverse=True)
+    cells = (
+        alt.Chart(frame)
+        .mark_rect(strokeWidth=0.6)  # closes the hairlines between cells
+        .encode(
+            x=x,
+            y=y,
+            color=alt.Color("value:Q", scale=scale, legend=None),
+            stroke=alt.Stroke("value:Q", scale=scale, legend=None),
+            tooltip=tooltip,
+        )
+    )
+    least = (
+        alt.Chart(frame)
+        .transform_filter("datum.least")
+        .mark_point(filled=True, opacity=1, color="white", stroke="black", strokeWidth=0.8, size=22)
+        .encode(x=x, y=y, tooltip=tooltip)
+    )
+    return alt.layer(cells, least).properties(width="container", height=230)
+
+
+def of_runs(rows: pd.DataFrame, scene: Scene) -> str:
+    """Say the best run of a few lengths."""
+    layers = int(rows["layer_b"].max())
+    lengths = dict.fromkeys(max(1, round(layers * share)) for share in (0, 0.25, 0.5))
+    best = rows[rows["least"]].drop_duplicates("blocks").set_index("blocks")
+    named = [f"{best['run'][length]}: {short(best['value'][length], 2)}" for length in lengths if length in best.index]
+    return "smallest angle at blocks " + " · ".join(named)
+
+
+def which_runs(frame: pd.DataFrame, scene: Scene) -> list[Pick]:
+    """Which tokens, and which corpus."""
+    return [titled(frame, scene), *corpora(frame, scene)]

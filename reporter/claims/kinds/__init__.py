@@ -1,1 +1,0 @@
-"""The kinds of claims, one a module."""

@@ -1,0 +1,133 @@
+"""How numbers are written for people."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def is_null(value: Any) -> bool:
+    """Return whether a value is NULL: None, NaN or pandas' NA or NaT."""
+    if isinstance(value, float | int | str):
+        return bool(value != value)  # almost always
+    return value is None or repr(value) in {"<NA>", "NaT"} or bool(value != value)
+
+
+TINY_P = 1e-12
+"""A smaller p is only known to be below it: rounding leaves no more."""
+
+
+def p_value(p: float, digits: int = 3) -> str:
+    """Write a p as :func:`short` does, and a tiny one as ``< 1e-12``."""
+    return f"< {TINY_P:g}" if p < TINY_P else short(p, digits)
+
+
+def short(value: Any, digits: int = 3) -> str:
+    """Write a number with three significant digits, or as asked for; less than 1 is never written as 1.
+
+    ``0.0412``, ``12.3``, ``4,096``, ``1.2 × 10⁻⁵``, ``0.9998``; NULL is ``–``.
+    """
+    if is_null(value):
+        return "–"
+    number = float(value)
+    if not math.isfinite(number):
+        return "∞" if number > 0 else "−∞"
+    size = abs(number)
+    if size == 0:
+        return "0"
+    while size < 1 <= float(f"{size:.{digits}g}") and digits < MOST_DIGITS + 1:
+        digits += 1
+    text = f"{number:,.0f}" if size >= 99.5 else f"{number:.{digits}g}"
+    if "e" in text:
+        front, power = text.split("e")
+        text = f"{front} × 10{str(int(power)).translate(_RAISED)}"
+    return text.replace("-", "−", 1) if number < 0 else text
+
+
+def signed(value: float, digits: int = 2) -> str:
+    """Write a difference, a positive one with its sign: ``+0.041``."""
+    return f"+{short(value, digits)}" if value > 0 else short(value, digits)
+
+
+def interval(low: float | None, high: float | None, digits: int = 2) -> str:
+    """Write an interval, ``[0.12, 0.31]``; nothing where there is none."""
+    return "" if low is None or high is None else f"[{short(low, digits)}, {short(high, digits)}]"
+
+
+def estimate(value: Any, low: Any = None, high: Any = None) -> str:
+    """Write a number with its interval, ``0.27 [0.26, 0.28]``: as many decimals as the interval leaves certain."""
+    if is_null(value) or is_null(low) or is_null(high) or not high > low:
+        return short(value)
+    size = max(abs(value), abs(low), abs(high))
+    decimals = max(math.ceil(-math.log10(high - low)), 1 - math.floor(math.log10(size)))
+    if decimals > MOST_DECIMALS:
+        return f"{short(value)} {interval(low, high, 3)}"
+    texts = (f"{part:,.{max(decimals, 0)}f}".replace("-", "−") for part in (value, low, high))
+    return "{} [{}, {}]".format(*texts)
+
+
+MOST_DECIMALS = 5
+MOST_DIGITS = 4
+ROUNDING = 1e-6
+"""Of the largest of some numbers: what is smaller than that is 0 but for rounding."""
+
+
+def digits_of(values: Sequence[float]) -> int:
+    """Return how many significant digits distinguish numbers, two at least and four at most.
+
+    Numbers that differ by less than a thousandth of the largest count as equal. What is less than 1 in size is not
+    rounded up to it: a correlation of −0.998 is not perfect.
+    """
+    size = max(map(abs, values), default=0.0)
+    clear = sorted(value for value in values if abs(value) > ROUNDING * size)
+    pairs = [(a, b) for a, b in pairwise(clear) if b - a > size / 1000]
+    for digits in range(2, MOST_DIGITS):
+        apart = all(short(a, digits) != short(b, digits) for a, b in pairs)
+        if apart and not any(abs(value) < 1 and short(value, digits) in ("1", "−1") for value in clear):
+            return digits
+    return MOST_DIGITS
+
+
+def near(value: float, digits: int, size: float, nothing: float = ROUNDING) -> str:
+    """Write a number as ``≈ 0`` where it is at most the share ``nothing`` of ``size``, the size of the largest."""
+    return "≈ 0" if 0 < abs(value) <= nothing * size else short(value, digits)
+
+
+def span(values: Sequence[float], digits: int = 0, size: float = 0.0) -> str:
+    """Write the smallest and the largest value: ``0.12``, ``0.12–0.31``, ``−0.06 to 0.1``.
+
+    Args:
+        values: the values.
+        digits: significant digits; 0 for as many as distinguish both ends.
+        size: the size of the largest number in their neighbourhood.
+    """
+    ends = min(values), max(values)
+    largest = max(size, *map(abs, ends))
+    low, high = (near(end, digits or digits_of(ends), largest) for end in ends)
+    return low if low == high else f"{low} to {high}" if "−" in low + high or "≈" in low + high else f"{low}–{high}"
+
+
+def whole(value: Any) -> str:
+    """Write a whole number with thousands separated; NULL is ``–``."""
+    if is_null(value):
+        return "–"
+    return f"{int(value):,}"
+
+
+def seconds(value: Any) -> str:
+    """Write a duration: ``0.4 s``, ``12 s``, ``3 min 05 s``, ``2 h 10 min``."""
+    if is_null(value):
+        return "–"
+    total = float(value)
+    if total < 10:
+        return f"{total:.1f} s"
+    if total < 99.5:
+        return f"{total:.0f} s"
+    minutes, rest = divmod(round(total), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest:02d} s"
+    return f"{minutes // 60} h {minutes % 60:02d} min"

@@ -1,0 +1,62 @@
+"""Names of layers and blocks for readers.
+
+A model of L blocks has L + 1 layers: layer 0 is the embedding, and layer l is what block l returns. A number of a step
+from layer l to layer l + 1 (``Statistic.per == "step"``) is stored at l, and it is a number of block l + 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+EMBEDDING = "the embedding"
+
+
+def place(layer: int, step: bool = False) -> str:
+    """Return the name of a layer: ``the embedding``, ``layer 3``, or ``block 4`` for the step from layer 3 to 4."""
+    return f"block {layer + 1}" if step else EMBEDDING if layer == 0 else f"layer {layer}"
+
+
+def places(layers: Sequence[int], step: bool = False, blocks: int | None = None) -> str:
+    """Return the name of one or more layers: ``layers 3 and 6–8 of 12``, ``block 18 of 30``, ``the embedding``.
+
+    Args:
+        layers: the layers that the numbers are stored at.
+        step: whether they are numbers of the steps to the next layers.
+        blocks: how many blocks the model has; None leaves it out.
+    """
+    shown = sorted({layer + step for layer in layers})
+    kind, embedding = ("block" if step else "layer"), not step and shown[0] == 0
+    if embedding:
+        shown = shown[1:]
+    if not shown:
+        return EMBEDDING
+    named = f"{kind}{'s' * (len(shown) > 1)} {ranges(shown)}" + (f" of {blocks}" if blocks is not None else "")
+    return f"{EMBEDDING} and {named}" if embedding else named
+
+
+def end(layer: int, blocks: int, step: bool = False) -> str:
+    """Return the name of an end of a profile: ``the embedding``, ``the first block``, ``the last layer`` and so on."""
+    if layer + step == blocks:
+        return f"the last {'block' if step else 'layer'}"
+    return "the first block" if step and layer == 0 else place(layer, step)
+
+
+def tag(layer: int, step: bool = False) -> str:
+    """Return the name of a place as a key that sorts by depth: ``embedding``, ``layer 03``, ``block 04``."""
+    return f"{'block' if step else 'layer'} {layer + step:02}" if layer or step else "embedding"
+
+
+def ranges(numbers: Sequence[int]) -> str:
+    """Write whole numbers, neighbours by their ends: ``3 and 6–8``, ``1, 3 and 6–8``."""
+    runs: list[list[int]] = []
+    for number in sorted(numbers):
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return listed([str(run[0]) if len(run) == 1 else f"{run[0]}–{run[-1]}" for run in runs])
+
+
+def listed(names: Sequence[str]) -> str:
+    """Write names one after another: ``a``, ``a and b``, ``a, b and c``."""
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)

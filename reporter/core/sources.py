@@ -1,0 +1,116 @@
+"""The works that definitions come from. Each is an entry of ``references.bib``, its only record."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass
+from pathlib import Path
+
+_FIELD = re.compile(r"^  (\w+) = \{(.*)\},$", re.MULTILINE)
+_ACCENT = re.compile(r"\{\\(['\"v]) ?(\w)\}")
+_ACCENTS = {"'": "\u0301", '"': "\u0308", "v": "\u030c"}
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a definition comes from.
+
+    Args:
+        key: its short name in text, e.g. ``"Lee 2024"``.
+        citation: authors, title, venue, year, and an identifier such as ``arXiv:2411.12345`` where there is one.
+        bibtex: its BibTeX entry. If left out, an entry with the citation as its title stands for it.
+    """
+
+    key: str
+    citation: str
+    bibtex: str = ""
+
+
+def read_sources(bibtex: str) -> dict[str, Source]:
+    """Return the works of a bibliography by their BibTeX keys.
+
+    Args:
+        bibtex: entries with one field a line and an empty line between two entries.
+    """
+    entries = [entry.strip() for entry in bibtex.split("\n\n")]
+    return {entry[entry.index("{") + 1 : entry.index(",")]: _source(entry) for entry in entries}
+
+
+def _source(entry: str) -> Source:
+    work = {name: _plain(value) for name, value in _FIELD.findall(entry)}
+    families = [author.partition(",")[0] for author in work["author"].split(" and ")]
+    short = families[0] if len(families) > 2 else " & ".join(families)
+    key = f"{short}{' et al.' * (len(families) > 2)} {work['year']}"
+    where = next((work[name] for name in ("journal", "booktitle", "howpublished", "publisher") if name in work), "")
+    if "journal" in work:
+        number = f"({work['number']})" if "number" in work else ""
+        where += f" {work['volume']}{number}:{work['pages']}"
+    arxiv = f"arXiv:{work['eprint']}" if "eprint" in work else ""
+    parts = [where, work.get("note", ""), arxiv if arxiv != where else ""]
+    return Source(key, ", ".join([f"{key}, '{work['title']}'", *filter(None, parts)]), entry)
+
+
+def _plain(value: str) -> str:
+    value = _ACCENT.sub(lambda found: unicodedata.normalize("NFC", found[2] + _ACCENTS[found[1]]), value)
+    return value.replace(r"$\alpha$", "α").replace("--", "–").replace(r"\_", "_").replace("{", "").replace("}", "")
+
+
+BIBLIOGRAPHY = read_sources(Path(__file__).with_name("references.bib").read_text("utf-8"))
+
+LEE = BIBLIOGRAPHY["lee2024fractal"]
+LUISTO = BIBLIOGRAPHY["luisto2024toybox"]
+SHAPE_OF_LEARNING = BIBLIOGRAPHY["razzhigaev2024shape"]
+ETHAYARAJH = BIBLIOGRAPHY["ethayarajh2019contextual"]
+TIMKEY = BIBLIOGRAPHY["timkey2021bark"]
+FACCO = BIBLIOGRAPHY["facco2017estimating"]
+DENTI = BIBLIOGRAPHY["denti2022generalized"]
+RUDMAN = BIBLIOGRAPHY["rudman2022isoscore"]
+ROY = BIBLIOGRAPHY["roy2007effective"]
+CSORDAS = BIBLIOGRAPHY["csordas2025depth"]
+GARRIDO = BIBLIOGRAPHY["garrido2023rankme"]
+GAO = BIBLIOGRAPHY["gao2017theory"]
+RUDELSON = BIBLIOGRAPHY["rudelson2007sampling"]
+STRINGER = BIBLIOGRAPHY["stringer2019high"]
+KORNBLITH = BIBLIOGRAPHY["kornblith2019similarity"]
+MURPHY = BIBLIOGRAPHY["murphy2024correcting"]
+SONG = BIBLIOGRAPHY["song2012feature"]
+HUH = BIBLIOGRAPHY["huh2024platonic"]
+SALAZAR = BIBLIOGRAPHY["salazar2020masked"]
+NOSTALGEBRAIST = BIBLIOGRAPHY["nostalgebraist2020logit"]
+BELROSE = BIBLIOGRAPHY["belrose2023eliciting"]
+YAMAGIWA = BIBLIOGRAPHY["yamagiwa2025norm"]
+SUN = BIBLIOGRAPHY["sun2024massive"]
+KOVALEVA = BIBLIOGRAPHY["kovaleva2021busters"]
+QUEIPO = BIBLIOGRAPHY["queipo2026attention"]
+GIRALDO = BIBLIOGRAPHY["giraldo2015measures"]
+SKEAN = BIBLIOGRAPHY["skean2025layer"]
+EXPLORER = BIBLIOGRAPHY["avery2023paths"]
+PEDREGOSA = BIBLIOGRAPHY["pedregosa2011scikit"]
+LINEAR = BIBLIOGRAPHY["razzhigaev2024linear"]
+DIN = BIBLIOGRAPHY["din2024jump"]
+WILLIAMS = BIBLIOGRAPHY["williams2021generalized"]
+RAGHU = BIBLIOGRAPHY["raghu2017svcca"]
+MEN = BIBLIOGRAPHY["men2024shortgpt"]
+AUBRY = BIBLIOGRAPHY["aubry2025coupling"]
+HEIMERSHEIM = BIBLIOGRAPHY["heimersheim2023residual"]
+AGRAWAL = BIBLIOGRAPHY["agrawal2022alpha"]
+LI = BIBLIOGRAPHY["li2025tracing"]
+JIANG = BIBLIOGRAPHY["jiang2026layerwise"]
+PAGE = BIBLIOGRAPHY["page1993average"]
+HOSSEINI = BIBLIOGRAPHY["hosseini2023straighten"]
+GROMOV = BIBLIOGRAPHY["gromov2025unreasonable"]
+GLIELMO = BIBLIOGRAPHY["glielmo2022ranking"]
+ACEVEDO = BIBLIOGRAPHY["acevedo2025quantitative"]
+RUPPIK = BIBLIOGRAPHY["ruppik2025less"]
+MERCHANT = BIBLIOGRAPHY["merchant2020finetuning"]
+ROUSSEEUW = BIBLIOGRAPHY["rousseeuw1987silhouettes"]
+HEWITT = BIBLIOGRAPHY["hewitt2019designing"]
+WILSON = BIBLIOGRAPHY["wilson1927probable"]
+EFRON = BIBLIOGRAPHY["efron1979bootstrap"]
+FISHER = BIBLIOGRAPHY["fisher1935design"]
+DOIMO = BIBLIOGRAPHY["doimo2020hierarchical"]
+VALERIANI = BIBLIOGRAPHY["valeriani2023geometry"]
+GU = BIBLIOGRAPHY["gu2025sink"]
+XIAO = BIBLIOGRAPHY["xiao2024streaming"]
+CLARK = BIBLIOGRAPHY["clark2019bert"]

@@ -1,0 +1,392 @@
+"""The states of some texts without padding, and keys that tell what a model saw when it made each of them.
+
+Batched floats are not bitwise reproducible, and a decoder gives every text that begins with "The" nearly the same
+first state. Two states are duplicates if the model saw the same thing: the same prefix of token ids (decoder), or the
+same whole text and position (encoder). What enters the first block depends on less: the token id, and the position
+where position vectors are added.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from reporter.forward.token_categories import STRATA, Sinks, first_own, strata
+from reporter.models.places import Layout
+from reporter.models.states import SavedStates
+from reporter.texts.tokens import TokenBatch, TokenisedCorpus
+
+if TYPE_CHECKING:
+    from reporter.forward.measure import Settings
+    from reporter.forward.readout import Readout, Vocabulary
+    from reporter.models.load import LoadedModel
+
+Keys = NDArray[np.uint64]
+
+
+def mix(x: Keys) -> Keys:
+    """Scramble 64-bit integers so that near inputs give unrelated outputs (the finaliser of SplitMix64).
+
+    Source: Steele, Lea & Flood 2014, "Fast splittable pseudorandom number generators".
+    """
+    with np.errstate(over="ignore"):
+        x = x + np.uint64(0x9E3779B97F4A7C15)
+        x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        return x ^ (x >> np.uint64(31))
+
+
+def key_of(*parts: NDArray[np.int64] | int) -> Keys:
+    """Return one key for each element of the (broadcast) integer arrays; the order of the parts matters."""
+    key = np.zeros(1, dtype=np.uint64)
+    for part in parts:
+        key = mix(key ^ np.asarray(part, dtype=np.int64).astype(np.uint64))
+    return key
+
+
+def prefix_keys(ids: NDArray[np.int64], seed: int) -> Keys:
+    """Return a key for each prefix of each row of ``ids``, shape (texts, length): the key at t covers ids[: t + 1]."""
+    keys = np.empty(ids.shape, dtype=np.uint64)
+    running = np.broadcast_to(key_of(seed), ids.shape[:1]).copy()
+    for t in range(ids.shape[1]):
+        running = mix(running ^ ids[:, t].astype(np.uint64))
+        keys[:, t] = running
+    return keys
+
+
+def context_keys(ids: NDArray[np.int64], lengths: NDArray[np.int64], causal: bool, seed: int) -> Keys:
+    """Return what decided the block states, shape (texts, length); entries past a text's length mean nothing."""
+    prefixes = prefix_keys(ids, seed)
+    if causal:
+        return prefixes
+    whole = prefixes[np.arange(len(ids)), lengths - 1]
+    positions = np.arange(ids.shape[1], dtype=np.uint64)
+    return mix(whole[:, None] ^ mix(positions)[None, :])
+
+
+def embedding_keys(ids: NDArray[np.int64], positions_added: bool) -> Keys:
+    """Return what decided the states that enter the first block, shape (texts, length)."""
+    positions = np.arange(ids.shape[1])[None, :] if positions_added else np.zeros((1, 1), dtype=np.int64)
+    return key_of(ids, positions)
+
+
+# Half-samples of a corpus, for the error of a number that hangs on the corpus by more than sums over its texts.
+#
+# Where a corpus of n texts decides a rule (which types are frequent) and the rule decides the number, resampling texts
+# under a fixed rule leaves out that another corpus would bring another rule. Half of the texts, drawn without
+# replacement, with the rule made anew from that half, show both: a mean over n/2 of n texts lies as far from the mean
+# over all n as that lies from the truth, and no text counts twice, so that a type that occurs once stays one that
+# occurs once. Texts are put into ``GROUPS`` groups by a hash; half-samples are balanced halves of the groups, so that
+# for anything linear the spread of the halves is exactly the spread of the groups.
+#
+# Source: Shao & Wu 1989, "A general theory for jackknife variance estimation", Annals of Statistics 17:1176–1197
+# (halves hold where the usual jackknife fails, as for a median); McCarthy 1969, "Pseudo-replication: Half samples",
+# Review of the International Statistical Institute 37:239–264 (balanced halves from a Hadamard matrix).
+
+
+GROUPS = 64
+HALF_SAMPLES = GROUPS - 1
+
+
+def groups_of(texts: NDArray[np.int64], seed: int) -> NDArray[np.int64]:
+    """Return the group of each text, 0…63, by a hash of its place in the corpus, shape (texts,)."""
+    return np.asarray(mix(key_of(seed, texts)) >> np.uint64(58), dtype=np.int64)
+
+
+def _halves() -> NDArray[np.bool_]:
+    rows, columns = np.arange(1, GROUPS)[:, None], np.arange(GROUPS)
+    odd = np.bitwise_count(rows & columns) % 2 == 1  # Sylvester's Hadamard matrix without its constant row
+    return np.asarray(odd ^ (rows % 2 == 1))
+
+
+HALVES = _halves()
+"""Whether half-sample h holds group g, shape (63, 64)."""
+
+FEW_HALVES = HALVES[1::2]
+"""Those that hold both or neither of groups 2g and 2g + 1, shape (31, 64): balanced halves of 32 groups, for what takes
+long to compute in each."""
+
+
+def packed(columns: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Return 64 booleans a row as the bits of one integer, shape (rows,)."""
+    return np.asarray(np.packbits(columns, axis=1, bitorder="little").view(np.int64)[:, 0])
+
+
+def unpacked(bits: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Return the bits of each integer, shape (rows, 64)."""
+    booleans = np.unpackbits(np.ascontiguousarray(bits).view(np.uint8).reshape(-1, 8), axis=1, bitorder="little")
+    return booleans.astype(bool)
+
+
+def samples_of(texts: NDArray[np.int64], seed: int) -> NDArray[np.bool_]:
+    """Return which samples hold each text, shape (texts, 64): the 63 half-samples, then the whole corpus."""
+    return np.asarray(_SAMPLES[groups_of(texts, seed)])
+
+
+_SAMPLES = np.concatenate([HALVES.T, np.ones((GROUPS, 1), dtype=bool)], axis=1)
+
+
+# The hidden states of some texts, without padding, ordered so that each stratum is one block of rows.
+
+
+@dataclass(frozen=True, eq=False)
+class HiddenBatch:
+    """What a model did to some texts: one batch, or a few small ones together.
+
+    Rows are tokens, padding left out, ordinary tokens first, then special tokens, then those that are set aside.
+    Tensors are on one device, where the states are; arrays are on the host, so that observables decide what to do with
+    which token there and never wait for the device.
+
+    Args:
+        layout: the places that were read.
+        states: for each place of the layout a float32 matrix (tokens, width).
+        norms: Euclidean norms of the states, shape (places, tokens).
+        known_norms: the same on the host.
+        peaks: max |x_j| of each state, on the host, shape (places, tokens).
+        token_ids: shape (tokens,).
+        texts: number of each token's text, or of its window (see ``TokenisedText``), shape (tokens,).
+        originals: place of the first text of the corpus with the same content, shape (tokens,): texts that say the same
+            are one observation, and share their bootstrap weights; so do the windows of a text.
+        positions: place of each token in its text, or in its window of a long one, 0 = first, shape (tokens,).
+        first_own: whether a token is the first own one of its text, or of a window, shape (tokens,).
+        contexts: key of what decided the block states, shape (tokens,).
+        embedding_contexts: key of what decided the states at layer 0, shape (tokens,).
+        frequent: whether the token's type occurs in the corpus more often than the median type, shape (tokens,).
+        sizes: number of tokens in each stratum, in the order of ``STRATA``.
+        sinks: which tokens are sinks, and by how much, arrays of shape (tokens,).
+        losses: −log p of each token, NaN where it is not predicted, shape (tokens,); None where nobody asked.
+        contributions: what attention (row 0) and feed-forward (row 1) of each block add to a token: its length over
+            that of the stream and the cosine of the two, shape (L, tokens, 2, 2); None where nobody asked.
+        readout: reads states with the language-model head; None where nobody asked, or the model has none.
+        vocabulary: the vector and kind of each token; None where nobody asked.
+    """
+
+    layout: Layout
+    states: list[torch.Tensor]
+    norms: torch.Tensor
+    known_norms: NDArray[np.float32]
+    peaks: NDArray[np.float32]
+    token_ids: NDArray[np.int64]
+    texts: NDArray[np.int64]
+    originals: NDArray[np.int64]
+    positions: NDArray[np.int64]
+    first_own: NDArray[np.bool_]
+    contexts: Keys
+    embedding_contexts: Keys
+    frequent: NDArray[np.bool_]
+    sizes: tuple[int, ...]
+    sinks: Sinks
+    losses: torch.Tensor | None = None
+    contributions: torch.Tensor | None = None
+    readout: Readout | None = None
+    vocabulary: Vocabulary | None = None
+    _cosines: dict[tuple[int, int], torch.Tensor] = field(default_factory=dict, repr=False)
+    _scratch: dict[int, torch.Tensor] = field(default_factory=dict, repr=False)
+
+    def __len__(self) -> int:
+        return len(self.token_ids)
+
+    @cached_property
+    def rows(self) -> tuple[slice, ...]:
+        """Rows of each stratum, in the order of ``STRATA``."""
+        ends = np.cumsum(self.sizes)
+        return tuple(slice(int(end) - size, int(end)) for end, size in zip(ends, self.sizes, strict=True))
+
+    @cached_property
+    def strata(self) -> NDArray[np.int64]:
+        """Stratum of each token, shape (tokens,)."""
+        return np.repeat(np.arange(len(STRATA)), self.sizes)
+
+    @cached_property
+    def by_text(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """The texts, ascending; the first row of each; and which of them each token is of, shape (tokens,)."""
+        texts, first, of_token = np.unique(self.texts, return_index=True, return_inverse=True)
+        return texts, first, of_token
+
+    @property
+    def device(self) -> torch.device:
+        """Where the states are."""
+        return self.states[0].device
+
+    def cosines(self, place: int, target: int) -> torch.Tensor:
+        """Return each token's cosine of its states at two places of equal width, NaN where one is zero, (tokens,).
+
+        At one and the same place it is 1 by definition, not up to rounding.
+        """
+        if (place, target) not in self._cosines:
+            a, b = self.norms[place], self.norms[target]
+            self._cosines[place, target] = (
+                a / a if place == target else self.cosine_of(self.states[place], self.states[target], a, b)
+            )
+        return self._cosines[place, target]
+
+    def cosine_of(self, x: torch.Tensor, y: torch.Tensor, x_norm: torch.Tensor, y_norm: torch.Tensor) -> torch.Tensor:
+        """Return cos(x_i, y_i) for each token, given the norms; NaN where one of them is zero, (tokens,)."""
+        products = torch.mul(x, y, out=self.scratch(x))
+        return (products.sum(dim=1) / (x_norm * y_norm)).clamp(-1, 1)
+
+    def scratch(self, like: torch.Tensor) -> torch.Tensor:
+        """Return room for the states of a place, to be used at once: fresh memory costs more than arithmetic."""
+        if like.shape[1] not in self._scratch:
+            self._scratch[like.shape[1]] = torch.empty(len(self), like.shape[1], dtype=like.dtype, device=like.device)
+        return self._scratch[like.shape[1]]
+
+    def layers(self) -> Iterator[LayerStates]:
+        """Yield the places in their order, one at a time, so that what is derived from one can be dropped after it."""
+        for index in range(len(self.states)):
+            yield LayerStates(self, index)
+
+
+class LayerStates:
+    """One place of a batch, and what several observables want to know of it, computed once."""
+
+    def __init__(self, batch: HiddenBatch, index: int) -> None:
+        self.batch = batch
+        self.index = index
+        self.place = batch.layout.places[index]
+        self.states = batch.states[index]
+        self.norms = batch.norms[index]
+
+    @cached_property
+    def inverse(self) -> torch.Tensor:
+        """1/‖x‖ of each token, 0 for a zero state, shape (tokens,)."""
+        return self.norms.reciprocal().nan_to_num(posinf=0.0)
+
+    @cached_property
+    def units(self) -> torch.Tensor:
+        """x/‖x‖ of each token, a zero state itself, shape (tokens, width)."""
+        return self.states * self.inverse[:, None]
+
+    @cached_property
+    def centred(self) -> tuple[tuple[torch.Tensor, torch.Tensor], ...]:
+        """For each stratum its mean (width,) in float64 and its states minus that mean (tokens, width) in float32."""
+        result = []
+        for rows in self.batch.rows:
+            x = self.states[rows]
+            if len(x) == 0:
+                result.append((torch.zeros(x.shape[1], dtype=torch.float64, device=x.device), x))
+                continue
+            mean = x.mean(dim=0)
+            centred = x - mean
+            # The float32 mean is off by a rounding, which a common mean far from zero makes large; what is left over
+            # after centring says by how much.
+            rest = centred.mean(dim=0)
+            result.append((mean.double() + rest.double(), centred.sub_(rest)))
+        return tuple(result)
+
+
+# What a model makes of token batches becomes a batch of states.
+
+FLOAT16_END = 65504.0
+
+
+@dataclass(eq=False)
+class ModelOutput:
+    """What the model made of one batch, padding included.
+
+    Args:
+        batch: the token ids.
+        states: at each place, (texts, length, width); a place is let go of once its states lie among others.
+        norms: of the states, (places, texts, length).
+        sizes: norms and, second, max |x_j|, on the host, (2, places, texts, length).
+        sinks: arrays (texts, length).
+        losses: (texts, length), where they were asked for.
+        contributions: (L, texts, length, 2, 2), where they were asked for.
+        half: whether the states are float16.
+    """
+
+    batch: TokenBatch
+    states: list[torch.Tensor]
+    norms: torch.Tensor
+    sizes: NDArray[np.float32]
+    sinks: Sinks
+    losses: torch.Tensor | None
+    contributions: torch.Tensor | None
+    half: bool = False
+
+    @property
+    def strained(self) -> int:
+        """Tokens with a state in float16 that comes near the end of its range; a model may clamp it there."""
+        if not self.half:
+            return 0
+        return int(((self.sizes[1] > 0.9 * FLOAT16_END).any(axis=0) & (self.batch.mask == 1)).sum())
+
+
+def joined(
+    parts: list[ModelOutput], model: LoadedModel | SavedStates, corpus: TokenisedCorpus, settings: Settings
+) -> HiddenBatch:
+    """Lay the states of some batches side by side, without padding and context; the batches lose theirs."""
+    causal = model.anatomy.role == "decoder"
+    mixed = isinstance(model, SavedStates) and model.states.begins_mixed
+    positions_added = model.anatomy.positions == "added"
+    columns: list[list[NDArray[Any]]] = []
+    before = 0
+    for part in parts:
+        batch = part.batch
+        rows, positions = np.nonzero(batch.counted)
+        inputs = model.seen(batch, corpus.originals) if isinstance(model, SavedStates) else batch.ids
+        contexts = context_keys(inputs, batch.mask.sum(axis=1), causal, settings.seed)
+        embedded = contexts if mixed else embedding_keys(inputs, positions_added)
+        facts = (
+            strata(part.sinks.sink, batch.mask, batch.special),
+            first_own(batch.mask, batch.special),
+            batch.ids,
+            contexts,
+            np.broadcast_to(embedded, contexts.shape),
+            *part.sinks.columns(),
+        )
+        index = before + rows * batch.ids.shape[1] + positions
+        columns.append([index, batch.texts[rows], positions.astype(np.int64), *(x[rows, positions] for x in facts)])
+        before += batch.ids.size
+    index, texts, positions, of_token, *columns_left = (np.concatenate(column) for column in zip(*columns, strict=True))
+    order = np.argsort(of_token, kind="stable")
+    index, texts, positions = index[order], texts[order], positions[order]
+    first, ids, keys, embedded, *sinks = (column[order] for column in columns_left)
+    with torch.inference_mode():
+        flat = torch.as_tensor(index, device=model.device)
+        states = []
+        for place in range(len(parts[0].states)):
+            of_place = [part.states[place].flatten(0, 1) for part in parts]
+            for part in parts:  # let go, so that padded and flat copies never all live at once
+                part.states[place] = part.norms
+            x = of_place[0] if len(of_place) == 1 else torch.cat(of_place)
+            states.append(_with_float64(x.index_select(0, flat).float()))
+        norms = _with_float64(torch.cat([part.norms.flatten(1) for part in parts], dim=1)[:, flat])
+        losses = [part.losses.flatten() for part in parts if part.losses is not None]
+        added = [part.contributions.flatten(1, 2) for part in parts if part.contributions is not None]
+        return HiddenBatch(
+            layout=settings.layout,
+            states=states,
+            norms=norms,
+            known_norms=_on_host(parts, 0)[:, index],
+            peaks=_on_host(parts, 1)[:, index],
+            token_ids=ids,
+            texts=texts,
+            originals=corpus.original(texts),
+            positions=positions,
+            first_own=first,
+            contexts=keys,
+            frequent=settings.frequent[ids],
+            embedding_contexts=embedded,
+            sizes=tuple(np.bincount(of_token, minlength=len(STRATA)).tolist()),
+            sinks=Sinks(*sinks),
+            losses=torch.cat(losses)[flat] if losses else None,
+            contributions=torch.cat(added, dim=1).index_select(1, flat) if added else None,
+            readout=settings.readout,
+            vocabulary=settings.vocabulary,
+        )
+
+
+def _on_host(parts: list[ModelOutput], size: int) -> NDArray[np.float32]:
+    """Return norms (0) or peaks (1) of some batches, padding included, (places, tokens)."""
+    return np.concatenate([part.sizes[size].reshape(len(part.sizes[size]), -1) for part in parts], axis=1)
+
+
+def _with_float64(x: torch.Tensor) -> torch.Tensor:
+    return x.cpu() if x.device.type == "mps" else x

@@ -1,0 +1,364 @@
+"""What passes leave on disk: finished observables, and the work of passes that are not finished."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from reporter.core.files import SEAL, found_intact, held, is_damaged, read_note, seal, set_aside, sha256, write_note
+from reporter.forward.inputs import digest, lock_of
+from reporter.forward.measure import Counts
+from reporter.forward.observable import Observable, Setting
+from reporter.forward.observed import KINDS
+from reporter.forward.token_categories import VIEWS
+from reporter.models.places import Layout
+
+if TYPE_CHECKING:
+    from reporter.spec.study import Keep
+    from reporter.texts.tokens import Range
+
+
+@dataclass(frozen=True)
+class Want:
+    """How much of an observable is wanted.
+
+    Args:
+        size: what a bounded one must keep (sampled tokens, texts, MiB); 0: it is not bounded.
+        views: what one that tells views apart must keep, in the order of ``VIEWS``; empty: it does not.
+    """
+
+    size: int = 0
+    views: tuple[str, ...] = ()
+
+    def __or__(self, other: Want) -> Want:
+        """Return what does for both."""
+        return Want(
+            max(self.size, other.size), tuple(view for view in VIEWS if view in self.views or view in other.views)
+        )
+
+
+Wanted = Mapping[str, Want]
+
+
+def lacking(name: str, there: Want | None, want: Want) -> Want | None:
+    """Return how much of an observable must be measured to have what is wanted; None where it is there."""
+    if there is None or (KINDS[name].bounded == "exactly" and there.size != want.size):
+        return want
+    return None if there | want == there else there | want
+
+
+def stays(name: str, keep: Keep) -> bool:
+    """Tell whether an observable is kept after the cells of a study that keeps so much are computed."""
+    return keep == "all" or (keep == "sums" and not KINDS[name].states_kept)
+
+
+def bytes_kept(
+    layout: Layout, wanted: Wanted, tokens: Sequence[int], texts: int, counts: Mapping[int, int]
+) -> dict[str, int]:
+    """Return about what each observable of a finished pass will take on disk."""
+    setting = Setting(layout, 0, texts, 0, counts, tokens_in_all=sum(tokens))
+    return {
+        name: KINDS[name].bytes_kept(replace(setting, size=want.size, views=want.views), tokens)
+        for name, want in wanted.items()
+    }
+
+
+@dataclass(frozen=True)
+class PassFacts:
+    """What is known of a pass besides its observables.
+
+    Args:
+        anatomy: what the self-test found of the model.
+        layout: the places that were read.
+        counts: texts and tokens.
+        device: where it ran.
+        precision: ``float32`` or ``mixed``.
+        deviation: of mixed from float32, None where it was not tried.
+        head_problem: why there is no language-model head to read states with; empty where there is one, or where
+            nobody asked.
+        unfed: observables that the pass could not feed, each with the reason.
+        warning: what is to be known of the pass before its numbers are believed; empty mostly.
+        batch_tokens: the most tokens in a batch that memory sufficed for; None where all that was asked for did.
+        weights: the hash of each group of weights of the model, see :func:`reporter.models.load.weight_groups`;
+            empty where none were read. They are kept here since who stores the numbers may never load the model.
+    """
+
+    anatomy: dict[str, Any]
+    layout: Layout
+    counts: Counts
+    device: str
+    precision: str
+    deviation: float | None
+    head_problem: str = ""
+    unfed: dict[str, str] = field(default_factory=dict)
+    batch_tokens: int | None = None
+    warning: str = ""
+    weights: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, facts: Mapping[str, Any]) -> PassFacts:
+        """Return what ``dataclasses.asdict`` made JSON of."""
+        return cls(**{**facts, "counts": Counts(**facts["counts"]), "layout": Layout(**facts["layout"])})
+
+    @classmethod
+    def merged(cls, parts: Sequence[PassFacts]) -> PassFacts:
+        """Return what is known of a pass by what is known of its ranges, in their order."""
+        devices = dict.fromkeys(part.device for part in parts)
+        sufficed = [part.batch_tokens for part in parts if part.batch_tokens is not None]
+        return replace(
+            parts[0],
+            counts=sum((part.counts for part in parts), Counts()),
+            device=", ".join(devices),
+            batch_tokens=min(sufficed, default=None),
+        )
+
+
+class Kept:
+    """The folder of one pass: ``facts.json``, one file for each finished observable; ``parts`` has unfinished work."""
+
+    def __init__(self, folder: Path, inputs: Mapping[str, Any]) -> None:
+        self.folder = folder / digest(inputs)
+        self._inputs = inputs
+
+    @contextmanager
+    def locked(self, what: str, waiting: Callable[[str], None]) -> Iterator[None]:
+        """Hold the folder, so that two runs that need the same pass do it once and ``make_room`` leaves it alone."""
+        self.folder.parent.mkdir(parents=True, exist_ok=True)
+        with held(lock_of(self.folder), what, waiting):
+            self.folder.mkdir(exist_ok=True)
+            yield
+
+    def facts(self) -> PassFacts | None:
+        """Return what is known of the pass, None before it was finished once."""
+        note = read_note(self.folder / "facts.json")
+        if note is None:
+            return None
+        return PassFacts.read(note["facts"])
+
+    def heal(self, wanted: Wanted) -> None:
+        """Set aside what is damaged, so that it is missing; only who holds the folder may."""
+        again = "it is computed again"
+        for note in (self.folder / f"{name}.json" for name in ("facts", *wanted)):
+            if is_damaged(note):
+                set_aside(note, again)
+                continue
+            content, file = read_note(note) or {}, note.with_suffix(".safetensors")
+            if "sha256" in content and file.exists() and sha256(file) != content["sha256"]:
+                set_aside(file, again)
+
+    def missing(self, wanted: Wanted) -> dict[str, Want]:
+        """Return the wanted observables that are not there or hold too little; what they hold is wanted with it."""
+        if self.facts() is None:
+            return dict(wanted)
+        lacks = {name: lacking(name, self._kept(name), want) for name, want in wanted.items()}
+        return {name: want for name, want in lacks.items() if want is not None}
+
+    def _kept(self, name: str) -> Want | None:
+        note = read_note(self.folder / f"{name}.json")
+        if note is None or note["version"] != KINDS[name].version:
+            return None
+        if not (self.folder / f"{name}.safetensors").exists():
+            return None
+        return Want(note["size"], tuple(note.get("views", ())))
+
+    def load(self, wanted: Wanted, keep: Keep = "all") -> dict[str, Observable]:
+        """Return observables that are not missing; what a study keeps stays, though the one that made it would not."""
+        os.utime(self.folder)  # the cache drops what was not used for longest
+        for name in wanted:
+            note = self.folder / f"{name}.json"
+            content = read_note(note) or {}
+            if stays(name, keep) and not content.get("stays", True):
+                write_note(note, content | {"stays": True})
+        return {name: KINDS[name].load(self.folder / f"{name}.safetensors") for name in wanted}
+
+    def drop(self) -> None:
+        """Delete the observables that no study so far has asked to keep; their notes stay, and say so in a plan."""
+        for path in self.folder.glob("*.safetensors"):
+            if not (read_note(path.with_suffix(".json")) or {}).get("stays", True):
+                path.unlink(missing_ok=True)
+
+    def finish(
+        self,
+        observables: Iterable[tuple[str, Observable]],
+        wanted: Wanted,
+        facts: PassFacts,
+        keep: Keep = "all",
+        called: Mapping[str, str] | None = None,
+    ) -> None:
+        """Write finished observables in their compact form."""
+        for name, observable in observables:
+            # The note goes first and comes back last: a kill in between leaves an observable that counts as missing.
+            (self.folder / f"{name}.json").unlink(missing_ok=True)
+            observable.save(file := self.folder / f"{name}.safetensors", finished=True)
+            content = {"version": observable.version, **asdict(wanted[name]), "stays": stays(name, keep)}
+            write_note(self.folder / f"{name}.json", content | {"sha256": sha256(file)})
+        write_note(self.folder / "facts.json", {"facts": asdict(facts), "of_pass": self._inputs, "said": called or {}})
+
+
+# What an unfinished pass has so far: the ranges that are done, and how far a killed process got in another.
+#
+# It is a folder ``unfinished-HASH`` beside the finished observables: ``wanted.json`` says how much of which
+# observables; ``range-FIRST-STOP`` is a range that is done (its texts), sealed and never changed; ``shard-000230`` is
+# a range up to there. Each is written under another name and renamed, so that a range done twice changes nothing, and
+# readers need no lock.
+
+
+_FOLDER, _WANTED, _FACTS, _PROGRESS = "unfinished-", "wanted.json", "facts.json", "progress.json"
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The ranges of a pass in which some observables are fed."""
+
+    folder: Path
+    wanted: Wanted
+
+    @classmethod
+    def of(cls, kept: Path, wanted: Wanted) -> Parts:
+        """Return the parts of a pass that have what is wanted: those with most ranges, if there are several."""
+        candidates = [parts for parts in _begun_parts(kept) if parts._have(wanted)]
+        return max(candidates, key=lambda parts: parts.count, default=cls(kept / _name(wanted), dict(wanted)))
+
+    @property
+    def count(self) -> int:
+        """How many ranges are done."""
+        return sum((path / SEAL).exists() for path in self.folder.glob("range-*"))
+
+    @property
+    def begun(self) -> bool:
+        """Whether somebody is, or was, at these ranges."""
+        return (self.folder / _WANTED).exists()
+
+    def _have(self, wanted: Wanted) -> bool:
+        return all(lacking(name, self.wanted.get(name), want) is None for name, want in wanted.items())
+
+    def place(self, of: Range) -> Path:
+        """Return the folder of a range."""
+        return self.folder / f"range-{of.start:09}-{of.stop:09}"
+
+    def is_done(self, of: Range) -> bool:
+        """Tell whether a range is done, by its name alone."""
+        return (self.place(of) / SEAL).exists()
+
+    def facts(self, of: Range) -> PassFacts | None:
+        """Return what is known of a range that is done and whole; one that is damaged is set aside."""
+        if not found_intact(self.place(of), "the range is measured again"):
+            return None
+        note = read_note(self.place(of) / _FACTS)
+        return None if note is None else PassFacts.read(note["facts"])
+
+    def called(self, of: Range) -> dict[str, str]:
+        """Return what ``reporter cache`` says of the pass."""
+        return dict((read_note(self.place(of) / _FACTS) or {}).get("said") or {})
+
+    def begin(self) -> None:
+        """Say what is wanted, before the first range is done.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        self.folder.mkdir(parents=True, exist_ok=True)
+        if read_note(self.folder / _WANTED) is None:
+            write_note(self.folder / _WANTED, {"wanted": _as_json(self.wanted)})
+
+    def write(
+        self, of: Range, observables: Mapping[str, Observable], facts: PassFacts, called: Mapping[str, str]
+    ) -> None:
+        """Write what a range left, at once or not at all; if another process did so meanwhile, that one stays.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        where = {"range": [of.start, of.stop], "by": socket.gethostname()}
+        note = {"facts": asdict(facts), "said": dict(called), **where}
+        self._save(self.place(of), observables, _FACTS, note)
+        for path in self._shards(of):
+            shutil.rmtree(path, ignore_errors=True)
+
+    def merged(self, of: Sequence[Range]) -> Iterator[tuple[str, Observable]]:
+        """Yield each observable with what all ranges left, merged in the order of the ranges."""
+        for name in self.wanted:
+            whole, *files = (self.place(span) / f"{name}.safetensors" for span in of)
+            observable = KINDS[name].load(whole)
+            for other in files:
+                observable.merge(KINDS[name].load(other))
+            yield name, observable
+
+    def save_unfinished(
+        self, of: Range, observables: Mapping[str, Observable], counts: Counts, next_shard: int
+    ) -> None:
+        """Write how far a range got, at once or not at all, and drop what was written of it before."""
+        place = self.folder / f"shard-{next_shard:06}"
+        note = {"counts": asdict(counts), "next_shard": next_shard}
+        self._save(place, observables, _PROGRESS, note)
+        for older in self._shards(of):
+            if older.name < place.name:
+                shutil.rmtree(older, ignore_errors=True)
+
+    def unfinished(self, of: Range) -> tuple[dict[str, Observable], Counts, int] | None:
+        """Return the work of a killed process on a range: observables, counts, the next shard; None without any."""
+        for folder in reversed(self._shards(of)):
+            if not found_intact(folder, "the range begins anew"):
+                continue
+            progress = read_note(folder / _PROGRESS)
+            if progress is None:
+                continue
+            observables = {name: KINDS[name].load(folder / f"{name}.safetensors") for name in self.wanted}
+            return observables, Counts(**progress["counts"]), progress["next_shard"]
+        return None
+
+    def tokens(self, of: Range) -> int:
+        """Return how many tokens of a range went through the model so far."""
+        for folder, note in ((self.place(of), _FACTS), *((path, _PROGRESS) for path in reversed(self._shards(of)))):
+            if content := read_note(folder / note):
+                return int(content.get("facts", content)["counts"]["tokens"])
+        return 0
+
+    def _shards(self, of: Range) -> list[Path]:
+        within = range(of.shards[0].index + 1, of.shards[-1].index + 1)
+        return [path for path in sorted(self.folder.glob("shard-*")) if int(path.name[6:]) in within]
+
+    def _save(self, place: Path, observables: Mapping[str, Observable], name: str, note: dict[str, Any]) -> None:
+        """Write a folder under another name first; one that another process wrote meanwhile stays."""
+        self.begin()
+        part = self.folder / f"part-{socket.gethostname()}-{os.getpid()}"
+        shutil.rmtree(part, ignore_errors=True)
+        part.mkdir()
+        try:
+            for kind, observable in observables.items():
+                observable.save(part / f"{kind}.safetensors")
+            write_note(part / name, note)
+            seal(part)
+            part.rename(place)
+        except OSError:
+            if not (place / SEAL).exists():
+                raise
+        finally:
+            shutil.rmtree(part, ignore_errors=True)
+
+    def remove(self) -> None:
+        """Delete all of it, once the pass is finished."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _begun_parts(kept: Path) -> Iterator[Parts]:
+    for folder in kept.glob(f"{_FOLDER}*"):
+        content = (read_note(folder / _WANTED) or {}).get("wanted")
+        if content is not None and all(
+            name in KINDS and KINDS[name].version == want[2] for name, want in content.items()
+        ):
+            yield Parts(folder, {name: Want(size, tuple(views)) for name, (size, views, _) in content.items()})
+
+
+def _name(wanted: Wanted) -> str:
+    return f"{_FOLDER}{digest(_as_json(wanted))[:12]}"
+
+
+def _as_json(wanted: Wanted) -> dict[str, Any]:
+    return {name: [want.size, list(want.views), KINDS[name].version] for name, want in wanted.items()}

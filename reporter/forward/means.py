@@ -1,0 +1,292 @@
+"""Sums with bootstrap replicates over texts that need no list of texts: the Poisson bootstrap, keyed by their places.
+
+Drawing n texts with replacement gives each text a Binomial(n, 1/n) weight, which is Poisson(1) but for tiny n. So each
+text can draw its own weights, from a hash of its place in the corpus, the moment it is seen: sums over texts become
+sums over replicates that merge, in memory that does not grow with the corpus. And since the weights know nothing of
+model, layer or view, replicates of two models on the same corpus are paired. A text that repeats another is no new
+observation: it draws the weights of the first text of the corpus with its content.
+
+Source: Hanley & MacGibbon 2006, "Creating non-parametric bootstrap samples using Poisson frequencies"; Chamandy et al.
+2012, "Estimating uncertainty for massive data streams".
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from math import exp, factorial
+from typing import ClassVar, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from reporter.forward.batch import HiddenBatch, LayerStates, key_of, mix
+from reporter.forward.observable import Field, Observable, Replicates, Setting, Sum
+from reporter.forward.token_categories import STRATA, VIEWS
+from reporter.models.places import Layout, Place
+
+REPLICATES = 1000
+
+
+@cache
+def _quantiles() -> NDArray[np.uint8]:
+    """Return Poisson(1) by its inverse distribution function on a grid of 2**16, shape (65536,)."""
+    cumulative = np.cumsum([exp(-1) / factorial(k) for k in range(20)])
+    return np.searchsorted(cumulative, (np.arange(2**16) + 0.5) / 2**16).astype(np.uint8)
+
+
+def poisson_weights(texts: NDArray[np.int64], seed: int, replicates: int = REPLICATES) -> NDArray[np.uint8]:
+    """Return each text's weight in each replicate, shape (texts, replicates): Poisson(1), the same in every call."""
+    draws = key_of(seed, texts)[:, None] ^ mix(np.arange(replicates // 4, dtype=np.uint64))[None, :]
+    uniform = mix(draws).view(np.uint16).reshape(len(texts), replicates)
+    return _quantiles()[uniform]
+
+
+def weights_of(texts: NDArray[np.int64], seed: int, replicates: int, device: torch.device) -> torch.Tensor:
+    """Return ``poisson_weights`` on a device in float64, shape (texts, replicates)."""
+    return torch.from_numpy(poisson_weights(texts, seed, replicates)).to(device).double()
+
+
+class Bootstrapped(Observable):
+    """What merges by adding: sums over texts and under each replicate."""
+
+    quantities: ClassVar[tuple[str, ...]]
+
+    def __init__(self, layout: Layout, seed: int, replicates: int = REPLICATES) -> None:
+        self.layout, self.seed, self.replicates = layout, seed, replicates
+
+
+# Means over tokens of a number that each token has, by stratum, with their bootstrap replicates over texts.
+#
+# To add such a number, subclass :class:`PerToken`, name its ``quantities`` and write ``of_tokens``; or
+# :class:`SampledTokens`, where it is too dear for every token of a corpus.
+
+
+@dataclass(frozen=True)
+class Average:
+    """A mean over tokens with its bootstrap replicates over texts.
+
+    Args:
+        value: the mean; NaN where no token has the quantity.
+        n: tokens that have it.
+        replicates: the mean under each set of text weights, shape (R,); NaN where a replicate drew no text.
+    """
+
+    value: float
+    n: int
+    replicates: NDArray[np.float64]
+
+
+class PerToken(Bootstrapped):
+    """Sum and count of each quantity, at each place and stratum, over all texts and under each bootstrap replicate.
+
+    A token for which a quantity is undefined (NaN, or infinite) is left out of its sum and count. With P places, S
+    strata, Q quantities and R replicates the shapes are: ``sums`` and ``counts`` (P, S, Q); ``replicate_sums`` and
+    ``replicate_counts`` (R, P, S, Q).
+    """
+
+    fields: ClassVar[Mapping[str, Field]] = {
+        "sums": Sum(),
+        "counts": Sum(),
+        "replicate_sums": Replicates(),
+        "replicate_counts": Replicates(),
+    }
+
+    def __init__(self, layout: Layout, seed: int, replicates: int = REPLICATES) -> None:
+        super().__init__(layout, seed, replicates)
+        shape = (len(self.places), len(STRATA), len(self.quantities))
+        self.sums, self.counts = (torch.zeros(shape, dtype=torch.float64) for _ in range(2))
+        self.replicate_sums, self.replicate_counts = (
+            torch.zeros(replicates, *shape, dtype=torch.float64) for _ in range(2)
+        )
+        self._of_texts: list[torch.Tensor] = []
+        self._row_of_text = torch.zeros(0, dtype=torch.int64)
+        self._texts: NDArray[np.int64] = np.zeros(0, dtype=np.int64)  # of the batch at hand, each content once
+
+    @property
+    def places(self) -> tuple[Place, ...]:
+        """The first places of the layout, as many as the quantities are defined at: its path unless overridden."""
+        return self.layout.path
+
+    @abstractmethod
+    def of_tokens(self, layer: LayerStates) -> torch.Tensor:
+        """Return the quantities of every token, NaN where one is undefined, shape (tokens, Q)."""
+
+    def start(self, batch: HiddenBatch) -> None:
+        """Give each (text, stratum) of the batch a row; texts that say the same share it."""
+        super().start(batch)
+        self._texts, text = np.unique(batch.originals, return_inverse=True)
+        self._row_of_text = torch.as_tensor(text * len(STRATA) + batch.strata, device=batch.device)
+        self._of_texts = []
+
+    def observe(self, layer: LayerStates) -> None:
+        """Sum the quantities at one place by text."""
+        if layer.index >= len(self.places):
+            return
+        values = self.of_tokens(layer)
+        defined = values.isfinite()
+        both = torch.cat([values.where(defined, 0.0), defined], dim=1).double()
+        sums = both.new_zeros(len(self._texts) * len(STRATA), both.shape[1]).index_add_(0, self._row_of_text, both)
+        self._of_texts.append(sums.view(len(self._texts), len(STRATA), 2, len(self.quantities)))
+
+    def finish(self, batch: HiddenBatch) -> None:
+        """Add the batch to the sums and, weighted, to the replicates."""
+        of_texts = torch.stack(self._of_texts, dim=1)  # (texts, places, strata, 2, quantities)
+        total = of_texts.sum(dim=0)
+        self.sums += total[:, :, 0]
+        self.counts += total[:, :, 1]
+        weights = weights_of(self._texts, self.seed, self.replicates, of_texts.device)
+        for stratum, size in enumerate(batch.sizes):
+            if size:
+                sums = of_texts[:, :, stratum]
+                weighted = (weights.T @ sums.flatten(1)).view(self.replicates, *sums.shape[1:])
+                self.replicate_sums[:, :, stratum] += weighted[:, :, 0]
+                self.replicate_counts[:, :, stratum] += weighted[:, :, 1]
+        self._of_texts = []
+
+    def average(self, quantity: str, place: Place, view: str) -> Average:
+        """Return the mean of a quantity over a view's tokens at one of its places."""
+        strata, at, layer = list(VIEWS[view]), self.quantities.index(quantity), self.layout.index[place]
+        count = self.counts[layer, strata, at].sum().item()
+        with np.errstate(invalid="ignore", divide="ignore"):
+            value = np.float64(self.sums[layer, strata, at].sum().item()) / np.float64(count)
+            replicates = (
+                self.replicate_sums[:, layer, strata, at].sum(dim=1).numpy()
+                / self.replicate_counts[:, layer, strata, at].sum(dim=1).numpy()
+            )
+        return Average(float(value), int(count), replicates)
+
+
+class SampledTokens(PerToken):
+    """Reads the tokens whose hash of seed, text and position falls below ``share`` of all hashes.
+
+    They are the same ones at every layer and in every model that splits texts alike.
+    """
+
+    bounded = "exactly"
+
+    def __init__(self, layout: Layout, seed: int, share: float, replicates: int = REPLICATES) -> None:
+        super().__init__(layout, seed, replicates)
+        self.share = share
+
+    @classmethod
+    def empty(cls, setting: Setting) -> Self:
+        """Return one that has seen nothing and reads about ``size`` tokens of the corpus."""
+        return cls(setting.layout, setting.seed, min(1.0, setting.size / max(setting.tokens_in_all, 1)))
+
+    def drawn(self, batch: HiddenBatch) -> NDArray[np.bool_]:
+        """Return whether each token of a batch is read, (tokens,)."""
+        keys = key_of(self.seed, batch.texts, batch.positions)
+        return keys < np.uint64(min(self.share * 2.0**64, 2.0**64 - 2048)) if self.share < 1 else keys == keys
+
+
+# Means over texts of a number that each text has as a whole, by view, with their bootstrap replicates.
+#
+# A view is a union of strata, and a number of a whole text (an entropy, a mean of cosines to the text's own mean) does
+# not add up over strata; so it is computed for each view apart, in the order of ``VIEWS``. To add such a number,
+# subclass :class:`PerText`, name its ``quantities`` and write ``of_texts``.
+
+
+@dataclass(frozen=True)
+class TextAverage:
+    """A mean over texts with its bootstrap replicates.
+
+    Args:
+        value: the mean; NaN where no text has the quantity.
+        n: texts that have it.
+        distinct: those among them that repeat no earlier text.
+        square: the mean of its square, for a variance over texts; NaN with ``value``.
+        replicates: the mean under each set of text weights, shape (R,); NaN where a replicate drew no text.
+    """
+
+    value: float
+    n: int
+    distinct: int
+    square: float
+    replicates: NDArray[np.float64]
+
+
+class PerText(Bootstrapped):
+    """Number of texts, Σ value, Σ value² and weighted sums under each bootstrap replicate, by place, view and quantity.
+
+    A text for which a quantity is undefined, as it is where the view leaves the text no token, is left out of sum and
+    count; ``distinct`` counts the texts that repeat no earlier one. With P places, V views, Q quantities and R
+    replicates the shapes are: ``sums``, ``squares``, ``counts`` and ``distinct`` (P, V, Q); ``replicate_sums`` and
+    ``replicate_counts`` (R, P, V, Q). Replicates of all observables, models, places and views on a corpus draw the same
+    texts, so their differences are paired.
+    """
+
+    version = 2
+    in_windows = "each"
+    fields: ClassVar[Mapping[str, Field]] = {**PerToken.fields, "squares": Sum(), "distinct": Sum()}
+
+    def __init__(self, layout: Layout, seed: int, replicates: int = REPLICATES) -> None:
+        super().__init__(layout, seed, replicates)
+        shape = (len(layout.places), len(VIEWS), len(self.quantities))
+        self.sums, self.squares, self.counts, self.distinct = (
+            torch.zeros(shape, dtype=torch.float64) for _ in range(4)
+        )
+        self.replicate_sums, self.replicate_counts = (
+            torch.zeros(replicates, *shape, dtype=torch.float64) for _ in range(2)
+        )
+        self.texts: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
+        """Place in the corpus of each text of the batch at hand, ascending, shape (texts,)."""
+        self.text_of_token = torch.zeros(0, dtype=torch.int64)
+        """Which one of ``texts`` each token belongs to, shape (tokens,)."""
+        self._originals = self.texts
+        self._row = torch.zeros(0, dtype=torch.int64)  # of each token, by text and stratum
+        self._of_places: list[torch.Tensor] = []
+
+    @abstractmethod
+    def of_texts(self, layer: LayerStates) -> torch.Tensor:
+        """Return the quantities of each text of a batch in each view, NaN where one is undefined.
+
+        The shape is (texts, views, quantities), in the order of ``self.texts``, ``VIEWS`` and ``self.quantities``.
+        """
+
+    def start(self, batch: HiddenBatch) -> None:
+        """Number the texts of the batch."""
+        super().start(batch)
+        self.texts, first, text = batch.by_text
+        self._originals = batch.originals[first]
+        self.text_of_token = torch.as_tensor(text, device=batch.device)
+        self._row = torch.as_tensor(text * len(STRATA) + batch.strata, device=batch.device)
+        self._of_places = []
+
+    def by_view(self, values: torch.Tensor) -> torch.Tensor:
+        """Return Σ of a number (or a vector) of each token over the tokens of each text and view."""
+        sums = values.new_zeros(len(self.texts) * len(STRATA), values.shape[1]).index_add_(0, self._row, values)
+        by_stratum = sums.view(len(self.texts), len(STRATA), -1).unbind(dim=1)
+        views = [torch.stack([by_stratum[stratum] for stratum in strata]).sum(dim=0) for strata in VIEWS.values()]
+        return torch.stack(views, dim=1)
+
+    def observe(self, layer: LayerStates) -> None:
+        """Compute the quantities at one place."""
+        self._of_places.append(self.of_texts(layer).double())
+
+    def finish(self, batch: HiddenBatch) -> None:
+        """Add the batch to the sums and, weighted, to the replicates."""
+        values = torch.stack(self._of_places, dim=1)  # (texts, places, views, quantities)
+        self._of_places = []
+        defined = values.isfinite()
+        values = values.where(defined, 0.0)
+        self.sums += values.sum(dim=0)
+        self.squares += values.square().sum(dim=0)
+        self.counts += defined.sum(dim=0)
+        distinct = torch.as_tensor(self.texts == self._originals, device=values.device)
+        self.distinct += (defined & distinct[:, None, None, None]).sum(dim=0)
+        weights = weights_of(self._originals, self.seed, self.replicates, values.device).T
+        self.replicate_sums += (weights @ values.flatten(1)).view_as(self.replicate_sums)
+        self.replicate_counts += (weights @ defined.flatten(1).double()).view_as(self.replicate_counts)
+
+    def average(self, quantity: str, place: Place, view: str) -> TextAverage:
+        """Return the mean over texts of a quantity of a view at a place."""
+        at = (self.layout.index[place], list(VIEWS).index(view), self.quantities.index(quantity))
+        count = self.counts[at].item()
+        with np.errstate(invalid="ignore", divide="ignore"):
+            value, square = (np.float64(x[at].item()) / np.float64(count) for x in (self.sums, self.squares))
+            replicates = self.replicate_sums[:, *at].numpy() / self.replicate_counts[:, *at].numpy()
+        return TextAverage(float(value), int(count), int(self.distinct[at].item()), float(square), replicates)

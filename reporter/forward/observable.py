@@ -1,0 +1,373 @@
+"""What every observable can do: watch a layer of a batch, merge with its like, and be written to a file.
+
+An observable names what it keeps, and how each of it merges, under ``fields``: moving to the device of the states,
+merging, writing and reading follow from that.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+from abc import ABC
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from safetensors import safe_open
+from safetensors.torch import save_file
+
+from reporter.core.threads import spread
+from reporter.forward.token_categories import VIEWS
+from reporter.geometry.arrays import Ints
+from reporter.models.places import Layout
+
+if TYPE_CHECKING:
+    from reporter.forward.batch import HiddenBatch, LayerStates
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What an observable must know before it sees the first batch: of model, corpus and study.
+
+    Args:
+        layout: the places that are read.
+        seed: the study's seed.
+        texts: texts of the corpus.
+        size: how much a bounded observable must keep (sampled tokens, texts, MiB), as its metrics ask for it.
+        views: under which views an observable with ``tells_views`` is read, in the order of ``VIEWS``.
+        counts: occurrences in the corpus of each token id that the tokenizer did not add; only ids that occur.
+        tokens: how every id that occurs is written, ids that the tokenizer added included.
+        tokens_in_all: tokens of the corpus, those that the tokenizer adds included.
+        splits: for each token id, in which samples of the corpus its type is a frequent one, as bits; see
+            ``TypeCounts``, shape (vocabulary,).
+    """
+
+    layout: Layout
+    seed: int
+    texts: int
+    size: int
+    counts: Mapping[int, int] = field(default_factory=dict)
+    tokens: Mapping[int, str] = field(default_factory=dict)
+    tokens_in_all: int = 0
+    splits: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    views: tuple[str, ...] = tuple(VIEWS)
+
+
+class Field:
+    """An attribute of an observable that is kept: a tensor, an array, or a list with a tensor for each place.
+
+    Tensors lie where the states are, arrays on the host. Subclasses say how two of them merge; an observable whose
+    attributes merge together overrides ``merge``.
+    """
+
+    def merged(self, mine: Any, theirs: Any) -> Any:
+        """Return what two parts of a corpus have together; it may be ``mine``, changed, but shares nothing else."""
+        raise NotImplementedError
+
+    def compact(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Return what is kept of a tensor once the pass is finished."""
+        return tensor
+
+    def restored(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Return the tensor of which ``compact`` kept this."""
+        return tensor
+
+
+class Given(Field):
+    """Is known beforehand, and the same for all parts of a corpus."""
+
+    def merged(self, mine: Any, theirs: Any) -> Any:
+        """Leave it as it is."""
+        return mine
+
+
+class Sum(Field):
+    """Adds up."""
+
+    def merged(self, mine: Any, theirs: Any) -> Any:
+        """Add element by element."""
+        for a, b in zip(mine, theirs, strict=True) if isinstance(mine, list) else [(mine, theirs)]:
+            a += b
+        return mine
+
+
+class Replicates(Sum):
+    """Adds up, and is kept in float32: intervals need no more, and there are a thousand replicates."""
+
+    def compact(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Round to float32."""
+        return tensor.float()
+
+    def restored(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Return float64."""
+        return tensor.double()
+
+
+class Largest(Field):
+    """Keeps the larger number of two, element by element; an array."""
+
+    def merged(self, mine: Any, theirs: Any) -> Any:
+        """Compare element by element."""
+        return np.maximum(mine, theirs)
+
+
+class Observable(ABC):
+    """A summary of hidden states that merges: any split of a corpus, in any order, gives the same numbers.
+
+    ``name`` is how metrics ask for it, ``version`` is raised when what it keeps changes.
+    """
+
+    name: ClassVar[str]
+    version: ClassVar[int] = 1
+    fields: ClassVar[Mapping[str, Field]] = {}
+    """What is kept, by attribute."""
+    bounded: ClassVar[Literal["no", "at least", "exactly"]] = "no"
+    """Whether it keeps only as much as metrics ask for, and if so, whether one that keeps more will do as well."""
+    tells_views: ClassVar[bool] = False
+    """Whether it keeps only the views under which metrics read it; one that keeps more will do as well."""
+    reads_head: ClassVar[bool] = False
+    """Whether it reads states with the model's language-model head, which then must be loaded."""
+    reads_vocabulary: ClassVar[bool] = False
+    """Whether it compares states with the model's input embedding."""
+    reads_inside: ClassVar[bool] = False
+    """Whether it reads what happens inside a block, of which states tell nothing."""
+    reads_types: ClassVar[bool] = False
+    """Whether it tells tokens apart by their ids."""
+    in_windows: ClassVar[Literal["", "each", "first"]] = ""
+    """Of which windows its numbers of whole texts are where long texts are read in windows; empty if it has none."""
+    states_kept: ClassVar[bool] = False
+    """Whether it keeps states, which take room, rather than sums."""
+    layout: Layout
+
+    @classmethod
+    def empty(cls, setting: Setting) -> Self:
+        """Return one that has seen nothing: its constructor takes what the setting has under the same names."""
+        names = (name for name in inspect.signature(cls).parameters if hasattr(setting, name))
+        return cls(**{name: getattr(setting, name) for name in names})
+
+    def start(self, batch: HiddenBatch) -> None:
+        """Look at a new batch before its layers are shown."""
+        self.follow(batch.device)
+
+    def observe(self, layer: LayerStates) -> None:  # noqa: B027 (some read the whole batch)
+        """Take in the states at one place; places come in the order of the batch's layout."""
+
+    def finish(self, batch: HiddenBatch) -> None:  # noqa: B027
+        """Look at a batch after all its layers were shown."""
+
+    def follow(self, device: torch.device) -> None:
+        """Move what is kept to where the states are, so that nothing waits for the device while it is fed."""
+        for name in self.fields:
+            held = getattr(self, name)
+            if isinstance(held, torch.Tensor):
+                setattr(self, name, held.to(device))
+            elif isinstance(held, list):
+                setattr(self, name, [tensor.to(device) for tensor in held])
+
+    def settle(self) -> None:
+        """Bring what was gathered to the host, at the end of a shard."""
+        self.follow(torch.device("cpu"))
+
+    def merge(self, other: Self) -> None:
+        """Take in everything ``other`` has seen."""
+        for name, kept in self.fields.items():
+            setattr(self, name, kept.merged(getattr(self, name), getattr(other, name)))
+
+    def tensors(self) -> dict[str, torch.Tensor]:
+        """Return the state as named tensors: ``FIELD``, or ``FIELD/PLACE`` for each place."""
+        tensors: dict[str, torch.Tensor] = {}
+        for name in self.fields:
+            held = getattr(self, name)
+            parts = {f"{name}/{at}": part for at, part in enumerate(held)} if isinstance(held, list) else {name: held}
+            tensors |= {key: torch.from_numpy(x) if isinstance(x, np.ndarray) else x for key, x in parts.items()}
+        return tensors
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the constructor's arguments, as JSON: the attributes of the same names."""
+        given = {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
+        return {name: value.as_json() if isinstance(value, Layout) else value for name, value in given.items()}
+
+    def compact(self) -> dict[str, torch.Tensor]:
+        """Return what is kept once the pass is finished: rounded where that is part of the definition."""
+        return {key: self.fields.get(key.split("/")[0], Field()).compact(x) for key, x in self.tensors().items()}
+
+    @classmethod
+    def bytes_kept(cls, setting: Setting, tokens: Sequence[int]) -> int:
+        """Return about what a finished one takes on disk."""
+        return sum(x.numel() * x.element_size() for x in cls.empty(setting).compact().values())
+
+    def restore(self, tensors: dict[str, torch.Tensor]) -> None:
+        """Take over a state that ``tensors()`` or ``compact()`` returned; what is compact takes in nothing more."""
+        for name, kept in self.fields.items():
+            held = getattr(self, name)
+            if isinstance(held, list):
+                setattr(self, name, [tensors[f"{name}/{at}"] for at in range(len(self.layout.places))])
+            elif isinstance(held, np.ndarray):
+                setattr(self, name, tensors[name].numpy())
+            else:
+                setattr(self, name, kept.restored(tensors[name]))
+
+    def save(self, path: Path, *, finished: bool = False) -> None:
+        """Write to a safetensors file, at once or not at all; what is finished in its compact form."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        metadata = {
+            "observable": self.name,
+            "version": str(self.version),
+            "parameters": json.dumps(self.parameters()),
+        }
+        part = path.with_name(f"{path.name}.{os.getpid()}.part")
+        try:
+            tensors = self.compact() if finished else self.tensors()
+            save_file({k: v.contiguous().cpu() for k, v in tensors.items()}, part, metadata=metadata)
+            part.replace(path)
+        finally:
+            part.unlink(missing_ok=True)
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        """Read what ``save`` wrote. Raises ``ValueError`` for another observable's or version's file."""
+        with safe_open(path, framework="pt") as file:
+            metadata = file.metadata() or {}
+            if (metadata.get("observable"), metadata.get("version")) != (cls.name, str(cls.version)):
+                raise ValueError(f"{path.name} does not hold {cls.name} in version {cls.version}")
+            parameters = json.loads(metadata["parameters"])
+            if "layout" in parameters:
+                parameters["layout"] = Layout(**parameters["layout"])
+            observable = cls(**parameters)
+            observable.restore({key: file.get_tensor(key) for key in file.keys()})  # noqa: SIM118 (no mapping)
+        return observable
+
+
+# States that are kept, in 16 bits once a pass is finished. Metrics read the numbers that come back out of this form, in
+# a fresh run as in one from the cache, so their rounding is part of what a sample is.
+
+FIRST = 32  # rows whose median is taken off: a larger sample begins with the same ones, so it rounds them the same way
+_TOP = 15  # the largest value of a row lies in [2^14, 2^15): float16 reaches 65504, and is full down to 2^-14
+_STEEPEST = 110  # 2^110 is a float32: rows whose largest is below 2^-95 lose digits
+
+
+@dataclass(frozen=True, eq=False)
+class RoundedStates:
+    """States x as float16 of (x − m)·2^−e: m of 11 significant bits is common to the rows, e is the row's own.
+
+    m is the median of each coordinate: a mean would lie far from all states where a few of them are sinks. The error of
+    a coordinate is at most 2^-11 of |x − m|, for coordinates down to 2^-28 of the row's largest. A state of zeros comes
+    back as zeros (−m fits the form), equal states as equal ones, what is not finite as it was.
+
+    Args:
+        values: float16, shape (n, d).
+        middle: m, float32, shape (d,).
+        exponents: int16, shape (n,).
+    """
+
+    values: torch.Tensor
+    middle: torch.Tensor
+    exponents: torch.Tensor
+
+    @classmethod
+    def of(cls, states: torch.Tensor) -> RoundedStates:
+        """Round states, shape (n, d)."""
+        first = states[:FIRST].float()
+        middle = first.nanmedian(dim=0, keepdim=True).values if len(first) else first.new_zeros(1, first.shape[1])
+        middle = _floats(*_halves(middle.where(middle.isfinite(), 0.0)))[0]
+        values, exponents = _halves(states.float() - middle)
+        return cls(values, middle, exponents)
+
+    @staticmethod
+    def bytes(rows: int, width: int) -> int:
+        """Return the size of rounded states."""
+        return 2 * rows * (width + 1) + 4 * width
+
+    @classmethod
+    def read(cls, tensors: dict[str, torch.Tensor], name: str) -> RoundedStates:
+        """Return what ``named`` put among some tensors."""
+        return cls(tensors[f"states/{name}"], tensors[f"middle/{name}"], tensors[f"exponents/{name}"])
+
+    def named(self, name: str) -> dict[str, torch.Tensor]:
+        """Return ``states/NAME``, ``middle/NAME`` and ``exponents/NAME``."""
+        return {f"states/{name}": self.values, f"middle/{name}": self.middle, f"exponents/{name}": self.exponents}
+
+    def rows(self, which: torch.Tensor, device: torch.device | str = "cpu") -> torch.Tensor:
+        """Return some of the states, float32 on a device, shape (len(which), d)."""
+        values, exponents = (x.index_select(0, which).to(device) for x in (self.values, self.exponents))
+        return _floats(values, exponents).add_(self.middle.to(device))
+
+
+def _halves(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    top = x.abs().nan_to_num_(0.0, 0.0).amax(dim=1) if x.numel() else x.new_zeros(len(x))
+    exponents = (torch.frexp(top).exponent - _TOP).clamp(min=-_STEEPEST)
+    return (x * _powers(-exponents)).half(), exponents.short()
+
+
+def _floats(values: torch.Tensor, exponents: torch.Tensor) -> torch.Tensor:
+    return values.float().mul_(_powers(exponents))
+
+
+def _powers(exponents: torch.Tensor) -> torch.Tensor:
+    return ((exponents.int() + 127) << 23)[:, None].view(torch.float32)
+
+
+class SlottedStates:
+    """Sampled states at each place, each in a slot that another one may get; rounded once the pass is finished."""
+
+    def __init__(self, widths: Sequence[int], prefix: str = "") -> None:
+        self._places = [torch.zeros(0, width) for width in widths]
+        self._names = [f"{prefix}{at}" for at in range(len(widths))]
+        self._rounded: list[RoundedStates] = []  # in the place of ``_places``
+
+    def __len__(self) -> int:
+        return len(self._places[0]) if self._places else 0
+
+    def move(self, device: torch.device) -> None:
+        """Move the states to a device; they stay there until they are read."""
+        self._places = [states.to(device) for states in self._places]
+
+    def free(self, used: Ints, count: int, most: int) -> Ints:
+        """Return unused slots, shape (count,); new ones are made up to ``most`` in all."""
+        capacity = len(self)
+        if (needed := len(used) + count) > capacity:
+            room = min(most, max(needed, 2 * capacity)) - capacity
+            for at, states in enumerate(self._places):  # one place at a time, so that only one is held twice
+                self._places[at] = torch.cat([states, states.new_zeros(room, states.shape[1])])
+            capacity += room
+        unused = np.ones(capacity, dtype=bool)
+        unused[used] = False
+        return np.flatnonzero(unused)[:count]
+
+    def write(self, at: int, slots: torch.Tensor, states: torch.Tensor) -> None:
+        """Put states at a place into slots."""
+        self._places[at].index_copy_(0, slots, states.float())
+
+    def read(self, at: int, slots: Ints, device: str = "cpu") -> torch.Tensor:
+        """Return the states in some slots at a place, float32 on a device."""
+        which = torch.from_numpy(slots)
+        if self._rounded:
+            return self._rounded[at].rows(which, device)
+        return self._places[at].index_select(0, which.to(self._places[at].device)).to(device)
+
+    def take(self, slots: Ints, other: SlottedStates, theirs: Ints) -> None:
+        """Copy another sample's states into slots."""
+        for at in range(len(self._places)):
+            self.write(at, torch.from_numpy(slots), other.read(at, theirs))
+
+    def tensors(self, slots: Ints) -> dict[str, torch.Tensor]:
+        """Return the states in some slots as ``states/PREFIX PLACE``."""
+        return {f"states/{name}": self.read(at, slots) for at, name in enumerate(self._names)}
+
+    def compact(self, slots: Ints) -> dict[str, torch.Tensor]:
+        """Return the states in some slots, rounded."""
+        tensors: dict[str, torch.Tensor] = {}
+        rounded = spread(lambda at: RoundedStates.of(self.read(at, slots)), range(len(self._names)))
+        for name, states in zip(self._names, rounded, strict=True):
+            tensors |= states.named(name)
+        return tensors
+
+    def restore(self, tensors: dict[str, torch.Tensor]) -> None:
+        """Take over saved states, in the order in which they were written."""
+        self._rounded = [RoundedStates.read(tensors, name) for name in self._names if f"middle/{name}" in tensors]
+        self._places = [] if self._rounded else [tensors[f"states/{name}"] for name in self._names]

@@ -1,0 +1,185 @@
+"""What a metric gets to see: the observables of one checkpoint on one corpus, under one view."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, TypeVar
+
+import numpy as np
+
+from reporter.core.threads import spread
+from reporter.forward.between_layers import Contributions, Cross, LayerAngles
+from reporter.forward.moments import Gram, LayerMoments, Moments
+from reporter.forward.observable import Observable
+from reporter.forward.outliers import Activations, NormRatios, SinkTokens
+from reporter.forward.paths import FrequencySplit, IntraText, TextMeans, TextSums, TokenPath
+from reporter.forward.readout import Journey, Lens, Losses
+from reporter.forward.text_entropy import TextEntropy
+from reporter.forward.token_categories import VIEWS
+from reporter.forward.token_sample import Pooled, Selection, TokenNames, Tokens
+from reporter.forward.type_moments import TypeMoments
+from reporter.forward.type_sample import TypeSample
+from reporter.geometry.arrays import Floats
+from reporter.models.places import Layout, Place
+
+# Every observable by name.
+
+
+KINDS: Mapping[str, type[Observable]] = {
+    kind.name: kind
+    for kind in (
+        Moments,
+        Gram,
+        TextSums,
+        TextMeans,
+        FrequencySplit,
+        Tokens,
+        Losses,
+        Lens,
+        Journey,
+        TypeMoments,
+        TypeSample,
+        IntraText,
+        TokenPath,
+        Pooled,
+        Activations,
+        TextEntropy,
+        SinkTokens,
+        NormRatios,
+        Cross,
+        LayerAngles,
+        TokenNames,
+        Contributions,
+    )
+}
+
+
+__all__ = ["Observed", "Place"]
+
+T = TypeVar("T")
+K = TypeVar("K", bound=Observable)
+
+
+@dataclass
+class Observed:
+    """Observables of one checkpoint on one corpus, read under one view.
+
+    Args:
+        observables: by name.
+        layout: the places that were read.
+        texts: texts measured, those that repeat an earlier one left out.
+        view: a key of :data:`reporter.forward.token_categories.VIEWS`.
+        seed: the study's seed.
+        memo: results that several views or metrics share; one for a checkpoint and corpus.
+        corpus: name of the corpus; replicates of two sides are paired where it is the same.
+        words: words of the corpus; what moves with them is compared between corpora of equal size only.
+        head_problem: why the model has no language-model head to read states with; empty where it has one.
+        unfed: observables that saw nothing, each with the reason.
+        device: where sampled states are read.
+        views: all views that are read one after the other, if there are others.
+    """
+
+    observables: Mapping[str, Observable]
+    layout: Layout
+    texts: int
+    view: str
+    seed: int
+    memo: dict[Any, Any] = field(default_factory=dict)
+    corpus: str = ""
+    words: int = 0
+    head_problem: str = ""
+    unfed: Mapping[str, str] = field(default_factory=dict)
+    device: str = "cpu"
+    views: tuple[str, ...] = ()
+
+    @cached_property
+    def strata(self) -> tuple[int, ...]:
+        """The strata that this view merges."""
+        return VIEWS[self.view]
+
+    @property
+    def layers(self) -> int:
+        """Blocks L."""
+        return self.layout.layers
+
+    @property
+    def path(self) -> tuple[Place, ...]:
+        """A token's path: embedding, block 1..L; what is defined from layer to layer is read here."""
+        return self.layout.path
+
+    @property
+    def places(self) -> tuple[Place, ...]:
+        """Every place that was read: the path, then ``final`` and ``attention`` as far as they were asked for."""
+        return self.layout.places
+
+    def width(self, place: Place) -> int:
+        """Return the dimension d of the states at a place."""
+        return self.layout.widths[self.layout.index[place]]
+
+    def once(self, key: Any, compute: Callable[[], T]) -> T:
+        """Return ``compute()``, computed at most once for this checkpoint and corpus."""
+        if key not in self.memo:
+            self.memo[key] = compute()
+        value: T = self.memo[key]
+        return value
+
+    def everywhere(self, key: Any, at: Callable[[Place], T]) -> Mapping[Place, T]:
+        """Return what a function finds at each place, at most once, as ``once`` does; places share the cores."""
+        return self.once(key, lambda: dict(zip(self.places, spread(at, self.places), strict=True)))
+
+    @cached_property
+    def tokens(self) -> int:
+        """Number of tokens in this view."""
+        return int(self.get(Moments).count[0, list(self.strata)].sum())
+
+    @cached_property
+    def held(self) -> tuple[int, ...]:
+        """The strata of this view that hold any token: views of which it is equal hold the same tokens."""
+        return tuple(s for s in self.strata if self.get(Moments).count[0, s] > 0)
+
+    @cached_property
+    def alongside(self) -> tuple[Observed, ...]:
+        """The same under each view that is read, this one among them; of views that hold the same tokens the first."""
+        by_strata: dict[tuple[int, ...], Observed] = {}
+        for view in self.views or (self.view,):
+            observed = replace(self, view=view)
+            by_strata.setdefault(observed.held, observed)
+        return tuple(by_strata.values())
+
+    def get(self, kind: type[K]) -> K:
+        """Return one of the observables that the metric needs.
+
+        Raises:
+            LookupError: the metric does not name it under ``needs``.
+        """
+        observable = self.observables.get(kind.name)
+        if not isinstance(observable, kind):
+            raise LookupError(f"{kind.name!r} is not there: name it under 'needs'")
+        return observable
+
+    def moments(self, place: Place) -> LayerMoments:
+        """Return the moments at a place, merged over the view's strata."""
+        return self.get(Moments).at(place, self.view)
+
+    def covariance(self, place: Place) -> Floats:
+        """Return the covariance (1/n) at a place, shape (width, width)."""
+        return np.asarray(self.get(Gram).covariance(self.layout.index[place], self.strata)[1].numpy())
+
+    def eigenvalues(self, place: Place) -> Floats:
+        """Return the eigenvalues of the covariance, largest first, rounding below zero cut off, shape (width,)."""
+
+        def compute() -> Floats:
+            values = np.linalg.eigvalsh(self.covariance(place))[::-1]
+            return np.clip(values, 0.0, None)
+
+        return self.once(("eigenvalues", self.held, place), compute)
+
+    def token_sample(self, size: int) -> Selection:
+        """Return up to ``size`` tokens drawn uniformly from the view, duplicates included, in random order."""
+        return self.once(("tokens", self.held, size), lambda: self.get(Tokens).select(self.strata, size, self.device))
+
+    def context_sample(self, size: int) -> Selection:
+        """Return the distinct contexts among ``token_sample(size)``, with how many of its tokens have each."""
+        return self.once(("contexts", self.held, size), lambda: self.token_sample(size).distinct())

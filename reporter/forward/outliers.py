@@ -1,0 +1,402 @@
+"""What stands out: massive activations, the largest activation of each place, sinks and their norms."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from reporter.forward.batch import HiddenBatch, LayerStates
+from reporter.forward.means import PerToken
+from reporter.forward.moments import sum_of
+from reporter.forward.observable import Field, Largest, Observable, Sum
+from reporter.forward.token_categories import SPECIAL, STRATA
+from reporter.geometry.arrays import Floats, Ints
+from reporter.models.places import Layout
+
+# Massive activations by dimension and token type: how many, where in a text, from which layer to which, how large.
+
+
+class Tally:
+    """Facts by key, in order of the keys.
+
+    Columns of ``facts`` are texts, occurrences, first and last position, first and last layer, and a number that
+    belongs to the largest size, which is the last column of ``sizes``.
+    """
+
+    def __init__(self, keys: int, sizes: int) -> None:
+        self.keys: Ints = np.zeros((0, keys), dtype=np.int64)
+        self.facts: Ints = np.zeros((0, len(_REDUCED) + 1), dtype=np.int64)
+        self.sizes: Floats = np.zeros((0, sizes))
+
+    def add(self, keys: Ints, facts: Ints, sizes: Floats) -> None:
+        """Take in entries, of which several may have a key; none of their texts came before."""
+        keys, facts = np.concatenate([self.keys, keys]), np.concatenate([self.facts, facts])
+        sizes = np.concatenate([self.sizes, sizes])
+        self.keys, group = np.unique(keys, axis=0, return_inverse=True)
+        group = group.reshape(-1)
+        # The last of each group: of the largest absolute size, of equals the positive, of equals the smallest number.
+        order = np.lexsort((-facts[:, -1], sizes[:, -1], np.abs(sizes[:, -1]), group))
+        last = order[np.flatnonzero(np.diff(group[order], append=len(self.keys)))]
+        self.facts, self.sizes = facts[last], sizes[last]
+        for column, reduction in enumerate(_REDUCED):
+            self.facts[:, column] = 0 if reduction is np.add else self.facts[:, column]
+            reduction.at(self.facts[:, column], group, facts[:, column])
+        for column in range(sizes.shape[1] - 1):
+            np.maximum.at(self.sizes[:, column], group, sizes[:, column])
+
+
+_REDUCED = (np.add, np.add, np.minimum, np.maximum, np.minimum, np.maximum)
+
+
+def _first(*columns: Ints) -> Ints:
+    """Return 1 for the first row of each distinct one, 0 for the others, shape (rows,)."""
+    first = np.zeros(len(columns[0]), dtype=np.int64)
+    first[np.unique(np.column_stack(columns), axis=0, return_index=True)[1]] = 1
+    return first
+
+
+@dataclass(frozen=True)
+class _OfType:
+    """What stands out in one token type, at position 0 of a text or further on."""
+
+    token_id: int
+    token: str
+    own: bool
+    positions: tuple[int, int]
+    texts: int
+    count: int
+    layers: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class MassiveType(_OfType):
+    """The massive activations of one dimension."""
+
+    value: float
+    layer: int
+    dimension: int
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """Activations at one layer of which some are massive; all that is not an array of the host is where states are."""
+
+    layer: int
+    tokens: Ints
+    dimensions: torch.Tensor
+    values: torch.Tensor
+    massive: torch.Tensor
+
+    def rows(self) -> tuple[Ints, Floats]:
+        """Return dimension, token id, text, position, own, layer of each massive activation, and its value."""
+        dimensions, values, massive = (x.cpu().numpy() for x in (self.dimensions, self.values, self.massive))
+        row, column = np.nonzero(massive)
+        facts = [dimensions[row, column], self.tokens[row], np.full(len(row), self.layer)]
+        return np.column_stack(facts), values[row, column].astype(np.float64)
+
+
+LARGE, MANY_MEDIANS = 100.0, 1000.0  # what a massive activation exceeds: Sun et al. 2024
+_TOP = 4  # of a token's coordinates are looked at: models are known to have one to three such dimensions
+
+
+class Activations(Observable):
+    """Massive activations, the largest activation, and Σ u_j² of unit vectors u = x/‖x‖, by place and stratum.
+
+    A token has a massive activation if some |x_j| > 100 and > 1000 times the median |x| over all entries of all tokens
+    of its text at that place, special tokens included: a rule inside one text, so that neither batches nor views change
+    it. With P places and S strata it holds ``massive`` (P, S): tokens with a massive activation; ``largest`` (P, S):
+    max |x_j|; and for each place ``unit_squares`` (S, d): Σ u_j², which is what Σ over pairs of u_j v_j has too much
+    when it is taken as (Σ u)_j².
+    Beside them ``types``: on the path, the massive ones among the four largest coordinates of each token, by dimension
+    and token type.
+    """
+
+    name = "activations"
+    version = 3
+    fields: ClassVar[Mapping[str, Field]] = {"massive": Sum(), "largest": Largest(), "unit_squares": Sum()}
+
+    def __init__(self, layout: Layout, tokens: Mapping[str, str]) -> None:
+        self.layout, self.tokens = layout, {str(token): name for token, name in tokens.items()}
+        shape = (len(layout.places), len(STRATA))
+        self.massive = torch.zeros(shape, dtype=torch.float64)
+        self.largest = np.zeros(shape)
+        self.unit_squares = [torch.zeros(len(STRATA), width, dtype=torch.float64) for width in layout.widths]
+        self.types = Tally(4, 1)  # by dimension, token id, whether at position 0, whether own
+        self._text = torch.zeros(0, dtype=torch.int64)  # of each token of the batch at hand
+        self._seen: list[Seen] = []  # in this shard
+
+    def start(self, batch: HiddenBatch) -> None:
+        """Take in the largest activations, which are known."""
+        super().start(batch)
+        self._text = torch.as_tensor(batch.by_text[2], device=batch.device)
+        for stratum, rows in enumerate(batch.rows):
+            if batch.sizes[stratum]:
+                self.largest[:, stratum] = np.maximum(self.largest[:, stratum], batch.peaks[:, rows].max(axis=1))
+
+    def observe(self, layer: LayerStates) -> None:
+        """Add one place of a batch."""
+        at, batch = layer.index, layer.batch
+        squares = torch.square(layer.units, out=batch.scratch(layer.units))
+        for stratum, rows in enumerate(batch.rows):
+            if batch.sizes[stratum]:
+                self.unit_squares[at][stratum] += sum_of(squares[rows])
+        self._add_massive(layer)
+
+    def _add_massive(self, layer: LayerStates) -> None:
+        """Count the massive activations at one place; in most models no token can have one."""
+        batch, peaks = layer.batch, layer.batch.peaks[layer.index]
+        large = np.flatnonzero(peaks > LARGE)
+        if not len(large):
+            return
+        texts, _, of_token = batch.by_text
+        device = layer.states.device
+        rows, at, strata = (torch.as_tensor(x, device=device) for x in (large, of_token[large], batch.strata[large]))
+        x = layer.states[rows]
+        top, dimensions = x.abs().topk(min(_TOP, x.shape[1]), dim=1)
+        # What is not large decides nothing: its limit is below any median.
+        limits = (top.double() / MANY_MEDIANS).where(top > LARGE, -1.0)
+        tokens = np.bincount(of_token, minlength=len(texts))
+        of_limit = at.repeat_interleave(limits.shape[1])
+        massive = _above_median(layer.states, self._text, tokens, of_limit, limits.flatten()).view_as(top)
+        self.massive[layer.index].index_add_(0, strata, massive[:, 0].double())
+        if layer.index <= self.layout.layers:
+            facts = (batch.token_ids, batch.texts, batch.positions, batch.strata != SPECIAL)
+            of_tokens = np.stack([fact[large].astype(np.int64) for fact in facts], axis=1)
+            self._seen.append(Seen(layer.place.layer, of_tokens, dimensions, x.gather(1, dimensions), massive))
+
+    def settle(self) -> None:
+        """Bring what was gathered to the host, and list what was massive in this shard."""
+        super().settle()
+        parts = [place.rows() for place in self._seen]
+        self._seen = []
+        if parts:
+            facts, values = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+            dimension, token, text, position, of_text, layer = facts.T
+            keys = np.column_stack([dimension, token, position == 0, of_text])
+            # A token counts once, though it has the activation at many layers; so does a text with several of them.
+            tokens, texts = _first(dimension, text, position), _first(*keys.T, text)
+            facts = np.column_stack([texts, tokens, position, position, layer, layer, layer])
+            self.types.add(keys, facts, values[:, None])
+
+    def merge(self, other: Activations) -> None:
+        """Add the activations of other texts."""
+        super().merge(other)
+        self.tokens = {**self.tokens, **other.tokens}
+        self.types.add(other.types.keys, other.types.facts, other.types.sizes)
+
+    def tensors(self) -> dict[str, torch.Tensor]:
+        """Return the fields and ``types/keys``, ``types/facts`` and ``types/values``."""
+        types = {"keys": self.types.keys, "facts": self.types.facts, "values": self.types.sizes[:, 0]}
+        return super().tensors() | {f"types/{name}": torch.from_numpy(array) for name, array in types.items()}
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the layout and the tokens that are listed."""
+        listed = {str(token) for token in self.types.keys[:, 1].tolist()}
+        names = {token: name for token, name in self.tokens.items() if token in listed}
+        return {"layout": self.layout.as_json(), "tokens": names}
+
+    def restore(self, tensors: dict[str, torch.Tensor]) -> None:
+        """Take over saved arrays."""
+        super().restore(tensors)
+        keys, facts, values = (tensors[f"types/{name}"].numpy() for name in ("keys", "facts", "values"))
+        self.types.keys, self.types.facts, self.types.sizes = keys, facts, values[:, None]
+
+    def listed(self) -> list[MassiveType]:
+        """Return the massive activations of the path by dimension and token type, the largest first."""
+        kept, rows = self.types, []
+        for i in np.lexsort((*kept.keys.T[::-1], -np.abs(kept.sizes[:, 0]))):
+            dimension, token, _, of_text = kept.keys[i].tolist()
+            texts, count, low, high, first, last, layer = kept.facts[i].tolist()
+            name, value = self.tokens.get(str(token), ""), float(kept.sizes[i, 0])
+            where = (low, high), texts, count, (first, last)
+            rows.append(MassiveType(token, name, bool(of_text), *where, value, layer, dimension))
+        return rows
+
+
+def _above_median(
+    x: torch.Tensor, text: torch.Tensor, tokens: NDArray[np.int64], of_limit: torch.Tensor, limit: torch.Tensor
+) -> torch.Tensor:
+    """Return whether limits exceed the median |entry| of their text, of an even number the mean of the middle two.
+
+    Floats that are not negative are ordered as their bits are. So the bits of the one in the middle are found from the
+    highest on, by counting what comes next in those entries of the text that begin like it: a fraction of the time of
+    a selection text by text, without padding, and nothing has to wait for the device. Where looking costs nothing, that
+    ends when the bits which are known settle all limits: mostly after the first eleven.
+    """
+    count = len(tokens)
+    entries = torch.as_tensor(tokens * x.shape[1], device=x.device)[:, None]
+    row = text.to(torch.int32)[:, None]
+    bits = x.contiguous().abs().view(torch.int32)
+    rank = entries // 2  # of the middle one, or the upper one of two, among those that begin like it; from 0
+    middle = torch.zeros(count, dtype=torch.int32, device=x.device)  # its bits as far as they are known
+    for settled, digits in ((0, 11), (11, 10), (21, 10)):
+        size, rest = 1 << digits, 31 - settled - digits
+        which = bits >> rest
+        if settled:
+            which.bitwise_and_(size - 1)
+        which.add_(row * size)
+        if settled:
+            which.masked_fill_(bits >> (rest + digits) != middle[text][:, None], count * size)
+        counts = _counted(which, count * size + 1)[:-1].view(count, size).cumsum(dim=1)
+        digit = torch.searchsorted(counts, rank, right=True)
+        rank = rank - torch.where(digit > 0, counts.gather(1, (digit - 1).clamp(min=0)), 0)
+        middle = (middle << digits) | digit[:, 0].to(torch.int32)
+        if x.device.type == "cpu" and (rank > 0).all():  # so that the lower one of two begins like the upper one
+            least, most = ((start << rest).view(torch.float32)[of_limit] for start in (middle, middle + 1))
+            if ((limit <= least) | (limit >= most)).all():
+                return limit >= most
+    # The lower one is equal to it, unless exactly half of the entries are less: then all that remain are not.
+    less = bits < middle[text][:, None]
+    below = torch.zeros_like(middle).scatter_reduce_(0, text, bits.where(less, 0).amax(dim=1), "amax")
+    half = entries[:, 0] // 2 == torch.zeros_like(entries[:, 0]).index_add_(0, text, less.sum(dim=1))
+    lower = below.where((entries[:, 0] % 2 == 0) & half, middle)
+    return limit > ((middle.view(torch.float32).double() + lower.view(torch.float32).double()) / 2)[of_limit]
+
+
+def _counted(numbers: torch.Tensor, size: int) -> torch.Tensor:
+    flat = numbers.flatten()
+    if flat.device.type == "cpu":
+        return torch.bincount(flat, minlength=size)
+    # Where ``bincount`` would ask the device for the largest one.
+    return torch.zeros(size, dtype=torch.int64, device=flat.device).index_add_(0, flat, torch.ones_like(flat).long())
+
+
+# Which tokens are sinks: how often, where in a text, from which block to which, and on which coordinate.
+
+
+@dataclass(frozen=True)
+class SinkType(_OfType):
+    """The sinks of one token type."""
+
+    ratio: float
+    dominance: float
+    dimension: int
+
+
+class SinkTokens(Observable):
+    """Sinks by token type, those at position 0 apart, in at most two entries a type.
+
+    Held are ``keys`` (K, 3): token id, whether at position 0, whether own; ``facts`` (K, 7): texts, count, first and
+    last position, first and last block, dimension; ``sizes`` (K, 2): ratio, dominance; all sorted by key. Beside them
+    ``counts`` (2,): own tokens, and how many of them are sinks.
+    """
+
+    name = "sink_tokens"
+    version = 2
+    fields: ClassVar[Mapping[str, Field]] = {"counts": Sum()}
+
+    def __init__(self, layout: Layout, tokens: Mapping[str, str]) -> None:
+        self.layout, self.tokens = layout, {str(token): name for token, name in tokens.items()}
+        self.types = Tally(3, 2)
+        self.counts: Ints = np.zeros(2, dtype=np.int64)
+
+    def start(self, batch: HiddenBatch) -> None:
+        """Take in the sinks of a batch."""
+        sinks, of_text = batch.sinks, batch.strata != SPECIAL
+        self.counts += [of_text.sum(), (of_text & sinks.sink).sum()]
+        rows = np.flatnonzero(sinks.sink)
+        if not len(rows):
+            return
+        keys = np.stack([batch.token_ids[rows], batch.positions[rows] == 0, of_text[rows]], axis=1).astype(np.int64)
+        # Of several sinks of a key in a text, the first counts for the text; a text is never in two batches.
+        texts = _first(*keys.T, batch.texts[rows])
+        at = sinks.at(rows)
+        positions = batch.positions[rows]
+        facts = [texts, np.ones_like(texts), positions, positions, at.first, at.last, at.dimension]
+        self.types.add(keys, np.stack(facts, axis=1), np.stack([at.ratio, at.dominance], axis=1))
+
+    def merge(self, other: SinkTokens) -> None:
+        """Take in the sinks of other texts."""
+        super().merge(other)
+        self.tokens = {**self.tokens, **other.tokens}
+        self.types.add(other.types.keys, other.types.facts, other.types.sizes)
+
+    def tensors(self) -> dict[str, torch.Tensor]:
+        """Return ``keys``, ``facts``, ``sizes`` and ``counts``."""
+        return super().tensors() | {name: torch.from_numpy(array) for name, array in vars(self.types).items()}
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the layout and the tokens that are sinks."""
+        listed = {str(token) for token in self.types.keys[:, 0].tolist()}
+        names = {token: name for token, name in self.tokens.items() if token in listed}
+        return {"layout": self.layout.as_json(), "tokens": names}
+
+    def restore(self, tensors: dict[str, torch.Tensor]) -> None:
+        """Take over saved arrays."""
+        super().restore(tensors)
+        for name in vars(self.types):
+            setattr(self.types, name, tensors[name].numpy())
+
+    @property
+    def own_tokens(self) -> int:
+        """Tokens of the texts themselves."""
+        return int(self.counts[0])
+
+    @property
+    def own_sinks(self) -> int:
+        """Those of them that are sinks."""
+        return int(self.counts[1])
+
+    def listed(self) -> list[SinkType]:
+        """Return the sinks by type, those of most texts first."""
+        keys, facts, sizes = self.types.keys, self.types.facts, self.types.sizes
+        rows = []
+        for i in np.lexsort((keys[:, 1], keys[:, 0], -facts[:, 1], -facts[:, 0])):
+            token, _, of_text = keys[i].tolist()
+            texts, count, low, high, first, last, dimension = facts[i].tolist()
+            where = (low, high), texts, count, (first, last)
+            name = self.tokens.get(str(token), "")
+            ratio, dominance = sizes[i].tolist()
+            rows.append(SinkType(token, name, bool(of_text), *where, ratio, dominance, dimension))
+        return rows
+
+
+# How much longer sinks, and the token at position 0, are than the other tokens of their text.
+
+
+class NormRatios(PerToken):
+    """Norms over the median norm of the text's other tokens, those that are no sinks and not at position 0.
+
+    - ``sink``: of a sink
+    - ``first``: of the token at position 0, sink or not
+
+    Undefined for all other tokens, in a text without others, and where their median is 0. Of an even number the median
+    is the mean of the middle two; tokens that the tokenizer added are among them.
+    """
+
+    name = "norm_ratios"
+    quantities = ("sink", "first")
+    _ratios: torch.Tensor  # of the batch at hand, (places, tokens, 2)
+
+    def start(self, batch: HiddenBatch) -> None:
+        """Take the ratios, which follow from norms that are known on the host."""
+        super().start(batch)
+        norms = batch.known_norms[: len(self.places)]
+        apart = np.stack([batch.sinks.sink, batch.positions == 0], axis=1)
+        ordinary = np.flatnonzero(~apart.any(axis=1))
+        ratios = norms / _medians(norms, batch.by_text[2], ordinary)
+        self._ratios = torch.as_tensor(np.where(apart, ratios[:, :, None], np.float32(np.nan)), device=batch.device)
+
+    def of_tokens(self, layer: LayerStates) -> torch.Tensor:
+        """Return both ratios of every token, shape (tokens, 2)."""
+        return self._ratios[layer.index]
+
+
+def _medians(norms: NDArray[np.float32], text: NDArray[np.int64], inside: NDArray[np.int64]) -> NDArray[np.float32]:
+    """Return for each token the median norm of some tokens of its text; NaN where there are none or it is 0."""
+    count = np.bincount(text[inside], minlength=int(text.max(initial=-1)) + 1)
+    start = np.cumsum(count) - count
+    medians = np.full((len(norms), len(count)), np.nan, dtype=np.float32)
+    any_ = count > 0
+    low, high = (start + (count - 1) // 2)[any_], (start + count // 2)[any_]
+    of_text, values = text[inside], norms[:, inside]
+    for place, row in enumerate(values):
+        ordered = row[np.lexsort((row, of_text))]
+        medians[place, any_] = (ordered[low] + ordered[high]) / 2
+    medians[medians == 0] = np.nan
+    return medians[:, text]

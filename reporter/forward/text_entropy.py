@@ -1,0 +1,193 @@
+"""Entropy of the spectrum of a text's states, for a bounded number of texts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from reporter.core.threads import spread
+from reporter.forward.batch import HiddenBatch, key_of
+from reporter.forward.means import poisson_weights
+from reporter.forward.observable import Observable, Setting
+from reporter.forward.token_categories import VIEWS
+from reporter.geometry.arrays import Floats, Ints
+from reporter.geometry.entropy import FEWEST, FORMS, Bunch, Matrices, bunches, entropies_from, entropies_in, matrices
+from reporter.geometry.entropy import of_views as by_view
+from reporter.models.places import Layout, Place
+
+if TYPE_CHECKING:
+    from reporter.forward.observed import Observed
+
+_WAITING = 2**27  # float64 numbers of matrices that wait on an accelerator for their eigenvalues: 1 GiB
+
+_Work = tuple[int, torch.Tensor, Bunch]  # a place, its states, and texts
+
+
+class TextEntropy(Observable):
+    """−Σ p log p of each measured text, place and view, p = λ/Σλ, λ the eigenvalues of a Gram matrix in three forms.
+
+    A text is measured if a hash of its place in the corpus, taken as a number from 0 to 1, is below ``wanted``/``of``,
+    so that about ``wanted`` texts are, the same ones however a corpus is split, and those of a smaller number are
+    among those of a larger one. For each it keeps ``originals`` (): the place of the first text of the corpus with the
+    same content; ``lengths`` (V,): tokens in each view; and ``entropies`` (P, V, F), F the ``FORMS``: NaN for fewer
+    than three tokens and for states that are all equal.
+
+    On a processor texts and places are spread over the cores. On an accelerator the eigenvalues of many places are one
+    call, and nothing comes to the host before the observable is read.
+    """
+
+    name = "text_entropy"
+    version = 3
+    in_windows = "each"
+    bounded = "at least"
+    tells_views = True
+
+    def __init__(self, layout: Layout, seed: int, wanted: int, of: int, views: Sequence[str]) -> None:
+        self.layout, self.seed, self.wanted, self.of, self.views = layout, seed, wanted, of, list(views)
+        self.texts: Ints = np.zeros(0, dtype=np.int64)
+        self.originals: Ints = self.texts
+        self.lengths: Ints = np.zeros((0, len(self.views)), dtype=np.int64)
+        self._parts: list[torch.Tensor] = []  # entropies of some texts each, in the order of ``texts``
+        self._bunches: dict[int, list[Bunch]] = {}  # texts of the batch at hand, by the width of the states
+        self._measured = torch.zeros(0)  # entropies of the batch at hand
+
+    @classmethod
+    def empty(cls, setting: Setting) -> Self:
+        """Return one that has seen nothing; ``setting.size`` is the number of texts to measure."""
+        return cls(setting.layout, setting.seed, setting.size, setting.texts, setting.views)
+
+    @property
+    def entropies(self) -> Floats:
+        """Entropies of the texts so far, shape (texts, P, V, F)."""
+        self.settle()
+        return np.asarray(self._parts[0].numpy())
+
+    def settle(self) -> None:
+        """Bring what was measured to the host, at the end of a shard."""
+        none = torch.zeros(0, len(self.layout.places), len(self.views), len(FORMS), dtype=torch.float64)
+        if len(self._parts) != 1 or self._parts[0].device != none.device:
+            self._parts = [torch.cat([none, *(part.cpu() for part in self._parts)])]
+
+    def start(self, batch: HiddenBatch) -> None:
+        """Find the rows of each measured text in each view."""
+        texts, first, _ = batch.by_text
+        chosen = measured(texts, self.seed, self.wanted, self.of)
+        texts, first = texts[chosen], first[chosen]
+        order = np.argsort(batch.texts, kind="stable")
+        starts, stops = (np.searchsorted(batch.texts[order], texts, side) for side in ("left", "right"))
+        rows = [order[start:stop] for start, stop in zip(starts, stops, strict=True)]
+        of_view = np.stack([np.isin(batch.strata, VIEWS[view]) for view in self.views])
+        views = [of_view[:, of_text] for of_text in rows]
+        lengths = np.array([view.sum(axis=1) for view in views], dtype=np.int64).reshape(len(rows), len(self.views))
+        self._add(texts, batch.originals[first], lengths)
+        device = batch.device
+        self._bunches = {width: bunches(rows, views, width, device) for width in set(self.layout.widths)}
+        shape = (len(rows), len(self.layout.places), len(self.views), len(FORMS))
+        self._measured = torch.empty(shape, dtype=torch.float64, device=device)
+
+    def finish(self, batch: HiddenBatch) -> None:
+        """Measure the texts at all places."""
+        places = enumerate(batch.states)
+        work = [(place, states, bunch) for place, states in places for bunch in self._bunches[states.shape[1]]]
+        if _on_cores(batch.states[0]):
+            entropies_of_all = spread(lambda task: entropies_in(task[1], task[2]), work)
+            for (place, _, bunch), entropies in zip(work, entropies_of_all, strict=True):
+                self._measured[bunch.texts, place] = entropies
+        else:
+            self._in_few_calls(work)
+        self._parts.append(self._measured)
+        self._bunches = {}
+
+    def _in_few_calls(self, work: list[_Work]) -> None:
+        """Measure texts on an accelerator: of some places at once, so that there are few calls for eigenvalues."""
+        by_bunch: dict[Bunch, list[tuple[int, torch.Tensor]]] = {}
+        for place, states, bunch in work:
+            by_bunch.setdefault(bunch, []).append((place, states))
+        for bunch, places in by_bunch.items():
+            room = max(1, _WAITING // bunch.numbers)
+            for some in (places[start : start + room] for start in range(0, len(places), room)):
+                parts = [matrices(states, bunch) for _, states in some]
+                forms, varies = torch.cat([x.forms for x in parts], dim=1), torch.cat([x.varies for x in parts])
+                together = Matrices(forms, varies)
+                of_places = entropies_from(together).chunk(len(some))
+                for (place, _), entropies in zip(some, of_places, strict=True):
+                    self._measured[bunch.texts, place] = by_view(entropies, bunch)
+
+    def merge(self, other: TextEntropy) -> None:
+        """Add other texts."""
+        self._add(other.texts, other.originals, other.lengths)
+        self._parts += other._parts
+
+    def _add(self, texts: Ints, originals: Ints, lengths: Ints) -> None:
+        self.texts = np.concatenate([self.texts, texts])
+        self.originals = np.concatenate([self.originals, originals])
+        self.lengths = np.concatenate([self.lengths, lengths])
+
+    def tensors(self) -> dict[str, torch.Tensor]:
+        """Return ``texts``, ``originals``, ``lengths`` and ``entropies``, by text; an undefined entropy is −1."""
+        order = np.argsort(self.texts, kind="stable")
+        arrays = {"texts": self.texts, "originals": self.originals, "lengths": self.lengths}
+        arrays["entropies"] = np.nan_to_num(self.entropies, nan=-1.0)
+        return {name: torch.from_numpy(array[order]) for name, array in arrays.items()}
+
+    @classmethod
+    def bytes_kept(cls, setting: Setting, tokens: Sequence[int]) -> int:
+        """Return about what a finished one takes on disk."""
+        numbers = 2 + len(setting.views) * (1 + len(setting.layout.places) * len(FORMS))
+        return 8 * numbers * min(setting.size, setting.texts)
+
+    def restore(self, tensors: dict[str, torch.Tensor]) -> None:
+        """Take over saved arrays."""
+        self.texts, self.originals = tensors["texts"].numpy(), tensors["originals"].numpy()
+        self.lengths = tensors["lengths"].numpy()
+        entropies = tensors["entropies"]
+        self._parts = [entropies.where(entropies >= 0, torch.nan)]
+
+
+def _on_cores(states: torch.Tensor) -> bool:
+    return states.device.type == "cpu"
+
+
+def measured(texts: Ints, seed: int, wanted: int, of: int) -> NDArray[np.bool_]:
+    """Return which texts are measured: those whose hash, from 0 to 1, is below ``wanted``/``of``."""
+    if wanted >= of:
+        return np.ones(len(texts), dtype=bool)
+    return key_of(seed, texts) < np.uint64(wanted * 2**64 // of)
+
+
+@dataclass(frozen=True)
+class TextEntropies:
+    """Entropies of the measured texts at one place in one view."""
+
+    values: Floats
+    lengths: Ints
+    weights: Floats
+    distinct: int
+    texts: int
+    short: int
+
+
+def text_entropies(seen: Observed, place: Place, wanted: int) -> TextEntropies:
+    """Return the entropies of about ``wanted`` texts, whatever larger number was measured."""
+    kept = seen.get(TextEntropy)
+    view = kept.views.index(seen.view)
+    order = np.argsort(kept.texts, kind="stable")
+    order = order[measured(kept.texts[order], kept.seed, wanted, kept.of)]
+    weights = seen.once(
+        ("entropy weights", wanted), lambda: poisson_weights(kept.originals[order], kept.seed).astype(np.float64).T
+    )
+    lengths, values = kept.lengths[order, view], kept.entropies[order, kept.layout.index[place], view]
+    has = np.isfinite(values).all(axis=1)
+    return TextEntropies(
+        values[has],
+        lengths[has],
+        weights[:, has],
+        len(np.unique(kept.originals[order][has])),
+        int((lengths > 0).sum()),
+        int(((lengths > 0) & (lengths < FEWEST)).sum()),
+    )

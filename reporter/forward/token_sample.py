@@ -1,0 +1,413 @@
+"""Bounded samples of tokens and of texts with their states, chosen by hash so that they merge exactly.
+
+Each token has a 64-bit key; the sample is the tokens with the k smallest keys. Whatever the order in which tokens come,
+and however a corpus is split, the same tokens are kept ("bottom-k sampling", Cohen & Kaplan 2007). Since keys are
+hashes, the sample sorted by key is in random order, and any run of it is a shuffled batch.
+
+Once a pass is finished its states are kept in 16 bits, see :mod:`reporter.forward.observable`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from reporter.forward.batch import FEW_HALVES, HiddenBatch, Keys, LayerStates, groups_of, key_of
+from reporter.forward.observable import Observable, RoundedStates, Setting, SlottedStates
+from reporter.forward.token_categories import STRATA, VIEWS
+from reporter.geometry.arrays import Ints
+from reporter.models.places import Layout, Place
+
+# Columns of ``facts``: what is known of a kept token besides its key and its states; its text is the first one of the
+# corpus with the same content. The last four are only in ``Tokens``: whether it is the first own token of its text,
+# the bits of two float64, those of ``Sinks``, and the key of its context.
+COUNT, EMBEDDING_CONTEXT, TOKEN, TEXT, POSITION, FIRST, RATIO, DOMINANCE, CONTEXT = range(9)
+
+
+class _Kept:
+    """The sample of one stratum: sorted keys, facts (k, columns), and the slot of ``states`` where each one lies."""
+
+    def __init__(self, widths: tuple[int, ...], columns: int, prefix: str) -> None:
+        self.keys: Keys = np.zeros(0, dtype=np.uint64)
+        self.facts: Ints = np.zeros((0, columns), dtype=np.int64)
+        self.slots: Ints = np.zeros(0, dtype=np.int64)
+        self.states = SlottedStates(widths, prefix)
+
+    def admit(self, keys: Keys, facts: Ints, size: int) -> tuple[Ints, Ints]:
+        """Take in tokens with distinct, sorted keys; return those that need a state written, and its slots."""
+        at = np.searchsorted(self.keys, keys)
+        same = np.zeros(len(keys), dtype=bool)
+        inside = at < len(self.keys)
+        same[inside] = self.keys[at[inside]] == keys[inside]
+        self.facts[at[same], COUNT] += facts[same, COUNT]
+        self.facts[at[same], TEXT] = np.minimum(self.facts[at[same], TEXT], facts[same, TEXT])
+
+        new = np.flatnonzero(~same)
+        merged = np.concatenate([self.keys, keys[new]])
+        order = np.argsort(merged, kind="stable")[:size]
+        added = order[order >= len(self.keys)] - len(self.keys)
+        free = self.states.free(self.slots[order[order < len(self.keys)]], len(added), size)
+        slots = np.concatenate([self.slots, np.full(len(new), -1)])
+        slots[len(self.keys) + added] = free
+        self.facts = np.concatenate([self.facts, facts[new]])[order]
+        self.keys, self.slots = merged[order], slots[order]
+        return new[added], free
+
+
+class TokenSample(Observable):
+    """The ``size`` tokens with the smallest keys in each stratum; subclasses say what the key is.
+
+    Memory: 4·size·d bytes for each place and stratum that fills up, half of that once the pass is finished.
+    """
+
+    version = 4
+    bounded = "at least"
+    states_kept = True
+    columns: ClassVar[int] = 5
+
+    def __init__(self, layout: Layout, size: int, seed: int) -> None:
+        self.layout, self.size, self.seed = layout, size, seed
+        self._kept = [_Kept(layout.widths, self.columns, f"{stratum}/") for stratum in range(len(STRATA))]
+        self._rows: list[tuple[_Kept, torch.Tensor, torch.Tensor]] = []
+
+    def keys(self, batch: HiddenBatch) -> Keys:
+        """Return the key of each token of a batch, shape (tokens,)."""
+        raise NotImplementedError
+
+    def facts(self, batch: HiddenBatch) -> list[Ints]:
+        """Return what is known of each token of a batch, column by column."""
+        ones = np.ones(len(batch), dtype=np.int64)
+        return [ones, batch.embedding_contexts.view(np.int64), batch.token_ids, batch.originals, batch.positions]
+
+    def start(self, batch: HiddenBatch) -> None:
+        """Choose the tokens of a batch that enter the sample."""
+        super().start(batch)
+        keys = self.keys(batch)
+        facts = np.stack(self.facts(batch), axis=1)
+        self._rows = []
+        for kept, rows in zip(self._kept, batch.rows, strict=True):
+            if rows.stop == rows.start:
+                continue
+            distinct, first, which, count = np.unique(
+                keys[rows], return_index=True, return_inverse=True, return_counts=True
+            )
+            candidates = facts[rows][first]
+            candidates[:, COUNT] = count
+            # The first text of the corpus, not of the batch, so that neither batches nor merges change it.
+            np.minimum.at(candidates[:, TEXT], which, batch.originals[rows])
+            chosen, slots = kept.admit(distinct, candidates, self.size)
+            if len(chosen):
+                of_batch = torch.from_numpy(first[chosen] + rows.start).to(batch.device)
+                self._rows.append((kept, of_batch, torch.from_numpy(slots).to(batch.device)))
+
+    def observe(self, layer: LayerStates) -> None:
+        """Copy the chosen tokens' states."""
+        for kept, rows, slots in self._rows:
+            kept.states.write(layer.index, slots, layer.states.index_select(0, rows))
+
+    def follow(self, device: torch.device) -> None:
+        """Move the sample to where the states are; it stays there until it is read."""
+        for kept in self._kept:
+            kept.states.move(device)
+
+    def settle(self) -> None:
+        """Leave the sample where it is: most of it stays from shard to shard."""
+
+    def merge(self, other: TokenSample) -> None:
+        """Take in the sample of other texts."""
+        for mine, theirs in zip(self._kept, other._kept, strict=True):
+            chosen, slots = mine.admit(theirs.keys, theirs.facts, self.size)
+            mine.states.take(slots, theirs.states, theirs.slots[chosen])
+
+    def tensors(self) -> dict[str, torch.Tensor]:
+        """Return ``keys/STRATUM``, ``facts/…`` and, for each place, ``states/STRATUM/PLACE``, sorted by key."""
+        tensors = {}
+        for stratum, kept in enumerate(self._kept):
+            tensors[f"keys/{stratum}"] = torch.from_numpy(kept.keys.view(np.int64).copy())
+            tensors[f"facts/{stratum}"] = torch.from_numpy(kept.facts)
+            tensors |= kept.states.tensors(kept.slots)
+        return tensors
+
+    def compact(self) -> dict[str, torch.Tensor]:
+        """Return the same with states in 16 bits, without the tokens that no view draws.
+
+        A view draws the smallest keys of all its strata together: few of a stratum that holds few tokens.
+        """
+        tensors = {}
+        for stratum, kept in enumerate(self._kept):
+            drawn = kept.keys <= self._largest_drawn(stratum)
+            tensors[f"keys/{stratum}"] = torch.from_numpy(kept.keys[drawn].view(np.int64))
+            tensors[f"facts/{stratum}"] = torch.from_numpy(kept.facts[drawn])
+            tensors |= kept.states.compact(kept.slots[drawn])
+        return tensors
+
+    def _largest_drawn(self, stratum: int) -> np.uint64:
+        largest = np.uint64(0)
+        for strata in VIEWS.values():
+            if stratum in strata:
+                keys = np.unique(np.concatenate([self._kept[part].keys for part in strata]))[: self.size]
+                largest = max([largest, *keys[-1:]])  # of strata without tokens there is none
+        return largest
+
+    @classmethod
+    def bytes_kept(cls, setting: Setting, tokens: Sequence[int]) -> int:
+        """Return about what a finished one takes on disk."""
+        drawn = cls.drawn(setting, tokens)
+        of_places = sum(RoundedStates.bytes(rows, width) for rows in drawn for width in setting.layout.widths)
+        return of_places + 8 * (1 + cls.columns) * sum(drawn)
+
+    @classmethod
+    def drawn(cls, setting: Setting, tokens: Sequence[int]) -> list[int]:
+        """Return how many of each stratum views draw, about."""
+        totals = [(strata, max(1, sum(tokens[part] for part in strata))) for strata in VIEWS.values()]
+        return [
+            max(min(rows, setting.size * rows // total) for strata, total in totals if stratum in strata)
+            for stratum, rows in enumerate(tokens)
+        ]
+
+    def restore(self, tensors: dict[str, torch.Tensor]) -> None:
+        """Take over saved arrays."""
+        for stratum, kept in enumerate(self._kept):
+            kept.keys = tensors[f"keys/{stratum}"].numpy().view(np.uint64)
+            kept.facts = tensors[f"facts/{stratum}"].numpy()
+            kept.states.restore(tensors)
+            kept.slots = np.arange(len(kept.keys))
+
+    def select(self, strata: tuple[int, ...], size: int, device: str = "cpu") -> Selection:
+        """Return the ``size`` tokens with the smallest keys among some strata; a key found in two counts once."""
+        if not strata:
+            nothing = _Kept((), self.columns, "")
+            return Selection(self, nothing.keys, nothing.facts, np.zeros((0, 2), np.int64), device)
+        parts = [self._kept[stratum] for stratum in strata]
+        every = np.concatenate([kept.facts for kept in parts])
+        keys, first, which = np.unique(
+            np.concatenate([kept.keys for kept in parts]), return_index=True, return_inverse=True
+        )
+        facts = every[first]
+        facts[:, COUNT] = 0
+        np.add.at(facts[:, COUNT], which, every[:, COUNT])
+        np.minimum.at(facts[:, TEXT], which, every[:, TEXT])
+        where = np.stack(
+            [np.repeat(strata, [len(kept.keys) for kept in parts]), np.concatenate([x.slots for x in parts])]
+        )
+        return Selection(self, keys[:size], facts[:size], where.T[first[:size]], device)
+
+
+class Selection:
+    """Some tokens of a sample, sorted by key."""
+
+    def __init__(self, sample: TokenSample, keys: Keys, facts: Ints, where: Ints, device: str) -> None:
+        self._sample, self._where, self._device = sample, where, device
+        self.keys, self.facts = keys, facts
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    @property
+    def texts(self) -> Ints:
+        """Place in the corpus of each token's text, or of the first one that says the same, shape (n,)."""
+        return self.facts[:, TEXT]
+
+    def halves(self, seed: int) -> NDArray[np.bool_]:
+        """Return which tokens each of 31 half-samples of the texts holds, shape (31, n): ``FEW_HALVES``."""
+        return FEW_HALVES[:, groups_of(self.texts, seed)]
+
+    def distinct(self) -> Selection:
+        """Return the first token of each context, counted as often as the selection holds that context.
+
+        Dimension and neighbours are read off these, since equal states would be each other's nearest neighbours.
+        """
+        _, first, which = np.unique(self.facts[:, CONTEXT], return_index=True, return_inverse=True)
+        facts = self.facts[first]
+        facts[:, COUNT] = np.bincount(which, self.facts[:, COUNT], len(first))
+        order = np.argsort(first)
+        rows = first[order]
+        return Selection(self._sample, self.keys[rows], facts[order], self._where[rows], self._device)
+
+    def shared(self, other: Selection) -> tuple[Selection, Selection]:
+        """Return both with only the tokens that both have, in the same order: those with equal keys."""
+        _, mine, theirs = np.intersect1d(self.keys, other.keys, assume_unique=True, return_indices=True)
+        return self._take(mine), other._take(theirs)
+
+    def _take(self, rows: Ints) -> Selection:
+        return Selection(self._sample, self.keys[rows], self.facts[rows], self._where[rows], self._device)
+
+    def states(self, place: Place) -> torch.Tensor:
+        """Return the tokens' states at a place, float32 on the device, shape (n, width)."""
+        at, held = self._sample.layout.index[place], self._sample._kept
+        strata: list[int] = np.unique(self._where[:, 0]).tolist()
+        if len(strata) == 1:
+            return held[strata[0]].states.read(at, self._where[:, 1], self._device)
+        x = torch.empty(len(self), self._sample.layout.widths[at], device=self._device)
+        for stratum in strata:
+            rows = np.flatnonzero(self._where[:, 0] == stratum)
+            x[torch.from_numpy(rows).to(self._device)] = held[stratum].states.read(
+                at, self._where[rows, 1], self._device
+            )
+        return x
+
+
+class Tokens(TokenSample):
+    """A uniform sample of tokens as they occur, duplicates included."""
+
+    name = "tokens"
+    columns = 9
+
+    def facts(self, batch: HiddenBatch) -> list[Ints]:
+        """Add whether a token is the first own one of its text, how near it is to being a sink, and its context."""
+        sinks = batch.sinks
+        return [
+            *super().facts(batch),
+            batch.first_own.astype(np.int64),
+            sinks.ratio.view(np.int64),
+            sinks.dominance.view(np.int64),
+            batch.contexts.view(np.int64),
+        ]
+
+    def keys(self, batch: HiddenBatch) -> Keys:
+        """Return a hash of each token's place in the corpus."""
+        return key_of(self.seed, batch.texts, batch.positions)
+
+
+# Mean-pooled vectors of a bounded sample of texts, chosen so that any two models keep the same texts.
+
+
+_Part = tuple[_Kept, torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]
+
+
+class Pooled(TokenSample):
+    """Mean state of each text's tokens, at each place and stratum, for ``size`` texts of each stratum.
+
+    What a :class:`TokenSample` does with tokens, this one does with texts: a text's key is a hash of the seed and its
+    place in the corpus and of nothing else, so two models on one corpus keep the same texts. Of each stratum the texts
+    with the smallest keys among those that have a token there are kept; so the texts with the smallest keys in any
+    union of strata are there with all their tokens. A text that repeats an earlier one of the corpus is left out:
+    the two are one observation, and would be each other's nearest neighbours. ``facts`` counts a text's tokens in the
+    stratum.
+
+    A text must come whole, in one batch, as it does in a pass. Memory: 4·size·d bytes for each place and stratum, half
+    of that once the pass is finished.
+    """
+
+    name = "pooled"
+    in_windows = "first"
+    bounded = "at least"
+    version = 3  # of its own, not of the sample that it is built on
+
+    @classmethod
+    def drawn(cls, setting: Setting, tokens: Sequence[int]) -> list[int]:
+        """Return how many texts of each stratum views draw, about: a text has tokens in several."""
+        return [min(setting.texts, setting.size, rows) for rows in tokens]
+
+    def keys(self, batch: HiddenBatch) -> Keys:
+        """Return the key of each token's text, shape (tokens,)."""
+        return key_of(self.seed, batch.texts)
+
+    def start(self, batch: HiddenBatch) -> None:
+        """Choose the texts of a batch that enter the sample."""
+        self.follow(batch.device)
+        keys = self.keys(batch)
+        distinct_text = batch.texts == batch.originals
+        self._parts: list[_Part] = []
+        for kept, rows in zip(self._kept, batch.rows, strict=True):
+            tokens = np.flatnonzero(distinct_text[rows]) + rows.start
+            distinct, first, which, count = np.unique(
+                keys[tokens], return_index=True, return_inverse=True, return_counts=True
+            )
+            facts = np.zeros((len(distinct), 5), dtype=np.int64)
+            facts[:, COUNT], facts[:, TEXT] = count, batch.texts[tokens][first]
+            chosen, slots = kept.admit(distinct, facts, self.size)
+            if not len(chosen):
+                continue
+            segment = np.full(len(distinct), -1)
+            segment[chosen] = np.arange(len(chosen))
+            of_token = segment[which]
+            taken = of_token >= 0
+            self._parts.append(
+                (
+                    kept,
+                    torch.from_numpy(tokens[taken]).to(batch.device),
+                    torch.from_numpy(of_token[taken]).to(batch.device),
+                    torch.from_numpy(count[chosen]).to(batch.device),
+                    torch.from_numpy(slots).to(batch.device),
+                )
+            )
+
+    def observe(self, layer: LayerStates) -> None:
+        """Add up the chosen texts' states, in float64."""
+        for kept, tokens, segment, count, slots in self._parts:
+            states = layer.states.index_select(0, tokens).double()
+            sums = states.new_zeros(len(count), states.shape[1]).index_add_(0, segment, states)
+            kept.states.write(layer.index, slots, sums / count[:, None])
+
+    def texts(self, strata: tuple[int, ...], size: int, device: str = "cpu") -> PooledTexts:
+        """Return the ``size`` texts with the smallest keys among those that have a token in some of the strata."""
+        held = [self._kept[stratum] for stratum in strata]
+        keys, first = np.unique(np.concatenate([kept.keys for kept in held]), return_index=True)
+        keys, first = keys[:size], first[:size]
+        texts = np.concatenate([kept.facts[:, TEXT] for kept in held])[first]
+        counts = np.zeros((len(strata), len(keys)), dtype=np.int64)
+        slots = np.zeros_like(counts)
+        for at, kept in enumerate(held):
+            _, here, rows = np.intersect1d(keys, kept.keys, assume_unique=True, return_indices=True)
+            counts[at, here], slots[at, here] = kept.facts[rows, COUNT], kept.slots[rows]
+        return PooledTexts(self, strata, texts, counts, slots, device)
+
+
+@dataclass(frozen=True, eq=False)
+class PooledTexts:
+    """Some texts of the sample under a view, in the random order of their keys."""
+
+    sample: Pooled
+    strata: tuple[int, ...]
+    texts: Ints
+    counts: Ints
+    slots: Ints
+    device: str = "cpu"
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def shared(self, other: PooledTexts) -> tuple[PooledTexts, PooledTexts]:
+        """Return both with only the texts that both have, in the same order."""
+        _, mine, theirs = np.intersect1d(self.texts, other.texts, assume_unique=True, return_indices=True)
+        order = np.argsort(mine)
+        return self.take(mine[order]), other.take(theirs[order])
+
+    def take(self, rows: Ints) -> PooledTexts:
+        """Return some of the texts, in the order of ``rows``."""
+        return replace(self, texts=self.texts[rows], counts=self.counts[:, rows], slots=self.slots[:, rows])
+
+    def vectors(self, place: Place) -> torch.Tensor:
+        """Return the mean state of each text's tokens at a place, float64 on the device, shape (n, width)."""
+        at = self.sample.layout.index[place]
+        x = torch.zeros(len(self), self.sample.layout.widths[at], dtype=torch.float64, device=self.device)
+        for stratum, counts, slots in zip(self.strata, self.counts, self.slots, strict=True):
+            rows = np.flatnonzero(counts)
+            if len(rows):
+                states = self.sample._kept[stratum].states.read(at, slots[rows], self.device).double()
+                share = torch.from_numpy(counts[rows] / self.counts[:, rows].sum(axis=0)).to(self.device)
+                x.index_add_(0, torch.from_numpy(rows).to(self.device), states * share[:, None])
+        return x
+
+
+# How the tokens of a corpus read, for numbers of single token types.
+
+
+class TokenNames(Observable):
+    """The tokens that occur in the corpus, as they read, by id."""
+
+    name = "token_names"
+    version = 2
+
+    def __init__(self, layout: Layout, tokens: Mapping[str, str]) -> None:
+        self.layout, self.tokens = layout, {str(token): name for token, name in tokens.items()}
+
+    def merge(self, other: TokenNames) -> None:
+        """Take in the tokens of other texts."""
+        self.tokens |= other.tokens

@@ -1,0 +1,492 @@
+"""The kinds of claims, one a module."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil, isfinite, isinf
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from reporter.core.errors import SHORT, ReporterError
+from reporter.core.imports import Registry
+from reporter.geometry.intervals import quantile
+from reporter.judge.numbers import PATH, Incomparable, Missing
+from reporter.judge.points import FEWEST_MODELS, LEVEL, ROUNDING, Array, Finding
+from reporter.spec.claims import Claim
+from reporter.spec.corpora import ALIKE
+from reporter.spec.models import HubModel, PathModel, RecipeModel
+from reporter.spec.offer import ClaimForm
+from reporter.spec.recipes import Tuning
+from reporter.store.shape import quoted
+
+if TYPE_CHECKING:
+    from reporter.judge.numbers import Numbers
+    from reporter.judge.points import Finding, Inequality
+    from reporter.metrics.base import Statistic
+    from reporter.spec import Study
+
+
+# What a kind of claim is, and where kinds are found.
+#
+# They are the modules of ``kinds``, what installed packages bring (entry point ``reporter.claims``), files that a
+# study names under ``plugins``, and cells of a notebook.
+
+
+# What it would have taken to decide a claim that is inconclusive.
+#
+# With standard error e and critical value c of the test (one-sided, corrected for the number of claims and for the
+# choice among inequalities), a number that lies δe beyond its bound is shown to in 80 % of studies like this one: δ =
+# c + z_0.8 for a known error; where the error is taken over a few models, δ is the noncentrality at which Student's t
+# exceeds c in 80 % of cases. The error from texts falls with the square root of their number, that from models with
+# the square root of theirs, and more models also bring c down.
+
+
+POWER = 0.8
+MOST = 1000
+"""More times as many texts or models than that is no advice."""
+
+
+def power(finding: Finding, tested: int) -> str:
+    """Say what would be needed to decide, in one or two sentences; empty where nothing can be said.
+
+    Args:
+        finding: an inconclusive finding.
+        tested: how many claims are corrected for.
+    """
+    part = finding.part
+    if not finding.tested or part is None or not isfinite(error := float(np.ravel(part.estimates.error)[0])):
+        return ""
+    reach = _reach(part, tested, part.estimates.df) * error
+    value, bound = float(np.ravel(part.estimates.value)[0]), float(np.ravel(part.bound)[0])
+    gap = abs(value - bound)
+    more = (reach / gap) ** 2 if gap else float("inf")
+    advice = _least(part, bound, reach)
+    if more > MOST:
+        advice += f"; if it is {part.value:.3g} as measured, no realistic number of texts or models decides"
+    elif more > 1:
+        advice += (
+            f"; if it is {part.value:.3g} as measured, deciding takes about {_what(finding, tested, gap / error, more)}"
+        )
+    return advice
+
+
+def _reach(part: Inequality, tested: int, df: float) -> float:
+    from scipy.special import nctdtrinc
+
+    level = 2 * LEVEL / (2 * max(1, tested)) / part.scale
+    if isinf(df):
+        return quantile(1 - level) + quantile(POWER)
+    return float(nctdtrinc(df, 1 - POWER, quantile(1 - level, df)))
+
+
+def _least(part: Inequality, bound: float, reach: float) -> str:
+    wants_less = part.less != part.fails
+    edge = part.shown(bound - reach if wants_less else bound + reach)
+    allowance = abs(bound) if (bound > 0) == wants_less else 0.0
+    if not part.fails and allowance and reach > allowance:
+        # Even a profile without any fall, or any distance, lies no further than this from the bound.
+        return (
+            f"this claim can hardly be supported with these texts and models: to show that {part.name} is "
+            f"{part.wanted.text}, the error must be about {allowance / reach:.2g} times what it is, or the tolerance "
+            "larger"
+        )
+    return (
+        f"with this error, a study like this decides in 80 % of cases if {part.name} is really "
+        f"{'<' if wants_less else '>'} {edge:.3g}"
+    )
+
+
+def _what(finding: Finding, tested: int, gap: float, more: float) -> str:
+    assert finding.part is not None
+    estimates, now = finding.part.estimates, finding.models
+    texts = None if estimates.texts is None else float(np.ravel(estimates.texts)[0])
+    from_texts = texts is not None and texts**2 >= float(np.ravel(estimates.error)[0]) ** 2 / 2
+    if now >= FEWEST_MODELS and not from_texts:
+        for models in range(now + 1, MOST * now):
+            df = estimates.df * (models - 1) / (now - 1)
+            if _reach(finding.part, tested, df) <= gap * (models / now) ** 0.5:
+                break
+        return f"{models} independent models"
+    return f"{more:.2g} times as many texts" if more < 10 else f"{ceil(more)} times as many texts"
+
+
+Form = TypeVar("Form", bound=Claim)
+Test = Callable[["Numbers", Form, str, str | None], Finding]
+"""Tests a claim on the study's numbers, under a view, on the models or on a null baseline of them.
+
+Raises :class:`~reporter.judge.numbers.Missing` where numbers are missing: the claim is 'failed', with that reason.
+"""
+
+
+def _never(claim: Any, numbers: Numbers) -> bool:
+    return False
+
+
+def _under_views(claim: Any) -> bool:
+    return True
+
+
+def _possible(study: Study, claim: Any, words: Mapping[str, int]) -> str:
+    return ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClaimKind(ClaimForm):
+    """A kind of claim: what it looks like in a study (:class:`~reporter.spec.offer.ClaimForm`), and the rest.
+
+    Args:
+        name: the key in a study that tells it, and what ``claims.kind`` says.
+        test: what it is tested by.
+        place: where it stands where kinds are listed.
+        under_views: whether a claim is tested under a view; it is not where it says itself what it reads.
+        compares_roles: whether a claim compares encoders with decoders; then it is read without sinks.
+        samples: whether its texts stand for others like them, so that few of them decide nothing.
+        foresees: why a claim cannot be tested as it stands, given how many words the corpora have; empty where it can.
+    """
+
+    name: str
+    test: Test[Any]
+    place: int = 100
+    under_views: Callable[[Any], bool] = _under_views
+    compares_roles: Callable[[Any, Numbers], bool] = _never
+    samples: bool = True
+    foresees: Callable[[Study, Any, Mapping[str, int]], str] = _possible
+
+
+CLAIM_KINDS: Registry[ClaimKind] = Registry("kind of claim", "claims", "reporter.judge.claims")
+
+
+def claim_kind(name: str, form: type[Form], **hooks: Any) -> Callable[[Test[Form]], Test[Form]]:
+    """Register the decorated function as the test of a kind of claim.
+
+    Args:
+        name: see :class:`ClaimKind`.
+        form: what such a claim looks like in a study; derives from :class:`~reporter.spec.claims.Claim`.
+        hooks: see :class:`ClaimKind`.
+
+    Raises:
+        ReporterError: the form has no field of that name, or another module has a kind of that name.
+    """
+    if name not in form.model_fields:
+        raise ReporterError(f"{form.__name__} has no field {name!r}, the key that tells such a claim in a study")
+
+    def register(test: Test[Form]) -> Test[Form]:
+        CLAIM_KINDS.add(name, ClaimKind(form, name=name, test=test, **hooks), test)
+        return test
+
+    return register
+
+
+def claim_kinds(plugins: Collection[Path] | None = None) -> dict[str, ClaimKind]:
+    """Return the kinds of claims by the key that tells them, in the order in which they are listed.
+
+    Args:
+        plugins: of the kinds that plugins bring, those of these files alone; those of all if left out.
+    """
+    return dict(sorted(CLAIM_KINDS.all(plugins).items(), key=lambda found: (found[1].place, found[0])))
+
+
+def kind_of(claim: Claim) -> ClaimKind:
+    """Return the kind of a claim.
+
+    Raises:
+        ReporterError: whoever brought it is gone.
+    """
+    for kind in CLAIM_KINDS.all().values():
+        if type(claim) is kind.form:
+            return kind
+    raise ReporterError(f"nothing is known of claims like {type(claim).__name__}; read the study again")
+
+
+def foreseen(study: Study, words: Mapping[str, int]) -> Iterator[str]:
+    """Yield which claims of a study cannot be tested as they stand, before anything is measured.
+
+    Args:
+        study: the study.
+        words: words of each of its corpora, as far as they are known.
+    """
+    for name, claim in study.claims.items():
+        if why := kind_of(claim).foresees(study, claim, words):
+            yield f"claim {name} cannot be tested as it stands: {why}"
+
+
+# What several kinds of claims share: which corpora, what is left out, smallest effects, equal sizes, SQL.
+
+
+# Which models are independent of each other: copies count once, relatives count as one.
+#
+# Three fine-tunings of one model agree because they share nearly all of their weights, not because models like them
+# do. So the spread between them says nothing of other models. Seeds of one recipe are trained apart and are no
+# relatives.
+
+
+@dataclass(frozen=True)
+class Kinship:
+    """Models in groups that count as one each.
+
+    Args:
+        units: the groups; copies are left out.
+        notes: who was left out as a copy, and who counts together, for readers.
+    """
+
+    units: tuple[tuple[str, ...], ...]
+    notes: tuple[str, ...]
+
+    @classmethod
+    def of(cls, numbers: Numbers, models: Sequence[str]) -> Kinship:
+        """Group models by what the database and the study say of them.
+
+        Equal fingerprints in all checkpoints are copies. Relatives are models of which one is the ``base`` of another
+        (or what its recipe continues), that have a base in common, or that are checkpoints or revisions of one
+        repository or folder. Random initialisations share nothing but their configuration: they are relatives of none.
+
+        Args:
+            numbers: the study's numbers.
+            models: as the database calls them; baselines have theirs in brackets.
+        """
+        prints = numbers.fingerprints()
+        kept: list[str] = []
+        notes = []
+        for model in models:
+            weights = prints.get(model)
+            twin = next((other for other in kept if weights and prints.get(other) == weights), None)
+            if twin is None:
+                kept.append(model)
+            else:
+                notes.append(f"{model} has the same weights as {twin} and is not counted again")
+        groups: list[tuple[set[str], list[str]]] = []
+        for model in kept:
+            roots = _roots(model, numbers)
+            members = [model]
+            rest = []
+            for shared, names in groups:
+                if shared & roots:
+                    roots, members = roots | shared, names + members
+                else:
+                    rest.append((shared, names))
+            groups = [*rest, (roots, members)]
+        for _, names in groups:
+            if len(names) > 1:
+                notes.append(f"{', '.join(names)} have one origin and count as one model")
+        order = {model: place for place, model in enumerate(kept)}
+        units = sorted((tuple(sorted(names, key=order.__getitem__)) for _, names in groups), key=lambda u: order[u[0]])
+        return cls(tuple(units), tuple(notes))
+
+
+def _roots(model: str, numbers: Numbers) -> set[str]:
+    """Return everything that a model comes from, itself included."""
+    study, locations, bases = numbers.study, numbers.locations(), numbers.bases()
+    roots = {f"weights {print_}" for print_ in numbers.fingerprints().get(model, ())}
+    if model.endswith(" (random-init)"):
+        return roots | {f"model {model}"}
+    queue, visited = [model.removesuffix(" (shuffled)")], set()
+    while queue:
+        name = queue.pop()
+        if name in visited:
+            continue
+        visited.add(name)
+        spec = study.models.get(name)
+        if isinstance(spec, HubModel):
+            roots.add(f"place hub {spec.hub}")
+        place = locations.get(name)
+        if place and SHORT in place and isinstance(spec, PathModel):  # folders of other places may have that name, too
+            place = f"path {spec.path}"
+        if place:
+            roots.add(f"place {place}")
+        origin = spec.recipe.continues if isinstance(spec, RecipeModel) and isinstance(spec.recipe, Tuning) else None
+        parents = (None if spec is None else spec.base, bases.get(name), origin)
+        queue += [base for base in parents if base is not None]
+    return roots | {f"model {name}" for name in visited}
+
+
+T = TypeVar("T")
+
+
+def on_corpora(numbers: Numbers, named: Sequence[str] | None, full_name: str, view: str) -> list[str]:
+    """Return the corpora that a claim is tested on: those it names, or all with numbers of the statistic.
+
+    Raises:
+        Missing: there are none.
+    """
+    if named is not None:
+        return list(named)
+    corpora = numbers.corpora(full_name, view)
+    if not corpora:
+        raise Missing(f"there are no numbers of {full_name} under view '{view}'")
+    return corpora
+
+
+def left_out(models: Sequence[str], read: Callable[[str], T], strict: bool) -> tuple[list[T], list[str]]:
+    """Read something of each model; of a group, leave out those that lack it, with a note.
+
+    Args:
+        models: the models.
+        read: raises :class:`Missing` where something is not there.
+        strict: whether the models are named, so that none may be left out.
+
+    Raises:
+        Missing: a named model lacks it, or all do.
+    """
+    results, notes = [], []
+    last: Missing | None = None
+    for model in models:
+        try:
+            results.append(read(model))
+        except Missing as missing:
+            if strict:
+                raise
+            last = missing
+            notes.append(f"{model} is left out: {missing}")
+    if not results and last is not None:
+        raise last
+    return results, notes
+
+
+def independent(kin: Kinship) -> str:
+    """Return how many models there are, and how many of them are independent where that is fewer."""
+    models, units = sum(map(len, kin.units)), len(kin.units)
+    return f"{models} model{'s' * (models != 1)}" + (f" that count as {units}" if units < models else "")
+
+
+def no_error(units: int, models: Sequence[str]) -> str:
+    """Say why nothing was tested where there is neither an interval over texts nor three independent models."""
+    count = "there is one independent model" if units == 1 else f"there are {units} independent models"
+    return (
+        f"{count} ({', '.join(models)}) and no interval over texts, so nothing tells how sure the number is; name "
+        f"three independent models or more, or a statistic that has an interval"
+    )
+
+
+def different_statistics(evidence: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return rows of evidence that say what each number is only where that is not the same in all."""
+    if len({row.get("statistic") for row in evidence}) > 1:
+        return evidence
+    return [{key: value for key, value in row.items() if key not in ("statistic", "claimed")} for row in evidence]
+
+
+def among(column: str, names: Sequence[str]) -> str:
+    """Return the condition that a column has one of the names."""
+    return f"{column} IN ({', '.join(map(quoted, dict.fromkeys(names)))})"
+
+
+def layer_sql(
+    numbers: Numbers,
+    full_name: str,
+    view: str,
+    models: Sequence[str],
+    corpora: Sequence[str],
+    site: str | None = None,
+    layer: int | str | None = None,
+) -> str:
+    """Return a query that shows the numbers of a statistic that a claim rests on."""
+    metric, _, statistic = full_name.partition(".")
+    sites = among("site", PATH if site is None else (site,))
+    where = [
+        f"study = {quoted(numbers.study.study)}",
+        f"metric = {quoted(metric)}",
+        f"statistic = {quoted(statistic)}",
+        f"view = {quoted(numbers.view_of(full_name, view))}",
+        among("model", models),
+        among("corpus", corpora),
+        f"(site IS NULL OR {sites})",
+        *([f"layer = {layer}"] if isinstance(layer, int) else []),
+    ]
+    return (
+        "SELECT model, checkpoint, step, corpus, site, layer, depth, value, ci_low, ci_high, n FROM layer_metrics "
+        f"WHERE {' AND '.join(where)} ORDER BY corpus, model, step, layer"
+    )
+
+
+SHARE = 0.01
+"""Of the mean size of the numbers, for a statistic that says nothing of its smallest effect."""
+
+
+def smallest_effect(numbers: Numbers, full_name: str, stated: float | None, values: Array) -> tuple[float, str]:
+    """Return the smallest effect that counts, never below rounding, and a note that says where it is from.
+
+    Args:
+        numbers: the study's numbers.
+        full_name: the statistic.
+        stated: what the claim says (``at_least``); None where it says nothing.
+        values: the numbers that are compared, of any shape.
+    """
+    statistic, note = numbers.statistic(full_name), ""
+    least = least_effect(statistic, stated, values)
+    if stated is None and statistic is not None and statistic.smallest is not None:
+        note = f"effects of up to {statistic.smallest:g} count as none, the default for {full_name}"
+    elif stated is None:
+        note = f"effects of up to {least:.3g}, 1 % of the numbers' mean size, count as none"
+    return least, f"{note}; 'at_least' changes it" if note else ""
+
+
+def least_effect(statistic: Statistic | None, stated: float | None, values: Array) -> float:
+    """Return the minimum meaningful difference: the stated one, the statistic's, or a share of the numbers' size."""
+    size = np.abs(values)
+    if stated is None and statistic is not None:
+        stated = statistic.smallest
+    if stated is None:
+        stated = SHARE * float(size.mean()) if size.size else 0.0
+    return max(stated, ROUNDING * float(size.max(initial=0.0)))
+
+
+def first_token_differences(numbers: Numbers, models: Sequence[str], view: str) -> str:
+    """Return what the models' texts begin with, if it differs and the token set counts it; else an empty text."""
+    begins = numbers.first_tokens(models)
+    if view == "no-sinks" or len(set(begins.values())) < 2:
+        return ""
+    return ", ".join(f"{model} with {'a word' if token == 'word' else token}" for model, token in begins.items())
+
+
+def difference_bounds(numbers: Numbers, full_name: str) -> tuple[float | None, float | None]:
+    """Return what a difference of two numbers of a statistic cannot exceed."""
+    low, high = numbers.bounds(full_name)
+    return (None, None) if low is None or high is None else (low - high, high - low)
+
+
+def at_equal_size(numbers: Numbers, full_name: str, a: Sequence[str], b: Sequence[str]) -> list[str]:
+    """Return a note of the sizes of corpora that are compared on a statistic that moves with them.
+
+    Args:
+        numbers: the study's numbers.
+        full_name: the statistic, as metric.statistic.
+        a: corpora of one side.
+        b: of the other.
+
+    Returns:
+        no note where the statistic does not move, or where both sides are measured on the same corpora.
+
+    Raises:
+        Incomparable: the statistic moves with the corpus, and one corpus has more than 1.25 times the words of another
+            one; the text says which, and what to write.
+    """
+    statistic = numbers.statistic(full_name)
+    if statistic is None or not statistic.grows or set(a) == set(b):
+        return []
+    rows = {row["corpus"]: row for row in numbers.corpus_sizes() if row["corpus"] in {*a, *b}}
+    if len(rows) < 2:
+        return []
+    words = {corpus: int(rows[corpus]["words"]) for corpus in dict.fromkeys([*a, *b]) if corpus in rows}
+    if why := unequal(numbers.study, full_name, words):
+        raise Incomparable(why)
+    sizes = (f"{corpus} {n:,} words in {int(rows[corpus]['texts']):,} texts" for corpus, n in words.items())
+    return [f"compared at equal size, since the number moves with it: {', '.join(sizes)}"]
+
+
+def unequal(study: Study, full_name: str, words: Mapping[str, int]) -> str:
+    """Say which corpora are too large to be compared with the smallest, and what to write; nothing if none is."""
+    small = min(words, key=lambda corpus: words[corpus], default="")
+    large = [corpus for corpus in words if words[corpus] > ALIKE * words[small]]
+    if not large:
+        return ""
+    sizes = ", ".join(f"{corpus} has {words[corpus]:,} words" for corpus in large)
+    which, each = (f"corpus {large[0]}", "it") if len(large) == 1 else (f"corpora {', '.join(large)}", "each")
+    key = f"the key `size_of: {small}`"
+    recipes = (getattr(model, "recipe", None) for model in study.models.values())
+    if {recipe.train_on for recipe in recipes if recipe is not None} & set(large):
+        advice = f"models are trained on {which}, so add a corpus like {each} with {key}, and compare that instead"
+    else:
+        advice = f"give {which} {key}, or add one like {each} with that key and compare that instead"
+    return f"{full_name} moves with the size of the corpus, and {sizes} where {small} has {words[small]:,}: {advice}"

@@ -1,0 +1,458 @@
+"""``differ:`` claims: two sets of models, or one set of models on two sets of corpora."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import numpy as np
+from pydantic import BeforeValidator, Field, ValidationInfo, model_validator
+
+from reporter.core.places import place
+from reporter.geometry.intervals import quantile
+from reporter.judge.claims import (
+    Kinship,
+    at_equal_size,
+    claim_kind,
+    difference_bounds,
+    first_token_differences,
+    layer_sql,
+    left_out,
+    no_error,
+    on_corpora,
+    smallest_effect,
+    unequal,
+)
+from reporter.judge.numbers import Missing
+from reporter.judge.points import (
+    FEWEST_MODELS,
+    ROUNDING,
+    Array,
+    Estimates,
+    Finding,
+    Range,
+    clipped,
+    deciding,
+    inequalities,
+    over_models,
+)
+from reporter.judge.profiles import Profiles
+from reporter.metrics.base import catalogue
+from reporter.spec.claims import (
+    GROUPS,
+    AtLeast,
+    Claim,
+    Corpora,
+    Layer,
+    Models,
+    Names,
+    OneSite,
+    Refers,
+    StatisticName,
+    by_is_at_least,
+    no_layers,
+    of_whole_model,
+)
+from reporter.spec.part import Complaint, Part, failure
+from reporter.spec.problems import show
+
+if TYPE_CHECKING:
+    from reporter.judge.numbers import Numbers
+    from reporter.metrics.base import Statistic
+    from reporter.spec import Study
+
+
+class SideParts(Part):
+    """One of the two sets that are compared."""
+
+    models: Models | None = Field(None, description="Models, or 'encoders', 'decoders' or 'all'.")
+    corpus: Corpora | None = Field(None, description="Corpora.")
+
+    @model_validator(mode="after")
+    def _names_something(self) -> SideParts:
+        if self.models is None and self.corpus is None:
+            raise failure(Complaint("needs one of the keys 'models' or 'corpus'", (), "parent"))
+        return self
+
+
+def _side(value: Any, info: ValidationInfo) -> Any:
+    if isinstance(value, dict):
+        return SideParts.model_validate(value, context=info.context)
+    if isinstance(value, str | list | tuple | SideParts):
+        return value
+    message = f"expected a name, a list of names or a mapping such as {{models: encoders}}, got {show(value)}"
+    raise failure(Complaint(message))
+
+
+Compared = Annotated[
+    SideParts | Names, BeforeValidator(_side, json_schema_input_type=SideParts | Names), Refers("either")
+]
+"""Names, all of models or all of corpora, or :class:`SideParts`."""
+
+
+class Differ(Part):
+    """Two sets of models or of corpora, and on what they differ."""
+
+    _old_name = model_validator(mode="before")(by_is_at_least)
+
+    metric: StatisticName = Field(description="The statistic, as metric.statistic.")
+    a: Compared = Field(description="The first set: models, a role, or corpora.")
+    b: Compared = Field(description="The second set.")
+    is_: Literal["above", "below", "different", "same"] = Field(
+        alias="is", description="a lies above or below b by more than 'at_least', they differ by more, or less (same)."
+    )
+    at_least: AtLeast = None
+    models: Models = Field(("all",), description="Where a and b are corpora: on which models they are compared.")
+    corpus: Corpora | None = Field(
+        None, description="Where a and b are models: a corpus, or several, of which the mean is taken; all if left out."
+    )
+    layer: Layer | None = Field(None, description="A layer, or 'last'; the mean over layers if left out.")
+    site: OneSite | None = Field(None, description="Where states are read: the embedding and the blocks if left out.")
+
+    @model_validator(mode="after")
+    def _can_be_shown(self, info: ValidationInfo) -> Differ:
+        if self.is_ == "same" and not self.at_least:
+            message = "'same' needs the key 'at_least': from which difference on they are no longer the same"
+            raise failure(Complaint(message, ("is",)))
+        if of_whole_model(self.metric, info) and (complaints := no_layers(self, self.metric)):
+            raise failure(*complaints)
+        return self
+
+
+class DifferClaim(Claim):
+    """Two sets of models or corpora differ on a statistic."""
+
+    differ: Differ = Field(description="The two sets and the statistic.")
+
+
+def _rule(is_: str, a: str, b: str, by: float) -> str:
+    more = f" by more than {by:.3g}" if by else ""
+    if is_ in ("above", "below"):
+        high, low = (a, b) if is_ == "above" else (b, a)
+        return f"the mean of {high} exceeds the mean of {low}{more}"
+    return f"the means of {a} and of {b} differ" + (f" by less than {by:.3g}" if is_ == "same" else more)
+
+
+@dataclass(frozen=True)
+class _Side:
+    name: str
+    models: tuple[str, ...]
+    named: bool
+    corpora: tuple[str, ...]
+
+
+def _compares_roles(claim: DifferClaim, numbers: Numbers) -> bool:
+    sides = [side.models if isinstance(side, SideParts) else side for side in (claim.differ.a, claim.differ.b)]
+    named = [tuple(name for name in side or () if name in numbers.study.models or name in GROUPS) for side in sides]
+    if not all(named):  # two corpora, on the same models
+        return False
+    a, b = (numbers.roles_of(side) for side in named)
+    return len(a | b) > 1 and a != b
+
+
+def _foresees(study: Study, claim: DifferClaim, words: Mapping[str, int]) -> str:
+    differ, metrics = claim.differ, catalogue()
+    metric, _, statistic = differ.metric.partition(".")
+    of_metric = metrics[metric].statistics if metric in metrics else ()
+    if not any(declared.grows for declared in of_metric if declared.name == statistic):
+        return ""
+    a, b = (_corpora(study, side, differ.corpus) for side in (differ.a, differ.b))
+    counts = {corpus: words[corpus] for corpus in dict.fromkeys(a + b) if corpus in words}
+    return unequal(study, differ.metric, counts) if set(a) != set(b) else ""
+
+
+@claim_kind("differ", DifferClaim, place=3, compares_roles=_compares_roles, foresees=_foresees)
+def differ_finding(numbers: Numbers, said: DifferClaim, view: str, baseline: str | None) -> Finding:
+    """Test how two sets differ on a statistic: at a layer, or on its mean over layers.
+
+    Each model has one number on a side: the mean over the side's corpora. Different models are compared by Welch's
+    interval, the same models on two corpora by the models' own differences. 'different' is tested two-sided: it is
+    supported where the 95 % interval excludes everything up to ``at_least`` on both sides of 0.
+
+    Args:
+        numbers: the study's numbers.
+        said: what is claimed.
+        view: the view.
+        baseline: a null baseline to read in place of each model.
+
+    Raises:
+        Missing: numbers are missing.
+    """
+    claim = said.differ
+    notes: list[str] = []
+    a, b = (_read_side(numbers, side, claim, view, baseline, notes) for side in (claim.a, claim.b))
+    source = Profiles(numbers, claim.metric, view, claim.site, layer=claim.layer)
+    notes += at_equal_size(numbers, claim.metric, a.corpora, b.corpora)
+    (found_a, each_a), (found_b, each_b) = (_group(source, side, notes) for side in (a, b))
+    same = {m for m, *_ in each_a} == {m for m, *_ in each_b} and a.corpora != b.corpora
+    if not same and (both := {m for m, *_ in each_a} & {m for m, *_ in each_b}):
+        raise Missing(f"{', '.join(sorted(both))} is on both sides")
+    if same:
+        order = [found_b.models.index(model) for model in found_a.models]
+        errors = None if found_b.errors is None else found_b.errors[order]
+        found_b = replace(found_b, models=found_a.models, values=found_b.values[order], errors=errors)
+        estimates, g = paired(found_a, found_b)
+    else:
+        estimates, g = difference(found_a, found_b)
+    least, note = smallest_effect(
+        numbers, claim.metric, claim.at_least, np.concatenate([found_a.values, found_b.values])
+    )
+    notes += [note] if note else []
+    fixed = numbers.study.texts == "fixed"
+    certain = bool(np.isfinite(estimates.error).all())
+    where = _where(numbers.statistic(claim.metric), claim.layer)
+    effect = {"a": a.name, "b": b.name, "mean_a": found_a.mean, "mean_b": found_b.mean, "n_a": len(found_a.values)}
+    effect |= {"n_b": len(found_b.values), "g": g}
+    corpora = list(dict.fromkeys([*a.corpora, *b.corpora]))
+    models = list(dict.fromkeys(model for model, *_ in (*each_a, *each_b)))
+    few = [side for side in (found_a, found_b) if len(side.values) < FEWEST_MODELS]
+    if certain and few and not fixed:
+        whom = dict.fromkeys(model for side in few for model in side.models)
+        notes.append(
+            f"the interval is over texts for {', '.join(whom)}: it speaks of these models, not of others like them"
+        )
+    if not same and (begins := first_token_differences(numbers, models, view)):
+        notes.append(
+            f"warning: the models begin their texts differently ({begins}), and the view '{view}' counts what stands "
+            "there; the view 'no-sinks' does not"
+        )
+    notes += [] if same else _copies(numbers, [model for model, *_ in each_a], [model for model, *_ in each_b])
+    bounds = numbers.bounds(claim.metric)
+    detail: dict[str, Any] = {
+        "statistic": f"{claim.metric} ({where}): {a.name} minus {b.name}",
+        "definition": _rule(claim.is_, a.name, b.name, least),
+        "models": models,
+        "corpora": corpora,
+        "effect": effect,
+        "evidence": [
+            *_evidence(each_a, a, bounds, fixed, found_a.df),
+            *_evidence(each_b, b, bounds, fixed, found_b.df),
+        ],
+        "notes": notes,
+        "sql": layer_sql(numbers, claim.metric, view, models, corpora, claim.site, claim.layer),
+    }
+    unknown = [side for side in (found_a, found_b) if not side.known]
+    why = "" if certain else no_error(len((unknown or [found_a])[0].values), (unknown or [found_a])[0].models)
+    finding = _tested(
+        numbers,
+        claim,
+        estimates,
+        least,
+        f"{a.name} minus {b.name}",
+        why=why,
+        models=0 if few else min(len(found_a.values), len(found_b.values)),
+        each=_by_itself(numbers, claim, each_a, each_b, least, min(found_a.df, found_b.df))
+        if same and len(each_a) > 1
+        else {},
+        detail=detail,
+    )
+    return finding.as_it_stands() if fixed and certain and len(few) == 2 else finding
+
+
+def _where(statistic: Statistic | None, layer: int | str | None) -> str:
+    step = statistic is not None and statistic.per == "step"
+    if layer is None:
+        return f"mean over {'blocks' if step else 'layers'}"
+    return place(layer, step) if isinstance(layer, int) else f"the {layer} {'block' if step else 'layer'}"
+
+
+def _by_itself(numbers: Numbers, claim: Differ, a: _Each, b: _Each, least: float, df: float) -> dict[str, Finding]:
+    """Return what is found of each model by itself, on both sides' corpora."""
+    other, findings = {model: (value, error) for model, value, error in b}, dict[str, Finding]()
+    for model, value, error in a:
+        sides = ((value, error), other[model])
+        groups = [Group((model,), np.array([v]), None if e is None else np.array([e]), df) for v, e in sides]
+        name = "the difference"
+        finding = _tested(numbers, claim, paired(*groups)[0], least, name, detail={"statistic": name})
+        finding = finding if finding.tested else replace(finding, why=no_error(1, [model]))
+        findings[model] = finding.as_it_stands() if finding.tested and numbers.study.texts == "fixed" else finding
+    return findings
+
+
+def _tested(numbers: Numbers, claim: Differ, estimates: Estimates, least: float, name: str, **more: Any) -> Finding:
+    needs, breaks = inequalities(estimates, claim.is_, least, name)
+    part, certain = deciding(needs, breaks), bool(np.isfinite(estimates.error).all())
+    low, high = clipped(part.interval() or (None, None), difference_bounds(numbers, claim.metric))
+    return Finding(
+        float(np.max([need.p for need in needs])) if certain else None,
+        float(np.min([need.p for need in breaks])) if certain else None,
+        float(estimates.value[0]),
+        low,
+        high,
+        _wanted(claim.is_, least),
+        part=part,
+        **more,
+    )
+
+
+def _wanted(is_: str, by: float) -> Range:
+    if is_ == "above":
+        return Range(f"> {by:.3g}", low=by)
+    if is_ == "below":
+        return Range(f"< -{by:.3g}", high=-by)
+    return Range(f"{'within' if is_ == 'same' else 'beyond'} ± {by:.3g}", -by, by, outside=is_ == "different")
+
+
+def _copies(numbers: Numbers, a: Sequence[str], b: Sequence[str]) -> list[str]:
+    prints = numbers.fingerprints()
+    same = [(first, two) for first in a for two in b if first in prints and prints[first] == prints.get(two)]
+    return [f"warning: {first} and {two} have the same weights, so that they cannot differ" for first, two in same]
+
+
+def _read_side(numbers: Numbers, side: Any, claim: Differ, view: str, baseline: str | None, notes: list[str]) -> _Side:
+    if isinstance(side, SideParts):
+        names, corpora = side.models, side.corpus
+    elif not any(name in numbers.study.models or name in GROUPS for name in side):
+        names, corpora = None, side
+    else:
+        names, corpora = side, None
+    requested = claim.models if names is None else names
+    models, more = numbers.models(requested, claim.metric, view, baseline)
+    notes += more
+    on = on_corpora(numbers, claim.corpus if corpora is None else corpora, claim.metric, view)
+    name = ", ".join(names or ()) + (" on " if names and corpora else "") + ", ".join(corpora or ())
+    named = all(model in numbers.study.models for model in requested)
+    return _Side(name, tuple(models), named, tuple(on))
+
+
+_Each = Sequence[tuple[str, float, float | None]]
+
+
+def _group(source: Profiles, side: _Side, notes: list[str]) -> tuple[Group, _Each]:
+    """Return a side's numbers by independent model, and by model with their standard errors."""
+
+    def read(model: str) -> tuple[str, float, float | None]:
+        numbers = [source.last(model, corpus) for corpus in side.corpora]
+        notes.extend(note for *_, more in numbers for note in more)
+        errors = [error for _, error, _ in numbers if error is not None]
+        error = float(np.hypot.reduce(errors)) / len(numbers) if len(errors) == len(numbers) else None
+        return model, float(np.mean([value for value, *_ in numbers])), error
+
+    numbers, more = left_out(side.models, read, strict=side.named)
+    kin = Kinship.of(source.numbers, [model for model, *_ in numbers])
+    notes += [*more, *kin.notes]
+    values, errors = {m: value for m, value, _ in numbers}, {m: error for m, _, error in numbers if error is not None}
+    return Group.of(kin, values, errors, min(source.df(corpus) for corpus in side.corpora)), numbers
+
+
+def _evidence(
+    each: _Each, side: _Side, bounds: tuple[float | None, float | None], fixed: bool, df: float
+) -> Sequence[dict[str, Any]]:
+    rows, reach = [], quantile(0.975, df)
+    for model, value, error in each:
+        ends = (None, None) if error is None or fixed else (value - reach * error, value + reach * error)
+        low, high = clipped(ends, bounds)
+        corpus = ", ".join(side.corpora)
+        rows.append({"model": model, "corpus": corpus, "value": value, "ci_low": low, "ci_high": high})
+    return rows
+
+
+def _corpora(study: Study, side: SideParts | tuple[str, ...], otherwise: tuple[str, ...] | None) -> tuple[str, ...]:
+    named = side.corpus if isinstance(side, SideParts) else tuple(name for name in side if name in study.corpora)
+    return named or otherwise or tuple(study.corpora)
+
+
+@dataclass(frozen=True)
+class Group:
+    """One number of each of several independent models.
+
+    Args:
+        models: their names; those that count as one are joined.
+        values: shape (M,).
+        errors: standard errors from texts, shape (M,); None where they are not known.
+        df: degrees of freedom of these.
+    """
+
+    models: tuple[str, ...]
+    values: Array
+    errors: Array | None
+    df: float = np.inf
+
+    @classmethod
+    def of(cls, kin: Kinship, values: Mapping[str, float], errors: Mapping[str, float], df: float = np.inf) -> Group:
+        """Return the means over models that count as one; errors are known if each of these models has one."""
+        complete = all(model in errors for unit in kin.units for model in unit)
+        return cls(
+            tuple(" + ".join(unit) for unit in kin.units),
+            np.array([np.mean([values[model] for model in unit]) for unit in kin.units]),
+            np.array([np.mean([errors[model] for model in unit]) for unit in kin.units]) if complete else None,
+            df if complete else np.inf,
+        )
+
+    @property
+    def mean(self) -> float:
+        """The mean over models."""
+        return float(self.values.mean())
+
+    @property
+    def size(self) -> float:
+        """The largest number by its size."""
+        return float(np.abs(self.values).max())
+
+    @property
+    def spread(self) -> float:
+        """The standard deviation over models; 0 for one."""
+        return float(self.values.std(ddof=1)) if len(self.values) > 1 else 0.0
+
+    @property
+    def variance(self) -> float:
+        """The squared standard error of the mean from models alone; 0 where there are too few to tell."""
+        return self.spread**2 / len(self.values) if len(self.values) >= FEWEST_MODELS else 0.0
+
+    @property
+    def texts(self) -> float:
+        """The standard error from texts, which the models share: it does not average out."""
+        return 0.0 if self.errors is None else float(self.errors.mean())
+
+    @property
+    def known(self) -> bool:
+        """Whether anything tells how sure the mean is: texts, or three models that are not all alike."""
+        return self.errors is not None or (len(self.values) >= FEWEST_MODELS and self.spread > ROUNDING * self.size)
+
+
+def difference(a: Group, b: Group) -> tuple[Estimates, float | None]:
+    """Return mean(a) − mean(b) of different models, and Hedges' g.
+
+    Welch's t-interval over models: SE² = s_a²/M_a + s_b²/M_b with Welch and Satterthwaite's degrees of freedom, and the
+    text errors of both sides added in full, as if independent. A side of one or two models has text error alone, and
+    speaks of itself. Nothing is known where a side has neither three models nor text errors.
+
+    Sources: Welch 1947; Hedges 1981 for g with its correction 1 − 3/(4(M_a + M_b) − 9).
+    """
+    parts = [(group.variance, len(group.values) - 1) for group in (a, b) if len(group.values) >= FEWEST_MODELS]
+    models, texts = sum(v for v, _ in parts), a.texts**2 + b.texts**2
+    spread = sum(v**2 / df for v, df in parts)
+    df = models**2 / spread if spread > 0 else float(min((df for _, df in parts), default=np.inf))
+    df = min(df, a.df, b.df)
+    least = ROUNDING * max(a.size, b.size)
+    error = max(np.sqrt(models + texts), least) if a.known and b.known else np.inf
+    shared = np.array([np.sqrt(texts)]) if a.errors is not None and b.errors is not None else None
+    return Estimates(np.array([a.mean - b.mean]), np.array([error]), df, shared), _hedges(a, b)
+
+
+def _hedges(a: Group, b: Group) -> float | None:
+    n, m = len(a.values), len(b.values)
+    if n < 2 or m < 2:
+        return None
+    pooled = np.sqrt(((n - 1) * a.values.var(ddof=1) + (m - 1) * b.values.var(ddof=1)) / (n + m - 2))
+    if pooled <= ROUNDING * max(a.size, b.size):
+        return None
+    return float((a.mean - b.mean) / pooled * (1 - 3 / (4 * (n + m) - 9)))
+
+
+def paired(a: Group, b: Group) -> tuple[Estimates, float | None]:
+    """Return the mean over models of a − b, the same models in both, and its standardised size (d of paired samples).
+
+    Student's t over the models' differences from three models on, and the text errors of both corpora added in full, as
+    if independent. One or two models have text errors alone.
+    """
+    gaps, size = a.values - b.values, max(a.size, b.size)
+    complete = a.errors is not None and b.errors is not None
+    texts = np.array([np.hypot(a.texts, b.texts)]) if complete else None
+    estimates = over_models(gaps[:, None], texts, size, min(a.df, b.df))
+    if len(gaps) < FEWEST_MODELS:
+        return estimates, None
+    spread = float(gaps.std(ddof=1))
+    d = float(gaps.mean()) / spread * (1 - 3 / (4 * len(gaps) - 5)) if spread > ROUNDING * size else None
+    return estimates, d

@@ -1,0 +1,305 @@
+"""``shape:`` claims, from the database to a finding."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from pydantic import Field, ValidationInfo, model_validator
+
+from reporter.judge.claims import (
+    Kinship,
+    claim_kind,
+    difference_bounds,
+    different_statistics,
+    independent,
+    layer_sql,
+    left_out,
+    no_error,
+    on_corpora,
+    smallest_effect,
+)
+from reporter.judge.numbers import Missing
+from reporter.judge.points import (
+    FEWEST_MODELS,
+    LEVEL,
+    Finding,
+    Inequality,
+    Seen,
+    Shown,
+    clipped,
+    deciding,
+    every,
+    joined_by_model,
+)
+from reporter.judge.profiles import Profile, Profiles, together
+from reporter.judge.shapes import PEAK_WITHIN, Ruling, rule
+from reporter.spec.claims import (
+    AtLeast,
+    Claim,
+    Every,
+    Layer,
+    Selection,
+    StatisticName,
+    by_is_at_least,
+    no_layers,
+    of_whole_model,
+)
+from reporter.spec.offer import Fixed
+from reporter.spec.part import Complaint, failure
+
+if TYPE_CHECKING:
+    from reporter.judge.numbers import Numbers
+
+ShapeName = Literal["bell", "flat", "increasing", "decreasing", "rise-then-fall", "peak-at"]
+
+
+class Shape(Selection):
+    """What a profile over depth or over training looks like."""
+
+    _old_name = model_validator(mode="before")(by_is_at_least)
+
+    metric: StatisticName = Field(description="The statistic, as metric.statistic.")
+    over: Literal["depth", "step"] = Field("depth", description="The axis: the layers, or the training checkpoints.")
+    is_: ShapeName = Field(
+        alias="is",
+        description="bell: the middle third lies above both outer thirds; rise-then-fall: the same of some "
+        "neighbouring points, wherever, against both ends; increasing, decreasing: from no point to a later one does "
+        "it fall (rise) by more than 'tolerance'; flat: all within 'tolerance' of their mean; peak-at: the maximum "
+        "lies at 'at', give or take 'within'. Values that are fixed by definition take no part.",
+    )
+    at_least: AtLeast = None
+    tolerance: float | None = Field(
+        None,
+        gt=0,
+        description="In the statistic's unit. flat: how far from the mean a point may lie (10 % of the mean's size "
+        "if left out, or 'at_least' where that is more). increasing, decreasing: how far against the trend ('at_least' "
+        "if left out). bell, rise-then-fall: how deep a valley between two hills may be (25 % of the hill's height "
+        "over the higher end, or 'at_least').",
+    )
+    at: float | None = Field(None, ge=0, description="peak-at: the depth (0 to 1) or the training step of the maximum.")
+    within: float | None = Field(
+        None, gt=0, description="peak-at: how far from 'at' the maximum may lie; 0.1 over depth if left out."
+    )
+    layer: Layer | None = Field(
+        None, description="over: step only: the layer to follow; the mean over layers if left out."
+    )
+    every: Every = None
+
+    @model_validator(mode="after")
+    def _fits_together(self, info: ValidationInfo) -> Shape:
+        complaints = []
+        whole = of_whole_model(self.metric, info)
+        if self.is_ == "peak-at":
+            if self.at is None:
+                complaints.append(Complaint("'peak-at' needs the key 'at'", ("is",)))
+            elif self.over == "depth" and self.at > 1:
+                complaints.append(Complaint(f"a depth lies between 0 and 1, got {self.at:g}", ("at",)))
+            elif self.over == "step" and self.within is None:
+                complaints.append(Complaint("'peak-at' over steps needs the key 'within'", ("is",)))
+        else:
+            for key in ("at", "within"):
+                if getattr(self, key) is not None:
+                    complaints.append(Complaint("goes only with 'is: peak-at'", (key,), "key"))
+        if self.is_ == "flat" and self.at_least is not None:
+            message = "does not go with 'is: flat'; use 'tolerance', how far from the mean a point may lie"
+            complaints.append(Complaint(message, ("at_least",), "key"))
+        if self.is_ == "peak-at" and self.tolerance is not None:
+            complaints.append(Complaint("does not go with 'is: peak-at'; use 'within'", ("tolerance",), "key"))
+        if self.over == "depth":
+            if whole:
+                message = f"'{self.metric}' is a number of the whole model and has no profile over its layers"
+                complaints.append(Complaint(f"{message}; claim its 'value', or say 'over: step'", ("metric",)))
+            if self.layer is not None:
+                complaints.append(Complaint("goes only with 'over: step'", ("layer",), "key"))
+            if self.site in ("embedding", "final"):
+                complaints.append(Complaint(f"'{self.site}' is a single place, not a profile", ("site",)))
+        elif self.checkpoint is not None or self.step is not None:
+            key = "checkpoint" if self.checkpoint is not None else "step"
+            complaints.append(Complaint("does not go with 'over: step'", (key,), "key"))
+        if whole and self.over == "step":
+            complaints += no_layers(self, self.metric)
+        if complaints:
+            raise failure(*complaints)
+        return self
+
+
+class ShapeClaim(Claim):
+    """A profile over depth or training steps has a shape."""
+
+    shape: Shape = Field(description="The profile and its shape.")
+
+
+def _fixed_peaks(claim: ShapeClaim, fixed: Fixed, plain: Collection[str]) -> Iterator[Complaint]:
+    shape = claim.shape
+    if shape.at is None or shape.over != "depth" or shape.site not in (None, "block"):
+        return
+    for end, value in fixed.get(shape.metric, ()):
+        if shape.at == (1 if end == "last" else 0) and shape.metric.partition(".")[0] in plain:
+            message = (
+                f"{shape.metric} is {value:g} at the {end} layer by definition, so that a peak there says nothing "
+                "of a model; claim it of another place, or another shape"
+            )
+            yield Complaint(message, ("shape", "at"))
+
+
+@claim_kind("shape", ShapeClaim, place=2, refuses=_fixed_peaks)
+def shape_finding(numbers: Numbers, claim: ShapeClaim, view: str, baseline: str | None) -> Finding:
+    """Test a shape on each corpus, on each model that is named, or on the mean of a group (``every`` can say so).
+
+    Args:
+        numbers: the study's numbers.
+        claim: what is claimed.
+        view: the view.
+        baseline: a null baseline to read in place of each model.
+
+    Raises:
+        Missing: numbers are missing, or the claim speaks of a value that is fixed by definition.
+    """
+    shape = claim.shape
+    source = Profiles(numbers, shape.metric, view, shape.site, shape.checkpoint, shape.step, shape.layer)
+    models, notes = numbers.models(shape.models, shape.metric, view, baseline)
+    corpora = on_corpora(numbers, shape.corpus, shape.metric, view)
+    steps, named = shape.over == "step", numbers.named(shape.models)
+    each = named if shape.every is None else shape.every
+    units: list[Finding] = []
+    evidence: list[dict[str, Any]] = []
+    by_model: dict[str, list[Finding]] = {}
+    for corpus in corpora:
+        profiles, more = _profiles(source, models, corpus, steps, named)
+        notes += more
+        for profile in profiles:
+            _refuse_what_is_fixed(profile, shape)
+        kin = Kinship.of(numbers, [profile.model for profile in profiles])
+        notes += kin.notes
+        alone = {p.model: _test(numbers, [p], ((p.model,),), shape) for p in profiles}
+        evidence += [_evidence(model, corpus, finding) for model, finding in alone.items()]
+        for model, finding in alone.items():
+            by_model.setdefault(model, []).append(finding)
+        if len(profiles) == 1 or each:
+            units += alone.values()
+        else:
+            joined = _test(numbers, profiles, kin.units, shape)
+            evidence.append(_evidence(f"mean of {independent(kin)}", corpus, joined))
+            units.append(replace(joined, instead=_each_by_itself(alone, len(kin.units))))
+            notes += _speaks_of(kin, joined)
+    result = every(units)
+    if len(corpora) > 1:
+        notes.append(f"it must hold on each of {len(corpora)} corpora: {', '.join(corpora)}")
+    if len(models) > 1:
+        notes.append("it must hold for each model" if each else "it is tested on the mean over models")
+    shown = result.shown(result.word(result.p)).statistic
+    if result.part is not None and result.part.scale > 1 and result.part.name == shown:
+        notes.append(f"p and interval are corrected for the choice among {result.part.scale:g} tests")
+    sql = layer_sql(numbers, shape.metric, view, models, corpora, shape.site, None if not steps else shape.layer)
+    shown_profiles = {place: points for finding in units for place, points in finding.seen.items()}
+    return replace(result, seen=shown_profiles, each=joined_by_model(by_model)).with_detail(
+        models=models, corpora=corpora, evidence=different_statistics(evidence), notes=notes, sql=sql
+    )
+
+
+def _speaks_of(kin: Kinship, found: Finding) -> list[str]:
+    count = len(kin.units)
+    if count >= FEWEST_MODELS or not found.tested:
+        return []
+    models = "this one model" if count == 1 else f"these {count} models"
+    return [f"the interval is over texts: it speaks of {models}, not of others like them"]
+
+
+def _each_by_itself(alone: Mapping[str, Finding], units: int) -> str:
+    shown = [finding.holds for finding in alone.values()]
+    most = min(1.0, 2 * max(1.0 if p is None else p for p in shown))
+    if units < FEWEST_MODELS or most > 2 * LEVEL:
+        return ""
+    return (
+        f"each of the {len(shown)} models shows it by itself (p = {most:.2g} or less), which 'every: true' claims of "
+        f"these models; the mean is to speak for other models like them"
+    )
+
+
+def _profiles(
+    source: Profiles, models: Sequence[str], corpus: str, steps: bool, named: bool
+) -> tuple[list[Profile], list[str]]:
+    read = source.over_training if steps else source.over_depth
+    profiles, notes = left_out(models, lambda model: read(model, corpus), strict=named)
+    return profiles, [*notes, *(note for profile in profiles for note in profile.notes)]
+
+
+def _refuse_what_is_fixed(profile: Profile, shape: Shape) -> None:
+    if shape.at is None:
+        return
+    within = PEAK_WITHIN if shape.within is None else shape.within
+    for x, layer, value in profile.fixed:
+        free = np.abs(profile.x - shape.at) <= within + 1e-9
+        if abs(x - shape.at) <= 1e-9 or (abs(x - shape.at) <= within + 1e-9 and not free.any()):
+            raise Missing(
+                f"{shape.metric} is {value:g} at layer {layer} of {profile.model} by definition, so that a peak at "
+                f"{shape.at:g} says nothing of the model; claim it of the layers before"
+            )
+
+
+def _test(numbers: Numbers, profiles: Sequence[Profile], units: Sequence[Sequence[str]], shape: Shape) -> Finding:
+    statistic, steps = numbers.statistic(shape.metric), shape.over == "step"
+    per_step = not steps and statistic is not None and statistic.per == "step"
+    points = together(profiles, units, steps, any_correlation=per_step)
+    least, note = smallest_effect(numbers, shape.metric, shape.at_least, points.mean)
+    try:
+        ruling = rule(shape.is_, points, at_least=least, tolerance=shape.tolerance, at=shape.at, within=shape.within)
+    except ValueError as error:
+        raise Missing(f"{error} ({profiles[0].model} on '{profiles[0].corpus}')") from None
+    tested = points.errors is not None or len(units) >= FEWEST_MODELS
+    finding = _finding(ruling, tested, difference_bounds(numbers, shape.metric))
+    read = {
+        (p.model, p.corpus): Seen(what, labels, tuple(p.values.tolist()))
+        for p in profiles
+        for labels, what in [p.names(steps, per_step)]
+    }
+    finding = replace(
+        finding,
+        seen=read,
+        models=len(units) if len(units) >= FEWEST_MODELS else 0,
+        why="" if tested else no_error(len(units), [m for unit in units for m in unit]),
+    )
+    if numbers.study.texts == "fixed" and len(units) < FEWEST_MODELS:
+        finding = finding.as_it_stands()
+    return finding.with_detail(notes=[note] if note else [])
+
+
+def _finding(ruling: Ruling, tested: bool, bounds: tuple[float | None, float | None]) -> Finding:
+    holds, fails = (float(ruling.holds), float(ruling.fails)) if tested else (None, None)
+    part = deciding(ruling.needs, ruling.breaks) if tested else ruling.needs[0]
+    detail: dict[str, Any] = {"definition": ruling.definition}
+    detail["parts"] = [_part(inequality, tested, bounds) for inequality in (*ruling.needs, *ruling.breaks)]
+    if ruling.head is not None:
+        name, value, ends, claimed = ruling.head
+        low, high = ends or (None, None)
+    else:
+        name, value, claimed = part.name, part.value, part.wanted
+        low, high = clipped(part.interval() or (None, None), bounds)
+    detail["statistic"] = name
+    good = _shown(ruling.positive, bounds) if tested and ruling.positive not in (None, part) else None
+    return Finding(holds, fails, value, low, high, claimed, part=part, supported=good, detail=detail)
+
+
+def _shown(part: Inequality | None, bounds: tuple[float | None, float | None]) -> Shown | None:
+    if part is None:
+        return None
+    low, high = clipped(part.interval() or (None, None), bounds)
+    return Shown(part.name, part.wanted, part.value, low, high, min(1.0, 2 * float(part.p)))
+
+
+def _part(part: Inequality, tested: bool, bounds: tuple[float | None, float | None]) -> dict[str, Any]:
+    low, high = clipped(part.interval() or (None, None), bounds)
+    row = {"name": part.name, "value": part.value, "ci_low": low, "ci_high": high, "claimed": part.wanted.text}
+    p = float(part.p) if tested else None
+    return row | {"p_holds": None if part.fails else p, "p_fails": p if part.fails else None}
+
+
+def _evidence(model: str, corpus: str, found: Finding) -> dict[str, Any]:
+    word = found.word(found.p)
+    shown = found.shown(word)
+    numbers = {"value": shown.value, "ci_low": shown.low, "ci_high": shown.high}
+    claim = {"statistic": shown.statistic, "claimed": shown.wanted.text}
+    return {"model": model, "corpus": corpus, **claim, **numbers, "verdict": word}

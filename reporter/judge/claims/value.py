@@ -1,0 +1,484 @@
+"""``value:`` claims: a number against the published one, or against bounds that may be numbers of the study, too.
+
+The interval decides: the error towards a bound is that of the side of the interval that faces it, so that a bound just
+outside a 95 % interval has the one-sided p-value 0.025. It is wider than the one that is stored, by as much as so many
+texts ask for (:mod:`reporter.judge.points`). Of two numbers the errors are joined as if independent, which
+overstates the error of a difference where they rest on the same texts. A number without an interval, or with one that
+has no width, is compared as it stands; then there is no p-value, and the claim does not count among those that are
+corrected for.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from reporter.core.errors import ReporterError
+from reporter.geometry.intervals import below, freedom, quantile, text_errors
+from reporter.judge.claims import at_equal_size, claim_kind, difference_bounds, layer_sql, left_out
+from reporter.judge.numbers import PATH, Bounded, MetricRow, Missing, at_layer, finite
+from reporter.judge.points import FIXED, Estimates, Finding, Inequality, Range, clipped, every
+from reporter.judge.profiles import by_definition, fixed_ends
+from reporter.spec.claims import GROUPS, WITH_BASE, Bound, Claim, MetricNumber, Number, SqlNumber
+from reporter.spec.part import AsTuple, Complaint, failure
+from reporter.store.shape import quoted
+
+if TYPE_CHECKING:
+    from reporter.judge.numbers import Numbers
+    from reporter.spec import Study
+    from reporter.store import Store
+    from reporter.store.schema import Word
+
+
+class ValueClaim(Claim):
+    """A number is near the published one, or above, below or between others."""
+
+    value: Number = Field(description="The number: {metric: …, model: …} or {sql: …}.")
+    within: float | None = Field(None, ge=0, description="How far from 'paper' it may lie.")
+    above: Bound | None = Field(None, description="It is greater than this number, {metric: …} or {sql: …}.")
+    below: Bound | None = Field(None, description="It is less than this number, {metric: …} or {sql: …}.")
+    between: Annotated[tuple[Bound, Bound], AsTuple] | None = Field(
+        None, description="It lies between two numbers, [low, high]."
+    )
+
+    @model_validator(mode="after")
+    def _is_tested_in_one_way(self) -> ValueClaim:
+        if self.within is not None and self.paper is None:
+            raise failure(Complaint("needs 'paper', the number it is compared with", ("within",), "key"))
+        given = [key for key in ("within", "above", "below", "between") if getattr(self, key) is not None]
+        if not given:
+            message = "needs a test: 'within' (of 'paper'), 'above', 'below' or 'between'"
+            raise failure(Complaint(message, (), "parent"))
+        if len(given) > 1:
+            message = f"'{given[0]}' and '{given[1]}' exclude each other; keep one of them, or use 'between'"
+            raise failure(Complaint(message, (given[1],), "key"))
+        low, high = self.between or (None, None)
+        if isinstance(low, float) and isinstance(high, float) and low >= high:
+            raise failure(
+                Complaint(f"the first number ({low:g}) must be less than the second ({high:g})", ("between",))
+            )
+        group = self.value.model if isinstance(self.value, MetricNumber) else None
+        for key, index, bound in _numbered(self):
+            if isinstance(bound, MetricNumber) and bound.model in GROUPS and bound.model != group:
+                named = f"'{group}'" if group in GROUPS else "one of them"
+                message = (
+                    f"'{bound.model}' stands for several models: as a bound it goes only where 'value' says the same"
+                )
+                raise failure(Complaint(f"{message}; name {named}", (key, *index, "model")))
+        if isinstance(self.value, SqlNumber) and (self.views or self.baselines):
+            key = "views" if self.views else "baselines"
+            message = "goes with {metric: …}; a query says itself what it reads"
+            raise failure(Complaint(message, (key,), "key"))
+        return self
+
+
+def _numbered(claim: ValueClaim) -> Iterator[tuple[str, tuple[int, ...], Any]]:
+    yield "above", (), claim.above
+    yield "below", (), claim.below
+    yield from (("between", (index,), bound) for index, bound in enumerate(claim.between or ()))
+
+
+def _about(claim: ValueClaim, model: str) -> ValueClaim:
+    group = claim.value.model if isinstance(claim.value, MetricNumber) else ""
+
+    def of_one(number: Any) -> Any:
+        same = isinstance(number, MetricNumber) and number.model == group
+        return number.model_copy(update={"model": model}) if same else number
+
+    bounds = {"value": of_one(claim.value), "above": of_one(claim.above), "below": of_one(claim.below)}
+    between = claim.between and tuple(map(of_one, claim.between))
+    return claim.model_copy(update={**bounds, "between": between})
+
+
+def _has_a_base(claim: ValueClaim, study: Study) -> Iterator[Complaint]:
+    for key, index, number in (("value", (), claim.value), *_numbered(claim)):
+        if isinstance(number, MetricNumber) and number.against and number.model != WITH_BASE:
+            named = [number.model] if number.model in study.models else list(study.models)
+            if not any(study.models[name].base for name in named):
+                message = f"'{number.model}' has no base to be compared with; add `base: NAME` to the model"
+                yield Complaint(message, (key, *index, "against"))
+
+
+def _under_views(claim: ValueClaim) -> bool:
+    return not isinstance(claim.value, SqlNumber)
+
+
+@claim_kind("value", ValueClaim, place=1, under_views=_under_views, fits=_has_a_base)
+def value_finding(numbers: Numbers, claim: ValueClaim, view: str, baseline: str | None) -> Finding:
+    """Test a number against its bounds; of several models each one's, which must all lie there.
+
+    Args:
+        numbers: the study's numbers.
+        claim: what is claimed.
+        view: the view, for numbers that name none.
+        baseline: a null baseline to read in place of each model.
+
+    Raises:
+        Missing: a number is missing, or two corpora are too unequal to be compared on it.
+    """
+    source = claim.value
+    if isinstance(source, SqlNumber) or source.model in numbers.study.models:
+        return _of_one(numbers, claim, view, baseline)
+    suffix = f" ({baseline})" if baseline else ""
+    shown, notes = numbers.models([source.model], source.metric, source.view or view, baseline)
+
+    def test(model: str) -> tuple[str, Finding]:
+        return model, _of_one(numbers, _about(claim, model.removesuffix(suffix)), view, baseline)
+
+    findings, more = left_out(shown, test, strict=False)
+    each = dict(findings)
+    notes += [*more, *([f"it must hold for each of {len(each)} models"] if len(each) > 1 else [])]
+    evidence = [
+        {
+            "model": model,
+            "corpus": finding.detail["corpora"][0],
+            "value": finding.value,
+            "ci_low": finding.low,
+            "ci_high": finding.high,
+        }
+        | {"claimed": finding.wanted.text, "verdict": finding.word(finding.p)}
+        for model, finding in each.items()
+    ]
+    sql = _sql(numbers, claim, view, baseline, list(each))
+    whole = replace(every(list(each.values())), each=each if len(each) > 1 else {})
+    return whole.with_detail(models=list(each), evidence=evidence, notes=notes, sql=sql)
+
+
+def _of_one(numbers: Numbers, claim: ValueClaim, view: str, baseline: str | None) -> Finding:
+    """Test the number of one model, or of a query."""
+
+    def read(source: MetricNumber | SqlNumber | float) -> Bounded:
+        if isinstance(source, float):
+            return Bounded(source, source, source)
+        if isinstance(source, SqlNumber):
+            number = sql_number(numbers.store, numbers.study, source.sql)
+            return _over_texts(number, min(numbers.texts().values(), default=None), notes=number.notes)
+        return metric_number(numbers, source, view, baseline)
+
+    fixed = numbers.study.texts == "fixed"
+    if fixed:
+        sampled = read
+
+        def read(source: MetricNumber | SqlNumber | float) -> Bounded:
+            number = sampled(source)
+            return replace(number, low=None, high=None, unsure="")
+
+    value = read(claim.value)
+    low: Bounded | None
+    high: Bounded | None
+    if claim.within is not None and claim.paper is not None:
+        low, high = read(claim.paper - claim.within), read(claim.paper + claim.within)
+        shown = f"{claim.paper:g} ± {claim.within:g}"
+    else:
+        low, high = (None if at is None else read(at) for at in _bounds(claim))
+        shown = " and ".join(f"{sign} {at.value:.4g}" for sign, at in ((">", low), ("<", high)) if at is not None)
+    claimed = Range(shown, None if low is None else low.value, None if high is None else high.value)
+    exact = not any(at is not None and _uncertain(at) for at in (value, low, high))
+    inside = (low is None or value.value > low.value) and (high is None or value.value < high.value)
+    if claim.within is not None:  # "within 0.01" includes 0.01, up to how floats are written
+        inside = abs(value.value - (claim.paper or 0.0)) <= claim.within * (1 + 1e-9)
+    holds, fails = _between(None if low is None else _above(value, low), None if high is None else _above(high, value))
+    notes = list(value.notes)
+    for at in (low, high):
+        notes += [] if at is None else at.notes
+    notes += _sizes(numbers, claim, view)
+    why = unsure = next((at.unsure for at in (value, low, high) if at is not None and at.unsure), "")
+    if exact and not unsure:
+        what = "its interval has no width" if value.known else "the number has no interval"
+        why = FIXED if fixed else f"{what}; it is compared as it stands, so that nothing tells how sure the verdict is"
+        notes.append(why)
+    quantity = claim.value
+    detail = {
+        "statistic": quantity.sql if isinstance(quantity, SqlNumber) else _called(quantity),
+        "definition": f"supported if the whole 95 % interval is {shown}, refuted if none of it is",
+        "notes": notes,
+        "sql": _sql(numbers, claim, view, baseline),
+    }
+    bounds: tuple[float | None, float | None] = (None, None)
+    if isinstance(quantity, MetricNumber):
+        bounds = numbers.bounds(quantity.metric)
+        detail["models"] = [quantity.model]
+        detail["corpora"] = [numbers.corpus_of(quantity.metric, quantity.view or view, quantity.corpus)]
+    if isinstance(quantity, MetricNumber) and quantity.against:
+        bounds = difference_bounds(numbers, quantity.metric)
+    least, most = clipped(_interval(value), bounds)
+    if exact or unsure:
+        word: Word = "inconclusive" if unsure else "supported" if inside else "refuted"
+        return Finding(None, None, value.value, least, most, claimed, word, why, detail=detail)
+    return Finding(holds, fails, value.value, least, most, claimed, part=_nearest(value, low, high), detail=detail)
+
+
+def _interval(number: Bounded) -> tuple[float | None, float | None]:
+    if not number.known:
+        return None, None
+    wider = quantile(0.975, number.df) / quantile(0.975)
+    return number.value - wider * _reach(number, -1), number.value + wider * _reach(number, 1)
+
+
+def _over_texts(
+    number: MetricRow | Bounded,
+    texts: int | None,
+    bounds: tuple[float | None, float | None] = (None, None),
+    notes: tuple[str, ...] = (),
+) -> Bounded:
+    """Return a number with its interval, widened as so many texts ask for."""
+    value = number.value or 0.0
+    errors = text_errors(value, number.low, number.high, texts, bounds)
+    if errors is None:
+        return Bounded(value, number.low, number.high, notes)
+    down, up = (quantile(0.975) * error for error in errors)
+    return Bounded(value, value - down, value + up, notes, freedom(texts))
+
+
+def _called(number: MetricNumber) -> str:
+    return f"{number.metric} minus that of the base" if number.against else number.metric
+
+
+def _sizes(numbers: Numbers, claim: ValueClaim, view: str) -> list[str]:
+    """Return notes about numbers that depend on the size of the corpus; refuse to compare corpora of unequal size."""
+    notes = []
+    source = claim.value
+    if (
+        isinstance(source, MetricNumber)
+        and (statistic := numbers.statistic(source.metric)) is not None
+        and statistic.grows
+    ):
+        corpus = numbers.corpus_of(source.metric, source.view or view, source.corpus)
+        words = next((row["words"] for row in numbers.corpus_sizes() if row["corpus"] == corpus), None)
+        notes += [f"{source.metric} depends on the size of the corpus: {corpus} has {words:,} words"] if words else []
+    for other in _bounds(claim):
+        if isinstance(source, MetricNumber) and isinstance(other, MetricNumber) and source.metric == other.metric:
+            under = (number.view or view for number in (source, other))
+            a, b = (
+                numbers.corpus_of(number.metric, at, number.corpus)
+                for number, at in zip((source, other), under, strict=True)
+            )
+            notes += at_equal_size(numbers, source.metric, [a], [b])
+    return notes
+
+
+def _nearest(value: Bounded, low: Bounded | None, high: Bounded | None) -> Inequality | None:
+    gaps = []
+    for at, less in ((low, False), (high, True)):
+        if at is not None and (error := _error(value, at)) > 0:
+            gap = Estimates(
+                np.array([value.value - at.value]), np.array([error]), min(value.df, at.df), np.array([error])
+            )
+            gaps.append(Inequality("the number minus the bound", gap, 0.0, less))
+    return min(gaps, key=lambda one: abs(one.value) / float(one.estimates.error[0]), default=None)
+
+
+def _between(over: tuple[float, float] | None, under: tuple[float, float] | None) -> tuple[float, float]:
+    """Join "greater than the low bound" and "less than the high one", each with the p-value of its opposite.
+
+    Both must hold. To fail, the number must lie beyond one of them; to the p-value of that comes the chance of being as
+    far beyond the other, so that with equal bounds the test is two-sided.
+    """
+    if over is None or under is None:
+        return over or under or (1.0, 1.0)
+    return max(over[0], under[0]), min(1.0, over[1] + under[0], under[1] + over[0])
+
+
+def _bounds(
+    claim: ValueClaim,
+) -> tuple[MetricNumber | SqlNumber | float | None, MetricNumber | SqlNumber | float | None]:
+    return claim.between if claim.between is not None else (claim.above, claim.below)
+
+
+def _uncertain(number: Bounded) -> bool:
+    return number.known and (number.low, number.high) != (number.value, number.value)
+
+
+def _above(upper: Bounded, lower: Bounded) -> tuple[float, float]:
+    gap, error = upper.value - lower.value, _error(upper, lower)
+    if error == 0:
+        return (0.0, 1.0) if gap > 0 else (1.0, 0.0) if gap < 0 else (0.5, 0.5)
+    df = min(upper.df, lower.df)
+    return float(below(-gap / error, df)), float(below(gap / error, df))
+
+
+def _error(a: Bounded, b: Bounded) -> float:
+    side = 1 if a.value < b.value else -1
+    return float(np.hypot(_reach(a, side), _reach(b, -side))) / quantile(0.975)
+
+
+def _reach(number: Bounded, side: int) -> float:
+    if number.low is None or number.high is None:
+        return 0.0
+    return max(0.0, number.high - number.value if side > 0 else number.value - number.low)
+
+
+def metric_number(numbers: Numbers, source: MetricNumber, view: str, baseline: str | None) -> Bounded:
+    """Return one number of ``layer_metrics``, or its difference to the base's.
+
+    Raises:
+        Missing: it is not there, or NULL.
+    """
+    if source.against:
+        return _against_base(numbers, source, view, baseline)
+    under = source.view or view
+    model = f"{source.model} ({baseline})" if baseline else source.model
+    if not numbers.rows(source.metric, under):
+        raise Missing(f"there are no numbers of {source.metric} under view '{under}'")
+    corpus = numbers.corpus_of(source.metric, under, source.corpus)
+    rows = [row for row in numbers.rows(source.metric, under) if row.corpus == corpus]
+    where = f"{source.metric} of {model} on '{corpus}' under view '{under}'"
+    if not rows:
+        raise Missing(f"there are no numbers of {source.metric} on '{corpus}' under view '{under}'")
+    checkpoint = numbers.pick(rows, model, None if baseline else source.checkpoint, None if baseline else source.step)
+    single = source.site in ("embedding", "final") and source.layer is None
+    matches = at_layer(checkpoint, source.layer, source.site)
+    if source.layer is None and not single and any(row.layer is not None for row in matches):
+        raise Missing(f"{source.metric} is measured at every layer; say which with 'layer'")
+    if source.layer is not None and matches and matches[0].layer is None:
+        raise Missing(f"{source.metric} is a number of the whole model; leave 'layer' out")
+    if len(matches) != 1:
+        at = "" if source.layer is None else f" at layer {source.layer}"
+        raise Missing(f"there is no number{at}: {where}")
+    row = matches[0]
+    if row.value is None:
+        raise Missing(f"{where} has no value: {numbers.why_missing(source.metric, row, under)}")
+    ends = fixed_ends(at_layer(checkpoint, None, None)) if row.site in PATH else ()
+    notes = tuple(by_definition(source.metric, layer, model, at) for _, layer, at in ends if layer == row.layer)
+    number = _over_texts(row, numbers.texts_of(source.metric, corpus), numbers.bounds(source.metric), notes)
+    statistic = numbers.statistic(source.metric)
+    if (
+        number.known
+        or row.by_definition
+        or statistic is None
+        or not statistic.interval
+        or source.metric.endswith("_floor")
+    ):
+        return number
+    return replace(number, unsure=f"{where} has no interval over these texts")
+
+
+def _against_base(numbers: Numbers, source: MetricNumber, view: str, baseline: str | None) -> Bounded:
+    """Return a model's number minus that of its base.
+
+    Paired over texts where the metric stores that (table ``differences``); else both intervals are joined as if
+    independent, which overstates the error, since both models read the same texts.
+    """
+    base = numbers.study.models[source.model].base
+    if base is None:
+        raise Missing(f"{source.model} has no base to be compared with: add `base: NAME` to the model")
+    if baseline is not None:
+        raise Missing(f"'against: base' compares a model with its base, and {baseline} has none")
+    under = source.view or view
+    corpus = numbers.corpus_of(source.metric, under, source.corpus)
+    rows = [
+        row for row in numbers.against_base(source.metric, under) if (row.model, row.corpus) == (source.model, corpus)
+    ]
+    single = source.site in ("embedding", "final") and source.layer is None
+    depths = {
+        max((row.layer or 0 for row in numbers.rows(source.metric, under) if row.model == name), default=0)
+        for name in (source.model, base)
+    }
+    matches = [row for row in at_layer(rows, source.layer, source.site) if row.value is not None] if rows else []
+    if (
+        len(matches) == 1
+        and (source.layer != "last" or len(depths) == 1)
+        and (source.layer is not None or single or matches[0].layer is None)
+    ):
+        return _over_texts(matches[0], numbers.texts_of(source.metric, corpus))
+    alone = source.model_copy(update={"against": None})
+    mine, theirs = (
+        metric_number(numbers, alone.model_copy(update={"model": name}), view, None) for name in (source.model, base)
+    )
+    value = mine.value - theirs.value
+    notes = (*mine.notes, *theirs.notes)
+    if not (mine.known and theirs.known):
+        return Bounded(value, None, None, notes, unsure=mine.unsure or theirs.unsure)
+    down, up = (float(np.hypot(_reach(mine, side), _reach(theirs, -side))) for side in (-1, 1))
+    note = f"{source.metric} has no paired difference to a base: both intervals are joined as if independent"
+    return Bounded(value, value - down, value + up, (*notes, note), min(mine.df, theirs.df))
+
+
+def _sql(
+    numbers: Numbers, claim: ValueClaim, view: str, baseline: str | None, models: Sequence[str] | None = None
+) -> str:
+    source = claim.value
+    if isinstance(source, SqlNumber):
+        return source.sql.strip()
+    shown = models or [f"{source.model} ({baseline})" if baseline else source.model]
+    if source.against:
+        shown = list(dict.fromkeys([*shown, *filter(None, (numbers.study.models[name].base for name in shown))]))
+    under = source.view or view
+    corpus = numbers.corpus_of(source.metric, under, source.corpus)
+    return layer_sql(numbers, source.metric, under, shown, [corpus], source.site, source.layer)
+
+
+def sql_number(store: Store, study: Study, sql: str) -> Bounded:
+    """Return the first row of a query as a number.
+
+    The query sees the rows of this study alone: another study of the same database may well have a model of the same
+    name. The rows of ``layer_metrics`` and ``over_models`` come in the order of the study's views and corpora, so that
+    "the first row" means something; ``main.layer_metrics`` is everything.
+
+    Args:
+        store: the database.
+        study: the study.
+        sql: one query. Its column ``value``, or its only column, is the number; ``ci_low`` and ``ci_high`` its
+        interval.
+
+    Raises:
+        Missing: the query is wrong, gives no row, or no number.
+    """
+    from reporter.store import query
+
+    text = sql.strip().removesuffix(";")
+    try:
+        rows = json.loads(query(store.path, _scoped(study, text), "json"))
+    except ReporterError as error:
+        # The query stands below one line of our own.
+        message = re.sub(r"\(line (\d+)", lambda found: f"(line {max(1, int(found[1]) - 1)}", str(error))
+        raise Missing(f"the query does not work: {message}") from None
+    if not rows:
+        raise Missing("the query gives no row")
+    first: dict[str, Any] = rows[0]
+    names = {name.lower(): name for name in first}
+    if "value" not in names and len(names) > 1:
+        raise Missing(f"the query gives the columns {', '.join(first)}; name one of them 'value'")
+    value = _number(first, names.get("value", next(iter(first))))
+    if value is None:
+        raise Missing("the first row of the query has no value (NULL)")
+    low, high = (_number(first, names[name]) if name in names else None for name in ("ci_low", "ci_high"))
+    notes = [f"the query gives {len(rows):,} rows; the first was taken"] if len(rows) > 1 else []
+    return Bounded(value, low, high, tuple(notes))
+
+
+def _scoped(study: Study, sql: str) -> str:
+    from reporter.store.schema import tables as known
+
+    scope = f"WHERE study = {quoted(study.study)}"
+    order = ", ".join(
+        f"list_position([{', '.join(map(quoted, names))}], {column})"
+        for column, names in (("view", study.views), ("corpus", tuple(study.corpora)))
+        if names
+    )
+    tables = []
+    for table in known().values():
+        if any(column.name == "study" for column in table.columns):
+            sort = f" ORDER BY {order}, rowid" if table.name in ("layer_metrics", "over_models") else ""
+            tables.append(f"{table.name} AS (FROM main.{table.name} {scope}{sort})")
+    return f"WITH {', '.join(tables)} FROM (\n{sql}\n)"
+
+
+def _number(row: dict[str, Any], name: str) -> float | None:
+    value = row[name]
+    if value is None:
+        return None
+    if isinstance(value, str):
+        try:
+            value = float(value)  # DuckDB writes exact decimals as text
+        except ValueError:
+            raise Missing(f"column {name} of the query is no number: {value!r}") from None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not finite(value):
+        raise Missing(f"column {name} of the query is no finite number: {value!r}")
+    return float(value)

@@ -1,0 +1,417 @@
+"""Judges the claims of a study: tests each, corrects for their number, and says so in rows of the database.
+
+Each claim is two one-sided tests: that it holds, and that it fails. Holm's step-down procedure over the 2m tests of m
+claims bounds the probability of even one wrong 'supported' or 'refuted' in the study by 5 %, however the claims depend
+on each other. A single claim is decided by whether its 95 % interval excludes the bound.
+
+Source: Holm 1979, "A simple sequentially rejective multiple test procedure", Scandinavian Journal of Statistics 6.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from reporter.core.errors import ReporterError, describe
+from reporter.geometry.intervals import VERDICT_TEXTS
+from reporter.geometry.statistics import holm
+from reporter.judge.claims import kind_of, power
+from reporter.judge.numbers import Incomparable, Missing, Numbers
+from reporter.judge.points import ROUNDING, Finding, Seen, Shown
+from reporter.spec.references import queries_of, statistics_of
+from reporter.store.schema import ModelVerdict, Verdict, Word
+
+if TYPE_CHECKING:
+    from reporter.metrics.base import Statistic
+    from reporter.spec import Study
+    from reporter.spec.claims import Claim
+    from reporter.store import Store
+
+# What another view changes of a claim: the number, the profile behind it, and the verdict.
+
+
+MOVED = 0.1
+"""A peak that moves by more than this share of the depth, or a point that changes by more than half of the range, makes
+another profile."""
+
+
+def change(own: Finding, word: Word, other: Finding, other_word: Word, view: str) -> dict[str, Any]:
+    """Say what a view changes against the claim's own.
+
+    Args:
+        own: the finding under the claim's own view.
+        word: its verdict, alone.
+        other: the finding under the other view.
+        other_word: its verdict.
+        view: the other view.
+
+    Returns:
+        ``view``, ``says`` (a sentence) and ``turned`` (whether the verdict, the sign of the number or the profile is
+        another one).
+    """
+    sentences = []
+    turned = word != other_word
+    here, after = own.shown(word), other.shown(other_word)
+    if here.value is not None and after.value is not None and here.statistic == after.statistic:
+        sentences.append(f"{here.value:.3g} becomes {after.value:.3g}")
+        turned |= here.value * after.value < 0
+    pairs = {place: (profile, other.seen[place]) for place, profile in own.seen.items() if place in other.seen}
+    if pairs:
+        (model, corpus), most = max(pairs.items(), key=lambda item: abs(_largest(*item[1])[0]))
+        of = f" of {model} on '{corpus}'" if len(pairs) > 1 else ""
+        sentence, moved = _profile(*most)
+        sentences.append(f"the profile{of} {sentence}")
+        turned |= moved
+    sentences.append(
+        f"the verdict is {other_word} instead of {word}" if word != other_word else f"the verdict stays {word}"
+    )
+    return {"view": view, "says": f"under the view '{view}': {'; '.join(sentences)}", "turned": bool(turned)}
+
+
+def _largest(own: Seen, other: Seen) -> tuple[float, str]:
+    values = dict(zip(other.labels, other.values, strict=True))
+    mine = zip(own.labels, own.values, strict=True)
+    changes = [(values[label] - value, label) for label, value in mine if label in values]
+    return max(changes, key=lambda found: abs(found[0]), default=(0.0, ""))
+
+
+def _profile(own: Seen, other: Seen) -> tuple[str, bool]:
+    by, at = _largest(own, other)
+    size = max(map(abs, (*own.values, *other.values)), default=0.0)
+    if abs(by) <= ROUNDING * size:
+        return "stays as it is", False
+    sentences = [f"changes most at {own.what} {at}, by {by:+.3g}"]
+    peaks = [max(range(len(profile.values)), key=profile.values.__getitem__) for profile in (own, other)]
+    (was, before), (now, after) = ((s.labels[i], s.values[i]) for s, i in zip((own, other), peaks, strict=True))
+    to = f"{own.what} {now} ({after:.3g})"
+    stays = f"its peak stays at {to}, was {before:.3g}"
+    sentences.append(stays if was == now else f"its peak moves from {own.what} {was} ({before:.3g}) to {to}")
+    spread = max(own.values) - min(own.values)
+    moved = abs(peaks[0] - peaks[1]) > MOVED * (len(own.values) - 1) and abs(by) > MOVED * spread
+    return ", ".join(sentences), moved or abs(by) > spread / 2
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A claim under one view, on the models or on a null baseline.
+
+    Args:
+        place: 1 for the claim itself.
+        view: the view; None for a claim by SQL.
+        baseline: None for the models.
+    """
+
+    place: int
+    view: str | None
+    baseline: str | None
+
+
+NO_SINKS = "no-sinks"
+
+
+def readings(claim: Claim, numbers: Numbers) -> list[Reading]:
+    """Return how a claim is to be read: its first view on the models, then the other views, then the baselines.
+
+    A claim that compares models of both roles is read without sinks unless it says otherwise: whether a word or an
+    added token stands at position 0 is no property of the role, and can decide the number.
+    """
+    kind, study = kind_of(claim), numbers.study
+    if not kind.under_views(claim):
+        return [Reading(1, None, None)]
+    without = (
+        NO_SINKS in study.views
+        and kind.compares_roles(claim, numbers)
+        and all(numbers.rows(full_name, NO_SINKS) for full_name in statistics_of(claim))
+    )
+    views = claim.views or ((NO_SINKS,) if without else study.views[:1])
+    pairs = [(view, None) for view in views] + [(views[0], baseline) for baseline in claim.baselines]
+    return [Reading(place, view, baseline) for place, (view, baseline) in enumerate(pairs, 1)]
+
+
+def judge(store: Store, study: Study, statistics: Mapping[str, Statistic] | None = None) -> list[Verdict]:
+    """Test every claim of a study against the numbers in the database.
+
+    The claims themselves (each one's first view, on the models) are the family that is corrected for their number;
+    claims that cannot be tested, or compare a number that has no interval, are not counted. Other views and baselines
+    show what a verdict hangs on; they are judged one by one. What each model by itself says to a claim about several
+    is a family of its own, corrected for all models of all claims.
+
+    Whatever goes wrong with one claim is its verdict ('failed', with the reason), and touches no other.
+
+    Args:
+        store: the database.
+        study: the study.
+        statistics: by full name what is known of each statistic; those of metrics if left out.
+    """
+    numbers = Numbers(store, study, statistics)
+    tests = [
+        (number, name, claim, reading, _find(numbers, claim, reading))
+        for number, (name, claim) in enumerate(study.claims.items(), 1)
+        for reading in _readings(claim, numbers)
+    ]
+    family = [
+        (name, finding)
+        for _, name, _, reading, finding in tests
+        if reading.place == 1 and isinstance(finding, Finding) and finding.tested
+    ]
+    adjusted = dict(
+        zip(
+            (name for name, _ in family),
+            corrected([(f.holds or 0.0, f.fails or 0.0) for _, f in family]),
+            strict=True,
+        )
+    )
+    verdicts = [
+        _verdict(
+            number,
+            name,
+            claim,
+            reading,
+            finding,
+            adjusted.get(name) if reading.place == 1 else None,
+            len(family),
+            _about(numbers, claim),
+        )
+        for number, name, claim, reading, finding in tests
+    ]
+    verdicts = _with_models(verdicts, [finding for *_, finding in tests])
+    for name in study.claims:
+        _tell_changes(
+            [(v, f) for v, (*_, f) in zip(verdicts, tests, strict=True) if v.claim == name and v.baseline is None]
+        )
+    return verdicts
+
+
+def _with_models(verdicts: Sequence[Verdict], findings: Sequence[Finding | str]) -> list[Verdict]:
+    """Add to verdicts what each model by itself says, corrected for all models of all claims together."""
+    each = [{} if isinstance(finding, str) else finding.each for finding in findings]
+    family = [
+        (index, model, result)
+        for index, findings_of in enumerate(each)
+        if verdicts[index].reading == 1
+        for model, result in findings_of.items()
+        if result.tested
+    ]
+    p = corrected([(result.holds or 0.0, result.fails or 0.0) for *_, result in family])
+    adjusted = {(index, model): value for (index, model, _), value in zip(family, p, strict=True)}
+    return [
+        replace(
+            verdict,
+            by_model=tuple(
+                _of_model(verdict, model, result, adjusted.get((index, model))) for model, result in findings_of.items()
+            ),
+        )
+        for index, (verdict, findings_of) in enumerate(zip(verdicts, each, strict=True))
+    ]
+
+
+def _of_model(verdict: Verdict, model: str, found: Finding, adjusted: float | None) -> ModelVerdict:
+    alone = found.word(found.p)
+    word = alone if adjusted is None else found.word(adjusted)
+    shown = found.shown(word)
+    return ModelVerdict(
+        claim=verdict.claim,
+        reading=verdict.reading,
+        view=verdict.view,
+        baseline=verdict.baseline,
+        model=model,
+        verdict=word,
+        alone=alone,
+        statistic=shown.statistic or None,
+        value=shown.value,
+        ci_low=shown.low,
+        ci_high=shown.high,
+        claimed=shown.wanted.text or None,
+        p=found.p,
+        p_adjusted=adjusted,
+    )
+
+
+def _readings(claim: Claim, numbers: Numbers) -> list[Reading]:
+    try:
+        return readings(claim, numbers)
+    except Exception:  # such as no results yet: the test fails with that reason, under the view that the study says
+        return [Reading(1, (claim.views or numbers.study.views)[0], None)]
+
+
+def _tell_changes(tests: list[tuple[Verdict, Finding | str]]) -> None:
+    (first, base), *rest = tests
+    if isinstance(base, str):
+        return
+    # The verdicts are compared as they are without the correction, which other readings do not have.
+    changes = [
+        change(base, base.word(base.p), finding, finding.word(finding.p), str(verdict.view))
+        for verdict, finding in rest
+        if not isinstance(finding, str)
+    ]
+    if changes:
+        first.detail["views"] = changes
+
+
+def _find(numbers: Numbers, claim: Claim, reading: Reading) -> Finding | str:
+    """Return what the test finds, or why there is no test."""
+    view = reading.view or numbers.study.views[0]
+    try:
+        finding = kind_of(claim).test(numbers, claim, view, reading.baseline)
+    except Incomparable as error:  # the data do not decide, which does not make the claim a failed one
+        return Finding(None, None, None, why=str(error))
+    except (Missing, ReporterError) as error:
+        return str(error)
+    except Exception as error:  # a claim that breaks is no reason to lose the others, nor the run
+        return describe(error)
+    if few := _few_texts(numbers, claim, finding):
+        finding = finding.undecided(few)
+    if not claim.views and kind_of(claim).compares_roles(claim, numbers):
+        if view == NO_SINKS:
+            note = f"models of both roles are compared under the view '{NO_SINKS}', since the claim names no view"
+        else:
+            note = (
+                f"warning: this compares models of both roles under the view '{view}', so that it hangs on what stands "
+                f"at position 0; add '{NO_SINKS}' to 'views'"
+            )
+        finding = finding.with_detail(notes=[note])
+    return finding
+
+
+def _few_texts(numbers: Numbers, claim: Claim, found: Finding) -> str:
+    """Say where a corpus has too few texts for a verdict; nothing where none has, or they are no sample of others."""
+    if numbers.study.texts == "fixed" or not kind_of(claim).samples:
+        return ""
+    measured = [name for name in statistics_of(claim) if name.partition(".")[0] not in numbers.study.sections]
+    corpora = found.detail.get("corpora", ()) if measured else ()
+    if queries_of(claim) and found.tested:
+        corpora = [*corpora, *numbers.texts()]
+    few = {corpus: texts for corpus in corpora if (texts := numbers.texts().get(corpus, VERDICT_TEXTS)) < VERDICT_TEXTS}
+    counts = ", ".join(f"{texts} in {corpus}" for corpus, texts in few.items())
+    return (
+        f"too few texts: {counts}; a verdict needs {VERDICT_TEXTS}, or `texts: fixed` if no others are meant"
+        if few
+        else ""
+    )
+
+
+def _about(numbers: Numbers, claim: Claim) -> dict[str, list[str]]:
+    names, tables = list(statistics_of(claim)), list[str]()
+    for query in queries_of(claim):
+        named, read = numbers.asked(query)
+        names += named
+        tables += read
+    return {"metrics": list(dict.fromkeys(names))} | ({"tables": list(dict.fromkeys(tables))} if tables else {})
+
+
+def _verdict(
+    number: int,
+    name: str,
+    claim: Claim,
+    reading: Reading,
+    finding: Finding | str,
+    adjusted: float | None,
+    tested: int,
+    about: Mapping[str, Sequence[str]],
+) -> Verdict:
+    columns: dict[str, Any] = {
+        "claim": name,
+        "number": number,
+        "reading": reading.place,
+        "says": claim.says,
+        "source": claim.source,
+        "kind": kind_of(claim).name,
+        "view": reading.view,
+        "baseline": reading.baseline,
+        "paper": claim.paper,
+    }
+    if isinstance(finding, str):
+        return Verdict(**columns, verdict="failed", detail={"reason": finding, **about})
+    p = finding.p
+    final = p if adjusted is None else adjusted
+    word, alone = finding.word(final), finding.word(p)
+    detail = {key: value for key, value in finding.detail.items() if value not in (None, [], "")}
+    if word != alone:
+        detail["alone"] = alone
+    if adjusted is not None:
+        detail["tested"] = tested
+    shown = finding.shown(word)
+    claimed = shown.wanted
+    detail |= {key: text for key, text in (("statistic", shown.statistic), ("bound", claimed.text)) if text}
+    detail |= about
+    detail["reason"] = _reason(finding, word, alone, final, tested)
+    if word == "inconclusive":
+        needed = (power(finding, 1 if adjusted is None else tested), finding.instead)
+        detail |= {"power": "; ".join(filter(None, needed))} if any(needed) else {}
+    return Verdict(
+        **columns,
+        verdict=word,
+        value=shown.value,
+        ci_low=shown.low,
+        ci_high=shown.high,
+        holds_low=claimed.low,
+        holds_high=claimed.high,
+        holds_outside=claimed.outside if claimed.known else None,
+        p=shown.p,
+        p_adjusted=final,
+        detail=detail,
+    )
+
+
+def _reason(finding: Finding, word: Word, alone: Word, p: float | None, tested: int) -> str:
+    if p is None:
+        return f"not tested: {finding.why}" if word == "inconclusive" else finding.why
+    if word != alone:
+        return f"{alone} if tested on its own, but not once corrected for the {tested} claims tested together ({_p(p)})"
+    shown = finding.shown(word)
+    where = f" ({shown.wanted.text})" if shown.wanted.text else ""
+    if word == "supported":
+        if finding.supported is not None and finding.part is not None:
+            weakest = f"{finding.part.name} {finding.part.wanted.text}"
+            return (
+                f"the 95 % interval lies entirely in the claimed range{where}; of all that the claim requires, the "
+                f"least certain is: {weakest} ({_p(p)})"
+            )
+        return f"the 95 % interval lies entirely in the claimed range{where}; {_p(p)}"
+    if word == "refuted":
+        return f"the 95 % interval lies entirely outside the claimed range{where}; {_p(p)}"
+    if (side := _side(shown)) is not None:
+        return (
+            f"the 95 % interval of this number alone lies {side} the claimed range{where}, but the claim as a whole is "
+            f"neither shown nor refuted: {_p(p)}, corrected for all comparisons that it makes"
+        )
+    return (
+        f"the data do not decide: the 95 % interval lies partly inside and partly outside the claimed range{where}; "
+        f"{_p(p)}"
+    )
+
+
+def _side(shown: Shown) -> str | None:
+    claimed = shown.wanted
+    if shown.low is None or shown.high is None or not claimed.known:
+        return None
+    low, high = (
+        (-math.inf if claimed.low is None else claimed.low),
+        (math.inf if claimed.high is None else claimed.high),
+    )
+    inside, beyond = low < shown.low and shown.high < high, shown.high < low or shown.low > high
+    if claimed.outside:
+        inside, beyond = beyond, inside
+    return "inside" if inside else "outside" if beyond else None
+
+
+def rows_of(verdicts: Sequence[Verdict]) -> Iterator[dict[str, Any]]:
+    """Yield the rows of the table ``claims``."""
+    for verdict in verdicts:
+        yield {name: value for name, value in asdict(verdict).items() if name != "by_model"}
+
+
+def _p(p: float) -> str:
+    return f"p = {p:.2g}" if p >= 1e-12 else "p < 1e-12"  # an exact 0 is what rounding leaves
+
+
+def corrected(claims: Sequence[tuple[float, float]]) -> list[float]:
+    """Return the adjusted p-value of each claim's better side.
+
+    Args:
+        claims: for each claim the one-sided p-values that it holds and that it fails.
+    """
+    adjusted = holm([p for pair in claims for p in pair])
+    return [min(adjusted[2 * i], adjusted[2 * i + 1]) for i in range(len(claims))]

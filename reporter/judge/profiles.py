@@ -1,0 +1,338 @@
+"""Profiles: a statistic of one model on one corpus over its layers, or over its training."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from reporter.geometry.intervals import freedom, text_error, without_t
+from reporter.judge.numbers import PATH, MetricRow, Missing, at_layer, by_checkpoint
+from reporter.judge.points import ROUNDING, Array, Points, nonnegative
+
+if TYPE_CHECKING:
+    from reporter.judge.numbers import Numbers
+
+BATCHED = "_batch"
+"""A statistic over all tokens has no interval; the same over batches, where there is one, is called so and has."""
+
+Fixed = tuple[tuple[float, int, float], ...]
+"""Points that have their value by definition, as (depth, layer, value)."""
+
+
+def fixed_ends(rows: Sequence[MetricRow]) -> Fixed:
+    """Return the points of a profile along embedding and blocks whose value the definition fixes."""
+    return tuple((row.depth or 0.0, row.layer or 0, row.value or 0.0) for row in rows if row.by_definition)
+
+
+def by_definition(full_name: str, layer: int, model: str, value: float) -> str:
+    """Say that a number is fixed by definition."""
+    return f"{full_name} is {value:g} at layer {layer} of {model} by definition, which says nothing of the model"
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Numbers along an axis.
+
+    Args:
+        model: the model.
+        corpus: the corpus.
+        x: depths or training steps, shape (K,).
+        values: shape (K,).
+        errors: standard errors from texts or batches, shape (K,); None where they are not known.
+        notes: what a reader must know.
+        labels: what the points are, for evidence: layers or steps.
+        fixed: where points were left out because their value is fixed by definition, as (x, layer, value).
+        covariance: of the errors, shape (K, K); None where it is not known.
+        df: degrees of freedom of the errors.
+    """
+
+    model: str
+    corpus: str
+    x: Array
+    values: Array
+    errors: Array | None
+    notes: tuple[str, ...]
+    labels: tuple[int, ...]
+    fixed: Fixed = ()
+    covariance: Array | None = None
+    df: float = np.inf
+
+    def names(self, training: bool, step: bool) -> tuple[tuple[str, ...], str]:
+        """Return what readers call its points, and what these are: training steps, layers or blocks.
+
+        Args:
+            training: whether it runs over training.
+            step: whether its numbers are of steps from one layer to the next, which readers know as blocks.
+        """
+        blocks = step and not training
+        names = tuple(str(label + blocks) for label in self.labels)
+        return names, "step" if training else "block" if blocks else "layer"
+
+
+@dataclass(frozen=True)
+class Profiles:
+    """Which numbers a profile is made of.
+
+    Args:
+        numbers: the study's numbers.
+        full_name: the statistic.
+        view: the view.
+        site: where states are read; None for the embedding and the blocks.
+        checkpoint: name of a checkpoint; None for the last one.
+        step: training step of a checkpoint.
+        layer: over training: a layer; None for the mean over layers.
+    """
+
+    numbers: Numbers
+    full_name: str
+    view: str
+    site: str | None = None
+    checkpoint: str | None = None
+    step: int | None = None
+    layer: int | str | None = None
+
+    def over_depth(self, model: str, corpus: str) -> Profile:
+        """Return the numbers of a model along its layers, without those that have their value by definition.
+
+        Raises:
+            Missing: there are none, or one is NULL (but for the embedding, which is left out then).
+        """
+        rows = self.numbers.pick(self._of(corpus), model, self.checkpoint, self.step)
+        rows, fixed = self._free(at_layer(rows, None, self.site))
+        profile = self._along(rows, model, corpus)
+        return replace(profile, fixed=fixed, notes=(*profile.notes, *self._told(model, fixed)))
+
+    def _told(self, model: str, fixed: Fixed) -> list[str]:
+        return [
+            f"layer {at} of {model} is left out: {self.full_name} is {value:g} there by definition"
+            for _, at, value in fixed
+        ]
+
+    def _free(self, rows: Sequence[MetricRow]) -> tuple[list[MetricRow], Fixed]:
+        rows = list(rows)
+        if self.site not in (None, "block"):
+            return rows, ()
+        fixed = fixed_ends(rows)
+        layers = {layer for _, layer, _ in fixed}
+        return [row for row in rows if row.layer not in layers], fixed
+
+    def over_training(self, model: str, corpus: str) -> Profile:
+        """Return the numbers of a model by training step, at a layer or as means over layers.
+
+        Raises:
+            Missing: there are fewer than two checkpoints with a known step, or a number is NULL.
+        """
+        rows = [row for row in self._of(corpus) if row.model == model]
+        if not rows:
+            raise Missing(f"there are no numbers of {model}: {self.numbers.why_failed(model)}")
+        checkpoints = by_checkpoint(rows)
+        groups = [group for group in checkpoints.values() if group[0].step is not None]
+        unknown = [f"'{name}'" for name, group in checkpoints.items() if group[0].step is None]
+        if len(groups) < 2:
+            raise Missing(f"{model} has {len(groups)} checkpoint{'s' * (len(groups) != 1)} with a known training step")
+        numbers, steps = [], []
+        for group in sorted(groups, key=lambda group: group[0].step or 0):
+            numbers.append(self.one(group, model, corpus))
+            steps.append(int(group[0].step or 0))
+        values, errors = zip(*((value, error) for value, error, _ in numbers), strict=True)
+        complete = None if any(error is None for error in errors) else np.array(errors, dtype=float)
+        notes = tuple(dict.fromkeys(note for *_, more in numbers for note in more))
+        if unknown:
+            notes += (f"the training step of {', '.join(unknown)} is not known, so it is left out",)
+        x = np.array(steps, dtype=float)
+        return Profile(model, corpus, x, np.array(values), complete, notes, tuple(steps), df=self.df(corpus))
+
+    def last(self, model: str, corpus: str) -> tuple[float, float | None, tuple[str, ...]]:
+        """Return one number of a model, its standard error and notes: at a layer, or the mean over layers."""
+        return self.one(self.numbers.pick(self._of(corpus), model, self.checkpoint, self.step), model, corpus)
+
+    def one(self, rows: Sequence[MetricRow], model: str, corpus: str) -> tuple[float, float | None, tuple[str, ...]]:
+        """Return the number of one checkpoint: at a layer, or the mean over layers that are not fixed by definition.
+
+        A mean over layers has the mean of their errors, which overstates its own.
+
+        Raises:
+            Missing: there is none, or the layer's value is fixed by definition.
+        """
+        at_place = at_layer(rows, self.layer, self.site)
+        if rows and self.layer is not None and at_place and at_place[0].layer is None:
+            raise Missing(f"{self.full_name} is a number of the whole model; it has no layers")
+        if self.layer is not None and not at_place:
+            raise Missing(f"{model} has no numbers of {self.full_name} at layer {self.layer}")
+        free, fixed = self._free(at_layer(rows, None, self.site))
+        if self.layer is not None:
+            for _, layer, value in fixed:
+                if layer == at_place[0].layer:
+                    raise Missing(f"{by_definition(self.full_name, layer, model, value)}; name another layer")
+            free, fixed = at_place, ()
+        profile = self._along(free, model, corpus, whole=True)
+        error = None if profile.errors is None else float(profile.errors.mean())
+        return float(profile.values.mean()), error, (*profile.notes, *self._told(model, fixed))
+
+    def _of(self, corpus: str) -> list[MetricRow]:
+        rows = [row for row in self.numbers.rows(self.full_name, self.view) if row.corpus == corpus]
+        if not rows:
+            raise Missing(f"there are no numbers of {self.full_name} on corpus '{corpus}' under view '{self.view}'")
+        return rows
+
+    def _along(self, rows: Sequence[MetricRow], model: str, corpus: str, whole: bool = False) -> Profile:
+        if not rows:
+            where = "its layers" if self.site is None else f"site '{self.site}'"
+            raise Missing(f"{model} has no numbers of {self.full_name} along {where}")
+        if rows[0].layer is None and not whole:
+            raise Missing(f"{self.full_name} is a number of the whole model; it has no profile over depth")
+        notes = []
+        if rows[0].layer == 0 and rows[0].value is None and len(rows) > 1:
+            reason = self.numbers.why_missing(self.full_name, rows[0], self.view)
+            notes.append(f"the embedding of {model} is left out: {reason}")
+            rows = rows[1:]
+        for row in rows:
+            if row.value is None:
+                at = "" if row.layer is None else f" at layer {row.layer}"
+                reason = self.numbers.why_missing(self.full_name, row, self.view)
+                raise Missing(f"{self.full_name} of {model} on '{corpus}' has no value{at}: {reason}")
+        values = np.array([row.value for row in rows], dtype=float)
+        errors, more = self._errors(rows)
+        depths = np.array([row.depth or 0.0 for row in rows], dtype=float)
+        layers = tuple(row.layer or 0 for row in rows)
+        covariance = None if errors is None else self._covariance(rows, errors)
+        notes += more
+        df = self.df(corpus)
+        return Profile(model, corpus, depths, values, errors, tuple(notes), layers, covariance=covariance, df=df)
+
+    def df(self, corpus: str) -> float:
+        """Return the degrees of freedom of errors over the texts of a corpus."""
+        fixed = self.numbers.study.texts == "fixed"
+        return np.inf if fixed else freedom(self.numbers.texts_of(self.full_name, corpus))
+
+    def _covariance(self, rows: Sequence[MetricRow], errors: Array) -> Array | None:
+        """Return the covariance of the errors of a profile's layers, shape (K, K); None where it is not stored."""
+        if any(row.site not in PATH for row in rows):
+            return None
+        first = rows[0]
+        by_layer = self.numbers.apart(self.full_name, self.view).get((first.model, first.checkpoint, first.corpus), {})
+        if any(row.layer not in by_layer for row in rows):
+            return None
+        order = list(by_layer)
+        if any(len(by_layer[layer]) != at + 1 for at, layer in enumerate(order)):
+            return None
+        apart = np.zeros((len(order), len(order)))
+        for at, layer in enumerate(order):
+            apart[at, : at + 1] = by_layer[layer]
+        picked = [order.index(row.layer) for row in rows if row.layer is not None]
+        return covariance_of(errors, without_t(apart[np.ix_(picked, picked)], self.df(first.corpus)))
+
+    def _errors(self, rows: Sequence[MetricRow]) -> tuple[Array | None, tuple[str, ...]]:
+        if self.numbers.study.texts == "fixed":  # they are no sample: what is left is rounding
+            return np.full(len(rows), ROUNDING * max(abs(row.value or 0.0) for row in rows)), ()
+        from_texts = [self._error(row, self.full_name) for row in rows]
+        if all(error is not None for error in from_texts):
+            return self._wide(np.array(from_texts, dtype=float))
+        batched = self.numbers.rows(self.full_name + BATCHED, self.view)
+        by_place = {(r.model, r.checkpoint, r.corpus, r.site, r.layer): r for r in batched}
+        matches = [by_place.get((r.model, r.checkpoint, r.corpus, r.site, r.layer)) for r in rows]
+        lent = [None if row is None else self._error(row, self.full_name + BATCHED) for row in matches]
+        if all(error is not None for error in lent):
+            errors, notes = self._wide(np.array(lent, dtype=float))
+            return errors, (
+                f"{self.full_name} has no interval of its own; the error is that of {self.full_name}{BATCHED}",
+                *notes,
+            )
+        return None, (f"{self.full_name} has no interval from texts",)
+
+    def _error(self, row: MetricRow, full_name: str) -> float | None:
+        texts = self.numbers.texts_of(full_name, row.corpus)
+        return text_error(row.value or 0.0, row.low, row.high, texts, self.numbers.bounds(full_name))
+
+    def _wide(self, errors: Array) -> tuple[Array | None, tuple[str, ...]]:
+        if (errors > 0).all():
+            return errors, ()
+        if not (errors > 0).any():
+            return None, (f"the intervals of {self.full_name} have no width",)
+        return np.where(errors > 0, errors, errors[errors > 0].min()), ()
+
+
+def covariance_of(errors: Array, apart: Array) -> Array:
+    """Return the covariance of errors, from how surely the numbers are told apart, shape (K, K).
+
+    An interval on a scale of its own can be wider than the error that ``apart`` goes with. A pair keeps its
+    correlation then, and its difference is never taken to be surer than it is known to be. A number that does not vary
+    over texts has an error from elsewhere, which is independent of the others'.
+
+    Args:
+        errors: as the intervals have them, shape (K,).
+        apart: below the diagonal the standard error of the difference of each pair, on it that of each number, as
+            ``layer_errors`` has them without Student's t, shape (K, K).
+    """
+    stored, apart = apart.diagonal(), np.maximum(np.tril(apart, -1), np.tril(apart, -1).T)
+    both, widened = np.outer(stored, stored), np.outer(errors, errors)
+    square, either = np.square(stored), np.square(errors)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        correlation = np.where(both > 0, (square[:, None] + square - np.square(apart)) / (2 * both), 0.0)
+    sum_of = either[:, None] + either
+    difference = np.maximum(sum_of - 2 * np.clip(correlation, -1, 1) * widened, np.square(apart))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        bounded = np.where(widened > 0, (sum_of - difference) / (2 * widened), 0.0)
+    np.fill_diagonal(bounded, 1.0)
+    # Rounding, and errors with degrees of freedom of their own, may leave a weighted sum less than no variance.
+    return nonnegative(bounded) * widened
+
+
+def together(profiles: Sequence[Profile], units: Sequence[Sequence[str]], steps: bool, any_correlation: bool) -> Points:
+    """Bring the profiles of several models to common points; models that count as one are averaged.
+
+    Over depth, each is interpolated at as many evenly spaced depths as the shallowest model has layers. Over training,
+    the steps that all of them have are kept.
+
+    Args:
+        profiles: one for each model.
+        units: the models in groups that count as one; a profile of a model in none is left out.
+        steps: whether they run over training.
+        any_correlation: whether the errors of two points may be negatively correlated: numbers of steps from layer to
+            layer.
+
+    Raises:
+        Missing: the models have fewer than two training steps in common.
+    """
+    by_model = {profile.model: profile for profile in profiles}
+    kept = [by_model[model] for unit in units for model in unit]
+    if len(kept) == 1:
+        only = kept[0]
+        labels, what = only.names(steps, any_correlation)
+        errors = None if only.errors is None else only.errors[None]
+        covariance = None if only.covariance is None else only.covariance[None]
+        return Points(only.values[None], errors, only.x, any_correlation, labels, what, covariance, only.df)
+    if steps:
+        common = sorted(set.intersection(*(set(profile.labels) for profile in kept)))
+        if len(common) < 2:
+            raise Missing(f"{', '.join(p.model for p in kept)} have {len(common)} training steps in common")
+        x, labels, what = np.array(common, dtype=float), tuple(map(str, common)), "step"
+    elif all(np.array_equal(p.x, kept[0].x) for p in kept):
+        x, (labels, what) = kept[0].x, kept[0].names(steps, any_correlation)
+    else:
+        low, high = max(p.x[0] for p in kept), min(p.x[-1] for p in kept)
+        x = np.linspace(low, high, min(len(p.x) for p in kept))
+        labels, what = tuple(f"{depth:.2f}" for depth in x), "depth"
+
+    def mean(of: Callable[[Profile], Array]) -> Array:
+        return np.array([np.mean([of(by_model[model]) for model in unit], axis=0) for unit in units])
+
+    values = mean(lambda p: np.interp(x, p.x, p.values))
+    complete = all(p.errors is not None for p in kept)
+    errors = (
+        mean(lambda p: np.interp(x, p.x, np.zeros(len(p.x)) if p.errors is None else p.errors)) if complete else None
+    )
+    df = min(p.df for p in kept)
+    if steps or any(p.covariance is None for p in kept):
+        return Points(values, errors, x, any_correlation, labels, what, df=df)
+
+    def between(p: Profile) -> Array:
+        weights = np.array([np.interp(x, p.x, unit) for unit in np.eye(len(p.x))])  # of each layer in each point
+        return np.asarray(weights.T @ p.covariance @ weights)
+
+    # The variance of a mean of relatives is at most the mean of theirs.
+    covariance = np.array([np.mean([between(by_model[model]) for model in unit], axis=0) for unit in units])
+    return Points(values, errors, x, any_correlation, labels, what, covariance, df)

@@ -1,0 +1,236 @@
+"""What a study's numbers answer: the one list of questions, and what stands out although no claim named it.
+
+A :class:`~reporter.judge.questions.question.Question` yields rows of its own tables and says what they come to.
+Claims and findings are such questions too; the run stores their rows.
+
+Findings are exploratory. Every kind puts the same tests to every headline statistic, trained model and corpus. Their
+number m is known before any result is, and each is done at the level 0.05/m (Bonferroni). So the probability that even
+one finding is false is at most 5 %. Sets of layers are made at that level as well, so they hold all at once. Which
+significant results are shown (those with the largest effects) makes no difference to that. Intervals are 95 % each and
+not corrected, like those of claims.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, zip_longest
+from typing import TYPE_CHECKING, Any
+
+from reporter.core.numbers import short
+from reporter.core.places import listed
+from reporter.judge.numbers import Numbers, declared
+from reporter.judge.questions.changed import CHANGED, ask_loss, ask_numbers, ask_states
+from reporter.judge.questions.concepts import CONCEPTS, ask_concepts
+from reporter.judge.questions.extremes import ask_chance, ask_extremes, ask_references
+from reporter.judge.questions.layer import LAYER
+from reporter.judge.questions.models import ask_corpora, ask_models, ask_roles
+from reporter.judge.questions.probes import BLOCKS, PROBED
+from reporter.judge.questions.question import Answer, Box, Question, Read, Record, heads, numeric
+from reporter.judge.questions.sinks import SINKS, ask_sinks
+from reporter.judge.questions.subjects import MATERIAL, Curve, Observation, Subjects, Test
+from reporter.judge.questions.training import TRAINING, ask_training
+from reporter.store.schema import Found
+
+if TYPE_CHECKING:
+    from reporter.spec import Study
+    from reporter.store import Store
+
+KINDS: Mapping[str, Callable[[Subjects], Iterator[Test]]] = {
+    "base": ask_states,
+    "base-loss": ask_loss,
+    "base-numbers": ask_numbers,
+    "roles": ask_roles,
+    "models": ask_models,
+    "training": ask_training,
+    "concepts": ask_concepts,
+    "sinks": ask_sinks,
+    "corpora": ask_corpora,
+    "extremes": ask_extremes,
+    "references": ask_references,
+    "chance": ask_chance,
+}
+"""The kinds of findings, in the order of the report.
+
+First what a study was made to ask (changes against a base, differences of roles or models), then training and sinks,
+and last each model's own profiles.
+"""
+LEVEL = 0.05
+MOST = 7
+"""The most findings that are shown."""
+SAME = 3
+"""The most findings of one kind."""
+
+
+@dataclass(frozen=True)
+class Findings:
+    """Rows of the table ``findings``, by rank, and the number of tests."""
+
+    rows: tuple[dict[str, Any], ...]
+    looked_at: int
+
+
+def find(store: Store, study: Study) -> Findings:
+    """Return the findings of a study, from the numbers that the database holds."""
+    headlines = {name: pair for name, pair in declared().items() if pair[1].headline}
+    statistics = {name: statistic for name, (_, statistic) in headlines.items()}
+    against_base = frozenset(name for name, (metric, _) in headlines.items() if metric.compares_only)
+    return look(Subjects(Numbers(store, study, statistics), statistics, against_base))
+
+
+def look(subjects: Subjects) -> Findings:
+    """Do all tests on some subjects and return the findings."""
+    tests = [(kind, test) for kind, ask in KINDS.items() for test in ask(subjects)]
+    observations: dict[str, list[Observation]] = {kind: [] for kind in KINDS}
+    for kind, test in tests:
+        result = test(LEVEL / len(tests))
+        if result is not None and result.p * len(tests) <= LEVEL and result.effect >= MATERIAL:
+            observations[kind].append(result)
+    shown = _handful({kind: _best(subjects, results) for kind, results in observations.items()})
+    rows = (_row(subjects, rank, kind, result, len(tests)) for rank, (kind, result) in enumerate(shown, 1))
+    return Findings(tuple(rows), len(tests))
+
+
+def _best(subjects: Subjects, observations: Iterable[Observation]) -> list[Observation]:
+    facts: dict[str, list[Observation]] = {}
+    for result in sorted(observations, key=lambda result: -result.effect):
+        facts.setdefault(result.fact or f"{result.full_name} {result.view}", []).append(result)
+    return [replace(first, says=first.says + _also(subjects, first, rest)) for first, *rest in facts.values()]
+
+
+def _also(subjects: Subjects, first: Observation, rest: Sequence[Observation]) -> str:
+    """Name the other statistics, models or corpora that show the same fact."""
+    if not first.fact:
+        return ""
+    titles = [subjects.statistics[result.full_name].title for result in rest if result.full_name != first.full_name]
+    same = [result for result in rest if result.full_name == first.full_name]
+    models = [result.model for result in same if result.model not in (first.model, None)]
+    corpora = [r.corpus for r in same if r.model == first.model and r.corpus not in (first.corpus, None)]
+    named = [
+        f"{word} {listed([name for name in dict.fromkeys(names) if name])}"
+        for word, names in (("in the", titles), ("in", models), ("on", corpora))
+        if names
+    ]
+    return f" Also seen {', '.join(named)}." if named else ""
+
+
+def _handful(observations: dict[str, list[Observation]]) -> list[tuple[str, Observation]]:
+    most = {kind: MOST if kind == "concepts" else SAME for kind in observations}  # each concept is its own question
+    turns = chain.from_iterable(
+        zip_longest(*([(kind, result) for result in some[: most[kind]]] for kind, some in observations.items()))
+    )
+    chosen = sorted((turn for turn in turns if turn is not None), key=lambda turn: turn[1].weak)[:MOST]
+    return [(kind, result) for kind in observations for other, result in chosen if other == kind]
+
+
+def _row(subjects: Subjects, rank: int, kind: str, result: Observation, looked_at: int) -> dict[str, Any]:
+    metric, _, name = result.full_name.partition(".")
+    statistic = subjects.statistics.get(result.full_name)
+    first, last = result.layers or (None, None)
+    return Found(
+        rank=rank,
+        kind=kind,
+        says=result.says,
+        statistic=name,
+        model=result.model,
+        corpus=result.corpus,
+        view=result.view,
+        layer_first=first,
+        layer_last=last,
+        value=result.value,
+        ci_low=result.interval[0],
+        ci_high=result.interval[1],
+        p=result.p,
+        p_adjusted=min(1.0, result.p * looked_at),
+        looked_at=looked_at,
+        effect=result.effect,
+        chart=result.full_name + ".training" * result.training,
+        detail={
+            "what": result.what,
+            "plainly": statistic.plainly if statistic else "",
+            "per": statistic.per if statistic else "",
+            "test": result.test,
+            "curves": [_curve(curve) for curve in result.curves],
+            "mark": result.mark,
+            "notes": list(dict.fromkeys(result.notes)),
+            "sql": result.sql or subjects.sql(result.full_name, *result.read, result.corpus),
+        },
+    ).record({"metric": metric}, 0)
+
+
+def _curve(curve: Curve) -> dict[str, Any]:
+    x, y = ([float(f"{value:.5g}") for value in values] for values in (curve.x, curve.y))
+    number = {} if curve.number is None else {"number": float(f"{curve.number:.5g}")}
+    return {"label": curve.label, "x": x, "y": y, "own": curve.own} | number
+
+
+QUESTIONS = (LAYER, CONCEPTS, CHANGED, PROBED, BLOCKS, TRAINING, SINKS)
+"""Every question that stored numbers answer, in the order of the report."""
+
+_QUERIES = {
+    "claims": "SELECT * FROM claims WHERE study = $study ORDER BY number, reading",
+    "claims_by_model": "SELECT b.* FROM claims_by_model b JOIN claims c USING (study, claim, reading) "
+    "WHERE study = $study AND reading = 1 ORDER BY c.number, b.model",
+    "findings": "SELECT * FROM findings WHERE study = $study ORDER BY rank",
+}
+
+
+def stated(read: Read, only: Sequence[str]) -> list[Answer]:
+    """Return the claims and findings of a study as answers, from what its last run stored, unless left out."""
+    tables = {"claims": ("claims", "claims_by_model"), "findings": ("findings",)}
+    return [
+        Answer(question, {name: read(_QUERIES[name]) for name in tables[question.name]})
+        for question in STATED
+        if question.name in only
+    ]
+
+
+def _claims(tables: Mapping[str, Sequence[Record]]) -> Iterator[Box]:
+    rows = tables["claims"]
+    verdicts = [row["verdict"] for row in rows if row["reading"] == 1]
+    counts = ", ".join(f"{verdicts.count(word)} {word}" for word in dict.fromkeys(verdicts))
+    estimate = ("verdict", numeric("number"), numeric("95 %"))
+    yield Box(
+        "Verdicts",
+        f"{counts}, corrected for the number of claims.",
+        columns=heads("claim", "tokens", *estimate),
+        rows=tuple(
+            (
+                str(row["says"]) if row["reading"] == 1 else "the same",
+                ", ".join(str(part) for part in (row["view"], row["baseline"]) if part),
+                *_estimate(row),
+            )
+            for row in rows
+        ),
+    )
+    if by_model := tables.get("claims_by_model"):
+        says = {row["claim"]: row["says"] for row in rows}
+        yield Box(
+            "Model by model",
+            "the verdict of each model alone, corrected for all models of all claims.",
+            columns=heads("claim", "model", *estimate),
+            rows=tuple((says[row["claim"]], row["model"], *_estimate(row)) for row in by_model),
+        )
+
+
+def _estimate(row: Record) -> tuple[str, str, str]:
+    return row["verdict"], "" if row["value"] is None else short(row["value"]), _ends(row)
+
+
+def _ends(row: Record) -> str:
+    return "" if row["ci_low"] is None else f"{short(row['ci_low'])} to {short(row['ci_high'])}"
+
+
+def _findings(tables: Mapping[str, Sequence[Record]]) -> Iterator[Box]:
+    rows = tables["findings"]
+    yield Box(
+        "Exploratory",
+        f"corrected for {rows[0]['looked_at']:,} tests.",
+        notes=tuple(f"{row['says']} (Difference {short(row['value'])}, 95 %: {_ends(row)}.)" for row in rows),
+    )
+
+
+STATED = (
+    Question("claims", "What does it claim?", (), lambda read: iter(()), lambda tables: tuple(_claims(tables))),
+    Question("findings", "What stands out?", (), lambda read: iter(()), lambda tables: tuple(_findings(tables))),
+)

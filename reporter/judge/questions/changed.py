@@ -1,0 +1,547 @@
+"""What changed in a model against its base: from which layer on, by how much, in which numbers, at what cost.
+
+Both sides are measured on the same texts, so a difference beyond rounding, or beyond what bf16 products do, is no
+matter of chance. A difference beyond another seed may be one, so the finding tests it again, corrected for all layers.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from math import hypot
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from reporter.core.numbers import interval, short, signed
+from reporter.core.places import place
+from reporter.core.table import Row
+from reporter.geometry.intervals import freedom, quantile, text_error
+from reporter.judge.claims import SHARE
+from reporter.judge.numbers import PATH, Missing, declared
+from reporter.judge.points import Estimates
+from reporter.judge.profiles import Profile, Profiles
+from reporter.judge.questions.question import Box, Lacks, Question, Read, Record, grouped, heads, in_backticks, numeric
+from reporter.judge.questions.subjects import MATERIAL, Curve, Observation, Subject, Test, capital, number
+from reporter.metrics.base import Statistic
+from reporter.store.answers import ChangeAnswer, ChangedNumber
+
+if TYPE_CHECKING:
+    from reporter.judge.questions.subjects import Subjects
+
+# Of several token sets the words are read.
+_WORDS = "QUALIFY dense_rank() OVER (PARTITION BY l.model, l.corpus ORDER BY (l.view = 'words') DESC, l.view) = 1"
+_LAYERS = f"""
+SELECT l.model, l.checkpoint, l.corpus, l.view, l.site, l.layer, l.statistic, l.value, l.ci_low, l.ci_high, l.n, m.base
+FROM layer_metrics l JOIN models m USING (study, model, checkpoint)
+WHERE study = $study AND l.metric = 'change' AND l.site IN ('embedding', 'block') AND m.base IS NOT NULL AND m.is_last
+{_WORDS}
+"""
+_MODELS = """
+SELECT model, base, layers, precision, precision_deviation FROM models
+WHERE study = $study AND baseline IS NULL AND status = 'done' AND is_last
+"""
+_PAIRED = """
+SELECT model_a AS model, corpus_a AS corpus, view, metric || '.' || statistic AS name, site, layer, value, ci_low,
+       ci_high, n
+FROM differences
+WHERE study = $study AND kind = 'base' AND value IS NOT NULL AND coalesce(site, '') NOT IN ('final', 'attention')
+"""
+_NUMBERS = f"""
+SELECT l.model, l.checkpoint, l.corpus, l.view, l.metric || '.' || l.statistic AS name, l.site, l.layer, l.value,
+       l.ci_low, l.ci_high, l.n, c.texts
+FROM layer_metrics l JOIN models m USING (study, model, checkpoint) LEFT JOIN corpora c USING (study, corpus)
+WHERE study = $study AND m.is_last AND l.value IS NOT NULL AND l.site IN ('embedding', 'block')
+  AND l.metric || '.' || l.statistic IN (NAMES)
+{_WORDS}
+"""
+_TOKENS = """
+SELECT model, corpus, view, token, distance, n
+FROM moved_tokens WHERE study = $study AND site IN ('embedding', 'block')
+QUALIFY layer = max(layer) OVER (PARTITION BY model, corpus, view)
+ORDER BY model, corpus, rank
+"""
+NO_BASE = "no model names the one that it was made from: add `base: NAME` to a model"
+NOT_COMPARED = "no model was compared with its base: add `change` (or `all`) to `metrics`"
+MOST_TOKENS = 8
+DISTANCE, LOSS = "change.distance", "loss.lm"
+SEED = f"{DISTANCE}_seed"
+_CASE = ("model", "corpus", "view")
+
+
+def _case(row: Record) -> tuple[Any, ...]:
+    return tuple(row[name] for name in _CASE)
+
+
+def _changes(read: Read) -> Iterator[Row | Lacks]:
+    models = {str(row["model"]): row for row in read(_MODELS)}
+    layers = read(_LAYERS)
+    if not layers:
+        yield Lacks(NOT_COMPARED if any(row["base"] for row in models.values()) else NO_BASE)
+        return
+    headlines = {
+        name: statistic
+        for name, (metric, statistic) in declared().items()
+        if statistic.headline and statistic.per in ("layer", "step") and not metric.compares_only
+    }
+    paired, tokens = read(_PAIRED), read(_TOKENS)
+    numbers = read(_NUMBERS.replace("NAMES", ", ".join(f"'{name}'" for name in headlines)))
+    losses = {_case(row): row for row in paired if row["name"] == LOSS}
+    if not losses:
+        yield Lacks("no change of loss: add `loss` to `metrics`, where the models have a language-model head")
+    for rows in grouped(sorted(layers, key=_case), *_CASE):
+        case, base = _case(rows[0]), models.get(str(rows[0]["base"]))
+        if case[0] not in models or base is None:
+            continue
+        after, before = (
+            {(row["name"], row["layer"]): row for row in numbers if _case(row) == (model, *case[1:])}
+            for model in (case[0], base["model"])
+        )
+        pairs = {(row["name"], row["layer"]): row for row in paired if _case(row) == case and row["ci_low"] is not None}
+        changed_numbers = [
+            ChangedNumber(case[0], case[1], name, *change)
+            for name, statistic in headlines.items()
+            if (change := _change_of_number(name, statistic, after, before, pairs)) is not None
+        ]
+        farthest = [row for row in tokens if _case(row) == case][:MOST_TOKENS]
+        answer = _change_of_states(rows, models[case[0]], base, losses.get(case), farthest, changed_numbers)
+        if answer is None:
+            yield Lacks(
+                f"{case[0]} on {case[1]}: its states and those of its base cannot be compared, see cells.reasons"
+            )
+            continue
+        yield answer
+        yield from changed_numbers
+
+
+def _change_of_states(
+    rows: Sequence[Record],
+    own: Record,
+    base: Record,
+    loss: Record | None,
+    farthest: Sequence[Record],
+    numbers: Sequence[ChangedNumber],
+) -> ChangeAnswer | None:
+    by_statistic: dict[str, dict[int, Record]] = {}
+    for row in rows:
+        if row["value"] is not None:
+            by_statistic.setdefault(row["statistic"], {})[row["layer"]] = row
+    distances, seeds = by_statistic.get("distance", {}), by_statistic.get("distance_seed", {})
+    if not distances:
+        return None
+    deviation = _deviation(by_statistic, own, base)
+
+    def beyond(layer: int) -> bool:
+        row = distances[layer]
+        low = row["value"] if row["ci_low"] is None else row["ci_low"]
+        if seeds:
+            seed = seeds.get(layer)
+            return seed is not None and row["ci_low"] is not None and low > float(seed["ci_high"] or seed["value"])
+        return bool(by_statistic["moved"][layer]["value"] > 0 and low > deviation)
+
+    value = {layer: float(distances[layer]["value"]) for layer in sorted(distances)}
+    first_layer = next((layer for layer in value if beyond(layer)), None)
+    steepest = max(value, key=lambda layer: value[layer] - value.get(layer - 1, 0.0))
+    last, linear = max(value), by_statistic.get("linear", {})
+    loss = loss or {"value": None, "ci_low": None, "ci_high": None}
+    return ChangeAnswer(
+        **{name: rows[0][name] for name in ("model", "checkpoint", "base", "corpus", "view")},
+        changed=first_layer is not None,
+        small=_small([row["value"] for row in by_statistic["cosine"].values()], loss, numbers),
+        noise="seed" if seeds else "precision" if deviation else "rounding",
+        layers=int(own["layers"]),
+        base_layers=int(base["layers"]),
+        first_layer=first_layer,
+        first_distance=None if first_layer is None else value[first_layer],
+        largest_step=None if first_layer is None else steepest,
+        last_distance=value[last],
+        last_low=distances[last]["ci_low"],
+        last_high=distances[last]["ci_high"],
+        last_cosine=by_statistic["cosine"][last]["value"],
+        last_linear=linear[last]["value"] if last in linear else None,
+        loss=loss["value"],
+        loss_low=loss["ci_low"],
+        loss_high=loss["ci_high"],
+        tokens=json.dumps([str(row["token"]) for row in farthest if row["token"]], ensure_ascii=False),
+        n=int(distances[last]["n"]),
+    )
+
+
+def _deviation(by_statistic: Mapping[str, Mapping[int, Record]], own: Record, base: Record) -> float:
+    """Return how far apart bf16 products alone may take two equal models.
+
+    It is 0 if the first block left every state as it was: then both models went through the same batches.
+    """
+    moved = by_statistic.get("moved", {}).get(1)
+    if moved is None or moved["value"] == 0:
+        return 0.0
+    return max(float(model["precision_deviation"] or 0.0) for model in (own, base))
+
+
+def _small(cosines: Sequence[float], loss: Record, numbers: Sequence[ChangedNumber]) -> bool:
+    least = {name: statistic.smallest or 0.0 for name, (_, statistic) in declared().items()}
+    ends = [loss["ci_low"], loss["ci_high"]] if loss["value"] else []
+    return (
+        len(numbers) > 0
+        and min(cosines) > 1 - least["change.cosine"]
+        and all(end is not None and abs(end) < least[LOSS] for end in ends)
+        and all(change.largest < 1 for change in numbers)
+    )
+
+
+Numbered = Mapping[tuple[str, int], Record]
+"""Rows by the full name of a number and the layer."""
+
+
+def _change_of_number(
+    name: str, statistic: Statistic, own: Numbered, before: Numbered, pairs: Numbered
+) -> tuple[Any, ...] | None:
+    """Return the columns of a changed number from ``layer`` on; None if no layer is shared."""
+    shared = [layer for other, layer in own if other == name and (name, layer) in before]
+    if not shared:
+        return None
+    sizes = [abs(float(side[name, layer]["value"])) for side in (own, before) for layer in shared]
+    smallest = SHARE * sum(sizes) / len(sizes) if statistic.smallest is None else statistic.smallest
+    # The table shows one of the widest of these intervals, so all are widened for their number (Bonferroni).
+    texts = own[name, shared[0]].get("texts")
+    reach = quantile(1 - 0.025 / len(shared), freedom(texts))
+    changes: list[tuple[float, int, float, float | None, float | None, bool]] = []
+    for layer in shared:
+        pair = pairs.get((name, layer))
+        if pair is not None:
+            value, error = float(pair["value"]), text_error(pair["value"], pair["ci_low"], pair["ci_high"], texts)
+        else:  # joined as if independent, which overstates the error: the same texts raise both
+            sides = own[name, layer], before[name, layer]
+            value = float(sides[0]["value"]) - float(sides[1]["value"])
+            a, b = (
+                text_error(row["value"], row["ci_low"], row["ci_high"], row.get("texts"), statistic.bounds)
+                for row in sides
+            )
+            error = None if a is None or b is None else hypot(a, b)
+        half = None if error is None else reach * error
+        low, high = (None, None) if half is None else (value - half, value + half)
+        certainty = 0.0 if half is None or value == 0 else abs(value) / max(half, 1e-300)
+        changes.append((certainty, layer, value, low, high, pair is not None))
+    beyond = [change for change in changes if change[0] > 1]
+    # The table shows the layer that the sentence above it names.
+    best = max(beyond, key=lambda change: abs(change[2])) if beyond else max(changes, key=lambda change: change[0])
+    largest = abs(best[2]) / smallest if beyond else 0.0
+    return *best[1:], len(beyond), len(changes), smallest, largest
+
+
+def _boxes(tables: Mapping[str, Sequence[Record]]) -> list[Box]:
+    numbers = tables["changed_numbers"]
+    return [
+        _box(
+            row, [change for change in numbers if (change["model"], change["corpus"]) == (row["model"], row["corpus"])]
+        )
+        for row in tables["change_answers"]
+    ]
+
+
+def _box(row: Record, numbers: Sequence[Record]) -> Box:
+    sentences = [_depth(row), _states(row), _loss(row)]
+    per = {name: statistic.per for name, (_, statistic) in declared().items()}
+    if numbers and row["changed"]:
+        sentences.append(_differ(numbers))
+    if row["changed"] and (tokens := json.loads(row["tokens"])):
+        sentences.append(f"Farthest moved: {', '.join(map(in_backticks, tokens))}.")
+    shown = sorted(numbers, key=lambda change: change["number"]) if row["changed"] else ()
+    return Box(
+        about=f"{row['model']} against {row['base']}, on {row['corpus']}",
+        says=" ".join(sentence for sentence in sentences if sentence),
+        columns=heads(
+            "number",
+            numeric("layer"),
+            numeric("change"),
+            "95 % interval",
+            numeric("minimum meaningful difference"),
+            numeric("layers beyond"),
+        ),
+        rows=tuple(
+            (
+                change["number"],
+                f"{change['layer']} → {change['layer'] + 1}" * (per.get(change["number"]) == "step")
+                or str(change["layer"]),
+                signed(change["value"]),
+                interval(change["ci_low"], change["ci_high"]) + ("" if change["paired"] else ", not paired"),
+                short(change["smallest"], 2),
+                f"{change['beyond']} of {change['layers']}",
+            )
+            for change in shown
+        ),
+        notes=_notes(row),
+    )
+
+
+def _differ(numbers: Sequence[Record]) -> str:
+    beyond = sorted((change for change in numbers if change["beyond"]), key=lambda change: -change["largest"])
+    large = [change for change in beyond if change["largest"] >= 1]
+    if not beyond:
+        return "No headline number differs beyond its interval."
+    if not large:
+        return (
+            "No headline number moves by the minimum meaningful difference; nearest comes "
+            f"`{beyond[0]['number']}`, by {short(beyond[0]['largest'], 2)} of it."
+        )
+    names = ", ".join(f"`{change['number']}` (up to {short(change['largest'], 2)} times that)" for change in large)
+    return f"Beyond their intervals, and by more than the minimum meaningful difference, differ {names}."
+
+
+def _depth(row: Record) -> str:
+    fewer, first = row["base_layers"] - row["layers"], row["first_layer"]
+    if not fewer:
+        return ""
+    says = f"It has {abs(fewer)} block{'s' * (abs(fewer) > 1)} {'fewer' if fewer > 0 else 'more'}"
+    if fewer > 0 and first and row["noise"] == "rounding":
+        return f"{says}, and block {first} of the base is the first that is missing or different."
+    return f"{says}."
+
+
+_UNCHANGED = {
+    "seed": "no layer lies farther from the base than from another seed (last layer: {last})",
+    "precision": "no layer lies farther from the base than products in bf16 would explain (last layer: {last})",
+    "rounding": "at no layer did any of {n:,} tokens move by more than rounding",
+}
+_BEYOND = {
+    "seed": " by more than a different seed would explain",
+    "precision": " by more than products in bf16 would explain",
+    "rounding": "",
+}
+
+
+def _states(row: Record) -> str:
+    last = f"{short(row['last_distance'], 2)} {interval(row['last_low'], row['last_high'])}".strip()
+    first, noise, linear = row["first_layer"], row["noise"], row["last_linear"]
+    if not row["changed"]:
+        return f"Nothing beyond noise: {_UNCHANGED[noise].format(last=last, n=row['n'])}."
+    where = f"from {place(first)} on"
+    where = f"A small change: {where}" if row["small"] else capital(where)
+    before = ""
+    if noise == "rounding" and first:
+        before = f"; {'the embedding is' if first == 1 else f'up to {place(first - 1)} they are'} the same"
+    mapped = ""
+    if linear is not None and linear <= 0:
+        mapped = ", and no linear map of the base predicts it better than its mean does"
+    elif linear is not None:
+        mapped = f", and a linear map of the base explains {_below_one(linear)} of it"
+    steepest = "" if row["largest_step"] == first else f" The distance grows most at layer {row['largest_step']}."
+    return (
+        f"{where} states differ from the base{_BEYOND[noise]}: there by {short(row['first_distance'], 2)} of their "
+        f"length{before}. At the last layer it is {last}, cosine {_below_one(row['last_cosine'])}{mapped}.{steepest}"
+    )
+
+
+def _loss(row: Record) -> str:
+    low, high = row["loss_low"], row["loss_high"]
+    if row["loss"] is None:
+        return ""
+    if row["loss"] == 0:
+        return "The loss is the same."
+    change = f"{signed(row['loss'])} {interval(low, high)}".strip()
+    if low is None:
+        return f"The loss moves by {change} nats, on too few texts for an interval."
+    if low <= 0 <= high:
+        return f"The loss moves by {change} nats, no more than chance."
+    return f"The loss {'rises' if low > 0 else 'falls'}: {change} nats."
+
+
+def _notes(row: Record) -> tuple[str, ...]:
+    notes = {
+        "Without another seed to compare with, every change beyond rounding counts; name a model by `twin`, or add the "
+        "recipe once more with another `seed`.": row["noise"] == "rounding",
+        "Layers are compared by number, the distance at the last one with the last: behind a missing block the table "
+        "compares the numbers of different blocks, which is part of their change.": row["base_layers"] != row["layers"],
+    }
+    return tuple(note for note, applies in notes.items() if applies and row["changed"])
+
+
+def _below_one(value: float) -> str:
+    """Write a share with as many digits as keep it from reading 1."""
+    return next((text for digits in range(3, 8) if (text := short(value, digits)) != "1"), "1")
+
+
+CHANGED = Question("changed", "What changed against the base?", (ChangeAnswer, ChangedNumber), _changes, _boxes)
+
+
+SEEDED = "the same model from another seed"
+NOT_MOVED = {
+    "rounding": "no token's state moved by more than rounding",
+    "precision": "no layer lies farther from it than products in bf16 may take it",
+}
+
+
+def ask_states(subjects: Subjects) -> Iterator[Test]:
+    """Yield tests of whether the states of each model with a base differ from the base's."""
+    for row in subjects.changed:
+        if (subject := _subject(subjects, DISTANCE, row)) is not None:
+            yield partial(_states_finding, subject, row)
+
+
+def ask_loss(subjects: Subjects) -> Iterator[Test]:
+    """Yield tests of whether the loss of each model with a base differs from the base's."""
+    for row in subjects.changed:
+        subject = _subject(subjects, LOSS, row)
+        if subject is not None and row["loss"] and row["loss_low"] is not None:
+            yield partial(_loss_finding, subject, row)
+
+
+def ask_numbers(subjects: Subjects) -> Iterator[Test]:
+    """Yield tests of whether each headline statistic of layers differs from the base's, at any layer."""
+    for full_name, statistic in subjects.statistics.items():
+        if statistic.per not in ("layer", "step") or full_name in subjects.against_base:
+            continue
+        for model, base in subjects.with_base.items():
+            for corpus in subjects.asked:
+                subject = Subject(subjects, full_name, statistic, model, corpus)
+                after, before = (subject.profile(subject.view, name) for name in (model, base))
+                if after is not None and before is not None and after.labels == before.labels:
+                    yield partial(_number_finding, subject, after, before)
+
+
+def _subject(subjects: Subjects, full_name: str, row: Record) -> Subject | None:
+    statistic, model, corpus = subjects.statistics.get(full_name), row["model"], row["corpus"]
+    if statistic is None or model not in subjects.with_base or corpus not in subjects.asked:
+        return None
+    return Subject(subjects, full_name, statistic, model, corpus)
+
+
+def _states_finding(subject: Subject, row: Record, level: float) -> Observation | None:
+    model, base, view, noise = subject.model, row["base"], row["view"], row["noise"]
+    profile, seeded = subject.profile(view), noise == "seed"
+    seeds = subject.profile(view, full_name=SEED) if seeded else None
+    p, first = 0.0, row["first_layer"]
+    test = f"states are compared token by token on the same texts, where chance makes no difference beyond {noise}"
+    if seeded:
+        test = f"each layer's distance from the base compared with that from {SEEDED}, corrected for all layers"
+    if row["changed"] and seeded:
+        beyond = _beyond_seed(subject, profile, seeds, level)
+        if beyond is None:
+            return None
+        first, p = beyond
+        says = f"{model} lies farther from its base {base} than from {SEEDED}{subject.on}, "
+    elif row["changed"]:
+        says = f"{model} differs{' only slightly' * row['small']} from its base {base}{subject.on}, "
+    elif seeded:
+        says = f"{model} lies no farther from its base {base} than from {SEEDED}{subject.on}."
+    else:
+        says = f"{model} does not differ from its base {base}{subject.on}: {NOT_MOVED[noise]}."
+    if row["changed"]:
+        says += f"from {place(first)} on: at the last layer, states lie {number(row['last_distance'])} lengths of the "
+        says += "base's state away from it."
+    value = float(row["last_distance"])
+    low, high = (value if row[name] is None else float(row[name]) for name in ("last_low", "last_high"))
+    curves = [] if profile is None else [Curve(model, profile.x, profile.values)]
+    curves += [] if seeds is None else [Curve("another seed", seeds.x, seeds.values, own=False)]
+    at = profile.labels.index(first) if profile is not None and first in profile.labels else None
+    return subject.observe(
+        Estimates(np.array([value]), np.array([0.0]), np.inf),
+        (),
+        says=says,
+        view=view,
+        interval=(low, high),
+        p=p,
+        effect=max(MATERIAL, min(1.0, value)),
+        what=f"{subject.statistic.title}, in lengths of that state, at the last layer",
+        test=test,
+        layers=None if first is None else (first, row["layers"]),
+        curves=tuple(curves),
+        mark=None if profile is None or at is None else (float(profile.x[at]), float(profile.x[-1])),
+        notes=() if profile is None else profile.notes,
+        read=((model,), (view,), ("distance", "distance_seed")),
+        fact=f"{model} {row['changed']}",
+    )
+
+
+def _beyond_seed(
+    subject: Subject, own: Profile | None, seeds: Profile | None, level: float
+) -> tuple[int, float] | None:
+    """Return the first layer that lies farther from the base than from another seed, and its p-value."""
+    if own is None or seeds is None or own.errors is None or seeds.errors is None:
+        return None
+    shared = [label for label in own.labels if label in seeds.labels]
+    a, b = (np.array([profile.labels.index(label) for label in shared]) for profile in (own, seeds))
+    gap = Estimates(own.values[a] - seeds.values[b], np.hypot(own.errors[a], seeds.errors[b]), np.inf)
+    p = np.minimum(1.0, len(shared) * subject.sure(gap).above(0.0))
+    at = np.flatnonzero(p <= level)
+    return (shared[int(at[0])], float(p[at[0]])) if len(at) else None
+
+
+def _loss_finding(subject: Subject, row: Record, level: float) -> Observation | None:
+    value, low, high = (float(row[name]) for name in ("loss", "loss_low", "loss_high"))
+    error = text_error(value, low, high, subject.texts)
+    if error is None:
+        return None
+    least = subject.statistic.smallest or 0.0
+    gap = subject.sure(Estimates(np.array([value]), np.array([error]), np.inf))
+    p = 2 * float((gap.above(least) if value > 0 else gap.below(-least))[0])
+    source = Profiles(subject.study.numbers, LOSS, row["view"])
+    try:
+        after, before = (source.last(model, subject.corpus)[0] for model in (subject.model, row["base"]))
+    except Missing:
+        return None
+    if p > level:
+        return None
+    says = f"The loss of {subject.model} is {'higher' if value > 0 else 'lower'} than that of its base {row['base']}"
+    return subject.observe(
+        gap,
+        (),
+        says=f"{says}{subject.on}: {number(after)} against {number(before)} nats.",
+        view=row["view"],
+        interval=(low, high),
+        p=p,
+        effect=max(MATERIAL, min(1.0, abs(value))),
+        what=f"{subject.statistic.title} in nats, minus that of {row['base']}",
+        test=f"the loss differs from the base's by more than {least:.2g}, paired over texts",
+        read=((subject.model, row["base"]), (row["view"],), ("lm",)),
+        fact=f"{subject.model} {value > 0}",
+    )
+
+
+def _number_finding(subject: Subject, own: Profile, before: Profile, level: float) -> Observation | None:
+    """Report the layer where a number is furthest from the base's, among those that differ, corrected for all."""
+    base, size = before.model, len(own.values)
+    paired = {
+        row.layer: row
+        for row in subject.study.numbers.against_base(subject.full_name, subject.view)
+        if (row.model, row.corpus) == (subject.model, subject.corpus) and row.site in PATH and row.low is not None
+    }
+    if all(label in paired for label in own.labels):
+        rows = [paired[label] for label in own.labels]
+        gaps = np.array([row.value for row in rows], dtype=float)
+        standard = [text_error(float(row.value or 0.0), row.low, row.high, subject.texts) for row in rows]
+        errors, how = np.array([np.inf if error is None else error for error in standard]), "paired over texts"
+    elif own.errors is not None and before.errors is not None:
+        gaps, errors, how = own.values - before.values, np.hypot(own.errors, before.errors), "over texts, not paired"
+    else:
+        return None
+    least = subject.least(own.values, before.values)
+    estimates = subject.sure(Estimates(gaps, errors, np.inf))
+    p = np.minimum(1.0, 2 * size * np.minimum(estimates.above(least), estimates.below(-least)))
+    top = int(np.where(p <= level, np.abs(gaps), -1.0).argmax())
+    if p[top] > level:
+        return None
+    alike = [own.labels[i] for i in range(size) if p[i] <= level and gaps[i] * gaps[top] > 0]
+    a, b = (float(profile.values[top]) for profile in (own, before))
+    says = f"{capital(subject.title)} is {'higher' if gaps[top] > 0 else 'lower'} in {subject.model} than in its base "
+    says += f"{base}{subject.on}, "
+    says += f"most at {subject.places([own.labels[top]])}" if len(alike) > 1 else f"at {subject.places(alike)}"
+    return subject.observe(
+        estimates.at(np.array(top)),
+        (a, b),
+        says=f"{says}: {number(a)} against {number(b)}.",
+        p=float(p[top]),
+        what=f"{subject.statistic.title}, {subject.places([own.labels[top]], whole=False)}: minus that of {base}",
+        test=f"the number differs from the base's by more than {least:.2g}, {how}, corrected for {size} "
+        f"{subject.averaged}; it holds in {subject.places(alike, whole=False)}",
+        layers=(min(alike), max(alike)),
+        curves=(
+            Curve(subject.model, own.x, own.values, number=a),
+            Curve(base, before.x, before.values, own=False, number=b),
+        ),
+        mark=(float(own.x[top]), float(own.x[top])),
+        notes=own.notes,
+        read=((subject.model, base), (subject.view,), (subject.statistic.name,)),
+        fact=f"{subject.full_name} {subject.model} {gaps[top] > 0}",
+    )

@@ -1,0 +1,294 @@
+"""Where a concept is a direction that its pairs of texts share, concept by concept.
+
+Consistency tells that the differences of a concept's pairs point the same way. It does not tell that a layer serves a
+task, so no layer is recommended here. The finding corrects the answer's p-values for all tests of the study.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from reporter.core.numbers import interval, p_value, short
+from reporter.core.places import place, places, ranges
+from reporter.core.table import Row
+from reporter.geometry.clouds import LEVEL, error_of, fewest_pairs, shared_p
+from reporter.geometry.statistics import behind_best
+from reporter.judge.questions.question import Box, Lacks, Question, Read, Record, grouped, heads, in_backticks, numeric
+from reporter.judge.questions.subjects import ONE_DRAW, UNKNOWN, Curve, Observation, Test, number
+from reporter.store.answers import ConceptAnswer
+from reporter.store.shape import quoted
+
+if TYPE_CHECKING:
+    from reporter.judge.questions.subjects import Subjects
+
+MOST_SENTENCES = 3
+"""With more concepts the answer counts them, and the table has each."""
+_MODELS = """
+SELECT model, checkpoint, base, baseline FROM models
+WHERE study = $study AND status = 'done' AND (baseline IS NULL OR baseline = 'random-init') AND is_last
+ORDER BY model
+"""
+_DIRECTIONS = """
+WITH influences AS (
+  SELECT model, checkpoint, pair_set, concept, site, layer, list(pair ORDER BY pair) AS units,
+    list(influence ORDER BY pair) AS influence
+  FROM pair_texts WHERE study = $study GROUP BY ALL
+)
+SELECT d.model, d.checkpoint, d.pair_set, d.concept, pooling, layer, consistency, ci_low, ci_high, p, chance, n, same,
+  same_token, units, influence
+FROM pair_directions AS d LEFT JOIN influences USING (model, checkpoint, pair_set, concept, site, layer)
+WHERE d.study = $study AND site IN ('embedding', 'block') ORDER BY d.model, d.checkpoint, pair_set, concept, layer
+"""
+_ROWS = "SELECT * FROM concept_answers WHERE study = $study ORDER BY model, pair_set, concept, layer"
+
+
+def _concept_rows(read: Read) -> Iterator[Row | Lacks]:
+    models = read(_MODELS)
+    by_model = {
+        (rows[0]["model"], rows[0]["checkpoint"]): rows for rows in grouped(read(_DIRECTIONS), "model", "checkpoint")
+    }
+    if not by_model:
+        yield Lacks("no pairs of texts that differ in one concept: add `pairs: {concepts: shipped}`", runs=True)
+    untrained = {
+        model["base"]: {
+            (row["pair_set"], row["concept"], row["layer"]): row
+            for row in by_model.get((model["model"], model["checkpoint"]), [])
+        }
+        for model in models
+        if model["baseline"]
+    }
+    for model in models:
+        if not model["baseline"]:
+            for rows in grouped(by_model.get((model["model"], model["checkpoint"]), []), "pair_set"):
+                concepts = grouped(rows, "concept")
+                for concept in concepts:
+                    yield from _rows(concept, len(concepts), untrained.get(model["model"], {}))
+
+
+def _rows(
+    rows: Sequence[Record], concepts: int, untrained: Mapping[tuple[str, str, int], Record]
+) -> Iterator[ConceptAnswer]:
+    """Yield the rows of one concept in one model."""
+    tested = [row for row in rows if row["consistency"] is not None and row["influence"]]
+    strongest = max(tested, key=lambda row: row["consistency"], default=None)
+    alike = _alike(tested)
+    p = _p(tested, [row["chance"] or 0.0 for row in tested], [0.0] * len(tested), concepts)
+    baselines = [untrained.get((row["pair_set"], row["concept"], row["layer"]), {}) for row in tested]
+    pairs = [(row, base) for row, base in zip(tested, baselines, strict=True) if base.get("influence")]
+    errors = [error_of(np.array(base["influence"])) for _, base in pairs]
+    p_untrained = _p([row for row, _ in pairs], [base["consistency"] for _, base in pairs], errors, concepts)
+    for row in rows:
+        layer = row["layer"]
+        yield ConceptAnswer(
+            **{name: row[name] for name in ("model", "checkpoint", "pair_set", "concept", "layer", "pooling", "n")},
+            **{name: row[name] for name in ("consistency", "ci_low", "ci_high", "chance", "same_token")},
+            p=p.get(layer),
+            p_untrained=p_untrained.get(layer),
+            shared=p.get(layer, 1.0) <= LEVEL / concepts,
+            strongest=row is strongest,
+            alike=alike.get(layer),
+        )
+
+
+def _p(rows: Sequence[Record], than: Sequence[float], errors: Sequence[float], concepts: int) -> dict[int, float]:
+    if not rows:
+        return {}
+    influence = [np.array(row["influence"]) for row in rows]
+    p_values = shared_p(
+        over=np.array([row["consistency"] for row in rows]) - than,
+        error=np.hypot([error_of(pairs) for pairs in influence], errors),
+        turned=np.array([row["p"] for row in rows]),
+        pairs=np.array([len(pairs) for pairs in influence]),
+        concepts=concepts,
+    )
+    return {row["layer"]: float(p) for row, p in zip(rows, p_values, strict=True)}
+
+
+def _alike(rows: Sequence[Record]) -> dict[int, bool]:
+    rows = [row for row in rows if not row["same"]]
+    if not rows:
+        return {}
+    influence = np.array([row["influence"] for row in rows]).T
+    values = influence - influence.mean(axis=0) + np.array([row["consistency"] for row in rows])
+    behind = behind_best(values)
+    return {} if behind is None else {row["layer"]: not low for row, low in zip(rows, behind.low, strict=True)}
+
+
+def layers_of(rows: Sequence[Record]) -> str:
+    """Write the layers at which a concept is a shared direction: ``from layer 2 on``, ``in layers 3–8 and 10``."""
+    layers, shared = [row["layer"] for row in rows], [row["layer"] for row in rows if row["shared"]]
+    if len(shared) > 1 and shared == layers[-len(shared) :]:
+        return f"from layer {shared[0]} on"
+    return f"in layer{'s' * (len(shared) > 1)} {ranges(shared)}"
+
+
+def _boxes(tables: Mapping[str, Sequence[Record]]) -> list[Box]:
+    return [_box(rows) for rows in grouped(tables["concept_answers"], "model", "pair_set")]
+
+
+def _box(rows: Sequence[Record]) -> Box:
+    concepts = [sorted(concept, key=lambda row: row["layer"]) for concept in grouped(rows, "concept")]
+    return Box(
+        about=f"{rows[0]['model']}, pairs {rows[0]['pair_set']}",
+        says=_says(concepts),
+        columns=heads(
+            "concept",
+            "shared direction",
+            numeric("strongest at layer"),
+            numeric("consistency"),
+            "95 % interval",
+            numeric("chance level"),
+            numeric("p, corrected for layers"),
+            "no significant difference at layers",
+            numeric("pairs"),
+        ),
+        rows=tuple(_line(concept, len(concepts)) for concept in concepts),
+        notes=tuple(_notes(concepts)),
+    )
+
+
+def _shared(rows: Sequence[Record]) -> bool:
+    return any(row["shared"] for row in rows)
+
+
+def _strongest(rows: Sequence[Record]) -> Record | None:
+    return next((row for row in rows if row["strongest"]), None)
+
+
+def _says(concepts: Sequence[Sequence[Record]]) -> str:
+    if len(concepts) <= MOST_SENTENCES:
+        return " ".join(_sentence(rows, len(concepts)) for rows in concepts)
+    shared = [rows for rows in concepts if _shared(rows)]
+    says = f"{len(shared)} of {len(concepts)} concepts are shared directions at some layer"
+    start = sum(bool(rows[0]["shared"]) for rows in shared)
+    says += f", {start} of them from the embedding on." if start else "."
+    missing = [in_backticks(rows[0]["concept"]) for rows in concepts if not _shared(rows)]
+    return f"{says} Not shown for {', '.join(missing)}." if missing and shared else says
+
+
+def _sentence(rows: Sequence[Record], concepts: int) -> str:
+    name, best = in_backticks(rows[0]["concept"]), _strongest(rows)
+    if best is None or not _shared(rows):
+        return f"{name} is not shown to be a shared direction at any layer{_too_few(rows, concepts)}."
+    level = f"{short(best['consistency'], 2)}; chance level {short(best['chance'], 2)}"
+    return f"{name} is a shared direction {layers_of(rows)}, strongest at layer {best['layer']} ({level})."
+
+
+def _too_few(rows: Sequence[Record], concepts: int) -> str:
+    fewest, pairs = fewest_pairs(concepts), rows[0]["n"]
+    return f": {pairs} pairs are too few to test, {fewest} are needed" if pairs < fewest else ""
+
+
+def _line(rows: Sequence[Record], concepts: int) -> tuple[str, ...]:
+    best = _strongest(rows)
+    if best is None:
+        return (rows[0]["concept"], "not tested", "–", "–", "", "–", "–", "", str(rows[0]["n"]))
+    similar = [{"layer": row["layer"], "shared": row["alike"] and not row["strongest"]} for row in rows]
+    alike = "–" if best["alike"] is None else "none"
+    if _shared(similar):
+        alike = layers_of(similar).removeprefix("in layers ").removeprefix("in layer ")
+    return (
+        best["concept"],
+        layers_of(rows) if _shared(rows) else f"not shown at any layer{_too_few(rows, concepts)}",
+        str(best["layer"]),
+        short(best["consistency"], 2),
+        interval(best["ci_low"], best["ci_high"]),
+        short(best["chance"], 2),
+        p_value(best["p"], 2),
+        alike,
+        str(best["n"]),
+    )
+
+
+def _notes(concepts: Sequence[Sequence[Record]]) -> Iterator[str]:
+    for rows in grouped((rows[0] for rows in concepts if rows[0]["same_token"] is not None), "same_token"):
+        names = ", ".join(in_backticks(row["concept"]) for row in rows)
+        yield same_token_note(rows[0], "texts of these pairs" if len(rows) == len(concepts) else f"texts of {names}")
+    yield "Layer 0 is the embedding. A shared direction shows what states hold, not which layer serves a task."
+    yield (
+        "A word that all second texts share makes the consistency large at the embedding already, whatever the "
+        "model knows."
+    )
+    yield (
+        f"A concept is a shared direction where its consistency exceeds its chance level, corrected for the layers "
+        f"{f'and the {len(concepts)} concepts of the set, ' if len(concepts) > 1 else ''}and random turns of its pairs "
+        "confirm it."
+    )
+
+
+def same_token_note(row: Record, texts: str) -> str:
+    """Return a warning if pooling reads the same token in every text of a row; else an empty text."""
+    if row["same_token"] is None:
+        return ""
+    end = "end" if row["pooling"] == "last" else "begin"
+    return (
+        f"Warning: all {texts} {end} in the token {in_backticks(row['same_token'])}, and its state is read as the "
+        "vector of each text. Set `pooling: mean` in the study to read all tokens."
+    )
+
+
+CONCEPTS = Question("concepts", "Which concepts are directions?", (ConceptAnswer,), _concept_rows, _boxes)
+
+
+def ask_concepts(subjects: Subjects) -> Iterator[Test]:
+    """Yield tests of whether each concept of each trained model is a direction that its pairs share."""
+    models, study = subjects.numbers.study.models, subjects.numbers.study.study
+    for rows in grouped(subjects.numbers.store.records(_ROWS, {"study": study}), "model", "pair_set", "concept"):
+        model = rows[0]["model"]
+        if model in subjects.models and models[model].base not in subjects.models:
+            yield partial(_concept_finding, subjects, rows)
+
+
+def _concept_finding(subjects: Subjects, rows: Sequence[Record], level: float) -> Observation | None:
+    tested = [row for row in rows if row["p"] is not None and row["ci_low"] is not None]
+    p = {row["layer"]: max(row["p"], row["p_untrained"] or 0.0) for row in tested}
+    shared = [layer for layer in p if p[layer] <= level]
+    best = max(tested, key=lambda row: row["consistency"], default=None)
+    if best is None or best["layer"] not in shared:
+        return None
+    model, pair_set, concept = best["model"], best["pair_set"], best["concept"]
+    depth, chance, study = max(row["layer"] for row in rows), best["chance"] or 0.0, subjects.numbers.study
+    onwards = len(shared) > 1 and shared == [layer for layer in p if layer >= shared[0]] and shared[-1] == depth
+    where = f"from {place(shared[0])} on" if onwards else f"in {places(shared)}"
+    pairs = f" of '{pair_set}'" * (len(study.sections.get("pairs") or ()) > 1)
+    untrained = any(row["p_untrained"] is not None for row in tested)
+    more = ", more than with random weights," * untrained
+    says = f"In {model}, '{concept}'{pairs} is a direction that its pairs share{more} {where}; it is "
+    says += f"strongest at {places([best['layer']], blocks=depth)}: consistency {number(best['consistency'])}, "
+    says += f"chance level {number(chance, best['consistency'])}."
+    notes = [ONE_DRAW if untrained else UNKNOWN]
+    if best["same_token"] is not None:
+        notes.append(
+            f"all texts of the concept {'end' if best['pooling'] == 'last' else 'begin'} in the token "
+            f"'{best['same_token']}', whose state is read as the vector of each text"
+        )
+    x = [row["layer"] / depth for row in tested]
+    return Observation(
+        says=says,
+        full_name="pairs.consistency",
+        model=model,
+        corpus=f"{pair_set}: {concept}",
+        view="words",
+        value=best["consistency"] - chance,
+        interval=(best["ci_low"] - chance, best["ci_high"] - chance),
+        p=p[best["layer"]],
+        effect=min(1.0, best["consistency"] - chance),
+        what=f"consistency of the pairs minus the chance level, layer {best['layer']}",
+        test=f"the consistency exceeds its chance level{' and that of random weights' * untrained} in these layers, "
+        f"corrected for {len(tested)} layers; random turns of the pairs confirm it",
+        layers=(shared[0], shared[-1]),
+        curves=(
+            Curve(concept, x, [row["consistency"] for row in tested]),
+            Curve("chance level", x, [row["chance"] or 0.0 for row in tested], own=False),
+        ),
+        mark=(shared[0] / depth, shared[-1] / depth),
+        notes=tuple(notes),
+        fact=f"{pair_set}: {concept}",
+        sql="SELECT model, checkpoint, pair_set, concept, pooling, site, layer, consistency, ci_low, ci_high, chance, "
+        f"p, n FROM pair_directions WHERE study = {quoted(study.study)} AND model = {quoted(model)} AND pair_set = "
+        f"{quoted(pair_set)} AND concept = {quoted(concept)} ORDER BY checkpoint, layer",
+    )

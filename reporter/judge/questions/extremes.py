@@ -1,0 +1,391 @@
+"""Peaks, dips, baselines and chance: where one model's profile is extreme, and what it does not exceed.
+
+A profile over depth may have a second hill. The test looks for one on the token set that numbers are read on, and on
+the set with sinks, since the tokens that make a hill may be sinks.
+
+A trained network's numbers lie far from those of isotropic noise, which says nothing. So a chance level is named only
+if a number does not differ from it, in a model of which another number does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from reporter.core.places import ranges
+from reporter.judge.points import Array, Estimates, Points, span
+from reporter.judge.questions.subjects import (
+    MATERIAL,
+    ONE_DRAW,
+    RANDOM,
+    SHUFFLED,
+    UNKNOWN,
+    Curve,
+    Observation,
+    Subject,
+    Test,
+    capital,
+    number,
+)
+
+if TYPE_CHECKING:
+    from reporter.judge.profiles import Profile
+    from reporter.judge.questions.subjects import Subjects
+
+FEWEST = 4
+"""The fewest points of a profile with a shape."""
+FEWEST_OF_HILLS = 5
+BASELINES = {RANDOM: "with random weights", SHUFFLED: "on shuffled words"}
+
+
+@dataclass(frozen=True)
+class Extreme:
+    """The largest of some points.
+
+    Args:
+        at: the largest point.
+        among: the points that do not differ significantly from it, in order.
+        p: p-value of the least certain of the others, corrected for its comparisons.
+        end: the higher end.
+        height: the largest point minus that end.
+        weights: of the height.
+    """
+
+    at: int
+    among: tuple[int, ...]
+    p: float
+    end: int
+    height: Estimates
+    weights: Array
+
+
+def extreme(subject: Subject, points: Points, least: float, level: float) -> Extreme | None:
+    """Return the largest point with the set of points that do not differ from it; None for no inner peak.
+
+    A point differs if another one is shown to be higher by more than ``least`` (one-sided, Bonferroni over the
+    others), so that the truly highest point is in the set with probability 1 − ``level`` or more. A peak is a set
+    without both ends and of at most a third of the points.
+    """
+    size = len(points.x)
+    over = subject.sure(points.differences())
+    p = np.minimum(1.0, (size - 1) * over.above(least)).reshape(size, size)  # [i, j]: i is higher than j
+    ruled_out = p.min(axis=0)
+    at = int(points.mean.argmax())
+    among = tuple(int(j) for j in np.union1d(np.flatnonzero(ruled_out > level), at))
+    if among[0] == 0 or among[-1] == size - 1 or len(among) > (size + 2) // 3:
+        return None
+    end = 0 if points.mean[0] >= points.mean[-1] else size - 1
+    weights = (np.eye(size)[at] - np.eye(size)[end])[None]
+    lower = np.delete(ruled_out, among)
+    return Extreme(at, among, float(lower.max()), end, subject.sure(points.combine(weights)), weights)
+
+
+@dataclass(frozen=True)
+class Hills:
+    """Two hills of a profile with a dip between them.
+
+    Args:
+        high: the top of the higher hill.
+        low: the top of the other hill.
+        dip: the lowest point between them.
+        among: points of the lower hill that do not differ significantly from its top, in order.
+        lower: whether its top is shown to be lower than that of the other hill.
+        p: p-value of the least certain inequality, corrected.
+        depth: the lower top minus the dip.
+        weights: of the depth.
+    """
+
+    high: int
+    low: int
+    dip: int
+    among: tuple[int, ...]
+    lower: bool
+    p: float
+    depth: Estimates
+    weights: Array
+
+
+def hills(subject: Subject, points: Points, least: float, level: float) -> Hills | None:
+    """Return two hills, each inside the profile; None if there are no two.
+
+    Five points in order, low, high, low, high, low: both high points are shown to be higher by more than ``least`` than
+    the low points next to them (one-sided, Bonferroni over all ordered pairs of points, so that every statement about
+    pairs holds at once with probability 1 − ``level`` or more).
+    """
+    size = len(points.x)
+    over = subject.sure(points.differences())
+    higher = np.minimum(1.0, size * (size - 1) * over.above(least)).reshape(size, size)  # [i, j]: i is higher than j
+    earlier = np.tri(size, k=-1, dtype=bool)  # [i, j]: j comes before i
+    rise, fall = (np.where(side, higher, 1.0).min(axis=1) for side in (earlier, earlier.T))
+    # [i, d]: i is the top of a hill before, or after, the dip d
+    before = np.where(earlier.T, np.maximum(rise[:, None], higher), 1.0)
+    after = np.where(earlier, np.maximum(fall[:, None], higher), 1.0)
+    if not (dips := np.flatnonzero(np.maximum(before.min(axis=0), after.min(axis=0)) <= level).tolist()):
+        return None
+    mean = points.mean
+    tops = {d: [int(np.where(side[:, d] <= level, mean, -np.inf).argmax()) for side in (before, after)] for d in dips}
+    dip = max(dips, key=lambda d: min(mean[tops[d]]) - mean[d])
+    first, second = tops[dip]
+    low, high = (first, second) if mean[first] < mean[second] else (second, first)
+    start = end = low
+    while start - 1 != dip and start > 0 and higher[low, start - 1] > level:
+        start -= 1
+    while end + 1 != dip and end + 1 < size and higher[low, end + 1] > level:
+        end += 1
+    weights = (np.eye(size)[low] - np.eye(size)[dip])[None]
+    p = float(max(before[first, dip], after[second, dip]))
+    depth = subject.sure(points.combine(weights))
+    return Hills(high, low, dip, tuple(range(start, end + 1)), bool(higher[high, low] <= level), p, depth, weights)
+
+
+def ask_extremes(subjects: Subjects) -> Iterator[Test]:
+    """Yield tests of where each profile over depth is highest and lowest, and whether it has two hills."""
+    for subject in subjects.each("layer", "step"):
+        profile = _tested(subject, subject.view, FEWEST)
+        if profile is not None:
+            for sign in (1, -1):
+                yield partial(_extreme_finding, subject, profile, sign)
+        for view in dict.fromkeys((subject.view, subjects.numbers.study.views[0])):
+            if _tested(subject, view, FEWEST_OF_HILLS) is not None:
+                yield partial(_second_hill, subject, view)
+
+
+def _tested(subject: Subject, view: str, fewest: int) -> Profile | None:
+    profile = subject.profile(view)
+    testable = profile is not None and profile.errors is not None and len(profile.values) >= fewest
+    return profile if testable else None
+
+
+def signed(profile: Profile, sign: int) -> Profile:
+    """Return a profile, upside down for a sign of −1."""
+    return replace(profile, values=sign * profile.values)
+
+
+def _extreme_finding(subject: Subject, profile: Profile, sign: int, level: float) -> Observation | None:
+    points, least = subject.points(signed(profile, sign)), subject.least(profile.values)
+    peak = extreme(subject, points, least, level)
+    if peak is None:
+        return None
+    p, against, note = peak.p, "", UNKNOWN
+    base, comparisons = subject.untrained(profile), len(profile.values) - 1
+    if base is not None:
+        more = peak.height.minus(subject.sure(subject.points(signed(base, sign)).combine(peak.weights)))
+        p = max(p, min(1.0, comparisons * float(more.above(least)[0])))
+        note = ONE_DRAW
+        against = f"; and by more than with random weights, corrected for {comparisons} {subject.averaged}"
+    value, ends = float(profile.values[peak.at]), (profile.values[0], profile.values[-1])
+    layers = [profile.labels[i] for i in peak.among]
+    second = _hills(subject, subject.view, level) if sign > 0 else None
+    if second is not None and second.high != peak.at:
+        second = None
+    if second is not None and not second.lower:  # it does not differ from the highest one
+        says = f"{subject.named} {_both(subject, profile, second)}."
+    else:
+        verb = "peaks" if sign > 0 else "is lowest"
+        says = f"{subject.named} {verb} at {subject.places([profile.labels[peak.at]])}{subject.on}: {number(value)}, "
+        says += " and ".join(
+            f"{'against ' * (i == 0)}{number(ends[i])} at {subject.end(profile.labels[i])}" for i in (0, -1)
+        )
+        says += "." + _alike(subject, profile, peak.at, peak.among)
+        says += "" if second is None else f" {_second_sentence(subject, profile, second)}"
+    return subject.observe(
+        peak.height,
+        (value, float(profile.values[peak.end])),
+        sign=sign,
+        says=says,
+        p=p,
+        what=f"{subject.statistic.title}, {subject.places([profile.labels[peak.at]], whole=False)} minus "
+        f"{subject.end(profile.labels[peak.end])}, the {'higher' if sign > 0 else 'lower'} of both ends",
+        test=f"all {subject.averaged} but {ranges([label + subject.step for label in layers])} are "
+        f"{'lower' if sign > 0 else 'higher'} than another one by more than "
+        f"{least:.2g}, corrected for {comparisons} comparisons each{against}",
+        layers=(layers[0], layers[-1]),
+        curves=(Curve(subject.model, profile.x, profile.values, number=value), *_untrained_curve(subject)),
+        mark=(float(profile.x[peak.among[0]]), float(profile.x[peak.among[-1]])),
+        notes=(*profile.notes, note),
+        read=((subject.model, subject.baseline(RANDOM)), (subject.view,), (subject.statistic.name,)),
+    )
+
+
+def _alike(subject: Subject, profile: Profile, at: int, among: tuple[int, ...]) -> str:
+    layers = [profile.labels[i] for i in among if i != at]
+    if not layers:
+        return ""
+    verb = "do" if len(layers) > 1 else "does"
+    return f" {capital(subject.places(layers, whole=False))} {verb} not differ significantly from it."
+
+
+def _second_sentence(subject: Subject, profile: Profile, pair: Hills) -> str:
+    top, bottom = (number(profile.values[i]) for i in (pair.low, pair.dip))
+    at, dip = (subject.places([profile.labels[i]], whole=False) for i in (pair.low, pair.dip))
+    says = f"A second, smaller peak is at {at}: {top}, with {bottom} at {dip} between them."
+    return says + _alike(subject, profile, pair.low, pair.among)
+
+
+def _both(subject: Subject, profile: Profile, pair: Hills) -> str:
+    first, last = sorted((pair.high, pair.low))
+    values = [number(profile.values[i]) for i in (first, last, pair.dip)]
+    at = f"{subject.places([profile.labels[first], profile.labels[last]])}{subject.on}"
+    dip = subject.places([profile.labels[pair.dip]], whole=False)
+    says = f"peaks at {at}: {values[0]} and {values[1]}, which do not differ significantly"
+    return f"{says}, with {values[2]} at {dip} between them"
+
+
+def _hills(subject: Subject, view: str, level: float) -> Hills | None:
+    """Return two hills of a profile with a dip of a material effect that random weights do not have."""
+    profile = _tested(subject, view, FEWEST_OF_HILLS)
+    if profile is None:
+        return None
+    least = subject.least(profile.values)
+    pair = hills(subject, subject.points(profile), least, level)
+    if pair is None:
+        return None
+    base, p = subject.untrained(profile, view), pair.p
+    if base is not None:
+        more, size = pair.depth.minus(subject.sure(subject.points(base).combine(pair.weights))), len(profile.values)
+        p = max(p, min(1.0, size * (size - 1) * float(more.above(least)[0])))
+    ends = (float(profile.values[i]) for i in (pair.low, pair.dip))
+    if p > level or subject.effect(float(pair.depth.value[0]), *ends) < MATERIAL:
+        return None
+    return replace(pair, p=p)
+
+
+def _second_hill(subject: Subject, view: str, level: float) -> Observation | None:
+    """Return a second, lower hill, unless a sentence is about the highest one, or about both without sinks."""
+    pair, profile = _hills(subject, view, level), subject.profile(view)
+    if pair is None or profile is None or not pair.lower:  # of equal hills that are no peak neither is a second one
+        return None
+    if view != subject.view and _hills(subject, subject.view, level) is not None:
+        return None
+    least, size = subject.least(profile.values), len(profile.values)
+    if view == subject.view and extreme(subject, subject.points(profile), least, level) is not None:
+        return None
+    curve = _untrained_curve(subject, view)
+    at, dip = (subject.places([profile.labels[i]], whole=False) for i in (pair.low, pair.dip))
+    including = "" if view == subject.view else ", sinks included"
+    says = f"{subject.named} has two peaks over the {subject.averaged}{subject.on}{including}. "
+    says += f"The higher one reaches {number(profile.values[pair.high])} at "
+    says += f"{subject.places([profile.labels[pair.high]])}. {_second_sentence(subject, profile, pair)}"
+    return subject.observe(
+        pair.depth,
+        [float(profile.values[i]) for i in (pair.low, pair.dip)],
+        says=says,
+        view=view,
+        p=pair.p,
+        what=f"{subject.statistic.title}, {at} minus {dip}, the lowest between the two peaks",
+        test=f"both peaks are higher by more than {least:.2g} than a point between them, and than a point on their "
+        f"outer side, corrected for all {size * (size - 1)} pairs of {subject.averaged}"
+        + "; and the dip is deeper than with random weights"
+        * bool(curve),
+        layers=(profile.labels[pair.among[0]], profile.labels[pair.among[-1]]),
+        curves=(Curve(subject.model, profile.x, profile.values), *curve),
+        mark=(float(profile.x[pair.among[0]]), float(profile.x[pair.among[-1]])),
+        notes=(*profile.notes, ONE_DRAW if curve else UNKNOWN),
+        read=((subject.model, subject.baseline(RANDOM)), (view,), (subject.statistic.name,)),
+        fact=f"peaks of {subject.model} {view}" if view != subject.view else "",
+    )
+
+
+def _untrained_curve(subject: Subject, view: str = "") -> tuple[Curve, ...]:
+    base = subject.profile(view or subject.view, subject.baseline(RANDOM))
+    return () if base is None else (Curve("random weights", base.x, base.values, own=False),)
+
+
+def ask_references(subjects: Subjects) -> Iterator[Test]:
+    """Yield tests of whether each mean over layers differs from random weights, and from shuffled words."""
+    for subject in subjects.each("layer", "step"):
+        profile = subject.profile(subject.view)
+        if profile is None or profile.errors is None:
+            continue
+        for name in BASELINES:
+            base = subject.profile(subject.view, subject.baseline(name))
+            if base is not None and base.errors is not None and base.labels == profile.labels:
+                yield partial(_reference_finding, subject, profile, base, name)
+
+
+def ask_chance(subjects: Subjects) -> Iterator[Test]:
+    """Yield tests of whether each mean over layers is no other than by chance."""
+    cases: dict[tuple[str, str], list[tuple[Subject, Profile, Profile]]] = {}
+    for subject in subjects.each("layer", "step"):
+        profile = subject.profile(subject.view)
+        chance = subject.profile(subject.view, full_name=f"{subject.full_name}_floor")
+        if (
+            profile is not None
+            and profile.errors is not None
+            and chance is not None
+            and chance.labels == profile.labels
+        ):
+            cases.setdefault((subject.model, subject.corpus), []).append((subject, profile, chance))
+    for group in cases.values():
+        for case in group:
+            yield partial(_chance, case, [other for other in group if other is not case])
+
+
+def _reference_finding(subject: Subject, own: Profile, base: Profile, name: str, level: float) -> Observation | None:
+    gap, value, least = _minus(subject, own, base), float(own.values.mean()), subject.least(own.values)
+    p = min(1.0, 2 * float(min(gap.above(least)[0], gap.below(-least)[0])))
+    if p > level:
+        return None
+    what = " depends on word order: it" if name == SHUFFLED else ""
+    return subject.observe(
+        gap,
+        (value, value - float(gap.value[0])),
+        says=f"{subject.named}{what} averages {number(value)} over {subject.averaged}{subject.on}, against "
+        f"{number(float(base.values.mean()), value)} {BASELINES[name]}.",
+        p=p,
+        what=f"{subject.statistic.title}, mean over {subject.averaged}, minus {BASELINES[name]}",
+        test=f"the mean over {subject.averaged} differs from that {BASELINES[name]} by more than {least:.2g}",
+        curves=(
+            Curve(subject.model, own.x, own.values, number=value),
+            Curve(BASELINES[name], base.x, base.values, own=False, number=float(base.values.mean())),
+        ),
+        notes=(*own.notes, *([ONE_DRAW] if name == RANDOM else [])),
+        read=((subject.model, subject.baseline(name)), (subject.view,), (subject.statistic.name,)),
+    )
+
+
+def _chance(
+    case: tuple[Subject, Profile, Profile], others: Sequence[tuple[Subject, Profile, Profile]], level: float
+) -> Observation | None:
+    """Report a mean over layers that is shown to lie within the minimum difference from chance (two tests).
+
+    Nothing is reported of states that are noise in all that is known of them.
+    """
+    subject, profile, chance = case
+    gap, least = _minus(subject, profile, chance), subject.least(profile.values)
+    p = float(max(gap.below(least)[0], gap.above(-least)[0]))
+    if p > level or not any(_differs(*other, level) for other in others):
+        return None
+    noise, name = subject.statistic.noise, subject.statistic.name
+    return subject.observe(
+        gap,
+        (),
+        says=f"{subject.named} does not differ from chance{subject.on}: it averages "
+        f"{number(float(profile.values.mean()))} over {subject.averaged}, "
+        f"against {number(float(chance.values.mean()))} for {noise}.",
+        p=p,
+        effect=MATERIAL,
+        what=f"{subject.statistic.title}, mean over {subject.averaged}, minus {noise}",
+        test=f"the mean over {subject.averaged} lies within {least:.2g} of that for {noise}, by two one-sided tests",
+        curves=(Curve(subject.model, profile.x, profile.values), Curve(noise, chance.x, chance.values, own=False)),
+        notes=profile.notes,
+        read=((subject.model,), (subject.view,), (name, f"{name}_floor")),
+        weak=True,
+    )
+
+
+def _differs(subject: Subject, own: Profile, chance: Profile, level: float) -> bool:
+    gap, least = _minus(subject, own, chance), subject.least(own.values)
+    return 2 * float(min(gap.above(least)[0], gap.below(-least)[0])) <= level
+
+
+def _minus(subject: Subject, own: Profile, other: Profile) -> Estimates:
+    size = len(own.values)
+    mean = subject.points(own).combine(span(range(size), size)[None])
+    error = 0.0 if other.errors is None else float(other.errors.mean())
+    value = float(other.values @ span(range(size), size))
+    return subject.sure(Estimates(mean.value - value, np.hypot(mean.error, error), mean.df))

@@ -1,0 +1,517 @@
+"""Which layer to take states from, and with which pooling: by labels, beside groups and what needs no labels.
+
+Each *criterion* is a number by layer that is better when it is larger (or smaller). Only a probe of labels measures
+use, so only a probe recommends a layer. Layers and poolings are compared on the same held-out texts: what each loses
+against the best, with an interval that holds however many are tried (:mod:`reporter.geometry.statistics`). Numbers
+without labels name a layer, too; where a probe was trained, it says what their layer loses. Such rules go back to Skean
+et al. 2025, 'Layer by Layer' (entropy; turns of the path from token to token) and Cheng et al. 2025, 'Emergence of a
+High-Dimensional Abstraction Phase' (dimension). Pairs have an answer of their own
+(:mod:`reporter.judge.questions.concepts`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from reporter.core.numbers import short
+from reporter.core.places import listed, ranges
+from reporter.core.table import ALL_GROUPS, Row
+from reporter.geometry.statistics import Behind, behind_best
+from reporter.judge.questions.concepts import same_token_note
+from reporter.judge.questions.question import (
+    VIEWS,
+    Box,
+    Lacks,
+    Question,
+    Read,
+    Record,
+    grouped,
+    heads,
+    in_backticks,
+    numeric,
+    together,
+)
+from reporter.judge.questions.subjects import capital
+from reporter.store.answers import End, Kind, LayerAnswer
+
+Cell = tuple[str, int, str | None]
+"""Site, layer and pooling."""
+
+_KINDS: Mapping[str, Kind] = {
+    "probes.linear": "labels",
+    "probes.label_overlap": "neighbours",
+    "groups.silhouette": "groups",
+}
+"""What numbers tell good layers from bad ones by, the strongest first."""
+LABEL_FREE: Mapping[str, tuple[End, str]] = {
+    "entropy.prompt_unit": ("low", "lowest entropy of a text's states"),
+    "intrinsic_dimension.twonn": ("high", "highest intrinsic dimension"),
+    "token_path.curvature": ("low", "straightest path from token to token"),
+}
+"""Which end a layer is chosen by, and what that is called."""
+CLOSE = 0.03
+"""Accuracies that lie no farther below the best are called close to it."""
+_SITES = "site IN ('embedding', 'block', 'final')"
+_OWN_VIEW = "words"
+
+_MODELS = """
+SELECT model, checkpoint, layers, last_hidden_state, norm_placement FROM models
+WHERE study = $study AND status = 'done' AND baseline IS NULL AND is_last ORDER BY model
+"""
+_PROBED = f"""
+WITH told AS (
+  SELECT model, checkpoint, probe, pooling, site, layer, list(text ORDER BY text) AS units,
+    list(linear::DOUBLE ORDER BY text) AS told, count(DISTINCT fold) AS folds
+  FROM probe_texts WHERE study = $study GROUP BY ALL
+)
+SELECT model, checkpoint, 'probes' AS metric, 'linear' AS statistic, probe AS item, '{_OWN_VIEW}' AS view, site, layer,
+  pooling, main, accuracy AS value, ci_low, ci_high, chance, n, NULL AS same_token, units, told, folds
+FROM probe_poolings LEFT JOIN told USING (model, checkpoint, probe, pooling, site, layer)
+WHERE study = $study AND {_SITES} ORDER BY model, checkpoint, item, main DESC, pooling, layer, site
+"""
+_NUMBERS = f"""
+WITH chances AS (
+  SELECT model, checkpoint, metric, corpus, view, site, layer, statistic AS floor, value AS chance
+  FROM layer_metrics WHERE study = $study AND metric = 'probes' AND ends_with(statistic, '_floor')
+), poolings AS (
+  SELECT DISTINCT model, checkpoint, 'probes' AS metric, probe AS corpus, pooling, NULL AS same_token
+  FROM probe_poolings WHERE study = $study AND main
+  UNION SELECT DISTINCT model, checkpoint, 'groups', '{ALL_GROUPS}', pooling, same_token
+  FROM groups WHERE study = $study AND control = 'none'
+)
+SELECT model, checkpoint, metric, statistic, corpus AS item, view, site, layer, value, ci_low, ci_high, chance, n,
+  pooling, same_token
+FROM (SELECT *, statistic || '_floor' AS floor FROM layer_metrics WHERE study = $study)
+LEFT JOIN chances USING (model, checkpoint, metric, corpus, view, site, layer, floor)
+LEFT JOIN poolings USING (model, checkpoint, metric, corpus)
+WHERE {_SITES} AND value IS NOT NULL AND metric || '.' || statistic <> 'probes.linear'
+AND metric || '.' || statistic IN ({", ".join(f"'{name}'" for name in [*_KINDS, *LABEL_FREE])})
+ORDER BY model, checkpoint, metric, statistic, item, {VIEWS}, layer, site
+"""
+
+
+@dataclass
+class _Criterion:
+    """A number by layer, and by pooling where texts are read."""
+
+    kind: Kind
+    name: str
+    item: str
+    end: End = "high"
+    rows: dict[Cell, Record] = field(default_factory=dict)
+    behind: Behind | None = None
+    cells: list[Cell] = field(default_factory=list)
+
+    def loss(self, cell: Cell) -> tuple[float, float | None, float | None]:
+        """Return by how much a cell is worse than the best one seen, and the interval of what it loses."""
+        sign = 1 if self.end == "high" else -1
+        measured = max(sign * row["value"] for row in self.rows.values()) - sign * self.rows[cell]["value"]
+        if self.behind is None or cell not in self.cells:
+            return measured, None, None
+        at = self.cells.index(cell)
+        high = min(float(self.behind.high[at]), 1.0)  # accuracies lie within 0 and 1
+        return measured, float(self.behind.low[at]), high
+
+    def needed(self, cell: Cell) -> int | None:
+        """Return the texts that would decide a loss; None where it is significant, zero or unknown."""
+        if self.behind is None or cell not in self.cells:
+            return None
+        at = self.cells.index(cell)
+        needed = not self.behind.low[at] and np.isfinite(self.behind.needed[at])
+        return int(np.ceil(self.behind.needed[at])) if needed else None
+
+    @property
+    def best(self) -> Cell:
+        """The best one seen; of equals the first."""
+        sign = 1 if self.end == "high" else -1
+        return max(self.rows, key=lambda cell: sign * self.rows[cell]["value"])
+
+
+def _answer(read: Read) -> Iterator[Row | Lacks]:
+    models = read(_MODELS)
+    rows, kinds = [*read(_PROBED), *read(_NUMBERS)], set()
+    for model in models:
+        key = (model["model"], model["checkpoint"])
+        criteria = list(_criteria([row for row in rows if (row["model"], row["checkpoint"]) == key]))
+        kinds |= {criterion.kind for criterion in criteria}
+        for criterion in criteria:
+            yield from _rows(model, criterion, criteria)
+    if "labels" not in kinds:
+        yield Lacks(
+            "no labelled corpus is probed, which alone says what a layer is worth for a task: add a corpus with "
+            "labels and `probes: {mine: {corpus: …}}`",
+            runs=True,
+        )
+
+
+def _criteria(rows: Sequence[Record]) -> Iterator[_Criterion]:
+    """Yield what tells layers apart in one model."""
+    criteria: dict[tuple[str, str], _Criterion] = {}
+    views: dict[tuple[str, str], str] = {}  # of each number the first view alone
+    for row in rows:
+        name, item = f"{row['metric']}.{row['statistic']}", row["item"]
+        if views.setdefault((name, item), row["view"]) == row["view"]:
+            made = _Criterion(_KINDS.get(name, "no labels"), name, item, LABEL_FREE.get(name, ("high", ""))[0])
+            criteria.setdefault((name, item), made).rows[_cell_of(row)] = row
+    for criterion in criteria.values():
+        if criterion.kind == "labels":
+            criterion.cells, criterion.behind = _by_text(list(criterion.rows.values()))
+        if len(criterion.rows) > 1:
+            yield criterion
+
+
+def _by_text(rows: Sequence[Record]) -> tuple[list[Cell], Behind | None]:
+    """Compare layers and poolings by which texts a probe classified correctly.
+
+    Classifiers of different folds share training texts, so that their errors go together: the variance of the mean is
+    taken 1 + J/(J − 1) times that of independent texts, J the number of folds (Nadeau & Bengio 2003, 'Inference for
+    the generalization error', Machine Learning 52). Seven layers of made-up data, equally good and with features of
+    their own, have one that is told apart in at most 6 % of cases with it, and in 14 to 40 % without.
+    """
+    rows = [row for row in rows if row["units"]]
+    most = max((len(row["units"]) for row in rows), default=0)
+    rows = [row for row in rows if len(row["units"]) == most]
+    rows = [row for row in rows if row["units"] == rows[0]["units"]]
+    if not rows:
+        return [], None
+    correct = np.array([row["told"] for row in rows]).T
+    folds = max(row["folds"] for row in rows)
+    return [_cell_of(row) for row in rows], behind_best(correct, inflation=1 + folds / (folds - 1))
+
+
+def _cell_of(row: Record) -> Cell:
+    return row["site"], row["layer"], row["pooling"]
+
+
+def _in_order(cell: Cell) -> tuple[int, bool, str]:
+    return cell[1], cell[0] == "final", cell[2] or ""
+
+
+def _rows(model: Record, criterion: _Criterion, criteria: Sequence[_Criterion]) -> Iterator[LayerAnswer]:
+    judge = next((other for other in criteria if other.kind == "labels"), None)
+    for cell in sorted(criterion.rows, key=_in_order):
+        number, (loss, low, high) = criterion.rows[cell], criterion.loss(cell)
+        judged: dict[str, Any] = {}
+        if criterion.kind != "labels" and judge is not None:
+            same = (*cell[:2], judge.best[2])
+            if same in judge.rows:
+                names = ("probe_loss", "probe_loss_low", "probe_loss_high")
+                judged = {"probe": judge.item, **dict(zip(names, judge.loss(same), strict=True))}
+        yield LayerAnswer(
+            model=model["model"],
+            checkpoint=model["checkpoint"],
+            kind=criterion.kind,
+            criterion=criterion.name,
+            end=criterion.end,
+            item=criterion.item,
+            site=cell[0],
+            layer=cell[1],
+            entry=_entry(model, cell),
+            normed=_normed(model, cell),
+            usual=cell[:2] == _usual(model) and number.get("main", True),
+            view=number["view"],
+            pooling=cell[2],
+            value=number["value"],
+            ci_low=number["ci_low"],
+            ci_high=number["ci_high"],
+            chance=number["chance"],
+            n=number["n"],
+            best=cell == criterion.best,
+            loss=loss,
+            loss_low=low,
+            loss_high=high,
+            needed=criterion.needed(cell),
+            same_token=number["same_token"],
+            **judged,
+        )
+
+
+def _usual(model: Record) -> tuple[str, int]:
+    return ("final" if model["last_hidden_state"] == "final" else "block", model["layers"])
+
+
+def _entry(model: Record, cell: Cell) -> str | None:
+    if cell[:2] == _usual(model):
+        return "last_hidden_state"
+    return None if cell[1] == model["layers"] else f"hidden_states[{cell[1]}]"
+
+
+def _normed(model: Record, cell: Cell) -> bool | None:
+    if cell[0] == "final":
+        return True
+    return None if cell[0] == "embedding" else bool(model["norm_placement"] == "post")
+
+
+def _boxes(tables: Mapping[str, Sequence[Record]]) -> list[Box]:
+    models = [_by_criterion(of_model) for of_model in grouped(tables["layer_answers"], "model")]
+    boxes = [box for criteria in models for box in _of_model(criteria)]
+    guesses = [criteria for criteria in models if criteria[0][0]["kind"] == "no labels"]
+    return [*boxes, _guessed(guesses)] if guesses else boxes
+
+
+def _by_criterion(rows: Sequence[Record]) -> list[list[Record]]:
+    criteria = [
+        sorted(criterion, key=lambda row: _in_order(_cell_of(row)))
+        for criterion in grouped(sorted(rows, key=lambda row: (row["criterion"], row["item"])), "criterion", "item")
+    ]
+    return sorted(criteria, key=lambda criterion: [*_KINDS.values(), "no labels"].index(criterion[0]["kind"]))
+
+
+def _of_model(criteria: Sequence[Sequence[Record]]) -> Iterator[Box]:
+    labels = [criterion for criterion in criteria if criterion[0]["kind"] == "labels"]
+    rest = [criterion for criterion in criteria if criterion[0]["kind"] != "labels"]
+    for criterion in labels:
+        yield _recommended(criterion, labels)
+    if rest and (labels or rest[0][0]["kind"] != "no labels"):
+        yield _compared(rest)
+
+
+def _recommended(rows: Sequence[Record], labels: Sequence[object]) -> Box:
+    """Say which layer and pooling a probe reads best, and what is known about the others."""
+    model, probe = rows[0]["model"], rows[0]["item"]
+    says, take = _advice(rows)
+    return Box(
+        about=f"{model}, probe {probe}" if len(labels) > 1 else model,
+        says=says,
+        code=_code(take),
+        columns=heads(
+            "pooling",
+            "best layer",
+            numeric("accuracy"),
+            numeric("points below the best"),
+            "significant",
+            numeric("last hidden state: points below"),
+            "significant",
+            "no significant difference from the best",
+        ),
+        rows=tuple(map(_line, grouped(sorted(rows, key=lambda row: (not row["best"], -row["value"])), "pooling"))),
+        notes=tuple(_notes(rows, take)),
+    )
+
+
+def _compared(criteria: Sequence[Sequence[Record]]) -> Box:
+    """Show where numbers that do not measure use are best; none of them recommends a layer."""
+    best = [next(row for row in criterion if row["best"]) for criterion in criteria]
+    judged = next((row["probe"] for row in best if row["probe"]), None)
+    points = [numeric(f"points below the best of the probe {judged}")] if judged else []
+    notes = [note for row in best if (note := same_token_note(row, "texts of the groups"))]
+    if any(row["kind"] == "no labels" for row in best):
+        notes.append(_WEAK)
+    return Box(
+        about=best[0]["model"],
+        says="Other numbers are highest or lowest at these layers. They do not measure use in a task, and the "
+        "uncertainty of the layer is not known.",
+        columns=heads("by", "pooling", "layer", numeric("value"), *points),
+        rows=tuple(
+            (
+                _criterion(row),
+                row["pooling"] or "–",
+                _place(row),
+                _number(row),
+                *([_points(row["probe_loss"], row["probe_loss_low"], row["probe_loss_high"])] if judged else []),
+            )
+            for row in best
+        ),
+        notes=tuple(notes),
+    )
+
+
+def _guessed(models: Sequence[Sequence[Sequence[Record]]]) -> Box:
+    best = [next(row for row in criterion if row["best"]) for criteria in models for criterion in criteria]
+    return Box(
+        about=together(row["model"] for row in best),
+        says="Nothing here says which layer is good; these numbers have been proposed for choosing one without labels.",
+        columns=heads("model", "by", "chosen layer", numeric("value")),
+        rows=tuple((row["model"], _criterion(row), _place(row), _number(row)) for row in best),
+        notes=(_WEAK,),
+    )
+
+
+def _advice(rows: Sequence[Record]) -> tuple[str, Record]:
+    """Return what a probe says, and the layer and pooling of the line to copy."""
+    best = next(row for row in rows if row["best"])
+    last = next((row for row in rows if row["usual"] and row["loss_low"] is not None), None)
+    name = f"the accuracy of the linear probe {in_backticks(best['item'])}"
+    if best["loss_low"] is None:
+        return (
+            f"{capital(name)} is highest with {_with(best)}: {_number(best)}. With so few texts it is not known how "
+            "much of its lead is chance.",
+            best,
+        )
+    if last is None:
+        return f"Take {_with(best)}: {name} is {_number(best)}. {_alike(rows)}", best
+    if last["best"]:
+        return f"Take {_with(best)}: {name} is highest there, {_number(best)}. {_alike(rows)}", best
+    if last["loss_low"] > 0:
+        loses = _points(last["loss"], last["loss_low"], last["loss_high"])
+        return (
+            f"Take {_with(best)}: {name} is {_number(best)}. {capital(_with(last))} scores {loses} points less. "
+            + (_alike(rows)),
+            best,
+        )
+    if last["loss_high"] <= _margin():
+        return (
+            f"Keep {_with(last)}: it loses at most {_points(last['loss_high'])} points against the best layer and "
+            f"pooling. {capital(_with(best))} scores best: {name} is {_number(best)}.",
+            last,
+        )
+    if not last["loss"]:
+        return (
+            f"{capital(_with(best))} and {_with(last)} score best: {name} is {_number(best)}. {_alike(rows)}",
+            last,
+        )
+    decide = f"; about {_rounded(last['needed'])} texts would decide" if last["needed"] else ""
+    return (
+        f"{capital(_with(best))} scores best: {name} is {_number(best)}. {capital(_with(last))} scores "
+        f"{_points(last['loss'])} points less, which is not significant with {best['n']:,} texts (it may lose up to "
+        f"{_points(last['loss_high'])} points){decide}. {_alike(rows)}",
+        best,
+    )
+
+
+def _margin() -> float:
+    from reporter.metrics.analysis import analyses
+
+    return analyses()["probes"].statistic("linear").smallest or 0.0
+
+
+def _alike(rows: Sequence[Record]) -> str:
+    """Say how many layers and poolings do not differ significantly from the best, and an early one that is close."""
+    best = next(row for row in rows if row["best"])
+    tested = [row for row in rows if row["loss_low"] is not None and not row["best"]]
+    alike = [row for row in tested if row["loss_low"] == 0]
+    both = "layers and poolings" if len({row["pooling"] for row in rows}) > 1 else "layers"
+    if not alike:
+        return f"All other {both} score significantly less."
+    says = f"{len(alike)} of {len(tested)} other {both} do not differ significantly from the best"
+    close = [row for row in alike if row["loss"] <= CLOSE]
+    first = min(close, key=lambda row: (_in_order(_cell_of(row))[:2], row["loss"]), default=best)
+    if _in_order(_cell_of(first))[:2] < _in_order(_cell_of(best))[:2]:
+        says += f"; the earliest within {_points(CLOSE)} points of it is {_with(first)}"
+    return f"{says}."
+
+
+def _line(rows: Sequence[Record]) -> tuple[str, ...]:
+    best, last = rows[0], next((row for row in rows if row["entry"] == "last_hidden_state"), None)
+    alike = sorted((row for row in rows if row["loss_low"] == 0), key=lambda row: _in_order(_cell_of(row)))
+    tested = best["loss_low"] is not None
+    return (
+        str(best["pooling"]),
+        _place(best),
+        _number(best),
+        *_significance(best),
+        *(("–", "–") if last is None else _significance(last)),
+        ("all layers" if len(alike) == len(rows) else _places(alike) or "none") if tested else "not known",
+    )
+
+
+def _significance(row: Record) -> tuple[str, str]:
+    if row["best"]:
+        return "best", "–"
+    significant = "not known" if row["loss_low"] is None else "yes" if row["loss_low"] > 0 else "no"
+    return _points(row["loss"], row["loss_low"], row["loss_high"]), significant
+
+
+def _points(loss: float | None, low: float | None = None, high: float | None = None) -> str:
+    if loss is None:
+        return "–"
+    points = f"{100 * loss:.1f}"
+    return points if low is None or high is None else f"{points} ({100 * low:.1f} to {100 * high:.1f})"
+
+
+def _rounded(texts: int) -> str:
+    unit = 10 ** max(0, len(str(texts)) - 2)
+    return f"{-(-texts // unit) * unit:,}"
+
+
+_WEAK = (
+    "Numbers without labels are weak guides: published ones go with how good layers are in some models and not in "
+    "others, and across families of models hardly at all."
+)
+
+
+def _notes(rows: Sequence[Record], take: Record) -> Iterator[str]:
+    if take["site"] == "final":
+        yield "The last hidden state is after the model's closing norm or projection (measured)."
+    elif take["site"] == "block":
+        if take["normed"]:
+            yield "In this model each block ends in a norm, and so do these states (measured)."
+        else:
+            yield "These states are as the block leaves them, not normed (measured)."
+    yield (
+        "A label that can be read is not a label that the model uses; another task may have another best layer. "
+        "Intervals compare layers and poolings on the same held-out texts, hold however many are tried, and allow for "
+        "classifiers that share training texts."
+    )
+    if any(row["needed"] for row in rows):
+        yield (
+            "The number of texts that would decide is for a difference as large as the one seen, and a probability of "
+            "80 %. The best of many is seen larger than it is, so that more texts may be needed."
+        )
+
+
+_POOLING = {"mean": "mean pooling", "first": "first-token pooling", "last": "last-token pooling"}
+_POOLED = {
+    "mean": "the mean over each text's own tokens, without those that the tokenizer added",
+    "first": "each text's first token",
+    "last": "each text's last own token",
+}
+
+
+def _code(row: Record) -> str:
+    then = f"\n# then {_POOLED[row['pooling']]}" if row["pooling"] in _POOLED else ""
+    if row["entry"] is None:
+        return (
+            f"# block {row['layer']} is no entry of hidden_states (the last one is after the closing norm): use a hook"
+        )
+    if row["entry"] == "last_hidden_state":
+        return f"states = model(**inputs).last_hidden_state{then}"
+    return f"states = model(**inputs, output_hidden_states=True).{row['entry']}{then}"
+
+
+def _criterion(row: Record) -> str:
+    if row["kind"] == "no labels":
+        return f"the {LABEL_FREE[row['criterion']][1]} (`{row['item']}`)"
+    if row["kind"] == "groups":
+        return "the silhouette of the groups"
+    return f"the share of neighbours of the same class in {in_backticks(row['item'])}"
+
+
+def _number(row: Record) -> str:
+    chance = "" if row["chance"] is None else f"chance {short(row['chance'], 2)}"
+    return _range(row["value"], row["ci_low"], row["ci_high"], chance)
+
+
+def _range(value: float, low: float | None, high: float | None, beside: str = "") -> str:
+    if low is None or (low, high) == (value, value):
+        return short(value, 2) + f" ({beside})" * bool(beside)
+    digits = next((n for n in range(2, 5) if short(low, n) != short(high, n)), 5)  # as many as tell the ends apart
+    return f"{short(value, digits)} ({short(low, digits)} to {short(high, digits)}{f'; {beside}' * bool(beside)})"
+
+
+def _place(row: Record) -> str:
+    if row["site"] == "final":
+        return "the last hidden state"
+    if row["entry"] == "last_hidden_state":
+        return f"the last hidden state (block {row['layer']})"
+    return "the embedding" if row["layer"] == 0 else f"block {row['layer']}"
+
+
+def _with(row: Record) -> str:
+    return f"{_place(row)} with {_POOLING[row['pooling']]}"
+
+
+def _places(rows: Sequence[Record]) -> str:
+    """Write layers, neighbours as a range: ``the embedding, blocks 3–5 and the last hidden state``."""
+    blocks = [row["layer"] for row in rows if row["site"] == "block"]
+    names = [_place(row) for row in rows if row["site"] == "embedding"]
+    if blocks:
+        names.append(f"block{'s' * (len(blocks) > 1)} {ranges(blocks).replace(' and ', ', ')}")
+    return listed([*names, *(_place(row) for row in rows if row["site"] == "final")])
+
+
+LAYER = Question("layer", "Which layer?", (LayerAnswer,), _answer, _boxes)

@@ -1,0 +1,395 @@
+"""What differs between roles, between models and between corpora, and what goes with how well models do.
+
+From three independent models of each role on (relatives count as one), the test is over models and speaks of the roles.
+With fewer, the sentence describes the models of the study and says so: two models differ in everything, and no interval
+over texts tells which difference is due to the role. Then every encoder has to lie on the same side of every decoder.
+Numbers that measure different things in both roles, such as their losses, are not compared
+(``Statistic.within_role``).
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from reporter.geometry.statistics import Method, fisher_interval
+from reporter.judge.claims import Kinship, at_equal_size, first_token_differences
+from reporter.judge.claims.differ import Group, difference
+from reporter.judge.numbers import Missing
+from reporter.judge.points import FEWEST_MODELS, Estimates, span
+from reporter.judge.questions.subjects import (
+    ONE_DRAW,
+    RANDOM,
+    UNKNOWN,
+    Curve,
+    Observation,
+    Subject,
+    Test,
+    capital,
+    number,
+)
+from reporter.store import Store
+from reporter.store.schema import Correlation
+
+if TYPE_CHECKING:
+    from reporter.judge.profiles import Profile
+    from reporter.judge.questions.subjects import Subjects
+
+ROLES = ("encoder", "decoder")
+Side = Mapping[str, Sequence[Subject]]
+"""Models, each with its subjects: a statistic on one corpus after another."""
+ONLY = "the interval is over texts: it speaks of these models, not of others like them"
+
+
+def ask_roles(subjects: Subjects) -> Iterator[Test]:
+    """Yield tests of whether each statistic's mean over layers and corpora differs between the roles."""
+    for full_name, models in _by_statistic(subjects):
+        sides = [
+            {m: statistics for m, statistics in models.items() if subjects.numbers.role_of(m) == role} for role in ROLES
+        ]
+        groups = [group for side in sides if (group := _group(subjects, side)) is not None and group.known]
+        if subjects.statistics[full_name].within_role or len(groups) < len(ROLES):
+            continue
+        several = min(len(group.values) for group in groups) >= FEWEST_MODELS
+        if several or all(group.errors is not None for group in groups):
+            yield partial(_roles_finding, subjects, sides, groups, several)
+
+
+def ask_models(subjects: Subjects) -> Iterator[Test]:
+    """Yield tests of whether two models differ in each mean over layers and corpora, if all have the same role."""
+    if all(any(subjects.numbers.role_of(model) == role for model in subjects.models) for role in ROLES):
+        return  # the roles are compared instead
+    for full_name, models in _by_statistic(subjects):
+        if len(models) > 1 and not subjects.statistics[full_name].within_role:
+            yield partial(_models_finding, subjects, models)
+
+
+def _by_statistic(subjects: Subjects) -> Iterator[tuple[str, Side]]:
+    """Yield each statistic of layers or blocks with the models that have it on all of its corpora."""
+    by_model: dict[str, dict[str, list[Subject]]] = {}
+    for subject in subjects.each("layer", "step"):
+        by_model.setdefault(subject.full_name, {}).setdefault(subject.model, []).append(subject)
+    for full_name, models in by_model.items():
+        corpora = max(len(statistics) for statistics in models.values())
+        yield full_name, {model: statistics for model, statistics in models.items() if len(statistics) == corpora}
+
+
+def _group(subjects: Subjects, side: Side, baseline: str = "") -> Group | None:
+    """Return one number for each independent model; None if a model has none."""
+    values, errors = {}, {}
+    for model, statistics in side.items():
+        profiles = [
+            subject.profile(subject.view, f"{model} ({baseline})" if baseline else "") for subject in statistics
+        ]
+        measured = [profile for profile in profiles if profile is not None]
+        if len(measured) < len(profiles):
+            return None
+        values[model] = float(np.mean([profile.values.mean() for profile in measured]))
+        means = [float(profile.errors.mean()) for profile in measured if profile.errors is not None]
+        if len(means) == len(measured):
+            errors[model] = float(np.hypot.reduce(means)) / len(means)
+    return Group.of(Kinship.of(subjects.numbers, list(values)), values, errors) if values else None
+
+
+def _gaps(subject: Subject, a: Group, b: Group, corpora: Sequence[str]) -> Estimates:
+    """Return how far each model of one group lies above each of the other, with errors over texts alone."""
+    assert a.errors is not None and b.errors is not None
+    value = (a.values[:, None] - b.values).ravel()
+    return subject.sure(Estimates(value, np.hypot(a.errors[:, None], b.errors).ravel(), np.inf), *corpora)
+
+
+def _typical(sides: Sequence[Side], above: bool) -> float:
+    """Return how large the difference of two sides is in a typical layer: the effect of their medians over layers.
+
+    A mean over layers may differ because of a single layer. It is 0 if the medians differ the other way round.
+
+    Args:
+        sides: the two sides.
+        above: whether the first one has the larger mean.
+    """
+    medians = [
+        float(np.mean([np.median(profile.values) for profile in _profiles([side]) if profile is not None]))
+        for side in sides
+    ]
+    gap = medians[0] - medians[1]
+    first = next(iter(sides[0].values()))[0]
+    return first.effect(gap, *medians) if (gap > 0) == above else 0.0
+
+
+def _profiles(sides: Sequence[Side]) -> list[Profile]:
+    profiles = [
+        subject.profile(subject.view) for side in sides for statistics in side.values() for subject in statistics
+    ]
+    return [profile for profile in profiles if profile is not None]
+
+
+def _compared(
+    subjects: Subjects, sides: Sequence[Side], gap: Estimates, means: Sequence[float], effect: float, **more: Any
+) -> Observation:
+    """Return an observation about several models, with their curves and notes."""
+    first, corpora = _first(sides)
+    models = [model for side in sides for model in side]
+    curves = [
+        Curve(model, profile.x, profile.values, number=float(profile.values.mean()) if len(statistics) == 1 else None)
+        for side in sides
+        for model, statistics in side.items()
+        if (profile := statistics[0].profile(statistics[0].view)) is not None
+    ]
+    return first.observe(
+        gap,
+        means,
+        model=None,
+        corpus=corpora[0] if len(subjects.corpora) > 1 and len(corpora) == 1 else None,
+        effect=min(first.effect(float(gap.value[0]), *means), effect),
+        curves=tuple(curves),
+        notes=(*(note for profile in _profiles(sides) for note in profile.notes), *more.pop("notes")),
+        read=(models, (first.view,), (first.statistic.name,)),
+        **more,
+    )
+
+
+def _first(sides: Sequence[Side]) -> tuple[Subject, list[str]]:
+    """Return the first subject, and the corpora that every mean is taken over."""
+    statistics = next(iter(sides[0].values()))
+    return statistics[0], [subject.corpus for subject in statistics]
+
+
+def _averaged_over(subject: Subject, corpora: Sequence[str]) -> str:
+    return subject.averaged + (" and corpora" if len(corpora) > 1 else subject.on)
+
+
+def _roles_finding(
+    subjects: Subjects, sides: Sequence[Side], groups: Sequence[Group], several: bool, level: float
+) -> Observation | None:
+    """Compare the means of both roles by Welch's interval over models, text errors added, as claims do.
+
+    With few models of a role the interval is over texts, and every pair of an encoder and a decoder has to differ.
+    """
+    first, corpora = _first(sides)
+    statistic, over = first.statistic, _averaged_over(first, corpora)
+    gap, g = difference(*groups)
+    gap = gap if several else first.sure(gap, *corpora)
+    least = first.least(*(group.values for group in groups))
+    above = bool(gap.value[0] > 0)
+    pairs = gap if several else _gaps(first, groups[0], groups[1], corpora)
+    p = 2 * float((pairs.above(least) if above else pairs.below(-least)).max())
+    base = [group for side in sides if (group := _group(subjects, side, RANDOM)) and group.known]
+    if len(base) == len(ROLES):
+        more = gap.minus(difference(*base)[0])
+        p = max(p, 2 * float((more.above(least) if above else more.below(-least))[0]))
+    if p > level:
+        return None
+    means = [group.mean for group in groups]
+    notes = [] if len(base) == len(ROLES) else [UNKNOWN]
+    if several:
+        both = " and ".join(
+            f"{number(m)} for {len(group.values)} {role}s" for m, group, role in zip(means, groups, ROLES, strict=True)
+        )
+        says = f"Encoders and decoders differ in the {statistic.title}: {both}, on average over {over}."
+        test = f"Welch's t over independent models; the means differ by more than {least:.2g}"
+        notes = [*(() if g is None else (f"Hedges' g over models is {number(g)}",)), *notes]
+    else:
+        both = " and ".join(
+            f"{number(mean)} in {f'the {role} {next(iter(side))}' if len(side) == 1 else f'{len(side)} {role}s'}"
+            for mean, role, side in zip(means, ROLES, sides, strict=True)
+        )
+        few = "One of each" if [len(group.values) for group in groups] == [1, 1] else "Few models"
+        says = f"{capital(first.title)} is {both}, on average over {over}. "
+        says += f"{few}: this says nothing about encoders and decoders in general."
+        test = f"each encoder differs from each decoder by more than {least:.2g}, by an interval over texts"
+        if begins := first_token_differences(subjects.numbers, [m for side in sides for m in side], first.view):
+            notes = [
+                f"the models begin their texts differently ({begins}), and the view '{first.view}' counts these tokens",
+                *notes,
+            ]
+    return _compared(
+        subjects,
+        sides,
+        gap,
+        means,
+        _typical(sides, above),
+        says=says,
+        p=min(1.0, p),
+        what=f"{statistic.title}, mean over {over}: encoders minus decoders",
+        test=test,
+        notes=notes,
+    )
+
+
+def _models_finding(subjects: Subjects, models: Side, level: float) -> Observation | None:
+    """Compare the two models that are furthest apart, corrected for all pairs of models."""
+    first, corpora = _first([models])
+    groups = [
+        group for model, statistics in models.items() if (group := _group(subjects, {model: statistics})) is not None
+    ]
+    if len(groups) < len(models) or any(group.errors is None for group in groups):
+        return None
+    least = first.least(*(group.values for group in groups))
+    order = sorted(groups, key=lambda group: group.mean)
+    low, high = order[0], order[-1]
+    gap = _gaps(first, high, low, corpora)
+    pairs = len(groups) * (len(groups) - 1) // 2
+    p = min(1.0, 2 * pairs * float(gap.above(least)[0]))
+    if p > level:
+        return None
+    over = _averaged_over(first, corpora)
+    if len(groups) == 2:
+        both = " and ".join(f"{number(group.mean)} in {group.models[0]}" for group in groups)
+        says = f"{capital(first.title)} is {both}, on average over {over}."
+    else:
+        says = f"{capital(first.title)} ranges from {number(low.mean)} in {low.models[0]} to {number(high.mean)} in "
+        says += f"{high.models[0]} over {len(groups)} models, on average over {over}."
+    return _compared(
+        subjects,
+        [models],
+        gap,
+        [low.mean, high.mean],
+        _typical([{m: models[m]} for m in (high.models[0], low.models[0])], above=True),
+        says=says,
+        p=p,
+        what=f"{first.statistic.title}, mean over {over}: {high.models[0]} minus {low.models[0]}",
+        test=f"both models differ by more than {least:.2g}, by an interval over texts"
+        + f", corrected for {pairs} pairs of models" * (pairs > 1),
+        notes=[ONLY],
+    )
+
+
+def ask_corpora(subjects: Subjects) -> Iterator[Test]:
+    """Yield tests of whether each mean over layers of a model differs between two corpora.
+
+    Statistics that move with the size of a corpus are compared on corpora of like size only.
+    """
+    by_model: dict[tuple[str, str], list[Subject]] = {}
+    for subject in subjects.each("layer", "step"):
+        by_model.setdefault((subject.full_name, subject.model), []).append(subject)
+    for (full_name, _), statistics in by_model.items():
+        for pair in combinations(statistics, 2):
+            try:
+                notes = at_equal_size(subjects.numbers, full_name, *([subject.corpus] for subject in pair))
+            except Missing:
+                continue
+            if (profiles := _both(pair)) is not None:
+                yield partial(_corpora_finding, pair, profiles, notes)
+
+
+def _both(pair: tuple[Subject, Subject], baseline: str = "") -> tuple[Profile, Profile] | None:
+    a, b = (subject.profile(subject.view, subject.baseline(baseline) if baseline else "") for subject in pair)
+    if a is None or b is None or a.labels != b.labels or a.errors is None or b.errors is None:
+        return None
+    return a, b
+
+
+def _gap(pair: tuple[Subject, Subject], profiles: tuple[Profile, Profile]) -> Estimates:
+    weights = span(range(len(profiles[0].values)), len(profiles[0].values))[None]
+    a, b = (
+        subject.sure(subject.points(profile).combine(weights), *(other.corpus for other in pair))
+        for subject, profile in zip(pair, profiles, strict=True)
+    )
+    return a.minus(b)
+
+
+def _corpora_finding(
+    pair: tuple[Subject, Subject], profiles: tuple[Profile, Profile], notes: list[str], level: float
+) -> Observation | None:
+    subject, other = pair
+    least = subject.least(*(profile.values for profile in profiles))
+    gap = _gap(pair, profiles)
+    above = bool(gap.value[0] > 0)
+    p = 2 * float((gap.above(least) if above else gap.below(-least))[0])
+    if (base := _both(pair, RANDOM)) is not None:
+        more = gap.minus(_gap(pair, base))
+        p = max(p, 2 * float((more.above(least) if above else more.below(-least))[0]))
+    if p > level:
+        return None
+    means = [float(profile.values.mean()) for profile in profiles]
+    a, b = subject.corpus, other.corpus
+    typical = _typical([{side.corpus: [side]} for side in pair], above)
+    return subject.observe(
+        gap,
+        means,
+        says=f"{subject.named} is {number(means[0])} on {a} and {number(means[1])} on {b}, on average over "
+        f"{subject.averaged}.",
+        corpus=None,
+        p=min(1.0, p),
+        effect=min(subject.effect(float(gap.value[0]), *means), typical),
+        what=f"{subject.statistic.title}, mean over {subject.averaged}: {a} minus {b}",
+        test=f"the means on both corpora differ by more than {least:.2g}, by intervals over texts",
+        curves=tuple(
+            Curve(side.corpus, profile.x, profile.values, own=side is subject, number=mean)
+            for side, profile, mean in zip(pair, profiles, means, strict=True)
+        ),
+        notes=(*profiles[0].notes, *notes, UNKNOWN if base is None else ONE_DRAW),
+        fact=f"{subject.full_name} on {a} {'above' if above else 'below'} {b}",
+    )
+
+
+LOSS = ("loss", "lm")
+_FEATURES = """
+SELECT l.model, m.role, l.corpus, l.view, l.metric, l.statistic, l.value
+FROM layer_metrics l JOIN models m USING (study, model, checkpoint)
+WHERE study = $study AND m.is_last AND m.baseline IS NULL AND m.status = 'done' AND l.layer IS NULL
+  AND l.value IS NOT NULL
+ORDER BY l.model
+"""
+_SCORES = "SELECT DISTINCT model, scores FROM models WHERE study = $study AND scores IS NOT NULL AND baseline IS NULL"
+
+
+def correlate(feature: str, score: str, x: list[float], y: list[float]) -> Iterator[Correlation]:
+    """Yield Pearson's and Spearman's correlation of a feature and a score over the same models.
+
+    The interval is that of Fisher's z, none for fewer than four models; p is two-sided.
+    """
+    n = len(x)
+    methods: tuple[Method, Method] = ("pearson", "spearman")
+    if n < FEWEST_MODELS or len(set(x)) == 1 or len(set(y)) == 1:
+        yield from (Correlation(feature, score, method, None, None, None, None, n) for method in methods)
+        return
+    from scipy import stats  # takes a second, and most studies have too few models
+
+    for method, function in zip(methods, (stats.pearsonr, stats.spearmanr), strict=True):
+        result = function(x, y)
+        value = float(result.statistic)
+        low, high = fisher_interval(value, n, method)
+        yield Correlation(feature, score, method, value, low, high, float(result.pvalue), n)
+
+
+def write_correlations(store: Store, study: str) -> int:
+    """Correlate every number of whole models with every score, replace the stored rows, and return how many there are.
+
+    Scores are those of the study, and the measured loss, which is compared among encoders and among decoders apart.
+    """
+    with store.reading() as read:
+        features: list[dict[Any, Any]] = read(_FEATURES, {"study": study}).to_dict("records")
+        given = {row["model"]: json.loads(row["scores"]) for row in read(_SCORES, {"study": study}).to_dict("records")}
+    by_feature: dict[Any, dict[str, float]] = defaultdict(dict)
+    for row in features:
+        if (row["metric"], row["statistic"]) != LOSS:
+            by_feature[row["corpus"], row["view"], row["metric"], row["statistic"]][row["model"]] = row["value"]
+    rows: list[dict[Any, Any]] = [
+        correlation.record({"corpus": corpus, "view": view, "metric": metric}, 0)
+        for (corpus, view, metric, feature), values in by_feature.items()
+        for score, scores in _scores(features, given, corpus, view).items()
+        if len(both := [model for model in values if model in scores]) >= 2
+        for correlation in correlate(feature, score, [values[m] for m in both], [scores[m] for m in both])
+    ]
+    store.replace("correlations", study, rows)
+    return len(rows)
+
+
+def _scores(
+    features: list[dict[Any, Any]], given: Mapping[str, Mapping[str, float]], corpus: str, view: str
+) -> dict[str, dict[str, float]]:
+    by_score: dict[str, dict[str, float]] = defaultdict(dict)
+    for model, scores in given.items():
+        for score, value in scores.items():
+            by_score[score][model] = value
+    for row in features:
+        if (row["corpus"], row["view"], row["metric"], row["statistic"]) == (corpus, view, *LOSS):
+            by_score[f"loss.lm of {row['role']}s"][row["model"]] = row["value"]
+    return by_score

@@ -1,0 +1,285 @@
+"""Where probes differ (a tuned model from its base, layers of a model), and which blocks can be removed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations, groupby
+from math import sqrt
+from typing import Literal
+
+import numpy as np
+
+from reporter.core.numbers import interval, short, signed
+from reporter.core.table import Row
+from reporter.geometry.arrays import Floats
+from reporter.geometry.intervals import FEWEST_TEXTS, quantile
+from reporter.judge.questions.question import (
+    Box,
+    Lacks,
+    Question,
+    Read,
+    Record,
+    grouped,
+    heads,
+    in_backticks,
+    numeric,
+    together,
+)
+from reporter.store.answers import BlockAnswer, ProbeDifference
+
+_MODELS = """
+SELECT model, checkpoint, base, is_last AS last
+FROM models WHERE study = $study AND status = 'done' AND baseline IS NULL ORDER BY model, position
+"""
+_TOLD = """
+SELECT model, checkpoint, probe, statistic, layer, list(text ORDER BY text) AS texts,
+  list(told::DOUBLE ORDER BY text) AS told, count(DISTINCT fold) AS folds
+FROM (UNPIVOT (
+    SELECT * FROM probe_texts SEMI JOIN (SELECT * FROM probe_poolings WHERE main)
+      USING (study, model, checkpoint, probe, pooling, site, layer)
+    WHERE study = $study AND site IN ('embedding', 'block')
+  )
+  ON linear, hidden INTO NAME statistic VALUE told)
+GROUP BY model, checkpoint, probe, statistic, layer ORDER BY model, checkpoint, probe, statistic DESC, layer
+"""
+KINDS = {"linear": "linear", "hidden": "one-hidden-layer"}
+"""Kinds of probes, by their column in ``probe_texts``, as people call them."""
+
+
+def difference(a: Floats, b: Floats, folds: int, many: int = 1) -> tuple[float, float | None, float | None]:
+    """Return the mean of a − b and its interval, from the same texts in both.
+
+    The variance is 1 + J/(J − 1) times that of independent texts, J the number of folds, since classifiers of different
+    folds share training texts (Nadeau & Bengio 2003); the interval is Student's, widened for ``many`` (Bonferroni).
+
+    Args:
+        a: 1 where the first side told a text rightly, else 0, (n,).
+        b: the same of the second side.
+        folds: of the cross-validation.
+        many: how many differences are looked at together.
+    """
+    steps = a - b
+    value, n = float(steps.mean()), len(steps)
+    if n < FEWEST_TEXTS:
+        return value, None, None
+    error = sqrt((1 + folds / max(folds - 1, 1)) * float(steps.var(ddof=1)) / n)
+    half = quantile(1 - 0.025 / many, n - 1) * error
+    return value, max(value - half, -1.0), min(value + half, 1.0)
+
+
+def _probe_rows(read: Read) -> Iterator[Row | Lacks]:
+    models = {(row["model"], row["checkpoint"]): row for row in read(_MODELS)}
+    last = {row["model"]: row["checkpoint"] for row in models.values() if row["last"]}
+    results: dict[tuple[str, str, str, str], dict[int, Record]] = {}
+    for row in read(_TOLD):
+        if (row["model"], row["checkpoint"]) in models:
+            key = (row["model"], row["checkpoint"], row["probe"], row["statistic"])
+            results.setdefault(key, {})[row["layer"]] = row
+    if not results:
+        says = "no probe: add a corpus with labels and `probes: {mine: {corpus: …}}`, or `{words: shipped}`"
+        yield Lacks(says, runs=True)
+        return
+    for (model, checkpoint, probe, statistic), layers in results.items():
+        tuned = models[model, checkpoint]
+        pairs = [(layers[i], layers[j]) for i, j in combinations(sorted(layers), 2)]
+        yield from _rows("layers", tuned, pairs)
+        base = str(tuned["base"])
+        theirs = results.get((base, last.get(base, ""), probe, statistic), {})
+        yield from _rows("base", tuned, [(layers[i], theirs[i]) for i in sorted(layers) if i in theirs])
+
+
+def _rows(
+    kind: Literal["base", "layers"], model: Record, pairs: Sequence[tuple[Record, Record]]
+) -> Iterator[ProbeDifference]:
+    for mine, theirs in pairs:
+        texts, at, at_other = np.intersect1d(mine["texts"], theirs["texts"], return_indices=True)
+        if not len(texts):
+            continue
+        a, b = np.array(mine["told"])[at], np.array(theirs["told"])[at_other]
+        value, low, high = difference(a, b, min(mine["folds"], theirs["folds"]), len(pairs))
+        apart = low is not None and high is not None and not low <= 0 <= high
+        yield ProbeDifference(
+            kind=kind,
+            model=mine["model"],
+            checkpoint=mine["checkpoint"],
+            last=bool(model["last"]),
+            other=theirs["model"],
+            probe=mine["probe"],
+            statistic=mine["statistic"],
+            layer=mine["layer"],
+            layer_b=theirs["layer"],
+            value=value,
+            ci_low=low,
+            ci_high=high,
+            n=len(texts),
+            apart=apart,
+        )
+
+
+def _probe_boxes(tables: Mapping[str, Sequence[Record]]) -> list[Box]:
+    rows = [row for row in tables["probe_differences"] if row["last"]]
+    of_base = grouped((row for row in rows if row["kind"] == "base"), "model", "other", "probe", "statistic")
+    of_layers = grouped((row for row in rows if row["kind"] == "layers"), "model", "probe", "statistic")
+    return [*map(_against_base, of_base), _of_layers(of_layers)]
+
+
+def _against_base(rows: Sequence[Record]) -> Box:
+    rows = sorted(rows, key=lambda row: row["layer"])
+    model, base, probe = (rows[0][name] for name in ("model", "other", "probe"))
+    kind = KINDS[rows[0]["statistic"]]
+    more, less = ([row["layer"] for row in rows if row["apart"] and sign * row["value"] > 0] for sign in (1, -1))
+    differences = [
+        f"{word} accurate at {_layers(layers)}" for word, layers in (("more", more), ("less", less)) if layers
+    ]
+    says = f"The {kind} probe {in_backticks(probe)} is " + (
+        " and ".join(differences) + f" than on {base}."
+        if differences
+        else f"not significantly more or less accurate than on {base} at any layer."
+    )
+    return Box(
+        about=f"{model} against {base}",
+        says=says,
+        columns=heads(numeric("layer"), numeric("change of accuracy"), "95 % interval", numeric("texts")),
+        rows=tuple(
+            (str(row["layer"]), short(row["value"], 2), interval(row["ci_low"], row["ci_high"]), str(row["n"]))
+            for row in rows
+        ),
+        notes=("Intervals are paired over texts and hold for all layers together.",),
+    )
+
+
+def _of_layers(found: Sequence[Sequence[Record]]) -> Box:
+    """Count for each model the pairs of layers that differ significantly, and name the neighbours among them."""
+    lines = []
+    for pairs in found:
+        model, probe, kind = (pairs[0][name] for name in ("model", "probe", "statistic"))
+        steps = [
+            f"{a}–{b}" for a, b in sorted((row["layer"], row["layer_b"]) for row in pairs if row["apart"]) if b - a == 1
+        ]
+        apart = f"{sum(row['apart'] for row in pairs)} of {len(pairs)}"
+        lines.append((model, probe, KINDS[kind], apart, ", ".join(steps) or "none"))
+    return Box(
+        about=together(line[0] for line in lines),
+        says="No two layers of a model differ significantly by these probes. "
+        * (not any(row["apart"] for pairs in found for row in pairs))
+        + "Layers are compared on the same texts: a difference counts where its interval, which holds for all pairs "
+        "of layers of a model and probe together, leaves out 0.",
+        columns=heads("model", "probe", "kind", numeric("pairs that differ"), "neighbours that differ"),
+        rows=tuple(lines),
+    )
+
+
+def _layers(layers: Sequence[int]) -> str:
+    return f"layer{'s' if len(layers) > 1 else ''} {', '.join(map(str, layers))}"
+
+
+PROBED = Question("probes", "Where do probes differ?", (ProbeDifference,), _probe_rows, _probe_boxes)
+
+
+_TRIED = """
+SELECT s.*, l.value AS whole, i.least
+FROM skipped_blocks s
+JOIN models m USING (study, model, checkpoint)
+JOIN layer_metrics l ON (l.study, l.model, l.checkpoint, l.corpus) = (s.study, s.model, s.checkpoint, s.item)
+     AND l.metric = 'skip' AND l.statistic = 'loss'
+JOIN (SELECT study, model, checkpoint, corpus, string_agg(layer + 1, ', ' ORDER BY value, layer) AS least
+      FROM layer_metrics WHERE metric = 'skip' AND statistic = 'influence' AND value IS NOT NULL GROUP BY ALL) i
+     ON (i.study, i.model, i.checkpoint, i.corpus) = (s.study, s.model, s.checkpoint, s.item)
+WHERE s.study = $study AND m.baseline IS NULL AND m.is_last
+ORDER BY s.model, s.item, s.many, s.proposal
+"""
+_ORDERED = """
+SELECT DISTINCT l.model, l.corpus AS item
+FROM layer_metrics l JOIN models m USING (study, model, checkpoint)
+WHERE study = $study AND metric = 'skip' AND statistic = 'loss' AND value IS NULL AND m.baseline IS NULL ORDER BY ALL
+"""
+NEGLIGIBLE = 0.01
+"""A rise of the loss in nats that no one would keep a block for."""
+
+
+def _block_rows(read: Read) -> Iterator[Row | Lacks]:
+    tried = read(_TRIED)
+    for row in read(_ORDERED):
+        yield Lacks(f"{row['model']}, {row['item']}: without a language-model head there is no loss to measure")
+    if not tried and not read(_ORDERED):
+        says = "no block was left out: add `skip: {trial: {corpus: NAME}}`, for models with a language-model head"
+        yield Lacks(says, runs=True)
+    for (model, checkpoint, item, many), rows in groupby(
+        tried, key=lambda row: (row["model"], row["checkpoint"], row["item"], row["many"])
+    ):
+        best, *rest = sorted(rows, key=lambda row: (row["change"], row["proposal"]))
+        yield BlockAnswer(
+            model,
+            checkpoint,
+            item,
+            many,
+            **{name: best[name] for name in ("blocks", "by", "change", "whole", "least", "tokens")},
+            ci_low=best["change_low"],
+            ci_high=best["change_high"],
+            runner_up=rest[0]["blocks"] if rest else None,
+            runner_up_change=rest[0]["change"] if rest else None,
+        )
+
+
+def _block_boxes(tables: Mapping[str, Sequence[Record]]) -> list[Box]:
+    groups = grouped(tables["block_answers"], "model", "item")
+    return [_block_box(sorted(group, key=lambda row: row["many"])) for group in groups]
+
+
+def _block_box(rows: Sequence[Record]) -> Box:
+    first = rows[0]
+    free = [row for row in rows if row["ci_low"] is not None and row["ci_low"] <= 0]
+    sentences = [
+        f"Without {_blocks(first['blocks'])} the loss moves by {_change(first)} nats, from {short(first['whole'])}."
+    ]
+    if free:
+        most = _blocks(free[-1]["blocks"]).capitalize()
+        high = free[-1]["ci_high"]
+        if high <= NEGLIGIBLE:
+            sentences.append(f"{most} can be removed: the loss is no higher without.")
+        else:
+            sentences.append(
+                f"{most} may be removable: no significant loss, though up to {signed(high)} is not ruled out."
+            )
+    elif all(row["ci_low"] is not None for row in rows):
+        sentences.append("No tested set of blocks can be removed without loss.")
+    order = first["least"].split(", ")
+    shown = ", ".join(order[:8]) + (f" and {len(order) - 8} more" if len(order) > 8 else "")
+    return Box(
+        about=f"{first['model']}, {first['item']}",
+        says=" ".join(sentences) + f" In the order of their influence, the least first: {shown}.",
+        columns=heads(
+            numeric("blocks left out"),
+            "best tried",
+            "proposed by",
+            numeric("change of loss"),
+            "95 % interval",
+            "next best",
+        ),
+        rows=tuple(
+            (
+                str(row["many"]),
+                row["blocks"],
+                row["by"],
+                signed(row["change"]),
+                interval(row["ci_low"], row["ci_high"]),
+                "–" if row["runner_up"] is None else f"{row['runner_up']} ({signed(row['runner_up_change'])})",
+            )
+            for row in rows
+        ),
+        notes=(
+            f"Each is the best of up to three sets on {first['tokens']:,} tokens, without any training afterwards; "
+            "chosen as the best, its loss is a little flattered.",
+        ),
+    )
+
+
+def _blocks(blocks: str) -> str:
+    return f"{'block' if blocks.isdecimal() else 'blocks'} {blocks}"
+
+
+def _change(row: Record) -> str:
+    return f"{signed(row['change'])} {interval(row['ci_low'], row['ci_high'])}".strip()
+
+
+BLOCKS = Question("blocks", "Which blocks can go?", (BlockAnswer,), _block_rows, _block_boxes)

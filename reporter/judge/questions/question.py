@@ -1,0 +1,170 @@
+"""A question that stored numbers answer: the rows of its answer, and what they come to, as boxes and as Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from reporter.core.table import Row
+
+Record = Mapping[str, Any]
+Read = Callable[[str], Sequence[Record]]
+"""Runs a query about the study, which the query names ``$study``; NULL is None."""
+Head = tuple[str, bool]
+"""The heading of a column, and whether it is a column of numbers."""
+
+VIEWS = "coalesce(list_position(['words', 'all', 'no-sinks'], view), 9), view"
+"""The order of token sets in SQL; of a number on several sets the first is read."""
+
+
+def in_backticks(text: str) -> str:
+    """Return a token, or any text of a user, between backticks that nothing in it can end."""
+    return "`" + (" ".join(text.replace("`", "ˋ").split()) or repr(text)) + "`"
+
+
+def grouped(rows: Iterable[Record], *columns: str) -> list[list[Record]]:
+    """Group rows by the values of some columns, in the order in which these first occur."""
+    groups: dict[tuple[Any, ...], list[Record]] = {}
+    for row in rows:
+        groups.setdefault(tuple(row[name] for name in columns), []).append(row)
+    return list(groups.values())
+
+
+def together(names: Iterable[str], most: int = 6) -> str:
+    """Return the names of the models of a box, each once, or their number if there are more than ``most``."""
+    models = list(dict.fromkeys(names))
+    return ", ".join(models) if len(models) <= most else f"{len(models)} models"
+
+
+def numeric(name: str) -> Head:
+    """Return the heading of a column of numbers."""
+    return name, True
+
+
+def heads(*names: str | Head) -> tuple[Head, ...]:
+    """Return the headings of a table; those of numbers are given by :func:`numeric`."""
+    return tuple((name, False) if isinstance(name, str) else name for name in names)
+
+
+@dataclass(frozen=True)
+class Lacks:
+    """What a study lacks for an answer, or for more of it: one line that ends in what to add.
+
+    ``runs`` tells that it takes a model that runs here, which a model given by its states does not.
+    """
+
+    says: str
+    runs: bool = False
+
+
+@dataclass(frozen=True)
+class Box:
+    """One part of an answer, as the page and Markdown show it.
+
+    Args:
+        about: the model, or models.
+        says: the answer, in a sentence or two.
+        code: a line to copy; empty without one.
+        columns: headings of the table that supports the answer.
+        rows: its rows, as text.
+        notes: cautions, one sentence each.
+    """
+
+    about: str
+    says: str
+    code: str = ""
+    columns: tuple[Head, ...] = ()
+    rows: tuple[tuple[str, ...], ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question that ends in a decision.
+
+    Args:
+        name: its name in ``reporter answer --only``.
+        title: the question, as the page asks it.
+        rows: the row classes of its tables. They name no cell: their columns name the model, and the runner fills in
+            ``study`` alone.
+        answer: yields rows from the numbers of a study, and what the study lacks.
+        boxes: says what the rows come to, given the records by table. Models and corpora come in the order of the
+            study.
+    """
+
+    name: str
+    title: str
+    rows: tuple[type[Row], ...]
+    answer: Callable[[Read], Iterator[Row | Lacks]]
+    boxes: Callable[[Mapping[str, Sequence[Record]]], Sequence[Box]]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a study answers to a question: the records by table, and what the study lacks for more."""
+
+    question: Question
+    tables: Mapping[str, Sequence[Record]]
+    lacks: tuple[str, ...] = ()
+
+    @property
+    def boxes(self) -> Sequence[Box]:
+        """What the rows come to; empty if there are none."""
+        return boxes_of(self.question, self.tables)
+
+
+def answered(question: Question, study: str, read: Read) -> Answer:
+    """Answer one question about a study."""
+    tables: dict[str, list[Record]] = {row.table.name: [] for row in question.rows}
+    lacks: list[str] = []
+    for row in question.answer(read):
+        if isinstance(row, Lacks):
+            lacks.append(row.says + (_for_models_that_run(read) if row.runs else ""))
+        else:
+            tables[row.table.name].append(row.record({"study": study}, 1))
+    return Answer(question, tables, tuple(lacks))
+
+
+def _for_models_that_run(read: Read) -> str:
+    """Return a note for advice that a model given by its states cannot follow; empty where all models run here."""
+    sources = {row.get("source") for row in read("SELECT DISTINCT source FROM models WHERE study = $study")}
+    if "states" not in sources:
+        return ""
+    needs = "; add a model by `hub`, `path` or `recipe` too" if sources == {"states"} else ""
+    return f". Models given by `states` cannot run here and are left out{needs}"
+
+
+def boxes_of(question: Question, tables: Mapping[str, Sequence[Record]]) -> Sequence[Box]:
+    """Return what the records of a question's tables come to; empty if there are none."""
+    return question.boxes(tables) if any(tables.values()) else ()
+
+
+def markdown(answers: Sequence[Answer]) -> str:
+    """Return the answers of a study as Markdown: a section for each question, then the questions without an answer."""
+    lines = [line for answer in answers if answer.boxes for line in _section(answer)]
+    if unanswered := [answer for answer in answers if not answer.boxes]:
+        lines += ["## Not answered by this study", ""]
+        lines += [f"- **{answer.question.title}** {' '.join(answer.lacks)}" for answer in unanswered]
+    return "\n".join(lines).strip()
+
+
+def _section(answer: Answer) -> Iterator[str]:
+    yield from (f"## {answer.question.title}", "")
+    for box in answer.boxes:
+        yield from (f"**{box.about}**: {box.says}", "")
+        if box.code:
+            yield from ("```python", box.code, "```", "")
+        if box.rows:
+            yield "| " + " | ".join(_cell(name) for name, _ in box.columns) + " |"
+            yield "|" + "|".join("---:" if number else "---" for _, number in box.columns) + "|"
+            yield from ("| " + " | ".join(map(_cell, row)) + " |" for row in box.rows)
+            yield ""
+        if box.notes:
+            yield from (*(f"- {note}" for note in box.notes), "")
+    for lack in answer.lacks:
+        yield from (f"Not answered here: {lack}", "")
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")

@@ -1,0 +1,239 @@
+"""Which tokens are sinks, and which statistics differ without them.
+
+In a decoder whose tokenizer puts no BOS before a text, the sink is whatever word comes first, so that the table
+``sinks`` has a row for each of these words. The answer takes them together.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from reporter.core.numbers import short
+from reporter.core.table import Row
+from reporter.judge.judging import NO_SINKS
+from reporter.judge.points import Array, Estimates, span
+from reporter.judge.questions.question import Box, Lacks, Question, Read, Record, grouped, heads, in_backticks, numeric
+from reporter.judge.questions.subjects import RANDOM, SEARCHED, Curve, Observation, Subject, Test, between
+from reporter.store.answers import SinkAnswer
+
+if TYPE_CHECKING:
+    from reporter.judge.profiles import Profile
+    from reporter.judge.questions.subjects import Subjects
+
+_SINKS = """
+SELECT s.*, c.texts AS measured
+FROM sinks s
+JOIN cells c USING (study, model, checkpoint, corpus, metric)
+JOIN models m USING (study, model, checkpoint)
+WHERE study = $study AND m.baseline IS NULL AND m.is_last
+ORDER BY s.model, s.corpus, s.token_id, s.own, s.position_first
+"""
+MOST_ROWS = 12
+WITH = "words"
+FEW = 0.05
+"""Sinks elsewhere than at the first token are counted up to this share; with more the sentence leaves them out."""
+NEAR = 0.9
+"""A sentence is about layers with at least this share of the largest difference."""
+
+
+def _sink_rows(read: Read) -> Iterator[Row | Lacks]:
+    searched = read(SEARCHED)
+    if not searched:
+        yield Lacks("no states of a corpus were read: add a corpus and `metrics: [outliers]` (or `all`)")
+    for row in searched:
+        if row["sinks"] and not row["listed"]:
+            yield Lacks(
+                f"{row['sinks']:,} of {row['tokens']:,} tokens of {row['corpus']} are sinks in {row['model']}; to list "
+                "them, add `metrics: [outliers]` (or `all`)"
+            )
+    by_cell = groupby(read(_SINKS), key=lambda row: (row["model"], row["checkpoint"], row["corpus"]))
+    for (model, checkpoint, corpus), rows in by_cell:
+        kinds = sorted(_kinds(list(rows)), key=lambda kind: (-kind["texts"], -kind["count"], kind["position_first"]))
+        for rank, kind in enumerate(kinds, 1):
+            yield SinkAnswer(model, checkpoint, corpus, rank, **kind)
+
+
+def _kinds(rows: Sequence[Record]) -> Iterator[dict[str, Any]]:
+    for of_text in (False, True):
+        at_start = [row for row in rows if row["position_last"] == 0 and row["own"] == of_text]
+        if at_start:
+            yield _kind(at_start)
+    yield from (_kind([row]) for row in rows if row["position_last"] != 0)
+
+
+def _kind(rows: Sequence[Record]) -> dict[str, Any]:
+    dimensions: Counter[int | None] = Counter()
+    for row in rows:
+        dimensions[row["dimension"]] += row["count"]
+    first = rows[0]
+    return {
+        "token": first["token"] if len(rows) == 1 else None,
+        "types": len(rows),
+        "own": first["own"],
+        "measured": first["measured"],
+        "dimension": dimensions.most_common(1)[0][0],
+        **{name: sum(row[name] for row in rows) for name in ("texts", "count")},  # a text has one token at position 0
+        **{name: min(row[name] for row in rows) for name in ("position_first", "layer_first")},
+        **{name: max(row[name] for row in rows) for name in ("position_last", "layer_last", "norm_ratio")},
+    }
+
+
+def _boxes(tables: Mapping[str, Sequence[Record]]) -> list[Box]:
+    by_cell = grouped(tables["sink_answers"], "model", "corpus")
+    return [_box(sorted(rows, key=lambda row: row["number"])) for rows in by_cell]
+
+
+def _box(rows: Sequence[Record]) -> Box:
+    first, more = rows[0], len(rows) - 1
+    name = "The first token of a text, whatever it is," if first["token"] is None else in_backticks(first["token"])
+    on = "" if first["dimension"] is None else f", on dimension {first['dimension']}"
+    further = "" if not more else f"; {more} other {'token is a sink' if more == 1 else 'tokens are sinks'} as well"
+    blocks = f"block{'s' * (first['layer_first'] != first['layer_last'])} {_range(first, 'layer')}"
+    return Box(
+        about=f"{first['model']} on {first['corpus']}",
+        says=f"{name} is a sink in {first['texts']:,} of {first['measured']:,} texts: {blocks}{on}, with a "
+        f"norm up to {short(first['norm_ratio'], 2)} times the median of its text{further}. The token set `no-sinks` "
+        "leaves them out.",
+        columns=heads(
+            "token",
+            "positions",
+            numeric("texts"),
+            numeric("sinks"),
+            "blocks",
+            numeric("dimension"),
+            numeric("norm, in medians"),
+        ),
+        rows=tuple(
+            (
+                f"any of {row['types']} tokens" if row["token"] is None else in_backticks(row["token"]),
+                _range(row, "position"),
+                f"{row['texts']:,}",
+                f"{row['count']:,}",
+                _range(row, "layer"),
+                "–" if row["dimension"] is None else str(row["dimension"]),
+                short(row["norm_ratio"], 2),
+            )
+            for row in rows[:MOST_ROWS]
+        ),
+        notes=(f"{len(rows) - MOST_ROWS} more are in the table sink_answers.",) if len(rows) > MOST_ROWS else (),
+    )
+
+
+def _range(row: Record, what: str) -> str:
+    first, last = row[f"{what}_first"], row[f"{what}_last"]
+    return str(first) if first == last else f"{first}–{last}"
+
+
+SINKS = Question("sinks", "Which tokens are sinks?", (SinkAnswer,), _sink_rows, _boxes)
+
+
+def ask_sinks(subjects: Subjects) -> Iterator[Test]:
+    """Yield tests of whether each profile of a model that has sinks differs without them."""
+    if not {WITH, NO_SINKS} <= set(subjects.numbers.study.views):
+        return
+    for subject in subjects.each("layer", "step"):
+        counts = subjects.sinks.get((subject.model, subject.corpus))
+        profiles = _both_views(subject)
+        if counts and counts["sinks"] and profiles is not None:
+            yield partial(_sink_finding, subject, *profiles)
+
+
+def _both_views(subject: Subject, model: str = "") -> tuple[Profile, Profile] | None:
+    a, b = (subject.profile(view, model) for view in (WITH, NO_SINKS))
+    if a is None or b is None or a.errors is None or b.errors is None or a.labels != b.labels:
+        return None
+    return a, b
+
+
+def _sink_finding(subject: Subject, here: Profile, without: Profile, level: float) -> Observation | None:
+    """Report the layers where a profile differs most without sinks.
+
+    In these layers both differ by more than the minimum meaningful difference (Bonferroni over the layers). The
+    sentence is about the layers around the largest difference with at least nine tenths of it, and names the other
+    layers with the same effect. Both token sets have nearly the same tokens, whose errors go together: taken as
+    independent they are overstated.
+    """
+    size = len(here.values)
+    gap, least = _minus(subject, here, without, np.eye(size)), subject.least(here.values, without.values)
+    p = np.minimum(1.0, 2 * size * np.minimum(gap.above(least), gap.below(-least)))
+    base = _both_views(subject, subject.baseline(RANDOM))
+    if base is not None and base[0].labels == here.labels:  # and by more than with random weights
+        other = _minus(subject, *base, np.eye(size))
+        further = replace(gap, value=np.abs(gap.value)).minus(replace(other, value=np.abs(other.value)))
+        p = np.maximum(p, np.minimum(1.0, 2 * size * further.above(0.0)))
+    top = int(np.abs(gap.value).argmax())
+    alike = (p <= level) & (gap.value * gap.value[top] > 0)
+    large = alike & (np.abs(gap.value) >= NEAR * abs(gap.value[top]))
+    if not large[top]:
+        return None
+    first, last = top, top
+    while first > 0 and large[first - 1]:
+        first -= 1
+    while last < size - 1 and large[last + 1]:
+        last += 1
+    inside = list(range(first, last + 1))
+    a, b, layers = here.values[inside], without.values[inside], [here.labels[i] for i in inside]
+    counts, title = subject.study.sinks[subject.model, subject.corpus], subject.statistic.title
+    effect = _described(title, a, b)
+    says = f"In {subject.model}, {effect} in {subject.places(layers)}{subject.on}: "
+    says += f"{between(a.tolist())} with them, {between(b.tolist())} without."
+    says += _first_tokens(subject, layers[0], layers[-1])
+    weaker = [
+        i
+        for i in np.flatnonzero(alike).tolist()
+        if i not in inside and _described(title, here.values[[i]], without.values[[i]]) == effect
+    ]
+    if weaker:
+        less = subject.places([here.labels[i] for i in weaker], whole=False)
+        says += f" The same holds, to a lesser degree, in {less}."
+    return subject.observe(
+        _minus(subject, here, without, span(inside, size)[None]),
+        (float(a.mean()), float(b.mean())),
+        says=says,
+        view=WITH,
+        p=float(p[inside].max()),
+        what=f"{title}, {subject.places(layers, whole=False)}: with sinks minus without",
+        test=f"each of these {subject.averaged} differs between the views '{WITH}' and '{NO_SINKS}' by more than "
+        f"{least:.2g}, corrected for {size} {subject.averaged}",
+        layers=(layers[0], layers[-1]),
+        curves=(
+            Curve("with sinks", here.x, here.values, number=float(a.mean())),
+            Curve("without sinks", here.x, without.values, own=False, number=float(b.mean())),
+        ),
+        mark=(float(here.x[first]), float(here.x[last])),
+        notes=(
+            f"{counts['sinks']:,} of {counts['tokens']:,} tokens are sinks at some layer{subject.on}",
+            "without sinks, each text's first token is left out as well",
+        ),
+        read=((subject.model,), (WITH, NO_SINKS), (subject.statistic.name,)),
+        fact=f"sinks of {subject.model}",
+    )
+
+
+def _minus(subject: Subject, a: Profile, b: Profile, weights: Array) -> Estimates:
+    here, second = (subject.points(profile).combine(weights) for profile in (a, b))
+    return subject.sure(here.minus(second))
+
+
+def _described(title: str, here: Array, without: Array) -> str:
+    with_sinks, left = float(np.abs(here).mean()), float(np.abs(without).mean())
+    if left <= with_sinks / 2:
+        return f"most of the {title} is due to sinks"
+    if with_sinks <= left / 2:
+        return f"sinks hide most of the {title}"
+    return f"sinks {'raise' if here.mean() > without.mean() else 'lower'} the {title}"
+
+
+def _first_tokens(subject: Subject, first: int, last: int) -> str:
+    begin, elsewhere = subject.study.first_tokens(subject, first, last)
+    if not begin or elsewhere > FEW * begin:
+        return ""
+    but = f"but at most {elsewhere:,} " * bool(elsewhere)
+    return f" All {but}of the sinks there are the first tokens of their texts."

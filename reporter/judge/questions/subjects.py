@@ -1,0 +1,410 @@
+"""What findings may be about (headline statistics, trained models, corpora) and how their numbers are read.
+
+**An untrained model has no findings.** Its states have shapes, too: cosines that grow with depth, a dimension that is
+highest at the embedding. They lie beyond any interval over texts and only reflect how weights are drawn. So a model is
+a subject only if its weights are not those of an initialisation, which the gains of its norms show
+(``models.initialised``). If the study has a random-init baseline, a finding must differ from that baseline as well.
+
+**If a study asks what changed, findings say what changed.** A rounded, pruned or tuned model has its base's peaks,
+sinks and cosines, damaged or not. They are no change, so neither the base nor its copy has findings about them. A model
+with a trained base is a subject of what compares it with its base, and of its own training; the base has no findings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import floor, log10
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from reporter.core.numbers import short
+from reporter.core.places import end, places
+from reporter.core.table import LAST_CHECKPOINT
+from reporter.geometry.intervals import VERDICT_TEXTS
+from reporter.judge.claims import among, least_effect
+from reporter.judge.judging import NO_SINKS
+from reporter.judge.numbers import PATH, Missing
+from reporter.judge.points import Array, Estimates, Points
+from reporter.judge.profiles import Profile, Profiles, together
+from reporter.judge.questions.question import Record, answered
+from reporter.store.shape import quoted
+
+if TYPE_CHECKING:
+    from reporter.judge.numbers import Numbers
+    from reporter.metrics.base import Statistic
+
+NEGLIGIBLE = 0.002
+"""A number smaller than this share of the one beside it is written as approximately 0."""
+RANDOM, SHUFFLED = "random-init", "shuffled"
+UNKNOWN = "there is no baseline with random weights, so it is not known how much of it training made"
+ONE_DRAW = "the baseline is one draw of random weights; the interval is over texts"
+MATERIAL = 0.1
+"""The smallest effect of a finding."""
+SEARCHED = """
+SELECT model, corpus, checkpoint, cells.tokens, cells.texts, sinks,
+       bool_or(metric = 'outliers' AND cells.status = 'done') OVER (PARTITION BY model, checkpoint, corpus) AS listed
+FROM cells JOIN models USING (study, model, checkpoint) JOIN corpora USING (study, corpus)
+WHERE study = $study AND sinks IS NOT NULL AND baseline IS NULL AND is_last
+QUALIFY row_number() OVER (PARTITION BY model, corpus) = 1
+ORDER BY model, corpus
+"""
+"""How many tokens are sinks, of each model on each corpus; sinks are searched whenever states are read.
+
+``listed`` tells whether the table ``sinks`` lists them, which the metric ``outliers`` does.
+"""
+_SINKS = f"""
+SELECT model, corpus, position_last, "count", layer_first, layer_last
+FROM sinks WHERE study = $study AND {LAST_CHECKPOINT}
+"""
+
+
+def number(value: float, beside: float = 0.0) -> str:
+    """Write a number with two significant digits, three from 0.95 on: 0.10, 0.997, 121; ``≈ 0`` beside a large one."""
+    size = abs(value)
+    if 0 < size < NEGLIGIBLE * abs(beside):
+        return "≈ 0"
+    if size == 0 or size >= 99.5:
+        return f"{value:,.0f}".replace("-", "−", 1)
+    digits = 3 if size >= 0.95 else 2
+    decimals = max(0, digits - 1 - floor(log10(size)))
+    while decimals < 4 and size < 1 <= float(f"{size:.{decimals}f}"):
+        decimals += 1  # 0.9996 is not 1
+    if decimals >= 5:
+        return short(value, digits)
+    text = f"{size:.{decimals}f}"
+    return f"−{text}" if value < 0 else text
+
+
+def between(values: Sequence[float]) -> str:
+    """Write the range of numbers, both ends with the digits of the larger: ``0.07–0.10``; one number if they agree."""
+    low, high = float(min(values)), float(max(values))
+    decimals = max(0, len(number(max(abs(low), abs(high))).partition(".")[2]))
+    while decimals < 5 and any(abs(end) < 1 <= float(f"{abs(end):.{decimals}f}") for end in (low, high)):
+        decimals += 1  # 0.9996 is not 1
+    ends = [f"{end:,.{decimals}f}".replace("-", "−", 1) for end in (low, high)]
+    return ends[0] if ends[0] == ends[1] else f"{ends[0]} to {ends[1]}" if "−" in "".join(ends) else "–".join(ends)
+
+
+def capital(text: str) -> str:
+    """Return a text that begins a sentence."""
+    return text[:1].upper() + text[1:]
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A line of the small picture beside a finding.
+
+    Args:
+        label: its name.
+        x: positions of its points, from 0 to 1.
+        y: their values.
+        own: whether the finding is about it; other lines are what it is compared with.
+        number: the number that the sentence gives for it, which the picture repeats.
+    """
+
+    label: str
+    x: Sequence[float] | Array
+    y: Sequence[float] | Array
+    own: bool = True
+    number: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Observation:
+    """A result of a test that is shown as a finding.
+
+    Args:
+        says: a sentence.
+        full_name: the statistic.
+        model: the model; None for roles.
+        corpus: the corpus; None for all.
+        view: the token set.
+        value: the number that the sentence rests on.
+        interval: its 95 % interval.
+        p: p-value of the whole test, two-sided, with the corrections that the test itself makes.
+        effect: its size, see :meth:`Subject.effect`.
+        what: what the number is.
+        test: how it was tested.
+        layers: first and last layer of the finding; None for all.
+        training: whether the chart over training shows it.
+        curves: lines of the small picture.
+        mark: the part of the x axis that is highlighted.
+        notes: what a reader must know.
+        read: models, token sets and statistics that were read, for SQL.
+        weak: whether it is shown only if there are few other findings.
+        fact: several observations of one fact become one sentence that names the others. If empty, only the largest
+            effect of a statistic on a token set is shown.
+        sql: a query that shows the numbers, if ``read`` does not define it.
+    """
+
+    says: str
+    full_name: str
+    model: str | None
+    corpus: str | None
+    view: str
+    value: float
+    interval: tuple[float, float]
+    p: float
+    effect: float
+    what: str
+    test: str
+    layers: tuple[int, int] | None = None
+    training: bool = False
+    curves: tuple[Curve, ...] = ()
+    mark: tuple[float, float] | None = None
+    notes: tuple[str, ...] = ()
+    read: tuple[Sequence[str], Sequence[str], Sequence[str]] = ((), (), ())
+    weak: bool = False
+    fact: str = ""
+    sql: str = ""
+
+
+Test = Callable[[float], Observation | None]
+"""Takes the two-sided level of one test (0.05 over the number of tests); returns None if nothing is significant."""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A headline statistic of one trained model on one corpus, among all subjects of the study."""
+
+    study: Subjects
+    full_name: str
+    statistic: Statistic
+    model: str
+    corpus: str
+
+    @property
+    def texts(self) -> int | None:
+        """How many texts its corpus has; None if they are fixed, so that the intervals are not over texts."""
+        numbers = self.study.numbers
+        return None if numbers.study.texts == "fixed" else numbers.texts().get(self.corpus)
+
+    @property
+    def step(self) -> bool:
+        """Whether it is a number of steps from one layer to the next, which readers know as blocks."""
+        return self.statistic.per == "step"
+
+    @property
+    def averaged(self) -> str:
+        """What its mean is taken over: ``layers`` or ``blocks``."""
+        return "blocks" if self.step else "layers"
+
+    def places(self, layers: Sequence[int], whole: bool = True) -> str:
+        """Name stored layers, with the number of the model's blocks if ``whole``."""
+        return places(layers, self.step, self.study.blocks[self.model] if whole else None)
+
+    def end(self, layer: int) -> str:
+        """Name the layer at an end of a profile."""
+        return end(layer, self.study.blocks[self.model], self.step)
+
+    @property
+    def named(self) -> str:
+        """What a sentence is about: ``In minilm, the effective rank``."""
+        return f"In {self.model}, {self.title}"
+
+    @property
+    def title(self) -> str:
+        """The statistic, to begin a clause with: ``the effective rank``."""
+        title = self.statistic.title
+        return f"the {title}{',' * (',' in title)}"
+
+    @property
+    def on(self) -> str:
+        """The corpus, if the study has several, to end a sentence with."""
+        return f" on {self.corpus}" if len(self.study.corpora) > 1 else ""
+
+    @property
+    def view(self) -> str:
+        """The token set of numbers that are read on one only: without sinks, if the study has that set."""
+        return self.study.view(self.full_name)
+
+    def profile(self, view: str, model: str = "", full_name: str = "") -> Profile | None:
+        """Return a profile over depth with its errors; None if it has fewer than two points."""
+        source = Profiles(self.study.numbers, full_name or self.full_name, view)
+        try:
+            profile = source.over_depth(model or self.model, self.corpus)
+        except Missing:
+            return None
+        return profile if len(profile.values) > 1 else None
+
+    def untrained(self, like: Profile, view: str = "") -> Profile | None:
+        """Return the same profile with random weights, if it has errors and the layers of another profile."""
+        base = self.profile(view or self.view, self.baseline(RANDOM))
+        return base if base is not None and base.errors is not None and base.labels == like.labels else None
+
+    def points(self, profile: Profile, steps: bool = False) -> Points:
+        """Return a profile, over depth or over training, for tests."""
+        return together([profile], [[profile.model]], steps, self.statistic.per == "step" and not steps)
+
+    def baseline(self, kind: str) -> str:
+        """Return the database's name for a baseline of the model, which may have no numbers."""
+        return f"{self.model} ({kind})"
+
+    def sure(self, estimates: Estimates, *corpora: str) -> Estimates:
+        """Return estimates with as many degrees of freedom as the texts of corpora (by default its own) allow.
+
+        The corrected levels lie far out, where the normal distribution would claim more than some dozen texts know.
+        """
+        texts = min(self.study.numbers.texts().get(corpus, 0) for corpus in corpora or (self.corpus,))
+        return replace(estimates, df=min(estimates.df, max(1, texts - 1)))
+
+    def least(self, *values: Array) -> float:
+        """Return the minimum meaningful difference, as for claims that state none."""
+        return least_effect(self.statistic, None, np.concatenate([np.ravel(array) for array in values]))
+
+    def effect(self, difference: float, *values: float) -> float:
+        """Return a difference as a share of the statistic's range.
+
+        With an open range it is half the share of the larger number, since nothing tells how far it could go.
+        """
+        low, high = self.statistic.bounds
+        if low is not None and high is not None:
+            return min(1.0, abs(difference) / (high - max(low, 0.0)))
+        return min(1.0, abs(difference) / max(map(abs, (*values, difference))) / 2) if difference else 0.0
+
+    def observe(self, gap: Estimates, beside: Sequence[float], *, sign: int = 1, **more: Any) -> Observation:
+        """Return an observation about this subject.
+
+        Args:
+            gap: the difference that it rests on, P = 1.
+            beside: the numbers that the difference is between, for the effect.
+            sign: -1 if the difference was taken upside down.
+            more: fields of :class:`Observation`; those of the subject if left out.
+        """
+        (low,), (high,) = gap.interval()
+        bottom, top = sorted((sign * float(low), sign * float(high)))
+        fields: dict[str, Any] = {
+            "full_name": self.full_name,
+            "model": self.model,
+            "corpus": self.corpus,
+            "view": self.view,
+            "value": sign * float(gap.value[0]),
+            "interval": (bottom, top),
+            "effect": self.effect(float(gap.value[0]), *beside),
+            "read": ((self.model,), (more.get("view", self.view),), (self.statistic.name,)),
+        }
+        return Observation(**fields | more)
+
+
+@dataclass(frozen=True)
+class Subjects:
+    """Everything in a study that findings may be about.
+
+    Args:
+        numbers: of the study.
+        statistics: the headlines, by full name.
+        against_base: full names of those that measure the distance from the base.
+    """
+
+    numbers: Numbers
+    statistics: dict[str, Statistic]
+    against_base: frozenset[str] = frozenset()
+
+    @cached_property
+    def models(self) -> list[str]:
+        """The models that were trained, in the order of the study."""
+        # The last checkpoint decides: the first one may well be an initialisation.
+        untrained = self._records("SELECT model FROM models WHERE study = $study AND is_last AND initialised")
+        return [model for model in self.numbers.study.models if model not in {row["model"] for row in untrained}]
+
+    @cached_property
+    def corpora(self) -> list[str]:
+        """The corpora of the study."""
+        return list(self.numbers.study.corpora)
+
+    @cached_property
+    def asked(self) -> list[str]:
+        """The corpora with as many texts as a verdict needs."""
+        texts, fixed = self.numbers.texts(), self.numbers.study.texts == "fixed"
+        return [corpus for corpus in self.corpora if fixed or texts.get(corpus, 0) >= VERDICT_TEXTS]
+
+    @cached_property
+    def sinks(self) -> dict[tuple[str, str], dict[str, Any]]:
+        """Tokens, sinks and texts of the last checkpoint, by model and corpus."""
+        return {(row["model"], row["corpus"]): row for row in self._records(SEARCHED)}
+
+    def first_tokens(self, subject: Subject, first: int, last: int) -> tuple[int, int]:
+        """Count the sinks of some layers that are the first token of their text, and at most the other sinks there.
+
+        The table has equal tokens as one row, from the first layer of any to the last one of any.
+        """
+        rows = [
+            row
+            for row in self._records(_SINKS)
+            if (row["model"], row["corpus"]) == (subject.model, subject.corpus)
+            and row["layer_first"] <= last
+            and row["layer_last"] >= first
+        ]
+        begin = sum(int(row["count"]) for row in rows if row["position_last"] == 0)
+        return begin, sum(int(row["count"]) for row in rows) - begin
+
+    def view(self, full_name: str) -> str:
+        """Return the token set of a statistic that is read on one only."""
+        views = self.numbers.study.views
+        return NO_SINKS if NO_SINKS in views and self.numbers.rows(full_name, NO_SINKS) else views[0]
+
+    @cached_property
+    def blocks(self) -> dict[str, int]:
+        """How many blocks each model has."""
+        rows = self._records(
+            "SELECT model, max(layers) AS blocks FROM models WHERE study = $study AND layers IS NOT NULL GROUP BY model"
+        )
+        return {row["model"]: int(row["blocks"]) for row in rows}
+
+    @cached_property
+    def with_base(self) -> dict[str, str]:
+        """The base of each model whose base is in the study and was trained."""
+        bases = {model: self.numbers.study.models[model].base for model in self.models}
+        return {model: base for model, base in bases.items() if base is not None and base in self.models}
+
+    @cached_property
+    def changed(self) -> Sequence[Record]:
+        """What changed against the base, from the answer to that question; empty if no model has a base."""
+        if not self.with_base:
+            return ()
+        from reporter.judge.questions.changed import CHANGED
+
+        return answered(CHANGED, self.numbers.study.study, self._records).tables["change_answers"]
+
+    def each(self, *per: str, copies: bool = False) -> Iterator[Subject]:
+        """Yield each headline statistic of each model on each corpus that has numbers of it.
+
+        Args:
+            per: kinds of statistics (:attr:`~reporter.metrics.base.Statistic.per`).
+            copies: whether models with a base are subjects of what they may have from it. Bases never are.
+        """
+        bases = set(self.with_base.values())
+        for full_name, statistic in self.statistics.items():
+            if statistic.per not in per:
+                continue
+            measured = {(row.model, row.corpus) for row in self.numbers.rows(full_name, self.view(full_name))}
+            for model in self.models:
+                if model in bases or (model in self.with_base and not (copies or full_name in self.against_base)):
+                    continue
+                for corpus in self.asked:
+                    if (model, corpus) in measured:
+                        yield Subject(self, full_name, statistic, model, corpus)
+
+    def sql(
+        self, full_name: str, models: Sequence[str], views: Sequence[str], names: Sequence[str], corpus: str | None
+    ) -> str:
+        """Return a query that shows numbers of a metric."""
+        where = [
+            f"study = {quoted(self.numbers.study.study)}",
+            f"metric = {quoted(full_name.partition('.')[0])}",
+            among("statistic", names),
+            among("view", views),
+            among("model", models),
+            *([f"corpus = {quoted(corpus)}"] if corpus is not None else []),
+            f"(site IS NULL OR {among('site', PATH)})",
+        ]
+        return (
+            "SELECT model, checkpoint, step, corpus, view, statistic, layer, depth, value, ci_low, ci_high, n FROM "
+            f"layer_metrics WHERE {' AND '.join(where)} ORDER BY statistic, view, corpus, model, step, layer"
+        )
+
+    def _records(self, sql: str) -> list[dict[str, Any]]:
+        return self.numbers.store.records(sql, {"study": self.numbers.study.study})

@@ -1,0 +1,287 @@
+"""When in training: where each headline number of a model with checkpoints changes, and from when on it rests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from reporter.core.numbers import short
+from reporter.core.table import FREE, Row
+from reporter.geometry.arrays import Floats
+from reporter.geometry.intervals import freedom, quantile, text_error
+from reporter.geometry.statistics import LEVEL, Change, half_way, holm, passage, rests, turn
+from reporter.judge.numbers import Missing
+from reporter.judge.points import Points
+from reporter.judge.profiles import Profile, Profiles
+from reporter.judge.questions.extremes import FEWEST, extreme, signed
+from reporter.judge.questions.question import VIEWS, Box, Lacks, Question, Read, Record, grouped, heads, numeric
+from reporter.judge.questions.subjects import Curve, Observation, Subject, Test, number
+from reporter.metrics.base import Statistic
+from reporter.store.answers import TrainingAnswer
+
+if TYPE_CHECKING:
+    from reporter.judge.questions.subjects import Subjects
+
+FEWEST_CHECKPOINTS = 3
+"""The fewest checkpoints with a known step for a change to lie between two of them."""
+_SERIES = f"""
+SELECT * FROM (SELECT model, corpus, view, metric, statistic, step, max(c.texts) AS texts,
+    avg(value) AS value, avg(greatest(ci_high - value, value - ci_low)) AS half, count(value) = count(ci_low) AS sure
+FROM layer_metrics LEFT JOIN corpora AS c USING (study, corpus)
+WHERE study = $study AND step IS NOT NULL AND value IS NOT NULL AND {FREE}
+AND (layer IS NULL OR site IN ('embedding', 'block'))
+AND model NOT IN (SELECT model FROM models WHERE study = $study AND baseline IS NOT NULL)
+GROUP BY ALL) ORDER BY model, corpus, metric, statistic, {VIEWS}, step
+"""
+_CHECKPOINTS = """
+SELECT coalesce(max(steps), 0) AS steps FROM (
+    SELECT count(DISTINCT step) AS steps FROM models WHERE study = $study AND baseline IS NULL GROUP BY model)
+"""
+Series = Sequence[Record]
+"""One number at the checkpoints of a model, in the order of training."""
+
+
+def _training_rows(read: Read) -> Iterator[Row | Lacks]:
+    statistics, views = _headlines(), dict[tuple[Any, ...], Any]()
+    series: list[tuple[Statistic, Series]] = []
+    for key, rows in groupby(
+        read(_SERIES), key=lambda row: tuple(row[name] for name in ("model", "corpus", "metric", "statistic", "view"))
+    ):
+        checkpoints, statistic = list(rows), statistics.get(f"{key[2]}.{key[3]}")
+        if statistic and len(checkpoints) >= FEWEST_CHECKPOINTS and views.setdefault(key[:4], key[4]) == key[4]:
+            series.append((statistic, checkpoints))
+    tested = [(statistic, rows) for statistic, rows in series if all(row["sure"] for row in rows)]
+    if read(_CHECKPOINTS)[0]["steps"] < FEWEST_CHECKPOINTS:
+        yield Lacks(
+            f"no model has {FEWEST_CHECKPOINTS} checkpoints with a known step: add `checkpoints: […]` to a model"
+        )
+    elif not tested:
+        yield Lacks("no headline number with an interval was measured at the checkpoints: add `metrics: [all]`")
+    yield from _rows(tested)
+
+
+def _headlines() -> dict[str, Statistic]:
+    from reporter.metrics.analysis import analyses
+    from reporter.metrics.base import catalogue
+
+    definitions = (*catalogue().values(), *analyses().values())
+    return {f"{metric.name}.{s.name}": s for metric in definitions for s in metric.statistics if s.headline}
+
+
+def _rows(tested: Sequence[tuple[Statistic, Series]]) -> Iterator[TrainingAnswer]:
+    changes: list[tuple[Series, str, Change | None]] = []
+    for statistic, series in tested:
+        values, errors = _numbers(series, statistic)
+        for kind, test in (("half-way", half_way), ("turn", turn)):
+            changes.append((series, kind, test(values, errors, statistic.smallest or 0.0)))
+    adjusted = holm([1.0 if change is None else change.p for *_, change in changes])
+    for p, (series, kind, change) in sorted(zip(adjusted, changes, strict=True), key=lambda item: item[0]):
+        if change is not None and p <= LEVEL:
+            yield _row(series, kind, change.at, change, p)
+    for statistic, series in tested:
+        yield _row(series, "rest", rests(*_numbers(series, statistic), statistic.smallest or 0.0))
+
+
+def _numbers(series: Series, statistic: Statistic) -> tuple[Floats, Floats]:
+    """Return values and standard errors; those of layers, read from the same texts, go together.
+
+    The errors of few texts are widened by Student's t, so that tests with the normal distribution may take them.
+    """
+    errors = []
+    for row in series:
+        value, half, texts = row["value"], row["half"], row.get("texts")
+        error = text_error(value, value - half, value + half, texts, statistic.bounds) or 0.0
+        errors.append(error * quantile(0.975, freedom(texts)) / quantile(0.975))
+    return np.array([row["value"] for row in series]), np.array(errors)
+
+
+def _row(series: Series, kind: Any, at: int, change: Change | None = None, p: float | None = None) -> TrainingAnswer:
+    row = series[at]
+    return TrainingAnswer(
+        **{name: row[name] for name in ("model", "corpus", "view", "metric", "statistic", "step", "value")},
+        kind=kind,
+        step_low=None if change is None else series[change.low]["step"],
+        step_high=None if change is None else series[change.high]["step"],
+        first=series[0]["value"],
+        last=series[-1]["value"],
+        size=None if change is None else change.size,
+        size_low=None if change is None else change.size_low,
+        size_high=None if change is None else change.size_high,
+        p_adjusted=p,
+        checkpoints=len(series),
+    )
+
+
+def _boxes(tables: Mapping[str, Sequence[Record]]) -> list[Box]:
+    return [_box(rows) for rows in grouped(tables["training_answers"], "model", "corpus")]
+
+
+_MEANS = "Between {} checkpoints, on the mean over layers, which hides what one layer gains and another loses."
+_RANGES = "Ranges hold with 95 % confidence over texts, and speak of this run, not of another seed."
+
+
+def _box(rows: Sequence[Record]) -> Box:
+    statistics, order = _headlines(), {"half-way": 0, "turn": 0, "rest": 1}
+    by_number: dict[str, dict[str, Record]] = {}
+    for row in sorted(rows, key=lambda row: (order[row["kind"]], row["step"], row["metric"], row["statistic"])):
+        by_number.setdefault(f"{row['metric']}.{row['statistic']}", {})[row["kind"]] = row
+    changed = {name: kinds for name, kinds in by_number.items() if len(kinds) > 1}
+    titles = {name: statistics[name].title if name in statistics else name for name in by_number}
+    return Box(
+        about=f"{rows[0]['model']} on {rows[0]['corpus']}",
+        says=_says(changed, titles, len(by_number)),
+        columns=heads(
+            "number",
+            numeric("first"),
+            numeric("last"),
+            numeric("half of the change, at step"),
+            numeric("turns, at step"),
+            numeric("like its last value from step"),
+        ),
+        rows=tuple(
+            (
+                titles[name],
+                short(kinds["rest"]["first"], 2),
+                short(kinds["rest"]["last"], 2),
+                _step(kinds.get("half-way")),
+                _step(kinds.get("turn")) + (f": {short(kinds['turn']['value'], 2)}" if "turn" in kinds else ""),
+                f"{kinds['rest']['step']:,}",
+            )
+            for name, kinds in changed.items()
+        ),
+        notes=(_MEANS.format(rows[0]["checkpoints"]), *([_RANGES] if changed else [])),
+    )
+
+
+def _says(changed: Mapping[str, Mapping[str, Record]], titles: Mapping[str, str], tested: int) -> str:
+    if not changed:
+        return (
+            f"Nothing beyond noise changes between the checkpoints, in {tested} headline numbers, each averaged over "
+            "its layers."
+        )
+    passed = [(name, kinds["half-way"]) for name, kinds in changed.items() if "half-way" in kinds]
+    count = f"All {tested}" if len(changed) == tested > 1 else f"{len(changed)} of {tested}"
+    verb = "changes" if len(changed) == 1 else "change"
+    sentences = [f"{count} headline numbers {verb} beyond noise, averaged over layers."]
+    if passed:
+        (first, early), (latest, late) = passed[0], max(passed, key=lambda item: item[1]["step"])
+        sentences.append(f"The first is {titles[first]}, half of whose change happens {_steps(early)}.")
+        if late["step"] > early["step"]:
+            sentences.append(f"The last is {titles[latest]}, {_steps(late)}.")
+    turned = [titles[name] for name, kinds in changed.items() if "turn" in kinds]
+    if turned:
+        sentences.append(f"{'This one turns' if len(turned) == 1 else 'These turn'} on the way: {', '.join(turned)}.")
+    return " ".join(sentences)
+
+
+def _steps(row: Record) -> str:
+    return f"between steps {row['step_low']:,} and {row['step_high']:,}"
+
+
+def _step(row: Record | None) -> str:
+    return "–" if row is None else f"{row['step']:,} ({row['step_low']:,} to {row['step_high']:,})"
+
+
+TRAINING = Question("training", "When in training?", (TrainingAnswer,), _training_rows, _boxes)
+
+
+def ask_training(subjects: Subjects) -> Iterator[Test]:
+    """Yield tests of where each statistic of a model with checkpoints turns, and where it passes half-way."""
+    for subject in subjects.each("layer", "step", "model", copies=True):
+        source = Profiles(subjects.numbers, subject.full_name, subject.view)
+        try:
+            profile = source.over_training(subject.model, subject.corpus)
+        except Missing:
+            continue
+        if profile.errors is None or len(profile.values) < FEWEST:
+            continue
+        for sign in (1, -1):
+            yield partial(_turn_finding, subject, profile, sign)
+        yield partial(_half_way_finding, subject, profile)
+
+
+def passes_half_way(subject: Subject, points: Points, least: float, level: float) -> tuple[int, int, float] | None:
+    """Return between which two points a series passes the middle of its first and its last value, and the p-value.
+
+    The last value differs from the first by more than ``least``. Each point is tested for its side of the middle, at
+    ``level`` over the number of points. None if the ends do not differ, or if a point beyond the middle comes before
+    one that has not reached it, so that there is no single passage.
+    """
+    size = len(points.x)
+    eye = np.eye(size)
+    whole = subject.sure(points.combine((eye[-1] - eye[0])[None]))
+    p = 2 * float(min(whole.above(least)[0], whole.below(-least)[0]))
+    if p > level:
+        return None
+    side = np.sign(whole.value[0])
+    off = subject.sure(points.combine(side * (eye - (eye[0] + eye[-1]) / 2)))
+    passed = passage(*(size * p_values <= level for p_values in (off.below(0.0), off.above(0.0))))
+    return None if passed is None else (*passed, p)
+
+
+def _half_way_finding(subject: Subject, profile: Profile, level: float) -> Observation | None:
+    points, least, size = subject.points(profile, steps=True), subject.least(profile.values), len(profile.values)
+    passed = passes_half_way(subject, points, least, level)
+    if passed is None or passed[1] - passed[0] > (size + 2) // 3:
+        return None
+    start, stop, p = passed
+    change = subject.sure(points.combine((np.eye(size)[-1] - np.eye(size)[0])[None]))
+    ends = (float(profile.values[0]), float(profile.values[-1]))
+    a, b = (f"{profile.labels[i]:,}" for i in (start, stop))
+    mean = _mean(subject)
+    says = f"{subject.named} {'rises' if ends[1] > ends[0] else 'falls'} during training{subject.on}, from "
+    says += f"{number(ends[0])} to {number(ends[1])}{mean}; it passes the half-way mark between steps {a} and {b}."
+    return subject.observe(
+        change,
+        ends,
+        says=says,
+        p=p,
+        what=f"{subject.statistic.title}{mean}: last checkpoint minus first",
+        test=f"the last checkpoint differs from the first by more than {least:.2g}; those before step {a} and after "
+        f"step {b} lie on their side of the middle, corrected for {size} checkpoints",
+        **_shown(subject, profile, start, stop),
+    )
+
+
+def _turn_finding(subject: Subject, profile: Profile, sign: int, level: float) -> Observation | None:
+    least = subject.least(profile.values)
+    peak = extreme(subject, subject.points(signed(profile, sign), steps=True), least, level)
+    if peak is None:
+        return None
+    steps = [f"{profile.labels[i]:,}" for i in (peak.at, peak.among[0], peak.among[-1])]
+    value, first, last = (float(profile.values[i]) for i in (peak.at, 0, -1))
+    mean, turns = _mean(subject), ("rises", "falls") if sign > 0 else ("falls", "rises")
+    says = f"{subject.named} {turns[0]} until step {steps[0]} of training and then {turns[1]}{subject.on}: "
+    says += f"{number(first)}, {number(value)}, {number(last)}{mean}"
+    says += f". Steps {steps[1]} to {steps[2]} do not differ significantly." if len(peak.among) > 1 else "."
+    return subject.observe(
+        peak.height,
+        (value, first, last),
+        sign=sign,
+        says=says,
+        p=peak.p,
+        what=f"{subject.statistic.title}{mean}: step {steps[0]} minus the {'higher' if sign > 0 else 'lower'} of the "
+        "first and the last",
+        test=f"every checkpoint outside of these steps is {'lower' if sign > 0 else 'higher'} than another one by more "
+        f"than {least:.2g}, corrected for {len(profile.values) - 1} comparisons each",
+        **_shown(subject, profile, peak.among[0], peak.among[-1]),
+    )
+
+
+def _mean(subject: Subject) -> str:
+    return "" if subject.statistic.per == "model" else f", mean over {subject.averaged}"
+
+
+def _shown(subject: Subject, profile: Profile, start: int, stop: int) -> dict[str, Any]:
+    """Return the picture and the notes of an observation about training; checkpoints have equal distances."""
+    x = np.linspace(0, 1, len(profile.values))
+    return {
+        "training": True,
+        "curves": (Curve(subject.model, x, profile.values),),
+        "mark": (float(x[start]), float(x[stop])),
+        "notes": (*profile.notes, "the interval is over texts: it speaks of this run, not of another seed"),
+    }

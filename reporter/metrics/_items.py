@@ -1,0 +1,327 @@
+"""Shared parts of analyses of texts: shipped lists, samples, vectors of texts, and the tables of their pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+from zlib import crc32
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import ValidationError
+
+from reporter.core.errors import ReporterError
+from reporter.core.files import MOST_OF_A_STUDY, endless, instead_of
+from reporter.core.table import ALL_GROUPS, WEIGHTS, Comparable, OfModel, at_place, column, of_cell
+from reporter.geometry.arrays import Floats, Ints
+from reporter.geometry.components import coordinates
+from reporter.models.places import Place
+from reporter.spec.part import Complaint, complaints_of
+from reporter.spec.problems import Problem, SpecError, show, show_location
+from reporter.spec.yaml_reader import read_yaml
+
+if TYPE_CHECKING:
+    import torch
+
+    from reporter.metrics.analysis import Context, Corpus, Pooling
+    from reporter.texts.tokens import TokenisedText
+
+# Random choices of an analysis: each has a stream of its own, so that one more of them changes no other.
+
+
+MOST_LABEL = 80
+_AT_ONCE = 512
+
+
+def stream(seed: int, *what: str | int) -> np.random.Generator:
+    """Return the random numbers of one purpose under a study's seed."""
+    return np.random.default_rng([seed, *(crc32(str(part).encode()) for part in what)])
+
+
+def evenly(count: int, most: int) -> list[int]:
+    """Return at most ``most`` of ``count`` places, spread evenly from the first to the last."""
+    if count <= most:
+        return list(range(count))
+    return [round(place) for place in np.linspace(0, count - 1, most).tolist()]
+
+
+def drawn_texts(corpus: Corpus, size: int, context: Context) -> list[str]:
+    """Return the first ``size`` distinct texts of a corpus in a random order.
+
+    Texts in which the tokenizer finds no token are passed over. A smaller sample is the beginning of a larger one.
+    """
+    order = stream(context.seed, "texts").permutation(len(corpus.texts))
+    distinct: dict[str, None] = {}
+    for start in range(0, len(order), _AT_ONCE):
+        texts = [corpus.texts[index] for index in order[start : start + _AT_ONCE].tolist()]
+        distinct |= dict.fromkeys(readable(texts, context))
+        if len(distinct) >= size:
+            break
+    return list(distinct)[:size]
+
+
+def readable(texts: Sequence[str], context: Context) -> list[str]:
+    """Return the texts in which the tokenizer finds a token, in their order."""
+    from reporter.forward.measure import longest
+    from reporter.texts.tokens import tokenise_texts
+
+    model = context.model
+    return [texts[text.index] for text in tokenise_texts(list(texts), model.tokenizer, longest(10**9, model))]
+
+
+def label(text: str) -> str:
+    """Return what a point is called: the first words of its text, on one line."""
+    line = " ".join(text.split())
+    return line if len(line) <= MOST_LABEL else line[: MOST_LABEL - 1].rstrip() + "…"
+
+
+T = TypeVar("T")
+
+LISTS = Path(__file__).parent / "lists"
+"""The folder of the lists that come with reporter."""
+
+
+def read_list(path: Path, example: str, check: Callable[[dict[str, Any]], T]) -> T:
+    """Return what a YAML file says, once it was checked.
+
+    Raises:
+        SpecError: the file cannot be read or something in it is wrong; with line and column.
+    """
+    if problem := endless(path, MOST_OF_A_STUDY):
+        raise SpecError.of_file(path, problem)
+    try:
+        text = path.read_text("utf-8-sig")
+    except FileNotFoundError:
+        raise SpecError.of_file(path, f"there is no such file{instead_of(path)}") from None
+    except UnicodeDecodeError:
+        raise SpecError.of_file(path, "is not UTF-8 text; save the file as UTF-8") from None
+    except (OSError, ValueError) as error:
+        raise SpecError.of_file(path, f"cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    document = read_yaml(text)
+    if document.data is None and (not document.problems or not text.strip()):
+        raise SpecError.of_file(path, f"is empty; expected a mapping such as {example}")
+    if document.problems:
+        raise SpecError(
+            Problem(str(path), *at, show_location(where), message) for at, where, message in document.problems
+        )
+    if not isinstance(document.data, dict):
+        raise SpecError.of_file(path, f"expected a mapping such as {example}, got {show(document.data)}")
+    try:
+        return check(document.data)
+    except ValidationError as error:
+        raise SpecError(
+            _problem_at(path, complaint, document.place(complaint)) for complaint in complaints_of(error)
+        ) from None
+
+
+def _problem_at(path: Path, complaint: Complaint, at: tuple[tuple[int, int], str]) -> Problem:
+    (line, column), where = at
+    return Problem(str(path), line, column, where, complaint.message)
+
+
+# Pictures of analyses: points, bins and curves; texts as points on the first two principal components.
+
+
+MOST_POINTS = 300  # of one part
+
+
+class OfItem(OfModel):
+    """What an analysis finds in an item, in a table that several analyses share."""
+
+    analysis = of_cell("'journeys', 'groups', 'pairs', 'clouds', 'probes' or 'vocabulary'", part="metric")
+    item = of_cell(f"its name in the study; '{ALL_GROUPS}' and '{WEIGHTS}' where all are one", part="corpus")
+
+
+class Point(OfItem, table="projections"):
+    """A point of a picture: vectors of a layer, of a path through the layers or of the weights in 2 or 3 dims."""
+
+    projection: str = column(
+        "how it was made: 'pca' (each layer by itself), 'pca-joint' (all layers and texts in one plane), "
+        "'pca-joint-without-last', 'tsne' or 'umap'; '… of token' where only one kind of vector took part",
+        key=True,
+    )
+    place: Place | None = at_place()
+    part: str = column(
+        "what the point belongs to: a group, concept, class, corpus, text or kind of vector; 'mean …' is the mean "
+        "difference of a concept",
+        key=True,
+    )
+    point: int = column("which one it is: text, pair, position, token id or position vector", key=True)
+    label: str | None = column("what a reader calls it: the token, or the text's first words")
+    x: float = column("first coordinate")
+    y: float = column("second coordinate")
+    z: float | None = column("third coordinate; NULL in a picture of two dimensions", default=None)
+
+
+class HistogramBin(OfItem, table="histograms"):
+    """One bin of a distribution."""
+
+    measure: str = column("'norm', 'distance', 'dot' or 'cosine'", key=True)
+    part: str = column("of what: 'token', 'token–position', a corpus, or two corpora", key=True)
+    place: Place | None = at_place()
+    low: float = column("lower end of the bin", key=True)
+    high: float = column("upper end")
+    count: int = column("how many are in it", "BIGINT")
+
+
+class Explained(OfItem, table="explained_variance"):
+    """How much of the variance the first principal components hold."""
+
+    compared = (Comparable(("share",), "item || ': ' || part", "'share of ' || components"),)
+
+    part: str = column("of what: 'token', 'token and position', a corpus", key=True)
+    place: Place | None = at_place()
+    components: int = column("how many", key=True)
+    share: float = column("share of the variance that they hold together")
+    n: int = column("vectors", "BIGINT")
+
+
+def points(place: Place, parts: Mapping[str, Floats], texts: Mapping[str, Sequence[str]]) -> Iterator[Point]:
+    """Yield at most ``MOST_POINTS`` texts of each part, on components of the vectors of all parts together."""
+    at = coordinates(np.concatenate(list(parts.values())), 2)
+    start = 0
+    for part, x in parts.items():
+        for row in evenly(len(x), MOST_POINTS):
+            yield Point("pca", place, part, row, label(texts[part][row]), *at[start + row].tolist())
+        start += len(x)
+
+
+# Sends texts that a study writes itself through a model: every token's state at every place, or one vector a text.
+
+
+Vectors = Mapping[Place, Floats]
+PooledVectors = Mapping[Place, NDArray[Any]]
+"""Float64 where several tokens are averaged, float32 (as the states are) where one token is read."""
+
+
+@dataclass(frozen=True)
+class EncodedText:
+    """One text as the model saw it.
+
+    Args:
+        index: which text.
+        ids: token ids, (tokens,), special tokens included.
+        special: True where the tokenizer added the token, (tokens,).
+        states: at each place (tokens, width) in float32, on the CPU.
+    """
+
+    index: int
+    ids: Ints
+    special: NDArray[np.bool_]
+    states: Mapping[Place, torch.Tensor]
+
+
+def encode(texts: Sequence[str], context: Context, max_tokens: int | None = None) -> Iterator[EncodedText]:
+    """Yield each text with its states, in the order in which they were batched (by length, longest first).
+
+    Raises:
+        ReporterError: if a text gives no token, or states are not finite.
+    """
+    import torch
+
+    from reporter.forward.measure import longest, pad_id
+    from reporter.texts.tokens import batches, tokenise_texts
+
+    model, layout = context.model, context.layout
+    limit = longest(max_tokens or 10**9, model)
+    tokens = tokenise_texts(list(texts), model.tokenizer, limit)
+    missing = set(range(len(texts))) - {text.index for text in tokens}
+    if missing:
+        raise ReporterError(f"its tokenizer finds no token in {texts[min(missing)]!r}")
+    for batch in batches(tokens, context.batch_tokens, pad_id(model), model.anatomy.max_tokens):
+        ids = torch.as_tensor(batch.ids, device=model.device)
+        mask = torch.as_tensor(batch.mask, device=model.device)
+        with torch.inference_mode():
+            captured = model.run(ids, mask, attention=layout.attention)
+            states = list(captured.path)
+            if layout.final_width is not None and captured.final is not None:
+                states.append(captured.final)
+            states += captured.attention or []
+            states = [x.float().cpu() for x in states]
+        for row, index in enumerate(batch.texts.tolist()):
+            n = int(batch.mask[row].sum())
+            states_at = {place: x[row, :n] for place, x in zip(layout.places, states, strict=True)}
+            if not all(bool(x.isfinite().all()) for x in states_at.values()):
+                raise ReporterError(f"the states of {texts[index][:60]!r} are not finite; the weights may be damaged")
+            yield EncodedText(index, batch.ids[row, :n], batch.special[row, :n], states_at)
+
+
+def pooled(texts: Sequence[str], context: Context, max_tokens: int | None = None, what: str = "texts") -> Vectors:
+    """Return the vectors of some texts, (texts, width) in float64 at each place, in the order of the texts.
+
+    Raises:
+        ReporterError: if a text gives no token, or none of its own where those are needed.
+    """
+    vectors = pooled_by(texts, context, (context.pooling,), max_tokens, what)[context.pooling]
+    return {place: x.astype(np.float64, copy=False) for place, x in vectors.items()}
+
+
+def pooled_by(
+    texts: Sequence[str],
+    context: Context,
+    poolings: Sequence[Pooling],
+    max_tokens: int | None = None,
+    what: str = "texts",
+) -> Mapping[Pooling, PooledVectors]:
+    """Return the vectors of some texts by pooling, all from one forward pass; see ``pooled``.
+
+    Texts that come twice are read once. Memory: 8·texts·width bytes for each place and a mean, half of it for the
+    first and for the last token.
+    """
+    distinct = list(dict.fromkeys(texts))
+    layout = context.layout
+    vectors: dict[Pooling, dict[Place, NDArray[Any]]] = {
+        pooling: {
+            place: np.empty((len(distinct), width), dtype=np.float64 if pooling == "mean" else np.float32)
+            for place, width in zip(layout.places, layout.widths, strict=True)
+        }
+        for pooling in poolings
+    }
+    for done, text in enumerate(encode(distinct, context, max_tokens), 1):
+        for pooling, by_place in vectors.items():
+            rows = chosen(text, pooling)
+            for place, x in text.states.items():
+                by_place[place][text.index] = x[rows].double().mean(dim=0).numpy()
+        context.tell(what, done, len(distinct))
+    at = {text: row for row, text in enumerate(distinct)}
+    order = [at[text] for text in texts]
+    return {pooling: {place: x[order] for place, x in by_place.items()} for pooling, by_place in vectors.items()}
+
+
+def chosen(text: EncodedText | TokenisedText, pooling: Pooling) -> Ints:
+    """Return the positions whose states are averaged.
+
+    ``first``: position 0, whatever stands there ([CLS] where there is one). ``mean``: all tokens of the text itself,
+    sinks included (the view ``words``). ``last``: the last token of the text itself. A text without tokens of its own
+    falls back on all of its tokens.
+    """
+    if pooling == "first":
+        return np.array([0])
+    text_tokens = np.flatnonzero(~text.special)
+    if not len(text_tokens):
+        text_tokens = np.arange(len(text.ids))
+    return text_tokens if pooling == "mean" else text_tokens[-1:]
+
+
+def same_token(texts: Sequence[str], context: Context) -> str | None:
+    """Return the token that is read in every text; None where several tokens are averaged, or texts differ in it.
+
+    Special tokens do not count in an encoder: [CLS] is there to be read.
+    """
+    from reporter.forward.measure import longest
+    from reporter.texts.tokens import tokenise_texts
+
+    if context.pooling == "mean" or len(set(texts)) < 2:
+        return None
+    model = context.model
+    read = {
+        (int(text.ids[at]), bool(text.special[at]))
+        for text in tokenise_texts(list(dict.fromkeys(texts)), model.tokenizer, longest(10**9, model))
+        for at in chosen(text, context.pooling)
+    }
+    if len(read) > 1:
+        return None
+    (token, special), *_ = read
+    return None if special and model.anatomy.role == "encoder" else str(model.tokenizer.decode([token]))

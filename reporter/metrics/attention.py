@@ -1,0 +1,344 @@
+"""Attention: how much heads give to the first token, how evenly they spread what is left, and how far they reach.
+
+Weights exist only where a model computes attention plainly, so a bounded sample of texts goes through it that way. All
+texts are cut to one length and shorter ones are left out: the share that goes to the first token falls with the number
+of tokens that there are to attend to, so that texts of different lengths cannot be averaged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from pydantic import Field
+
+from reporter.charts import SENTENCES, Chapter, Chart, Query, choices, parts
+from reporter.charts.layout import titled
+from reporter.charts.profile import beside
+from reporter.charts.styles import Styles, alt
+from reporter.core.errors import ReporterError
+from reporter.core.sources import CLARK, GU, XIAO
+from reporter.core.table import Comparable, OfModel, Row, at_place, column, of_cell
+from reporter.geometry.arrays import Floats, Ints
+from reporter.geometry.intervals import student_interval
+from reporter.metrics._items import stream
+from reporter.metrics.analysis import Context, Corpus, analysis
+from reporter.metrics.base import Statistic, Value
+from reporter.models.places import Place
+from reporter.spec.offer import Reference, Section
+from reporter.spec.part import Name, Part
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from torch import Tensor
+
+# The charts of attention: each head's attention to the first token, and models beside each other.
+
+
+CHAPTER = Chapter(
+    SENTENCES,
+    "attention",
+    "Attention",
+    "Which heads park their attention on the first token, and which look around?",
+    5,
+)
+
+
+def heads(frame: pd.DataFrame, styles: Styles) -> Any:
+    """Draw the attention of each head to the first token, layers upwards."""
+    axis = alt.Axis(grid=False, domain=False, ticks=False, labelOverlap="greedy", labelSeparation=3, labelAngle=0)
+    scale = alt.Scale(scheme="viridis", domain=[0, 1], clamp=True)
+    return (
+        alt.Chart(frame)
+        .mark_rect(strokeWidth=0.6)
+        .encode(
+            x=alt.X("head:O", title="head", axis=axis),
+            y=alt.Y("layer:O", title="layer", sort="descending", axis=axis),
+            color=alt.Color("first_token:Q", scale=scale, legend=None),
+            stroke=alt.Stroke("first_token:Q", scale=scale, legend=None),
+            tooltip=parts.tips("layer", "head", "first_token", "sink_rate", "entropy", "distance"),
+        )
+        .properties(width="container", height=max(160, min(420, 14 * int(frame["layer"].nunique()))))
+    )
+
+
+HEADS = Chart(
+    "sentences.heads",
+    "Attention to the first token, head by head",
+    Query(
+        "attention_heads",
+        """
+SELECT model, checkpoint, item AS corpus, layer, head, first_token, sink_rate, entropy, distance
+FROM attention_heads
+WHERE study = $study
+ORDER BY model, checkpoint, item, layer, head
+""",
+    ),
+    heads,
+    lead="A bright cell is a head whose weights lie on the first token, whatever the text.",
+    table="attention_heads",
+    columns=("first_token", "sink_rate", "entropy", "distance"),
+    chapter=CHAPTER,
+    picks=lambda frame, scene: [choices(frame, "corpus", "Reading")],
+    value="first_token",
+    legend="attention",
+    half=True,
+    statistics=("first_token",),
+)
+
+BESIDE = beside(
+    "sentences.attention",
+    "Models beside each other",
+    "attention",
+    "metric = 'attention' AND NOT ends_with(statistic, '_floor')",
+    CHAPTER,
+    picks=lambda frame, scene: [choices(frame, "corpus", "Reading"), titled(frame, scene, ("sink_rate",))],
+)
+
+CHARTS = (HEADS, BESIDE)
+
+
+FEWEST = 5  # texts for an interval
+_AT_ONCE = 512  # texts tokenised in one go
+_WEIGHTS = 2**26  # of all blocks at once: 256 MB in float32
+
+
+class AttentionSpec(Part):
+    """A corpus on which heads are watched."""
+
+    corpus: Name = Field(description="A corpus of this study.")
+    texts: int = Field(64, ge=2, le=1024, description="Texts; the first so many long enough ones in a random order.")
+    tokens: int = Field(
+        64, ge=4, le=512, description="Tokens of each text, the tokenizer's own among them; shorter texts are left out."
+    )
+    threshold: float = Field(
+        0.3, gt=0, lt=1, description="The mean weight on the first token from which on a head has a sink there."
+    )
+
+
+class AttentionHead(OfModel, table="attention_heads", metric="attention"):
+    """A head of a block: how it attends, as means over the texts."""
+
+    compared = (Comparable(("first_token", "sink_rate", "entropy", "distance"), "item", of="'head ' || head"),)
+
+    item = of_cell("name of the reading in the study", part="corpus")
+    place: Place = at_place()
+    head: int = column("number of the head, from 0", key=True)
+    first_token: float = column("mean weight on the first token, over all later tokens")
+    sink_rate: float = column("share of texts in which its mean weight on the first token exceeds the threshold")
+    entropy: float = column("mean entropy of its weights over the log of the tokens that it may attend to")
+    distance: float = column("mean distance in tokens of what it attends to")
+
+
+_SAID = (
+    "a_ij is what a head gives in row i (the token that looks) to token j, after the softmax, in plain attention; T "
+    "tokens a text, the tokenizer's own among them: texts are cut to the first T, shorter ones left out, equal ones "
+    "read once; 64 texts of 64 tokens unless the study says otherwise"
+)
+_INTERVAL = f"95 %, mean ± t standard errors over texts (Student's t); none for fewer than {FEWEST} texts"
+
+STATISTICS = (
+    Statistic(
+        "sink_rate",
+        "share of heads with a sink",
+        f"share of texts and heads in which the mean weight on the first token, Σ_i a_i1 / T, exceeds `threshold` (0.3 "
+        f"unless the study says otherwise); {_SAID}",
+        (GU,),
+        interval=_INTERVAL,
+        bounds=(0, 1),
+        smallest=0.01,
+        headline=True,
+        trap="Row 1 of a decoder, which can look at nothing else, counts as 1 of the T, as in the published code: with "
+        "few tokens that alone comes near the threshold. Where a tokenizer puts its own token first ([CLS], BOS), that "
+        "is the first token.",
+    ),
+    Statistic(
+        "first_token",
+        "attention to the first token",
+        f"mean over heads and the tokens i = 2…T of a_i1; {_SAID}. Floor: the same where a token attends equally to "
+        "all that it may, which are the tokens up to itself in decoders and all in encoders.",
+        (XIAO, GU),
+        interval=_INTERVAL,
+        floor=True,
+        noise="equal attention",
+        bounds=(0, 1),
+        smallest=0.01,
+        trap="A mean over heads: one head that does nothing else and nine that never do read as 0.1. The table "
+        "`attention_heads` has each.",
+    ),
+    Statistic(
+        "entropy",
+        "normalised entropy of attention",
+        f"mean over heads and the tokens i = 2…T of −Σ_j p ln p / ln m, p = a_ij/Σ_j a_ij and m the tokens that i may "
+        f"attend to: i in decoders, T in encoders; {_SAID}",
+        (CLARK,),
+        interval=_INTERVAL,
+        bounds=(0, 1),
+        smallest=0.01,
+        trap="1 is attention that is spread evenly, 0 a single token. Where attention is local, only a part of the m "
+        "tokens is within reach, so that 1 cannot be read.",
+    ),
+    Statistic(
+        "distance",
+        "distance of attention",
+        f"mean over heads and the tokens i = 2…T of Σ_j p |i − j|, in tokens; {_SAID}. Floor: the same where a token "
+        "attends equally to all that it may.",
+        (CLARK,),
+        interval=_INTERVAL,
+        floor=True,
+        noise="equal attention",
+        bounds=(0, None),
+        trap="A head that parks its weight on the first token reads as one that looks far back: read it beside "
+        "`first_token`.",
+    ),
+)
+
+
+@dataclass(frozen=True)
+class _Read:
+    """What heads do in some texts, each (texts, heads)."""
+
+    sinks: Floats  # 1 where the mean weight on the first token exceeds the threshold
+    first_token: Floats
+    entropy: Floats
+    distance: Floats
+
+
+@analysis(
+    name="attention",
+    title="Attention by head",
+    summary="How many heads park their attention on the first token, how evenly heads spread it, and how far they "
+    "reach.",
+    statistics=STATISTICS,
+    version=2,
+    cost="a forward pass over the sample with plain attention, whose weights are layers × heads × tokens² numbers a "
+    "text",
+    tables=(AttentionHead,),
+    charts=CHARTS,
+    section=Section(
+        AttentionSpec,
+        "Corpora on which heads are watched, by a short name.",
+        ("reading", "readings"),
+        (Reference("corpus", "corpora"),),
+    ),
+    baselines=True,
+)
+def attention(item: AttentionSpec, context: Context) -> Iterator[Row]:
+    """Yield what the heads of each block attend to.
+
+    Raises:
+        ReporterError: the model returns no weights, or too few texts are long enough.
+    """
+    texts = _long_enough(context.corpora[item.corpus], item, context)
+    blocks = _heads_of_texts(texts, item, context)
+    causal = context.model.anatomy.role == "decoder"
+    floors = {"first_token": _evenly_first(item.tokens, causal), "distance": _evenly_far(item.tokens, causal)}
+    for layer, read in enumerate(blocks, 1):
+        place = Place("block", layer)
+        for name, values in (
+            ("sink_rate", read.sinks),
+            ("first_token", read.first_token),
+            ("entropy", read.entropy),
+            ("distance", read.distance),
+        ):
+            yield _value(name, place, values.mean(axis=1))
+            if name in floors:
+                yield Value(f"{name}_floor", place, floors[name], len(values))
+        for head in range(read.sinks.shape[1]):
+            columns = (read.first_token, read.sinks, read.entropy, read.distance)
+            yield AttentionHead(place, head, *(float(column[:, head].mean()) for column in columns))
+
+
+def _value(name: str, place: Place, values: Floats) -> Value:
+    if len(values) < FEWEST:
+        return Value(name, place, float(values.mean()), len(values))
+    mean, low, high = student_interval(values)
+    top = next(statistic.bounds[1] for statistic in STATISTICS if statistic.name == name)
+    return Value(name, place, mean, len(values), max(0.0, low), high if top is None else min(float(top), high))
+
+
+def _long_enough(corpus: Corpus, item: AttentionSpec, context: Context) -> Ints:
+    """Return the token ids of the sampled texts, (texts, item.tokens)."""
+    from reporter.forward.measure import longest
+    from reporter.texts.tokens import tokenise_texts
+
+    limit = longest(min(item.tokens, corpus.max_tokens), context.model)
+    if limit < item.tokens:
+        raise ReporterError(f"texts are cut at {limit} tokens, fewer than the {item.tokens} asked for; lower `tokens`")
+    order = stream(context.seed, "texts").permutation(len(corpus.texts))
+    distinct: dict[bytes, Ints] = {}
+    for start in range(0, len(order), _AT_ONCE):
+        texts = [corpus.texts[index] for index in order[start : start + _AT_ONCE].tolist()]
+        long = (text for text in tokenise_texts(texts, context.model.tokenizer, limit) if len(text.ids) == item.tokens)
+        for text in long:
+            distinct.setdefault(np.asarray(text.ids).tobytes(), np.asarray(text.ids, dtype=np.int64))
+        if len(distinct) >= item.texts:
+            break
+    if len(distinct) < 2:
+        many = "no text" if not distinct else "one text"
+        raise ReporterError(f"corpus '{item.corpus}' has {many} of {item.tokens} tokens or more; lower `tokens`")
+    return np.stack(list(distinct.values())[: item.texts])
+
+
+def _heads_of_texts(ids: Ints, item: AttentionSpec, context: Context) -> list[_Read]:
+    """Return what the heads of each block do."""
+    import torch
+
+    model = context.model
+    causal = model.anatomy.role == "decoder"
+    parts: list[list[_Read]] = [[] for _ in range(model.anatomy.layers)]
+    start, at_once = 0, 1
+    while start < len(ids):
+        rows = torch.as_tensor(ids[start : start + at_once], device=model.device)
+        with torch.inference_mode():
+            weights_of = model.attention_weights(rows, torch.ones_like(rows))
+            for block, weights in zip(parts, weights_of, strict=True):
+                block.append(_heads(weights.float(), item.threshold, causal))
+        start += len(rows)
+        context.tell("texts", start, len(ids))
+        each = sum(weights[0].numel() for weights in weights_of)
+        at_once = max(1, min(_WEIGHTS // each, context.batch_tokens // ids.shape[1]))
+    return [
+        _Read(*(np.concatenate(column) for column in zip(*(_columns(part) for part in block), strict=True)))
+        for block in parts
+    ]
+
+
+def _columns(read: _Read) -> tuple[Floats, ...]:
+    return read.sinks, read.first_token, read.entropy, read.distance
+
+
+def _heads(weights: Tensor, threshold: float, causal: bool) -> _Read:
+    """Return what heads do with some weights, (texts, heads, T, T)."""
+    import torch
+
+    length = weights.shape[-1]
+    places = torch.arange(length, device=weights.device, dtype=torch.float32)
+    first = weights[..., 0]
+    later = weights[..., 1:, :]
+    p = later / later.sum(dim=-1, keepdim=True)
+    may = places[1:] + 1 if causal else torch.full_like(places[1:], length)
+    entropy = torch.special.entr(p).sum(dim=-1) / may.log()
+    distance = (p * (places[1:, None] - places).abs()).sum(dim=-1)
+    measured = (
+        first.mean(dim=-1) > threshold,
+        first[..., 1:].mean(dim=-1),
+        entropy.mean(dim=-1),
+        distance.mean(dim=-1),
+    )
+    if not all(bool(values.isfinite().all()) for values in measured[1:]):
+        raise ReporterError("its attention weights are not finite; the weights may be damaged")
+    return _Read(*(values.double().cpu().numpy() for values in measured))
+
+
+def _evenly_first(length: int, causal: bool) -> float:
+    return float(np.mean(1 / np.arange(2, length + 1))) if causal else 1 / length
+
+
+def _evenly_far(length: int, causal: bool) -> float:
+    rows = np.arange(1, length)
+    if causal:
+        return float(np.mean(rows / 2))
+    return float(np.abs(rows[:, None] - np.arange(length)).mean())

@@ -1,0 +1,325 @@
+"""Clouds: the texts of two or more corpora as points. Do they lie apart, and of what shape are they?
+
+Points: the projection ``pca`` holds at most 300 texts of each corpus on components of all texts together; a corpus is
+a part. Histograms: a corpus, or two (``a–b``), is a part; all parts of a measure at a place have the same bins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import combinations, count
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+from pydantic import BeforeValidator, Field
+
+from reporter.charts import SENTENCES, Chapter, Chart, Pick, Query, choices, variants
+from reporter.charts.curves import counts, explained, heights
+from reporter.charts.layout import titled
+from reporter.charts.parts import AXES
+from reporter.charts.profile import beside, by_depth
+from reporter.charts.styles import Styles
+from reporter.core.errors import ReporterError
+from reporter.core.sources import LUISTO, WILSON
+from reporter.core.table import Row
+from reporter.core.threads import spread
+from reporter.geometry.arrays import Floats
+from reporter.geometry.clouds import counted, overlap, spreads
+from reporter.geometry.components import components
+from reporter.geometry.intervals import student_interval, wilson
+from reporter.metrics._classifiers import (
+    LOGISTIC,
+    STANDARDISED,
+    WILSON_SAID,
+    all_the_same,
+    cross_validated,
+    linear,
+    stratified,
+)
+from reporter.metrics._items import Explained, HistogramBin, Point, drawn_texts, points, stream
+from reporter.metrics.analysis import Context, analysis
+from reporter.metrics.base import Statistic, Value
+from reporter.spec.offer import Reference, Section
+from reporter.spec.part import AsTuple, Complaint, Name, Part, failure
+from reporter.spec.problems import show
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from reporter.models.places import Place
+
+# The charts of clouds: texts by layer, how well corpora are told apart, distributions, explained variance.
+
+
+CHAPTER = Chapter(
+    SENTENCES, "clouds", "Clouds", "Texts of two or more corpora as points: are they told apart, and where?", 3
+)
+
+
+def _item(frame: pd.DataFrame, column: str = "item") -> Pick:
+    return choices(frame, column, "Clouds")
+
+
+def separability(frame: pd.DataFrame, styles: Styles) -> Any:
+    """Draw how well clouds are told apart, as high as the picture beside it."""
+    return by_depth(frame, styles).properties(height=400)
+
+
+CLOUD_POINTS = Chart(
+    "sentences.cloud-points",
+    "Texts of the corpora by layer",
+    Query(
+        "cloud_points",
+        """
+SELECT model, checkpoint, item, projection, site, layer, part AS corpus, point, label, x, y, z
+FROM projections
+WHERE study = $study AND analysis = 'clouds'
+QUALIFY row_number() OVER (PARTITION BY model, checkpoint, item, projection, site, layer ORDER BY hash(point), part)
+  <= 2000
+ORDER BY model, checkpoint, item, projection, site, layer, part, point
+""",
+    ),
+    "points",
+    lead="A point is a text, its colour its corpus.",
+    table="projections",
+    columns=("part", "label", "x", "y"),
+    chapter=CHAPTER,
+    picks=lambda frame, scene: [_item(frame), choices(frame, "projection", "Picture", ("pca",))],
+    options={"colour": ["corpus"], "order": True, "tell": ["corpus"], "axisNames": AXES, "height": 400},
+    by_layer=True,
+    half=True,
+)
+
+# Of a model with several checkpoints the last one is drawn beside other models.
+SEPARABILITY = beside(
+    "sentences.separability",
+    "How well the corpora are told apart",
+    "separability",
+    "metric = 'clouds' AND site IN ('embedding', 'block')",
+    CHAPTER,
+    picks=lambda frame, scene: [_item(frame, "corpus"), titled(frame, scene)],
+    draw=separability,
+)
+
+CLOUD_HISTOGRAMS = Chart(
+    "sentences.cloud-histograms",
+    "Distributions by layer",
+    Query(
+        "cloud_histograms",
+        """
+SELECT model, checkpoint, item, measure, part, site, layer, low, high, count,
+  count / max(count) OVER (PARTITION BY model, checkpoint, item, measure, part, site, layer) AS height,
+  CAST(sum(count) OVER (PARTITION BY model, checkpoint, item, measure, part, site, layer) AS BIGINT) AS n
+FROM histograms
+WHERE study = $study AND analysis = 'clouds'
+ORDER BY model, checkpoint, item, measure, site, layer, part, low
+""",
+    ),
+    {"height": heights, "count": counts},
+    lead="Norms of each corpus, and cosine, distance and dot product of texts within a corpus and between two.",
+    table="histograms",
+    columns=("measure", "part", "count"),
+    chapter=CHAPTER,
+    picks=lambda frame, scene: [
+        _item(frame),
+        choices(frame, "measure", "Measure", ("cosine", "norm", "distance", "dot")),
+        variants(height="shape (peak = 1)", count="count (logarithmic)"),
+    ],
+    key="part",
+    by_layer=True,
+    half=True,
+)
+
+CLOUD_EXPLAINED = Chart(
+    "sentences.cloud-explained",
+    "Explained variance by layer",
+    Query(
+        "cloud_explained",
+        """
+SELECT model, checkpoint, item, part, site, layer, components, share, n
+FROM explained_variance
+WHERE study = $study AND analysis = 'clouds'
+ORDER BY model, checkpoint, item, site, layer, part, components
+""",
+    ),
+    explained,
+    lead="How many directions the texts of a corpus really use. The dashed lines are half and 90 % of the variance.",
+    table="explained_variance",
+    columns=("part", "components", "share", "n"),
+    chapter=CHAPTER,
+    picks=lambda frame, scene: [_item(frame)],
+    key="part",
+    by_layer=True,
+    half=True,
+)
+
+CHARTS = (
+    CLOUD_POINTS,
+    SEPARABILITY,
+    CLOUD_HISTOGRAMS,
+    CLOUD_EXPLAINED,
+)
+
+
+MOST_COMPONENTS = 50  # of the curves of explained variance
+
+
+class CloudSpec(Part):
+    """Two or more corpora whose texts become points."""
+
+    corpora: Annotated[tuple[Name, ...], AsTuple] = Field(description="Two or more corpora of this study.")
+    sample: int = Field(500, ge=10, le=5000, description="Texts of each corpus; the first so many in a random order.")
+
+
+def _cloud(value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        value = {"corpora": list(value)}
+    if isinstance(value, dict) and isinstance(value.get("corpora"), list):
+        corpora = value["corpora"]
+        if len(corpora) < 2:
+            raise failure(Complaint(f"needs two or more corpora, got {show(corpora)}"))
+        for place, name in enumerate(corpora):
+            if name in corpora[:place]:
+                raise failure(Complaint(f"'{name}' is listed twice", ("corpora", place)))
+    return value
+
+
+Cloud = Annotated[CloudSpec, BeforeValidator(_cloud, json_schema_input_type=list[str] | CloudSpec)]
+"""A list of corpora, or a mapping with more to say."""
+
+FOLDS = 5
+
+_SAMPLE = (
+    "The texts are the first of each corpus (500 unless the study says otherwise) in a random order that the study's "
+    "seed gives, equal ones once."
+)
+
+STATISTICS = (
+    Statistic(
+        "separability",
+        "accuracy of telling the corpora apart",
+        f"share of texts whose corpus is told rightly from their pooled vector by {LOGISTIC}, on standardised "
+        f"vectors, in cross-validation: {FOLDS} random folds, each corpus spread evenly over them; each text is "
+        f"classified once, by the classifier trained on the other folds. Standardised: {STANDARDISED}. {_SAMPLE} "
+        "Floor: the share of the largest corpus in the sample, what is right if that one is always said.",
+        (LUISTO, WILSON),
+        interval=WILSON_SAID,
+        floor=True,
+        noise="chance",
+        bounds=(0, 1),
+        smallest=0.01,
+        headline=True,
+        trap="Near 1 for any two corpora of different length, layout or names: it says that they differ, not in what. "
+        "With few texts for each dimension it is a lower bound.",
+    ),
+    Statistic(
+        "centroid_distance",
+        "distance of the centres over distance within",
+        "‖μ_a − μ_b‖ / ((w_a + w_b)/2), μ the mean vector of a corpus and w the mean Euclidean distance of two of its "
+        f"texts; the mean over every two corpora. {_SAMPLE}",
+        (LUISTO,),
+        bounds=(0, None),
+        trap="Samples of n texts each from one and the same corpus read about 1/√n, not 0.",
+    ),
+    Statistic(
+        "overlap",
+        "neighbours from other corpora",
+        "the share of other corpora among a text's 10 nearest texts of the whole sample (Euclidean), over their share "
+        "among all other texts; mean over texts: 1 where the corpora are mixed, 0 where no text has a near one of "
+        "another corpus. Texts as far as the tenth count in part; distances of at most 1e-5 of the root mean square "
+        f"norm are 0. {_SAMPLE}",
+        (LUISTO,),
+        interval="95 %, mean ± t standard errors over texts (Student's t); a little too narrow, since neighbours "
+        "share neighbours",
+        bounds=(0, None),
+        headline=True,
+        trap="Hubs, texts that are near to very many, weigh much in many dimensions.",
+    ),
+)
+
+
+@analysis(
+    name="clouds",
+    title="Corpora as clouds of points",
+    summary="Where the texts of two or more corpora lie: how long their vectors are, how far they lie from each other, "
+    "and how well a linear classifier tells the corpora apart.",
+    statistics=STATISTICS,
+    version=2,
+    cost="a forward pass over the samples; all their distances and five classifiers at each layer",
+    tables=(HistogramBin, Explained, Point),
+    charts=CHARTS,
+    section=Section(
+        Cloud,
+        "Corpora to compare as clouds of points, by a short name.",
+        ("cloud", "clouds"),
+        (Reference("corpora", "corpora", several=True),),
+    ),
+    pooled=True,
+    baselines=True,
+)
+def clouds(item: CloudSpec, context: Context) -> Iterator[Row]:
+    """Yield how the corpora lie to each other at each place, and pictures of them."""
+    from reporter.metrics._items import pooled
+
+    texts, vectors = {}, {}
+    for name in item.corpora:
+        corpus = context.corpora[name]
+        texts[name] = drawn_texts(corpus, item.sample, context)
+        if not texts[name]:
+            raise ReporterError(f"the tokenizer finds no token in any text of corpus '{name}'")
+        vectors[name] = pooled(texts[name], context, corpus.max_tokens, name)
+    places = context.layout.places
+    done = count(1)
+
+    def at(place: Place) -> list[Value]:
+        values = list(_values(place, {name: of[place] for name, of in vectors.items()}, context.seed))
+        context.tell("layers", next(done), len(places))
+        return values
+
+    for place, values in zip(places, spread(at, places), strict=True):
+        clouds = {name: of[place] for name, of in vectors.items()}
+        yield from values
+        for histogram in counted(clouds):
+            for low, high, many in zip(histogram.edges, histogram.edges[1:], histogram.counts, strict=False):
+                yield HistogramBin(histogram.measure, histogram.part, place, float(low), float(high), int(many))
+        for name, x in clouds.items():
+            yield from _explained(place, name, x)
+        yield from points(place, clouds, texts)
+
+
+def _explained(place: Place, name: str, x: Floats) -> Iterator[Explained]:
+    shares = np.zeros(0) if all_the_same(x) else components(x, MOST_COMPONENTS).shares
+    for number, share in enumerate(np.cumsum(shares).tolist(), 1):
+        yield Explained(name, place, number, min(share, 1.0), len(x))
+
+
+def _values(place: Place, clouds: Mapping[str, Floats], seed: int) -> Iterator[Value]:
+    x = np.concatenate(list(clouds.values()))
+    y = np.repeat(np.arange(len(clouds)), [len(of) for of in clouds.values()])
+    few = [name for name, of in clouds.items() if len(of) < FOLDS]
+    reason = f"corpus '{few[0]}' has fewer than {FOLDS} different texts" if few else ""
+    if not reason and all_the_same(x):
+        reason = "all texts have the same vector here"
+    if reason:
+        for statistic in STATISTICS:
+            yield Value(statistic.name, place, None, 0, reason=reason)
+        return
+    n = len(x)
+    outcome = cross_validated(x, y, stratified(y, FOLDS, stream(seed, "folds")), linear)
+    yield Value("separability", place, outcome.accuracy, n, *wilson(int(outcome.right.sum()), n))
+    yield Value("separability_floor", place, float(np.bincount(y).max() / n), n)
+    yield _centroids(place, clouds, x, y)
+    mixed, low, high = student_interval(overlap(x, y))
+    yield Value("overlap", place, mixed, n, max(0.0, low), high)
+
+
+def _centroids(place: Place, clouds: Mapping[str, Floats], x: Floats, y: Any) -> Value:
+    within = [group.within for group in spreads(x, y).groups]
+    means = [of.mean(axis=0) for of in clouds.values()]
+    ratios = []
+    for a, b in combinations(range(len(means)), 2):
+        if within[a] + within[b] == 0:
+            why = "all texts of a corpus have the same vector here"
+            return Value("centroid_distance", place, None, 0, reason=why)
+        ratios.append(float(np.linalg.norm(means[a] - means[b])) / ((within[a] + within[b]) / 2))
+    return Value("centroid_distance", place, float(np.mean(ratios)), len(x))

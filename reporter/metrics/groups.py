@@ -1,0 +1,391 @@
+"""Groups: do texts that mean the same lie together, more than texts that merely look alike?
+
+Points: the projection ``pca`` holds the vectors of at most 300 texts of each group on components of all of them; a
+group is a part. Controls are not drawn.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import numpy as np
+from pydantic import BeforeValidator, ConfigDict, RootModel
+
+from reporter.charts import SENTENCES, Chapter, Chart, Pick, Query, parts, variants
+from reporter.charts.parts import AXES
+from reporter.charts.styles import Styles, alt, colours, ordered
+from reporter.core.errors import ReporterError
+from reporter.core.sources import LUISTO, ROUSSEEUW
+from reporter.core.table import ALL_GROUPS, Comparable, OfModel, Row, at_place, column
+from reporter.geometry.clouds import Spreads, spreads
+from reporter.metrics._items import Point, points, stream
+from reporter.metrics.analysis import POOLED, SAME_TOKEN, Context, analysis
+from reporter.metrics.base import Statistic, Value
+from reporter.spec.offer import Section
+from reporter.spec.part import Complaint, Prose, failure
+from reporter.spec.problems import show
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from reporter.models.places import Place
+
+# The charts of groups: texts by layer, and groups against their controls.
+
+
+CHAPTER = Chapter(
+    SENTENCES,
+    "groups",
+    "Groups",
+    "Do texts that mean the same lie together, more than random texts of the same make?",
+    1,
+)
+CONTROLS = {"none": [1, 0], "random-characters": [2, 3], "random-words": [6, 4]}
+"""Dash of a group's own texts and of what was made to match them."""
+
+
+def of_groups(column: str) -> Any:
+    """Return what draws a column of ``groups`` over the layers, each group a colour, each control a dash."""
+
+    def draw(frame: pd.DataFrame, styles: Styles) -> Any:
+        names = ordered(list(frame["text_group"]), styles.named)
+        x = parts.layers()
+        y = alt.Y(f"{column}:Q", title=None, scale=parts.same_reach(frame, column))
+        color = alt.Color("text_group:N", scale=alt.Scale(domain=names, range=colours(len(names))), legend=None)
+        dash = alt.StrokeDash(
+            "control:N", scale=alt.Scale(domain=list(CONTROLS), range=list(CONTROLS.values())), legend=None
+        )
+        visible = "controls === 'with' || datum.control === 'none'"
+        base = alt.Chart().transform_filter(visible).encode(x=x, y=y, color=color, detail=alt.Detail("control:N"))
+        line = base.mark_line(strokeWidth=1.8).encode(strokeDash=dash)
+        points = base.transform_filter("datum.control === 'none'").mark_point(filled=True, size=36, opacity=1)
+        points = points.encode(
+            tooltip=parts.tips("text_group", "layer", "silhouette", "within", "between", "ratio", "n")
+        )
+        far = base.mark_point(size=60, opacity=0, filled=True)
+        far = far.encode(
+            tooltip=parts.tips("text_group", "control", "layer", "silhouette", "within", "between", "ratio")
+        )
+        chart = alt.layer(parts.here(), line, far, points, data=frame).add_params(*parts.at_params(controls="with"))
+        return chart.properties(width="container", height=400)
+
+    return draw
+
+
+GROUP_POINTS = Chart(
+    "sentences.group-points",
+    "Texts by layer",
+    Query(
+        "group_points",
+        """
+SELECT model, checkpoint, site, layer, part AS text_group, point, label, x, y, z
+FROM projections
+WHERE study = $study AND analysis = 'groups' AND projection = 'pca'
+QUALIFY row_number() OVER (PARTITION BY model, checkpoint, site, layer ORDER BY hash(point), part) <= 2000
+ORDER BY model, checkpoint, site, layer, part, point
+""",
+    ),
+    "points",
+    lead="A point is a text, its colour its group; each layer is laid out by itself.",
+    table="projections",
+    columns=("part", "label", "x", "y"),
+    chapter=CHAPTER,
+    options={"colour": ["text_group"], "order": True, "tell": ["text_group"], "axisNames": AXES, "height": 400},
+    by_layer=True,
+    mind="Two components may hide what others show, and their signs mean nothing: a picture may flip from layer to "
+    "layer.",
+    half=True,
+)
+
+GROUPS = Chart(
+    "sentences.groups",
+    "Groups against their controls",
+    Query(
+        "groups",
+        """
+SELECT model, checkpoint, text_group, control, pooling, site, layer, depth, silhouette, within, between, ratio, n
+FROM groups
+WHERE study = $study AND site IN ('embedding', 'block')
+QUALIFY dense_rank() OVER (PARTITION BY model, checkpoint ORDER BY text_group) <= 24
+ORDER BY model, checkpoint, control <> 'none', control, text_group, layer
+""",
+    ),
+    {name: of_groups(name) for name in ("silhouette", "ratio")},
+    lead="Solid: the groups. Dotted and dashed: random characters and random words made to match each group.",
+    table="groups",
+    columns=("text_group", "control", "silhouette", "within", "between", "ratio", "n"),
+    chapter=CHAPTER,
+    picks=lambda frame, scene: [
+        variants(silhouette="silhouette", ratio="distance within / between"),
+        Pick("$controls", "Controls", {"with": "shown", "without": "hidden"}),
+    ],
+    key="text_group",
+    half=True,
+)
+
+CHARTS = (
+    GROUP_POINTS,
+    GROUPS,
+)
+
+
+MOST_TEXTS = 5000  # of one group: silhouettes need all distances
+
+
+def expand(pattern: str) -> tuple[str, ...]:
+    """Return all texts of a pattern: each ``{a|b|c}`` stands for one of its parts, which may be empty.
+
+    Texts come in the order of the parts, the last one changing fastest; repeated texts come once.
+
+    Raises:
+        ValueError: a brace that nothing opens or closes, braces inside braces, or more than ``MOST_TEXTS`` texts.
+    """
+    pieces = re.split(r"\{([^{}]*)\}", pattern)
+    if any("{" in piece or "}" in piece for piece in pieces[::2]):
+        raise ValueError("its braces do not match; write {a|b}, without braces inside braces")
+    choices = [piece.split("|") if place % 2 else [piece] for place, piece in enumerate(pieces)]
+    count = 1
+    for choice in choices:
+        count *= len(choice)
+    if count > MOST_TEXTS:
+        raise ValueError(f"stands for {count:,} texts; at most {MOST_TEXTS:,} are possible")
+    return tuple(dict.fromkeys("".join(parts) for parts in product(*choices)))
+
+
+def _texts_of(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return value
+    if isinstance(value, str):
+        try:
+            texts = expand(value)
+        except ValueError as problem:
+            raise failure(Complaint(str(problem))) from None
+    elif isinstance(value, list):
+        texts = tuple(value)
+    else:
+        raise failure(
+            Complaint(f"expected a pattern such as '{{Hello|Hi}} there' or a list of texts, got {show(value)}")
+        )
+    if len(texts) < 2 or len(texts) > MOST_TEXTS:
+        raise failure(Complaint(f"a group needs 2 to {MOST_TEXTS:,} texts, got {len(texts)}"))
+    return texts
+
+
+GroupSpec = Annotated[tuple[Prose, ...], BeforeValidator(_texts_of, json_schema_input_type=str | list[str])]
+"""The texts of a group, patterns expanded."""
+
+
+class Groups(RootModel[dict[str, tuple[str, ...]]]):
+    """The texts of each group by its name."""
+
+    model_config = ConfigDict(frozen=True)
+
+
+_CHARACTERS = (
+    "for each text of each group one of as many characters, white space where the text has it and the others drawn "
+    "evenly from all characters of the groups' texts"
+)
+_WORDS = (
+    "for each text of each group one of as many words (parts between white space), drawn evenly from the whole words "
+    "of the model's vocabulary, one space between two"
+)
+_ROUNDING = "distances are Euclidean, between pooled vectors; one of at most 1e-5 of their root mean square norm is 0"
+_ALL = "The texts are all that the study names, not a sample of more: there is no interval."
+
+SILHOUETTE = Statistic(
+    "silhouette",
+    "silhouette of the groups",
+    "mean over all texts of (b − a)/max(a, b): a the text's mean distance to the other texts of its group, b the "
+    f"smallest of its mean distances to the texts of another group (0 where a = b = 0); {_ROUNDING}. scikit-learn's "
+    f"silhouette_score. {_ALL}",
+    (LUISTO, ROUSSEEUW),
+    bounds=(-1, 1),
+    smallest=0.01,
+    headline=True,
+    trap="Texts of one pattern share words, and patterns differ in length: groups come apart without any meaning. What "
+    "length alone does is in the controls; shared words show at the embedding.",
+)
+RATIO = Statistic(
+    "ratio",
+    "distance within groups over between",
+    "within / between",
+    (LUISTO,),
+    bounds=(0, None),
+    headline=True,
+    trap="Large groups weigh more: a group of n texts has n·(n − 1)/2 pairs. The table groups has each by itself.",
+)
+
+STATISTICS = (
+    SILHOUETTE,
+    RATIO,
+    Statistic(
+        "within",
+        "distance within groups",
+        f"mean distance of two texts of the same group, over all such pairs of all groups; {_ROUNDING}",
+        (LUISTO,),
+        bounds=(0, None),
+        trap="In the model's own units: compare layers and models by the ratio.",
+    ),
+    Statistic(
+        "between",
+        "distance between groups",
+        f"mean distance of two texts of different groups, over all such pairs; {_ROUNDING}",
+        (LUISTO,),
+        bounds=(0, None),
+        trap="In the model's own units: compare layers and models by the ratio.",
+    ),
+    *(
+        replace(
+            of,
+            name=f"{of.name}_{control}",
+            title=f"{of.title} (random {control})",
+            definition=f"the same of a control: {how}; one draw, given by the study's seed",
+            headline=False,
+            trap="One draw of texts. No structure reads a silhouette of 0 or a little less (the nearest other group is "
+            "chosen) and a ratio of 1; more than that is the work of lengths alone.",
+        )
+        for of in (SILHOUETTE, RATIO)
+        for control, how in (("characters", _CHARACTERS), ("words", _WORDS))
+    ),
+)
+
+Control = Literal["none", "random-characters", "random-words"]
+Texts = Mapping[str, Sequence[str]]
+
+_ENDINGS: dict[Control, str] = {"none": "", "random-characters": "_characters", "random-words": "_words"}
+_ONE = "there is one group alone: nothing to tell it apart from"
+_SAME = "all texts have the same vector here"
+
+
+class GroupSpread(OfModel, table="groups", corpus=ALL_GROUPS, metric="groups"):
+    """A group of texts that mean the same, or a control made to match, at one layer."""
+
+    compared = (
+        Comparable(
+            ("silhouette", "within", "between", "ratio"),
+            "if(control = 'none', text_group, text_group || ', ' || control)",
+        ),
+    )
+
+    text_group: str = column("name of the group in the study", key=True)
+    control: Control = column("'none', 'random-characters' or 'random-words'", key=True)
+    pooling: str = column(POOLED)
+    place: Place = at_place()
+    silhouette: float | None = column("mean silhouette of its texts among all groups of the same control")
+    within: float = column("mean distance of two of its texts")
+    between: float | None = column("mean distance of one of its texts and one of another group")
+    ratio: float | None = column("within / between")
+    n: int = column("texts", "BIGINT")
+    same_token: str | None = column(f"{SAME_TOKEN}; of all groups together")
+
+
+def _resolve(groups: Mapping[str, tuple[str, ...]], folder: Path) -> Groups:
+    return Groups(dict(groups))
+
+
+@analysis(
+    name="groups",
+    title="Groups of texts that mean the same",
+    summary="Whether texts of a group lie closer to each other than to those of other groups, layer by layer, and "
+    "whether meaningless texts of the same make do so, too.",
+    statistics=STATISTICS,
+    cost="a forward pass over three times the texts; all their distances at each layer",
+    tables=(GroupSpread, Point),
+    version=2,  # the token that all texts share is stored
+    charts=CHARTS,
+    section=Section(
+        GroupSpec,
+        "Texts that mean the same, by group: a list, or a pattern such as '{Hello|Hi} there'.",
+        ("group", "groups"),
+        together=ALL_GROUPS,
+    ),
+    resolve=_resolve,
+    pooled=True,
+    baselines=True,
+)
+def groups(item: Groups, context: Context) -> Iterator[Row]:
+    """Yield how each group, and all of them, lie at each place, and so for both controls."""
+    from reporter.metrics._items import pooled, same_token
+
+    for control in _ENDINGS:
+        try:
+            texts = _texts(item.root, control, context)
+            vectors = pooled([text for of in texts.values() for text in of], context, what=_called(control))
+        except ReporterError as error:
+            if control == "none":
+                raise
+            # A tokenizer may know no whole word, or nothing of what chance wrote.
+            for place in context.layout.places:
+                yield from _numbers(place, control, None, str(error))
+            continue
+        shared = same_token([text for of in texts.values() for text in of], context)
+        group = np.repeat(np.arange(len(texts)), [len(of) for of in texts.values()])
+        for place, x in vectors.items():
+            distances = spreads(x, group)
+            yield from _numbers(place, control, distances, _ONE if len(texts) < 2 else _SAME)
+            for name, of in zip(texts, distances.groups, strict=True):
+                which = (name, control, context.pooling, place)
+                yield GroupSpread(*which, of.silhouette, of.within, of.between, of.ratio, of.n, shared)
+            if control == "none":
+                yield from points(place, {name: x[group == code] for code, name in enumerate(texts)}, texts)
+
+
+def _called(control: Control) -> str:
+    return "texts" if control == "none" else control.replace("-", " ")
+
+
+def _texts(groups: Texts, control: Control, context: Context) -> Texts:
+    """Return the texts of each group, or those of a control that match them."""
+    if control == "none":
+        return groups
+    if control == "random-characters":
+        alphabet = alphabet_of([text for texts in groups.values() for text in texts])
+        return {
+            name: random_characters(texts, alphabet, stream(context.seed, control, name))
+            for name, texts in groups.items()
+        }
+    from reporter.models.words import whole_words
+
+    words = whole_words(context.model.checkpoint, offline=True)  # it is loaded, so its files are here
+    return {name: random_words(texts, words, stream(context.seed, control, name)) for name, texts in groups.items()}
+
+
+def _numbers(place: Place, control: Control, spread: Spreads | None, reason: str) -> Iterator[Value]:
+    whole = None if spread is None else spread.whole
+    numbers = {"silhouette": whole.silhouette if whole else None, "ratio": whole.ratio if whole else None}
+    if whole is not None and control == "none":
+        yield Value("within", place, whole.within, whole.n)
+        numbers["between"] = whole.between
+    for name, value in numbers.items():
+        if whole is None or value is None:
+            yield Value(f"{name}{_ENDINGS[control]}", place, None, 0, reason=reason)
+        else:
+            yield Value(f"{name}{_ENDINGS[control]}", place, value, whole.n)
+
+
+def random_characters(texts: Sequence[str], alphabet: Sequence[str], rng: np.random.Generator) -> list[str]:
+    """Return for each text one of the same length with white space where it has some, the rest drawn evenly."""
+    return [
+        "".join(
+            old if old.isspace() else alphabet[place]
+            for old, place in zip(text, rng.integers(0, len(alphabet), len(text)).tolist(), strict=True)
+        )
+        for text in texts
+    ]
+
+
+def random_words(texts: Sequence[str], words: Sequence[str], rng: np.random.Generator) -> list[str]:
+    """Return for each text one of as many words, drawn evenly, with one space between two."""
+    return [
+        " ".join(words[place] for place in rng.integers(0, len(words), len(text.split())).tolist()) for text in texts
+    ]
+
+
+def alphabet_of(texts: Sequence[str]) -> list[str]:
+    """Return the characters of the texts other than white space, each once, sorted."""
+    return sorted({character for text in texts for character in text if not character.isspace()})

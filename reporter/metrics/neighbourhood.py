@@ -1,0 +1,312 @@
+"""Dimension as a state's neighbourhood has it, over the states (Ruppik et al. 2025)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+from pydantic import Field
+
+from reporter.core.sources import ACEVEDO, FACCO, GLIELMO, RUPPIK
+from reporter.core.threads import spread
+from reporter.geometry import noise
+from reporter.geometry.arrays import Floats
+from reporter.geometry.intervals import FEWEST_TEXTS, Interval, jackknife_interval
+from reporter.metrics._intervals import dealt
+from reporter.metrics.base import Options, PairValue, Statistic, Value, metric
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from reporter.forward.observed import Observed, Place
+    from reporter.forward.token_sample import Selection
+
+GROUPS = 8  # of texts
+_FEWEST = 10  # neighbourhoods with a dimension, below which there is no number
+
+_LOCAL = (
+    "the local dimension of a state being TwoNN (intrinsic_dimension.twonn, the largest tenth of the ratios left out) "
+    "among its k = `neighbours` nearest states, without itself, neighbours of these being sought among them alone; for "
+    "`centres` states out of the distinct ones of at most `sample` tokens drawn from the view (see "
+    "intrinsic_dimension.twonn), Euclidean, float64"
+)
+_JACKKNIFE = (
+    f"95 %, from a jackknife that leaves out one of {GROUPS} groups of texts, neighbourhoods being made anew of the "
+    "rest, on the log scale with Student's t"
+)
+
+LOCAL_DIMENSION = (
+    Statistic(
+        "mean",
+        "local dimension",
+        f"mean over states of their local dimension, {_LOCAL}",
+        (RUPPIK, FACCO),
+        interval=_JACKKNIFE,
+        floor=True,
+        bounds=(0, None),
+        headline=True,
+        plainly="How many coordinates it takes to place a state among its neighbours.",
+        trap="A neighbourhood is not small: k states of a sample of n reach as far as the sample is thin. Compare "
+        "models and checkpoints at the same n and k, and with the floor. A few neighbours of the same text or token "
+        "type make a neighbourhood look flat.",
+        published="The authors take k = 128 of 60,000 tokens, with scikit-dimension's TwoNN (`fit_pw`), with which "
+        "this agrees to rounding; here the tokens are fewer, so a neighbourhood is wider.",
+    ),
+    Statistic(
+        "spread",
+        "spread of the local dimension",
+        f"standard deviation (n − 1) over states of their local dimension, {_LOCAL}",
+        (RUPPIK,),
+        interval=_JACKKNIFE,
+        floor=True,
+        bounds=(0, None),
+        trap="TwoNN of k states is itself off by about its value over √k: the floor has that "
+        "and no more, of a larger dimension. Compare what is left of both over their means.",
+    ),
+)
+_TAKE: dict[str, Callable[[Floats], float]] = {
+    "mean": lambda x: float(x.mean()),
+    "spread": lambda x: float(x.std(ddof=1)),
+}
+
+
+class LocalOptions(Options):
+    """How many states, how many of them are centres, and how many neighbours each has."""
+
+    optional: ClassVar[bool] = True
+    sample: int = Field(default=4096, ge=64, description="tokens among whose states neighbours are sought")
+    centres: int = Field(default=256, ge=16, description="states whose neighbourhoods are measured")
+    neighbours: int = Field(default=128, ge=16, le=1024, description="states in a neighbourhood")
+
+    def sample_size(self) -> int:
+        """Return the number of tokens."""
+        return self.sample
+
+
+@metric(
+    name="local_dimension",
+    title="Local dimension",
+    summary="How many directions the states vary in around a single state, on average, and how much that differs from "
+    "state to state.",
+    statistics=LOCAL_DIMENSION,
+    needs=("moments", "tokens"),
+    version=2,
+    options=LocalOptions,
+    cost="about a second of one core for each layer of 576 dimensions and each view",
+)
+def local_dimension(seen: Observed, options: LocalOptions) -> Iterator[Value]:
+    """Yield mean and spread of the local dimension at every place, and what isotropic noise reads."""
+
+    def at(place: Place) -> list[Value]:
+        return list(_local_values(seen, place, options))
+
+    of_places = seen.once(("local dimension", seen.held, options), lambda: spread(at, seen.places))
+    for values in of_places:
+        yield from values
+
+
+def _local_values(seen: Observed, place: Place, options: LocalOptions) -> Iterator[Value]:
+    import torch
+
+    from reporter.forward.token_sample import COUNT, EMBEDDING_CONTEXT
+    from reporter.geometry.ratios import local_dimensions
+
+    sample = seen.context_sample(options.sample)
+    kept = np.arange(len(sample))
+    if place.layer == 0:  # where more tokens are equal than deeper down
+        kept = np.sort(np.unique(sample.facts[:, EMBEDDING_CONTEXT], return_index=True)[1])
+    n, tokens = len(kept), int(sample.facts[:, COUNT].sum())
+    reason = ""
+    if 2 * n < tokens:
+        reason = f"{1 - n / tokens:.0%} of the sampled tokens are duplicates"
+    elif n < 2 * options.neighbours:
+        reason = f"fewer than {2 * options.neighbours} distinct states, twice the neighbours"
+    centres = min(n, options.centres)
+    groups = dealt(sample.texts[kept], GROUPS)
+    if not reason:
+        x = sample.states(place)[torch.from_numpy(kept)]
+        dimensions = local_dimensions(x, centres, options.neighbours, groups)
+        if np.isfinite(dimensions[0]).sum() < _FEWEST:
+            reason = "states are equal or equally far in nearly all neighbourhoods"
+    for name, take in _TAKE.items():
+        if reason:
+            yield Value(name, place, None, n, reason=reason)
+            continue
+        values = [of[np.isfinite(of)] for of in dimensions]
+        value = take(values[0])
+        ends: tuple[float, float] | tuple[None, None] = None, None
+        if groups.max() >= FEWEST_TEXTS - 1 and min(map(len, values)) >= _FEWEST:
+            ends = jackknife_interval(value, np.array([take(of) for of in values[1:]]), "log")
+        yield Value(name, place, value, n, *ends)
+        yield Value(f"{name}_floor", place, take(_of_noise(n, seen.width(place), seen.seed, centres, options)), n)
+
+
+@lru_cache(maxsize=64)
+def _of_noise(n: int, d: int, seed: int, centres: int, options: LocalOptions) -> Floats:
+    """Return the local dimensions of isotropic Gaussian states, those that have one."""
+    import torch
+
+    from reporter.geometry.ratios import local_dimensions
+
+    dimensions = local_dimensions(torch.from_numpy(noise.gaussian(n, d, seed)), centres, options.neighbours)
+    return dimensions[np.isfinite(dimensions)]
+
+
+# Does one layer know what another knows? Information imbalance (Glielmo et al. 2022; Acevedo et al. 2025).
+
+
+FEWEST_RANKED = 20  # states, below which ranks mean little
+_STILL = 1e-12  # share of the squares below which what varies is rounding
+
+_TOKENS = (
+    "over the n distinct states of at most `sample` tokens drawn from the view, the same ones at every layer; "
+    "Euclidean distances, the mean rank of states that are equally far; of states that are equal in the first layer "
+    "each has another of them, in random order, as its neighbour"
+)
+_OVER_RANKS = (
+    f"95 %, from a jackknife that leaves out one of {GROUPS} groups of texts, neighbours and ranks being sought anew "
+    "among the rest, on the logit scale of Δ/2 with Student's t"
+)
+_TRAP = (
+    "Near 0 the first layer tells who is near in the second, near 1 it tells nothing. It has a direction: compare "
+    "both. It says what the nearest neighbour tells, nothing of larger distances, and the least it can be is 2/n, "
+    "which is what a layer reads of itself."
+)
+_CHANCE = "Floor: 1, exactly, if neighbours have nothing to do with each other."
+
+
+def _of_layer(name: str, title: str, arrow: str, plainly: str = "") -> Statistic:
+    return Statistic(
+        name,
+        title,
+        f"Δ({arrow}) = 2/n · mean rank in the second layer of each state's nearest neighbour in the first, {_TOKENS}. "
+        f"{_CHANCE}",
+        (GLIELMO, ACEVEDO),
+        interval=_OVER_RANKS,
+        floor=True,
+        noise="chance",
+        bounds=(0, 2),
+        smallest=0.01,
+        headline=bool(plainly),
+        plainly=plainly,
+        trap=_TRAP,
+    )
+
+
+IMBALANCE = (
+    Statistic(
+        "imbalance",
+        "information imbalance of two layers",
+        "Δ(a → b) = 2/n · mean rank in layer b of each state's nearest neighbour in layer a, for any two layers of the "
+        f"path, in both orders, {_TOKENS}. {_CHANCE}",
+        (GLIELMO, ACEVEDO),
+        per="pair",
+        interval=_OVER_RANKS,
+        bounds=(0, 2),
+        smallest=0.01,
+        headline=True,
+        plainly="How badly neighbours in one layer tell who are neighbours in the other; 0 they tell all, 1 nothing.",
+        trap=_TRAP,
+        published="DADApy computes the same number (`return_inf_imb_two_selected_coords`); of states that are equally "
+        "near it takes the one that sorting leaves first.",
+    ),
+    _of_layer(
+        "to_last",
+        "information imbalance towards the last layer",
+        "l → L",
+        "How badly neighbours in a layer tell who are neighbours in the last one; 0 they tell all, 1 nothing.",
+    ),
+    _of_layer("from_last", "information imbalance from the last layer", "L → l"),
+    _of_layer("to_first", "information imbalance towards the first layer", "l → 0"),
+    _of_layer("from_first", "information imbalance from the first layer", "0 → l"),
+)
+_ENDS = {"to_last": (None, -1), "from_last": (-1, None), "to_first": (None, 0), "from_first": (0, None)}
+
+
+class ImbalanceOptions(Options):
+    """How many states are ranked."""
+
+    optional: ClassVar[bool] = True  # its time grows with the square of the layers
+    sample: int = Field(
+        default=1024, ge=FEWEST_RANKED, le=4096, description="tokens whose states are ranked by distance"
+    )
+
+    def sample_size(self) -> int:
+        """Return the number of tokens."""
+        return self.sample
+
+
+@metric(
+    name="information_imbalance",
+    title="Information imbalance",
+    summary="Whether who is near whom at one layer tells who is near at another, and the other way round.",
+    statistics=IMBALANCE,
+    needs=("moments", "tokens"),
+    version=2,
+    options=ImbalanceOptions,
+    cost="sample² distances for each layer, twice, which are sorted once",
+    tables=(PairValue,),
+)
+def information_imbalance(seen: Observed, options: ImbalanceOptions) -> Iterator[Value | PairValue]:
+    """Yield Δ of any two layers of the path, and of each with the first and the last."""
+    sample = seen.context_sample(options.sample)
+    n, path = len(sample), seen.path
+    still = _still(sample, path) if n >= FEWEST_RANKED else [f"fewer than {FEWEST_RANKED} distinct states"] * len(path)
+    moving = [at for at, reason in enumerate(still) if not reason]
+    numbers = _between(seen, sample, [path[at] for at in moving]) if moving else {}
+    of = {(a, b): numbers[moving.index(a), moving.index(b)] for a in moving for b in moving}
+    for a, b in np.ndindex(len(path), len(path)):
+        if a == b:
+            continue
+        if (a, b) in of:
+            value, ends = of[a, b]
+            yield PairValue("imbalance", a, b, value, n, *ends)
+        else:
+            yield PairValue("imbalance", a, b, None, n, reason=still[a] or still[b])
+    for name, (first, second) in _ENDS.items():
+        for at, place in enumerate(path):
+            a, b = (at if end is None else end % len(path) for end in (first, second))
+            if (a, b) in of:
+                value, ends = of[a, b]
+                yield Value(name, place, value, n, *ends)
+                yield Value(f"{name}_floor", place, 1.0, n)
+            else:
+                yield Value(name, place, None, n, reason=still[a] or still[b])
+
+
+def _still(sample: Selection, path: tuple[Place, ...]) -> list[str]:
+    def varies(place: Place) -> bool:
+        x = sample.states(place).double()
+        return bool((x - x.mean(dim=0)).square().sum() > _STILL * x.square().sum())
+
+    return ["" if moves else "all states are equal at one of the layers" for moves in spread(varies, path)]
+
+
+def _between(seen: Observed, sample: Selection, places: list[Place]) -> dict[tuple[int, int], tuple[float, Interval]]:
+    """Return Δ with its interval of each two of the places, by their order."""
+    from reporter.geometry.similarity import imbalances
+
+    groups = dealt(sample.texts, GROUPS)
+
+    def states_at(place: Place) -> Tensor:
+        return sample.states(place)
+
+    imbalance = seen.once(
+        ("imbalance", seen.held, len(sample)),
+        lambda: imbalances([lambda place=place: states_at(place) for place in places], groups),  # type: ignore[misc]
+    )
+    few = groups.max() < FEWEST_TEXTS - 1
+    return {
+        (a, b): (float(imbalance[0, a, b]), (None, None) if few else _interval(imbalance[:, a, b]))
+        for a, b in np.ndindex(imbalance.shape[1:])
+    }
+
+
+def _interval(imbalance: Floats) -> Interval:
+    # Fisher's z of Δ − 1 is half the logit of Δ/2
+    low, high = jackknife_interval(float(imbalance[0]) - 1, imbalance[1:] - 1)
+    if low is None or high is None:
+        return None, None
+    return min(low + 1, float(imbalance[0])), max(high + 1, float(imbalance[0]))

@@ -1,0 +1,576 @@
+"""Pairs: texts that differ in one concept. Is the difference a direction, and do two concepts share one?
+
+Points: the projection ``pca`` holds the differences of all concepts at a layer on their first two components, taken
+about the origin and not about their mean, so that (0, 0) is "no difference". A concept's differences are the part
+called like the concept; its mean difference is the one point of the part ``mean <concept>``, the end of an arrow from
+the origin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import combinations
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import numpy as np
+from pydantic import BeforeValidator, Field, ValidationError, ValidationInfo
+
+from reporter.charts import SENTENCES, Chapter, Chart, Pick, Query, choices, parts, variants
+from reporter.charts.parts import AXES
+from reporter.charts.styles import DARK_ON_LIGHT, INK, Styles, alt, colours, ordered
+from reporter.core.sources import EFRON, FISHER, LUISTO
+from reporter.core.table import HIGH, LOW, Comparable, OfModel, Row, at_place, column, of_cell
+from reporter.geometry.arrays import Floats
+from reporter.geometry.components import coordinates
+from reporter.geometry.intervals import percentile_interval
+from reporter.metrics._directions import (
+    ByChance,
+    Differences,
+    aligned,
+    by_chance,
+    consistency,
+    consistency_p,
+    cosine_p,
+    cosines_and_influences,
+    differences,
+    resampled,
+    turned,
+)
+from reporter.metrics._items import LISTS, MOST_POINTS, Point, evenly, label, read_list, stream
+from reporter.metrics.analysis import POOLED, SAME_TOKEN, Context, analysis
+from reporter.metrics.base import Statistic, Value
+from reporter.spec.offer import Section
+from reporter.spec.part import AsPath, Complaint, Name, Part, Prose, complaints_of, failure, one_of
+from reporter.spec.problems import show
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from reporter.models.places import Place
+
+# The charts of pairs: directions of concepts beside each other, differences by layer, consistency.
+
+
+CHAPTER = Chapter(
+    SENTENCES, "pairs", "Pairs", "Is a concept a direction: do the differences of its pairs point the same way?", 2
+)
+MOST_NAMED = 14  # concepts whose cosines are written into the heat map
+
+
+def draw_directions(column: str) -> Any:
+    """Return what draws a column of ``pair_directions`` over the layers, the concept that is brought out above all."""
+
+    def draw(frame: pd.DataFrame, styles: Styles) -> Any:
+        names = ordered(list(frame["concept"]), styles.named)
+        x = parts.layers()
+        ends = ("consistency", "ci_low", "ci_high") if column == "consistency" else (column,)
+        y = alt.Y(f"{column}:Q", title=None, scale=parts.same_reach(frame, *ends))
+        color = alt.Color("concept:N", scale=alt.Scale(domain=names, range=colours(len(names))), legend=None)
+        lit = alt.OpacityValue(0.14, condition={"test": "bring === '' || datum.concept === bring", "value": 0.95})
+        base = alt.Chart().encode(x=x, y=y, color=color)
+        layers = [parts.here(), parts.zero()]
+        if column == "consistency":
+            band = alt.Chart().transform_filter("datum.concept === bring").mark_area(opacity=0.2)
+            layers.append(band.encode(x=x, y=alt.Y("ci_low:Q", title=None), y2=alt.Y2("ci_high:Q"), color=color))
+        line = base.mark_line(strokeWidth=1.8).encode(opacity=lit)
+        points = base.mark_point(filled=True, size=40).encode(
+            opacity=lit,
+            tooltip=parts.tips("concept", "layer", "consistency", "ci_low", "ci_high", "p", "relative_norm", "n"),
+        )
+        chart = alt.layer(*layers, line, points, data=frame).add_params(*parts.at_params(bring=""))
+        return chart.properties(width="container", height=300)
+
+    return draw
+
+
+def draw_cosines(frame: pd.DataFrame, styles: Styles) -> Any:
+    """Draw the cosine of each two concepts' directions; a dot where it is further from 0 than chance explains."""
+    most = int(frame.groupby("pair_set")["concept_a"].nunique().max())
+    axis = alt.Axis(grid=False, ticks=False, domain=False, labelLimit=130, title=None)
+    scale = alt.Scale(paddingInner=0.04, paddingOuter=0)
+    base = alt.Chart().encode(
+        x=alt.X("concept_b:N", scale=scale, axis=_slanted()),
+        y=alt.Y("concept_a:N", scale=scale, axis=axis),
+        tooltip=parts.tips("concept_a", "concept_b", "cosine", "p", "level", "n_a", "n_b", "layer"),
+    )
+    cells = base.mark_rect(cornerRadius=2).encode(color=parts.cosine_colour())
+    ink = alt.ColorValue(INK, condition={"test": "abs(datum.cosine) > 0.62", "value": DARK_ON_LIGHT})
+    layers = [cells]
+    if most <= MOST_NAMED:
+        layers.append(
+            base.mark_text(
+                fontSize=9.5, dy=3, baseline="middle", opacity=alt.ExprRef(f"width < {25 * most} ? 0 : 1")
+            ).encode(text=alt.Text("cosine:Q", format=".2f"), color=ink)
+        )
+    high = -8 if len(layers) > 1 else 0
+    for sign, test in (("●", "datum.beyond"), ("○", "!datum.beyond && datum.p !== null && datum.p < 0.05")):
+        layers.append(base.transform_filter(test).mark_text(text=sign, fontSize=7, dy=high).encode(color=ink))
+    return alt.layer(*layers, data=frame).properties(width="container", height=min(640, 60 + 34 * most))
+
+
+def _slanted() -> Any:
+    return alt.Axis(grid=False, ticks=False, domain=False, labelLimit=110, title=None, labelAngle=-45)
+
+
+def _bring(frame: pd.DataFrame) -> Pick:
+    names = dict.fromkeys(frame["concept"])
+    return Pick("$bring", "Bring out", {"": "all alike", **{name: name for name in names}})
+
+
+# A cosine is symmetric and stored once. Beyond chance is judged over all cosines of a set at one layer (Bonferroni).
+CONCEPTS = Chart(
+    "sentences.concepts",
+    "Directions of concepts beside each other",
+    Query(
+        "direction_cosines",
+        """
+WITH own AS (
+  SELECT *, 0.05 / count(*) OVER (PARTITION BY model, checkpoint, pair_set, site, layer) AS level
+  FROM direction_cosines WHERE study = $study
+), whole AS (
+  FROM own
+  UNION ALL BY NAME
+  SELECT * REPLACE (concept_b AS concept_a, concept_a AS concept_b, n_b AS n_a, n_a AS n_b) FROM own
+)
+SELECT model, checkpoint, pair_set, site, layer, concept_a, concept_b, cosine, p, level, p < level AS beyond, n_a, n_b
+FROM whole
+ORDER BY model, checkpoint, pair_set, site, layer, concept_a, concept_b
+""",
+    ),
+    draw_cosines,
+    lead="The cosine of the mean differences of two concepts. ●: p is below 0.05 divided by the number of these "
+    "cosines; ○: below 0.05 alone, as one in twenty is by chance.",
+    table="direction_cosines",
+    columns=("concept_a", "concept_b", "cosine", "p"),
+    chapter=CHAPTER,
+    picks=lambda frame, scene: [choices(frame, "pair_set", "Pairs")],
+    legend="cosine",
+    by_layer=True,
+    mind="Each p comes from random turns, so it cannot be smaller than one over their number: of many concepts none "
+    "may reach the stricter level, whatever they do.",
+    half=True,
+)
+
+PAIR_POINTS = Chart(
+    "sentences.pair-points",
+    "Differences by layer",
+    Query(
+        "pair_points",
+        """
+SELECT model, checkpoint, item AS pair_set, site, layer, if(label = 'mean of ' || part[6:], part[6:], part) AS concept,
+  label = 'mean of ' || part[6:] AS mean, point, label, x, y, z
+FROM projections
+WHERE study = $study AND analysis = 'pairs' AND projection = 'pca'
+QUALIFY row_number() OVER (PARTITION BY model, checkpoint, item, site, layer ORDER BY mean DESC, hash(point), part)
+  <= 2000
+ORDER BY model, checkpoint, item, site, layer, concept, mean, point
+""",
+    ),
+    "points",
+    lead="A point is a pair: its second text minus its first. An arrow is the mean of a concept; where its pairs "
+    "agree, they lie around its tip.",
+    table="projections",
+    columns=("part", "label", "x", "y"),
+    chapter=CHAPTER,
+    picks=lambda frame, scene: [choices(frame, "pair_set", "Pairs")],
+    options={
+        "colour": ["concept"],
+        "tell": ["concept"],
+        "arrows": True,
+        "origin": True,
+        "order": True,
+        "height": 460,
+        "axisNames": AXES,
+        "even": True,
+    },
+    by_layer=True,
+    half=True,
+)
+
+DIRECTIONS = Chart(
+    "sentences.directions",
+    "Consistency of a concept",
+    Query(
+        "pair_directions",
+        """
+SELECT model, checkpoint, pair_set, concept, pooling, site, layer, depth, consistency, ci_low, ci_high, p, norm,
+  relative_norm, n
+FROM pair_directions
+WHERE study = $study AND site IN ('embedding', 'block')
+ORDER BY model, checkpoint, pair_set, concept, layer
+""",
+    ),
+    {name: draw_directions(name) for name in ("consistency", "relative_norm")},
+    lead="1: all differences of a concept point one way; 0: they have nothing in common. Bring a concept out to see "
+    "its interval.",
+    table="pair_directions",
+    columns=("concept", "consistency", "ci_low", "ci_high", "p", "relative_norm", "n"),
+    chapter=CHAPTER,
+    picks=lambda frame, scene: [
+        choices(frame, "pair_set", "Pairs"),
+        variants(consistency="consistency", relative_norm="length of the mean difference, relative"),
+        _bring(frame),
+    ],
+    key="concept",
+)
+
+CHARTS = (
+    CONCEPTS,
+    PAIR_POINTS,
+    DIRECTIONS,
+)
+
+
+def _two_texts(value: Any) -> Any:
+    if isinstance(value, list | tuple) and len(value) == 2:
+        return tuple(value)
+    got = f"a list of {len(value)}" if isinstance(value, list | tuple) else show(value)
+    raise failure(Complaint(f"expected two texts, [first, second], got {got}"))
+
+
+def _as_tuple(value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        if len(value) < 2:
+            raise failure(Complaint(f"a concept needs at least 2 pairs, got {len(value)}"))
+        return tuple(value)
+    raise failure(Complaint(f"expected a list of pairs such as [[She left., He left.], …], got {show(value)}"))
+
+
+TextPair = Annotated[tuple[Prose, Prose], BeforeValidator(_two_texts)]
+ConceptPairs = Annotated[tuple[TextPair, ...], BeforeValidator(_as_tuple, json_schema_input_type=list[list[str]])]
+
+
+class WrittenPairs(Part):
+    """Concepts written in the study."""
+
+    concepts: dict[Name, ConceptPairs] = Field(
+        min_length=1, description="Pairs of texts by concept; the direction goes from the first to the second."
+    )
+
+
+class PairsFile(Part):
+    """Concepts in a YAML file: a mapping from concept to pairs."""
+
+    file: Annotated[Path, AsPath] = Field(description="The file, relative to the study file or absolute.")
+
+
+class ShippedPairs(Part):
+    """The concepts that come with reporter."""
+
+    shipped: Literal["concepts"] = Field(description="'concepts': at least ten concepts of ten pairs each.")
+
+
+_read_mapping = one_of(
+    {"concepts": WrittenPairs, "file": PairsFile, "shipped": ShippedPairs}, "{female-male: [[She left., He left.], …]}"
+)
+
+
+def written_pairs(value: Any) -> WrittenPairs:
+    """Return concepts from the mapping that a study or a file of pairs holds.
+
+    Raises:
+        ValidationError: it is wrong; 'concepts', which is no key there, is left out of the locations.
+    """
+    try:
+        return WrittenPairs.model_validate({"concepts": value})
+    except ValidationError as error:
+        raise failure(*(replace(c, location=c.location[1:]) for c in complaints_of(error))) from None
+
+
+def _pairs(value: Any, info: ValidationInfo) -> Any:
+    if value == "shipped":
+        value = {"shipped": "concepts"}
+    if isinstance(value, dict) and not ({"file", "shipped"} & value.keys()):
+        return written_pairs(value)
+    return _read_mapping(value, info)
+
+
+PairsSpec = Annotated[
+    WrittenPairs | PairsFile | ShippedPairs,
+    BeforeValidator(_pairs, json_schema_input_type=Literal["shipped"] | dict[str, list[list[str]]] | PairsFile),
+]
+"""``shipped``, ``{file: …}``, or pairs of texts by concept."""
+
+_RANDOM = (
+    "Floor: the same on texts of the set paired at random, mean over 100 sets of as many concepts with as many pairs "
+    "(each text at most once in a concept)."
+)
+
+STATISTICS = (
+    Statistic(
+        "consistency",
+        "consistency of a concept's differences",
+        "Of one concept with pairs i = 1…n: δ_i = E(second text) − E(first text), E the pooled vector; the mean over i "
+        "of cos(δ_i, Σ_{j≠i} δ_j), each difference with the mean of the others. The number is the mean over the "
+        "concepts of the set; those of each concept, with the probability of such a consistency (or a larger one) if "
+        "each pair were turned round at random, (k + 1)/10000 from 9,999 turns, are in pair_directions. Pairs whose "
+        "two texts have the same vector (‖δ‖ ≤ 1e-5 of the texts' mean norm) are left out, and so is a concept of "
+        f"which fewer than two pairs are left. {_RANDOM}",
+        (LUISTO, FISHER, EFRON),
+        interval="95 % percentile interval of 1000 bootstrap replicates over the pairs of each concept, all copies of "
+        "a pair left out of the sum that it is compared with, and moved so that their mean is the value (a replicate "
+        "has fewer distinct pairs and reads lower); none for fewer than 5 pairs. It covers 93 to 98 % of "
+        "made-up concepts of 10 to 40 pairs, and says nothing of other concepts.",
+        floor=True,
+        noise="chance",
+        bounds=(-1, 1),
+        smallest=0.01,
+        headline=True,
+        trap="It grows with the number of pairs, since the mean of more differences is a better guess at the "
+        "direction: compare concepts of equal size. A word that all second texts share makes it large at the embedding "
+        "already, whatever the model knows; what later layers add to that is theirs. The mean hides concepts with "
+        "opposite profiles; the table concept_answers has each concept.",
+    ),
+    Statistic(
+        "aligned",
+        "absolute cosine between concepts",
+        "the mean over every two concepts of |cos(δ̄_a, δ̄_b)|, δ̄ the mean difference of a concept. Each cosine with its "
+        "sign is in direction_cosines, with the probability of |mean_i δ_ai · δ̄_b/‖δ̄_b‖| = ‖δ̄_a‖·|cos| at least as "
+        "large if the pairs of a were turned round at random, (k + 1)/10000 from 9,999 turns, or the same with a and b "
+        "exchanged, whichever is larger; "
+        f"n = pairs of concepts. {_RANDOM}",
+        (LUISTO, FISHER),
+        floor=True,
+        noise="chance",
+        bounds=(0, 1),
+        smallest=0.01,
+        headline=True,
+        trap="Directions of unrelated concepts have |cosine| above 0 where the states lie in few dimensions: compare "
+        "with the floor, not with 0. A small probability says that a cosine is not the chance of these pairs; it may "
+        "still be the chance of two directions.",
+    ),
+    Statistic(
+        "relative_norm",
+        "length of the mean difference",
+        "‖δ̄‖ over the mean norm of the pooled vectors of the concept's 2n texts; the mean over the concepts of the "
+        f"set; that of each is in pair_directions. {_RANDOM}",
+        (LUISTO,),
+        floor=True,
+        noise="chance",
+        bounds=(0, 2),
+        trap="The norm of a pooled vector is mostly what all texts have in common (see anisotropy): a small share may "
+        "still be a clear direction.",
+    ),
+)
+
+_SAME = "no concept has two pairs whose texts have different vectors here"
+
+Concepts = Mapping[str, Sequence[tuple[str, str]]]
+
+
+class OfPairs(OfModel, metric="pairs"):
+    """What is found in a set of concepts."""
+
+    pair_set = of_cell("name of the set of concepts in the study", part="corpus")
+
+
+class PairDirection(OfPairs, table="pair_directions"):
+    """A concept at one layer: do the differences of its pairs of texts point the same way?"""
+
+    compared = (
+        Comparable(("norm", "relative_norm"), "pair_set || ': ' || concept"),
+        Comparable(("consistency",), "pair_set || ': ' || concept", interval=True),
+    )
+
+    concept: str = column("the concept: second minus first", key=True)
+    pooling: str = column(POOLED)
+    place: Place = at_place()
+    consistency: float | None = column("mean cosine of each difference with the mean of the others")
+    ci_low: float | None = column(LOW)
+    ci_high: float | None = column(HIGH)
+    p: float | None = column(
+        "probability of such a consistency, or a larger one, if each pair were turned round at random"
+    )
+    chance: float | None = column(
+        "chance level: mean consistency of as many pairs of texts of the set, paired at random, in 100 draws"
+    )
+    norm: float = column("norm of the mean difference")
+    relative_norm: float | None = column("that norm over the mean norm of the texts' vectors")
+    n: int = column("pairs", "BIGINT")
+    same: int = column(
+        "of them, those whose two texts have the same vector here; they have no part in the consistency", "BIGINT"
+    )
+    same_token: str | None = column(f"{SAME_TOKEN}; of this concept")
+
+
+class PairText(OfPairs, table="pair_texts"):
+    """A pair of texts at one layer: how well its difference agrees with those of its concept's other pairs."""
+
+    concept: str = column("the concept", key=True)
+    pair: int = column("which of its pairs, from 0, in the order of the study", key=True)
+    pooling: str = column(POOLED)
+    place: Place = at_place()
+    cosine: float = column("cosine of its difference with the sum of the others; their mean is the consistency")
+    influence: float = column(
+        "(m - 1) times what the consistency of the concept's m pairs loses without it: layers are compared pair by "
+        "pair by this"
+    )
+
+
+class DirectionCosine(OfPairs, table="direction_cosines"):
+    """Two concepts at one layer: the cosine of their mean differences."""
+
+    compared = (Comparable(("cosine",), "pair_set || ': ' || concept_a || ' | ' || concept_b"),)
+
+    concept_a: str = column("the first concept", key=True)
+    concept_b: str = column("the second", key=True)
+    pooling: str = column(POOLED)
+    place: Place = at_place()
+    cosine: float | None = column("cosine of the two mean differences")
+    p: float | None = column(
+        "probability of a mean projection of one concept's differences on the other's direction at least as "
+        "far from 0 if its pairs were turned round at random; the larger of the two, once for either concept"
+    )
+    n_a: int = column("pairs of the first", "BIGINT")
+    n_b: int = column("pairs of the second", "BIGINT")
+
+
+def _resolve(spec: WrittenPairs | PairsFile | ShippedPairs, folder: Path) -> WrittenPairs:
+    if isinstance(spec, WrittenPairs):
+        return spec
+    path = folder / spec.file if isinstance(spec, PairsFile) else LISTS / f"{spec.shipped}.yaml"
+    return read_list(path, "{female-male: [[She left., He left.], …]}", written_pairs)
+
+
+@analysis(
+    name="pairs",
+    title="Pairs that differ in one concept",
+    summary="Whether the difference of two texts that differ in one concept is a direction that all its pairs share, "
+    "and how the directions of several concepts lie to each other.",
+    statistics=STATISTICS,
+    cost="a forward pass over the pairs; a thousand replicates and ten thousand turns of each concept at each layer, "
+    "on products of its pairs alone",
+    tables=(PairDirection, PairText, DirectionCosine, Point),
+    version=4,
+    charts=CHARTS,
+    section=Section(
+        PairsSpec,
+        "Sets of concepts, each with pairs of texts that differ in it; 'shipped' for those of reporter.",
+        ("set of pairs", "sets of pairs"),
+    ),
+    resolve=_resolve,
+    pooled=True,
+    baselines=True,
+)
+def pairs(item: WrittenPairs, context: Context) -> Iterator[Row]:
+    """Yield what the concepts' differences have in common at each place, within a concept and between two."""
+    from reporter.metrics._items import pooled, same_token
+
+    concepts: Concepts = item.concepts
+    texts = [text for pairs in concepts.values() for pair in pairs for text in pair]
+    vectors = pooled(texts, context)
+    shared = {name: same_token([text for pair in of for text in pair], context) for name, of in concepts.items()}
+    signs = {name: turned(len(pairs), stream(context.seed, "turns", name)) for name, pairs in concepts.items()}
+    for done, place in enumerate(context.layout.places, 1):
+        x = vectors[place]
+        concept_differences, start = {}, 0
+        for name, pairs in concepts.items():
+            of_concept = x[start : start + 2 * len(pairs)]
+            concept_differences[name] = differences(of_concept[::2], of_concept[1::2])
+            start += 2 * len(pairs)
+        sizes = [len(pairs) for pairs in concepts.values()]
+        chance = by_chance(x, sizes, stream(context.seed, "random pairs"))
+        rows = list(_value_rows(place, concept_differences, signs, chance, shared, context))
+        yield from rows
+        yield from _floors([row for row in rows if isinstance(row, Value)], chance)
+        yield from _points(place, concept_differences, concepts)
+        context.tell("layers", done, len(context.layout.places))
+
+
+def _value_rows(
+    place: Place,
+    concept_differences: Mapping[str, Differences],
+    signs: Mapping[str, Floats],
+    chance: ByChance,
+    shared: Mapping[str, str | None],
+    context: Context,
+) -> Iterator[Row]:
+    consistent, replicates, norms, pairs = [], [], [], 0
+    for (name, of), by_luck in zip(concept_differences.items(), chance.consistencies, strict=True):
+        x, value, low, high, p = of.different, None, None, None, None
+        if len(x) > 1:
+            value, p = consistency(x), consistency_p(x, stream(context.seed, "consistency", name))
+            replicates.append(resampled(x, stream(context.seed, "resampled", name)))
+            low, high = percentile_interval(replicates[-1], len(x))
+            consistent.append(value)
+            pairs += len(x)
+        norm, n = float(np.linalg.norm(of.mean)), len(of.vectors)
+        relative = norm / of.scale if of.scale > 0 else None
+        norms += [] if relative is None else [relative]
+        yield PairDirection(
+            concept=name,
+            pooling=context.pooling,
+            place=place,
+            consistency=value,
+            ci_low=low,
+            ci_high=high,
+            p=p,
+            chance=by_luck,
+            norm=norm,
+            relative_norm=relative,
+            n=n,
+            same=n - len(x),
+            same_token=shared[name],
+        )
+        if len(x) > 2:
+            which = np.flatnonzero(np.any(of.vectors != 0, axis=1)).tolist()
+            for pair, cosine, influence in zip(
+                which, *(part.tolist() for part in cosines_and_influences(x)), strict=True
+            ):
+                yield PairText(name, pair, context.pooling, place, cosine, influence)
+    whole = sum(len(of.vectors) for of in concept_differences.values())
+    if consistent:
+        ends = percentile_interval(np.mean(replicates, axis=0), pairs)
+        yield Value("consistency", place, float(np.mean(consistent)), pairs, *ends)
+    else:
+        yield Value("consistency", place, None, 0, reason=_SAME)
+    if norms:
+        yield Value("relative_norm", place, float(np.mean(norms)), whole)
+    else:
+        yield Value("relative_norm", place, None, 0, reason="all vectors are zero here")
+    yield from _between(place, concept_differences, signs, context.pooling)
+
+
+def _between(
+    place: Place, concept_differences: Mapping[str, Differences], signs: Mapping[str, Floats], pooling: str
+) -> Iterator[Row]:
+    directions = {name: of.direction for name, of in concept_differences.items()}
+    for a, b in combinations(concept_differences, 2):
+        x, y, cosine, p = directions[a], directions[b], None, None
+        if x is not None and y is not None:
+            cosine = float(np.clip(x @ y, -1.0, 1.0))
+            p = cosine_p(concept_differences[a].vectors, concept_differences[b].vectors, signs[a], signs[b])
+        yield DirectionCosine(
+            a, b, pooling, place, cosine, p, len(concept_differences[a].vectors), len(concept_differences[b].vectors)
+        )
+    cosines = aligned([x for x in directions.values() if x is not None])
+    if cosines:
+        yield Value("aligned", place, float(np.mean(cosines)), len(cosines))
+    else:
+        few = (
+            "there is one concept alone"
+            if len(concept_differences) < 2
+            else "fewer than two concepts have a direction here"
+        )
+        yield Value("aligned", place, None, 0, reason=few)
+
+
+def _floors(values: Sequence[Value], chance: ByChance) -> Iterator[Value]:
+    for value in values:
+        floor: float | None = getattr(chance, value.statistic)
+        if value.value is not None and floor is not None:
+            yield Value(f"{value.statistic}_floor", value.place, floor, value.n)
+
+
+def _points(place: Place, concept_differences: Mapping[str, Differences], concepts: Concepts) -> Iterator[Point]:
+    at = coordinates(np.concatenate([of.vectors for of in concept_differences.values()]), 2, centred=False)
+    start = 0
+    for name, pairs in concepts.items():
+        points = at[start : start + len(pairs)]
+        start += len(pairs)
+        for row in evenly(len(pairs), MOST_POINTS):
+            first, second = pairs[row]
+            yield Point("pca", place, name, row, f"{label(first)} → {label(second)}", *points[row].tolist())
+        yield Point("pca", place, f"mean {name}", 0, f"mean of {name}", *points.mean(axis=0).tolist())

@@ -1,0 +1,640 @@
+"""Probes: what a simple classifier can read from the states of each layer, and whether neighbours are of one class.
+
+Points: the projection ``pca`` holds the vectors of at most 300 texts or words of each class; a class is a part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BeforeValidator, Field, ValidationError
+
+from reporter.charts import SENTENCES, Chapter, Chart, Query, choices, parts
+from reporter.charts.layout import titled
+from reporter.charts.profile import beside
+from reporter.charts.styles import Styles, alt
+from reporter.core.errors import ReporterError
+from reporter.core.sources import DOIMO, HEWITT, LUISTO, VALERIANI, WILSON
+from reporter.core.table import HIGH, LOW, Comparable, OfModel, Row, at_place, column, of_cell
+from reporter.core.threads import spread
+from reporter.geometry.arrays import Floats, Ints
+from reporter.geometry.intervals import jackknife_interval, wilson
+from reporter.metrics._classifiers import (
+    LOGISTIC,
+    PERCEPTRON,
+    STANDARDISED,
+    WILSON_SAID,
+    Outcome,
+    Train,
+    all_the_same,
+    cross_validated,
+    linear,
+    one_hidden_layer,
+    paired,
+    stratified,
+)
+from reporter.metrics._items import LISTS, Point, points, read_list, readable, stream
+from reporter.metrics.analysis import POOLED, POOLINGS, Context, Corpus, Pooling, analysis
+from reporter.metrics.base import Statistic, Value
+from reporter.spec.offer import Reference, Section
+from reporter.spec.part import AsTuple, Complaint, Elsewhere, Name, Part, Prose, complaints_of, failure, one_of
+from reporter.spec.problems import show
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from reporter.models.places import Place
+
+# The charts of probes: accuracy and its control, and models beside each other.
+
+
+CHAPTER = Chapter(SENTENCES, "probes", "Probes", "What can a simple classifier read from the states of each layer?", 4)
+DASHES = {"accuracy": [1, 0], "control": [6, 3], "floor": [1, 3]}
+
+
+def draw_probes(frame: pd.DataFrame, styles: Styles) -> Any:
+    """Draw what classifiers read at each layer, and what they read of classes drawn at random."""
+    y = alt.Y("value:Q", title=None, scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format="%", tickCount=5))
+    tips = parts.tips("classifier", "kind", "layer", "value", "ci_low", "ci_high", "n")
+    return parts.by_kind(frame, "classifier", DASHES, y, tips, _band)
+
+
+def draw_poolings(frame: pd.DataFrame, styles: Styles) -> Any:
+    """Draw the accuracy of the linear probe over layers, a line for each pooling."""
+    y = alt.Y("value:Q", title=None, scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format="%", tickCount=5))
+    tips = parts.tips("pooling", "kind", "layer", "value", "ci_low", "ci_high", "n")
+    kinds = {kind: DASHES[kind] for kind in ("accuracy", "floor")}
+    return parts.by_kind(frame, "pooling", kinds, y, tips, _band)
+
+
+def _band(base: Any) -> Any:
+    band = base.transform_filter("datum.kind === 'accuracy'").mark_area(opacity=0.15)
+    return band.encode(y=alt.Y("ci_low:Q", title=None), y2=alt.Y2("ci_high:Q"))
+
+
+PROBES = Chart(
+    "sentences.probes",
+    "Accuracy and its control",
+    Query(
+        "probes",
+        """
+SELECT model, checkpoint, corpus,
+  CASE split_part(statistic, '_', 1) WHEN 'linear' THEN 'linear probe' WHEN 'hidden' THEN 'one-hidden-layer probe'
+    ELSE 'neighbours of the same class' END AS classifier,
+  if(ends_with(statistic, '_control'), 'control', if(ends_with(statistic, '_floor'), 'floor', 'accuracy')) AS kind,
+  layer, depth, value, ci_low, ci_high, n
+FROM layer_metrics
+WHERE study = $study AND metric = 'probes' AND site IN ('embedding', 'block')
+  AND NOT regexp_matches(statistic, '_(selectivity|memorised)')
+ORDER BY model, checkpoint, corpus, list_position(['linear probe', 'one-hidden-layer probe'], classifier) NULLS LAST,
+  kind, layer
+""",
+    ),
+    draw_probes,
+    lead="Solid: cross-validated accuracy, and the share of neighbours of the same class. Dashed: the same classifier "
+    "on classes drawn at random; dotted: chance.",
+    mind="Each band is for one layer alone. The table probe_differences compares layers, and a model with its base, on "
+    "the same texts; the answer 'Where do probes differ?' lists the layers that differ.",
+    table="layer_metrics",
+    columns=("value", "ci_low", "ci_high", "n"),
+    chapter=CHAPTER,
+    picks=lambda frame, scene: [choices(frame, "corpus", "Probe")],
+    key="classifier",
+    half=True,
+    statistics=("*",),
+)
+
+BY_POOLING = Chart(
+    "sentences.poolings",
+    "Accuracy by pooling",
+    Query(
+        "probe_poolings",
+        """
+WITH own AS (
+  SELECT *, if(pooling = 'mean', 'mean of the tokens', pooling || ' token') || if(main, ' (default)', '') AS named
+  FROM probe_poolings WHERE study = $study AND site IN ('embedding', 'block')
+  WINDOW of_probe AS (PARTITION BY model, checkpoint, probe)
+  QUALIFY min(pooling) OVER of_probe <> max(pooling) OVER of_probe
+)
+SELECT model, checkpoint, probe, named AS pooling, 'accuracy' AS kind, layer, depth, accuracy AS value, ci_low, ci_high,
+  n, main
+FROM own
+UNION ALL
+SELECT model, checkpoint, probe, named, 'floor', layer, depth, chance, NULL, NULL, n, main FROM own WHERE main
+ORDER BY model, checkpoint, probe, main DESC, pooling, kind, layer
+""",
+    ),
+    draw_poolings,
+    lead="Cross-validated accuracy of the linear probe with each pooling, on the same texts. Dotted: chance.",
+    mind="Each band is for one layer and pooling alone; the answer 'Which layer?' compares them on the same texts.",
+    table="probe_poolings",
+    columns=("pooling", "accuracy", "ci_low", "ci_high", "n"),
+    chapter=CHAPTER,
+    picks=lambda frame, scene: [choices(frame, "probe", "Probe")],
+    key="pooling",
+    half=True,
+)
+
+SELECTIVITY = beside(
+    "sentences.selectivity",
+    "Models beside each other",
+    "selectivity",
+    "metric = 'probes' AND site IN ('embedding', 'block') AND NOT ends_with(statistic, '_floor')",
+    CHAPTER,
+    picks=lambda frame, scene: [
+        choices(frame, "corpus", "Probe"),
+        titled(frame, scene, ("linear_selectivity", "hidden_selectivity")),
+    ],
+    lead="Selectivity is accuracy less that on random classes. Each model at its last checkpoint, over relative depth.",
+)
+
+CHARTS = (
+    PROBES,
+    BY_POOLING,
+    SELECTIVITY,
+)
+
+
+class _Probe(Part):
+    folds: int = Field(5, ge=2, le=20, description="Folds of the cross-validation.")
+    sample: int = Field(1000, ge=20, le=20000, description="The most texts or words; chosen evenly from the classes.")
+    neighbours: int = Field(
+        10, ge=1, le=200, description="Nearest texts or words whose class is compared with the own."
+    )
+    hidden: int = Field(64, ge=0, le=1024, description="Units of the hidden layer of the second probe; 0: linear only.")
+
+
+class CorpusProbe(_Probe):
+    """Reads the label of each text from its pooled vector."""
+
+    corpus: Name = Field(description="A corpus of this study with labels.")
+
+
+def _classes(value: Any) -> Any:
+    if isinstance(value, dict):
+        for name, words in value.items():
+            if not isinstance(words, list | tuple) or len(words) < 2:
+                raise failure(Complaint(f"expected a list of two or more words, got {show(words)}", (name,)))
+        if len(value) < 2:
+            raise failure(Complaint("needs two or more classes, each with its words"))
+        return value
+    if isinstance(value, str):
+        if value == "shipped":
+            return value
+        return Path(value.as_path() if isinstance(value, Elsewhere) else value)
+    if isinstance(value, Path):
+        return value
+    raise failure(
+        Complaint(
+            f"expected 'shipped', a YAML file, or classes such as {{noun: [cat, …], verb: […]}}, got {show(value)}"
+        )
+    )
+
+
+class WordsProbe(_Probe):
+    """Reads the class of each word from its pooled vector, the word being the whole text."""
+
+    words: Annotated[
+        Literal["shipped"] | dict[Name, Annotated[tuple[Prose, ...], AsTuple]] | Path,
+        BeforeValidator(_classes, json_schema_input_type=str | dict[str, list[str]]),
+    ] = Field(
+        description="'shipped' (nouns, verbs and adjectives that come with reporter), a YAML file with a mapping "
+        "from class to words, or that mapping."
+    )
+
+
+class WrittenWords(_Probe):
+    """Words by class, wherever they were written."""
+
+    words: dict[str, tuple[str, ...]]
+
+
+ProbeSpec = Annotated[
+    CorpusProbe | WordsProbe,
+    BeforeValidator(
+        one_of({"corpus": CorpusProbe, "words": WordsProbe}, "{corpus: tweets}"),
+        json_schema_input_type=CorpusProbe | WordsProbe,
+    ),
+]
+"""A mapping told apart by its key ``corpus`` or ``words``."""
+
+_GROUPS = 10  # of texts, that the interval of the share of neighbours leaves out
+_SPARE = 20  # neighbours that are listed beyond twice as many as count, so that a group left out leaves enough of them
+
+_POOLING = (
+    "Pooling is the study's (`pooling:`); 'auto' is the mean for encoders and the last token for decoders. With 'auto' "
+    "the linear probe also reads texts with the other poolings; those accuracies are in the table probe_poolings."
+)
+_FLOOR = "Floor: the share of the most frequent class, what is right if that one is always said."
+_CONTROL = (
+    "the same classifier, on the same vectors and folds, with a class drawn at random for each distinct text or word, "
+    "as often as the classes occur in the sample"
+)
+_PAIRED = "95 %, mean ± t standard errors (Student's t) of the difference of right and right on control, text by text"
+
+
+def _statistics(name: str, title: str, definition: str, headline: bool) -> tuple[Statistic, ...]:
+    return (
+        Statistic(
+            name,
+            f"accuracy of the {title} probe",
+            f"share of texts (or words) whose class is told rightly from their pooled vector by {definition}; in "
+            "cross-validation: random folds (5 unless the study says otherwise), each class spread evenly over them; "
+            f"each text classified once, by the classifier trained on the other folds. Standardised: {STANDARDISED}. "
+            "Equal texts count once; classes of fewer texts than folds are left out; the sample takes as many of each "
+            f"class as there are, up to the same number. {_POOLING} {_FLOOR}",
+            (LUISTO, WILSON),
+            interval=WILSON_SAID,
+            floor=True,
+            noise="chance",
+            bounds=(0, 1),
+            smallest=0.01,
+            headline=headline,
+            trap="A class that can be read is not a class that the model uses. Compare layers at one n: with few texts "
+            "for each dimension, a wide layer looks poorer than it is.",
+        ),
+        Statistic(
+            f"{name}_control",
+            f"accuracy of the {title} probe on random classes",
+            f"control task: {_CONTROL}",
+            (HEWITT, WILSON),
+            interval=WILSON_SAID,
+            bounds=(0, 1),
+            smallest=0.01,
+            trap="Each text stands once, in one fold: nothing that was learned by heart helps, and the number is about "
+            "chance for any probe. In the source the same word types are trained on and tested. What a probe can learn "
+            f"by heart is {name}_memorised.",
+        ),
+        Statistic(
+            f"{name}_selectivity",
+            f"selectivity of the {title} probe",
+            f"{name} − {name}_control",
+            (HEWITT,),
+            interval=_PAIRED,
+            bounds=(-1, 1),
+            smallest=0.01,
+            headline=headline,
+            trap="One draw of random classes is behind it: differences below 2/√n are noise. See the control.",
+        ),
+        Statistic(
+            f"{name}_memorised",
+            f"random classes that the {title} probe learns by heart",
+            "share of its own training texts whose random class (that of the control task) the classifier tells "
+            "rightly; mean over folds",
+            (HEWITT,),
+            bounds=(0, 1),
+            smallest=0.01,
+            trap="It measures the probe against the number of texts and dimensions, not the model: near 1, the probe "
+            "could hold any labelling of its training texts.",
+        ),
+    )
+
+
+STATISTICS = (
+    *_statistics("linear", "linear", f"{LOGISTIC}, on standardised vectors", True),
+    *_statistics(
+        "hidden",
+        "one-hidden-layer",
+        f"{PERCEPTRON}; on standardised vectors; 64 hidden units unless the study says otherwise",
+        False,
+    ),
+    Statistic(
+        "label_overlap",
+        "share of neighbours of the same class",
+        "mean over texts (or words) of the share of the k others nearest to it that are of its class, by Euclidean "
+        "distance of pooled vectors as they are, k = 10 unless the study says otherwise (`neighbours`); the same texts "
+        "as for the classifiers. Floor: what random classes give, Σ_c (n_c/n)·(n_c − 1)/(n − 1), exactly",
+        (VALERIANI, DOIMO),
+        interval=f"95 %, from a jackknife that leaves out one of {_GROUPS} groups of texts, neighbours being sought "
+        "anew among the rest, on the scale of Fisher's z with Student's t; it covers 96 to 100 % of Gaussian classes "
+        "in simulation",
+        floor=True,
+        noise="chance",
+        bounds=(0, 1),
+        smallest=0.01,
+        trap="No classifier, so nothing is learned, but a class that stands on few directions is not seen where others "
+        "vary more. Depends on k and on the number of texts. A class of no more than k texts cannot reach 1.",
+        published="The authors take ImageNet's classes with k a tenth of a class; `return_label_overlap` of DADApy "
+        "weighs classes of different sizes alike unless it is told not to.",
+    ),
+)
+
+_LINEAR_ALONE = "the study asks for the linear probe alone (hidden: 0)"
+_SAME = "all texts have the same vector here"
+
+
+class OfProbe(OfModel, metric="probes"):
+    """Base of what is stored for one probe."""
+
+    probe = of_cell("name of the probe in the study", part="corpus")
+
+
+class ProbePooling(OfProbe, table="probe_poolings"):
+    """The accuracy of the linear probe at one layer with one pooling.
+
+    With `pooling: auto`, probes of texts try the mean, the last and the first token, all from one forward pass. A probe
+    of words, and a study that names a pooling, has that pooling alone.
+    """
+
+    compared = (
+        Comparable(
+            ("accuracy",),
+            "probe",
+            of="'the linear probe, pooling ' || pooling",
+            interval=True,
+            among="WHERE NOT main",  # the others are in layer_metrics
+        ),
+    )
+
+    pooling: str = column(POOLED, key=True)
+    place: Place = at_place()
+    main: bool = column(
+        "whether it is the study's pooling, or with `pooling: auto` the default of the model's role: the numbers in "
+        "layer_metrics and the rows in probe_differences are of this pooling"
+    )
+    accuracy: float = column("share of texts whose class the linear probe predicts correctly, cross-validated")
+    ci_low: float = column(LOW)
+    ci_high: float = column(HIGH)
+    chance: float = column("chance level: the share of the most frequent class")
+    n: int = column("texts", "BIGINT")
+
+
+class ProbeText(OfProbe, table="probe_texts"):
+    """A text or word that was held out, at one layer with one pooling: whether its class was told rightly."""
+
+    text: int = column(
+        "which one: place in the corpus, or among the words of all classes, from 0; the same in every model", key=True
+    )
+    label: str = column("its class")
+    fold: int = column("the fold that it was held out with, from 0")
+    pooling: str = column(POOLED, key=True)
+    place: Place = at_place()
+    linear: bool = column("whether the linear probe told it rightly")
+    hidden: bool | None = column(
+        "whether the one with a hidden layer did; NULL where the study asks for none, and for poolings other than the "
+        "main one (probe_poolings.main)"
+    )
+
+
+def _resolve(spec: CorpusProbe | WordsProbe, folder: Path) -> CorpusProbe | WrittenWords:
+    if isinstance(spec, CorpusProbe):
+        return spec
+    if isinstance(spec.words, dict):
+        words, where = spec.words, ""
+    else:
+        path = LISTS / "word-classes.yaml" if spec.words == "shipped" else folder / spec.words
+        words, where = read_list(path, "{noun: [cat, …], verb: […]}", _written), f"{path}: "
+    classes: dict[str, str] = {}
+    for name, of in words.items():
+        for word in of:
+            if classes.setdefault(word, name) != name:
+                raise ReporterError(
+                    f"{where}the word '{word}' is in '{classes[word]}' and in '{name}'; keep one of them"
+                )
+    return WrittenWords(**spec.model_dump(exclude={"words"}), words=words)
+
+
+def _written(data: dict[str, Any]) -> dict[str, tuple[str, ...]]:
+    try:
+        words = WordsProbe.model_validate({"words": data}).words
+    except ValidationError as error:  # 'words' is no key of the file
+        raise failure(*(_inside(complaint) for complaint in complaints_of(error))) from None
+    assert isinstance(words, dict)
+    return words
+
+
+def _inside(complaint: Complaint) -> Complaint:
+    left_out = ("words", "dict[str,tuple[str, ...]]")
+    return replace(complaint, location=tuple(part for part in complaint.location if part not in left_out))
+
+
+@analysis(
+    name="probes",
+    title="Probes",
+    summary="How well a linear classifier, and one with a hidden layer, read the class of a text or word from its "
+    "vector at each layer, and how much of that is the classifier's own doing; and without any classifier, whether its "
+    "neighbours are of its class.",
+    statistics=STATISTICS,
+    cost="a forward pass over the sample; at each layer four classifiers for each fold, and with `pooling: auto` two "
+    "linear ones more for the other poolings",
+    tables=(ProbePooling, ProbeText, Point),
+    version=4,
+    charts=CHARTS,
+    section=Section(
+        ProbeSpec,
+        "What a classifier is to read from the states, by a short name.",
+        ("probe", "probes"),
+        (Reference("corpus", "corpora", labelled=True),),
+    ),
+    resolve=_resolve,
+    pooled=True,
+    baselines=True,
+)
+def probes(item: CorpusProbe | WrittenWords, context: Context) -> Iterator[Row]:
+    """Yield what both classifiers read at each place, and what they read of random classes."""
+    from reporter.metrics._items import pooled_by
+
+    if isinstance(item, CorpusProbe):
+        read = of_corpus(context.corpora[item.corpus], item.sample, item.folds, context)
+        further = [pooling for pooling in POOLINGS if context.auto and pooling != context.pooling]
+    else:
+        read = of_words(item.words, item.sample, item.folds, context)
+        further = []
+    places = context.layout.places
+    if len(read.names) < 2:
+        for place in places:
+            yield from _nothing(place, f"fewer than two classes have {item.folds} different texts, one for a fold")
+        return
+    by_pooling = pooled_by(read.texts, context, (context.pooling, *further), read.max_tokens)
+    vectors = by_pooling[context.pooling]
+    fold = stratified(read.y, item.folds, stream(context.seed, "folds"))
+    done = count(1)
+
+    def at(place: Place) -> list[Row]:
+        x = vectors[place].astype(np.float64)
+        same = all_the_same(x)
+        rows = list(_nothing(place, _SAME) if same else _rows_at(place, x, read, fold, item.hidden, context))
+        if not same:
+            rows += _overlap(place, x, read.y, item.neighbours)
+        for pooling in further:
+            rows += _with(pooling, place, by_pooling[pooling][place].astype(np.float64), read, fold)
+        context.tell("layers", next(done), len(places))
+        return rows
+
+    for place, rows in zip(places, spread(at, places), strict=True):
+        x = vectors[place].astype(np.float64)
+        yield from rows
+        yield from points(place, {name: x[read.y == code] for code, name in enumerate(read.names)}, _texts(read))
+
+
+def _texts(read: Labelled) -> dict[str, list[str]]:
+    return {
+        name: [text for text, label in zip(read.texts, read.y.tolist(), strict=True) if label == code]
+        for code, name in enumerate(read.names)
+    }
+
+
+def _rows_at(place: Place, x: Floats, read: Labelled, fold: Ints, hidden: int, context: Context) -> Iterator[Row]:
+    y, classes, seed = read.y, len(read.names), context.seed
+    control = stream(seed, "control").choice(y, len(y))
+
+    def both(train: Train, train_control: Train) -> tuple[Outcome, Outcome]:
+        return cross_validated(x, y, fold, train), cross_validated(x, control, fold, train_control)
+
+    majority = float(np.bincount(y).max() / len(y))
+    of, of_control = both(linear, linear)
+    yield from _four(place, "linear", of, of_control, majority)
+    hidden_right: Sequence[bool | None] = [None] * len(y)
+    if hidden:
+        trains = [one_hidden_layer(classes, hidden, seed, f"{what} {place}") for what in ("classes", "control")]
+        by_hidden, by_hidden_control = both(*trains)
+        yield from _four(place, "hidden", by_hidden, by_hidden_control, majority)
+        hidden_right = by_hidden.right.tolist()
+    else:
+        yield from _nothing(place, _LINEAR_ALONE, "hidden")
+    yield from _by_text(place, context.pooling, of.right, hidden_right, read, fold, True)
+
+
+def _with(pooling: Pooling, place: Place, x: Floats, read: Labelled, fold: Ints) -> Iterator[Row]:
+    if not all_the_same(x):
+        right = cross_validated(x, read.y, fold, linear).right
+        yield from _by_text(place, pooling, right, [None] * len(right), read, fold, False)
+
+
+def _by_text(
+    place: Place,
+    pooling: Pooling,
+    right: NDArray[np.bool_],
+    by_hidden: Sequence[bool | None],
+    read: Labelled,
+    fold: Ints,
+    main: bool,
+) -> Iterator[Row]:
+    """Yield the accuracy with one pooling, and which texts were classified correctly."""
+    y, n = read.y, len(read.y)
+    majority = float(np.bincount(y).max() / n)
+    yield ProbePooling(pooling, place, main, float(right.mean()), *wilson(int(right.sum()), n), majority, n)
+    for row, code, out, by_linear, also in zip(
+        read.rows, y.tolist(), fold.tolist(), right.tolist(), by_hidden, strict=True
+    ):
+        yield ProbeText(row, read.names[code], out, pooling, place, by_linear, also)
+
+
+def _overlap(place: Place, x: Floats, y: Ints, k: int) -> Iterator[Value]:
+    """Yield the share of the k nearest that have the class of the text, and what chance would give."""
+    from reporter.geometry.neighbours import nearest
+
+    n = len(y)
+    if n <= 2 * k:
+        yield Value("label_overlap", place, None, n, reason=f"no more than {2 * k} texts, twice the neighbours")
+        return
+    near = nearest(x, k, listed=min(2 * k + _SPARE, n - 1)).places.cpu().numpy()
+    same, group = y[near] == y[:, None], np.arange(n) % _GROUPS  # texts stand by class, so that each group has all
+    without = []
+    for left_out in range(_GROUPS):
+        kept = group[near] != left_out
+        kept &= kept.cumsum(axis=1) <= k
+        rows = group != left_out
+        without.append((same & kept)[rows].sum() / kept[rows].sum())
+    value = float(same[:, :k].mean())
+    yield Value("label_overlap", place, value, n, *jackknife_interval(value, np.array(without)))
+    counts = np.bincount(y)
+    yield Value("label_overlap_floor", place, float((counts * (counts - 1)).sum() / (n * (n - 1))), n)
+
+
+def _four(place: Place, name: str, of: Outcome, control: Outcome, majority: float) -> Iterator[Value]:
+    n = len(of.right)
+    yield Value(name, place, of.accuracy, n, *wilson(int(of.right.sum()), n))
+    yield Value(f"{name}_floor", place, majority, n)
+    yield Value(f"{name}_control", place, control.accuracy, n, *wilson(int(control.right.sum()), n))
+    selectivity, low, high = paired(of.right, control.right)
+    yield Value(f"{name}_selectivity", place, selectivity, n, low, high)
+    yield Value(f"{name}_memorised", place, control.memorised, n)
+
+
+def _nothing(place: Place, reason: str, which: str = "") -> Iterator[Value]:
+    for statistic in STATISTICS:
+        if statistic.name.startswith(which):
+            yield Value(statistic.name, place, None, 0, reason=reason)
+
+
+_AT_ONCE = 512
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """Texts with their classes.
+
+    Args:
+        texts: each one once.
+        y: class of each, a place in ``names``, (n,).
+        names: of the classes, each with enough texts.
+        max_tokens: where texts are cut; the model's own limit if None.
+        rows: place of each in the corpus, or among the words of all classes.
+    """
+
+    texts: list[str]
+    y: Ints
+    names: list[str]
+    max_tokens: int | None
+    rows: list[int]
+
+
+def of_corpus(corpus: Corpus, size: int, fewest: int, context: Context) -> Labelled:
+    """Return at most ``size`` distinct texts that have a label, as evenly from the classes as these allow.
+
+    Texts without a token, and classes of fewer than ``fewest`` texts, are left out.
+    """
+    texts, codes = corpus.texts, corpus.texts.label_codes
+    names = corpus.texts.labels or ()
+    rows = {
+        name: stream(context.seed, "labelled texts", name).permutation(np.flatnonzero(np.asarray(codes) == code))
+        for code, name in enumerate(names)
+    }
+    taken: set[str] = set()
+    chosen: dict[str, dict[str, int]] = {}
+    for name, quota in quotas({name: len(of) for name, of in rows.items()}, size).items():
+        of_class: dict[str, int] = {}
+        for start in range(0, len(rows[name]), _AT_ONCE):
+            if len(of_class) >= quota:
+                break
+            batch: dict[str, int] = {}
+            for row in rows[name][start : start + _AT_ONCE].tolist():
+                batch.setdefault(texts[row], row)
+            of_class |= {text: batch[text] for text in readable(list(batch), context) if text not in taken}
+            taken |= of_class.keys()
+        chosen[name] = dict(list(of_class.items())[:quota])
+    return _together(chosen, fewest, corpus.max_tokens)
+
+
+def of_words(words: Mapping[str, Sequence[str]], size: int, fewest: int, context: Context) -> Labelled:
+    """Return at most ``size`` words, as evenly from the classes as these allow; see ``of_corpus``."""
+    chosen: dict[str, dict[str, int]] = {}
+    readable_words = {name: readable(list(dict.fromkeys(of)), context) for name, of in words.items()}
+    place = {word: row for row, word in enumerate(word for of in words.values() for word in of)}
+    for name, quota in quotas({name: len(of) for name, of in readable_words.items()}, size).items():
+        order = stream(context.seed, "words", name).permutation(len(readable_words[name]))[:quota]
+        chosen[name] = {word: place[word] for word in (readable_words[name][row] for row in np.sort(order).tolist())}
+    return _together(chosen, fewest, None)
+
+
+def quotas(counts: Mapping[str, int], size: int) -> dict[str, int]:
+    """Return how many to take from each class: the same from all, but what a small one lacks the others give."""
+    quota, left = {}, size
+    for place, name in enumerate(sorted(counts, key=lambda one: (counts[one], one))):
+        quota[name] = min(counts[name], left // (len(counts) - place))
+        left -= quota[name]
+    return {name: quota[name] for name in counts}
+
+
+def _together(texts_by_class: Mapping[str, Mapping[str, int]], fewest: int, max_tokens: int | None) -> Labelled:
+    kept = {name: texts for name, texts in texts_by_class.items() if len(texts) >= fewest}
+    y = np.repeat(np.arange(len(kept)), [len(texts) for texts in kept.values()])
+    rows = [row for texts in kept.values() for row in texts.values()]
+    return Labelled([text for texts in kept.values() for text in texts], y, list(kept), max_tokens, rows)

@@ -1,0 +1,367 @@
+"""Trains the recipe models that are not in the cache, and keeps their checkpoints so that a kill leaves no half ones.
+
+A checkpoint is written to a temporary folder and renamed when it is complete; the record of the training,
+which makes checkpoints count, is written last. A training that was killed starts again from its seed: pocket
+models train in seconds, and the same seed gives the same weights.
+"""
+
+from __future__ import annotations
+
+import platform
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Protocol
+
+from reporter.core.errors import ReporterError
+from reporter.core.files import found_intact, held, is_damaged, read_note, seal, set_aside, write_note
+from reporter.core.progress import Step
+from reporter.core.threads import go_on, single, spread
+from reporter.models.checkpoint import FINAL, Checkpoint, quiet
+from reporter.models.model_folder import fingerprint, tokenizer_files
+from reporter.models.toy.tokenizer import ensure_tokenizer
+from reporter.spec.recipes import Tuning
+
+if TYPE_CHECKING:
+    from reporter.models.checkpoint import Checkpoint
+    from reporter.spec.recipes import Recipe
+    from reporter.texts.texts import Texts
+
+RECORD = "training.json"
+
+
+@dataclass(frozen=True)
+class TrainingRecord:
+    """What was measured while a recipe model was trained.
+
+    Args:
+        recipe: the recipe, as JSON values.
+        texts: hash of the texts.
+        unigram_entropy: of the tokens to be predicted, in nats.
+        losses: step to loss on held-out texts, in nats per predicted token.
+        curve: pairs of step and training loss, each a mean over the steps since the pair before.
+        training_tokens: tokens of the training texts, special ones included.
+        held_out_texts: texts that were not trained on.
+        seconds: how long the training took.
+        versions: of the libraries, and the number of threads: what else decides about the last digits.
+        unknown_share: of the training tokens, those that the tokenizer does not know.
+    """
+
+    recipe: dict[str, Any]
+    texts: str
+    unigram_entropy: float
+    losses: dict[int, float]
+    curve: tuple[tuple[int, float], ...]
+    training_tokens: int
+    held_out_texts: int
+    seconds: float
+    versions: dict[str, str]
+    unknown_share: float = 0.0
+
+
+def step_folder(step: int) -> str:
+    """Return the name of the folder that holds the model after ``step`` steps."""
+    return f"step-{step:06d}"
+
+
+def step_of(folder: str) -> int:
+    """Return the number of steps in the name of a checkpoint's folder."""
+    return int(folder.removeprefix("step-"))
+
+
+def is_saved(folder: Path) -> bool:
+    """Tell whether a checkpoint's folder holds what was saved there; one that does not is set aside."""
+    return found_intact(folder, "it is trained once more")
+
+
+def read_record(folder: Path) -> TrainingRecord | None:
+    """Return the record of a training, with the losses of those checkpoints alone that are there; None without one."""
+    if is_damaged(folder / RECORD):
+        set_aside(folder / RECORD, "what it names is trained once more")
+    content = read_note(folder / RECORD)
+    if content is None:
+        return None
+    try:
+        losses = {int(step): float(loss) for step, loss in content.pop("losses").items()}
+        curve = tuple((int(step), float(loss)) for step, loss in content.pop("curve"))
+        saved = {step: loss for step, loss in losses.items() if is_saved(folder / step_folder(step))}
+        return TrainingRecord(losses=saved, curve=curve, **content)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def write_record(folder: Path, record: TrainingRecord) -> None:
+    """Write the record in one go, last of all: what it names is complete."""
+    write_note(folder / RECORD, asdict(record))
+
+
+VERSION = 2  # raise it when the same recipe would give other weights or another tokenizer
+
+UNKNOWN = 0.05  # of the training tokens: more of them than that, and a model learns to predict "unknown"
+PLATEAU = 0.9  # of the unigram entropy: a loss above it says that little more than frequencies was learned
+
+
+def resolve_recipe(
+    name: str, said: Recipe | Tuning, cache: Path, texts: Texts, origin: tuple[Checkpoint, ...] = ()
+) -> tuple[Checkpoint, ...]:
+    """Return the checkpoints of a recipe model, trained or not.
+
+    The fingerprint covers the recipe, the texts it is trained on, the version of the code that trains and the
+    checkpoint that it begins at, but not which steps are kept: asking for one more checkpoint leaves the others what
+    they were. Nor does it cover the version of torch, which is recorded with the training instead.
+
+    """
+    recipe, location, begins = _in_full(said, origin)
+    decides = recipe.model_dump(mode="json", exclude={"checkpoints", "train_on"})
+    training = fingerprint({"recipe": decides, "texts": texts.hash, "code": VERSION} | begins)
+    folder = cache / "models" / training
+    record = read_record(folder)
+    return tuple(
+        with_record(
+            Checkpoint(
+                model=name,
+                name=f"step-{step}" if len(recipe.checkpoints) > 1 else FINAL,
+                step=step,
+                source="recipe",
+                location=f"{location} {texts.name}",
+                path=folder,
+                revision=training,
+                subfolder=step_folder(step),
+                dtype="float32",
+                fingerprint=fingerprint({"training": training, "step": step}),
+                recipe=recipe,
+                training_texts=texts,
+                origin=origin,
+            ),
+            record,
+        )
+        for step in recipe.checkpoints
+    )
+
+
+def _in_full(said: Recipe | Tuning, origin: tuple[Checkpoint, ...]) -> tuple[Recipe, str, dict[str, str]]:
+    if not isinstance(said, Tuning):
+        return said, f"{said.architecture} trained on", {}
+    start = origin[-1]
+    assert start.recipe is not None
+    return said.after(start.recipe), f"{start.location}, then on", {"begins": start.fingerprint}
+
+
+def with_record(checkpoint: Checkpoint, record: TrainingRecord | None) -> Checkpoint:
+    """Return the checkpoint with what its training measured, if it was trained."""
+    from dataclasses import replace
+
+    if record is None or checkpoint.step is None or checkpoint.step not in record.losses:
+        return checkpoint
+    loss = record.losses[checkpoint.step]
+    return replace(
+        checkpoint,
+        loss=loss,
+        unigram_entropy=record.unigram_entropy,
+        warning=_warning(checkpoint, loss, record),
+    )
+
+
+def _warning(checkpoint: Checkpoint, loss: float, record: TrainingRecord) -> str:
+    recipe, entropy, unknown = checkpoint.recipe, record.unigram_entropy, record.unknown_share
+    warnings = []
+    if recipe is not None and checkpoint.step == recipe.steps > 0 and loss > PLATEAU * entropy:
+        warnings.append(
+            f"stayed on the unigram plateau: the loss after training is {loss:.2f}, and knowing only how often each "
+            f"token occurs gives {entropy:.2f}; the states say little. More steps, or more texts, would help"
+        )
+    if unknown > UNKNOWN:
+        warnings.append(
+            f"{100 * unknown:.0f} % of the tokens of the training texts are unknown to the tokenizer, which is that of "
+            "the model that is continued; train on texts with the same words"
+        )
+    return "; ".join(warnings)
+
+
+_CURVE_POINTS = 100
+_WIDE = 512  # below it a step's matrices are done before threads have met; with one the weights are any machine's
+
+
+class Progress(Protocol):
+    """Where progress is shown."""
+
+    def step(self, name: str, total: int, unit: str) -> AbstractContextManager[Step]:
+        """Show one step while it runs."""
+
+    def note(self, text: str) -> None:
+        """Say one thing."""
+
+
+def prepare_together(models: Sequence[Sequence[Checkpoint]], progress: Progress) -> None:
+    """Train narrow models side by side, each with one thread, so that no core is idle.
+
+    A model that cannot be trained is left for :func:`prepare` to say why, and so is one that continues another; wide
+    ones use all cores by themselves. The weights are those of a training alone.
+
+    """
+    narrow = [of for of in models if of and trains_beside(of[0]) and _record(of) is None]
+    if len(narrow) < 2:
+        return
+    steps = sum(max(_steps(of)) for of in narrow)
+    with progress.step(f"training {', '.join(of[0].model for of in narrow)}", steps, "steps") as bar, quiet():
+        shown = _Together(progress, bar, Lock())
+        spread(lambda checkpoints: _attempt(checkpoints, shown), narrow)
+
+
+@dataclass(frozen=True)
+class _Together:
+    """Shows several trainings as one step."""
+
+    progress: Progress
+    bar: Step
+    lock: Lock
+
+    @contextmanager
+    def step(self, name: str, total: int, unit: str) -> Iterator[Step]:
+        yield self
+
+    def advance(self, amount: int) -> None:
+        go_on()
+        with self.lock:
+            self.bar.advance(amount)
+
+    def note(self, text: str) -> None:
+        self.progress.note(text)
+
+
+def trains_beside(checkpoint: Checkpoint) -> bool:
+    """Tell whether a model is trained beside others: one core is enough for it, and it waits for no other model."""
+    return checkpoint.recipe is not None and checkpoint.recipe.width < _WIDE and not checkpoint.origin
+
+
+def _attempt(checkpoints: Sequence[Checkpoint], progress: Progress) -> None:
+    with suppress(Exception):  # it comes again, where the model is asked for
+        prepare(checkpoints, progress)
+
+
+def prepare(checkpoints: Sequence[Checkpoint], progress: Progress) -> tuple[Checkpoint, ...]:
+    """Train what must be trained, and return the checkpoints with their losses filled in.
+
+    A model that continues another has that one trained first, with all of its checkpoints.
+    """
+    if not checkpoints or checkpoints[0].recipe is None:
+        return tuple(checkpoints)
+    first = checkpoints[0]
+    assert first.path is not None and first.recipe is not None
+    if (record := _record(checkpoints)) is None:
+        prepare(first.origin, progress)
+        try:
+            first.path.mkdir(parents=True, exist_ok=True)
+            with held(first.path.with_suffix(".lock"), f"training {first.model}", progress.note):
+                record = _train(checkpoints, progress)
+        except OSError as error:
+            raise ReporterError(
+                f"model '{first.model}': cannot write to {first.path}: {error.strerror or repr(error)}"
+            ) from error
+        except ReporterError as error:
+            raise ReporterError(f"model '{first.model}': {error}") from error
+    return tuple(with_record(checkpoint, record) for checkpoint in checkpoints)
+
+
+def _record(checkpoints: Sequence[Checkpoint]) -> TrainingRecord | None:
+    path = checkpoints[0].path
+    record = None if path is None else read_record(path)
+    return record if record and _steps(checkpoints) <= record.losses.keys() else None
+
+
+def _train(checkpoints: Sequence[Checkpoint], progress: Progress) -> TrainingRecord:
+    first = checkpoints[0]
+    texts = first.training_texts
+    assert first.path is not None and first.recipe is not None and texts is not None
+    before = read_record(first.path)
+    steps = _steps(checkpoints)
+    if before is not None and steps <= before.losses.keys():
+        return before
+    _remove_unfinished(first.path)
+    tokenizer = ensure_tokenizer(first)
+    from tokenizers import Tokenizer
+
+    from reporter.models.toy.model import Training
+
+    began = time.perf_counter()
+    training = Training(
+        first.recipe,
+        texts,
+        tokenizer,
+        Tokenizer.from_file(str(tokenizer / "tokenizer.json")).get_vocab_size(),
+        first.origin[-1].folder if first.origin else None,
+    )
+    losses: dict[int, float] = {}
+    train_losses: list[float] = []
+    last = max(steps)
+    few = single() if first.recipe.width < _WIDE else nullcontext()
+    with progress.step(f"training {first.model}", last, "steps") as bar, quiet(), few:
+        for state in training.states(last):
+            if state.train_loss is not None:
+                train_losses.append(state.train_loss)
+                bar.advance(1)
+            if state.step in steps:
+                losses[state.step] = _finite(training.held_out_loss(state.model), state.step)
+                _save(state.model, tokenizer, first.path / step_folder(state.step))
+        versions = _versions()
+    record = TrainingRecord(
+        recipe=first.recipe.model_dump(mode="json"),
+        texts=texts.hash,
+        unigram_entropy=training.stream.entropy(),
+        losses={**(before.losses if before else {}), **losses},
+        curve=_curve(train_losses),
+        training_tokens=len(training.stream.tokens),
+        held_out_texts=training.held_out_texts,
+        seconds=time.perf_counter() - began,
+        versions=versions,
+        unknown_share=training.stream.unknown_share(),
+    )
+    write_record(first.path, record)
+    return record
+
+
+def _steps(checkpoints: Sequence[Checkpoint]) -> set[int]:
+    return {step_of(c.subfolder) for c in checkpoints if c.subfolder}
+
+
+def _save(model: Any, tokenizer: Path, folder: Path) -> None:
+    if is_saved(folder):
+        return  # from an earlier training of the same recipe, which may be measured at this moment
+    temporary = Path(tempfile.mkdtemp(dir=folder.parent, prefix="unfinished-"))
+    model.save_pretrained(temporary)
+    for file in tokenizer_files(tokenizer):
+        shutil.copyfile(file, temporary / file.name)
+    seal(temporary)
+    shutil.rmtree(folder, ignore_errors=True)
+    temporary.replace(folder)
+
+
+def _remove_unfinished(folder: Path) -> None:
+    for leftover in folder.glob("unfinished-*"):
+        shutil.rmtree(leftover, ignore_errors=True)
+
+
+def _finite(loss: float, step: int) -> float:
+    if not loss < float("inf"):
+        raise ReporterError(f"the training diverged before step {step}: its loss is {loss}; lower the learning_rate")
+    return loss
+
+
+def _curve(losses: Sequence[float]) -> tuple[tuple[int, float], ...]:
+    size = max(1, -(-len(losses) // _CURVE_POINTS))
+    parts = [losses[i : i + size] for i in range(0, len(losses), size)]
+    return tuple((min((i + 1) * size, len(losses)), sum(part) / len(part)) for i, part in enumerate(parts))
+
+
+def _versions() -> dict[str, str]:
+    from importlib.metadata import version
+
+    import torch
+
+    libraries = {name: version(name) for name in ("torch", "transformers", "tokenizers")}
+    return {"python": platform.python_version(), **libraries, "threads": str(torch.get_num_threads())}

@@ -1,0 +1,270 @@
+"""Which figures are meant, and what of them shall be shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from reporter.charts.chart import Drawn
+from reporter.charts.drawing import Choice, first_choice
+from reporter.charts.formulas import as_plain
+from reporter.charts.layout import Scene
+from reporter.charts.picture import Figure, Size, as_pdf, as_png, figure_svg
+from reporter.core.errors import ReporterError, UsageError, hint, no_study, one_line
+from reporter.metrics.analysis import analyses
+from reporter.metrics.base import catalogue
+from reporter.report import tables as queries
+from reporter.report.citing import Cited, cite, entries
+from reporter.report.contents import Contents, read_contents
+from reporter.report.tables import parsed
+from reporter.report.tex import PREAMBLE, environment, table, tables_of, typeset
+from reporter.store import Store
+from reporter.store.formats import Result, write
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+HEADLINES, ALL = "headlines", "all"
+
+
+def figures_of(contents: Contents) -> dict[str, Drawn]:
+    """Return every chart that a report draws, by its id, in the order of their numbers."""
+    by_id = {drawn.id: drawn for drawn in contents.every}
+    return {name: by_id[name] for name in contents.numbered}
+
+
+def chosen_figures(contents: Contents, names: Sequence[str]) -> dict[str, Drawn]:
+    """Return the figures that names stand for, in the order of the report."""
+    figures = figures_of(contents)
+    numbers = {str(number): name for name, number in contents.numbered.items()}
+    sections = {section.name: [drawn.id for drawn in section.charts] for section in contents.sections}
+    names_found: set[str] = set()
+    for name in names:
+        if name == ALL:
+            names_found |= figures.keys()
+        elif name == HEADLINES:
+            names_found |= {drawn.id for drawn in contents.glance}
+        elif name in figures or name in numbers:
+            names_found.add(numbers.get(name, name))
+        elif name in sections:
+            names_found |= set(sections[name])
+        elif name in {drawn.id for drawn in contents.charts}:
+            raise UsageError(f"figure {name!r} has no numbers in this study")
+        elif name.partition(".")[0] == "journeys":
+            raise UsageError("journeys are drawn by their page alone: save them there, or print it")
+        else:
+            offered = [HEADLINES, ALL, *sections, *figures]
+            raise UsageError(f"there is no figure '{one_line(name)}'{hint(name, offered, 'there are')}")
+    return {name: drawn for name, drawn in figures.items() if name in names_found}
+
+
+def choice_of(contents: Contents, said: Mapping[str, str], figures: Mapping[str, Drawn]) -> Choice:
+    """Return where the controls of the page shall stand."""
+    scene = contents.scene
+    choice, picks = first_choice(scene), dict[str, str]()
+    moments = [moment.label for moment in scene.moments]
+    controls = {"view": scene.views, "checkpoint": moments, "site": scene.sites, "baselines": scene.baselines}
+    for name, value in said.items():
+        if name in controls:
+            if value not in controls[name]:
+                raise UsageError(f"no {name} '{one_line(value)}' here{hint(value, list(controls[name]), 'there are')}")
+            changed = {"moment": moments.index(value)} if name == "checkpoint" else {name: value}
+            choice = replace(choice, **changed)
+        elif name == "layer":
+            if not value.isdecimal():
+                raise UsageError(f"layer '{one_line(value)}' is no whole number")
+            choice = replace(choice, layer=int(value))
+        else:
+            picks[name] = _offered(name, value, figures, scene)
+    return replace(choice, picks=picks)
+
+
+def _offered(name: str, value: str, figures: Mapping[str, Drawn], scene: Scene) -> str:
+    selectors = [pick for drawn in figures.values() for pick in drawn.picks if name in (pick.name, pick.label.lower())]
+    if not selectors:
+        selector_names = dict.fromkeys(pick.name for drawn in figures.values() for pick in drawn.picks)
+        offers = [
+            "view",
+            "checkpoint",
+            *(["site"] if len(scene.sites) > 1 else []),
+            "baselines",
+            "layer",
+            *selector_names,
+        ]
+        raise UsageError(f"no control '{one_line(name)}'{hint(name, offers, 'there are')}")
+    for pick in selectors:
+        for offered, text in pick.choices.items():
+            if value in (offered, text):
+                return offered
+    offers = list(dict.fromkeys(value for pick in selectors for value in pick.choices))
+    raise UsageError(f"{name} cannot be '{one_line(value)}'{hint(value, offers, 'there are')}")
+
+
+# Writes a folder for a paper: figures, tables, LaTeX to include them, methods, references.
+
+
+WIDTHS, FONTS = (30.0, 600.0), (3.0, 40.0)
+PICTURES: Mapping[str, Callable[[str], bytes]] = {"svg": str.encode, "pdf": as_pdf, "png": as_png}
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is to be exported.
+
+    Args:
+        figures: see :func:`reporter.report.export.chosen_figures`.
+        formats: of pictures: ``svg``, ``pdf``, ``png``.
+        width: of a figure in millimetres.
+        font_size: of its labels in points.
+        choose: where the controls of the page stand, by their names.
+        bare: figures without title, sentences and caption, which ``figures.tex`` has.
+    """
+
+    figures: Sequence[str] = (HEADLINES,)
+    formats: Sequence[str] = ("svg", "pdf")
+    width: float = 170.0
+    font_size: float = 8.0
+    choose: Mapping[str, str] = field(default_factory=dict)
+    bare: bool = True
+
+
+def export(study: str, out: Path, to: Path, wanted: Wanted) -> list[Path]:
+    """Write figures, tables, methods and references of a study into a folder, computing no number."""
+    _check(wanted)
+    contents = read_study(study, out)
+    figures = chosen_figures(contents, wanted.figures)
+    choice = choice_of(contents, wanted.choose, figures)
+    files = _Files(to)
+    try:
+        _figures(contents, figures, choice, wanted, files)
+        _tables(contents, wanted.width, files)
+        cited = cite(contents, figures.values())
+        files.text("methods.md", f"{as_plain(cited.methods)}\n\n{_hashes(cited)}\n")
+        files.text("methods.tex", f"{typeset(cited.methods)}\n")
+        files.text("references.bib", cited.bibtex)
+    except OSError as error:
+        raise ReporterError(f"{to}: cannot be written: {error}") from error
+    return files.written
+
+
+class _Files:
+    """A folder, and what was written into it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.written: list[Path] = []
+
+    def text(self, name: str, text: str) -> None:
+        self.bytes(name, text.encode())
+
+    def bytes(self, name: str, content: bytes) -> None:
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = path.with_name(f".{path.name}.new")
+        temporary.write_bytes(content)
+        temporary.replace(path)
+        self.written.append(path)
+
+    def csv(self, name: str, frame: pd.DataFrame) -> None:
+        rows = [tuple(_plain(value) for value in row.values()) for row in queries.rows_of(frame)]
+        self.text(f"tables/{name}.csv", write(Result(tuple(map(str, frame.columns)), rows, len(rows)), "csv") + "\n")
+
+
+def _check(wanted: Wanted) -> None:
+    for name in wanted.formats:
+        if name not in PICTURES:
+            raise UsageError(f"no format '{one_line(name)}'{hint(name, list(PICTURES), 'there are')}")
+    for value, (low, high), what in ((wanted.width, WIDTHS, "width"), (wanted.font_size, FONTS, "font size")):
+        if not low <= value <= high:
+            raise UsageError(f"the {what} must lie between {low:g} and {high:g}, not {value:g}")
+
+
+def read_study(study: str, out: Path) -> Contents:
+    """Return what a study's page shows, drawn."""
+    store = Store(out / "results.duckdb")
+    with store.reading() as read:
+        rows = {str(row["study"]): row for row in queries.rows_of(read(queries.STUDIES.text))}
+        if study not in rows:
+            raise no_study(study, store.path, list(rows))
+        contents = read_contents(read, rows[study], {**catalogue(), **analyses()})
+    return contents.drawn()
+
+
+def _figures(contents: Contents, figures: Mapping[str, Drawn], choice: Choice, wanted: Wanted, files: _Files) -> None:
+    size = Size(wanted.width, wanted.font_size)
+    version = parsed(contents.study["versions"], dict).get("reporter", "")
+    source = f"Study {contents.study['study']}, reporter {version}".strip() + "."
+    included, left_out = [], []
+    for name, drawn in figures.items():
+        figure = Figure(drawn, contents.scene, choice, f"Figure {contents.numbered[name]}.", source)
+        try:
+            svg = figure_svg(figure, size, wanted.bare)
+        except ValueError as reason:
+            left_out.append(f"{name}: {str(reason).partition(chr(10))[0][:200]}")
+            if drawn.chart.draw != "table":
+                continue
+        else:
+            for ending in wanted.formats:
+                files.bytes(f"figures/{_file(name)}.{ending}", PICTURES[ending](svg))
+            included.append(_included(figure, wanted.width))
+        import pandas as pd
+
+        files.csv(_file(name), pd.concat([rows for _, rows in figure.panels()]))
+    if included:
+        files.text("figures.tex", "\n\n".join([PREAMBLE, *included]) + "\n")
+    if left_out:
+        files.text("left-out.txt", "\n".join(["No picture was made of:", *left_out]) + "\n")
+
+
+def _file(name: str) -> str:
+    return name.replace(".", "-")
+
+
+def _included(figure: Figure, width: float) -> str:
+    """A figure environment with its caption, label and citations; never wider than the line that it stands in."""
+    drawn = figure.drawn
+    keys = ",".join(entries(drawn.chart.sources))
+    cited = rf"~\cite{{{keys}}}" if keys else ""
+    caption = typeset(" ".join([f"{replace(figure, lead='').title}.", *figure.sentences()]))
+    return environment(
+        "figure",
+        width,
+        [
+            rf"\includegraphics[width=\ifdim{width:g}mm>\linewidth\linewidth\else{width:g}mm\fi]"
+            rf"{{figures/{_file(drawn.id)}}}",
+            rf"\caption{{{caption}{cited}}}",
+            rf"\label{{fig:{drawn.id}}}",
+        ],
+    )
+
+
+def _tables(contents: Contents, width: float, files: _Files) -> None:
+    """Write each table as CSV, complete, and those that a paper shows as Markdown and LaTeX, too."""
+    import pandas as pd
+
+    frames = {"models": pd.DataFrame(contents.models), "corpora": pd.DataFrame(contents.corpora)}
+    frames |= {"claims": contents.claims.frame, "findings": contents.findings.frame}
+    frames |= {"compared": contents.compared.frame} if contents.compared is not None else {}
+    for answer in contents.answers:
+        frames |= answer.tables
+    for name, frame in frames.items():
+        if len(frame):
+            files.csv(name, frame)
+    for name, shown in tables_of(contents, width).items():
+        files.text(
+            f"tables/{name}.tex", "\n\n".join([PREAMBLE, *(table(shown_table, width) for shown_table in shown)]) + "\n"
+        )
+        files.text(f"tables/{name}.md", "\n\n".join(shown_table.markdown for shown_table in shown) + "\n")
+
+
+def _plain(value: Any) -> Any:
+    item = getattr(value, "item", None)  # of NumPy
+    return item() if item is not None and getattr(value, "shape", None) == () else value
+
+
+def _hashes(cited: Cited) -> str:
+    if not cited.numbers_hash:
+        return "Numbers by layer: none."
+    return f"SHA-256 of the numbers: `{cited.numbers_hash}`, made by\n\n```sql\n{cited.sql}\n```"

@@ -1,0 +1,272 @@
+"""LaTeX of a paper: sentences whose formulas are formulas, and its tables."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from reporter.charts.formulas import as_plain, pieces
+from reporter.charts.layout import VIEWS
+from reporter.charts.picture import capitalised
+from reporter.core.numbers import estimate, is_null, p_value, whole
+from reporter.report.citing import in_words, read_passes, span
+from reporter.report.contents import Contents
+from reporter.report.tables import model_rows, rows_of
+from reporter.store.formats import Result, in_maths, latex, write
+
+ONE_COLUMN = 100.0
+"""What is up to so many millimetres wide stands in one column of a paper of two."""
+PREAMBLE = r"""% \input this file, or copy from it.
+% It needs \usepackage{graphicx,booktabs,array}; \cite needs references.bib."""
+_ON, _OFF = "\ue000", "\ue001"
+"""Around mathematics, until all of it is gathered."""
+_NAMES = "arccos|cos|det|exp|ln|log|max|min"
+_WORDS = rf"(?:{_NAMES}|map|mean|Var)"
+_GLUE = re.compile(rf"[\s\d()/=+,:<>|*!]*(?:\b{_WORDS}\b)?[\s\d()/=+,:<>|*!]*")
+_BEFORE = re.compile(rf"(?:\|?(?:\b{_WORDS}[\s(\[|]+)+|\(+(?:\d+/)?|\b\d+(?:\.\d+)?\s?)$")
+_BEHIND = re.compile(r"\s?\d[\d.,]*\d|\s?\d")
+_CLOSING = re.compile(r"[)\]|]+")
+_OPERATORS = ("-", "\\times", "\\leq", "\\geq", "\\neq", "\\approx", "\\cdot", "\\pm", "^")
+_ROOT = re.compile(r"\\surd\s*((?:\\sum\s*)?\\?[A-Za-z]+\s*(?:\^\{\w\})?)")
+_RAISED = re.compile("[⁻⁰¹²³⁴-⁹]+")
+_USUAL = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
+_BAR = "\u0304"
+
+
+def typeset(text: str) -> str:
+    """Return a text of prose and formulas as LaTeX."""
+    text = _RAISED.sub(lambda found: f"^({found[0].translate(_USUAL)})", text.replace("'", "’"))
+    marked = "".join(_marked(kind, part) for kind, part in pieces(text)).replace(_OFF + _ON, "")
+    parts = re.split(f"{_ON}(.*?){_OFF}", marked, flags=re.DOTALL)  # prose, mathematics, prose, …
+    done = ""
+    for place in range(1, len(parts), 2):
+        prose, maths = parts[place - 1], parts[place]
+        if (match := _BEFORE.search(prose)) and (not match[0].strip()[-1].isdigit() or maths.startswith(_OPERATORS)):
+            prose, maths = prose[: match.start()], _named(match[0]) + maths
+        behind = parts[place + 1]
+        if maths.rstrip().endswith(_OPERATORS) and (match := _BEHIND.match(behind)):
+            maths, behind = maths + match[0], behind[match.end() :]
+        if (match := _CLOSING.match(behind)) and (cut := min(_open(maths), match.end())):
+            maths, behind = maths + behind[:cut], behind[cut:]
+        if place + 2 < len(parts) and _GLUE.fullmatch(behind) and ("," not in behind or _open(maths)):
+            parts[place + 1], parts[place + 2] = "", f"{maths}{_named(behind)}{parts[place + 2]}"
+            parts[place + 1] = prose
+            continue
+        parts[place + 1] = behind
+        done += f"{_prose(prose)}${_ROOT.sub(_rooted, maths).strip()}$"
+    return done + _prose(parts[-1])
+
+
+def _open(maths: str) -> int:
+    missing = sum(maths.count(sign) for sign in "([") - sum(maths.count(sign) for sign in ")]")
+    return max(0, missing + maths.replace(r"\|", "").count("|") % 2)
+
+
+def _named(text: str) -> str:
+    text = re.sub(rf"\b({_NAMES})\b", r"\\\1 ", text)
+    return re.sub(r"(?<![\\A-Za-z])(map|mean|Var)\b", r"\\mathrm{\1}", text)
+
+
+def _rooted(found: re.Match[str]) -> str:
+    return rf"\sqrt{{{found[1].strip()}}}"
+
+
+def _marked(kind: str, part: str) -> str:
+    if kind == "text":
+        return "".join(f"{_ON}{maths} {_OFF}" if (maths := in_maths(letter)) else letter for letter in part)
+    if kind == "code":
+        return f"`{part}`"
+    return f"{_ON}{_formula(kind, part)}{_OFF}"
+
+
+def _formula(kind: str, part: str) -> str:
+    if kind == "variable":
+        letter = in_maths(part[0]) or part[0]
+        return rf"\bar{{{letter}}}" if part[1:] == _BAR else letter + " " * letter.startswith("\\")
+    inner = part if part.isalnum() and len(part) <= 2 else "".join(_inner(*piece) for piece in pieces(part))
+    return f"{'_' if kind == 'below' else '^'}{{{inner}}}"
+
+
+def _inner(kind: str, part: str) -> str:
+    if kind == "text":
+        words = re.sub(r"[A-Za-z]{2,}", lambda found: rf"\mathrm{{{found[0]}}}", part)
+        return "".join(f"{maths} " if (maths := in_maths(letter)) else letter for letter in words)
+    return rf"\mathrm{{{latex(part)}}}" if kind == "code" else _formula(kind, part)
+
+
+def _prose(text: str) -> str:
+    parts = re.split(r"`([^`]*)`", text)
+    for place, part in enumerate(parts):
+        if place % 2:
+            parts[place] = r"\texttt{" + latex(re.sub("(?<=[._])", "\u200b", part)) + "}"
+        else:
+            parts[place] = " " * part[:1].isspace() + latex(part) + " " * (part[-1:].isspace() and len(part) > 1)
+    return "".join(parts)
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of a paper.
+
+    Args:
+        name: of its label.
+        caption: of prose and formulas.
+        columns: the heading of each column, with its share of the width.
+        rows: cells of prose and formulas.
+    """
+
+    name: str
+    caption: str
+    columns: Mapping[str, float]
+    rows: Sequence[Sequence[str]]
+
+    @property
+    def markdown(self) -> str:
+        """The same as Markdown."""
+        rows = [tuple(map(as_plain, row)) for row in self.rows]
+        return f"{as_plain(self.caption)}\n\n{write(Result(tuple(self.columns), rows, len(rows)), 'markdown')}"
+
+
+def table(shown: Table, width: float) -> str:
+    """Return a table environment as wide as the line; cells break into lines."""
+    total = sum(shown.columns.values())
+    columns = "".join(
+        rf">{{\raggedright\arraybackslash}}p{{\dimexpr{share / total:.3f}\linewidth-2\tabcolsep\relax}}"
+        for share in shown.columns.values()
+    )
+    heading, *rows = (
+        " & ".join(typeset(_breakable(cell)) for cell in cells) + r" \\[2pt]"
+        for cells in (list(shown.columns), *shown.rows)
+    )
+    return environment(
+        "table",
+        width,
+        [
+            rf"\setlength{{\belowcaptionskip}}{{4pt}}\caption{{{typeset(shown.caption)}}}",
+            rf"\label{{tab:{shown.name}}}",
+            r"\footnotesize\setlength{\tabcolsep}{2pt}",
+            rf"\begin{{tabular}}{{@{{}}{columns}@{{}}}}",
+            *(r"\toprule", heading, r"\midrule", *rows, r"\bottomrule"),
+            r"\end{tabular}",
+        ],
+    )
+
+
+def _breakable(cell: str) -> str:
+    return re.sub(r"[^\s\u200b]{13,}", lambda word: "\u200b".join(re.findall(r"\w{1,12}\W?|\W", word[0])), cell)
+
+
+def environment(name: str, width: float, lines: Sequence[str]) -> str:
+    """Return a float, across both columns of a paper if it is wider than one."""
+    name = name if width <= ONE_COLUMN else f"{name}*"
+    return "\n".join([rf"\begin{{{name}}}[tp]", *(f"  {line}" for line in (r"\centering", *lines)), rf"\end{{{name}}}"])
+
+
+# The tables of a paper: models, corpora, the comparison of models, claims and findings.
+
+
+NAMES = 0.85
+"""Width of the column of names, for one of a column of numbers."""
+
+
+def tables_of(contents: Contents, width: float) -> dict[str, list[Table]]:
+    """Return the tables of a study by the names of their files; none is empty."""
+    tables = {
+        "models": _models(contents),
+        "corpora": _corpora(contents),
+        "claims": _claims(contents),
+        "findings": _findings(contents),
+    }
+    shown = {name: [table] for name, table in tables.items() if table.rows}
+    return shown | ({"compared": compared} if (compared := _compared(contents, width)) else {})
+
+
+def _models(contents: Contents) -> Table:
+    rows = [
+        [
+            model.name,
+            str(model.last["role"] or "–"),
+            str(model.last["family"] or "–"),
+            whole(model.last["layers"]),
+            whole(model.last["width"]),
+            in_words(model.last["parameters"]),
+        ]
+        for model in model_rows(contents.models)
+        if model.last["status"] == "done"
+    ]
+    columns = {"Model": 2.2, "Role": 1.4, "Family": 1.5, "Blocks": 1.2, "Width": 1.1, "Parameters": 1.8}
+    return Table("models", "Models.", columns, rows)
+
+
+def _corpora(contents: Contents) -> Table:
+    passes = read_passes(contents)
+    rows = []
+    for row in contents.corpora:
+        if readings := passes.get(row["corpus"]):
+            numbers = (
+                [reading.texts for reading in readings],
+                [reading.tokens for reading in readings],
+                [reading.cut for reading in readings],
+            )
+            rows.append([str(row["corpus"]), *map(span, numbers)])
+    caption = "Corpora as the models read them: texts, tokens of a pass, and texts that were cut at the token limit."
+    return Table("corpora", caption, {"Corpus": 2.0, "Texts": 1.0, "Tokens": 1.8, "Texts cut": 1.0}, rows)
+
+
+def _claims(contents: Contents) -> Table:
+    rows = [
+        [str(row["says"]), str(row["view"] or "–"), str(row["verdict"]), _estimate(row), _p(row["p_adjusted"])]
+        for row in rows_of(contents.claims.frame)
+        if is_null(row["baseline"])
+    ]
+    caption = "Claims with their 95 % intervals. Verdicts and p-values are corrected for the number of claims (Holm)."
+    return Table("claims", caption, {"Claim": 3.6, "Tokens": 1.4, "Verdict": 2.0, "Value": 1.7, "p": 1.5}, rows)
+
+
+def _findings(contents: Contents) -> Table:
+    rows = [[str(row["says"]), _estimate(row), _p(row["p_adjusted"])] for row in rows_of(contents.findings.frame)]
+    caption = "Exploratory findings: each effect with its 95 % interval, and p corrected for all tests."
+    return Table("findings", caption, {"Finding": 6.0, "Effect": 1.7, "p": 1.5}, rows)
+
+
+def _compared(contents: Contents, width: float) -> list[Table]:
+    """Models against statistics, a table for each corpus and token set; the longer side goes down the page."""
+    if contents.compared is None:
+        return []
+    tables = []
+    names = [capitalised(drawn.chart.title) for drawn in contents.compared.charts]
+    for comparison in contents.compared.tables:
+        lines = comparison.models
+        for place, view in enumerate(contents.compared.views):
+            cells = [
+                [
+                    estimate(number.value, number.low, number.high)
+                    for number in (cell.numbers[place] for cell in line.cells)
+                ]
+                for line in lines
+            ]
+            models = [line.name for line in lines]
+            down, across = (names, models) if len(models) <= len(names) else (models, names)
+            grid = [list(row) for row in zip(*cells, strict=True)] if down is names else cells
+            caption = (
+                f"Mean over the embedding and all blocks, with 95 % intervals, on {comparison.corpus}. "
+                f"Computed from {VIEWS.get(view, view)}."
+            )
+            at_once = 2 if width <= ONE_COLUMN else 4
+            for start in range(0, len(across), at_once):
+                part = slice(start, start + at_once)
+                rows = [[name, *row[part]] for name, row in zip(down, grid, strict=True)]
+                columns = {"Statistic" if down is names else "Model": NAMES, **dict.fromkeys(across[part], 1.0)}
+                label = "-".join(["compared", comparison.corpus, view, *([str(start // at_once + 1)] if start else [])])
+                tables.append(Table(label, caption, columns, rows))
+    return tables
+
+
+def _estimate(row: Mapping[str, Any]) -> str:
+    return estimate(row["value"], row["ci_low"], row["ci_high"])
+
+
+def _p(p: Any) -> str:
+    return "–" if is_null(p) else re.sub(r"1e-(\d+)", r"10^(−\1)", p_value(p, 2))

@@ -1,0 +1,378 @@
+"""Reads texts from files: plain text, CSV, JSON lines, and what DuckDB reads; says where a file is wrong."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import glob
+import gzip
+import json
+import re
+import zlib
+from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
+from itertools import chain
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Literal, cast
+
+from reporter.core.errors import ReporterError, first_line
+from reporter.core.files import LONGEST_TEXT, endless, instead_of
+from reporter.texts.chat import written
+from reporter.texts.texts import Record
+
+if TYPE_CHECKING:
+    import duckdb
+
+# Ends of lines as in Python's text mode. str.splitlines would also break at U+2028, form feeds and others,
+# which are ordinary characters of a text here.
+_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
+
+_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+
+
+def lines(path: Path) -> Iterator[str]:
+    r"""Yield the lines of a file with their ends (``\n``, ``\r\n`` or ``\r``); a byte order mark is left out.
+
+    Raises:
+        ReporterError: the file cannot be read, or is not UTF-8; with line and byte.
+    """
+    try:
+        with open_bytes(path) as file:
+            yield from _decode(file, path)
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise ReporterError(f"{path} is not a whole gzip file ({error}); pack it again") from error
+    except OSError as error:
+        raise unreadable(path, error) from error
+
+
+def open_bytes(path: Path) -> IO[bytes]:
+    """Open a file for reading bytes, unpacking ``.gz``."""
+    if path.suffix.lower() == ".gz":
+        return cast("IO[bytes]", gzip.open(path, "rb"))
+    return path.open("rb")
+
+
+def unreadable(path: Path, error: OSError) -> ReporterError:
+    """Say that a file cannot be read, and what the system said."""
+    return ReporterError(f"cannot read {path}: {error.strerror or error}")
+
+
+def _decode(file: IO[bytes], path: Path) -> Iterator[str]:
+    offset = 0
+    for number, raw in enumerate(iter(lambda: file.readline(LONGEST_TEXT + 1), b""), 1):
+        if len(raw) > LONGEST_TEXT:
+            raise ReporterError(f"{path}:{number}: this line has more than {LONGEST_TEXT:,} bytes, which is no text")
+        if number == 1 and raw.startswith(_UTF16):
+            raise ReporterError(f"{path} is UTF-16, not UTF-8; convert it: iconv -f UTF-16 -t UTF-8")
+        try:
+            line = raw.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise ReporterError(
+                f"{path}:{number}: byte {offset + error.start} (0x{raw[error.start]:02x}) is not UTF-8; "
+                "save the file as UTF-8 (if it came from Windows: iconv -f WINDOWS-1252 -t UTF-8)"
+            ) from error
+        offset += len(raw)
+        if number == 1:
+            line = line.removeprefix("\ufeff")
+        if "\r" in line:
+            yield from _LINE.findall(line)
+        elif line:
+            yield line
+
+
+# Finds a column in a table, or says which ones there are.
+
+
+def require_column(column: str | None, columns: Sequence[str], where: str, key: str = "column") -> str:
+    """Return ``column`` if the table has it.
+
+    Raises:
+        ReporterError: there is no such column, or two of that name; the message lists the columns.
+    """
+    if column is None:
+        raise ReporterError(f"{where} is a table: say which column holds the texts, {key}: one of {listed(columns)}")
+    if list(columns).count(column) > 1:
+        raise ReporterError(f"{where} has more than one column '{column}'")
+    if column not in columns:
+        raise ReporterError(f"{where} has no column '{column}' ({key}){did_you_mean(column, columns)}")
+    return column
+
+
+def did_you_mean(name: str, known: Sequence[str]) -> str:
+    """Return "; did you mean 'text'? It has text, label" or just what there is."""
+    folded = {other.casefold(): other for other in known}
+    close = get_close_matches(name.casefold(), folded, n=1, cutoff=0.6)
+    hint = f"; did you mean '{folded[close[0]]}'?" if close else "."
+    return f"{hint} It has {listed(known)}"
+
+
+def listed(names: Sequence[str], most: int = 20) -> str:
+    """Return names as one list, at most ``most`` of them."""
+    if not names:
+        return "no columns"
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
+# Texts from files of plain text: one for each line, paragraph or document.
+
+
+Unit = Literal["line", "paragraph", "document"]
+
+
+def find_files(path: Path, unit: Unit) -> list[Path]:
+    """Return the files that a path names, sorted.
+
+    Raises:
+        ReporterError: nothing is there, or a folder where a file is wanted.
+    """
+    if path.is_dir():
+        if unit != "document":
+            raise ReporterError(
+                f"{path} is a folder; name a file, or write 'unit: document' to make each .txt file in it one text"
+            )
+        files = sorted(file for file in path.glob("*.txt") if file.is_file())
+        if not files:
+            raise ReporterError(f"the folder {path} holds no .txt file")
+        return files
+    if problem := endless(path):
+        raise ReporterError(f"{path} {problem}")
+    if path.exists():
+        return [path]
+    if glob.has_magic(str(path)):
+        if unit != "document":
+            raise ReporterError(f"{path} is a pattern; patterns go with 'unit: document', where each file is one text")
+        files = sorted(file for file in _matching(path) if file.is_file())
+        if files:
+            return files
+        raise ReporterError(f"no file matches {path}")
+    raise ReporterError(f"there is no file {path}{instead_of(path)}")
+
+
+def _matching(pattern: Path) -> Iterator[Path]:
+    parts = pattern.parts
+    first = next(i for i, part in enumerate(parts) if glob.has_magic(part))
+    return Path(*parts[:first]).glob(str(Path(*parts[first:])))
+
+
+def read_text_files(files: list[Path], unit: Unit) -> Iterator[Record]:
+    """Yield the texts of files in order.
+
+    A blank line (nothing, or white space only) is no text and ends a paragraph. The lines of a paragraph are
+    joined by a space. A document keeps its lines; their ends become line feeds.
+
+    Raises:
+        ReporterError: a file cannot be read or is not UTF-8.
+    """
+    for file in files:
+        if unit == "document":
+            gathered = _Gathered(file, unit)
+            for line in lines(file):
+                gathered.add(line.rstrip("\r\n") + "\n")
+            yield Record("".join(gathered.take()))
+        elif unit == "paragraph":
+            yield from _paragraphs(file)
+        else:
+            yield from (Record(line) for line in lines(file) if line.strip())
+
+
+def _paragraphs(file: Path) -> Iterator[Record]:
+    gathered = _Gathered(file, "paragraph")
+    for line in lines(file):
+        if line.strip():
+            gathered.add(line.strip())
+        elif whole := gathered.take():
+            yield Record(" ".join(whole))
+    if whole := gathered.take():
+        yield Record(" ".join(whole))
+
+
+class _Gathered:
+    """The lines of one text, of which there is an end."""
+
+    def __init__(self, file: Path, unit: Unit) -> None:
+        self._file, self._unit = file, unit
+        self._lines: list[str] = []
+        self._characters = 0
+
+    def add(self, line: str) -> None:
+        self._lines.append(line)
+        self._characters += len(line) + 1
+        if self._characters > LONGEST_TEXT:
+            raise ReporterError(
+                f"{self._file}: a {self._unit} is longer than {LONGEST_TEXT:,} characters, which is no text; "
+                "choose another 'unit'"
+            )
+
+    def take(self) -> list[str]:
+        whole, self._lines, self._characters = self._lines, [], 0
+        return whole
+
+
+# Texts from a column of a CSV or TSV file (also gzipped), one row at a time.
+#
+# The standard library's reader rather than DuckDB's: it holds one row where DuckDB holds the file (500 MB for one of
+# 480 MB), keeps every character, and knows the line of whatever is wrong.
+
+
+_DELIMITERS = (",", ";", "\t", "|")
+
+
+def read_csv(path: Path, column: str | None, label: str | None, tabs: bool) -> Iterator[Record]:
+    """Yield the texts of a column. The first row names the columns.
+
+    Raises:
+        ReporterError: the file cannot be read, a column is missing, or a row is malformed; with its line.
+    """
+    csv.field_size_limit(LONGEST_TEXT)
+    text = lines(path)
+    first = next(text, "")
+    delimiter = "\t" if tabs else next((d for d in _DELIMITERS if d in _unquoted(first)), ",")
+    rows = csv.reader(chain([first], text), delimiter=delimiter, strict=True)
+    try:
+        header = [name.strip() for name in next(rows)]
+        place = header.index(require_column(column, header, str(path)))
+        at = None if label is None else header.index(require_column(label, header, str(path), "label"))
+        for row in rows:
+            if len(row) == len(header):
+                yield Record(row[place], None if at is None else row[at] or None)
+            elif row:
+                raise ReporterError(
+                    f"{path}:{rows.line_num}: this row has {len(row)} columns, the first has {len(header)}; "
+                    "quote values that hold the separator or a line break"
+                )
+    except csv.Error as error:
+        raise ReporterError(f"{path}:{rows.line_num}: not a valid CSV row ({error}); check its quotes") from error
+
+
+def _unquoted(line: str) -> str:
+    return "".join(line.split('"')[::2])
+
+
+# Texts from a file with one JSON object on each line (also gzipped).
+
+
+def read_json_lines(path: Path, column: str | None, label: str | None, chat: bool = False) -> Iterator[Record]:
+    """Yield the values of a key; an object without it, or with null, has no text. Blank lines are skipped.
+
+    Raises:
+        ReporterError: the file cannot be read, a line is no JSON object, a text is no string, or a key is
+            nowhere.
+    """
+    keys: dict[str, None] = {}  # in order of appearance: objects need not have the same keys
+    for number, line in enumerate(lines(path), 1):
+        if not line.strip():
+            continue
+        where = f"{path}:{number}"
+        row = _parse(line, where)
+        if column is None:
+            require_column(None, list(row), str(path))
+        keys.update(dict.fromkeys(row))
+        value = row.get(str(column))
+        yield Record(written(value, where) if chat else _text(value, str(column), where), _label(row, label, where))
+    if keys:
+        require_column(column, list(keys), str(path))
+        if label is not None:
+            require_column(label, list(keys), str(path), "label")
+
+
+def _parse(line: str, where: str) -> dict[str, object]:
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise ReporterError(f"{where}: not valid JSON ({error})") from error
+    if not isinstance(row, dict):
+        raise ReporterError(f'{where}: expected a JSON object such as {{"text": "…"}}, got {line.strip()[:40]}')
+    return row
+
+
+def _text(value: object, column: str, where: str) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    raise ReporterError(f"{where}: '{column}' is not text but {json.dumps(value)[:40]}")
+
+
+def _label(row: dict[str, object], label: str | None, where: str) -> str | None:
+    value = None if label is None else row.get(label)
+    if isinstance(value, dict | list):
+        raise ReporterError(f"{where}: the label '{label}' is not one value but {json.dumps(value)[:40]}")
+    return value if value is None or isinstance(value, str) else json.dumps(value)
+
+
+# Texts from a column of a Parquet file or a JSON array, streamed through DuckDB.
+
+
+_AT_ONCE = 1024  # rows
+_MEMORY = "2GB"  # a few kilobytes of Parquet can stand for any number of them
+_TEXT = {
+    "parquet": ("VARCHAR", "ENUM"),
+    "json": ("VARCHAR", "DATE", "TIME", "UUID"),  # strings, some of which happen to look like dates
+}
+_NESTED = ("STRUCT", "MAP", "UNION", "BLOB", "JSON")
+
+
+def read_with_duckdb(
+    path: Path, kind: Literal["parquet", "json"], column: str | None, label: str | None
+) -> Iterator[Record]:
+    """Yield the texts of a column in the file's order; NULL is no text.
+
+    Raises:
+        ReporterError: the file cannot be read, or a column is missing or of the wrong type.
+    """
+    import duckdb
+
+    # One thread and rows in order: the same texts every time, in buffers of a few dozen MB.
+    with duckdb.connect(
+        config={"threads": 1, "memory_limit": _MEMORY, "autoinstall_known_extensions": False}
+    ) as connection:
+        try:
+            types = {name: type_ for name, type_, *_ in _describe(connection, kind, path)}
+            text = _text_column(types, kind, column, path)
+            value = None if label is None else _label_column(types, label, path)
+            _select(connection, kind, path, text, value)
+            while rows := connection.fetchmany(_AT_ONCE):
+                yield from (Record(*row) for row in rows)
+        except duckdb.Error as error:
+            message = first_line(error)
+            advice = "; save the file as UTF-8" if "UTF-8" in message else ""
+            raise ReporterError(f"cannot read {path}: {message}{advice}") from error
+
+
+def _describe(connection: duckdb.DuckDBPyConnection, kind: str, path: Path) -> list[tuple[str, str]]:
+    options = ", sample_size = -1" if kind == "json" else ""
+    query = f"DESCRIBE SELECT * FROM read_{kind}(?{options})"
+    rows: list[tuple[str, str]] = connection.execute(query, [_literal(path)]).fetchall()
+    return rows
+
+
+def _text_column(types: dict[str, str], kind: str, column: str | None, path: Path) -> str:
+    text = require_column(column, list(types), str(path))
+    if not types[text].startswith(_TEXT[kind]) or types[text].endswith("]"):
+        raise ReporterError(f"{path}: the column '{text}' does not hold text but {types[text]}")
+    return text
+
+
+def _label_column(types: dict[str, str], label: str, path: Path) -> str:
+    require_column(label, list(types), str(path), "label")
+    if types[label].startswith(_NESTED) or types[label].endswith("]"):
+        raise ReporterError(f"{path}: the label column '{label}' does not hold plain values but {types[label]}")
+    return label
+
+
+def _select(connection: duckdb.DuckDBPyConnection, kind: str, path: Path, text: str, label: str | None) -> None:
+    columns_wanted = [text] if label is None else [text, label]
+    columns = ", ".join(f"CAST({_quoted(name)} AS VARCHAR)" for name in columns_wanted)
+    if kind == "json":
+        # Typed as text while it is read, so that "2020-1-1" stays what it is and does not become a date.
+        query = f"SELECT {columns} FROM read_json(?, columns = ?)"
+        connection.execute(query, [_literal(path), dict.fromkeys(columns_wanted, "VARCHAR")])
+    else:
+        connection.execute(f"SELECT {columns} FROM read_parquet(?)", [_literal(path)])
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _literal(path: Path) -> str:
+    return "".join(f"[{c}]" if c in "*?[" else c for c in str(path))

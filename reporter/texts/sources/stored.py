@@ -1,0 +1,276 @@
+"""Texts that are there: in the study, in files, or in a dataset of a hub."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from reporter.core.errors import ReporterError, first_line, shared
+from reporter.core.imports import optional
+from reporter.spec.corpora import CorpusPart, LabelledCorpus
+from reporter.spec.part import AsPath, AsTuple, Complaint, Elsewhere, Text, failure
+from reporter.texts.readers import (
+    find_files,
+    read_csv,
+    read_json_lines,
+    read_text_files,
+    read_with_duckdb,
+    require_column,
+)
+from reporter.texts.sources import Around, Origin, corpus_source, digest, file_hash
+from reporter.texts.texts import Record
+
+_Kind = Literal["text", "csv", "tsv", "jsonl", "json", "parquet"]
+
+_TABLES: dict[str, _Kind] = {
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".json": "json",
+    ".parquet": "parquet",
+}
+
+
+class FileCorpus(LabelledCorpus):
+    """Texts from a file: plain text, or a column of a CSV, JSONL or Parquet file."""
+
+    file: Annotated[Path, AsPath] = Field(description="The file, relative to the study file or absolute.")
+    unit: Literal["line", "paragraph", "document"] = Field(
+        "line", description="What one text is, in a file of plain text."
+    )
+    column: Text | None = Field(None, description="The column that holds the texts, in a table.")
+    chat: bool = Field(
+        False,
+        description="Each line of a .jsonl file is a conversation, a list of turns with role and content under "
+        "'messages'; each model reads it as its own chat template writes it.",
+    )
+    role: Text | None = Field(
+        None, description="Of a chat only the turns of this role count, such as assistant; the others are context."
+    )
+
+    def share_of(self, one: str) -> dict[str, Any]:
+        """Return what a share says otherwise: of a chat the role."""
+        return {"role": one} if self.chat else super().share_of(one)
+
+    @model_validator(mode="after")
+    def _role_goes_with_chat(self) -> FileCorpus:
+        if self.role is not None and not self.chat:
+            raise failure(Complaint("goes with `chat: true`", ("role",)))
+        if self.role is not None and self.by:
+            raise failure(Complaint("name all roles here, and leave out `role`", ("by",)))
+        return self
+
+
+@corpus_source("file", FileCorpus)
+def file(said: FileCorpus, around: Around) -> Origin:
+    """Find the files, and read as their names tell.
+
+    Raises:
+        ReporterError: a file is missing, or what the study says does not fit its kind.
+    """
+    path = around.folder / said.file.expanduser()
+    kind: _Kind = _TABLES.get(_suffix(path), "text")
+    if kind != "text" and "unit" in said.model_fields_set:
+        raise ReporterError(f"{path} is a table, where each row is one text: leave out 'unit' and name its 'column'")
+    if kind == "text" and (said.column or said.label):
+        key = "column" if said.column else "label"
+        raise ReporterError(
+            f"'{key}' goes with a table (.csv, .tsv, .jsonl, .json, .parquet); {path} is read as plain text"
+        )
+    if said.chat and kind != "jsonl":
+        raise ReporterError(f"a chat is a .jsonl file with a conversation on each line; {path} is none")
+    files = find_files(path, said.unit if kind == "text" else "line")
+
+    def read() -> Iterator[Record]:
+        if kind == "text":
+            return read_text_files(files, said.unit)
+        if kind == "jsonl":
+            column = said.column or ("messages" if said.chat else None)
+            return read_json_lines(path, column, said.label, said.chat)
+        if kind == "json" or kind == "parquet":
+            return read_with_duckdb(path, kind, said.column, said.label)
+        return read_csv(path, said.column, said.label, tabs=kind == "tsv")
+
+    return Origin(shared(said.file, around.folder), digest(map(file_hash, files)), read)
+
+
+def _suffix(path: Path) -> str:
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    return "".join(suffixes[-2:-1] if suffixes[-1:] == [".gz"] else suffixes[-1:])
+
+
+# Texts written in the study itself.
+
+
+class InlineCorpus(CorpusPart):
+    """Texts written in the study itself."""
+
+    texts: Annotated[tuple[str, ...], AsTuple] = Field(min_length=1, description="The texts.")
+
+
+def read_inline(texts: Sequence[str]) -> Iterator[Record]:
+    """Yield the texts in order."""
+    return (Record(text) for text in texts)
+
+
+@corpus_source("texts", InlineCorpus, called="inline")
+def inline(said: InlineCorpus, around: Around) -> Origin:
+    """Find the texts in the study."""
+    return Origin("the study file", "", lambda: read_inline(said.texts))
+
+
+# Texts from a dataset of a hub, or from a local folder that the ``datasets`` package can read.
+#
+# ``datasets`` is an optional package and is imported only here. It is never asked to run a dataset's own code.
+
+
+_AT_ONCE = 1024  # rows
+
+
+def _from_here(value: Any) -> Any:
+    return value.as_path() if isinstance(value, Elsewhere) and value.startswith(".") else value
+
+
+class DatasetCorpus(LabelledCorpus):
+    """Texts from a dataset of a hub; needs the optional package ``datasets``."""
+
+    dataset: Annotated[Text, BeforeValidator(_from_here, json_schema_input_type=str)] = Field(
+        description="The dataset's id."
+    )
+    config: Text | None = Field(None, description="Its configuration, where there are several.")
+    split: Text = Field("test", description="Its split.")
+    revision: Text | None = Field(None, description="A branch, tag or commit.")
+    column: Text = Field("text", description="The column that holds the texts.")
+    streaming: bool = Field(
+        False,
+        description="Read rows as they come, without fetching the whole dataset; with `limit` only so many. Labels are "
+        "given as the rows hold them.",
+    )
+
+
+@corpus_source("dataset", DatasetCorpus)
+def dataset(said: DatasetCorpus, around: Around) -> Origin:
+    """Find the dataset; nothing is fetched before it is read."""
+    local = local_dataset(said.dataset, around.folder)
+    # What the hub holds under a name can change. Its texts are kept as they were first fetched, so that a
+    # study gives the same numbers tomorrow; another `revision` fetches others.
+    state = digest(_folder_hashes(local)) if local else ""
+    location = "/".join(part for part in (said.dataset, said.config, said.split) if part)
+    if said.revision:
+        location += f"@{said.revision}"
+    return Origin(location, state, lambda: read_dataset(said, around.folder, around.offline))
+
+
+def read_dataset(spec: DatasetCorpus, folder: Path, offline: bool) -> Iterator[Record]:
+    """Yield the texts of one split's column; None is no text. Class labels are given by name.
+
+    Raises:
+        ReporterError: the package is missing, the dataset cannot be had, or a column or split is missing.
+    """
+    rows = _load(spec, folder, offline)
+    where = f"dataset '{spec.dataset}', split '{spec.split}',"
+    names = rows.column_names
+    if names is None:  # a stream may not know its columns before its first row
+        names = list(next(iter(rows), {}))
+    columns = [require_column(spec.column, names, where)]
+    if spec.label is not None:
+        columns.append(require_column(spec.label, names, where, "label"))
+    label_of = None if spec.label is None or rows.features is None else rows.features[spec.label]
+    rows = rows.select_columns(list(dict.fromkeys(columns)))  # a column named twice is read once
+    start = 0
+    for batch in rows.iter(batch_size=_AT_ONCE):
+        texts = batch[spec.column]
+        labels = [None] * len(texts) if spec.label is None else batch[spec.label]
+        for row, (text, label) in enumerate(zip(texts, labels, strict=True), start):
+            if text is not None and not isinstance(text, str):
+                kind = type(text).__name__
+                raise ReporterError(f"{where} row {row}: the column '{spec.column}' holds not text but {kind}")
+            yield Record(text, _label(label, label_of))
+        start += len(texts)
+
+
+def local_dataset(dataset: str, folder: Path) -> Path | None:
+    """Return the folder that a dataset id names, or None where it names none and so is one of the hub."""
+    path = folder / Path(dataset).expanduser()
+    return path if path.is_dir() else None
+
+
+def _load(spec: DatasetCorpus, folder: Path, offline: bool) -> Any:
+    datasets = optional("datasets", "datasets", f"the hub's dataset '{spec.dataset}'")
+    local = local_dataset(spec.dataset, folder)
+    with ExitStack() as stack:
+        stack.enter_context(_without_bars(datasets))
+        if offline:
+            stack.enter_context(_offline(datasets))
+        try:
+            return datasets.load_dataset(
+                str(local or spec.dataset),
+                spec.config,
+                split=spec.split,
+                revision=spec.revision,
+                streaming=spec.streaming,
+            )
+        except Exception as error:  # a dozen kinds, from the package, its hub client and the network below
+            raise ReporterError(_explain(spec, error, offline)) from error
+
+
+def _explain(spec: DatasetCorpus, error: Exception, offline: bool) -> str:
+    message = first_line(error)
+    if offline:
+        return (
+            f"cannot load dataset '{spec.dataset}' offline, where only what was fetched before can be used; "
+            f"run once without --offline ({message})"
+        )
+    return f"cannot load dataset '{spec.dataset}': {message}"
+
+
+def _label(value: Any, feature: Any) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    if hasattr(feature, "int2str"):
+        # Datasets write -1 where a class label is withheld, as in the test splits of benchmarks.
+        return str(feature.int2str(value)) if value >= 0 else None
+    return str(value)
+
+
+@contextmanager
+def _without_bars(datasets: Any) -> Iterator[None]:
+    """Keep progress bars out of the program's own output."""
+    shown = not datasets.are_progress_bars_disabled()
+    datasets.disable_progress_bars()
+    try:
+        yield
+    finally:
+        if shown:
+            datasets.enable_progress_bars()
+
+
+@contextmanager
+def _offline(datasets: Any) -> Iterator[None]:
+    """Keep ``datasets`` and the hub client under it off the network.
+
+    Both read their environment variable once, when they are imported, which may have been long ago.
+    """
+    from huggingface_hub import constants
+
+    places: tuple[Any, Any] = (datasets.config, constants)
+    before = [place.HF_HUB_OFFLINE for place in places]
+    for place in places:
+        place.HF_HUB_OFFLINE = True
+    try:
+        yield
+    finally:
+        for place, value in zip(places, before, strict=True):
+            place.HF_HUB_OFFLINE = value
+
+
+def _folder_hashes(folder: Path) -> Iterator[str]:
+    for file in sorted(folder.rglob("*")):
+        if file.is_file():
+            yield str(file.relative_to(folder))
+            yield file_hash(file)

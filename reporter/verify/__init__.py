@@ -1,9 +1,0 @@
-"""A second opinion: a few cells of a study measured again by an independent, slow path that anybody can run."""
-
-from __future__ import annotations
-
-from reporter.verify.cells import Asked
-from reporter.verify.show import show
-from reporter.verify.verification import Verification, verify
-
-__all__ = ["Asked", "Verification", "show", "verify"]

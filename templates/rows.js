@@ -1,0 +1,105 @@
+// @ts-check
+// Frames as the Python side packs them (reporter.charts.drawing), back into columns of values.
+
+import { short } from "./tokens.js";
+
+/**
+ * @typedef {string | number | boolean | null} Cell
+ * @typedef {{ plain?: Cell[], levels?: Cell[], codes?: number[], runs?: number[] }} PackedColumn
+ * @typedef {{ rows: number, columns: Record<string, PackedColumn> }} Packed
+ */
+
+// The values of a column, in whichever of its three forms it comes.
+export function unpack(column) {
+  if (column.plain) return column.plain;
+  const { levels = [], codes, runs = [] } = column;
+  if (codes) return codes.map(code => levels[code]);
+  const values = [];
+  for (let i = 0; i < runs.length; i += 2) {
+    for (let k = 0; k < runs[i + 1]; k++) values.push(levels[runs[i]]);
+  }
+  return values;
+}
+
+// A packed frame as columns: {rows, model: […], …}.
+/** @type {(packed: Packed) => { rows: number } & Record<string, any>} */
+export const columnsOf = packed => ({ rows: packed.rows, ...Object.fromEntries(Object.entries(packed.columns).map(([name, column]) => [name, unpack(column)])) });
+
+// What is drawn of rows that a reader put together: the mean of a role, the reach of an axis, the values at a depth.
+
+
+/** @typedef {Record<string, any>} Row */
+
+const isFloor = row => row.kind === "floor" || String(row.statistic ?? "").endsWith("_floor");
+const isNumber = value => typeof value === "number" && Number.isFinite(value);
+
+// The value of a line at a depth, on a straight line between its layers; null beyond its ends and beside what is
+// missing.
+function valueAt(line, depth) {
+  const after = line.findIndex(row => row.depth >= depth - 1e-9);
+  if (after < 0) return null;
+  const right = line[after];
+  if (Math.abs(right.depth - depth) <= 1e-9) return isNumber(right.value) ? right.value : null;
+  const left = line[after - 1];
+  if (!left || !isNumber(left.value) || !isNumber(right.value)) return null;
+  return left.value + ((right.value - left.value) * (depth - left.depth)) / (right.depth - left.depth);
+}
+
+// Each role's mean in place of its models, with the lowest and the highest of them as its band; a role with one model
+// keeps that model. Models with other numbers of layers meet at the same relative depth. There is a mean only where
+// every model has a number: otherwise it would jump where one begins or ends.
+export function roleMeans(rows, roles, name) {
+  /** @type {Map<string, Map<string, Row[]>>} */
+  const groups = new Map();
+  for (const row of rows) {
+    if (!roles[row.model]) continue;
+    const key = [roles[row.model], row.statistic, row.site === "final"].join("|");
+    const models = groups.get(key) ?? new Map();
+    groups.set(key, models.set(row.model, [...(models.get(row.model) ?? []), row]));
+  }
+  return [...groups.values()].flatMap(models => {
+    const lines = [...models.values()].map(line => line.filter(row => isNumber(row.depth)).sort((a, b) => a.depth - b.depth)).filter(line => line.some(row => isNumber(row.value)));
+    if (lines.length < 2) return lines.flat();
+    const depths = [...new Set(lines.flat().map(row => row.depth))].sort((a, b) => a - b);
+    const role = roles[lines[0][0].model];
+    return depths.flatMap(depth => {
+      const values = lines.map(line => valueAt(line, depth));
+      if (!values.every(isNumber)) return [];
+      const value = values.reduce((sum, one) => sum + one, 0) / values.length;
+      return [{ ...lines[0][0], model: name(role), checkpoint: `${values.length} models`, step: null, layer: null, depth, value, ci_low: Math.min(...values), ci_high: Math.max(...values), n: null }];
+    });
+  });
+}
+
+// The reach of an axis for a part of a chart's rows, with its note, by the rules of reporter.charts.captions: an axis
+// that begins at 0 still does, and the chance level is drawn as long as enough of the height is left to the values.
+export function reachOf(rows, { whole, log, close, flat, zero, noise = "chance level", chance = true }) {
+  const [low, high, note] = whole;
+  const fits = value => isNumber(value) && (!log || value >= low * 0.999);  // what stands at the edge stays there
+  const numbers = wanted => rows.filter(row => (chance && isFloor(row)) === wanted).flatMap(row => [row.value, row.ci_low, row.ci_high].filter(fits));
+  const values = numbers(false), floors = numbers(true);
+  if (!values.length) return whole;
+  let [least, most] = [Math.min(...values), Math.max(...values)];
+  if (zero) [least, most] = [Math.min(0, least), Math.max(0, most)];
+  if (!log && low === 0 && least >= 0 && (!close || least <= 1.5 * (most - least))) least = 0;
+  if (least === most) [least, most] = log ? [least / 2, most * 2] : [least - (Math.abs(least) * 0.1 || 0.5), most + (Math.abs(most) * 0.1 || 0.5)];
+  if (flat && (most - least) * 25 >= high - low) return whole;
+  const all = [Math.min(least, ...floors), Math.max(most, ...floors)];
+  const drawn = log || all[1] - all[0] <= (close ? 2 : 4) * (most - least);
+  const ends = [...new Set([Math.min(...floors), Math.max(...floors)].map(end => short(end)))].join(" to ");
+  const beyond = drawn || !floors.length ? "" : `${noise} ${ends}, ${Math.max(...floors) > most ? "above" : "below"} this axis`;
+  const text = log ? note : [(close || flat) && "of this token set", beyond].filter(Boolean).join(" · ");
+  return drawn ? [all[0], all[1], text] : [least, most, text];
+}
+
+// The row of each model that lies nearest to a depth; the floor and the state after the closing norm are none.
+export function rowsAt(rows, depth) {
+  /** @type {Map<string, Row>} */
+  const nearest = new Map();
+  for (const row of rows) {
+    if (isFloor(row) || row.site === "final" || !isNumber(row.depth)) continue;
+    const best = nearest.get(row.model);
+    if (!best || Math.abs(row.depth - depth) < Math.abs(best.depth - depth)) nearest.set(row.model, row);
+  }
+  return nearest;
+}

@@ -1,0 +1,336 @@
+"""Which numbers moved, where the answer is known."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from math import hypot
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from reporter.app.diff import compare
+from reporter.app.diff.show import show
+from reporter.store.formats import Result
+from reporter.store.schema import tables
+
+Folder = Callable[..., Path]
+
+
+def records(result: Result) -> list[dict[str, Any]]:
+    return [dict(zip(result.columns, row, strict=True)) for row in result.rows]
+
+
+WHAT_MOVED = (
+    # value, low, high
+    ((1.0, 0.9, 1.1), (1.0, 0.9, 1.1), "same"),
+    ((1.0, 0.9, 1.1), (1.000009, 0.9, 1.1), "same"),
+    ((1.0, 0.9, 1.1), (1.14, 1.04, 1.24), "within"),  # intervals that overlap, and sqrt(2)/10 > 0.14
+    ((1.0, 0.9, 1.1), (1.15, 1.05, 1.25), "moved"),  # they still overlap
+    ((1.15, 1.05, 1.25), (1.0, 0.9, 1.1), "moved"),
+    ((1.0, 0.99, 1.5), (1.4, 1.3, 1.41), "within"),  # the sides that face each other count
+    ((1.0, 0.5, 1.01), (1.4, 1.39, 1.8), "moved"),
+    ((1.4, 1.39, 1.8), (1.0, 0.5, 1.01), "moved"),
+    ((1.0, 0.9, 1.1), (1.09, None, None), "within"),
+    ((1.0, 0.9, 1.1), (1.11, None, None), "moved"),
+    ((1.0, None, None), (1.000009, None, None), "same"),
+    ((1.0, None, None), (1.00002, None, None), "moved"),
+    ((1e-12, None, None), (-3e-12, None, None), "same"),  # rounding
+    ((0.0, None, None), (0.0, None, None), "same"),
+    ((1.0, 1.0, 1.0), (1.1, 1.1, 1.1), "moved"),
+    ((1.0, None, None), (None, None, None), "became NULL"),
+    ((None, None, None), (1.0, None, None), "was NULL"),
+    ((None, None, None), (None, None, None), "same"),
+)
+
+
+def test_what_moved(folder: Folder) -> None:
+    sides = [
+        folder(name, [(f"number_{i}", 1, *case[place]) for i, case in enumerate(WHAT_MOVED)])
+        for place, name in enumerate(("old", "new"))
+    ]
+    found = compare(f"{sides[0]}:", f"{sides[1]}:", Path("x"))
+    expected = {f"number_{i}": case[2] for i, case in enumerate(WHAT_MOVED)}
+    assert {row["statistic"]: row["change"] for row in records(found.numbers)} == {
+        name: change for name, change in expected.items() if change not in ("same", "within")
+    }
+    (summary,) = records(found.summary)
+    counts = Counter(expected.values())
+    counts["with"] = sum(a[1] is not None for a, _, _ in WHAT_MOVED)
+    assert summary == {
+        "metric": "motion",
+        "compared": len(WHAT_MOVED),
+        **{name: counts[name.removesuffix(" interval")] for name in list(summary)[2:]},
+    }
+    assert found.consequences
+
+
+def test_the_largest_move_comes_first_and_says_how_large(folder: Folder) -> None:
+    old = [
+        ("norm", 1, 1.0, 0.9, 1.1),
+        ("norm", 2, 1.0, 0.9, 1.2),
+        ("plain", 1, 1.0, None, None),
+        ("plain", 2, 5.0, None, None),
+    ]
+    new = [
+        ("norm", 1, 3.0, 2.8, 3.1),
+        ("norm", 2, 3.0, 1.5, 3.1),
+        ("plain", 1, 2.0, None, None),
+        ("plain", 2, 6.0, None, None),
+    ]
+    found = compare(f"{folder('old', old)}:", f"{folder('new', new)}:", Path("x"))
+    rows = records(found.numbers)
+    assert [(row["statistic"], row["layer"]) for row in rows] == [("norm", 1), ("norm", 2), ("plain", 1), ("plain", 2)]
+    assert rows[0]["interval"] == pytest.approx(hypot(0.1, 0.2))
+    assert rows[0]["intervals"] == pytest.approx(2 / hypot(0.1, 0.2))
+    assert rows[1]["interval"] == pytest.approx(hypot(0.2, 1.5))
+    assert (rows[0]["model"], rows[0]["corpus"], rows[0]["view"], rows[0]["site"]) == ("bert", "wiki", "words", "block")
+    assert (rows[2]["interval"], rows[2]["relative"]) == (None, 0.5)
+
+
+def test_numbers_on_one_side_only(folder: Folder) -> None:
+    a = folder("old", [("norm", 1, 1.0, None, None), ("gone", 1, 1.0, None, None)])
+    b = folder("new", [("norm", 1, 1.0, None, None), ("norm", 2, 1.0, None, None)])
+    found = compare(f"{a}:", f"{b}:", Path("x"))
+    assert [(row["change"], row["statistic"], row["layer"]) for row in records(found.numbers)] == [
+        ("only in A", "gone", 1),
+        ("only in B", "norm", 2),
+    ]
+    assert records(found.summary)[0]["compared"] == 1
+
+
+def test_every_table_with_intervals_is_compared(folder: Folder) -> None:
+    corpus, ends = {"corpus": "c"}, {"model_a": "a", "checkpoint_a": "x", "model_b": "b", "checkpoint_b": "x"}
+    rows = {
+        "layer_pairs": corpus | ends | {"statistic": "cka", "layer_a": 2, "layer_b": 3},
+        "differences": ends | {"statistic": "norm", "corpus_a": "c", "corpus_b": "d"},
+        "correlations": corpus | {"feature": "rate", "score": "sst2", "method": "pearson"},
+    }
+    sides = [folder(name) for name in ("old", "new")]
+    for value, side in enumerate(sides, 1):
+        with duckdb.connect(str(side / "results.duckdb")) as connection:
+            for table, row in rows.items():
+                row = {"study": "s", "metric": "m", "view": "words", "value": value} | row
+                names, marks = ", ".join(row), ", ".join("?" * len(row))
+                connection.execute(f"INSERT INTO {table} ({names}) VALUES ({marks})", list(row.values()))
+    found = compare(f"{sides[0]}:", f"{sides[1]}:", Path("x"))
+    moved = {
+        (row["statistic"], row["model"], row["corpus"], row["layer"], row["layer_b"]) for row in records(found.numbers)
+    }
+    assert moved == {
+        ("cka", "a | b", "c", 2, 3),
+        ("norm", "a | b", "c | d", None, None),
+        ("rate ~ sst2 (pearson)", None, "c", None, None),
+    }
+
+
+def insert(side: Path, table: str, **row: Any) -> None:
+    row = {"study": "s"} | row
+    with duckdb.connect(str(side / "results.duckdb")) as connection:
+        names, marks = ", ".join(f'"{name}"' for name in row), ", ".join("?" * len(row))
+        connection.execute(f"INSERT INTO {table} ({names}) VALUES ({marks})", list(row.values()))
+
+
+BERT = {"model": "bert", "checkpoint": "final", "corpus": "c"}
+LISTED: dict[str, tuple[dict[str, Any], str, Any]] = {
+    # what is in both, the number that differs, and what it is called
+    "massive_activations": (
+        BERT
+        | {"metric": "outliers", "dimension": 447, "token_id": 3, "token": "The", "own": True, "position_first": 0},
+        "value",
+        ("outliers", "value of dimension 447, token The at position 0", "bert", "c", None, None),
+    ),
+    "outlier_dimensions": (
+        BERT | {"metric": "outliers", "view": "words", "dimension": 8},
+        "deviations",
+        ("outliers", "deviations of dimension 8", "bert", "c", "words", None),
+    ),
+    "sinks": (
+        BERT | {"metric": "outliers", "token_id": 3, "token": "the", "own": True, "position_first": 4},
+        "norm_ratio",
+        ("outliers", "norm_ratio of token the", "bert", "c", None, None),
+    ),
+    "sink_cuts": (
+        BERT | {"metric": "outliers", "rule": "factor", "cut": 2.0, "statistic": "a.b", "site": "block", "layer": 1},
+        "value",
+        ("outliers", "value of a.b, cut at factor 2.0", "bert", "c", None, 1),
+    ),
+    "block_runs": (
+        BERT | {"metric": "angular_distance", "view": "words", "which": "tokens", "blocks": 2},
+        "first",
+        ("angular_distance", "first of the best run of 2 blocks, tokens", "bert", "c", "words", None),
+    ),
+    "moved_tokens": (
+        BERT | {"metric": "change", "view": "words", "site": "block", "layer": 1, "token_id": 3, "token": "the"},
+        "distance",
+        ("change", "distance of token the", "bert", "c", "words", 1),
+    ),
+    "token_types": (
+        BERT | {"metric": "variance", "view": "words", "site": "block", "layer": 1, "token_id": 3, "token": "the"},
+        "norm_of_mean",
+        ("variance", "norm_of_mean of token the", "bert", "c", "words", 1),
+    ),
+    "spectra": (
+        BERT | {"metric": "spectrum", "view": "words", "site": "block", "layer": 1, "rank": 4},
+        "value",
+        ("spectrum", "value of axis 4", "bert", "c", "words", 1),
+    ),
+    "attention_heads": (
+        {"model": "bert", "checkpoint": "final", "item": "c", "site": "block", "layer": 1, "head": 5},
+        "entropy",
+        ("attention", "entropy of head 5", "bert", "c", None, 1),
+    ),
+    "skipped_blocks": (
+        {"model": "bert", "checkpoint": "final", "item": "c", "many": 2, "proposal": 1},
+        "loss",
+        ("skip", "loss of proposal 1 to leave out 2", "bert", "c", None, None),
+    ),
+    "layer_answers": (
+        {"model": "bert", "checkpoint": "final", "criterion": "a.b", "item": "c", "site": "block", "layer": 1},
+        "loss",
+        ("layer_answers", "loss of a.b", "bert", "c", None, 1),
+    ),
+    "concept_answers": (
+        {"model": "bert", "checkpoint": "final", "pair_set": "set", "concept": "gender", "layer": 1},
+        "consistency",
+        ("concept_answers", "consistency", "bert", "set: gender", None, 1),
+    ),
+    "probe_poolings": (
+        {"model": "bert", "checkpoint": "final", "probe": "p", "pooling": "last", "main": False}
+        | {"site": "block", "layer": 1},
+        "accuracy",
+        ("probes", "accuracy of the linear probe, pooling last", "bert", "p", None, 1),
+    ),
+    "change_answers": (BERT, "first_layer", ("change_answers", "first_layer", "bert", "c", None, None)),
+    "changed_numbers": (
+        {"model": "bert", "corpus": "c", "number": "a.b"},
+        "value",
+        ("changed_numbers", "value of a.b", "bert", "c", None, None),
+    ),
+    "training_answers": (
+        {"model": "bert", "corpus": "c", "view": "words", "metric": "a", "statistic": "b", "kind": "turn"},
+        "step",
+        ("training_answers", "step of a.b, turn", "bert", "c", "words", None),
+    ),
+    "block_answers": (
+        {"model": "bert", "checkpoint": "final", "item": "c", "many": 2},
+        "change",
+        ("block_answers", "change of the best 2 to leave out", "bert", "c", None, None),
+    ),
+}
+
+
+@pytest.mark.parametrize("table", LISTED)
+def test_lists_and_answers_are_compared(folder: Folder, table: str) -> None:
+    same, name, called = LISTED[table]
+    sides = [folder(side) for side in ("old", "new")]
+    for number, side in enumerate(sides, 1):
+        insert(side, table, **same, **{name: number})
+    (row,) = records(compare(f"{sides[0]}:", f"{sides[1]}:", Path("x")).numbers)
+    assert (row["change"], row["a"], row["b"]) == ("moved", 1, 2)
+    assert tuple(row[part] for part in ("metric", "statistic", "model", "corpus", "view", "layer")) == called
+
+
+def test_long_lists_are_compared_in_part(folder: Folder) -> None:
+    """Of an eigenvalue curve the axes 1, 2, 4, …; of token types the 20 most frequent ones; of single texts none."""
+    sides = [folder(side) for side in ("old", "new")]
+    place = {"view": "words", "site": "block", "layer": 1}
+    for number, side in enumerate(sides):
+        for i in range(1, 24):
+            insert(side, "spectra", **BERT, **place, metric="spectrum", rank=i, value=i + number)
+            kind = {"token_id": i, "token": f"<{i}>", "count": i, "variance": 1 + number, "norm_of_mean": 1}
+            insert(side, "token_types", **BERT, **place, metric="variance", **kind)
+        text = {"text": 7, "site": "block", "layer": 1, "linear": bool(number), "hidden": None}
+        insert(side, "probe_texts", model="bert", checkpoint="final", probe="c", **text)
+    rows = records(compare(f"{sides[0]}:", f"{sides[1]}:", Path("x")).numbers)
+    told = {row["statistic"] for row in rows}
+    assert {row["metric"] for row in rows} == {"spectrum", "variance"}
+    assert {name for name in told if "axis" in name} == {f"value of axis {rank}" for rank in (1, 2, 4, 8, 16)}
+    assert {name for name in told if "token" in name} == {f"variance of token <{i}>" for i in range(4, 24)}
+
+
+def test_what_has_a_rank_is_told_by_what_it_is(folder: Folder) -> None:
+    """A finding is the same one at another rank; one that only one side has is not compared with another one."""
+    sides = [folder(side) for side in ("old", "new")]
+    about = {"kind": "extremes", "metric": "m", "model": "bert", "corpus": "c", "view": "words"}
+    for side, ranks in zip(sides, ({"x": 1, "y": 2}, {"y": 1, "z": 2}), strict=True):
+        for statistic, rank in ranks.items():
+            insert(side, "findings", **about, rank=rank, statistic=statistic, value=0.5, ci_low=0.4, ci_high=0.6)
+            number = {"token": f"<{statistic}>", "own": True, "position_first": 1, "position_last": 4, "texts": 7}
+            insert(side, "sink_answers", **BERT, number=rank, **number)
+    found = compare(f"{sides[0]}:", f"{sides[1]}:", Path("x"))
+    gone = {(row["change"], row["metric"], row["statistic"]) for row in records(found.numbers)}
+    assert {one for one in gone if one[1] == "findings"} == {
+        ("only in A", "findings", "value of m.x, extremes"),
+        ("only in B", "findings", "value of m.z, extremes"),
+    }
+    assert {one for one in gone if "texts" in one[2]} == {
+        ("only in A", "sink_answers", "texts of token <x>"),
+        ("only in B", "sink_answers", "texts of token <z>"),
+    }
+
+
+def test_what_is_told_apart_has_one_row_on_each_side() -> None:
+    """A number is not listed twice: what its rows are told apart by names columns that are there."""
+    for table in tables().values():
+        for told in table.compared:
+            assert set(told.by) <= set(table.types) and set(told.values) <= set(table.types)
+            if isinstance(told.interval, tuple):
+                assert set(told.interval) <= set(table.types)
+
+
+def test_two_studies_of_one_file(folder: Folder) -> None:
+    out = folder("results", [("norm", 1, 1.0, None, None)])
+    folder("results", [("norm", 1, 2.0, None, None)], study="t")
+    found = compare("s", "t", out)
+    assert [(row["a"], row["b"], row["delta"]) for row in records(found.numbers)] == [(1.0, 2.0, 1.0)]
+
+
+def test_analyses_are_compared_under_the_names_of_what_they_look_at(folder: Folder) -> None:
+    where: dict[str, dict[str, Any]] = {
+        "groups": {"text_group": "hello", "control": "random-words", "silhouette": 0.5},
+        "pair_directions": {"pair_set": "p", "concept": "age", "consistency": 0.5, "ci_low": 0.4, "ci_high": 0.6},
+        "direction_cosines": {"pair_set": "p", "concept_a": "age", "concept_b": "tense", "cosine": 0.5},
+        "journeys": {"journey": "mouse", "text": 0, "position": 3, "positions": "with", "rank_cosine": 7},
+        "explained_variance": {"analysis": "clouds", "item": "c", "part": "wiki", "components": 5, "share": 0.5},
+        "vocabulary_facts": {"fact": "period", "value": 12.0},
+    }
+    sides = [folder(name) for name in ("old", "new")]
+    for side in sides:
+        with duckdb.connect(str(side / "results.duckdb")) as connection:
+            for table, row in where.items():
+                row = {"study": "s", "model": "bert", "checkpoint": "final"} | row
+                names, marks = ", ".join(row), ", ".join("?" * len(row))
+                connection.execute(f"INSERT INTO {table} ({names}) VALUES ({marks})", list(row.values()))
+                if side.name == "new" and table != "pair_directions":
+                    name = list(row)[-1]
+                    connection.execute(f"UPDATE {table} SET {name} = 2 * {name}")
+            if side.name == "new":
+                connection.execute("UPDATE pair_directions SET consistency = 0.6, ci_low = 0.5, ci_high = 0.7")
+    found = compare(f"{sides[0]}:", f"{sides[1]}:", Path("x"))
+    assert {(row["metric"], row["statistic"], row["corpus"]) for row in records(found.numbers)} == {
+        ("groups", "silhouette", "hello, random-words"),
+        ("pairs", "cosine", "p: age | tense"),
+        ("journeys", "rank_cosine", "mouse, text 0, position 3, with positions"),
+        ("clouds", "share of 5", "c: wiki"),
+        ("vocabulary", "period", None),
+    }
+    assert {row["metric"]: row["within interval"] for row in records(found.summary)}["pairs"] == 1
+
+
+@pytest.mark.parametrize(("words", "cautioned"), [((100, 126), True), ((126, 100), True), ((100, 125), False)])
+def test_numbers_that_change_with_the_corpus_have_a_caution_where_its_size_is_another(folder, words, cautioned):
+    numbers = [("total", 1, 1.0, 0.9, 1.1), ("tradeoff", 1, 1.0, 0.9, 1.1), ("coverage", 1, 1.0, 0.9, 1.1)]
+    sides = [folder("old", numbers), folder("new", [(*n[:2], 2.0, 1.9, 2.1) for n in numbers[:1]] + numbers[1:])]
+    for side, many in zip(sides, words, strict=True):
+        with duckdb.connect(str(side / "results.duckdb")) as connection:
+            connection.execute("UPDATE layer_metrics SET metric = 'variance'")
+            connection.execute(f"UPDATE corpora SET words = {many}")
+    found = compare(*(f"{side}:" for side in sides), Path("x"))
+    assert len(found.notes) == cautioned
+    for note in found.notes:
+        assert f"'wiki' has {words[0]} words in A and {words[1]} in B" in note
+        assert "variance.total" in note and "tradeoff" not in note, "a number that did not move needs no caution"
+    assert all(note in show(found) and note in show(found, "json") for note in found.notes)

@@ -1,0 +1,126 @@
+"""What `reporter diff` prints."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from reporter.app.cli import app
+
+Folder = Callable[..., Path]
+OLD = [
+    ("norm", 1, 1.0, 0.9, 1.1),
+    ("norm", 2, 1.0, 0.9, 1.1),
+    ("plain", 1, 1.0, None, None),
+    ("gap", 1, None, None, None),
+]
+NEW = [
+    ("norm", 1, 3.0, 2.9, 3.1),
+    ("norm", 2, 1.05, 0.9, 1.1),
+    ("plain", 1, 1.5, None, None),
+    ("gap", 1, 2.0, None, None),
+    ("new", 1, 1.0, None, None),
+]
+HOSTILE = "\x1b[31m<b>red</b>"
+
+
+@pytest.fixture
+def diff(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+    monkeypatch.chdir(folder("old", OLD).parent)
+    folder(
+        "new",
+        NEW,
+        spec='study: s\nmodels: {bert: some/bert}\nmetrics: [motion]\ntitle: "\\e[31m<b>red</b>"\n',
+        model={"revision": "bb"},
+        options='{"sample": 5}',
+        versions='{"torch": "2.14.0"}',
+    )
+    return lambda *arguments: CliRunner().invoke(app, ["diff", *arguments], prog_name="reporter")
+
+
+def test_a_summary_then_the_largest_moves(diff: Callable[..., Result]) -> None:
+    result = diff("old:", "new:")
+    assert result.exit_code == 0
+    lines = [" ".join(line.split()) for line in result.stdout.splitlines()]
+    for line in (
+        "A old:s",
+        "B new:s",
+        "Spec: 2",
+        "metrics.anisotropy listed –",
+        "title – \\x1b[31m<b>red</b>",
+        "Provenance: 3",
+        "version of torch 2.13.0 2.14.0",
+        "model bert revision aa bb",
+        "metric motion (bert, wiki) option sample – 5",
+        "Numbers: 4 compared, 2 with interval, 1 within interval, 2 moved, 1 was NULL, 1 only in B",
+        "Moved beyond their intervals (of 2; by chance 1 in 20 does, where texts or seeds differ): 1",
+        "motion norm bert final wiki words block 1 1 3 2 0.141421 not paired 14.1421",
+        "Moved, without an interval: 1",
+        "motion plain bert final wiki words block 1 1 1.5 0.5 0.333333",
+        "Became or was NULL: 1",
+        "Only on one side: 1",
+        "only in B motion bert wiki 1",
+    ):
+        assert line in lines
+    headings = [line.split(":")[0] for line in lines if ": " in line]
+    assert headings.index("Spec") < headings.index("Provenance") < headings.index("Numbers")
+    assert "\x1b" not in result.stdout
+
+
+def test_the_same_says_so(diff: Callable[..., Result], folder: Folder) -> None:
+    folder("again", OLD)
+    result = diff("old:", "again:", "--exit-code")
+    assert result.exit_code == 0
+    assert result.stdout.splitlines() == [
+        "A  old:s",
+        "B  again:s",
+        "",
+        "Spec: the study files are equal",
+        "",
+        "Provenance: the same models, corpora, options and versions",
+        "",
+        "Numbers: 4 compared, 2 with interval, 4 same",
+        "",
+        "Verdicts: none changed",
+    ]
+
+
+def test_json_holds_everything(diff: Callable[..., Result]) -> None:
+    found = json.loads(diff("old:", "new:", "--format", "json").stdout)
+    assert list(found) == ["a", "b", "spec", "provenance", "summary", "numbers", "verdicts", "notes"]
+    assert found["spec"][1] == {"where": "title", "a": None, "b": HOSTILE}
+    assert found["summary"][0]["moved"] == 2
+    assert [(row["change"], row["statistic"]) for row in found["numbers"]] == [
+        ("moved", "norm"),
+        ("moved", "plain"),
+        ("was NULL", "gap"),
+        ("only in B", "new"),
+    ]
+
+
+def test_markdown_has_the_same_tables(diff: Callable[..., Result]) -> None:
+    lines = diff("old:", "new:", "--format", "markdown").stdout.splitlines()
+    assert "### Moved, without an interval: 1" in lines and "| metrics.anisotropy | listed | – |" in lines
+    assert not any("<b>" in line for line in lines)
+
+
+def test_exit_codes_and_limits(diff: Callable[..., Result]) -> None:
+    assert diff("old:", "new:", "--exit-code").exit_code == 1
+    wrong = diff("old:", "nowhere:")
+    assert (wrong.exit_code, wrong.stdout) == (2, "")
+    assert wrong.stderr == "nowhere/results.duckdb: no results there\n"
+    assert (
+        "Provenance: 3, the first 1; --most N or --format json shows more" in diff("old:", "new:", "--most", "1").stdout
+    )
+
+
+def test_long_texts_are_shown_from_where_they_differ(diff: Callable[..., Result], folder: Folder) -> None:
+    for name, end in (("one", "encoders"), ("two", "decoders")):
+        folder(name, spec=f"study: s\nquestion: {'What is there to be seen in ' * 4}{end}?\n")
+    output = diff("one:", "two:").stdout
+    assert "encoders?" in output
+    assert "decoders?" in output

@@ -1,0 +1,147 @@
+"""How sides are named, and what is said when one is not there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import duckdb
+import pytest
+from app.diff.conftest import insert
+
+from reporter.app.diff import compare
+from reporter.app.diff.sides import find_sides, side_by_side
+from reporter.core.errors import ReporterError, UsageError
+from reporter.store.schema import tables
+
+Folder = Callable[..., Path]
+
+
+def test_every_way_to_name_a_study(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder("results").parent)
+    folder("results", study="t")
+    folder("old")
+    old = Path("old/results.duckdb")
+
+    def named(a: str, b: str) -> list[tuple[str, str]]:
+        return [(str(side.database.parent), side.study) for side in find_sides(a, b, Path("results"))]
+
+    assert named("s", "t") == [("results", "s"), ("results", "t")]
+    assert named("s", "old:") == [("results", "s"), ("old", "s")]
+    assert named("old:", "t") == [("old", "s"), ("results", "t")]
+    assert named("old:", "results:") == [("old", "s"), ("results", "s")]
+    assert named("old:s", f"{Path('results').resolve()}:t")[1][1] == "t"
+    assert named(f"{old}:", "s") == [("old", "s"), ("results", "s")]
+
+
+NOT_THERE = (
+    ("s", "s", "both sides are results:s"),
+    ("s", "./results:s", "both sides are results:s"),
+    ("x", "t", "no study 'x' in results/results.duckdb; it has: s, t"),
+    ("s", "results:tt", "did you mean 't'?"),
+    ("s", "nowhere:s", "nowhere/results.duckdb: no results there"),
+    ("old", "s", "write 'old:'"),
+    ("./old", "s", "neither STUDY nor FOLDER:STUDY"),
+    ("two:", "old:u", "it has s, t"),
+    ("s", "empty:", "holds no study yet"),
+    ("s", "text:s", "is not a DuckDB database"),
+)
+
+
+def test_what_is_not_there_is_told(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder("results").parent)
+    for place, study in (("results", "t"), ("old", "u"), ("two", "s"), ("two", "t")):
+        folder(place, study=study)
+    for name in ("empty", "text"):
+        Path(name).mkdir()
+    duckdb.connect("empty/results.duckdb").close()
+    Path("text/results.duckdb").write_text("x" * 8192)
+    for a, b, told in NOT_THERE:
+        with pytest.raises(ReporterError) as caught:
+            find_sides(a, b, Path("results"))
+        assert told in str(caught.value)
+        assert "\n" not in str(caught.value)
+        assert isinstance(caught.value, UsageError) or "not a DuckDB" in told
+
+
+def test_an_older_file_is_seen_in_the_shape_of_today_and_left_alone(folder: Folder) -> None:
+    old, new = folder("old", [("norm", 1, 1.0, None, None)]), folder("new", [("norm", 1, 1.0, None, None)])
+    with duckdb.connect(str(old / "results.duckdb")) as connection:
+        connection.execute("DROP TABLE correlations")
+        connection.execute("ALTER TABLE models DROP COLUMN attention")
+        connection.execute("UPDATE schema_version SET version = 1")
+    before = (old / "results.duckdb").read_bytes()
+    with side_by_side(find_sides(f"{old}:", f"{new}:", Path("x"))) as connection:
+        for table in tables().values():
+            columns = [column.name for column in table.columns if column.name != "study"]
+            for side in "ab" if len(columns) < len(table.columns) else "":
+                found = connection.execute(f"FROM {side}_{table.name}")
+                assert [column[0] for column in found.description] == columns
+        assert connection.execute("SELECT attention, layers FROM a_models").fetchall() == [(None, 4)]
+        assert connection.execute("FROM a_correlations").fetchall() == []
+        with pytest.raises(duckdb.Error):
+            connection.execute("CREATE TABLE file_0.x (y INTEGER)")
+    assert (old / "results.duckdb").read_bytes() == before
+
+
+def test_a_file_of_a_newer_reporter_is_refused(folder: Folder) -> None:
+    old, new = folder("old"), folder("new")
+    with duckdb.connect(str(new / "results.duckdb")) as connection:
+        connection.execute("UPDATE schema_version SET version = 999, reporter = '9.9'")
+    with pytest.raises(ReporterError, match="newer than this one"):
+        find_sides(f"{old}:", f"{new}:", Path("x"))
+
+
+def test_two_models_of_a_study_stand_side_by_side(folder: Folder) -> None:
+    """The last checkpoint of each, under one name; what is of the study and of no model is left out."""
+    place = folder("results", [("norm", 1, 1.0, 0.9, 1.1)])
+    with duckdb.connect(str(place / "results.duckdb")) as connection:
+        for checkpoint, step, value in (("step-9", 9, 5.0), ("step-10", 10, 3.0)):
+            key = {"study": "s", "model": "tuned", "checkpoint": checkpoint, "step": step}
+            insert(connection, "models", key | {"is_last": step == 10, "base": "bert", "status": "done"})
+            number = {"corpus": "wiki", "metric": "motion", "view": "words", "statistic": "norm", "site": "block"}
+            number |= {"layer": 1, "value": value, "ci_low": 2.9, "ci_high": 3.1}
+            insert(connection, "layer_metrics", key | number)
+        insert(connection, "claims", {"study": "s", "claim": "c", "verdict": "supported"})
+    for a, b in (("s:bert", "s:tuned"), (f"{place}:s:bert", "s:tuned")):
+        found = compare(a, b, place)
+        assert found.spec == [] and not found.verdicts.rows
+        (row,) = [dict(zip(found.numbers.columns, row, strict=True)) for row in found.numbers.rows]
+        assert (row["model"], row["checkpoint"], row["a"], row["b"]) == ("bert | tuned", "final", 1.0, 3.0)
+        assert row["change"] == "moved" and row["interval"] == pytest.approx(0.02**0.5)
+    with duckdb.connect(str(place / "results.duckdb")) as connection:
+        both = {"kind": "base", "model_a": "tuned", "checkpoint_a": "step-10", "corpus_a": "wiki", "value": 2.0}
+        both |= {"model_b": "bert", "checkpoint_b": "final", "corpus_b": "wiki", "ci_low": 1.95, "ci_high": 2.04}
+        place_of = {"study": "s", "metric": "motion", "view": "words", "statistic": "norm", "site": "block", "layer": 1}
+        insert(connection, "differences", both | place_of)
+    assert row["texts"] == "not paired"
+    for a, b in (("s:bert", "s:tuned"), ("s:tuned", "s:bert")):  # of the same texts: as far as it reaches towards 0
+        found = compare(a, b, place).numbers
+        (row,) = [dict(zip(found.columns, row, strict=True)) for row in found.rows]
+        assert (row["texts"], row["interval"]) == ("paired", pytest.approx(0.05))
+    for a, b, told in (
+        ("s:bert", "s", "one side names a model and the other does not"),
+        ("s:bert", "s:tune", "no model 'tune' in study s; did you mean 'tuned'?"),
+        ("s:bert", "s:bert", "both sides are"),
+    ):
+        with pytest.raises(UsageError, match=re.escape(told)):
+            find_sides(a, b, place)
+
+
+def test_views_that_are_alike_are_said_once(folder: Folder) -> None:
+    places = []
+    for name, value in (("old", 1.0), ("new", 2.0)):
+        place = folder(name, [("norm", layer, value, value - 0.1, value + 0.1) for layer in (1, 2)])
+        with duckdb.connect(str(place / "results.duckdb")) as connection:
+            for view, more in (("no-sinks", 0.0), ("all", 0.5)):
+                connection.execute(
+                    "INSERT INTO layer_metrics BY NAME SELECT * REPLACE (? AS view, value + ? AS value) "
+                    "FROM layer_metrics WHERE view = 'words'",
+                    [view, more],
+                )
+        places.append(f"{place}:")
+    found = compare(*places, Path("x"))
+    views = found.numbers.columns.index("view")
+    assert sorted(row[views] for row in found.numbers.rows) == ["all", "all", "no-sinks, words", "no-sinks, words"]
+    assert sum(row[1] for row in found.summary.rows) == 4

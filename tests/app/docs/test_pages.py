@@ -1,0 +1,141 @@
+"""What the pages show is run, so that it cannot go stale.
+
+A block marked ``yaml`` is a whole study, ``python`` and ``sql`` run beside the results of a small one; a page that has
+its reader make files is followed to the letter. What is marked otherwise (``yml``, ``py``) is a part of something.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import shlex
+import textwrap
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import reporter
+from reporter.app.cli import app
+from reporter.metrics.base import METRICS
+from reporter.runs.studies import offer
+from reporter.spec import SpecError, load_study
+
+ROOT = Path(__file__).resolve().parents[3]
+PAGES = {path.stem: path.read_text("utf-8") for path in sorted((ROOT / "reporter/app/docs/pages").glob("*.md"))}
+ELSEWHERE = {"extending"}  # followed by tests/test_contributing.py
+STUDY = """
+    study: small
+    models: {small: {recipe: {architecture: gpt2, layers: 2, width: 16, heads: 2, train_on: c, steps: 0}}}
+    corpora: {c: {generate: grammar, texts: 40, words: [5, 12]}}
+    metrics: [anisotropy, intrinsic_dimension]
+    views: [words, no-sinks]
+    claims:
+      a: {says: It has one., value: {metric: intrinsic_dimension.twonn, model: small, layer: last}, above: 1}
+"""
+
+
+def blocks(page: str, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", PAGES[page], re.MULTILINE | re.DOTALL)
+
+
+def everywhere(language: str) -> list[tuple[str, str]]:
+    found = [(page, block) for page in PAGES if page not in ELSEWHERE for block in blocks(page, language)]
+    assert found
+    return found
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A folder with a study and its results."""
+    folder = tmp_path_factory.mktemp("pages")
+    (folder / "study.yaml").write_text(textwrap.dedent(STUDY), "utf-8")
+    (folder / "other.yaml").write_text(
+        textwrap.dedent(STUDY)
+        .replace("study: small", "study: other")
+        .replace("steps: 0}", "steps: 2, checkpoints: [0, 2]}"),
+        "utf-8",
+    )
+    with contextlib.chdir(folder):
+        reporter.run("study.yaml")
+        reporter.run("other.yaml")
+    return folder
+
+
+def test_the_studies_are_valid(tmp_path):
+    for page, text in everywhere("yaml"):
+        path = tmp_path / f"{page}.yaml"
+        path.write_text(text, "utf-8")
+        assert load_study(path, offer()).study.models, page
+
+
+def test_the_python_blocks_run(place, monkeypatch):
+    monkeypatch.chdir(place)
+    found = {}
+    try:
+        for page, text in everywhere("python"):
+            found[page] = {"__name__": "__main__"}
+            exec(compile(text, page, "exec"), found[page])
+    finally:
+        METRICS._entries.pop("centre", None)
+    assert list(found["python"]["results"].claims["verdict"].unique()) == ["supported"]
+    numbers = found["python"]["measured"].layer_metrics.query("statistic == 'twonn'")
+    assert list(numbers["layer"]) == [0, 1, 2, 3] and numbers["value"].between(10, 40).all()
+
+
+@pytest.mark.parametrize(("page", "query"), everywhere("sql"))
+def test_the_questions_have_answers(place, page, query):
+    answer = reporter.open(place / "results").sql(query)
+    assert len(answer) or "status <> 'done'" in query
+    # Two studies, one with two checkpoints, two token sets: a row that cannot be told from another mixes them.
+    assert not answer.select_dtypes(exclude="float").duplicated().any()
+
+
+def test_the_error_is_the_one_that_is_shown(tmp_path):
+    shown = re.search(r"^study\.yaml:(\d+):(\d+): (models\.gpt2\.dtyp: .*)$", PAGES["studies"], re.MULTILINE)
+    assert shown
+    path = tmp_path / "study.yaml"
+    path.write_text(blocks("studies", "yaml")[0].replace("dtype: float32", "dtyp: float32"), "utf-8")
+    with pytest.raises(SpecError) as caught:
+        load_study(path, offer())
+    assert str(caught.value).replace(f"{tmp_path}/", "") == shown[0]
+
+
+def test_every_verb_is_described_and_no_other():
+    described = set(re.findall(r"^\| `reporter (\w+)", PAGES["commands"], re.MULTILINE))
+    assert described == {command.name or command.callback.__name__ for command in app.registered_commands}
+
+
+def test_every_page_that_is_promised_is_there():
+    promised = set(re.findall(r"\]\(([\w-]+)\.md", "".join(PAGES.values())))
+    made = {"keys", "tables", "glossary", "python-names", "contributing", "first-study"}
+    assert promised <= set(PAGES) | made
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("page", "says"),
+    [
+        ("which-layer", ["linear probe `opinion`", "pooling", "significant"]),
+        ("tune-against-base", ["tuned against base, on news", "a different seed would explain"]),
+    ],
+)
+def test_a_guide_is_followed(tmp_path, monkeypatch, page, says):
+    monkeypatch.chdir(tmp_path)
+    for name, text in re.findall(r"[Mm]ake the file `([^`]+)`.*?^```\w+\n(.*?)^```", PAGES[page], re.M | re.S):
+        Path(name).write_text(text, "utf-8")
+    rows = [
+        f"the cat {('cries alone', 'sleeps well')[i % 2]} in house {i}\t{('bad', 'good')[i % 2]}" for i in range(60)
+    ]
+    Path("reviews.tsv").write_text("\n".join(["text\tlabel", *rows]), "utf-8")
+    printed = ""
+    for command in "".join(blocks(page, "sh")).strip().splitlines():
+        done = CliRunner().invoke(app, shlex.split(command)[1:], prog_name="reporter")
+        assert done.exit_code == 0, done.output
+        printed += done.output
+    assert all(words in printed for words in says)
+
+
+def test_what_holds_the_promises_is_there():
+    named = set(re.findall(r"`(tests/[\w/]+\.(?:py|md))`", PAGES["reliability"]))
+    assert len(named) > 20 and not [name for name in named if not (ROOT / name).is_file()]

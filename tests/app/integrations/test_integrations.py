@@ -1,0 +1,200 @@
+"""What other tools read of what was written for them; each test needs that tool, and is skipped where it is absent."""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+from itertools import groupby
+
+import pytest
+from typer.testing import CliRunner
+
+import reporter
+from reporter.app.cli import app
+from reporter.app.integrations import model_indices, scalars
+from reporter.runs.studies import forget_plugins
+from reporter.store import Store
+
+STUDY = {
+    "study": "trained",
+    "models": {
+        "small": {
+            "recipe": {
+                "architecture": "gpt2", "layers": 2, "width": 16, "heads": 2,
+                "train_on": "c", "steps": 2, "checkpoints": [0, 2],
+            }
+        }
+    },
+    "corpora": {"c": {"generate": "grammar", "texts": 260, "words": [5, 12]}},
+    "metrics": ["anisotropy"],
+    "views": ["words", "no-sinks"],
+    "claims": {
+        "uneven": {
+            "says": "More than none.",
+            "value": {"metric": "anisotropy.top_variance_share", "model": "small", "layer": "last"},
+            "above": 0.0,
+        }
+    },
+}  # fmt: skip
+TAG = "c/words/anisotropy.top_variance_share/layer 01"
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("integrations")
+    with contextlib.chdir(folder):
+        reporter.run(STUDY)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def results(place):
+    return reporter.open(place / "results")
+
+
+@pytest.fixture(scope="module")
+def wanted(results):
+    """The numbers of one tag by step, as the database has them."""
+    rows = results.layer_metrics.query("statistic == 'top_variance_share' and layer == 1 and view == 'words'")
+    found = dict(zip(rows["step"], rows["value"], strict=True))
+    assert sorted(found) == [0, 2]
+    return found
+
+
+def write_for(tool, place):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what these tools deprecate is between them
+        command = ["export", "trained", "--for", tool, "--out", str(place / "results"), "--to", str(place)]
+        done = CliRunner().invoke(app, command, prog_name="reporter")
+    assert done.exit_code == 0, done.output
+    return place / tool
+
+
+def test_scalars_are_headlines_and_one_for_each_tag_and_step(place, wanted):
+    found = list(scalars("trained", Store(place / "results" / "results.duckdb")))
+    assert {one.step: one.value for one in found if one.tag == TAG} == wanted
+    assert len({(one.run, one.step, one.tag) for one in found}) == len(found)
+    assert not any("_floor" in one.tag for one in found)
+    assert [step for step, _ in groupby(one.step for one in found)] == [0, 2], "trackers take steps in order"
+
+
+def test_tensorboard_reads_them(place, wanted):
+    pytest.importorskip("tensorboard")
+    folder = write_for("tensorboard", place)
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    read = EventAccumulator(str(folder / "small"))
+    read.Reload()
+    assert {one.step: one.value for one in read.Scalars(TAG)} == pytest.approx(wanted, rel=1e-6)
+
+
+def test_mlflow_reads_them(place, wanted):
+    tracking = pytest.importorskip("mlflow.tracking")
+    folder = write_for("mlflow", place)
+    client = tracking.MlflowClient(tracking_uri=folder.as_uri())
+    (run,) = client.search_runs([client.get_experiment_by_name("trained").experiment_id])
+    assert run.info.run_name == "small" and run.info.status == "FINISHED"
+    assert {one.step: one.value for one in client.get_metric_history(run.info.run_id, TAG)} == wanted
+
+
+def test_wandb_keeps_them_on_this_machine(place):
+    pytest.importorskip("wandb")
+    folder = write_for("wandb", place)
+    (file,) = folder.glob("wandb/offline-run-*/run-*.wandb")
+    assert TAG.encode() in file.read_bytes()
+
+
+def test_the_hub_understands_cards(place, results):
+    hub = pytest.importorskip("huggingface_hub")
+    folder = write_for("huggingface", place)
+    card = hub.DatasetCard.load(folder / "README.md")
+    files = {one["config_name"]: folder / one["data_files"] for one in card.data.configs}
+    assert "layer_metrics" in files and all(path.is_file() for path in files.values())
+    assert "More than none. **supported**" in card.text
+    index = hub.ModelCard(f"---\n{(folder / 'model-index-small.yml').read_text('utf-8')}---\n").data
+    number = next(one for one in index.eval_results if one.metric_type == "anisotropy.top_variance_share")
+    rows = results.layer_metrics.query(
+        "statistic == 'top_variance_share' and layer == 2 and view == 'words' and step == 2 and site == 'block'"
+    )
+    assert number.metric_value == rows["value"].item() and number.dataset_name == "c"
+    assert set(model_indices("trained", Store(place / "results" / "results.duckdb"))) == {"small"}
+
+
+def test_tables_of_other_libraries_have_the_same_numbers(results):
+    pytest.importorskip("pyarrow")
+    pandas, arrow = results.layer_metrics, results.table("layer_metrics", "arrow")
+    assert arrow.num_rows == len(pandas) and arrow.column_names == list(pandas.columns)
+    assert str(arrow.schema.field("layer").type).startswith("int"), "a missing layer makes no float of the others"
+    assert arrow.column("value").to_pylist() == [None if v != v else v for v in pandas["value"].tolist()]
+    polars = pytest.importorskip("polars")
+    assert isinstance(results.table("layer_metrics", "polars"), polars.DataFrame)
+    with pytest.raises(reporter.UsageError, match="did you mean 'layer_metrics'"):
+        results.table("layer_metric")
+
+
+def test_a_figure_is_an_altair_chart_with_its_rows(results):
+    chart = results.chart("anisotropy.top_variance_share", view="no-sinks")
+    said = chart.to_dict()
+    assert "variance explained" in said["title"].lower()
+    drawn = [layer["encoding"] for layer in said["layer"] if "color" in layer.get("encoding", {})]
+    assert drawn and all(one["color"]["legend"] is not None for one in drawn)
+    assert all("variance explained" in " ".join(one["y"]["title"]).lower() for one in drawn)  # in two lines
+    rows = said["datasets"]["rows"]
+    assert {row["view"] for row in rows} == {"no-sinks"} and {0, 1, 2} <= {row["layer"] for row in rows}
+    with pytest.raises(reporter.UsageError, match="there is no figure"):
+        results.chart("anisotropy.top_variance")
+    with pytest.raises(reporter.UsageError, match="no panel 'd'"):
+        results.chart("anisotropy.top_variance_share", "d")
+
+
+def test_a_notebook_shows_it(place):
+    nbclient, nbformat = pytest.importorskip("nbclient"), pytest.importorskip("nbformat")
+    pytest.importorskip("ipykernel")
+    cells = (
+        "import altair, reporter\naltair.renderers.enable('svg')\nresults = reporter.open('results')",
+        "results.chart('anisotropy.top_variance_share')",
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code) for code in cells])
+        nbclient.NotebookClient(notebook, resources={"metadata": {"path": str(place)}}, kernel_name="python3").execute()
+    (shown,) = [output["data"] for output in notebook.cells[1].outputs if "data" in output]
+    assert "relative depth" in shown["image/svg+xml"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "says"),
+    [
+        (["trained", "--for", "tensorbord"], "did you mean 'tensorboard'"),
+        (["train", "--for", "huggingface"], "no study 'train'"),
+    ],
+)
+def test_what_is_not_there_is_one_line(place, asked, says):
+    done = CliRunner().invoke(app, ["export", *asked, "--out", str(place / "results")], prog_name="reporter")
+    assert done.exit_code == 2 and says in done.output and len(done.output.strip().splitlines()) == 1
+
+
+def test_a_tool_that_is_not_installed_names_its_extra(place, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "wandb", None)
+    command = ["export", "trained", "--for", "wandb", "--out", str(place / "results"), "--to", str(place / "absent")]
+    done = CliRunner().invoke(app, command, prog_name="reporter")
+    assert done.exit_code == 2 and "pip install 'reporter[wandb]'" in done.output
+
+
+def test_a_new_metric_runs_as_it_is(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(app, ["metrics", "--new", "drift"], prog_name="reporter")
+    assert (
+        done.exit_code == 0
+        and 'entry-points."reporter.metrics"' in done.output
+        and "plugins: [drift.py]" in done.output
+    )
+    study = {"study": "new", "plugins": ["drift.py"], "metrics": ["drift"], "models": STUDY["models"]}
+    try:
+        found = reporter.validate(study | {"corpora": STUDY["corpora"]})
+        assert [metric.name for metric in found.study.metrics] == ["drift"]
+        for name, says in (("drift", "there already"), ("loss", "there already"), ("a b", "cannot be a metric's name")):
+            done = CliRunner().invoke(app, ["metrics", "--new", name], prog_name="reporter")
+            assert done.exit_code == 2 and says in done.output
+    finally:
+        forget_plugins()

@@ -1,0 +1,118 @@
+"""A training that is watched: every saved checkpoint is measured, and the training is none the worse for it."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+pytest.importorskip("accelerate", reason="the Trainer needs it: pip install 'reporter[train]'")
+
+import torch
+from oracles.families import build_family
+from transformers import AutoModelForCausalLM, AutoTokenizer, Trainer, TrainingArguments, default_data_collator
+
+import reporter
+from reporter.app.callback import MeasureCheckpoints, _track, scalars
+
+STUDY = {
+    "study": "watched",
+    "corpora": {"few": {"texts": [f"the cat {word} on the mat" for word in ("sat", "lay", "ran", "was", "is", "saw")]}},
+    "metrics": ["motion"],
+    "views": ["words"],
+}
+
+
+@pytest.fixture(scope="module")
+def start(tmp_path_factory) -> Path:
+    return build_family("gpt2", tmp_path_factory.mktemp("start"))
+
+
+def train(
+    start: Path, folder: Path, *callbacks: object, tokenizer: bool = True, keep: int | None = None
+) -> list[float]:
+    """Train four steps with dropout, saving twice; return a few of the weights that come out."""
+    torch.manual_seed(0)
+    model = AutoModelForCausalLM.from_pretrained(start)
+    ids = torch.randint(5, 20, (8, 6))
+    said = TrainingArguments(
+        str(folder), max_steps=4, save_steps=2, report_to=[], use_cpu=True, save_total_limit=keep, disable_tqdm=True
+    )
+    Trainer(
+        model,
+        said,
+        train_dataset=[{"input_ids": row, "labels": row} for row in ids],
+        data_collator=default_data_collator,
+        processing_class=AutoTokenizer.from_pretrained(start) if tokenizer else None,
+        callbacks=list(callbacks),
+    ).train()
+    return [float(weight.detach().double().sum()) for weight in model.parameters()]
+
+
+def test_each_checkpoint_is_measured_as_a_run_would_and_the_training_is_the_same(start, tmp_path):
+    watched = train(start, tmp_path / "watched", MeasureCheckpoints(STUDY, tmp_path / "results"))
+    assert watched == train(start, tmp_path / "alone")
+    found = reporter.open(tmp_path / "results")
+    assert sorted(set(found.layer_metrics["step"])) == [2, 4]
+    assert set(found.models["checkpoint"]) == {"checkpoint-2", "checkpoint-4"}
+    assert (tmp_path / "results" / "watched" / "index.html").is_file()
+
+    names = [{"folder": f"checkpoint-{step}", "step": step} for step in (2, 4)]
+    again = reporter.run(
+        STUDY | {"models": {"trained": {"path": str(tmp_path / "watched"), "checkpoints": names}}}, tmp_path / "again"
+    )
+    key = ["checkpoint", "statistic", "site", "layer"]
+    one, two = (r.layer_metrics.sort_values(key)[[*key, "value"]].reset_index(drop=True) for r in (found, again))
+    assert one.equals(two)
+
+    means = scalars(found)
+    profile = one[(one["checkpoint"] == "checkpoint-4") & one["site"].isin(["embedding", "block"])]
+    headline = next(name for name in means if name.startswith("few/motion."))
+    of = profile[profile["statistic"] == headline.removeprefix("few/motion.")]["value"]
+    assert means[headline] == pytest.approx(of.mean())
+
+
+def test_checkpoints_that_the_trainer_removes_keep_their_numbers(start, tmp_path):
+    study = tmp_path / "study.yaml"
+    study.write_text(
+        "study: watched\nmodels: {}\ncorpora: {few: {texts: [a b c, b c d, c d e, d e f, e f g]}}\nmetrics: [motion]\n"
+    )
+    train(start, tmp_path / "run", MeasureCheckpoints(study, tmp_path / "results"), keep=1)
+    assert [path.name for path in (tmp_path / "run").iterdir()] == ["checkpoint-4"]
+    assert set(reporter.open(tmp_path / "results").layer_metrics["step"]) == {2, 4}
+
+
+def test_what_fails_is_said_once_and_the_training_goes_on(start, tmp_path, caplog):
+    with caplog.at_level(logging.WARNING, "reporter.app.callback"):
+        train(start, tmp_path / "run", MeasureCheckpoints(STUDY | {"metrics": ["none"]}, tmp_path / "results"))
+    assert len(said(caplog)) == 1
+    assert "checkpoint 2 was not measured: " in caplog.text and "metrics" in caplog.text
+    assert (tmp_path / "run" / "checkpoint-4").is_dir()
+    caplog.clear()
+    with caplog.at_level(logging.WARNING, "reporter.app.callback"):
+        train(start, tmp_path / "bare", MeasureCheckpoints(STUDY, tmp_path / "results"), tokenizer=False)
+    assert len(said(caplog)) == 1 and "tokenizer" in said(caplog)[0]
+
+
+def test_scalars_go_to_the_trackers_that_the_training_reports_to(monkeypatch):
+    logged = []
+    tracker = SimpleNamespace(
+        run=object(),
+        active_run=object,
+        log=logged.append,
+        log_metrics=lambda numbers, step: logged.append((numbers, step)),
+    )
+    for name in ("wandb", "mlflow"):
+        monkeypatch.setitem(sys.modules, name, tracker)
+    _track({"few/motion.norm": 1.5}, 20, SimpleNamespace(report_to=["wandb", "mlflow"], output_dir="run"))
+    named = {"reporter/few/motion.norm": 1.5}
+    assert logged == [named | {"train/global_step": 20}, (named, 20)]
+    _track({"few/motion.norm": 1.5}, 20, SimpleNamespace(report_to=[], output_dir="run"))
+    assert len(logged) == 2
+
+
+def said(caplog) -> list[str]:
+    return [record.getMessage() for record in caplog.records if record.name == "reporter.app.callback"]

@@ -1,0 +1,135 @@
+"""Hidden states of one's own: what a run measures of a model is measured of that model's states alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from app.python.conftest import OWN
+
+import reporter
+
+
+@pytest.mark.parametrize("name", ["encoder", "decoder"])
+def test_it_measures_what_a_run_measures(measured, name):
+    results, states = measured
+    found = reporter.measure(**states[name], metrics=OWN["metrics"], view="no-sinks")
+    key = ["metric", "statistic", "site", "layer"]
+    run = results.layer_metrics.query("model == @name")
+    both = run.merge(found.layer_metrics, on=key, suffixes=("_run", ""), how="outer", validate="1:1")
+    assert len(both) == len(run) == len(found.layer_metrics) > 150
+    for number in ("value", "ci_low", "ci_high", "n", "depth"):
+        mine, theirs = both[number].astype(float), both[f"{number}_run"].astype(float)
+        # 16 bits may round a state the other way that differs in its last float32 digit. The published form of TwoNN
+        # keeps the pairs of all but equal states, whose tiny distance such a digit moves by much.
+        frail = both["statistic"] == "twonn_published"
+        np.testing.assert_allclose(mine[~frail], theirs[~frail], rtol=1e-3, atol=2e-5, err_msg=number)
+        np.testing.assert_allclose(mine[frail], theirs[frail], rtol=5e-3, err_msg=number)
+    assert (both["by_definition"] == both["by_definition_run"]).all()
+    few = both["reason"].str.startswith("no interval with fewer than", na=False)
+    assert both.loc[few, ["ci_low", "ci_high"]].isna().all(axis=None) and 0 < few.sum() < len(both) / 3
+    assert ((both["value"].isna() | both["by_definition"] | few) == both["reason"].notna()).all()
+    assert {"layer_pairs", "token_types"} <= set(dir(found))
+
+
+def test_arrays_and_mappings_are_one(measured):
+    _, states = measured
+    given = states["decoder"] | {"final": None}
+    names = {
+        "states": {layer: x.numpy() for layer, x in enumerate(given["states"])},
+        "tokens": [f"t{i}" for i in given["tokens"]],
+    }
+    whole = np.stack(given["states"]).astype("float64")
+    numbers = [
+        reporter.measure(**given | other, metrics=["anisotropy", "convergence"]).layer_metrics
+        for other in ({}, names, {"states": whole})
+    ]
+    assert numbers[0].equals(numbers[1]) and numbers[0].equals(numbers[2])
+
+
+def test_what_cannot_be_measured_has_a_reason():
+    x = np.random.default_rng(0).standard_normal((3, 60, 8)).cumsum(0)
+    found = reporter.measure(x, ["loss", "journey", "variance", "anisotropy"], texts=np.arange(60) // 6).layer_metrics
+    why = found[found["value"].isna()].groupby("metric")["reason"].unique()
+    assert all("not the model" in reason for metric in ("loss", "journey") for reason in why[metric])
+    assert all("without token ids" in reason for reason in why["variance"]) and "anisotropy" not in why
+    assert set(found.loc[found["metric"] == "anisotropy", "layer"]) == {0, 1, 2}
+
+
+def test_without_token_ids_nothing_is_a_duplicate():
+    x = np.random.default_rng(0).standard_normal((2, 300, 4))
+    found = reporter.measure(x, ["intrinsic_dimension"], texts=np.arange(300) // 3).layer_metrics
+    assert (found.loc[found["statistic"] == "duplicates", "value"] == 0).all()
+    dimension = found.query("statistic == 'twonn' and layer == 1")["value"].item()
+    assert 3 < dimension < 5
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"states": np.zeros((9, 3))}, "not of the shape"),
+        ({"states": {1: np.zeros((9, 3)), 2: np.zeros((9, 3))}}, "0 is missing"),
+        ({"states": [np.zeros((9, 3))]}, "at least two layers"),
+        ({"states": [np.zeros((9, 3)), np.zeros((8, 3))]}, "layer 1 has the shape"),
+        ({"states": np.zeros((2, 9, 3), dtype=int)}, "of floats, not int64"),
+        ({"texts": [0, 1]}, "each of the 9 tokens"),
+        ({"texts": np.arange(9)[::-1]}, "must not descend"),
+        ({"tokens": np.full(9, -1)}, "not negative"),
+        ({"role": "both"}, "'encoder' or 'decoder'"),
+        ({"metrics": ["anisotropi"]}, "did you mean 'anisotropy'"),
+        ({"metrics": [{"anisotropy": {"sampl": 64}}]}, "did you mean 'sample'"),
+        ({"view": "all words"}, "view: expected"),
+        ({"states": np.full((2, 9, 3), np.nan)}, "not finite"),
+        ({"states": np.full((2, 9, 3), 1e17)}, "too large"),
+        ({"states": np.full((2, 9, 3), 1e-17)}, "too small"),
+        ({"states": np.full((2, 9, 3), "a")}, "expected floats"),
+        ({"texts": [[0], [1, 2]]}, "texts is no array"),
+        ({"tokens": [[0], [1, 2]]}, "tokens is no array"),
+        ({"texts": np.arange(9) / 2}, "not float64 of the shape"),
+        ({"metrics": "none"}, "nothing to measure"),
+        ({"seed": 2**32}, "less than 4294967296"),
+    ],
+)
+def test_a_mistake_is_said(wrong, said):
+    with pytest.raises(reporter.ReporterError, match=said):
+        reporter.measure(**{"states": np.ones((2, 9, 3)), "metrics": ["anisotropy"]} | wrong)
+
+
+def test_states_need_no_texts() -> None:
+    states = np.random.default_rng(0).normal(size=(40, 16)).astype(np.float32)
+    rows = reporter.measure({0: states, 1: 2 * states}, metrics=["anisotropy"]).layer_metrics
+    of = rows[(rows.statistic == "mean_cosine") & (rows["view"] == "words")].sort_values("layer")
+    assert list(of.layer) == [0, 1] and of.value.iloc[0] == pytest.approx(of.value.iloc[1], abs=1e-6)
+
+
+def test_any_array_of_the_same_numbers_measures_the_same(recwarn):
+    x = np.random.default_rng(0).standard_normal((2, 40, 4)).astype("float32")
+    locked = x.copy()
+    locked.flags.writeable = False
+    whole = torch.from_numpy(x)
+    forms = [locked, x.astype(">f8"), x.astype(np.longdouble), x[..., ::-1][..., ::-1], whole.to_sparse(), list(x)]
+    asked = {"texts": np.arange(40) // 4, "seed": np.int64(3), "metrics": np.array(["anisotropy", "spectrum"])}
+    first = reporter.measure(x, **asked).layer_metrics
+    assert all(reporter.measure(form, **asked).layer_metrics.equals(first) for form in forms)
+    assert len(reporter.measure(whole.to(torch.float8_e4m3fn), **asked).layer_metrics) == len(first)
+    assert not recwarn.list
+
+
+def test_ids_of_a_database_are_texts_and_tokens():
+    x = np.random.default_rng(0).standard_normal((2, 40, 4))
+    texts, tokens = np.arange(40) // 4, np.arange(40) % 5
+    small = reporter.measure(x, ["anisotropy", "variance"], texts=texts, tokens=tokens).layer_metrics
+    large = reporter.measure(x, ["anisotropy", "variance"], texts=texts + 10**12, tokens=tokens + 10**12).layer_metrics
+    assert small.drop(columns="reason").equals(large.drop(columns="reason"))
+
+
+def test_what_only_compares_has_no_row():
+    x = np.random.default_rng(0).standard_normal((2, 40, 4))
+    assert "value" in reporter.measure(x, ["change"]).layer_metrics
+
+
+@pytest.mark.parametrize("scale", [1e-15, 1e15])
+def test_extreme_states_have_every_number(scale):
+    x = np.random.default_rng(0).standard_normal((2, 40, 4)) * scale
+    found = reporter.measure(x, ["linearity", "spectrum"], texts=np.arange(40) // 4).layer_metrics
+    assert found["value"].notna().any() and (found["value"].notna() | found["reason"].notna()).all()

@@ -1,0 +1,234 @@
+"""Metrics of one's own: in a file that a study names, and in a cell of a notebook."""
+
+from __future__ import annotations
+
+import linecache
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from app.python.conftest import MODEL
+from typer.testing import CliRunner
+
+import reporter
+from reporter.app.cli import app
+from reporter.metrics.base import METRICS
+from reporter.runs.planner import plan_study
+from reporter.runs.studies import forget_plugins, study_of
+
+METRIC = """
+import numpy as np
+import reporter
+
+@reporter.metric(
+    name="mine",
+    title="Distance of the mean from the origin",
+    summary="How long the mean state is.",
+    statistics=(reporter.Statistic("norm", "norm of the mean", "‖μ‖", (reporter.Source("I", "I myself"),)),),
+    needs=("moments",),
+)
+def mine(seen, options):
+    for place in seen.places:
+        moments = seen.moments(place)
+        yield reporter.Value("norm", place, float(np.linalg.norm(moments.mean)), moments.n)
+"""
+STUDY = {
+    "study": "plugged",
+    "plugins": ["mine.py"],
+    "models": {"small": MODEL},
+    "corpora": {"c": {"generate": "grammar", "texts": 40, "words": [5, 12]}},
+    "metrics": ["mine"],
+    "views": ["words"],
+    "claims": {
+        "long": {
+            "says": "It is long.",
+            "value": {"metric": "mine.norm", "model": "small", "layer": "last"},
+            "above": 0.0,
+        }
+    },
+}
+
+
+@pytest.fixture(autouse=True)
+def forgotten(tmp_path, monkeypatch):
+    """Go to a folder that holds the plugin, and forget its metrics afterwards."""
+    monkeypatch.chdir(tmp_path)
+    Path("mine.py").write_text(METRIC, "utf-8")
+    yield
+    forget_plugins()
+
+
+def test_a_study_measures_what_its_plugin_defines(monkeypatch):
+    import yaml
+
+    place = Path("studies")  # the plugin is looked for beside the study, wherever one stands
+    place.mkdir()
+    Path("mine.py").rename(place / "mine.py")
+    (place / "s.yaml").write_text(yaml.safe_dump(STUDY), "utf-8")
+    results = reporter.run("studies/s.yaml")
+    numbers = results.layer_metrics.query("site != 'final'").set_index("layer")["value"]
+    assert list(numbers.index) == [0, 1, 2] and (numbers > 0).all()
+    assert list(results.claims["verdict"]) == ["supported"]
+    assert "Distance of the mean" in results.report.read_text("utf-8")
+    called = CliRunner().invoke(app, ["validate", "studies/s.yaml"])
+    assert called.exit_code == 0, called.output
+
+
+def test_an_edited_plugin_is_computed_again():
+    before = plan_study(study_of(STUDY), Path("results")).cells[0]
+    again = plan_study(study_of(STUDY), Path("results")).cells[0]
+    Path("mine.py").write_text(METRIC.replace("float(np", "2 * float(np"), "utf-8")
+    after = plan_study(study_of(STUDY), Path("results")).cells[0]
+    assert before.fingerprint == again.fingerprint != after.fingerprint
+    shipped = plan_study(study_of(STUDY | {"metrics": ["motion"], "claims": {}}), Path("results")).cells[0]
+    assert "metric code" in after.inputs and "metric code" not in shipped.inputs
+
+
+def test_a_plugin_is_known_to_its_study_alone():
+    named = {choice.name for choice in study_of(STUDY | {"metrics": "all"}).study.metrics}
+    without = study_of(STUDY | {"plugins": [], "metrics": "all", "claims": {}}).study.metrics
+    assert named == {choice.name for choice in without} | {"mine"}
+    with pytest.raises(reporter.SpecError, match="unknown metric 'mine'"):
+        reporter.validate(STUDY | {"plugins": []})
+    with pytest.raises(reporter.SpecError, match="did you mean 'norm'"):
+        reporter.validate(
+            STUDY | {"claims": {"c": STUDY["claims"]["long"] | {"value": {"metric": "mine.nrom", "model": "small"}}}}
+        )
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("import reporter\nx = 1 / 0\n", "mine.py:2: ZeroDivisionError: division by zero; mend it"),
+        ("import reporter\ndef f(:\n", "mine.py:2: SyntaxError: "),
+        ("def f():\n    return nope\n\nf()\n", "mine.py:2: NameError: name 'nope' is not defined; mend it"),
+        (
+            "x = 1\n",
+            "mine.py: registers nothing; decorate a function with @reporter.metric",
+        ),
+        (METRIC.replace('"mine"', '"motion"'), "metric 'motion' is defined twice: in reporter.metrics.motion and in "),
+        ("import sys\nsys.exit(3)\n", "mine.py:2: SystemExit: 3; mend it"),
+    ],
+)
+def test_a_plugin_that_breaks_is_named_with_its_line(source, said):
+    Path("mine.py").write_text(source, "utf-8")
+    with pytest.raises(reporter.UsageError) as caught:
+        reporter.validate(STUDY)
+    assert said in str(caught.value) and "\n" not in str(caught.value)
+
+
+ANALYSIS = """
+import reporter
+
+class Ends(reporter.Part):
+    start: str = reporter.Field(description="How sentences begin.")
+    on: str = reporter.Field("c", description="A corpus with labels.")
+
+@reporter.analysis(
+    name="ends", title="Ends", summary="", statistics=(reporter.Statistic("spread", "", "", ()),),
+    section=reporter.Section(Ends, "Beginnings.", references=(reporter.Reference("on", "corpora"),)),
+)
+def ends(item: Ends, context: reporter.Context):
+    yield reporter.Value("spread", None, float(len(item.start)), 1)
+"""
+ASKS = STUDY | {"metrics": "none", "claims": {}, "ends": {"e": {"start": "the cat"}}}
+
+
+def test_an_analysis_of_a_plugin_has_its_key_in_its_study_alone():
+    Path("mine.py").write_text(ANALYSIS, "utf-8")
+    (cell,) = plan_study(study_of(ASKS), Path("results")).cells
+    assert (
+        cell.key.corpus == "e" and "analysis code" in cell.inputs and cell.settings == {"start": "the cat", "on": "c"}
+    )
+    Path("mine.py").write_text(ANALYSIS.replace("float(len", "2.0 * float(len"), "utf-8")
+    assert plan_study(study_of(ASKS), Path("results")).cells[0].fingerprint != cell.fingerprint
+    for wrong, said in (
+        ({"ends": {"e": {"strat": "x"}}}, "ends.e.strat: unknown key; did you mean 'start'"),
+        ({"ends": {"e": {"start": "x", "on": "d"}}}, "ends.e.on: no corpus 'd'; corpora of this study: c"),
+        ({"endss": {}}, "endss: unknown key; did you mean 'ends'"),
+        ({"claims": {"k": {"value": {"metric": "ends.sprd", "model": "small"}}}}, "did you mean 'spread'"),
+        ({"claims": {"k": {"value": {"metric": "ends.spread", "model": "small", "corpus": "f"}}}}, "no ends 'f'"),
+    ):
+        with pytest.raises(reporter.SpecError, match=re.escape(said)):
+            reporter.validate(ASKS | wrong)
+    with pytest.raises(reporter.SpecError, match="ends: unknown key"):
+        reporter.validate(ASKS | {"plugins": []})
+
+
+@pytest.mark.parametrize("name", ["models", "copy", "Ends", "motion"])
+def test_an_analysis_cannot_be_called_like_what_is_there(name):
+    Path("mine.py").write_text(ANALYSIS.replace('name="ends"', f'name="{name}"'), "utf-8")
+    with pytest.raises(reporter.UsageError, match=f"'{name}'"):
+        reporter.validate(STUDY | {"claims": {}})
+
+
+SOURCE = """
+import reporter
+
+class Said(reporter.CorpusPart):
+    references = (*reporter.CorpusPart.references, reporter.Reference("by", "models", says="is said by model"))
+    said: list[str] = reporter.Field(description="What is said.")
+    by: str | None = reporter.Field(None, description="Who says it.")
+
+@reporter.corpus_source("said", Said)
+def said(said: Said, around: reporter.Around):
+    return reporter.Origin("hearsay", "", lambda: (reporter.Record(text) for text in said.said))
+"""
+HEARD = STUDY | {"metrics": ["motion"], "claims": {}, "corpora": {"c": {"said": ["one two", "three four"]}}}
+
+
+def test_a_source_of_a_plugin_is_read_again_when_it_is_edited():
+    Path("mine.py").write_text(SOURCE, "utf-8")
+    before = plan_study(study_of(HEARD), Path("results")).texts["c"]
+    assert (list(before), before.source, before.location) == (["one two", "three four"], "said", "hearsay")
+    Path("mine.py").write_text(SOURCE.replace("Record(text)", "Record(text.upper())"), "utf-8")
+    assert list(plan_study(study_of(HEARD), Path("results")).texts["c"]) == ["ONE TWO", "THREE FOUR"]
+    for wrong, said in (
+        ({"said": ["a"], "by": "smal"}, "corpora.c.by: no model 'smal'; did you mean 'small'"),
+        ({"said": ["a"], "by": "small"}, "goes in a circle: corpus 'c' is said by model 'small', which is trained on"),
+        ({"saidd": ["a"]}, "corpora.c.saidd: unknown key; did you mean 'said'"),
+    ):
+        with pytest.raises(reporter.SpecError, match=re.escape(said)):
+            reporter.validate(HEARD | {"corpora": {"c": wrong}})
+
+
+def test_a_plugin_that_is_not_there_is_named_with_the_line_of_the_study():
+    Path("s.yaml").write_text("study: s\nplugins: [mine.py, yours.py]\nmodels: {m: gpt2}\n", "utf-8")
+    with pytest.raises(reporter.SpecError) as caught:
+        reporter.validate("s.yaml")
+    (line,) = str(caught.value).splitlines()
+    assert line == "s.yaml:2:20: plugins[1]: there is no file 'yours.py'; it is looked for beside the study"
+
+
+def test_two_studies_cannot_bring_two_metrics_of_one_name():
+    Path("other").mkdir()
+    for folder in (".", "other"):
+        Path(folder, "mine.py").write_text(METRIC, "utf-8")
+        Path(folder, "s.yaml").write_text(
+            f"study: {'a' if folder == '.' else 'b'}\nplugins: [mine.py]\nmodels: {{m: gpt2}}\n", "utf-8"
+        )
+    both = CliRunner().invoke(app, ["run", "s.yaml", "other/s.yaml"])
+    assert both.exit_code == 2 and "metric 'mine' is defined twice" in both.output
+    assert reporter.validate("s.yaml") and reporter.validate("other/s.yaml")  # one after the other they can
+
+
+def test_a_cell_of_a_notebook_can_define_one_and_run_again():
+    def run_cell(source):
+        name = f"<cell {hash(source)}>"
+        linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)  # as IPython does
+        exec(compile(source, name, "exec"), {"__name__": "__main__"})
+
+    x = np.ones((2, 20, 3)) * np.array([1.0, 2.0])[:, None, None]
+    found = []
+    try:
+        for factor in (1, 3):
+            run_cell(METRIC.replace('"mine"', '"celled"').replace("float(", f"{factor} * float("))
+            found.append(
+                (reporter.measure(x, ["celled"]).layer_metrics["value"].tolist(), METRICS.all()["celled"].code)
+            )
+    finally:
+        METRICS._entries.pop("celled")
+    (once, code), (thrice, other) = found
+    assert once == pytest.approx([3**0.5, 12**0.5]) and thrice == pytest.approx([3 * value for value in once])
+    assert code != other

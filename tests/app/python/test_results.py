@@ -1,0 +1,157 @@
+"""Studies run and opened from Python."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import sys
+
+import duckdb
+import pytest
+from app.python.conftest import STUDY
+
+import reporter
+
+
+def test_tables_are_frames_of_the_study_alone(here):
+    with duckdb.connect("results/results.duckdb", read_only=True) as connection:
+        expected = connection.execute("SELECT * FROM layer_metrics").df()
+    results = reporter.open("results")
+    assert len(expected) and results.layer_metrics.equals(expected)
+    assert set(results.cells["status"]) == {"done"}
+    names = set(dir(results))
+    assert {"layer_metrics", "claims", "models", "sinks", "sql", "report"} <= names and "schema_version" not in names
+    assert all(
+        len(getattr(results, name).columns)
+        for name in names - set(dir(object)) - {"sql", "report", "folder", "ids", "table", "chart"}
+        if not name.startswith("_")
+    )
+
+
+def test_what_is_done_is_not_computed_again(here, capsys):
+    results = reporter.run(reporter.validate(STUDY))
+    assert "nothing to compute" in capsys.readouterr().err
+    assert list(results.claims["verdict"].unique()) == ["supported"]
+
+
+def test_a_notebook_gets_plain_lines_on_standard_output(here, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ipykernel", sys)
+    reporter.run(STUDY)
+    said = capsys.readouterr()
+    assert "nothing to compute" in said.out and "\x1b" not in said.out and not said.err
+
+
+def test_it_shows_the_verdicts(here):
+    results = reporter.open("results", "look")
+    assert "1 cells done" in repr(results) and "1 supported" in repr(results)
+    shown = results._repr_html_()
+    assert "supported" in shown and "&lt;none&gt;" in shown and "<none>" not in shown
+    assert shown.count("<tr") == 2  # the head, and the claim itself without its other readings
+    assert results.report.name == "index.html" and results.report.is_file()
+
+
+def test_sql_reads_and_does_nothing_else(here):
+    results = reporter.open("results")
+    found = results.sql("SELECT count(*) AS n FROM layer_metrics")
+    assert found.loc[0, "n"] == len(results.layer_metrics)
+    for query in (
+        "DELETE FROM claims",
+        "FROM read_text('results/index.html')",
+        "COPY claims TO 'x.csv'",
+        "SELECT 1; SELECT 2",
+    ):
+        with pytest.raises(reporter.UsageError):
+            results.sql(query)
+    assert len(results.claims)
+
+
+def test_a_wrong_name_is_corrected(here):
+    results = reporter.open("results")
+    with pytest.raises(AttributeError, match="did you mean 'layer_metrics'"):
+        _ = results.layer_metric
+    assert not hasattr(results, "_repr_mimebundle_")
+    for copied in (copy.copy(results), pickle.loads(pickle.dumps(results))):
+        assert len(copied.claims) == len(results.claims)
+
+
+def test_what_is_missing_is_said(here, tmp_path):
+    with pytest.raises(reporter.UsageError, match="no such folder"):
+        reporter.open("nowhere")
+    with pytest.raises(reporter.UsageError, match=r"no results\.duckdb"):
+        reporter.open(tmp_path)
+    with pytest.raises(reporter.UsageError, match="did you mean 'look'"):
+        reporter.open("results", "lok")
+    (tmp_path / "results.duckdb").write_bytes((here / "results" / "results.duckdb").read_bytes()[:5000])
+    with pytest.raises(reporter.ReporterError, match=r"results\.duckdb"):
+        reporter.open(tmp_path)
+
+
+def test_a_run_that_was_cut_short_is_said(here, tmp_path):
+    (tmp_path / "results.duckdb").write_bytes((here / "results" / "results.duckdb").read_bytes())
+    with duckdb.connect(str(tmp_path / "results.duckdb")) as connection:
+        connection.execute("UPDATE studies SET finished = NULL")
+    with pytest.warns(UserWarning, match="'look'.*did not come to its end"):
+        results = reporter.open(tmp_path)
+    assert "did not come to its end" in repr(results) and len(results.layer_metrics)
+    with pytest.raises(reporter.UsageError, match="report was not written"):
+        _ = results.report
+    with duckdb.connect(str(tmp_path / "results.duckdb")) as connection:
+        connection.execute("DELETE FROM studies")
+    with pytest.raises(reporter.UsageError, match="holds no study"):
+        reporter.open(tmp_path)
+
+
+def test_mistakes_in_a_mapping_have_a_place_and_no_line():
+    wrong = STUDY | {"models": {"small": {"hubb": "gpt2"}}}
+    with pytest.raises(reporter.SpecError) as caught:
+        reporter.run(wrong)
+    assert str(caught.value).splitlines()[0] == "study: models.small.hubb: unknown key; did you mean 'hub'?"
+    with pytest.raises(reporter.UsageError, match="text, numbers, lists and mappings: not set"):
+        reporter.run(STUDY | {"views": {"words"}})
+    with pytest.raises(reporter.UsageError, match="a YAML file or a mapping, not int"):
+        reporter.run(3)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: reporter.open(None), "folder must be a path"),
+        (lambda: reporter.open(b"results"), "folder must be a path"),
+        (lambda: reporter.open("a\0b"), "folder must be a path"),
+        (lambda: reporter.open("results", 5), "study must be text, got the number 5"),
+        (lambda: reporter.open("results", ["look"]), "study must be text"),
+        (lambda: reporter.run(None), "a study is a YAML file or a mapping"),
+        (lambda: reporter.run(b"study"), "a study is a YAML file or a mapping"),
+        (lambda: reporter.run({}), "study"),
+        (lambda: reporter.run({"study": b"s"}), "holds text, numbers, lists and mappings"),
+        (lambda: reporter.run(STUDY, out=None), "out must be a path, as text or pathlib.Path, got nothing"),
+        (lambda: reporter.run(STUDY, only=None), "only must be a list of names"),
+        (lambda: reporter.run(STUDY, only=[1]), "a name in only must be text"),
+        (lambda: reporter.run(STUDY, only="motoin"), "motoin"),
+        (lambda: reporter.validate(5), "a study is a YAML file or a mapping"),
+        (lambda: reporter.open("results").sql(None), "query must be text"),
+        (lambda: reporter.open("results").sql(b"SELECT 1"), "query must be text"),
+        (lambda: reporter.open("results").sql(""), ""),
+        (lambda: reporter.open("results").table(None), "name must be text"),
+        (lambda: reporter.open("results").table("layer_metric"), "did you mean 'layer_metrics'"),
+        (
+            lambda: reporter.open("results").table("layer_metrics", "polar"),
+            "form must be 'pandas', 'polars' or 'arrow'",
+        ),
+        (lambda: reporter.open("results").table("layer_metrics", None), "form must be"),
+        (lambda: reporter.open("results", "look").chart(None), "figure must be text"),
+        (lambda: reporter.open("results", "look").chart(""), ""),
+        (lambda: reporter.open("results", "look").chart("motion.norm", panel=3), "panel must be text"),
+        (lambda: reporter.open("results", "look").chart("motion.norm", view=None), "view must be text"),
+        (lambda: reporter.Results("results", [None]), "the id of a study must be text"),
+    ],
+)
+def test_odd_arguments_are_refused_in_one_sentence(here, call, message):
+    with pytest.raises(reporter.ReporterError) as refused:
+        call()
+    assert str(refused.value).strip() and message in str(refused.value)
+
+
+def test_results_take_text_and_one_name(here):
+    results = reporter.Results("results", "look")
+    assert results.ids == ("look",) and len(results.cells)

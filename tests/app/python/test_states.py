@@ -1,0 +1,151 @@
+"""A model that is given by files of its states takes part in a study like one that is loaded."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from app.python.conftest import OWN
+from safetensors.torch import load_file, save_file
+
+import reporter
+
+KEY = ["metric", "statistic", "view", "site", "layer"]
+
+
+@pytest.fixture(scope="module")
+def study(measured, tmp_path_factory):
+    """Return a study in which both models stand once more, by their states."""
+    folder = tmp_path_factory.mktemp("states")
+    for name, given in measured[1].items():
+        reporter.save_states(folder / f"{name}.safetensors", **given, names=[f"<{i}>" for i in range(9)])
+    given = {f"given-{name}": {"states": {"c": str(folder / f"{name}.safetensors")}} for name in measured[1]}
+    given["given-decoder"]["base"] = "decoder"
+    return OWN | {
+        "study": "given",
+        "models": OWN["models"] | given,
+        "corpora": OWN["corpora"] | {"d": {"texts": ["A text of which there are no states."]}},
+        "metrics": ["convergence", "contextuality", "layer_pairs", "loss"],
+        "baselines": ["shuffled"],
+        "groups": {"g": ["Hello.", "Hi."]},
+        "claims": {
+            "alike": {
+                "says": "Both decoders are as alike.",
+                "value": {"metric": "convergence.area", "model": "given-decoder", "corpus": "c"},
+                "above": {"metric": "convergence.area", "model": "given-encoder", "corpus": "c"},
+            }
+        },
+    }
+
+
+@pytest.fixture(scope="module")
+def results(measured, study):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("reporter.runs.runner._report", lambda *_: ())
+        return reporter.run(study, measured[0].folder, only=["given-encoder", "given-decoder", "decoder", "c"])
+
+
+@pytest.mark.parametrize("name", ["encoder", "decoder"])
+def test_its_numbers_are_those_of_the_model(measured, results, name):
+    model = measured[0].layer_metrics.query("model == @name and metric != 'loss'")
+    found = results.layer_metrics.query(f"model == 'given-{name}' and metric in ('convergence', 'contextuality')")
+    both = found.merge(model, on=KEY, suffixes=("", "_model"), validate="1:1")
+    assert len(both) == len(found) > 60
+    for number in ("value", "ci_low", "ci_high", "n"):
+        np.testing.assert_allclose(
+            both[number].astype(float), both[f"{number}_model"].astype(float), rtol=1e-4, atol=1e-5
+        )
+    assert set(found["role"]) == {name}
+
+
+def test_it_is_compared_and_claimed_of(results):
+    differences = results.differences.query(
+        "kind == 'base' and model_a == 'given-decoder' and statistic == 'similarity'"
+    )
+    assert len(differences) and differences["value"].abs().max() < 1e-5
+    pairs = results.layer_pairs.query("model_a == 'decoder' and model_b == 'given-decoder' and statistic == 'cka'")
+    assert pairs.query("layer_a == layer_b")["value"].min() > 0.999
+    assert set(results.claims["verdict"]) <= {"supported", "refuted", "inconclusive"}
+
+
+def test_what_needs_the_model_says_so_or_is_left_out(measured, study, results):
+    reasons = results.cells.query("metric == 'loss' and model == 'given-decoder'")["reasons"].item()
+    assert "not the model that made them" in reasons
+    cells = results.cells[results.cells["model"].str.startswith("given")]
+    assert set(cells["corpus"]) == {"c"} and "groups" not in set(cells["metric"])
+    assert not results.models["model"].str.contains(r"given.*\(shuffled\)").any()
+    from reporter.runs.planner import plan_study
+    from reporter.runs.studies import study_of
+
+    hints = plan_study(study_of(study), measured[0].folder).hints()
+    assert "model given-encoder: only its states are there, so without corpus d, groups, shuffled" in hints
+
+
+def test_a_file_that_changed_is_measured_again(measured, study, results, tmp_path):
+    from pathlib import Path
+
+    from reporter.runs.planner import plan_study
+    from reporter.runs.studies import study_of
+
+    path = Path(study["models"]["given-decoder"]["states"]["c"])
+    content = load_file(path)
+    other = tmp_path / "other.safetensors"
+    save_file(content | {"layer/1": content["layer/1"] + 1}, other, metadata={"role": "decoder"})
+    changed = study | {"models": study["models"] | {"given-decoder": {"states": {"c": str(other)}}}}
+    plan = plan_study(study_of(changed), measured[0].folder, only=["given-decoder", "c", "convergence"])
+    assert {cell.why for cell in plan.cells if not cell.compares} == {"weights changed"}
+    plan = plan_study(study_of(study), measured[0].folder, only=["given-decoder", "c", "convergence"])
+    assert {cell.state for cell in plan.cells if not cell.compares} == {"cached"}
+
+
+BREAK = {
+    "text": (lambda t: t.pop("text"), "lacks the tensor text"),
+    "layers": (lambda t: [t.pop(name) for name in list(t) if name.startswith("layer")], "lacks the tensor layer/0"),
+    "gap": (lambda t: t.pop("layer/1"), "1 is missing"),
+    "rows": (lambda t: t.update({"layer/1": t["layer/1"][1:].clone()}), "layer 1 has the shape"),
+    "more texts": (lambda t: t.update(text=t["text"] + 9), "states of text 48, counted from 0; corpus 'c' has 40"),
+    "not finite": (lambda t: t["layer/1"].fill_(torch.nan), "not finite"),
+}
+
+
+@pytest.mark.parametrize("name", BREAK)
+def test_a_broken_file_fails_alone_and_says_why(study, tmp_path, name):
+    damage, said = BREAK[name]
+    content = load_file(study["models"]["given-decoder"]["states"]["c"])
+    damage(content)
+    save_file(content, tmp_path / "broken.safetensors", metadata={"role": "decoder"})
+    assert said in failure(study, tmp_path)
+
+
+def test_what_is_no_such_file_is_said(study, tmp_path):
+    assert "cannot read" in failure(study, tmp_path)
+    (tmp_path / "broken.safetensors").write_bytes(b"no safetensors at all")
+    assert "cannot be read as safetensors" in failure(study, tmp_path)
+    with pytest.raises(reporter.SpecError, match=r"models\.m\.states\.e: no corpus 'e'"):
+        reporter.validate(study | {"models": {"m": {"states": {"e": "x.safetensors"}}}, "claims": {}})
+    with pytest.raises(reporter.SpecError, match=r"models\.m\.states: expected a file for each corpus"):
+        reporter.validate(study | {"models": {"m": {"states": "x.safetensors"}}, "claims": {}})
+
+
+def test_a_role_that_cannot_be_told_is_asked_for(study, tmp_path):
+    with pytest.raises(reporter.UsageError, match="say role='encoder' or role='decoder'"):
+        reporter.save_states(tmp_path / "x.safetensors", np.ones((2, 4, 3)), [0, 0, 1, 1])
+    content = load_file(study["models"]["given-decoder"]["states"]["c"])
+    del content["token_ids"]
+    save_file(content, tmp_path / "broken.safetensors")
+    assert "write `role: encoder` or `role: decoder`" in failure(study, tmp_path)
+
+
+def failure(study, folder):
+    """Return why the states in ``broken.safetensors`` cannot be measured."""
+    broken = {
+        "study": "broken",
+        "models": {"m": {"states": {"c": str(folder / "broken.safetensors")}}},
+        "metrics": ["anisotropy"],
+    }
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("reporter.runs.runner._report", lambda *_: ())
+        done = reporter.run({"corpora": OWN["corpora"]} | broken, folder / "results")
+    (error,) = done.cells["error"]
+    assert set(done.models["status"]) <= {"failed"}
+    return error

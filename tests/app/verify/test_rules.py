@@ -1,0 +1,87 @@
+"""The rules that verify writes down once more, on small cases and against what runs use."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+
+from reporter.app.verify.deviations import Stored, compare
+from reporter.app.verify.reading import Found, Rule, context_keys, key, kinds_of_text, never_a_word, scrambled
+from reporter.forward.batch import context_keys as fast_keys
+from reporter.forward.batch import key_of
+from reporter.forward.token_categories import ASIDE, SPECIAL, SinkRule, find_sinks, strata
+from reporter.texts.tokens import never_words
+
+
+@pytest.mark.parametrize("rule", [Rule(), Rule(3.0, 0.5), Rule(1.5, 0.5), Rule(4.0, None)])
+def test_sinks_are_those_of_runs(rule):
+    rng = np.random.default_rng(0)
+    for n in (1, 2, 7, 30):
+        blocks = rng.standard_normal((3, n, 8)) * np.exp(rng.standard_normal((3, n, 1)))
+        blocks[..., 2] *= np.exp(2 * rng.standard_normal((3, n)))
+        special = rng.random(n) < 0.2
+        x, mask = torch.from_numpy(blocks)[:, None], np.ones((1, n), dtype=np.int64)
+        expected = find_sinks(list(x), x.norm(dim=3).numpy(), mask, SinkRule(rule.dominance, rule.factor))
+        kind = strata(expected.sink, mask, special[None])[0]
+        found = kinds_of_text(list(blocks), special, rule)
+        assert n < 30 or 0 < found.sink.sum() < n
+        for name in ("sink", "layer_first", "layer_last", "dimension"):
+            of_run = {"layer_first": "first", "layer_last": "last"}.get(name, name)
+            assert (getattr(found, name) == getattr(expected, of_run)[0]).all()
+        assert found.ratio == pytest.approx(expected.ratio[0])
+        assert found.weight == pytest.approx(expected.dominance[0], rel=1e-5)
+        assert (found.view("words") == (kind != SPECIAL)).all()
+        assert ((found.view("words") & ~found.view("no-sinks")) == (kind == ASIDE)).all()
+
+
+def test_a_massive_dimension_makes_a_sink_and_the_first_own_token_is_left_out():
+    x = np.ones((6, 4))
+    x[:, 1] = 3  # what all tokens share
+    x[2, 1], x[3] = 40, 40  # one coordinate outweighs all others; all are large alike
+    x[4, 1] = -5  # not twice the median norm
+    special = np.array([True, False, False, False, False, False])
+    found = kinds_of_text([np.ones((6, 4)), x], special, Rule())
+    assert found.sink.tolist() == [False, False, True, False, False, False]
+    assert (found.layer_first[2], found.layer_last[2], found.dimension[2]) == (2, 2, 1)
+    assert found.weight[2] == pytest.approx(37**2 / 3) and found.weight[3] == pytest.approx(39**2 / 4800)
+    assert found.view("no-sinks").tolist() == [False, False, False, True, True, True]
+    assert found.view("words").tolist() == [False, True, True, True, True, True]
+    assert kinds_of_text([x], special, Rule(4.0, None)).sink.tolist() == [False, False, True, True, False, False]
+    # A text without an own token has no first one.
+    assert not kinds_of_text([x], np.ones(6, dtype=bool), Rule()).first.any()
+
+
+@pytest.mark.parametrize(("unknown", "expected"), [(0, {1, 2, 3}), (2, {1, 2, 3}), (3, {1, 2})])
+def test_special_strings_are_no_words_but_an_unknown_word_is_one(unknown, expected):
+    """Id 2 ends texts, so it is no word even where it stands for unknown ones, too; id 3 only pads."""
+    roles = {"bos": 1, "eos": 2, "cls": None, "sep": None, "mask": None}
+    ids = {f"{role}_token_id": token for role, token in roles.items()}
+    tokenizer = SimpleNamespace(all_special_ids=sorted({1, 2, 3, unknown}), unk_token_id=unknown, **ids)
+    assert never_a_word(tokenizer) == expected == set(never_words(tokenizer).tolist())
+
+
+def test_hashes_are_those_of_splitmix_and_of_runs():
+    # The first outputs of SplitMix64 seeded with 1234567, as its authors' reference program prints them.
+    assert [scrambled((1234567 + i * 0x9E3779B97F4A7C15) % 2**64) for i in range(2)] == [
+        6457827717110365317,
+        3203168211198807973,
+    ]
+    assert key(3, 17, 2) == int(key_of(3, np.array([17]), np.array([2]))[0])
+    ids = np.array([[5, 9, 5, 2]])
+    for causal in (True, False):
+        assert context_keys([5, 9, 5, 2], causal, 7) == fast_keys(ids, np.array([4]), causal, 7)[0].tolist()
+
+
+def test_what_bf16_products_move_a_state_by_is_no_deviation_of_a_small_distance():
+    stored = {("distance", "words", None, None): Stored(0.0097, None)}
+
+    def agrees(value: float, moved: float) -> bool:
+        return compare("change", stored, [Found("distance", "words", None, value)], "m", moved)[
+            "change.distance"
+        ].passed
+
+    assert agrees(0.0071, moved=0.02) and not agrees(0.0397, moved=0.02)
+    assert not agrees(0.0071, moved=0.0) and agrees(0.0097, moved=0.0)

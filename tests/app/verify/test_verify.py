@@ -1,0 +1,145 @@
+"""A sound study is verified; a wrong number, a wrong convention and what is not verified are named."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+
+import duckdb
+import pytest
+from typer.testing import CliRunner
+
+from reporter.app.cli import app
+from reporter.app.verify import show
+from reporter.core.errors import UsageError
+from reporter.models.load import LoadedModel
+
+
+def test_a_finished_study_agrees(finished, again):
+    found = again(finished)
+    wrong = {one.name: one for one in found.deviations.values() if not one.passed}
+    assert found.passed and not wrong
+    assert {one["cell"] for one in found.cells} == {"enc × nested", "dec × nested"}
+    # Every statistic that is stored was measured again, or it says why not.
+    with duckdb.connect(str(finished / "results" / "results.duckdb"), read_only=True) as database:
+        stored = database.execute(
+            "SELECT DISTINCT metric || '.' || statistic FROM layer_metrics WHERE value IS NOT NULL "
+            "UNION SELECT DISTINCT metric || '.' || statistic FROM layer_pairs WHERE value IS NOT NULL"
+        ).fetchall()
+    compared, skipped = set(found.deviations), {name for name, _ in found.unverified}
+    assert {name for (name,) in stored} <= compared | skipped
+    only_skipped = {name for name in skipped - compared if not name.endswith("_floor")}
+    assert only_skipped <= {"contextuality.explained_by_first_baseline", "contextuality.explained_by_first_adjusted"}
+    assert not {reason for name, reason in found.unverified if name in compared}
+    # What the rules are about is there: repeated texts, sinks, special strings inside a text (two, in two texts).
+    with duckdb.connect(str(finished / "results" / "results.duckdb"), read_only=True) as database:
+        facts = database.execute("SELECT DISTINCT model, texts, special, sinks > 0 FROM cells ORDER BY ALL").fetchall()
+    assert facts[:2] == [("dec", 40, 2, True), ("enc", 40, 82, False)]
+    assert {"sinks.texts", "sink_cuts.left_out", "outliers.sink_sensitivity"} <= set(found.deviations)
+    # The layers of both models were compared with each other as well.
+    assert found.deviations["layer_pairs.cka"].numbers == 3 * (9 + 9 + 9)
+
+
+def test_what_changed_against_a_base_is_measured_again(tmp_path, based, again):
+    """Models tuned from a base, with a twin; and one of another depth whose tokenizer is another one."""
+    found = again(based, cells=9, corpus="nested")
+    wrong = {one.name: one for one in found.deviations.values() if not one.passed}
+    assert found.passed and not wrong
+    names = {name for name in found.deviations if name.startswith("change.")}
+    assert names == {
+        f"change.{name}" for name in ("cosine", "distance", "moved", "linear", "distance_seed", "linear_seed")
+    }
+    assert not {name for name, _ in found.unverified if name.startswith("change.")}
+    # Two models have tokens of the same tokenizer in common with their base, one has texts.
+    shutil.copytree(based, tmp_path / "copy")
+    with duckdb.connect(str(tmp_path / "copy" / "results" / "results.duckdb")) as database:
+        where = "metric = 'change' AND statistic = 'distance' AND view = 'words' AND layer = 1 AND corpus = 'nested'"
+        texts = database.execute(f"SELECT n FROM layer_metrics WHERE model = 'other' AND {where}").fetchone()
+        assert texts == (30,)
+        for model in ("tuned", "other"):
+            database.execute(f"UPDATE layer_metrics SET value = value * 1.05 WHERE model = '{model}' AND {where}")
+    found = again(tmp_path / "copy", cells=9, corpus="nested")
+    assert {one.name for one in found.deviations.values() if not one.passed} == {"change.distance"}
+
+
+def test_what_a_model_is_compared_with_must_be_measured_again_too(based, again):
+    found = again(based, model="tuned", corpus="nested")
+    assert {reason for name, reason in found.unverified if name.startswith("change.")} == {
+        "the model that it is compared with was not measured again: raise --cells"
+    }
+
+
+def test_wrong_numbers_are_named(folder):
+    """One number each of four statistics, seen through the verb, which knows the study by its id."""
+    wrong = {
+        "convergence.similarity": "view = 'no-sinks' AND site = 'block' AND layer = 1 AND model = 'dec'",
+        "spectrum.effective_rank": "view = 'words' AND site = 'final' AND model = 'dec'",
+        "loss.lm": "view = 'all' AND model = 'dec'",
+    }
+    with duckdb.connect(str(folder / "results" / "results.duckdb")) as database:
+        for name, where in wrong.items():
+            query = f"UPDATE layer_metrics SET value = value * 1.001 WHERE metric = ? AND statistic = ? AND {where}"
+            assert database.execute(query, name.split(".")).fetchall() == [(1,)]
+        database.execute("UPDATE cells SET sinks = sinks + 1 WHERE model = 'dec'")
+        first = "(model, token_id) = (SELECT (model, token_id) FROM sinks WHERE model = 'dec' LIMIT 1)"
+        database.execute(f"UPDATE sinks SET texts = texts + 1 WHERE {first}")
+    done = CliRunner().invoke(
+        app, ["verify", "tiny", "--out", str(folder / "results"), "--model", "dec", "--format", "json"]
+    )
+    assert done.exit_code == 1
+    said = {one["name"]: one for one in json.loads(done.stdout)["deviations"] if not one["passed"]}
+    assert set(said) == {*wrong, "cells.sinks", "sinks.texts"}
+    for name in wrong:
+        assert said[name]["stored"] == pytest.approx(1.001 * said[name]["again"], rel=1e-5)
+    assert said["convergence.similarity"]["where"] == "dec × nested, no-sinks, block 1"
+    assert said["spectrum.effective_rank"]["where"] == "dec × nested, words, final 2"
+    assert said["loss.lm"]["where"] == "dec × nested, all" and said["cells.sinks"]["where"] == "dec × nested"
+
+
+def test_a_wrong_convention_is_named(tmp_path, small, run, again, monkeypatch):
+    """The classic mistake: the model's own last hidden state, which is normed, taken for the last block's output."""
+    right = LoadedModel.run
+
+    def wrong(self, ids, mask, *more):
+        captured = right(self, ids, mask, *more)
+        return captured if captured.final is None else replace(captured, path=[*captured.path[:-1], captured.final])
+
+    monkeypatch.setattr(LoadedModel, "run", wrong)
+    shutil.copy(small / "tiny.yaml", tmp_path)
+    run(tmp_path / "tiny.yaml", tmp_path / "results")
+    found = again(tmp_path)
+    steps = ("step_length", "step_cosine", "block_influence", "update_ratio", "curvature")
+    statistics = ("norm", "growth", *steps, "line_shape", "straightness")
+    assert {one.name for one in found.deviations.values() if not one.passed} == {f"motion.{s}" for s in statistics}
+    assert found.deviations["motion.norm"].where == "dec × nested, words, block 2"
+
+
+def test_what_is_left_out_says_why(small, again):
+    found = again(small, cells=1, model="dec")
+    assert found.passed and [one["cell"] for one in found.cells] == ["dec × nested"]
+    assert found.left_out == {"enc × nested": "not asked for"}
+    assert "enc × nested: not asked for" in show(found)
+    assert "verified: " in show(found).splitlines()[-1]
+    with pytest.raises(UsageError, match="8 texts, more than --max-texts 7"):
+        again(small, max_texts=7)
+    with pytest.raises(UsageError, match="no model 'dce'; did you mean 'dec'"):
+        again(small, model="dce")
+    with pytest.raises(UsageError, match=r"no study 'tinny' in .*; did you mean 'tiny'"):
+        again(small, study="tinny")
+
+
+def test_numbers_of_another_study_file_are_not_compared(small, tmp_path, again):
+    """What changed since the run has no numbers yet."""
+    shutil.copytree(small, tmp_path / "copy")
+    path = tmp_path / "copy" / "tiny.yaml"
+    path.write_text(path.read_text("utf-8").replace("float32}", "float32, seed: 1}"), "utf-8")
+    with pytest.raises(UsageError, match="seed"):
+        again(tmp_path / "copy")
+
+
+def test_the_verb_exits_with_zero_where_all_agrees(small):
+    call = ["verify", "tiny", "--out", str(small / "results"), "--cells", "1"]
+    done = CliRunner().invoke(app, call)
+    assert done.exit_code == 0 and "verified: " in done.stdout
+    assert CliRunner().invoke(app, [*call, "--corpus", "x"]).exit_code == 2

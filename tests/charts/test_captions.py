@@ -1,0 +1,218 @@
+"""Captions under panels, and how far value axes reach."""
+
+from __future__ import annotations
+
+import math
+
+import pandas as pd
+import pytest
+
+from reporter.charts.captions import (
+    CLOSE,
+    FIXED,
+    LOG,
+    Reach,
+    axes_of,
+    axis,
+    axis_of,
+    fixed,
+    least_of,
+    logarithmic,
+    of_statistic,
+    of_training,
+    offered,
+)
+from reporter.charts.layout import Scene
+from reporter.charts.styles import style_models
+from reporter.core.numbers import seconds, short, span, whole
+
+ROLES = {"bert": "encoder"} | dict.fromkeys(("gpt2", "llama", "opt", "base", "tuned", "dreams"), "decoder")
+SCENE = Scene("s", style_models(ROLES), ["words", "no-sinks"], [], ["wiki"])
+
+
+def test_values_and_intervals_are_inside() -> None:
+    found = axis([2.0, 5.0, math.nan, 4.5])
+    assert (found.low, found.high, found.note) == (2.0, 5.0, "")
+
+
+def test_a_bounded_statistic_starts_at_zero_unless_it_huddles_far_away() -> None:
+    assert axis([0.1, 0.4], bounds=(0, 1)).low == 0
+    assert axis([0.91, 0.95], bounds=(0, 1)).low == 0.91
+    assert axis([0.2, 0.9], bounds=(-1, 1)) == axis([0.0, 1.0]), "not at -1, where nothing is"
+    assert axis([-0.2, 0.3], bounds=(-1, 1)).low == -0.2
+
+
+def test_nothing_is_cut_off_by_a_bound() -> None:
+    assert axis([0.5, 0.97], bounds=(0, 1)).high == 1
+    assert axis([0.5, 1.03], bounds=(0, 1)).high == 1.03, "an interval may reach beyond what the value can be"
+    assert axis([-0.01, 0.5], bounds=(0, 1)).low == -0.01
+
+
+def test_a_near_floor_is_drawn_and_a_far_one_named() -> None:
+    assert axis([0.2, 0.4], chance=[0.1]).low == 0.1
+    far = axis([4.0, 6.0], chance=[33.0, 33.0])
+    assert (far.high, far.note) == (6.0, "chance level 33, above this axis")
+    assert axis([0.9, 0.95], chance=[0.01, 0.02]).note == "chance level 0.01 to 0.02, below this axis"
+
+
+def test_nothing_and_a_single_value_have_an_axis() -> None:
+    assert axis([]).low < axis([]).high
+    for value in (0.0, 3.0, -2.0):
+        found = axis([value, value])
+        assert found.low < value < found.high
+
+
+def test_the_axis_of_all_views_begins_at_0_where_the_statistic_has_two_bounds() -> None:
+    assert (axis([0.98, 0.999], bounds=(0, 1)).low, fixed([0.98, 0.999], bounds=(0, 1)).low) == (0.98, 0)
+    assert fixed([-0.2, 0.9], bounds=(-1, 1)).low == -0.2
+    assert fixed([300, 310], bounds=(0, None)).low == 300, "a count has no upper end to be near to"
+    assert (axis([4.0, 6.0], [11.0]).high, fixed([4.0, 6.0], [11.0]).high) == (6, 11), "the floor is the finding"
+
+
+def test_rounding_gets_no_decades_on_a_logarithmic_axis() -> None:
+    found = logarithmic([8e-16, 5.0, 2e6], [40.0], least=1e-9)
+    assert (found.low, found.high, found.note) == (5.0, 2e6, "logarithmic")
+    assert logarithmic([1.0, 10.0], [1e6]).note == "logarithmic · chance level 1,000,000, above this axis"
+    assert logarithmic([-1.0, 0.0]).low > 0 and logarithmic([2.0]).low < 2 < logarithmic([2.0]).high
+
+
+def numbers(bert: list[float], gpt2: list[float], other: list[float] | None = None) -> pd.DataFrame:
+    """Numbers of two models, and of the second one under the second view."""
+    own = {("bert", "words"): bert, ("gpt2", "words"): gpt2, ("gpt2", "no-sinks"): other or gpt2}
+    return pd.DataFrame(
+        [
+            {"model": model, "role": "", "checkpoint": "final", "corpus": "wiki", "view": view, "statistic": "norm",
+             "site": "block", "depth": place / 2, "value": value, "ci_low": math.nan, "ci_high": math.nan}
+            for (model, view), values in own.items()
+            for place, value in enumerate(values)
+        ]
+    )  # fmt: skip
+
+
+def test_the_smaller_model_is_no_flat_line() -> None:
+    frame = numbers([1e-17, 1.0, 2.0], [10.0, 900.0, 800.0])
+    assert offered(frame, (0, None), SCENE)[0] == LOG
+    assert least_of(frame, SCENE) == pytest.approx(2e-6)
+    assert offered(frame, (0, 1), SCENE)[0] == FIXED, "a share or a p is read on its own scale"
+    assert offered(numbers([5.0, 6.0], [9.0, 8.0]), (0, None), SCENE) == (FIXED, CLOSE)
+    below = numbers([-1.0, 1.0], [-900.0, 900.0], [-1.0, 2.0])
+    assert offered(below, (None, None), SCENE) == (CLOSE, FIXED), "one token set has what another has not"
+
+
+def test_an_axis_stays_when_the_token_set_changes_unless_it_says_so() -> None:
+    frame, reach = numbers([0.2, 0.3], [0.1, 0.96], [0.1, 0.45]), Reach((0, 1))
+    every = axes_of(frame, reach, SCENE)[""][FIXED]
+    assert (every.low, every.high) == (0, 1)
+    without = frame[frame["view"] == "no-sinks"]
+    assert axis_of(without, every, reach, close=False) == every
+    close = axis_of(without, every, reach, close=True)
+    assert (close.high, close.note) == (0.45, "of this token set")
+
+
+def test_rows_that_would_be_a_flat_line_have_their_own_axis() -> None:
+    rows = pd.DataFrame({"value": [1.0, 2.0]})
+    assert axis_of(rows, axis([1.0, 20.0]), Reach(), close=False) == axis([1.0, 20.0])
+    assert axis_of(rows, axis([1.0, 200.0]), Reach(), close=False).note == "of this token set"
+
+
+def test_each_statistic_of_a_chart_has_its_own_axis_with_the_chance_level_by_its_name() -> None:
+    frame = pd.DataFrame({"statistic": ["a", "a", "b"], "model": "bert", "view": "words", "value": [1.0, 2.0, 500.0]})
+    axes = axes_of(frame, Reach(zero=True, by="statistic"), SCENE)
+    assert (axes["a"][FIXED].low, axes["a"][FIXED].high, axes["b"][FIXED].high) == (0, 2, 500)
+    frame = pd.DataFrame(
+        {"statistic": ["a", "a", "a_floor"], "model": "bert", "view": "words", "value": [1.0, 2.0, 99.0]}
+    )
+    assert axes_of(frame, Reach(noise="random vectors"), SCENE)[""][FIXED].note == "random vectors 99, above this axis"
+
+
+def rows(lines: dict[str, list[float]], depths: list[float], layers: list[int] | None = None) -> pd.DataFrame:
+    return pd.DataFrame(
+        [
+            {"model": model, "role": ROLES[model], "depth": depth, "step": depth, "value": value} | layer
+            for model, values in lines.items()
+            for depth, value, layer in zip(
+                depths, values, [{"layer": n} for n in layers] if layers else [{}] * len(values), strict=True
+            )
+        ]
+    )
+
+
+@pytest.mark.parametrize(
+    ("values", "caption"),
+    [
+        ([0.12, 0.35, 0.31], "0.12 → 0.31, peak 0.35 at depth 0.5"),
+        ([0.01, -0.106, 0.0], "0.01 → 0, lowest −0.11 at depth 0.5"),  # a signed difference
+        ([0.0, 0.0, 0.0], "0 throughout"),
+        ([0.3, 0.3, 0.3], "0.3 throughout"),
+        ([2.2e-16, 0.1, 0.24], "≈ 0 → 0.24, highest at the end"),
+        ([-0.0594, 0.02, 0.11], "−0.059 → 0.11, highest at the end"),
+        ([10.23, 10.3, 10.36], "10.2 → 10.4, highest at the end"),
+        ([0.998, 0.5, 0.2], "0.998 → 0.2, highest at the start"),
+        ([math.nan, 0.35, 0.31], "0.35 → 0.31, highest at the start"),
+    ],
+)
+def test_captions_say_what_the_line_shows(values: list[float], caption: str) -> None:
+    assert of_statistic(rows({"bert": values}, [0, 0.5, 1]), SCENE) == f"bert {caption}"
+
+
+def test_nothing_is_said_without_numbers() -> None:
+    assert of_statistic(rows({"bert": [math.nan]}, [0.0]), SCENE) == ""
+
+
+def test_a_role_of_several_models_is_read_as_a_range_and_encoders_come_first() -> None:
+    lines = {"gpt2": [0.1, 0.6, 0.2], "llama": [0.2, 0.7, 0.2], "opt": [0.1, 0.65, 0.2], "bert": [0.1, 0.2, 0.3]}
+    assert of_statistic(rows(lines, [0, 0.5, 1]), SCENE) == (
+        "bert 0.1 → 0.3, highest at the end · 3 decoders 0.1–0.2 → 0.2, peak 0.6–0.7 at depth 0.5"
+    )
+    three = {"gpt2": [3.0, 2, 1], "llama": [1.0, 2, 4], "opt": [2.0, 2, 4]}
+    assert of_statistic(rows(three, [0, 0.5, 1]), SCENE) == "3 decoders 1–3 → 1–4, peak 3–4 at different depths"
+
+
+def test_two_models_are_named_with_their_layers() -> None:
+    lines = {"base": [0.1, 0.6, 0.3, 0.2], "tuned": [0.1, 0.5, 0.7, 0.2]}
+    assert of_statistic(rows(lines, [0, 0.25, 0.5, 1], [0, 3, 6, 12]), SCENE) == (
+        "base 0.1 → 0.2, peak 0.6 at layer 3 (depth 0.25) · tuned 0.1 → 0.2, peak 0.7 at layer 6 (depth 0.5)"
+    )
+    steps = rows({"dreams": [0.7, 0.4, 0.9, 0.8]}, [0, 0.25, 0.5, 0.75], [0, 1, 2, 3])
+    assert "peak 0.9 at block 3 (" in of_statistic(steps, SCENE, step=True)
+
+
+def test_points_and_training() -> None:
+    points = rows({"bert": [0.08], "gpt2": [0.1], "opt": [-0.2]}, [0]).drop(columns="depth")
+    assert of_statistic(points, SCENE) == "bert 0.08 · gpt2 0.1 · opt −0.2"
+    points = rows({"bert": [0.08], "gpt2": [0.1], "opt": [-0.2], "llama": [0.0]}, [0]).drop(columns="depth")
+    assert of_statistic(points, SCENE) == "bert 0.08 · 3 decoders −0.2 to 0.1"
+    assert of_training(rows({"gpt2": [0.05, 0.41]}, [0, 600]), SCENE) == "gpt2 0.05 → 0.41 (steps 0 to 600)"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0, "0"),
+        (0.041234, "0.0412"),
+        (12.34, "12.3"),
+        (4096, "4,096"),
+        (-0.5, "−0.5"),
+        (None, "–"),
+        (math.nan, "–"),
+        (1.23e-5, "1.23 × 10⁻⁵"),
+        (-0.99987, "−0.9999"),
+        (0.9999999, "1"),
+    ],
+)
+def test_numbers_are_short(value: float | None, text: str) -> None:
+    assert short(value) == text
+
+
+def test_other_ways_of_writing() -> None:
+    assert span([-0.5, -0.2]) == "−0.5 to −0.2"
+    assert span([-0.059, 0.11]) == "−0.059 to 0.11", "no dash beside a minus"
+    assert span([10.23, 10.36]) == "10.2–10.4" and span([-0.998]) == "−0.998" and span([1e-17, 2.0]) == "≈ 0 to 2"
+    assert whole(1234567) == "1,234,567"
+    assert [seconds(s) for s in (0.42, 12, 185, 7800, None)] == [
+        "0.4 s",
+        "12 s",
+        "3 min 05 s",
+        "2 h 10 min",
+        "–",
+    ]

@@ -1,0 +1,122 @@
+"""Parts of a work on all cores: in their order, each with one thread, and everything as before afterwards."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+import torch
+from threadpoolctl import threadpool_info
+
+from reporter.core.threads import GivenUp, given, go_on, let_waiting_threads_sleep, single, spread
+
+
+@pytest.fixture(autouse=True)
+def _two_threads() -> Iterator[None]:
+    usual = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(usual)
+
+
+def _blas() -> set[int]:
+    return {one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"}
+
+
+def test_results_come_in_the_order_of_the_items_from_several_threads() -> None:
+    both = threading.Barrier(2, timeout=30)  # is passed only where two run at once
+
+    def job(i: int) -> tuple[int, int]:
+        both.wait()
+        return i, torch.get_num_threads()
+
+    assert spread(job, range(6)) == [(i, 1) for i in range(6)]
+    assert torch.get_num_threads() == 2
+
+
+def test_parts_of_a_part_run_one_after_the_other() -> None:
+    def inner(_: int) -> int:
+        return threading.get_ident()
+
+    for here, found in spread(lambda i: (threading.get_ident(), spread(inner, range(3))), range(2)):
+        assert set(found) == {here}
+
+
+def test_linear_algebra_has_one_thread_inside_and_its_own_again_afterwards() -> None:
+    np.linalg.eigvalsh(np.eye(3))
+    before = _blas()
+    with single():
+        assert torch.get_num_threads() == 1
+        assert _blas() == {1}
+    assert (torch.get_num_threads(), _blas()) == (2, before)
+
+
+def test_modes_of_the_caller_hold_in_every_part() -> None:
+    x = torch.ones(2, requires_grad=True)
+
+    def job(_: int) -> tuple[bool, bool]:
+        return torch.is_inference_mode_enabled(), (x * 2).requires_grad
+
+    with torch.inference_mode():
+        assert spread(job, range(2)) == [(True, False)] * 2
+    with torch.no_grad():
+        assert spread(job, range(2)) == [(False, False)] * 2
+    assert spread(job, range(2)) == [(False, True)] * 2
+    with np.errstate(divide="raise"), pytest.raises(FloatingPointError):
+        spread(lambda i: np.float64(i) / np.float64(0), range(1, 4))
+
+
+def test_the_first_item_that_fails_is_what_is_raised() -> None:
+    def job(i: int) -> int:
+        if i:
+            raise ValueError(str(i))
+        return i
+
+    with pytest.raises(ValueError, match="1"):
+        spread(job, range(4))
+    assert torch.get_num_threads() == 2
+
+
+def test_what_nobody_waits_for_any_more_ends() -> None:
+    both, ended = threading.Barrier(2, timeout=30), []
+
+    def job(i: int) -> None:
+        both.wait()
+        if i == 0:
+            raise KeyboardInterrupt
+        try:
+            while True:
+                go_on()
+        except GivenUp:
+            ended.append(i)
+            raise
+
+    with pytest.raises(KeyboardInterrupt):
+        spread(job, range(2))
+    assert ended == [1]
+    go_on()  # outside of a job there is nothing to end
+
+
+def test_a_study_says_how_many_there_are() -> None:
+    with given(1):
+        assert torch.get_num_threads() == 1
+        assert _blas() == {1}
+        assert len(set(spread(lambda _: threading.get_ident(), range(4)))) == 1
+    assert torch.get_num_threads() == 2
+    with given(None):
+        assert torch.get_num_threads() == 2
+
+
+def test_waiting_threads_spin_a_moment_and_then_sleep(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "environ", {})
+    let_waiting_threads_sleep()
+    assert (os.environ["OMP_WAIT_POLICY"], int(os.environ["GOMP_SPINCOUNT"]) > 0) == ("PASSIVE", True)
+
+
+def test_what_the_environment_says_of_waiting_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "environ", {"OMP_WAIT_POLICY": "ACTIVE"})
+    let_waiting_threads_sleep()
+    assert os.environ == {"OMP_WAIT_POLICY": "ACTIVE"}

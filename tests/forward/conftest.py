@@ -1,0 +1,79 @@
+"""Batches of hidden states without a model behind them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+
+@pytest.fixture
+def make_batch():
+    """Return a function that makes a batch from states and facts in any order of rows."""
+
+    def make(states, texts, positions=None, strata=None, contexts=None, token_ids=None, layout=None):
+        """``states`` has (tokens, width) for each place; ``strata`` is one of 0, 1, 2 for each token."""
+        import torch
+
+        from reporter.forward.batch import HiddenBatch
+        from reporter.forward.readout import Vocabulary
+        from reporter.forward.token_categories import Sinks
+        from reporter.models.places import Layout
+
+        texts = np.asarray(texts, dtype=np.int64)
+        count = len(texts)
+        positions = np.arange(count) if positions is None else np.asarray(positions, dtype=np.int64)
+        strata = np.zeros(count, dtype=np.int64) if strata is None else np.asarray(strata)
+        token_ids = positions if token_ids is None else np.asarray(token_ids, dtype=np.int64)
+        contexts = positions if contexts is None else np.asarray(contexts)
+        order = np.argsort(strata, kind="stable")
+        own = np.flatnonzero(strata != 1)
+        begins = np.unique(texts[own[np.argsort(positions[own], kind="stable")]], return_index=True)[1]
+        first = np.zeros(count, dtype=bool)
+        first[own[np.argsort(positions[own], kind="stable")][begins]] = True
+        tensors = [torch.tensor(x[order], dtype=torch.float32) for x in map(np.asarray, states)]
+        size = max(40, int(token_ids.max(initial=0)) + 1)
+        none = np.zeros(size, dtype=bool)
+        table = torch.randn(size, tensors[0].shape[1], generator=torch.Generator().manual_seed(0))
+        return HiddenBatch(
+            layout=layout or Layout(len(tensors) - 1, tensors[0].shape[1]),
+            states=tensors,
+            norms=torch.stack([x.norm(dim=-1) for x in tensors]),
+            known_norms=np.stack([x.norm(dim=-1).numpy() for x in tensors]),
+            peaks=np.stack([x.abs().amax(dim=-1).numpy() for x in tensors]),
+            token_ids=token_ids[order],
+            texts=texts[order],
+            originals=texts[order],
+            positions=positions[order],
+            first_own=first[order],
+            contexts=contexts.astype(np.uint64)[order],
+            embedding_contexts=token_ids.astype(np.uint64)[order],
+            frequent=token_ids[order] % 3 == 0,
+            sizes=tuple(np.bincount(strata, minlength=3).tolist()),
+            sinks=Sinks(
+                sink=strata[order] == 2,
+                first=positions[order] % 3 + 1,
+                last=positions[order] % 3 + 2,
+                ratio=positions[order] / 3,
+                dominance=positions[order] / 7,
+                dimension=positions[order] % 5,
+            ),
+            vocabulary=Vocabulary(table, np.arange(size) % 3, none, none),
+        )
+
+    return make
+
+
+@pytest.fixture
+def feed():
+    """Return a function that shows batches to an observable, as the pass does, and returns it."""
+
+    def run(observable, *batches):
+        for batch in batches:
+            observable.start(batch)
+            for layer in batch.layers():
+                observable.observe(layer)
+            observable.finish(batch)
+        observable.settle()
+        return observable
+
+    return run

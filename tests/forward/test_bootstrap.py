@@ -1,0 +1,146 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from oracles import bootstrap
+
+from reporter.forward.means import REPLICATES, PerToken, poisson_weights
+from reporter.forward.paths import QUANTITIES, FrequencySplit, TextSums
+from reporter.forward.readout import Lens
+from reporter.geometry.intervals import percentile_interval
+from reporter.models.places import Layout
+
+
+def test_weights_are_poisson_with_mean_1():
+    weights = poisson_weights(np.arange(2000), seed=0).astype(float)
+    assert weights.shape == (2000, REPLICATES)
+    count = weights.size
+    assert weights.mean() == pytest.approx(1, abs=5 / np.sqrt(count))
+    assert weights.var() == pytest.approx(1, abs=5 * np.sqrt(3 / count) + 1e-3)
+    for k, probability in enumerate(np.exp(-1) / np.array([1, 1, 2, 6, 24, 120])):
+        assert (weights == k).mean() == pytest.approx(probability, abs=2e-3)
+
+
+def test_weights_are_independent_over_texts_and_replicates():
+    weights = poisson_weights(np.arange(1000), seed=0).astype(float) - 1
+    for matrix in (weights, weights.T):
+        correlation = matrix @ matrix.T / matrix.shape[1]
+        np.fill_diagonal(correlation, 0)
+        # Of half a million correlations with deviation 1/√1000 hardly one exceeds 5.5 of them by chance.
+        assert np.abs(correlation).max() < 7 / np.sqrt(1000)
+        assert (correlation**2).mean() == pytest.approx(1 / 1000, rel=0.05)
+
+
+def test_a_texts_weights_are_its_own():
+    whole = poisson_weights(np.arange(100), seed=4)
+    some = poisson_weights(np.array([70, 3]), seed=4)
+    assert (some == whole[[70, 3]]).all()
+    assert (poisson_weights(np.arange(100), seed=5) != whole).mean() > 0.5
+    assert poisson_weights(np.zeros(0, dtype=np.int64), seed=0).shape == (0, REPLICATES)
+
+
+@pytest.mark.parametrize("texts", [100, 400])
+def test_intervals_are_as_wide_as_those_of_the_textbook(texts):
+    ratios = []
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        counts = rng.integers(1, 40, texts).astype(float)
+        sums = counts * (0.5 + 0.1 * rng.standard_normal(texts)) + 0.1 * np.sqrt(counts) * rng.standard_normal(texts)
+        weights = poisson_weights(np.arange(texts), seed).astype(float).T
+        low, high = percentile_interval((weights @ sums) / (weights @ counts), texts)
+        expected = bootstrap.interval(sums, counts, seed=seed)
+        ratios.append((high - low) / (expected[1] - expected[0]))
+        centre, other = (high + low) / 2, sum(expected) / 2
+        assert abs(centre - other) < 0.15 * (high - low)
+    assert np.abs(np.array(ratios) - 1).max() < 0.15
+    assert np.mean(ratios) == pytest.approx(1, abs=0.05)
+
+
+@pytest.mark.parametrize(("texts", "least"), [(30, 0.85), (100, 0.89)])
+def test_95_percent_intervals_cover_the_truth(texts, least):
+    """200 corpora with a known mean; texts are lognormal in length and differ in level."""
+    hits = 0
+    for seed in range(200):
+        rng = np.random.default_rng(1000 + seed)
+        counts = np.ceil(rng.lognormal(2, 0.5, texts))
+        sums = counts * (0.3 + 0.2 * rng.standard_normal(texts)) + np.sqrt(counts) * rng.standard_normal(texts)
+        weights = poisson_weights(np.arange(texts), seed).astype(float).T
+        low, high = percentile_interval((weights @ sums) / (weights @ counts), texts)
+        hits += low <= 0.3 <= high
+    assert least <= hits / 200 <= 0.985
+
+
+def test_intervals_need_two_texts_and_replicates_that_drew_any():
+    assert percentile_interval(np.arange(10.0), texts=1) == (None, None)
+    assert percentile_interval(np.array([np.nan] * 6 + [1.0] * 4), texts=5) == (None, None)
+    assert percentile_interval(np.array([np.nan] * 4 + [1.0] * 6), texts=5) == (1.0, 1.0)
+    assert percentile_interval(np.arange(0, 1001.0), texts=10**6) == pytest.approx((25, 975), abs=0.01)
+    # Φ(−2.262·√(10/9)) = 0.00856
+    assert percentile_interval(np.arange(0, 1001.0), texts=10) == pytest.approx((8.56, 991.44), abs=0.01)
+
+
+def test_replicates_are_weighted_sums_of_texts(make_batch, feed):
+    """Against sums text by text, in two batches that tear the strata of a text apart."""
+    rng = np.random.default_rng(0)
+    texts = np.repeat(np.arange(30), rng.integers(1, 6, 30))
+    strata = rng.choice(3, len(texts))
+    states = rng.standard_normal((3, len(texts), 8))
+    kept = TextSums(Layout(2, 3), seed=9)
+    for half in (texts < 15, texts >= 15):
+        rows = np.flatnonzero(half)
+        feed(kept, make_batch(states[:, rows], texts[rows], strata=strata[rows]))
+    norms = np.linalg.norm(states, axis=2)
+    weights = poisson_weights(np.arange(30), seed=9).astype(float)
+    at = QUANTITIES.index("norm")
+    for layer in range(3):
+        for stratum in range(3):
+            inside = strata == stratum
+            sums, counts = (
+                np.bincount(texts[inside], values, 30) for values in (norms[layer, inside], np.ones(inside.sum()))
+            )
+            assert kept.counts[layer, stratum, at] == inside.sum()
+            assert kept.sums[layer, stratum, at] == pytest.approx(sums.sum(), rel=1e-6)
+            np.testing.assert_allclose(
+                kept.replicate_sums[:, layer, stratum, at], weights.T @ sums, rtol=1e-5, atol=1e-5
+            )
+            assert np.array_equal(kept.replicate_counts[:, layer, stratum, at], weights.T @ counts)
+
+
+@pytest.mark.parametrize("infinity", [np.inf, -np.inf])
+def test_an_infinite_number_of_a_token_is_left_out(make_batch, feed, infinity):
+    class Given(PerToken):
+        name = "given"
+        quantities = ("x",)
+
+        def of_tokens(self, layer):
+            return torch.tensor([[1.0], [infinity], [3.0]])
+
+    kept = feed(Given(Layout(0, 2), seed=0), make_batch(np.ones((1, 3, 2)), texts=[0, 0, 1]))
+    assert kept.sums[0, 0, 0] == 4 and kept.counts[0, 0, 0] == 2
+    assert kept.replicate_sums.max() < 100
+
+
+def test_cosines_that_are_infinite_are_in_neither_half(make_batch, feed, monkeypatch):
+    monkeypatch.setattr(FrequencySplit, "of_tokens", lambda self, layer: torch.full((3, 2), -torch.inf))
+    kept = feed(FrequencySplit(Layout(0, 2), seed=0), make_batch(np.ones((1, 3, 2)), texts=[0, 0, 1]))
+    assert not kept.sums.any() and not kept.counts.any() and not kept.replicate_sums.any()
+
+
+def test_a_divergence_that_is_infinite_is_left_out(make_batch, feed):
+    """The last layer gives a token a half that layer 0 rules out; the other token is read alike by both."""
+
+    class Readout:
+        lens_problem = ""
+
+        def log_probabilities(self, states, closed):
+            ruled_out = torch.tensor([0.0, -torch.inf]) if states[0, 0] == 1 else torch.full((2,), 0.5).log()
+            yield torch.stack([ruled_out, torch.full((2,), 0.5).log()])
+
+    states = np.stack([np.ones((2, 2)), np.full((2, 2), 2.0)])
+    batch = replace(make_batch(states, texts=[0, 1]), readout=Readout())
+    kept = feed(Lens(Layout(1, 2), seed=0, share=1.0), batch)
+    assert kept.sums[0, 0].tolist() == pytest.approx([np.log(2), 0.0])
+    assert kept.counts[0, 0].tolist() == [2, 1]

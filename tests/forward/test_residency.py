@@ -1,0 +1,68 @@
+"""What an observable sums stays where the states are until the end of a shard, and nothing waits for the device.
+
+The device is a stand-in, PyTorch's own "meta": its tensors have a shape but no numbers, so that whatever asks for a
+number (``item``, ``nonzero``, a boolean index, a copy to the host) and whatever mixes two devices fails at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+
+from reporter.forward.observable import Setting
+from reporter.forward.observed import KINDS
+from reporter.models.places import Layout
+
+ON_THE_HOST = {"journey"}
+"""What does not keep to it: of a few tokens."""
+
+LAYOUT = Layout(2, 6, final_width=6, attention=True)
+HASTY = {
+    "a copy": lambda x: x.cpu(),
+    "a number": lambda x: float(x.sum()),
+    "a decision": lambda x: bool((x > 0).any()),
+    "a boolean index": lambda x: x[x > 0],
+    "an index": lambda x: x.nonzero(),
+    "another device": lambda x: x + torch.ones(x.shape),
+    "an array": lambda x: x.numpy(),
+}
+
+
+@pytest.fixture
+def batch(make_batch):
+    """24 tokens in all strata, whose tensors are on the stand-in."""
+    rng = np.random.default_rng(0)
+    states = [rng.standard_normal((24, width)) for width in LAYOUT.widths]
+    for x in states:
+        x[3, 2] = 5000  # a massive activation
+    numbers = np.arange(24)
+    made = make_batch(states, numbers // 4, numbers % 4, numbers % 3, layout=LAYOUT)
+    return replace(
+        made,
+        states=[x.to("meta") for x in made.states],
+        norms=made.norms.to("meta"),
+        losses=torch.zeros(24, dtype=torch.float64, device="meta"),
+        vocabulary=replace(made.vocabulary, table=made.vocabulary.table.to("meta")),
+        readout=SimpleNamespace(lens_problem="", log_probabilities=lambda x, closed: iter([x.log_softmax(dim=1)])),
+    )
+
+
+LATER = pytest.mark.xfail(reason="copies to the host", raises=NotImplementedError)
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=LATER) if n in ON_THE_HOST else n for n in KINDS])
+def test_nothing_leaves_the_device_while_a_batch_is_shown(name, batch, feed):
+    setting = Setting(LAYOUT, 0, 6, 8, {token: 9 - token for token in range(4)}, {}, 24, np.arange(-2, 6))
+    observable = KINDS[name].empty(setting)
+    observable.settle = lambda: None  # which is what may copy
+    feed(observable, batch, batch)
+
+
+@pytest.mark.parametrize("name", HASTY)
+def test_the_stand_in_notices(name, batch):
+    with pytest.raises((RuntimeError, NotImplementedError, TypeError)):
+        HASTY[name](batch.states[0])

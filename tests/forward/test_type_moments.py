@@ -1,0 +1,137 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from reporter.core.errors import ReporterError
+from reporter.forward.observable import Setting
+from reporter.forward.observed import Observed
+from reporter.forward.type_moments import TypeMoments, type_view, types_within
+from reporter.models.places import Layout
+
+WIDTH, TOKENS = 6, 900
+LAYOUT = Layout(1, WIDTH)
+COUNTS = {token: 100 - token for token in range(20)}  # ids 20..29 occur, but are too rare to be kept
+
+
+def new(size=1):
+    return TypeMoments.empty(Setting(LAYOUT, 0, TOKENS, size, COUNTS, {i: f"t{i}" for i in COUNTS}))
+
+
+def cloud(offset=0.0, seed=0):
+    rng = np.random.default_rng(seed)
+    ids = rng.integers(0, 30, TOKENS)
+    means = rng.standard_normal((2, 30, WIDTH))
+    states = means[:, ids] + 0.5 * rng.standard_normal((2, TOKENS, WIDTH)) + offset
+    return states.astype(np.float32), ids, rng.choice(3, TOKENS, p=[0.7, 0.2, 0.1])
+
+
+def show(make_batch, feed, states, ids, strata, batches, kept=None):
+    kept = kept or new()
+    for rows in np.array_split(np.random.default_rng(3).permutation(len(ids)), batches):
+        feed(kept, make_batch(states[:, rows], texts=rows, strata=strata[rows], token_ids=ids[rows]))
+    return kept
+
+
+@pytest.mark.parametrize("view", ["words", "no-sinks", "all"])
+@pytest.mark.parametrize("batches", [1, 9])
+@pytest.mark.parametrize("offset", [0.0, 100.0, 1e4])
+def test_against_numpy_type_by_type(make_batch, feed, offset, batches, view):
+    states, ids, strata = cloud(offset)
+    kept = show(make_batch, feed, states, ids, strata, batches)
+    kept_strata = {"words": (0, 2), "all": (0, 2), "no-sinks": (0,)}[view]
+    inside = np.isin(strata, kept_strata) & (ids < 20)
+    for layer, place in enumerate(LAYOUT.places):
+        found = type_view(Observed({kept.name: kept}, LAYOUT, TOKENS, view, 0), place, 1)
+        x = states[layer].astype(np.float64)
+        assert found.n == inside.sum() and found.ranks.tolist() == list(range(20))
+        mean = x[inside].mean(axis=0)
+        between = 0.0
+        for rank in range(20):
+            y = x[inside & (ids == rank)]
+            assert found.count[rank] == len(y)
+            assert found.norms[rank] == pytest.approx(np.linalg.norm(y.mean(axis=0)), rel=1e-12)
+            expected = np.square(y - y.mean(axis=0)).sum(axis=1).mean()
+            assert found.variances[rank] == pytest.approx(expected, rel=1e-9)
+            between += len(y) / inside.sum() * np.square(y.mean(axis=0) - mean).sum()
+        assert found.between == pytest.approx(between, rel=1e-9)
+        assert found.total == pytest.approx(x[inside].var(axis=0).sum(), rel=1e-9)
+        assert found.mean_square == pytest.approx(np.square(x[inside]).sum(axis=1).mean(), rel=1e-12)
+
+
+def test_a_larger_budget_gives_the_same_numbers_for_a_smaller_one(make_batch, feed):
+    layout = Layout(1, 3000)
+    counts = {token: 100 - token for token in range(60)}
+    few = types_within(1, layout)
+    assert few == 2**20 // (8 * 2 * 3002) == 21 and types_within(2, layout) == 43
+    rng = np.random.default_rng(0)
+    ids = rng.integers(0, 60, 400)
+    batch = make_batch(rng.standard_normal((2, 400, 3000)), texts=range(400), token_ids=ids)
+    found = []
+    for size in (1, 2, 500):
+        kept = feed(TypeMoments.empty(Setting(layout, 0, 9, size, counts)), batch)
+        assert len(kept.types) == min(60, types_within(size, layout))
+        assert all(len(x) <= len(kept.types) for x in kept.strata[0].mean)
+        assert not len(kept.strata[2].count)  # no sink was seen: no memory
+        found.append(type_view(Observed({kept.name: kept}, layout, 9, "words", 0), layout.places[1], 1))
+    for other in found[1:]:
+        assert other.ranks.tolist() == found[0].ranks.tolist() == list(range(21))
+        assert other.n == found[0].n
+        for name in ("within", "between", "norm_of_mean", "total"):
+            assert getattr(other, name) == pytest.approx(getattr(found[0], name), rel=1e-12)
+
+
+@pytest.mark.parametrize("damage", ["mean", "scatter"])
+def test_parts_that_do_not_add_up_are_an_error(make_batch, feed, damage):
+    kept = show(make_batch, feed, *cloud(), batches=2)
+    seen = Observed({kept.name: kept}, LAYOUT, TOKENS, "words", 0)
+    type_view(seen, LAYOUT.places[1], 1)
+    getattr(kept.strata[0], damage)[1][4] *= 1.0001
+    with pytest.raises(ReporterError, match=r"at block 1 .* damaged"):
+        type_view(seen, LAYOUT.places[1], 1)
+
+
+def test_equal_states_do_not_vary(make_batch, feed):
+    states, ids, strata = cloud()
+    for level in (1.0, 0.1, 1e4, -3.7, 0.0):
+        kept = show(make_batch, feed, np.full_like(states, level), ids, strata, 5)
+        assert not type_view(Observed({kept.name: kept}, LAYOUT, TOKENS, "words", 0), LAYOUT.places[1], 1).varies
+
+
+def test_types_without_variance_of_their_own(make_batch, feed):
+    """Static vectors: what is left within a type is rounding, and never below zero."""
+    states, ids, strata = cloud(100.0)
+    states[1] = states[1][np.unique(ids, return_index=True)[1]][np.unique(ids, return_inverse=True)[1]]
+    kept = show(make_batch, feed, states, ids, strata, 5)
+    found = type_view(Observed({kept.name: kept}, LAYOUT, TOKENS, "words", 0), LAYOUT.places[1], 1)
+    assert found.varies and (found.variances >= 0).all()
+    assert found.variances.max() < 1e-14 * found.between
+
+
+def test_a_file_of_one_that_grew_has_no_spare_rows(make_batch, feed, tmp_path):
+    states, ids, strata = cloud()
+    kept = show(make_batch, feed, states, ids, strata, 30)
+    tensors = kept.tensors()
+    assert tensors["ranks/0"].tolist() == list(range(20))
+    assert tensors["mean/0/1"].shape == (20, WIDTH)
+    kept.save(tmp_path / "file")
+    again = TypeMoments.load(tmp_path / "file")
+    assert again.types == list(range(20)) and again.tokens == [f"t{i}" for i in range(20)]
+    again.merge(show(make_batch, feed, states, ids, strata, 2))
+    assert (again.strata[0].count == 2 * tensors["count/0"].numpy()).all()
+
+
+@pytest.mark.parametrize("offset", [0.0, 100.0])
+def test_a_finished_one_reads_almost_the_same(make_batch, feed, tmp_path, offset):
+    """Means in 16 bits: what adds up still does, and equal states in two strata stay equal."""
+    states, ids, strata = cloud(offset)
+    states[0] = states[0][np.unique(ids, return_index=True)[1]][ids]  # at the embedding a type has one state
+    kept = show(make_batch, feed, states, ids, strata, 3)
+    kept.save(tmp_path / "it", finished=True)
+    found = TypeMoments.load(tmp_path / "it")
+    for place in LAYOUT.places:
+        a, b = (type_view(Observed({kept.name: one}, LAYOUT, TOKENS, "words", 0), place, 1) for one in (kept, found))
+        assert b.between == pytest.approx(a.between, rel=1e-3) and b.between != a.between
+        assert b.norm_of_mean == pytest.approx(a.norm_of_mean, rel=1e-3)
+        assert b.within == pytest.approx(a.within, rel=1e-3, abs=1e-20)
+        np.testing.assert_array_equal(a.count, b.count)

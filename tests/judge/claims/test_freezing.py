@@ -1,0 +1,90 @@
+"""A guard from a run: the same numbers pass it, others do not, and nothing is uncertain in between."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reporter.core.errors import UsageError
+from reporter.judge.claims.stays import frozen, inherited
+from reporter.judge.judging import judge
+from reporter.runs.studies import read_study
+
+
+def measured(world: Any, study: str, change: float = 0.0) -> None:
+    world.store.put("studies", ["study"], {"study": study})
+    world.put("bert", "anisotropy.top_variance_share", [0.1, 0.2, 0.3, 0.4 + change, 0.5], study=study)
+    world.put("bert", "anisotropy.mean_cosine", [0.1, 0.0, 0.2, 0.3, 0.4], error=None, study=study)
+    world.put("bert", "convergence.similarity", [0.2, 0.4, 0.6 + change, 0.8, 1.0], error=0.02, study=study)
+
+
+def test_a_guard_passes_the_same_numbers_and_refutes_others(world: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(world.folder)
+    study = world.study("c: value: {metric: anisotropy.mean_cosine, model: bert, layer: 1}, below: 1", models="bert")
+    with pytest.raises(UsageError, match=r"no study 's' in .*; run it first"):
+        frozen(world.store, study, {"extends": "study.yaml"})
+    measured(world, "s")
+    with pytest.raises(UsageError, match="the study has no metric 'convergense'; did you mean 'convergence'"):
+        frozen(world.store, study, {"extends": "study.yaml"}, ["convergense"])
+    with pytest.raises(UsageError, match="no headline number"):
+        frozen(world.store, study, {"extends": "study.yaml"}, ["variance"])
+    Path("guard.yaml").write_text(frozen(world.store, study, {"extends": "study.yaml"}))
+    guard = read_study(Path("guard.yaml")).study
+    assert guard.texts == "fixed"
+    kept = {name: claim.values for name, claim in guard.claims.items()}
+    assert kept == {  # one claim for each profile; the similarity is 1 at the last layer by definition
+        "bert-wiki-anisotropy.top_variance_share": (0.1, 0.2, 0.3, 0.4, 0.5),
+        "bert-wiki-anisotropy.mean_cosine": (0.1, 0.0, 0.2, 0.3, 0.4),
+        "bert-wiki-convergence.similarity": (0.2, 0.4, 0.6, 0.8, None),
+    }
+
+    measured(world, "s-frozen", change=1e-5)  # rounding
+    found = judge(world.store, guard)
+    assert {verdict.verdict for verdict in found} == {"supported"}
+    assert all(verdict.p is None and verdict.ci_low is None for verdict in found)
+    measured(world, "s-frozen", change=1e-3)  # far inside of the interval over texts
+    refuted = {v.claim: v for v in judge(world.store, guard) if v.verdict == "refuted"}
+    assert refuted.keys() == {"bert-wiki-anisotropy.top_variance_share", "bert-wiki-convergence.similarity"}
+    moved = refuted["bert-wiki-anisotropy.top_variance_share"]
+    assert moved.value == pytest.approx(0.401)
+    assert any(note.startswith("moved first at block 3;") for note in moved.detail["notes"])
+    ahead = refuted["bert-wiki-convergence.similarity"].detail["notes"]
+    assert any("not where the change began" in note for note in ahead)  # it is compared with the last layer
+
+
+def test_a_missing_block_is_refuted(world: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(world.folder)
+    study = world.study("c: value: {metric: anisotropy.mean_cosine, model: bert, layer: 1}, below: 1", models="bert")
+    measured(world, "s")
+    Path("guard.yaml").write_text(frozen(world.store, study, {"extends": "study.yaml"}))
+    guard = read_study(Path("guard.yaml")).study
+    measured(world, "s-frozen")
+    world.put("bert", "anisotropy.mean_cosine", [0.1, 0.0, 0.2, 0.3, 0.4, 0.5], study="s-frozen")
+    refuted = {v.claim: v for v in judge(world.store, guard) if v.verdict == "refuted"}
+    assert list(refuted) == ["bert-wiki-anisotropy.mean_cosine"]
+    notes = refuted["bert-wiki-anisotropy.mean_cosine"].detail["notes"]
+    assert "there are 6 layers with numbers, and there were 5" in notes
+
+
+def test_a_run_in_mixed_precision_is_not_frozen(world: Any) -> None:
+    study = world.study("c: value: {metric: anisotropy.mean_cosine, model: bert, layer: 1}, below: 1", models="bert")
+    measured(world, "s")
+    mixed = study.model_copy(update={"run": study.run.model_copy(update={"precision": "mixed"})})
+    with pytest.raises(UsageError, match=r"ran in precision 'mixed'.*run.precision=float32"):
+        frozen(world.store, mixed, {"extends": "study.yaml"})
+
+
+def test_a_study_that_is_named_by_its_id_is_said_in_full(world: Any) -> None:
+    study = world.study("c: value: {metric: anisotropy.mean_cosine, model: bert, layer: 1}, below: 1", models="bert")
+    measured(world, "s")
+    written = (world.folder / "study.yaml").read_text()
+    guard = world.folder / "guard.yaml"
+    guard.write_text(frozen(world.store, study, inherited(written)))
+    assert "extends" not in guard.read_text()
+    found = read_study(guard).study
+    assert (found.study, found.texts, found.models, found.corpora) == (
+        "s-frozen", "fixed", study.models, study.corpora
+    )  # fmt: skip
+    assert len(found.claims) == 3 and "c" not in found.claims

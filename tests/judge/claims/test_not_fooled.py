@@ -1,0 +1,261 @@
+"""Claims that were once supported and are false: fixed values, copies and relatives, rounding, two models, views."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from reporter.charts.profile import TRAINING
+from reporter.judge.judging import _reason, _side
+from reporter.judge.points import Finding, Range, Shown
+from reporter.judge.questions.training import _SERIES as SERIES
+from reporter.report.compared import COMPARED
+from reporter.runs.merging import write_over_models
+
+MEASURE = "metric: convergence.similarity"
+X = np.linspace(0, 1, 13)
+BELL = np.exp(-((X - 0.5) ** 2) / 0.08)
+# A decoder of 30 layers: falls at layer 1, is above its start again from layer 21 on, and ends at 1 by definition.
+DECODER = [0.092, *np.linspace(0.032, 0.09, 20), *np.linspace(0.095, 0.45, 9), 1.0]
+
+
+def test_a_value_that_is_fixed_by_definition_does_not_hide_a_fall(world, one):
+    world.put("bert", "convergence.similarity", DECODER, 0.001)
+    found = one(f"shape: {{{MEASURE}, models: bert, is: increasing}}")
+    assert found.verdict == "refuted" and found.detail["statistic"] == "largest fall, layer 0 → 1"
+    assert found.value == pytest.approx(-0.06)
+    assert found.ci_low < -0.06 < found.ci_high < -0.01, "the interval excludes a fall as small as is let pass"
+    assert "layer 30 of bert is left out: convergence.similarity is 1 there by definition" in found.detail["notes"]
+    assert any("default for convergence.similarity" in note for note in found.detail["notes"])
+
+
+def test_an_end_that_is_free_takes_part(world, one):
+    world.put("bert", "convergence.similarity", [*np.linspace(0.1, 0.9, 12), 0.2], 0.001)  # `target: final`
+    found = one(f"shape: {{{MEASURE}, models: bert, is: increasing}}")
+    assert found.detail["statistic"] == "largest fall, layer 11 → 12" and found.verdict == "refuted"
+
+
+def test_every_mean_over_layers_leaves_out_what_is_fixed(world):
+    """The table of models, the means over models, the series over training: 0.3 and not 0.53."""
+    for model in ("bert", "gpt2"):
+        for step in (1, 2):
+            world.put(model, "convergence.similarity", [0.2, 0.4, 1.0], 0.01, step=step)
+    write_over_models(world.store, "s")
+    means = world.store.frame("SELECT value FROM over_models WHERE layer IS NULL")["value"]
+    compared = world.store.frame(COMPARED.fill(study="s", statistics="convergence.similarity"))["value"]
+    series = world.store.frame(SERIES, {"study": "s"})["value"]
+    chosen = {"study": "s", "metric": "convergence", "statistic": "similarity"}
+    drawn = world.store.frame(TRAINING.fill(**chosen))
+    assert len(means) == 3 and len(compared) == 3 and len(series) == 4
+    for values in (means, compared, series, drawn.loc[drawn["layer"].isna(), "value"]):
+        assert values.to_list() == pytest.approx([0.3] * len(values))
+    assert sorted(set(drawn.loc[drawn["layer"].notna(), "value"])) == [0.2, 0.4, 1.0], "a layer can be chosen still"
+
+
+@pytest.mark.parametrize(("at", "verdict"), [("at: 1, within: 0.05", "failed"), ("at: 1", "failed"),
+                                             ("at: 0.95, within: 0.1", "supported")])  # fmt: skip
+def test_a_peak_where_the_value_is_fixed_says_nothing(world, one, at, verdict):
+    world.put("bert", "convergence.similarity", [*X[:-1] ** 2, 1.0], 0.001)
+    found = one(f"shape: {{{MEASURE}, models: bert, is: peak-at, {at}}}")
+    assert found.verdict == verdict
+    assert verdict == "supported" or "by definition, so that a peak at 1 says nothing" in found.detail["reason"]
+
+
+def test_an_effect_below_rounding_or_below_the_smallest_that_counts_is_none(world):
+    world.put("bert", "anisotropy.top_variance_share", 0.5 + 1e-12 * BELL, 1e-14)
+    world.put("gpt2", "anisotropy.top_variance_share", 0.5 + 0.005 * BELL, 1e-5)
+    claim = "shape: {metric: anisotropy.top_variance_share, is: bell, models:"
+    found = world.words(
+        f"""rounding: {claim} bert}}
+        whatever: {claim} bert, at_least: 0}}
+        small: {claim} gpt2}}
+        stated: {claim} gpt2, at_least: 0.001}}
+        old-word: {claim} gpt2, by: 0.001}}"""
+    )
+    assert found == {
+        "rounding": "refuted",
+        "whatever": "inconclusive",
+        "small": "refuted",
+        "stated": "supported",
+        "old-word": "supported",
+    }
+
+
+def _model(world, name, **more):
+    row = {"study": "s", "model": name, "checkpoint": "final", "status": "done", **more}
+    world.store.put("models", ["study", "model", "checkpoint"], row)
+
+
+def test_copies_count_once_and_relatives_as_one(world):
+    rng = np.random.default_rng(3)
+    own = BELL + 0.001 * rng.normal(size=13)
+    for name in ("a", "b", "c"):
+        world.put(name, "anisotropy.top_variance_share", own + 1e-4 * rng.normal(size=13), None)
+    claim = "c: shape: {metric: anisotropy.top_variance_share, is: bell}"
+    found = world.judge(claim, models="a, b, c")["c"]
+    assert found.verdict == "supported", "of three independent models it is"
+    for name in ("a", "b", "c"):
+        _model(world, name, fingerprint=name, base=None if name == "a" else "a")
+    found = world.judge(claim, models="a, b, c")["c"]
+    assert (found.verdict, found.p) == ("inconclusive", None)
+    assert "a, b, c have one origin and count as one model" in found.detail["notes"]
+    for name in ("a", "b", "c"):
+        _model(world, name, fingerprint="x" if name != "c" else "y", base=None)
+    found = world.judge(claim, models="a, b, c")["c"]
+    assert found.verdict == "inconclusive" and "there are 2 independent models" in found.detail["reason"]
+    assert "b has the same weights as a and is not counted again" in found.detail["notes"]
+
+
+def test_models_that_do_not_differ_are_no_sample(world, one):
+    for name in ("a", "b", "c"):
+        world.put(name, "anisotropy.top_variance_share", BELL, None)
+    found = one("shape: {metric: anisotropy.top_variance_share, is: rise-then-fall}", models="a, b, c")
+    assert found.verdict == "inconclusive"
+
+
+def test_two_models_are_judged_by_their_texts_and_no_interval_leaves_the_range(world):
+    for name, height in (("d0", 0.9), ("d1", 0.97), ("e0", 0.1), ("e1", 0.2)):
+        role = "decoder" if name[0] == "d" else "encoder"
+        for measure in ("top_variance_share_batch", "mean_cosine"):
+            world.put(name, f"anisotropy.{measure}", [height] * 5, 0.03, role=role)
+        world.put(name, "anisotropy.isoscore", [height] * 5, None, role=role)
+    found = world.judge(
+        """wide: differ: {metric: anisotropy.top_variance_share_batch, a: decoders, b: encoders, is: above}
+        texts: differ: {metric: anisotropy.mean_cosine, a: decoders, b: encoders, is: above}
+        none: differ: {metric: anisotropy.isoscore, a: decoders, b: encoders, is: above}""",
+        models="d0, d1, e0, e1",
+    )
+    assert [v.verdict for v in found.values()] == ["supported", "supported", "inconclusive"]
+    assert found["wide"].ci_high <= 1 and all(row["ci_high"] <= 1 for row in found["wide"].detail["evidence"])
+    assert any("interval is over texts for d0, d1, e0, e1" in note for note in found["texts"].detail["notes"])
+    assert found["none"].detail["reason"].startswith("not tested: there are 2 independent models")
+
+
+def test_another_view_that_turns_the_profile_over_is_told_where_no_verdict_changes(world):
+    world.put("bert", "anisotropy.mean_cosine", BELL, 2.0)
+    world.put("bert", "anisotropy.mean_cosine", 1 - BELL, 2.0, view="no-sinks")
+    claim = "shape: {metric: anisotropy.mean_cosine, models: bert, is: bell}, views: [words, no-sinks]"
+    found = world.judge(f"c: {claim}", more="views: [words, no-sinks]")
+    assert {v.verdict for v in found.values()} == {"inconclusive"}
+    (change,) = found["c"].detail["views"]
+    assert change["turned"] and change["view"] == "no-sinks"
+    for told in ("changes most at layer 6, by -1", "peak moves from layer 6 (1)", "verdict stays inconclusive"):
+        assert told in change["says"]
+
+
+def test_roles_are_compared_without_sinks_unless_the_claim_says_otherwise(world):
+    for i in range(3):
+        for view in ("words", "no-sinks"):
+            world.put(f"d{i}", "anisotropy.mean_cosine", [0.5 + 0.01 * i] * 3, 0.01, role="decoder", view=view)
+            world.put(f"e{i}", "anisotropy.mean_cosine", [0.1 + 0.01 * i] * 3, 0.01, view=view)
+    claim = "differ: {metric: anisotropy.mean_cosine, a: decoders, b: encoders, is: above}"
+    claims = f"own: {claim}\nsaid: {claim}, views: [words]"
+    models = "d0, d1, d2, e0, e1, e2"
+    found = world.judge(claims, models=models, more="views: [words, no-sinks]")
+    assert (found["own"].view, found["said"].view) == ("no-sinks", "words")
+    (found, _) = world.judge(claims, models=models, more="views: [words]").values()
+    assert found.view == "words" and any("hangs on what stands at position 0" in n for n in found.detail["notes"])
+
+
+def test_the_number_shown_is_the_one_that_decided(world):
+    uneven = BELL.copy()
+    uneven[:4] = 0.9  # the first third is as high as the middle
+    world.put("bert", "anisotropy.mean_cosine", uneven)
+    found = world.judge("c: shape: {metric: anisotropy.mean_cosine, models: bert, is: bell}")["c"]
+    (part,) = [p for p in found.detail["parts"] if p["name"] == found.detail["statistic"] and p["p_fails"] is not None]
+    assert found.p == pytest.approx(2 * part["p_fails"])
+    assert (found.value, found.ci_low, found.ci_high) == (part["value"], part["ci_low"], part["ci_high"])
+
+
+def test_a_clear_bell_shows_how_high_it_is_and_not_the_test_that_no_valley_cuts_it(world, one):
+    world.put("bert", "anisotropy.mean_cosine", BELL, 0.02)
+    found = one("shape: {metric: anisotropy.mean_cosine, models: bert, is: bell}")
+    assert found.verdict == "supported" and found.detail["statistic"].startswith("middle third without layer ")
+    assert found.ci_low > 0.01 and found.value > 0.3 and found.detail["bound"] == "> 0.01"
+    assert (found.holds_low, found.holds_high) == (0.01, None)
+    parts = {part["name"]: part for part in found.detail["parts"] if part["p_holds"] is not None}
+    assert found.p == pytest.approx(2 * parts.pop(found.detail["statistic"])["p_holds"])
+    ((valley, part),) = parts.items()
+    assert found.p_adjusted >= 2 * part["p_holds"] > found.p, "the claim is as sure as its least sure part"
+    assert f"the least certain is: {valley}" in found.detail["reason"]
+
+
+def test_the_place_of_a_peak_has_an_interval_only_where_there_is_one(world, one):
+    profile, claim = [0.5, 0.1, 0.1, 0.1, 0.51, 0.1], "shape: {metric: anisotropy.mean_cosine, models: bert, is:"
+    world.put("bert", "anisotropy.mean_cosine", profile, 0.01)  # the first or the fifth point, and none in between
+    found = one(f"{claim} peak-at, at: 0.4}}")
+    assert found.verdict == "refuted" and " minus layer 2" in found.detail["statistic"] and found.ci_low > 0.01
+    assert found.detail["definition"].endswith("here the largest is that of layer 4")
+    world.put("bert", "anisotropy.mean_cosine", [0.1, 0.1, 0.1, 0.49, 0.51, 0.1], 0.01)
+    found = one(f"{claim} peak-at, at: 0.2}}")
+    assert found.verdict == "refuted" and found.detail["statistic"] == "place of the maximum"
+    assert (found.value, found.ci_low, found.ci_high) == pytest.approx((0.8, 0.6, 0.8))
+
+
+def test_a_difference_of_roles_leaves_out_what_is_fixed_by_definition(world):
+    world.put("bert", "convergence.similarity", [0.2, 0.3, 1.0], 0.001)
+    world.put("gpt2", "convergence.similarity", [0.1, 0.2, 1.0], 0.001, role="decoder")
+    claim = "differ: {metric: convergence.similarity, a: bert, b: gpt2, is: above"
+    found = world.judge(
+        f"""mean: {claim}}}
+        last: {claim}, layer: last}}
+        value: value: {{metric: convergence.similarity, model: bert, layer: 2}}, above: 0.9"""
+    )
+    assert found["mean"].value == pytest.approx(0.1)
+    assert (
+        "layer 2 of gpt2 is left out: convergence.similarity is 1 there by definition" in found["mean"].detail["notes"]
+    )
+    assert found["last"].verdict == "failed" and "says nothing of the model" in found["last"].detail["reason"]
+    assert any("by definition, which says nothing" in note for note in found["value"].detail["notes"])
+
+
+@pytest.mark.parametrize(("token", "view", "warned"), [("word", "words", True), ("word", "no-sinks", False),
+                                                       ("[CLS]", "words", False), (None, "words", False)])  # fmt: skip
+def test_models_that_begin_their_texts_differently_are_compared_with_a_warning(world, token, view, warned):
+    for name, role, first in (("bert", "encoder", "[CLS]"), ("gpt2", "decoder", token)):
+        world.put(name, "anisotropy.mean_cosine", [0.2, 0.3, 0.4], 0.01, view=view, role=role)
+        _model(world, name, role=role, first_token=first, fingerprint=name)
+    claim = f"c: differ: {{metric: anisotropy.mean_cosine, a: gpt2, b: bert, is: above}}, views: [{view}]"
+    found = world.judge(claim, more="views: [words, no-sinks]")["c"]
+    told = [note for note in found.detail["notes"] if "begin their texts differently" in note]
+    assert len(told) == warned
+    assert not warned or "(bert with [CLS], gpt2 with a word)" in told[0]
+
+
+def test_few_models_that_each_show_it_say_so_where_their_mean_cannot_speak_for_others(world):
+    for name, height in (("a", 0.2), ("b", 0.6), ("c", 1.0)):
+        world.put(name, "anisotropy.mean_cosine", height * BELL, 0.002)
+    claim = "shape: {metric: anisotropy.mean_cosine, is: bell"
+    found = world.judge(f"mean: {claim}}}\neach: {claim}, every: true}}", models="a, b, c")
+    assert [v.verdict for v in found.values()] == ["inconclusive", "supported"]
+    assert "each of the 3 models shows it by itself" in found["mean"].detail["power"]
+
+
+def test_a_model_under_two_names_is_no_other_model(world):
+    for name, weights in (("a", "x"), ("b", "x"), ("c", "y")):
+        world.put(name, "anisotropy.mean_cosine", [0.2, 0.3, 0.4], 0.01)
+        _model(world, name, fingerprint=weights)
+    claim = "differ: {metric: anisotropy.mean_cosine, is: different, a: a, b:"
+    found = world.judge(f"copy: {claim} b}}\nother: {claim} c}}", models="a, b, c")
+    assert "warning: a and b have the same weights, so that they cannot differ" in found["copy"].detail["notes"]
+    assert found["copy"].verdict == "inconclusive"
+    assert not any("same weights" in note for note in found["other"].detail["notes"])
+
+
+@pytest.mark.parametrize(
+    ("ends", "wanted", "said"),
+    [
+        ((0.2, 0.4), Range("> 0.5", low=0.5), "outside"),
+        ((0.6, 0.8), Range("> 0.5", low=0.5), "inside"),
+        ((0.4, 0.6), Range("> 0.5", low=0.5), None),
+        ((-0.1, 0.1), Range("beyond ± 0.5", -0.5, 0.5, outside=True), "outside"),
+        ((0.6, 0.8), Range("beyond ± 0.5", -0.5, 0.5, outside=True), "inside"),
+        ((None, None), Range("> 0.5", low=0.5), None),
+    ],
+)
+def test_an_undecided_claim_does_not_say_that_its_interval_has_both_sides_where_it_has_not(ends, wanted, said):
+    assert _side(Shown("a number", wanted, 0.5, *ends, p=0.2)) == said
+    finding = Finding(0.1, 0.9, 0.5, *ends, wanted)
+    reason = _reason(finding, "inconclusive", "inconclusive", 0.2, 1)
+    assert (f"lies {said} the claimed range" in reason) is bool(said)
+    assert ("partly inside and partly outside" in reason) is (said is None)

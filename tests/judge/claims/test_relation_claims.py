@@ -1,0 +1,184 @@
+"""Correlations over layers, types and models against SciPy, and how often unrelated things seem related."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from reporter.geometry.statistics import by_chance, correlation, effective_points, fisher
+
+MODELS = "a, b, c, d, e, f"
+
+
+def test_over_models_it_is_the_correlation_of_their_numbers(world):
+    rng = np.random.default_rng(1)
+    x = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6])
+    y = x + 0.01 * rng.normal(size=6)
+    for name, a, b in zip(MODELS.split(", "), x, y, strict=True):
+        world.put(name, "convergence.rate", a)
+        world.put(name, "convergence.similarity", [b - 0.1, b + 0.1])
+    relation = "relation: {x: convergence.rate, y: convergence.similarity, over: models,"
+    found = world.judge(
+        f"""pearson: {relation} is: positive, method: pearson}}
+        spearman: {relation} is: positive}}
+        negative: {relation} is: negative}}
+        layer: {relation} is: positive, layer: 1}}
+        weak: {relation} is: none, at_least: 0.3, method: pearson}}""",
+        models=MODELS,
+    )
+    pearson = stats.pearsonr(x, y)
+    interval = pearson.confidence_interval()
+    assert found["pearson"].value == pytest.approx(pearson.statistic, rel=1e-6)
+    assert (found["pearson"].ci_low, found["pearson"].ci_high) == pytest.approx((interval.low, interval.high), rel=1e-3)
+    words = {name: verdict.verdict for name, verdict in found.items()}
+    assert words == {
+        "pearson": "supported",
+        "spearman": "supported",
+        "negative": "refuted",
+        "layer": "supported",
+        "weak": "refuted",
+    }
+    assert found["spearman"].detail["n"] == 6
+    ranges = [(v.holds_low, v.holds_high) for v in (found[name] for name in ("pearson", "negative", "weak"))]
+    assert ranges == [(0.1, None), (None, -0.1), (-0.3, 0.3)]
+
+
+def test_relatives_alone_are_shown_and_not_tested(world):
+    for name, x in zip(MODELS.split(", "), (0.1, 0.2, 0.3, 0.4, 0.5, 0.6), strict=True):
+        world.put(name, "convergence.rate", x)
+        world.put(name, "convergence.similarity", [x, x])
+        base = None if name == MODELS.split(", ")[0] else MODELS.split(", ")[0]
+        row = {"study": "s", "model": name, "checkpoint": "final", "status": "done", "fingerprint": name, "base": base}
+        world.store.put("models", ["study", "model", "checkpoint"], row)
+    relation = "relation: {x: convergence.rate, y: convergence.similarity, over: models, is: positive}"
+    found = world.judge(f"c: {relation}", models=MODELS)["c"]
+    assert (found.verdict, found.p, found.ci_low) == ("inconclusive", None, None)
+    assert found.value == pytest.approx(1, abs=1e-3) and found.detail["reason"].startswith("not tested")
+    assert "6 models count as 1; a test takes 4" in found.detail["notes"]
+
+
+def test_scores_from_elsewhere_are_correlated_over_models(world, tmp_path):
+    from reporter.judge.judging import judge
+    from reporter.runs.studies import offer
+    from reporter.spec import load_study
+
+    lines = []
+    for i, name in enumerate(MODELS.split(", ")):
+        world.put(name, "convergence.rate", 0.1 * i)
+        lines.append(f"  {name}: {{path: x, scores: {{sst2: {0.5 + 0.05 * i}}}}}\n")
+    (tmp_path / "s.yaml").write_text(
+        "study: s\nmodels:\n" + "".join(lines) + "corpora: {wiki: {texts: [a]}}\nclaims:\n"
+        "  c: {says: x, relation: {x: convergence.rate, y: scores.sst2, over: models, is: negative}}\n"
+    )
+    (found,) = judge(world.store, load_study(tmp_path / "s.yaml", offer()).study)
+    assert found.verdict == "refuted" and found.value == pytest.approx(1, abs=1e-3)
+
+
+def test_over_types_each_type_is_a_point(world):
+    rng = np.random.default_rng(0)
+    norm = rng.uniform(1, 2, 60)
+    for layer in (1, 2):
+        variance = 5 - norm + 0.3 * rng.normal(size=60)
+        world.put_types("bert", layer, {"count": np.arange(60), "norm_of_mean": norm, "variance": variance})
+    relation = "relation: {x: norm_of_mean, y: variance, over: types, models: bert, is:"
+    found = world.judge(
+        f"""layer: {relation} negative, layer: 2}}
+        mean: {relation} negative}}
+        positive: {relation} positive, layer: last}}
+        pearson: {relation} negative, layer: 2, method: pearson}}
+        missing: {relation} negative, layer: 7}}"""
+    )
+    words = [verdict.verdict for verdict in found.values()]
+    assert words == ["supported", "supported", "refuted", "supported", "failed"]
+    assert found["layer"].value == pytest.approx(stats.spearmanr(norm, variance).statistic, rel=1e-6)
+    assert found["pearson"].value == pytest.approx(stats.pearsonr(norm, variance).statistic, rel=1e-6)
+    assert len(world.store.frame(found["layer"].detail["sql"])) == 60
+    assert (
+        found["missing"].detail["reason"]
+        == "bert on 'wiki' has fewer than 4 token types at layer 7 (table token_types)"
+    )
+
+
+def test_over_layers_one_smooth_model_says_little_and_several_say_more(world):
+    x = np.linspace(0, 1, 13)
+    for i, model in enumerate(MODELS.split(", ")):
+        world.put(model, "convergence.similarity", x + 0.02 * np.sin(i + 7 * x))
+        world.put(model, "anisotropy.mean_cosine", x**2 + 0.02 * np.cos(3 * i + 9 * x))
+    relation = "relation: {x: convergence.similarity, y: anisotropy.mean_cosine, over: layers, is: positive, models:"
+    found = world.judge(f"one: {relation} a}}\nall: {relation} all}}", models=MODELS)
+    assert (found["one"].verdict, found["all"].verdict) == ("inconclusive", "supported")
+    assert "neighbouring layers of a model are alike" in " ".join(found["one"].detail["notes"])
+    for measure in ("convergence.similarity", "anisotropy.mean_cosine"):
+        world.put("a", measure, x, corpus="tweets")
+    both = world.judge(
+        f"two: {relation} [a, b], every: false, corpus: wiki}}\nwiki: {relation} a, corpus: [wiki, tweets]}}",
+        models=MODELS,
+        corpora="wiki, tweets",
+    )
+    notes = {name: verdict.detail["notes"] for name, verdict in both.items()}
+    assert "the interval is over layers: it speaks of these models, not of others like them" in notes["two"]
+    assert "it must hold on each of 2 corpora: wiki, tweets" in notes["wiki"]
+
+
+@pytest.mark.parametrize(
+    ("claim", "reason"),
+    [
+        ("x: convergence.rate, y: convergence.similarity, over: models, is: positive",
+         "2 models have both convergence.rate and convergence.similarity; it takes 4"),
+        ("x: convergence.similarity, y: convergence.bound, over: layers, is: positive, models: bert",
+         "convergence.similarity or convergence.bound is the same everywhere (bert on 'wiki')"),
+        ("x: convergence.similarity, y: convergence.violations, over: layers, is: positive, models: bert",
+         "convergence.similarity and convergence.violations of bert have 2 layers in common; it takes 4"),
+        ("x: count, y: variance, over: types, is: positive, models: bert",
+         "there are no numbers of variance.tradeoff under view 'words'"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_correlated_says_why(world, one, claim, reason):
+    for model in ("bert", "gpt2"):
+        world.put(model, "convergence.rate", 0.1)
+        world.put(model, "convergence.similarity", [0.1, 0.2, 0.3, 0.4])
+    world.put("bert", "convergence.bound", [0.5] * 4)
+    world.put("bert", "convergence.violations", [0.5, 0.6])
+    found = one(f"relation: {{{claim}}}")
+    assert found.verdict == "failed" and found.detail["reason"].startswith(reason)
+
+
+def test_correlations_and_chance_are_those_of_scipy():
+    rng = np.random.default_rng(3)
+    x, y = rng.normal(size=(2, 6))
+    assert correlation(x, y, "pearson") == pytest.approx(stats.pearsonr(x, y).statistic)
+    assert correlation(x, y, "spearman") == pytest.approx(stats.spearmanr(x, y).statistic)
+    exact = stats.permutation_test((y,), lambda v: stats.pearsonr(x, v).statistic, permutation_type="pairings",
+                                   alternative="greater", n_resamples=np.inf)  # fmt: skip
+    assert by_chance(x, y, "pearson")[0] == pytest.approx(exact.pvalue)
+    x, y = rng.normal(size=(2, 30))
+    greater = stats.pearsonr(x, y, alternative="greater").pvalue
+    assert by_chance(x, y, "pearson") == pytest.approx((greater, 1 - greater))
+
+
+@pytest.mark.parametrize("persistence", [0.0, 0.8, 1.0])
+@pytest.mark.parametrize("method", ["pearson", "spearman"])
+def test_unrelated_layers_seldom_seem_related(persistence, method):
+    """Of unrelated profiles over 13 layers, white to random walks, at most 2.5 % look positive, give or take 1.5 %."""
+    rng = np.random.default_rng(7)
+    wrong = 0
+    for _ in range(500):
+        series = rng.normal(size=(2, 13))
+        for i in range(1, 13):
+            series[:, i] += persistence * series[:, i - 1]
+        x, y = series
+        z, error = fisher(correlation(x, y, method), effective_points(x, y, method), method)
+        wrong += stats.norm.sf(z / error) <= 0.025
+    assert wrong / 500 <= 0.025 + 0.015
+
+
+@pytest.mark.parametrize("models", [4, 6, 12])
+def test_unrelated_models_seldom_seem_related(models):
+    rng = np.random.default_rng(8)
+    wrong = 0
+    for _ in range(400):
+        x, y = rng.normal(size=(2, models))
+        z, error = fisher(correlation(x, y, "spearman"), models, "spearman")
+        wrong += max(stats.norm.sf(z / error), by_chance(x, y, "spearman")[0]) <= 0.025
+    assert wrong / 400 <= 0.025 + 0.015

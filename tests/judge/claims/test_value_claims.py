@@ -1,0 +1,290 @@
+"""Numbers against published ones and against each other."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from scipy import stats
+from store.escapes import ESCAPES
+
+from reporter.runs.merging import write_over_models
+
+RATE = "value: {metric: convergence.rate, model: bert}"
+
+
+@pytest.fixture
+def rates(world):
+    world.put("bert", "convergence.rate", 0.0841, 0.0015)
+    world.put("gpt2", "convergence.rate", 0.15, 0.002, role="decoder")
+    return world
+
+
+def test_the_interval_decides_against_the_published_number(rates):
+    found = rates.judge(
+        f"""near: {RATE}, paper: 0.0826, within: 0.01
+        far: {RATE}, paper: 0.1855, within: 0.01
+        edge: {RATE}, paper: 0.0941, within: 0.01
+        above: {RATE}, above: 0.0809
+        straddles: {RATE}, above: 0.0835
+        below: {RATE}, below: 0.0809
+        between: {RATE}, between: [0.07, 0.09]
+        outside: {RATE}, between: [0.09, 0.1]
+        other: {RATE}, below: {{metric: convergence.rate, model: gpt2}}
+        mixed: {RATE}, between: [0, {{metric: convergence.rate, model: gpt2}}]"""
+    )
+    assert {name: verdict.verdict for name, verdict in found.items()} == {
+        "near": "supported",
+        "far": "refuted",
+        "edge": "inconclusive",
+        "above": "inconclusive",  # alone it would be supported, but there are ten
+        "straddles": "inconclusive",
+        "below": "inconclusive",
+        "between": "supported",
+        "outside": "refuted",
+        "other": "supported",
+        "mixed": "supported",
+    }
+    assert found["above"].detail["alone"] == "supported" and found["above"].p == pytest.approx(0.0329, abs=1e-4)
+    assert (
+        "supported if tested on its own, but not once corrected for the 10 claims tested together"
+        in found["above"].detail["reason"]
+    )
+    near = found["near"]
+    assert (near.value, near.paper, near.detail["bound"]) == (0.0841, 0.0826, "0.0826 ± 0.01")
+    assert (near.holds_low, near.holds_high, near.holds_outside) == (
+        pytest.approx(0.0726),
+        pytest.approx(0.0926),
+        False,
+    )
+    assert near.ci_low == pytest.approx(0.0841 - 1.959964 * 0.0015)
+    assert near.detail["sql"].startswith("SELECT")
+    assert rates.store.frame(near.detail["sql"])["value"].tolist() == [0.0841]
+
+
+def test_alone_a_bound_just_outside_the_interval_decides_and_one_just_inside_does_not(world):
+    world.put("bert", "convergence.rate", 0.1, 0.01)
+    key = {"study": "s", "model": "bert", "checkpoint": "final", "corpus": "wiki", "metric": "convergence"}
+    row = {
+        "view": "words",
+        "role": "encoder",
+        "statistic": "rate",
+        "value": 0.1,
+        "ci_low": 0.09,
+        "ci_high": 0.16,
+        "n": 5,
+    }
+    world.store.commit_cell({**key, "fingerprint": "f", "status": "done"}, [row])  # a lopsided interval
+    for test, word in (
+        ("above: 0.0899", "supported"),
+        ("above: 0.0901", "inconclusive"),
+        ("below: 0.1601", "supported"),
+        ("below: 0.1599", "inconclusive"),
+        ("above: 0.1601", "refuted"),
+        ("below: 0.0899", "refuted"),
+        ("between: [0.0899, 0.1601]", "supported"),
+        ("between: [0.0901, 0.1601]", "inconclusive"),
+    ):
+        assert world.words(f"c: {RATE}, {test}") == {"c": word}, test
+
+
+def test_p_is_that_of_a_normal_test(rates, one):
+    found = one(f"{RATE}, above: 0.082")
+    assert found.p == pytest.approx(2 * stats.norm.sf((0.0841 - 0.082) / 0.0015), rel=1e-6)
+    assert found.p == found.p_adjusted
+    found = one(f"{RATE}, below: {{metric: convergence.rate, model: gpt2}}")
+    assert found.p == pytest.approx(2 * stats.norm.sf((0.15 - 0.0841) / np.hypot(0.0015, 0.002)), rel=1e-6)
+
+
+def test_a_number_without_an_interval_is_compared_as_it_stands_and_not_counted(world):
+    world.put("bert", "variance.coverage", 0.9, None)
+    world.put("bert", "convergence.rate", 0.1)
+    value = "value: {metric: variance.coverage, model: bert}"
+    found = world.judge(
+        f"a: {value}, above: 0.8\nb: {value}, paper: 0.8, within: 0.1\nc: {value}, below: 0.5\nd: {RATE}, above: 0"
+    )
+    assert [v.verdict for v in found.values()] == ["supported", "supported", "refuted", "supported"]
+    assert found["a"].p is None and "it is compared as it stands" in found["a"].detail["reason"]
+    assert found["d"].detail["tested"] == 1 and "tested" not in found["a"].detail
+    # An uncertain bound makes an exact number uncertain.
+    (found,) = world.judge(f"c: {value}, above: {{metric: convergence.rate, model: bert}}").values()
+    assert found.p is not None and found.verdict == "supported"
+
+
+def test_layers_sites_views_and_checkpoints_are_told_apart(world):
+    for step in (10, 20):
+        world.put("bert", "convergence.similarity", [0.1, 0.5, step / 100], step=step)
+    world.put("bert", "convergence.similarity", [0.7, 0.7, 0.7], view="all", step=20)
+    value = "value: {metric: convergence.similarity, model: bert,"
+    found = world.judge(
+        f"""zero: {value} layer: 0}}, below: 1
+        one: {value} layer: 1}}, below: 1
+        last: {value} layer: last}}, below: 1
+        step: {value} layer: last, step: 10}}, below: 1
+        name: {value} layer: last, checkpoint: step10}}, below: 1
+        site: {value} site: embedding}}, below: 1
+        view: {value} layer: 2, view: all}}, below: 1
+        views: {value} layer: 2}}, below: 0.5, views: [words, all]"""
+    )
+    values = {"zero": 0.1, "one": 0.5, "last": 0.2, "step": 0.1, "name": 0.1, "site": 0.1, "view": 0.7}
+    assert {name: verdict.value for name, verdict in found.items()} == {**values, "views": 0.2, "views/2": 0.7}
+    assert (found["views"].verdict, found["views/2"].verdict) == ("supported", "refuted")
+
+
+def test_the_mean_over_the_models_of_a_role_can_be_claimed(world, one):
+    for view, shift in (("all", 1.0), ("words", 0.0)):
+        for model, value in (("bert", 0.1), ("gpt2", 0.3)):
+            world.put(model, "convergence.rate", value + shift, view=view)
+    write_over_models(world.store, "s")
+    found = one(
+        """value: {sql: "SELECT value, ci_low, ci_high FROM over_models"}, above: -2""", more="views: [words, all]"
+    )
+    assert (found.value, found.verdict) == (pytest.approx(0.2), "supported")
+    assert found.ci_high - 0.2 == pytest.approx(1.959964 * 0.01, rel=1e-5), "of two models the interval is over texts"
+
+
+def test_sql_sees_this_study_alone_and_takes_the_first_view_and_corpus(world):
+    for study, value in (("other", 0.5), ("s", 0.1)):
+        world.put("bert", "convergence.rate", value + 0.02, view="all", study=study)
+        world.put("bert", "convergence.rate", value + 0.01, corpus="tweets", study=study)
+        world.put("bert", "convergence.rate", value, study=study)
+    on_wiki = RATE.replace("}", ", corpus: wiki}")
+    where = "FROM layer_metrics WHERE model='bert' AND metric='convergence' AND statistic='rate'"
+    found = world.judge(
+        f"""plain: value: {{sql: "SELECT value {where}"}}, paper: 0.1, within: 0.01
+        interval: value: {{sql: "SELECT value, ci_low, ci_high {where}"}}, below: 0.2
+        lone: value: {{sql: "SELECT avg(value) {where}"}}, above: 0
+        semicolon: value: {{sql: "SELECT 1 AS value; "}}, above: 0
+        comment: value: {{sql: "SELECT 2 -- two"}}, above: 0
+        everything: value: {{sql: "SELECT max(value) FROM main.layer_metrics"}}, above: 0.5
+        below: {on_wiki}, below: {{sql: "SELECT 0.2 AS value, 0.19 AS ci_low, 0.21 AS ci_high"}}""",
+        corpora="wiki, tweets",
+    )
+    assert {name: verdict.verdict for name, verdict in found.items()} == dict.fromkeys(found, "supported")
+    assert found["plain"].value == 0.1 and found["plain"].p is None and found["plain"].view is None
+    assert "the query gives 3 rows; the first was taken" in found["plain"].detail["notes"]
+    assert found["interval"].ci_low == pytest.approx(0.1 - 0.0196, abs=1e-4) and found["interval"].p is not None
+    assert found["lone"].value == pytest.approx(0.11) and found["everything"].value == pytest.approx(0.52)
+
+
+REASONS = {
+    'value: {sql: "SELECT valu FROM layer_metrics"}': "the query does not work: Binder Error",
+    'value: {sql: "SELECT value FROM layer_metrics WHERE model=1=2=3 AND"}': "the query does not work: Parser Error",
+    "value: {sql: \"COPY layer_metrics TO 'x'\"}": "the query does not work: Parser Error",
+    "value: {sql: \"SELECT * FROM read_csv('/etc/passwd')\"}": "the query does not work: not allowed",
+    'value: {sql: "SELECT value FROM layer_metrics WHERE false"}': "the query gives no row",
+    'value: {sql: "SELECT NULL AS value"}': "the first row of the query has no value (NULL)",
+    'value: {sql: "SELECT 1 AS a, 2 AS b"}': "the query gives the columns a, b; name one of them 'value'",
+    "value: {sql: \"SELECT 'x' AS value\"}": "column value of the query is no number: 'x'",
+    "value: {sql: \"SELECT true AS value\"}": "column value of the query is no finite number: True",
+    "value: {metric: convergence.rate, model: gpt2}": "there are no numbers of gpt2: it was not measured",
+    "value: {metric: convergence.area, model: bert}": "there are no numbers of convergence.area under view",
+    "value: {metric: convergence.similarity, model: bert, layer: 7}": (
+        "there is no number at layer 7: convergence.similarity of bert on 'wiki' under view 'words'"
+    ),
+    "value: {metric: convergence.similarity, model: bert, layer: 1}": (
+        "convergence.similarity of bert on 'wiki' under view 'words' has no value: it could not be computed"
+    ),
+    "value: {metric: convergence.rate, model: bert, step: 3}": "bert has no checkpoint at step 3; there are final",
+}  # fmt: skip
+
+
+def test_few_texts_decide_nothing(world, one):
+    claims = f"a: {RATE}, above: 0\nb: differ: {{metric: convergence.rate, a: bert, b: gpt2, is: below, at_least: 0}}"
+    for model, value in (("bert", 0.1), ("gpt2", 0.5)):
+        world.put(model, "convergence.rate", value, 0.001)
+
+    def read(texts: int, more: str = "") -> dict[str, str]:
+        row = {"study": "s", "corpus": "wiki", "words": 1000, "texts": texts}
+        world.store.put("corpora", ["study", "corpus"], row)
+        found = world.judge(claims, more=more)
+        if set(world.words(claims, more=more).values()) == {"inconclusive"}:
+            reason = f"not tested: too few texts: {texts} in wiki; a verdict needs 12"
+            assert all(verdict.detail["reason"].startswith(reason) for verdict in found.values())
+        return {name: verdict.verdict for name, verdict in found.items()}
+
+    assert read(11) == {"a": "inconclusive", "b": "inconclusive"}
+    assert read(12) == read(11, "texts: fixed") == {"a": "supported", "b": "supported"}
+
+
+def test_few_texts_make_the_deciding_interval_wider(world, one):
+    world.put("bert", "convergence.rate", 0.1, 0.001)
+    row = {"study": "s", "corpus": "wiki", "words": 1000, "texts": 16}
+    world.store.put("corpora", ["study", "corpus"], row)
+    found = one(f"{RATE}, above: 0.0975")
+    half = stats.norm.ppf(0.975) * (1 + 1.5 / 4) * 0.001  # the stored interval has Student's t already
+    assert (found.ci_low, found.ci_high) == pytest.approx((0.1 - half, 0.1 + half))
+    assert found.verdict == "inconclusive" and found.p > 0.05  # the stored interval alone would support it
+    assert one(f"{RATE}, above: 0.0969").verdict == "supported"
+
+
+def test_a_number_that_depends_on_the_size_of_its_corpus_names_the_size(world, one):
+    world.put("bert", "anisotropy.mean_cosine", [0.1, 0.2], 0.01)
+    world.store.put("corpora", ["study", "corpus"], {"study": "s", "corpus": "wiki", "words": 1234, "texts": 100})
+    notes = one("value: {metric: anisotropy.mean_cosine, model: bert, layer: 1}, above: 0").detail["notes"]
+    assert notes == ["anisotropy.mean_cosine depends on the size of the corpus: wiki has 1,234 words"]
+
+
+def test_a_number_without_the_interval_that_its_statistic_has_decides_nothing(world, one):
+    world.put("bert", "convergence.rate", 0.1, None)
+    found = one(f"{RATE}, above: 0")
+    assert (found.verdict, found.p) == ("inconclusive", None)
+    assert found.detail["reason"].endswith("has no interval over these texts")
+
+
+def test_what_cannot_be_tested_says_why(world):
+    world.put("bert", "convergence.rate", 0.1)
+    world.put("bert", "convergence.similarity", [0.1, None, 0.3])
+    claims = "\n".join(f"c{i}: {value}, above: 0" for i, value in enumerate(REASONS))
+    for found, reason in zip(world.judge(claims).values(), REASONS.values(), strict=True):
+        assert found.verdict == "failed"
+        assert found.detail["reason"].startswith(reason), found.detail
+
+
+def test_a_query_says_which_statistics_and_tables_it_is_about(world):
+    world.put("bert", "convergence.rate", 0.0841, 0.0015)
+    joined = "SELECT max(value) FROM layer_metrics JOIN main.models USING (model) WHERE"
+    found = world.judge(
+        f"""full: value: {{sql: "{joined} metric = 'convergence' AND statistic IN ('rate', 'start')"}}, above: 0
+        bare: value: {{sql: "SELECT max(value) FROM layer_metrics WHERE statistic = 'rate'"}}, above: 0
+        none: value: {{sql: "SELECT count(*) AS value FROM models WHERE model <> 'from cells'"}}, above: 0
+        broken: value: {{sql: "SELECT max(valu) FROM layer_metrics WHERE statistic = 'rate'"}}, above: 0
+        bound: {RATE}, above: {{sql: "SELECT min(value) FROM over_models WHERE statistic = 'start'"}}"""
+    )
+    assert {name: (verdict.detail["metrics"], verdict.detail["tables"]) for name, verdict in found.items()} == {
+        "full": (["convergence.rate", "convergence.start"], ["layer_metrics", "models"]),
+        "bare": (["convergence.rate"], ["layer_metrics"]),
+        "none": ([], ["models"]),
+        "broken": (["convergence.rate"], ["layer_metrics"]),
+        "bound": (["convergence.rate", "convergence.start"], ["over_models"]),
+    }
+    assert found["broken"].verdict == "failed"
+
+
+def test_sql_of_a_claim_leaves_the_results_as_little_as_any_other(world, tmp_path):
+    world.put("bert", "convergence.rate", 0.1)
+    (tmp_path / "secret.csv").write_text("password\nhunter2\n")
+    before = sorted(tmp_path.rglob("*"))
+    tried = [sql.format(folder=tmp_path, secret=tmp_path / "secret.csv") for sql in ESCAPES]
+    claims = (f"e{n}: value: {{sql: {json.dumps(sql)}}}, above: 0" for n, sql in enumerate(tried))
+    for sql, found in zip(tried, world.judge("\n".join(claims)).values(), strict=True):
+        assert found.verdict == "failed" and "hunter" not in str(found), sql
+    assert sorted(tmp_path.rglob("*")) == sorted({*before, tmp_path / "study.yaml"})
+
+
+def test_without_results_every_claim_fails(world):
+    found = world.judge(f"a: {RATE}, above: 0\nb: value: {{sql: SELECT 1}}, above: 0")
+    assert [v.verdict for v in found.values()] == ["failed", "failed"]
+    assert "no results yet" in found["a"].detail["reason"]
+
+
+def test_an_unexpected_error_is_a_verdict_and_touches_no_other(rates, monkeypatch):
+    def broken(*_: object) -> None:
+        raise KeyError("boom")
+
+    monkeypatch.setattr("reporter.judge.claims.shape.Profiles", broken)
+    found = rates.judge(f"a: shape: {{metric: convergence.similarity, is: flat}}\nb: {RATE}, above: 0")
+    assert found["a"].verdict == "failed"
+    assert found["a"].detail["reason"].startswith("KeyError: 'boom' (test_value_claims.py:")
+    assert found["b"].verdict == "supported"

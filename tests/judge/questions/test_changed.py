@@ -1,0 +1,160 @@
+"""What changed, said of numbers whose answer is known; and which numbers it looks at."""
+
+from __future__ import annotations
+
+import pytest
+
+from reporter.judge.questions.changed import CHANGED
+from reporter.judge.questions.question import answered
+
+
+def reading(
+    distances,
+    seeds=None,
+    moved=None,
+    deviation=None,
+    loss=(0.0, 0.0, 0.0),
+    numbers=(),
+    layers=(4, 4),
+    cosines=None,
+    tokens=(),
+):
+    """Return what reads a study of a model whose distance from its base at each layer is given, ± a tenth."""
+
+    def rows(statistic, values):
+        of = {"model": "new", "checkpoint": "final", "corpus": "wiki", "view": "words", "base": "old", "n": 100}
+        for layer, value in enumerate(values):
+            ends = {"ci_low": value * 0.9, "ci_high": value * 1.1}
+            yield of | ends | {"site": "block", "layer": layer, "statistic": statistic, "value": value}
+
+    moved = moved if moved is not None else [float(value > 0.001) for value in distances]
+    found = [
+        *rows("distance", distances),
+        *rows("moved", moved),
+        *rows("cosine", cosines or [1 - x for x in distances]),
+    ]
+    if seeds is not None:
+        found += rows("distance_seed", seeds)
+    of_model = {"status": "done", "precision": "float32", "precision_deviation": deviation}
+    models = [
+        of_model | {"model": "new", "base": "old", "layers": layers[0]},
+        of_model | {"model": "old", "base": None, "layers": layers[1]},
+    ]
+    paired = {"model": "new", "corpus": "wiki", "view": "words", "name": "loss.lm", "site": None, "layer": None, "n": 9}
+    paired |= dict(zip(("value", "ci_low", "ci_high"), loss, strict=True))
+
+    def read(sql):
+        if "metric = 'change'" in sql:
+            return found
+        if "FROM models" in sql:
+            return models
+        if "FROM differences" in sql:
+            return [paired]
+        of = {"model": "new", "corpus": "wiki", "view": "words"}
+        return [of | {"token": token} for token in tokens] if "moved_tokens" in sql else list(numbers)
+
+    return read
+
+
+def say(**given):
+    answer = answered(CHANGED, "s", reading(**given))
+    (row,) = answer.tables["change_answers"]
+    return row, answer.boxes[0].says, answer
+
+
+def test_the_first_layer_that_moved_is_named():
+    row, said, _ = say(distances=[0, 0, 0.2, 0.1, 0.15], loss=(0.3, 0.2, 0.4))
+    assert (row["changed"], row["first_layer"], row["noise"]) == (True, 2, "rounding")
+    assert said.startswith("From layer 2 on") and "0.2 of their length; up to layer 1" in said
+    assert "loss rises: +0.3 [0.2, 0.4]" in said
+
+
+def test_nothing_beyond_rounding_is_nothing():
+    row, said, _ = say(distances=[0, 0.0001, 0.0002, 0.0002, 0.0002], loss=(0.001, -0.002, 0.004))
+    assert not row["changed"] and row["first_layer"] is None
+    assert said.startswith("Nothing beyond noise") and "any of 100 tokens" in said and "no more than chance" in said
+
+
+def test_another_seed_is_the_measure_where_there_is_one():
+    row, said, _ = say(distances=[0.1, 0.2, 0.5, 0.6, 0.9], seeds=[0.1, 0.19, 0.2, 0.3, 0.3])
+    assert (row["noise"], row["first_layer"]) == ("seed", 2)  # at layer 1 the two intervals overlap
+    assert "a different seed" in said
+    row, said, _ = say(distances=[0.1, 0.2, 0.5, 0.6, 0.9], seeds=[0.1, 0.2, 0.5, 0.6, 0.9])
+    assert not row["changed"] and "than from another seed" in said
+
+
+def test_bf16_products_are_noise_unless_the_first_block_shows_the_same_batches():
+    row, said, _ = say(distances=[0, 0.004, 0.005, 0.006, 0.007], deviation=0.01)
+    assert not row["changed"] and row["noise"] == "precision" and "bf16" in said
+    row, _, _ = say(distances=[0, 0, 0.005, 0.006, 0.007], deviation=0.01)
+    assert row["changed"] and row["first_layer"] == 2
+    row, _, _ = say(distances=[0, 0.004, 0.2, 0.006, 0.007], deviation=0.01)
+    assert row["changed"] and row["first_layer"] == 2
+
+
+def test_a_block_that_is_missing_is_named():
+    _, said, answer = say(distances=[0, 0, 0.3, 0.3], layers=(3, 4))
+    assert said.startswith("It has 1 block fewer, and block 2 of the base") and "block" in answer.boxes[0].notes[-1]
+
+
+def number(model, layer, value, half, name="spectrum.effective_rank"):
+    of = {"model": model, "checkpoint": "final", "corpus": "wiki", "view": "words", "site": "block", "n": 100}
+    return of | {"name": name, "layer": layer, "value": value, "ci_low": value - half, "ci_high": value + half}
+
+
+def test_numbers_count_where_their_intervals_hold_for_all_layers():
+    numbers = [number("old", layer, 10.0, 0.6) for layer in range(4)]
+    numbers += [number("new", layer, 10.0 + move, 0.6) for layer, move in enumerate((0.1, 1.0, 5.0, 0.0))]
+    _, said, answer = say(distances=[0, 0.1, 0.2, 0.2, 0.2], numbers=numbers)
+    (row,) = answer.tables["changed_numbers"]
+    # One of four moves beyond 0.6·√2·2.5/1.96 = 1.08; that of 1.0 would have passed alone.
+    assert (row["layer"], row["value"], row["beyond"], row["layers"]) == (2, 5.0, 1, 4)
+    half = 0.6 * 2**0.5 * 2.4977 / 1.95996
+    assert (row["ci_low"], row["ci_high"]) == (pytest.approx(5 - half, rel=1e-4), pytest.approx(5 + half, rel=1e-4))
+    # It declares no minimum meaningful difference: a hundredth of the mean size of the eight, (4·10 + 46.1)/8.
+    assert row["smallest"] == pytest.approx(0.01 * 86.1 / 8) and row["largest"] == pytest.approx(5 / row["smallest"])
+    assert not row["paired"] and "`spectrum.effective_rank` (up to 46 times that)" in said
+
+
+def test_the_layer_that_is_shown_is_the_one_that_the_sentence_speaks_of():
+    """The one that moves most of those beyond, not the one that is surest."""
+    halves = (0.1, 1e-4, 0.01, 0.01)
+    numbers = [number("old", layer, 0.9, half, "motion.step_cosine") for layer, half in enumerate(halves)]
+    moves = (0.2, 0.006, 0.055, 0.02)  # the first within its interval, the second the surest
+    numbers += [
+        number("new", layer, 0.9 - move, half, "motion.step_cosine")
+        for layer, (move, half) in enumerate(zip(moves, halves, strict=True))
+    ]
+    numbers[0]["ci_low"], numbers[0]["ci_high"] = 0.6, 1.2
+    _, said, answer = say(distances=[0.1, 0.1, 0.2, 0.2, 0.2], numbers=numbers)
+    (row,) = answer.tables["changed_numbers"]
+    assert (row["layer"], row["value"], row["beyond"]) == (2, pytest.approx(-0.055), 3)
+    assert row["largest"] == pytest.approx(5.5) and "`motion.step_cosine` (up to 5.5 times that)" in said
+
+
+def test_what_is_beyond_noise_but_not_worth_a_word_is_said_to_be_small():
+    def of(cosine=0.99995, step=0.0004, loss=(0.001, 0.0005, 0.002)):
+        numbers = [number("old", layer, 0.9, 1e-5, "motion.step_cosine") for layer in range(4)]
+        numbers += [number("new", layer, 0.9 - step * (layer == 2), 1e-5, "motion.step_cosine") for layer in range(4)]
+        return say(distances=[0, 0, 0.005, 0.006, 0.007], cosines=[1, 1, 1, 1, cosine], numbers=numbers, loss=loss)
+
+    row, said, answer = of()
+    assert row["changed"] and row["small"]
+    assert said.startswith("A small change: from layer 2 on") and "0.005 of their length" in said
+    assert "cosine 0.99995" in said
+    assert "nearest comes `motion.step_cosine`, by 0.04 of it." in said  # 0.0004 of 0.01
+    assert ("0.01", "1 of 4") in [one[-2:] for one in answer.boxes[0].rows]
+    for more in ({"cosine": 0.98}, {"step": 0.02}, {"loss": (0.008, 0.005, 0.011)}, {"loss": (0.001, None, None)}):
+        row, said, _ = of(**more)
+        assert not row["small"] and said.startswith("From layer 2 on"), more
+    assert "differ `motion.step_cosine` (up to 2 times that)." in of(step=0.02)[1]
+
+
+def test_no_token_ends_what_it_stands_in():
+    _, said, _ = say(distances=[0, 0, 0.3, 0.3, 0.3], tokens=["`", "the"])
+    assert "Farthest moved: `ˋ`, `the`." in said
+
+
+def test_a_base_without_the_metric_is_asked_for():
+    based = answered(CHANGED, "s", lambda sql: [{"model": "new", "base": "old"}] if "FROM models" in sql else [])
+    assert "add `change`" in based.lacks[0]

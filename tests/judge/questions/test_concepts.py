@@ -1,0 +1,110 @@
+"""Concepts where the truth is known: shared from the start, late, in the middle, at no layer; and chance alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from reporter.judge.questions.concepts import CONCEPTS, layers_of
+from reporter.judge.questions.question import answered
+from reporter.metrics._directions import at_least, consistency, cosines_and_influences, weighted_consistency
+
+LAYERS = range(7)
+WIDTH = 24
+STRENGTH = {
+    "early": [4, 4, 4, 8, 4, 4, 4],
+    "late": [0, 0, 0, 0, 4, 4, 8],
+    "middle": [0, 0, 4, 8, 4, 0, 0],
+    "absent": [0] * 7,
+}
+
+
+@pytest.fixture
+def concepts():
+    """Return a function that answers for made-up differences: how strong a concept's common direction is by layer."""
+
+    def get(strengths, pairs=12, width=WIDTH, seed=0, pooling="mean", same_token=None, untrained=None):
+        rng = np.random.default_rng(seed)
+        model = {"model": "m", "checkpoint": "final", "base": None, "baseline": None}
+        rows = _made(strengths, pairs, width, rng, {"pooling": pooling, "same_token": same_token})
+        models = [model]
+        if untrained is not None:
+            models.append({"model": "m (random-init)", "checkpoint": "x", "base": "m", "baseline": "random-init"})
+            of = {"pooling": pooling, "same_token": same_token, "model": "m (random-init)", "checkpoint": "x"}
+            rows += _made(untrained, pairs, width, rng, of)
+        tables = {"FROM models": models, "FROM pair_directions": rows}
+        return answered(CONCEPTS, "s", lambda sql: next(own for name, own in tables.items() if name in sql))
+
+    return get
+
+
+def _made(strengths, pairs, width, rng, more):
+    rows = []
+    for concept, by_layer in strengths.items():
+        direction = np.eye(width)[0]
+        for layer, strength in zip(LAYERS, by_layer, strict=True):
+            x = rng.standard_normal((pairs, width)) + strength * direction
+            value, (_, influence) = consistency(x), cosines_and_influences(x)
+            p = at_least(value, weighted_consistency(x, rng.choice([-1.0, 1.0], (9999, pairs))))
+            rows.append(
+                {"model": "m", "checkpoint": "final", "pair_set": "set", "concept": concept, "layer": layer, "n": pairs}
+                | {"consistency": value, "ci_low": value - 0.1, "ci_high": value + 0.1, "chance": 0.0, "same": 0}
+                | {"p": p, "units": list(range(pairs)), "influence": influence.tolist()}
+                | more
+            )  # fmt: skip
+    return rows
+
+
+def of_concept(answer, name):
+    return [row for row in answer.tables["concept_answers"] if row["concept"] == name]
+
+
+def test_planted_directions_are_shared_where_they_were_planted(concepts):
+    answer = concepts(STRENGTH)
+    for name, strengths in STRENGTH.items():
+        rows = of_concept(answer, name)
+        assert [row["shared"] for row in rows] == [strength > 0 for strength in strengths], name
+        if name != "absent":
+            strongest = next(row for row in rows if row["strongest"])
+            assert strongest["layer"] == int(np.argmax(strengths)) and strongest["alike"]
+    assert layers_of(of_concept(answer, "early")) == "from layer 0 on"
+    assert layers_of(of_concept(answer, "late")) == "from layer 4 on"
+    assert layers_of(of_concept(answer, "middle")) == "in layers 2–4"
+    (box,) = answer.boxes
+    assert "3 of 4 concepts" in box.says and "1 of them from the embedding" in box.says and "`absent`" in box.says
+    assert not box.code and "Take" not in box.says
+    assert not any("Warning" in note for note in box.notes)
+
+
+def test_few_concepts_have_a_sentence_each(concepts):
+    says = concepts({name: STRENGTH[name] for name in ("early", "late", "absent")}).boxes[0].says
+    assert "`early` is a shared direction from layer 0 on, strongest at layer 3" in says
+    assert "`late` is a shared direction from layer 4 on, strongest at layer 6" in says
+    assert "`absent` is not shown to be a shared direction" in says
+
+
+@pytest.mark.parametrize(("pairs", "width"), [(6, 1), (8, 8), (12, 1), (12, 3), (30, 24)])
+def test_chance_is_hardly_ever_shared(concepts, pairs, width):
+    """Four concepts without a direction: in hardly any set is one of them called shared."""
+    nothing = {f"c{i}": [0] * 7 for i in range(4)}
+    sets = [concepts(nothing, pairs, width, seed).tables["concept_answers"] for seed in range(5)]
+    assert sum(any(row["shared"] for row in rows) for rows in sets) <= 1
+
+
+def test_too_few_pairs_are_said(concepts):
+    says = concepts({"early": STRENGTH["early"]}, pairs=4).boxes[0].says
+    assert "not shown" in says and "4 pairs are too few" in says
+
+
+@pytest.mark.parametrize(("pooling", "word"), [("last", "end"), ("first", "begin")])
+def test_a_token_that_all_texts_share_is_warned_of(concepts, pooling, word):
+    notes = concepts({"early": STRENGTH["early"]}, pooling=pooling, same_token=".").boxes[0].notes
+    assert any(f"{word} in the token `.`" in note and "pooling: mean" in note for note in notes)
+
+
+def test_random_weights_are_compared_with(concepts):
+    answer = concepts({"early": STRENGTH["early"], "late": STRENGTH["late"]}, untrained={"early": [4] * 7})
+    early, late = (of_concept(answer, name) for name in ("early", "late"))
+    assert {row["p_untrained"] for row in late} == {None}
+    assert [row["p_untrained"] <= 0.05 for row in early] == [row["layer"] == 3 for row in early]
+    assert {row["model"] for row in answer.tables["concept_answers"]} == {"m"}

@@ -1,0 +1,413 @@
+"""Findings where the truth is known: none of nothing, none of untrained models, and what is planted is found."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from oracles.finding_calibration import (
+    KINDS,
+    NAME,
+    NULLS,
+    TEXTS,
+    TRUTHS,
+    K,
+    MadeUp,
+    Values,
+    made,
+    noise,
+    not_told_apart,
+    of_nothing,
+    peak,
+    ruled_out,
+)
+from scipy.stats import binom, t
+
+from reporter.geometry.intervals import text_error
+from reporter.judge.questions import MOST, SAME
+from reporter.judge.questions.subjects import between, number
+
+REPETITIONS = 25
+DEPTH = np.linspace(0, 1, K)
+ROLES = {name: "encoder" if name < "d" else "decoder" for name in "abcdef"}
+
+
+def around(truth: Callable[..., Any], error: float = 0.01, seed: int = 0) -> Values:
+    """Numbers that lie around a truth, a function of model, view, statistic and step."""
+    rng = np.random.default_rng(seed)
+
+    def values(model: str, view: str, full_name: str, step: int | None) -> np.ndarray:
+        exact = np.broadcast_to(truth(model=model, view=view, name=full_name, step=step), K)
+        return exact + (0 if full_name.endswith("_floor") else error * noise(rng, "independent"))
+
+    return values
+
+
+def found(truth: Callable[..., Any], roles: dict[str, str], error: float = 0.01, **more: Any) -> dict[str, Any]:
+    """The findings about numbers around a truth, by kind; the first of each kind."""
+    whole = {key: more.pop(key) for key in ("per", "within_role") if key in more}
+    rows = made(MadeUp(around(truth, error), error, roles, **more), **whole).rows
+    return {row["kind"]: row for row in reversed(rows)}
+
+
+@pytest.mark.parametrize("study", NULLS)
+def test_nothing_is_found_in_noise(study: str) -> None:
+    """Even one false sentence in a study is as rare as is said: 5 % of studies, whatever the noise."""
+    wrong = [
+        bool(of_nothing(study, truth, kind, seed).rows)
+        for truth in TRUTHS
+        for kind in KINDS
+        for seed in range(REPETITIONS)
+    ]
+    assert sum(wrong) <= binom.ppf(0.999, len(wrong), 0.05)
+    assert sum(wrong) <= 0.05 * len(wrong)  # as measured with these seeds; most are below 1 %
+
+
+def test_noise_of_that_size_would_be_worth_a_sentence() -> None:
+    """Without the correction there would be findings in noise, so the test above can fail."""
+    import reporter.judge.questions as finding
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(finding, "LEVEL", 5.0)
+        assert any(of_nothing("one model", "flat", "independent", seed).rows for seed in range(40))
+
+
+def test_the_true_peak_is_in_the_set() -> None:
+    rows = [row for seed in range(REPETITIONS) for kind in KINDS for row in peak(seed, kind)]
+    assert len(rows) > 0.9 * REPETITIONS * len(KINDS)
+    inside = [row["layer_first"] <= 7 <= row["layer_last"] for row in rows]
+    assert np.mean(inside) >= 0.95
+    assert max(row["layer_last"] - row["layer_first"] for row in rows) <= (K + 2) // 3
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "opposite"])
+def test_layers_are_paired_over_texts(kind: str) -> None:
+    """Of equal layers one is ruled out as rarely as is said, and noise that layers share leaves fewer in the set."""
+    wrong = [ruled_out(seed, kind, paired=True) for seed in range(100)]
+    assert sum(wrong) <= 5  # measured in 600: 1.5 to 3.2 %
+    paired, bounded = ([not_told_apart(seed, kind, way) for seed in range(8)] for way in (True, False))
+    assert all(one is not None and 7 in one.among for one in (*paired, *bounded))
+    layers_of = [sum(len(one.among) for one in some if one is not None) for some in (paired, bounded)]
+    if kind in ("shared", "wandering"):
+        assert layers_of[0] < 0.85 * layers_of[1]
+
+
+TWO_HILLS = np.array([0.1, 0.3, 0.5, 0.52, 0.5, 0.3, 0.2, 0.5, 0.9, 0.9, 0.9, 0.9, 0.3])
+
+
+def test_a_second_hill_is_said() -> None:
+    """The plateau of the higher hill is too broad for a peak, and the hill is one of the tokens that are sinks."""
+    row = found(lambda view, **at: TWO_HILLS if view == "words" else 0.1, {"a": "decoder"})["extremes"]
+    assert row["view"] == "words"
+    assert re.search(
+        r"In a, the share has two peaks over the layers, sinks included\. The higher one reaches 0\.9\d? at",
+        row["says"],
+    )
+    assert re.search(r"A second, smaller peak is at layer [2-4]: 0\.5\d?, with 0\.\d+ at layer 6 b", row["says"])
+    assert 2 <= row["layer_first"] <= row["layer_last"] <= 4
+    assert row["ci_low"] < 0.32 < row["ci_high"] and row["p_adjusted"] <= 0.05
+
+
+def test_the_highest_peak_comes_with_the_second_one() -> None:
+    both = np.where(np.arange(K) == 9, 1.0, TWO_HILLS)
+    row = found(lambda **at: both, {"a": "decoder"})["extremes"]
+    assert row["says"].startswith("In a, the share peaks at layer 9 of 12")
+    assert "A second, smaller peak is at layer" in row["says"]
+
+
+def test_two_equal_peaks_are_both_named() -> None:
+    """Neither is a second one: they do not differ, and a layer between them is below both."""
+    twice = np.array([0.1, 0.2, 0.5, 0.9, 0.5, 0.2, 0.1, 0.2, 0.5, 0.9, 0.5, 0.2, 0.1])
+    for seed in range(5):
+        rows = made(MadeUp(around(lambda **at: twice, 0.02, seed), 0.02, {"a": "decoder"})).rows
+        (says,) = [row["says"] for row in rows if row["kind"] == "extremes" and "peaks at" in row["says"]]
+        assert "peaks at layers 3 and 9 of 12" in says and "second" not in says and "do not differ" in says
+
+
+def test_a_step_is_said_to_be_of_the_block_that_makes_it() -> None:
+    row = found(bell, {"a": "decoder"}, error=0.02, per="step", last=K - 1)["extremes"]
+    assert re.search(r"peaks at block [67] of 12: .* at the first block and .* at the last block", row["says"])
+    assert "layer" not in row["says"]
+
+
+def test_no_second_hill_where_there_is_none() -> None:
+    for truth in (bell(), np.minimum(1, 3 * DEPTH) * 0.8, 1 - bell()):
+        for seed in range(5):
+            values = around(lambda truth=truth, **at: truth, 0.05, seed)
+            says = " ".join(row["says"] for row in made(MadeUp(values, 0.05, {"a": "decoder"})).rows)
+            assert "two peaks" not in says and "A second" not in says and "differ significantly, with" not in says
+    same = found(lambda **at: TWO_HILLS, {"a": "decoder"}, baselines=("random-init",))
+    assert "extremes" not in same  # random weights have both, too
+
+
+def bell(**at: Any) -> Any:
+    return 0.2 + 0.6 * np.exp(-(((DEPTH - 0.5) / 0.2) ** 2))
+
+
+def test_a_peak_is_named_with_the_layers_not_told_apart() -> None:
+    row = found(bell, {"a": "decoder"}, error=0.02)["extremes"]
+    assert row["says"].startswith("In a, the share peaks at layer ")
+    assert re.search(r": 0\.\d\d, against 0\.\d+ at the embedding and 0\.\d+ at the last layer", row["says"])
+    assert row["layer_first"] <= 6 <= row["layer_last"] and row["layer_first"] < row["layer_last"]
+    assert re.search(r"Layers? [\d–, and]+ do(es)? not differ significantly from it\.$", row["says"])
+    assert row["ci_low"] < row["value"] < row["ci_high"] and row["p_adjusted"] <= 0.05
+    assert row["p_adjusted"] == pytest.approx(row["p"] * row["looked_at"])
+
+
+def test_no_sentence_where_nearly_all_layers_are_in_the_set() -> None:
+    plateau = np.where((DEPTH > 0) & (DEPTH < 1), 0.8, 0.2)
+    assert "extremes" not in found(lambda **at: plateau, {"a": "decoder"})
+
+
+def test_a_peak_that_random_weights_have_too_is_none() -> None:
+    both = {"a": "decoder"}
+    same = found(bell, both, baselines=("random-init",))
+    other = found(lambda model, **at: 0.3 if "(" in model else bell(), both, baselines=("random-init",))
+    assert "extremes" not in same and "references" not in same
+    assert "extremes" in other
+    assert "one draw of random weights" in " ".join(other["extremes"]["detail"]["notes"])
+
+
+def test_a_study_with_a_base_has_no_findings_about_what_both_have() -> None:
+    """The distance from the base is the copy's own, and so is its training; and all is, where the base is untrained."""
+    both, of_base = {"base": "decoder", "copy": "decoder"}, {"copy": "base"}
+    peak = around(lambda model, **at: bell() * (1.2 if model == "copy" else 1))
+
+    def about(**more: Any) -> set[tuple[str, str]]:
+        against = more.pop("against_base", ())
+        return {
+            (row["kind"], row["model"]) for row in made(MadeUp(peak, 0.01, both, bases=of_base, **more), against).rows
+        }
+
+    assert about() == {("base-numbers", "copy")}
+    assert about(against_base=[NAME]) == {("extremes", "copy")}
+    assert ("extremes", "copy") in about(untrained=("base",))
+    learnt = around(lambda model, step, **at: 0.2 if step < 100 else 0.8 + 0.1 * (model == "copy"))
+    rows = made(MadeUp(learnt, 0.01, both, (0, 10, 100, 1000), bases=of_base)).rows
+    assert {(row["kind"], row["model"]) for row in rows} == {("base-numbers", "copy"), ("training", "copy")}
+
+
+def test_what_vanishes_without_sinks_is_found_first() -> None:
+    plateau = np.where((DEPTH > 0.3) & (DEPTH < 0.9), 0.95, 0.1)
+    rows = made(MadeUp(around(lambda view, **at: plateau if view == "words" else 0.1), 0.01, {"a": "decoder"})).rows
+    row = rows[0]
+    assert row["kind"] == "sinks" and row["rank"] == 1
+    assert (row["layer_first"], row["layer_last"]) == (4, 10)
+    assert "most of the share is due to sinks in layers 4–10 of 12" in row["says"]
+    assert f"{TEXTS} of 1,000 tokens are sinks" in row["detail"]["notes"][0]
+    inside = slice(4, 11)
+    assert row["value"] == pytest.approx(float((plateau - 0.1)[inside].mean()), abs=0.02)
+    half = (row["ci_high"] - row["ci_low"]) / 2
+    # errors of the layers of a view are taken to go together, those of both views as independent
+    error = text_error(0.5, 0.5 - 1.96 * 0.01, 0.5 + 1.96 * 0.01, TEXTS, (0, 1))
+    assert half == pytest.approx(t.ppf(0.975, TEXTS - 1) * np.hypot(error, error), rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("sinks", "said"),
+    [
+        ([(0, 2, 12, 100)], "All of the sinks there are the first tokens of their texts."),
+        (
+            [(0, 2, 12, 100), (7, 1, 3, 50)],
+            "All of the sinks there are the",
+        ),  # elsewhere in a text, but not in these layers
+        ([(0, 2, 12, 100), (7, 1, 4, 3)], "All but at most 3 of the sinks there are the first tokens"),
+        ([(0, 2, 12, 100), (7, 1, 4, 6)], ""),
+        ([(0, 11, 12, 100)], ""),
+        ([], ""),
+    ],
+)
+def test_sinks_are_first_tokens_only_where_all_of_those_layers_are(sinks: list[Any], said: str) -> None:
+    """Rows are (last position in a text, first layer, last layer, how many)."""
+    plateau = np.where((DEPTH > 0.3) & (DEPTH < 0.9), 0.95, 0.1)
+    row = found(lambda view, **at: plateau if view == "words" else 0.1, {"a": "decoder"}, sinks=sinks)["sinks"]
+    assert (row["layer_first"], row["layer_last"]) == (4, 10)
+    assert said in row["says"] and ("of the sinks there" in row["says"]) is bool(said)
+
+
+def test_what_sinks_hide_is_said_so() -> None:
+    row = found(lambda view, **at: 0.05 if view == "words" else 0.8, {"a": "decoder"})["sinks"]
+    assert "sinks hide most of the share" in row["says"] and row["value"] < 0
+
+
+def test_layers_where_sinks_hide_less_are_named_too() -> None:
+    """0.3 less is hidden there, and all of it; where both views agree nothing is."""
+    without = np.where(DEPTH > 0.6, 0.9, np.where(DEPTH > 0.3, 0.6, 0.05))
+    row = found(lambda view, **at: 0.05 if view == "words" else without, {"a": "decoder"})["sinks"]
+    assert (row["layer_first"], row["layer_last"]) == (8, 12)
+    assert row["says"].endswith("The same holds, to a lesser degree, in layers 4–7.")
+
+
+def test_what_sinks_only_move_is_not_called_theirs() -> None:
+    for here, without, said in (
+        (0.8, 0.5, "sinks raise the share"),
+        (0.5, 0.8, "sinks lower the share"),
+        (0.8, 0.3, "most of the share is due to sinks"),
+    ):
+        row = found(lambda view, a=here, b=without, **at: a if view == "words" else b, {"a": "decoder"})["sinks"]
+        assert said in row["says"]
+
+
+def of_role(model: str, **at: Any) -> float:
+    return 0.2 + 0.02 * (ord(model[0]) % 3) + 0.5 * (model[0] >= "d")
+
+
+def test_roles_are_concluded_about_from_three_independent_models_of_each() -> None:
+    row = found(of_role, ROLES)["roles"]
+    assert row["model"] is None and row["says"].startswith("Encoders and decoders differ in the share: ")
+    assert row["value"] == pytest.approx(-0.5, abs=0.02) and row["rank"] == 1
+    assert row["says"].endswith("on average over layers.")
+    assert "over layers and corpora" in found(of_role, ROLES, corpora=("c", "d"))["roles"]["says"]
+    assert "roles" not in found(of_role, ROLES, within_role=True)  # such as losses
+
+
+@pytest.mark.parametrize("models", ["ad", "abd", "abde"])
+def test_few_models_of_each_role_are_described(models: str) -> None:
+    """They come first, with an interval over texts, and say that they say nothing of the roles."""
+    row = found(of_role, {name: ROLES[name] for name in models})["roles"]
+    assert row["rank"] == 1 and "nothing about encoders and decoders in general" in row["says"]
+    assert ("One of each" in row["says"]) == (models == "ad")
+    assert row["ci_low"] < -0.5 < row["ci_high"] or row["value"] == pytest.approx(-0.5, abs=0.02)
+    half = (row["ci_high"] - row["ci_low"]) / 2
+    error = text_error(0.5, 0.5 - 1.96 * 0.01, 0.5 + 1.96 * 0.01, TEXTS, (0, 1))
+    assert half == pytest.approx(t.ppf(0.975, TEXTS - 1) * np.hypot(error, error), rel=1e-3)
+
+
+def test_every_encoder_has_to_differ_from_every_decoder() -> None:
+    """One encoder as far up as the decoder: the means differ, the roles do not."""
+    height = {"a": 0.1, "b": 0.9, "d": 0.9}
+    assert "roles" not in found(lambda model, **at: height[model], {name: ROLES[name] for name in height})
+
+
+def test_a_mean_that_one_layer_makes_is_no_difference_of_roles() -> None:
+    spike = np.where(np.arange(K) == 0, 1.0, 0.2)
+    assert "roles" not in found(
+        lambda model, **at: spike if model == "d" else 0.2, {"a": "encoder", "d": "decoder"}, error=0.001
+    )
+
+
+def test_models_of_one_role_are_compared() -> None:
+    row = found(lambda model, **at: {"a": 0.2, "b": 0.5, "c": 0.45}[model], dict.fromkeys("abc", "encoder"))["models"]
+    assert "ranges from 0.20 in a to 0.50 in b over 3 models" in row["says"]
+    assert "not of others like them" in " ".join(row["detail"]["notes"])
+    assert "models" not in found(of_role, ROLES)
+
+
+def test_corpora_are_compared_in_each_model() -> None:
+    def values(model: str, view: str, name: str, step: int | None) -> np.ndarray:
+        nonlocal turn
+        turn += 1
+        return np.full(K, 0.2 if turn % 2 else 0.6) + 0.01 * noise(rng, "independent")
+
+    turn, rng = 0, np.random.default_rng(0)  # the numbers of both corpora are made in turn
+    numbers = MadeUp(values, 0.01, {"a": "encoder", "b": "encoder"}, corpora=("c", "d"))
+    rows = {row["kind"]: row for row in made(numbers).rows}
+    assert re.search(
+        r"In [ab], the share is 0.20 on c and 0.6\d on d, .* Also seen in [ab]\.$", rows["corpora"]["says"]
+    )
+    turn = 0
+    grows = made(
+        MadeUp(values, 0.01, {"a": "encoder"}, corpora=("c", "d"), words=(1000, 3000)), grows="with the corpus"
+    )
+    assert "corpora" not in {row["kind"] for row in grows.rows}
+
+
+def test_losses_are_never_compared() -> None:
+    from reporter.metrics.base import catalogue
+
+    known = {f"{m.name}.{s.name}": s for m in catalogue().values() for s in m.statistics}
+    assert known["loss.lm"].within_role and known["lens.kl"].within_role and known["journey.rank_content"].within_role
+
+
+STEPS = (0, 10, 100, 1000, 2000, 4000, 8000)
+
+
+def test_training_is_half_way_between_two_steps() -> None:
+    row = found(lambda step, **at: 0.1 if step <= 100 else 0.9, {"a": "decoder"}, steps=STEPS)["training"]
+    assert "rises during training, from 0.098 to 0.90" in row["says"]
+    assert "half-way mark between steps 100 and 1,000" in row["says"]
+    assert row["chart"].endswith(".training")
+
+
+def test_training_turns() -> None:
+    height = dict(zip(STEPS, (0.1, 0.2, 0.5, 0.9, 0.6, 0.3, 0.12), strict=True))
+    row = found(lambda step, **at: height[step], {"a": "decoder"}, steps=STEPS)["training"]
+    assert "rises until step 1,000 of training and then falls" in row["says"]
+
+
+def test_a_loss_turns_in_training() -> None:
+    row = found(lambda step, **at: 0.9 if step <= 100 else 0.2, {"a": "decoder"}, steps=STEPS, whole=True, per="model")[
+        "training"
+    ]
+    assert "falls during training" in row["says"] and "mean over layers" not in row["says"]
+
+
+def test_what_training_and_word_order_make_is_found_and_chance_is_not() -> None:
+    """Any network exceeds isotropic noise, which says nothing."""
+
+    def truth(model: str, name: str, **at: Any) -> float:
+        return 0.02 if name.endswith("_floor") else 0.2 if "random" in model else 0.75 if "shuffled" in model else 0.8
+
+    row = found(truth, {"a": "encoder"}, baselines=("random-init",))["references"]
+    assert row["value"] == pytest.approx(0.6, abs=0.02) and "0.20 with random weights" in row["says"]
+    alone = found(lambda name, **at: 0.02 if "floor" in name else 0.8, {"a": "encoder"})
+    assert not alone
+
+
+def test_a_number_that_does_not_exceed_chance_is_found_where_another_does() -> None:
+    names = ("anisotropy.s0", "anisotropy.s1")
+
+    def truth(name: str, **at: Any) -> float:
+        return 0.8 if name == names[1] else 0.3
+
+    of = found(truth, {"a": "encoder"}, error=0.001, names=names)
+    assert set(of) == {"chance"} and of["chance"]["statistic"] == "s0"
+    assert "does not differ from chance" in of["chance"]["says"]
+    assert not found(lambda **at: 0.3, {"a": "encoder"}, error=0.001, names=names)  # noise, in all that is known of it
+
+
+def test_untrained_models_have_no_findings() -> None:
+    """Whatever shapes their states have: these are of how weights are drawn, and beyond any interval over texts."""
+
+    def truth(view: str, **at: Any) -> Any:
+        return bell() if view == "words" else 0.1
+
+    numbers = {"error": 0.01, "roles": {"a": "decoder", "b": "encoder"}}
+    assert made(MadeUp(around(truth), **numbers)).rows
+    untrained = made(MadeUp(around(truth), **numbers, untrained=("a", "b")))
+    assert (untrained.rows, untrained.looked_at) == ((), 0)
+    assert {row["model"] for row in made(MadeUp(around(truth), **numbers, untrained=("a",))).rows} == {"b"}
+
+
+def test_a_handful_of_each_statistic_once() -> None:
+
+    def views(view: str, **at: Any) -> Any:
+        return bell() if view == "words" else 1 - bell()
+
+    names = [f"anisotropy.s{i}" for i in range(5)]
+    rows = made(MadeUp(around(views), 0.01, ROLES, names=names)).rows
+    assert 1 <= len(rows) <= MOST
+    said = [(row["kind"], row["metric"], row["statistic"]) for row in rows]
+    assert len(set(said)) == len(said)
+    assert max(Counter(row["kind"] for row in rows).values()) <= SAME
+    assert [row["rank"] for row in rows] == list(range(1, len(rows) + 1))
+
+
+def test_words() -> None:
+    assert [number(x) for x in (0.0, 0.996, 0.0823, 0.1, -0.25, 12.34, 121.4, 4.2e-7)] == [
+        "0", "0.996", "0.082", "0.10", "−0.25", "12.3", "121", "4.2 × 10⁻⁷",
+    ]  # fmt: skip
+    assert number(0.99958) == "0.9996" and number(-0.9996) == "−0.9996"
+    assert between([0.0812, 0.11]) == "0.08–0.11"
+    assert between([0.953, 0.9971]) == "0.953–0.997"
+    assert between([-0.2, 0.3]) == "−0.20 to 0.30"
+    assert between([0.5, 0.5]) == "0.50"
+
+
+def test_what_is_next_to_nothing_is_written_so() -> None:
+    assert (number(-0.001, 0.914), number(4.1e-4, 0.8), number(0.004, 0.8)) == ("≈ 0", "≈ 0", "0.0040")
+    assert number(-0.001) == "−0.0010" and number(0.0, 1.0) == "0"

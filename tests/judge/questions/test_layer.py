@@ -1,0 +1,210 @@
+"""Which layer, where the answer is known: planted at one layer, nothing to choose, the last one, no labels at all."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from reporter.judge.questions.layer import LAYER, _range
+from reporter.judge.questions.question import answered
+from reporter.metrics._classifiers import cross_validated, linear, stratified
+
+MODEL = {"model": "m", "checkpoint": "final"}
+FACTS = MODEL | {"layers": 4, "last_hidden_state": "final", "norm_placement": "pre"}
+PLACES = [("embedding", 0), *(("block", layer) for layer in range(1, 5)), ("final", 4)]
+
+
+def number(metric, statistic, item, place, value, view="words"):
+    """A row of the table of numbers."""
+    of = {"metric": metric, "statistic": statistic, "item": item, "view": view, "site": place[0], "layer": place[1]}
+    chance = 0.5 if metric == "probes" else None
+    values = {"value": float(value), "ci_low": value - 0.1, "ci_high": value + 0.1, "chance": chance, "n": 300}
+    return MODEL | of | values | {"pooling": None, "same_token": None}
+
+
+def probed(right, pooling="mean", main=True):
+    """Rows of a probe at each place with one pooling, from which texts it classified correctly, (texts, places)."""
+    return [
+        number("probes", "linear", "mood", place, np.mean(column))
+        | {"pooling": pooling, "main": main, "folds": 5, "same_token": None}
+        | {"units": list(range(len(column))), "told": column.astype(float).tolist(), "n": len(column)}
+        for place, column in zip(PLACES, np.transpose(right), strict=True)
+        if len(column)
+    ]
+
+
+@pytest.fixture
+def layers():
+    """Return a function that answers which layer to take, from right and wrong by text, and from further numbers.
+
+    Right and wrong are those of the mean, or by pooling, the main one first.
+    """
+
+    def get(told, more=(), facts=FACTS):
+        by_pooling = told if isinstance(told, dict) else {"mean": told}
+        texts = [
+            row
+            for place, (pooling, right) in enumerate(by_pooling.items())
+            for row in probed(right, pooling, not place)
+        ]
+        tables = {"FROM models": [facts], "FROM probe_poolings LEFT": texts, "WITH chances": list(more)}
+        return answered(LAYER, "s", lambda sql: next(rows for name, rows in tables.items() if name in sql))
+
+    return get
+
+
+def told(shares, n=300, seed=0):
+    """Right and wrong of n texts at each place, all from the same difficulty of the text."""
+    difficulty = np.random.default_rng(seed).random((n, 1))
+    wobble = np.random.default_rng(seed + 1).normal(0, 0.1, (n, len(shares)))
+    return difficulty + wobble < np.array(shares)
+
+
+def rows_of(answer, kind="labels"):
+    return [row for row in answer.tables["layer_answers"] if row["kind"] == kind]
+
+
+def test_labels_planted_at_one_layer_are_found_there(layers):
+    answer = layers(told([0.4, 0.5, 0.9, 0.5, 0.45, 0.4]))
+    rows = rows_of(answer)
+    assert [row["layer"] for row in rows if row["loss_low"] == 0] == [2]
+    assert [row["entry"] for row in rows] == [
+        *(f"hidden_states[{layer}]" for layer in range(4)), None, "last_hidden_state"
+    ]  # fmt: skip
+    last = rows[-1]
+    assert last["usual"] and last["normed"] and 0.3 < last["loss_low"] < last["loss"] < last["loss_high"] < 0.7
+    (box,) = answer.boxes
+    assert box.says.startswith("Take block 2 with mean pooling: the accuracy of the linear probe `mood` is 0.")
+    assert "; chance 0.5)" in box.says and "All other layers score significantly less" in box.says
+    assert f"{100 * last['loss']:.1f} (" in box.says
+    assert "hidden_states[2]" in box.code and "own tokens" in box.code
+    assert any("not normed" in note for note in box.notes)
+
+
+def test_layers_next_to_the_best_are_not_told_apart(layers):
+    answer = layers(told([0.3, 0.5, 0.8, 0.81, 0.8, 0.5]))
+    assert {row["layer"] for row in rows_of(answer) if row["loss_low"] == 0} == {2, 3, 4}
+    assert "2 of 5 other layers do not differ significantly" in answer.boxes[0].says
+    assert "blocks 2–4" in answer.boxes[0].rows[0]
+
+
+def test_where_there_is_nothing_to_choose_no_layer_is_told_apart(layers):
+    answers = [layers(told([0.6] * 6, seed=seed)) for seed in range(0, 40, 2)]
+    alike = [all(row["loss_low"] == 0 for row in rows_of(answer)) for answer in answers]
+    assert sum(alike) >= 18
+    for answer, same in zip(answers, alike, strict=True):
+        if same:
+            assert "5 of 5 other layers do not differ significantly" in answer.boxes[0].says
+            assert "Keep" not in answer.boxes[0].says
+
+
+def test_the_last_hidden_state_is_not_kept_for_want_of_texts(layers):
+    """The difference is real and large; with few texts it is not significant, and the answer says how many would do."""
+    few, many = (layers(told([0.3, 0.3, 0.75, 0.3, 0.3, 0.6], n=n, seed=2)) for n in (40, 4000))
+    last = rows_of(few)[-1]
+    assert last["loss_low"] == 0 and last["loss"] > 0.05 and last["needed"] > 40
+    (box,) = few.boxes
+    assert "Keep" not in box.says and "hidden_states[2]" in box.code
+    assert all(row["loss_high"] <= 1 for row in rows_of(layers(told([0.9, 0.1] * 3, n=6))))
+    assert "not significant with 40 texts" in box.says and "texts would decide" in box.says
+    assert f"{100 * last['loss']:.1f} points less" in box.says
+    assert many.boxes[0].says.startswith("Take block 2") and rows_of(many)[-1]["needed"] is None
+
+
+def test_the_last_hidden_state_is_kept_where_it_loses_next_to_nothing(layers):
+    right = told([0.2, 0.3, 0.8, 0.3, 0.3, 0.8], n=3000)
+    right[:, 5] = right[:, 2]
+    right[:6, 2], right[:6, 5] = True, False  # 6 of 3,000 texts
+    box = layers(right).boxes[0]
+    assert box.says.startswith("Keep the last hidden state") and "last_hidden_state" in box.code
+    best = layers(told([0.2, 0.3, 0.4, 0.4, 0.5, 0.9])).boxes[0]
+    assert best.says.startswith("Take the last hidden state with mean pooling")
+    without = FACTS | {"last_hidden_state": "block", "norm_placement": "post"}
+    best_last = layers(told([0.2, 0.3, 0.4, 0.4, 0.9, 0.5]), facts=without)
+    assert next(row for row in rows_of(best_last) if row["layer"] == 4)["entry"] == "last_hidden_state"
+    assert "each block ends in a norm" in best_last.boxes[0].notes[0]
+
+
+@pytest.mark.parametrize("pooling", ["mean", "last", "first"])
+@pytest.mark.parametrize("main", ["mean", "last"])
+def test_the_planted_layer_and_pooling_are_found(layers, pooling, main):
+    shares = {of: [0.4, 0.4, 0.4, 0.9 if of == pooling else 0.4, 0.4, 0.4] for of in ("mean", "last", "first")}
+    shares = {main: shares.pop(main), **shares}
+    answer = layers({of: told(some, seed=place) for place, (of, some) in enumerate(shares.items())})
+    rows = rows_of(answer)
+    assert len(rows) == 3 * len(PLACES)
+    assert [(row["layer"], row["pooling"]) for row in rows if row["loss_low"] == 0] == [(3, pooling)]
+    assert [row["pooling"] for row in rows if row["usual"]] == [main]
+    (box,) = answer.boxes
+    words = {"mean": "mean pooling", "last": "last-token pooling", "first": "first-token pooling"}
+    assert box.says.startswith(f"Take block 3 with {words[pooling]}") and "hidden_states[3]" in box.code
+    assert {"mean": "the mean over", "last": "last own token", "first": "first token"}[pooling] in box.code
+    assert {row[0] for row in box.rows} == {"mean", "last", "first"}
+    assert "All other layers and poolings score significantly less" in box.says
+
+
+def test_intervals_hold_over_layers_and_poolings(layers):
+    """Where all cells are equally good, as many as are tried, the set of the best holds all of them nearly always."""
+    false = 0
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        right = {of: rng.random((200, len(PLACES))) < 0.6 for of in ("mean", "last", "first")}
+        false += any(row["loss_low"] > 0 for row in rows_of(layers(right)))
+    assert false <= 6
+
+
+def test_each_probe_has_its_own_recommendation(layers):
+    other = [row | {"item": "topic"} for row in probed(told([0.3, 0.9, 0.3, 0.3, 0.3, 0.3]))]
+    answer = layers(told([0.4, 0.5, 0.9, 0.5, 0.45, 0.4]), other)
+    assert [box.about for box in answer.boxes] == ["m, probe mood", "m, probe topic"]
+    assert ["block 2" in answer.boxes[0].says, "block 1" in answer.boxes[1].says] == [True, True]
+
+
+@pytest.mark.parametrize(("metric", "statistic"), [("groups", "silhouette"), ("entropy", "prompt_unit")])
+def test_numbers_that_do_not_measure_use_recommend_no_layer(layers, metric, statistic):
+    more = [number(metric, statistic, "(groups)", place, value) for value, place in enumerate(PLACES)]
+    more = [row | {"pooling": "last", "same_token": "."} for row in more]
+    (box,) = layers(np.zeros((0, 6)), more).boxes
+    assert not box.code and not any(word in box.says for word in ("Take ", "Keep "))
+    if metric == "groups":
+        assert any("end in the token `.`" in note for note in box.notes)
+
+
+def test_what_only_a_hook_reads_is_said(layers):
+    answer = layers(told([0.2, 0.3, 0.4, 0.4, 0.9, 0.5]))
+    assert answer.boxes[0].says.startswith("Take block 4") and "hook" in answer.boxes[0].code
+
+
+def test_the_probe_says_what_a_choice_without_labels_loses(layers):
+    entropy = [number("entropy", "prompt_unit", "wiki", place, value) for value, place in enumerate(PLACES)]
+    other_view = [number("entropy", "prompt_unit", "wiki", place, -1, "no-sinks") for place in PLACES[3:]]
+    answer = layers(told([0.4, 0.5, 0.9, 0.5, 0.45, 0.4]), [*entropy, *other_view])
+    chosen = next(row for row in rows_of(answer, "no labels") if row["best"])
+    assert chosen["site"] == "embedding" and chosen["probe"] == "mood" and chosen["loss_low"] is None
+    assert chosen["probe_loss"] == pytest.approx(0.5, abs=0.06) and chosen["probe_loss_low"] > 0.3
+    assert any("weak guides" in note for note in answer.boxes[1].notes)
+    alone = layers(np.zeros((0, 6)), entropy)
+    assert alone.boxes[0].says.startswith("Nothing here says which layer is good") and not alone.boxes[0].code
+    assert [lack.split(":")[0] for lack in alone.lacks] == [
+        "no labelled corpus is probed, which alone says what a layer is worth for a task"
+    ]
+
+
+def test_real_classifiers_find_the_planted_layer_and_not_the_damaged_one(layers):
+    rng = np.random.default_rng(8)
+    y = np.repeat([0, 1, 2], 60)
+    fold = stratified(y, 5, rng)
+    told = []
+    for signal in (0.2, 0.5, 2.0, 0.0, 0.5, 0.5):  # planted at block 2, block 3 damaged
+        x = rng.standard_normal((180, 12)) + signal * np.eye(12)[y]
+        told.append(cross_validated(x, y, fold, linear).right)
+    answer = layers(np.transpose(told))
+    assert [row["layer"] for row in rows_of(answer) if row["loss_low"] == 0] == [2]
+    worst = max(rows_of(answer), key=lambda row: row["loss"])
+    assert worst["layer"] in (0, 3) and worst["loss_low"] > 0.2
+
+
+def test_a_number_has_as_many_digits_as_tell_its_ends_apart():
+    assert _range(1.972, 1.961, 1.984) == "1.97 (1.96 to 1.98)"
+    assert _range(0.7612, 0.74, 0.78) == "0.76 (0.74 to 0.78)"
+    assert _range(0.5, None, None) == "0.5" and _range(0.0, 0.0, 0.0) == "0"

@@ -1,0 +1,111 @@
+"""Differences of probes: paired over texts, against a bootstrap of pairs and against differences that are known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from reporter.judge.questions.probes import PROBED, difference
+from reporter.judge.questions.question import answered, together
+
+
+def reading(told, folds=5):
+    """Return what reads a study in which ``tuned`` is from ``base``; told[model] is 1 for each text told, by layer."""
+    models = [
+        {"model": name, "checkpoint": "final", "base": "base" if name == "tuned" else None, "last": True}
+        for name in told
+    ]
+    rows = [
+        {"model": name, "checkpoint": "final", "probe": "class", "statistic": "linear", "layer": layer,
+         "texts": list(range(len(right))),
+         "told": list(right), "folds": folds}
+        for name, layers in told.items()
+        for layer, right in enumerate(layers)
+    ]  # fmt: skip
+    return lambda sql: models if "FROM models" in sql else rows
+
+
+def test_the_interval_is_that_of_a_bootstrap_of_pairs_widened_for_shared_training_texts():
+    rng = np.random.default_rng(0)
+    a = (rng.random(400) < 0.8).astype(float)
+    b = np.where(rng.random(400) < 0.9, a, 1 - a)  # mostly the same texts: pairing matters
+    value, low, high = difference(a, b, folds=5)
+    draws = rng.integers(0, 400, (4000, 400))
+    spread = (a - b)[draws].mean(axis=1).std()
+    assert value == pytest.approx(a.mean() - b.mean())
+    assert (high - low) / 2 == pytest.approx(1.966 * spread * np.sqrt(1 + 5 / 4), rel=0.05)
+    alone = np.hypot(a.std(), b.std()) / 20
+    assert spread < 0.7 * alone, "as if independent it would be wider"
+    assert difference(a[:4], b[:4], 5)[1:] == (None, None)
+
+
+def test_equal_sides_are_told_apart_no_more_often_than_said():
+    rng = np.random.default_rng(1)
+    found = [difference(*(rng.random((2, 60)) < 0.7).astype(float), 5)[1:] for _ in range(400)]
+    assert np.mean([low <= 0 <= high for low, high in found]) > 0.95
+
+
+def test_a_known_difference_is_found_at_its_layer_alone():
+    rng = np.random.default_rng(2)
+    base = (rng.random((3, 500)) < [[0.6], [0.75], [0.76]]).astype(float)
+    tuned = base.copy()
+    tuned[2] = rng.random(500) < 0.95
+    answer = answered(PROBED, "s", reading({"base": base, "tuned": tuned}))
+    rows = answer.tables["probe_differences"]
+    of_base = {row["layer"]: row for row in rows if row["kind"] == "base"}
+    assert [of_base[layer]["apart"] for layer in range(3)] == [False, False, True]
+    assert of_base[0]["value"] == of_base[0]["ci_low"] == 0 and of_base[2]["other"] == "base"
+    assert of_base[2]["ci_low"] < tuned[2].mean() - base[2].mean() < of_base[2]["ci_high"]
+    layers = {(row["model"], row["layer"], row["layer_b"]): row["apart"] for row in rows if row["kind"] == "layers"}
+    assert layers["base", 0, 1] and layers["base", 0, 2] and not layers["base", 1, 2] and layers["tuned", 1, 2]
+    first, second = answer.boxes
+    assert "`class` is more accurate at layer 2 than on base" in first.says
+    assert second.rows == (
+        ("base", "class", "linear", "2 of 3", "0–1"),
+        ("tuned", "class", "linear", "3 of 3", "0–1, 1–2"),
+    )
+
+
+def test_every_kind_of_probe_and_checkpoint_is_compared_on_its_own():
+    told = {"base": [np.ones(10)], "tuned": [np.ones(10)]}
+    read, first = reading(told), np.array([1.0] * 4 + [0.0] * 6)
+    earlier = {"model": "tuned", "checkpoint": "step-1", "base": "base", "last": False}
+
+    def of_more(sql):
+        rows = read(sql)
+        if "FROM models" in sql:
+            return [earlier, *rows]
+        hidden = [row | {"statistic": "hidden"} for row in rows]
+        before = [row | {"checkpoint": "step-1", "told": list(first)} for row in rows if row["model"] == "tuned"]
+        return [*rows, *hidden, *before]
+
+    answer = answered(PROBED, "s", of_more)
+    found = {
+        (row["checkpoint"], row["last"], row["statistic"]): row["value"]
+        for row in answer.tables["probe_differences"]
+        if row["kind"] == "base"
+    }
+    assert found == {("final", True, "linear"): 0, ("final", True, "hidden"): 0, ("step-1", False, "linear"): -0.6}
+    says = [box.says for box in answer.boxes if "than on base at any layer" in box.says]
+    assert len(says) == 2 and "linear probe `class`" in says[0] and "one-hidden-layer" in says[1]
+
+
+def test_texts_that_only_one_side_has_do_not_count():
+    told = {"base": [np.ones(10), np.zeros(8)], "tuned": [np.ones(10), np.ones(10)]}
+    rows = answered(PROBED, "s", reading(told)).tables["probe_differences"]
+    assert {(row["layer"], row["n"], row["value"]) for row in rows if row["kind"] == "base"} == {(0, 10, 0), (1, 8, 1)}
+
+
+def test_a_box_about_many_models_says_how_many():
+    assert together(["b", "a", "b"]) == "b, a"
+    assert together(f"m{number}" for number in range(7)) == "7 models"
+
+
+@pytest.mark.parametrize(
+    ("sources", "added"), [(["hub"], None), (["hub", "states"], "left out"), (["states"], "add a model by `hub`")]
+)
+def test_advice_to_probe_says_which_models_cannot_run_here(sources, added):
+    models = [{"source": source} for source in sources]
+    (lack,) = answered(PROBED, "s", lambda sql: models if "DISTINCT source" in sql else []).lacks
+    assert "probes:" in lack
+    assert added in lack if added else "states" not in lack

@@ -1,0 +1,75 @@
+"""States that are noise at every layer, from a file through a whole run: its findings are none.
+
+``python tests/judge/questions/test_pure_noise.py [seeds]`` counts how often there is one in many such studies.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import reporter
+
+LAYERS, WIDTH, TEXTS, LENGTH = 7, 16, 40, 15
+
+
+def states(kind: str, seed: int) -> np.ndarray:
+    """Return the same distribution at every layer, (layers, tokens, width): tokens alone, or texts that differ, too."""
+    rng = np.random.default_rng([seed, len(kind)])
+    tokens = rng.standard_normal((LAYERS, TEXTS * LENGTH, WIDTH))
+    if kind == "tokens":
+        return tokens
+    texts = np.repeat(rng.standard_normal((LAYERS, TEXTS, WIDTH)), LENGTH, axis=1)
+    return np.sqrt(0.7) * tokens + np.sqrt(0.3) * texts
+
+
+def findings(x: np.ndarray, folder: Path, seed: int = 0) -> list[str]:
+    """Return what a study of these states finds, of all metrics under two views."""
+    file = folder / "noise.safetensors"
+    types = np.random.default_rng(seed).zipf(1.5, TEXTS * LENGTH).clip(max=40)
+    reporter.save_states(file, x.astype(np.float32), np.repeat(np.arange(TEXTS), LENGTH), tokens=types, role="decoder")
+    study = {
+        "study": "noise",
+        "models": {"noise": {"states": {"c": str(file)}}},
+        "corpora": {"c": {"texts": [f"text {i}" for i in range(TEXTS)]}},
+        "metrics": ["all"],
+        "views": ["words", "no-sinks"],
+    }
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stderr(io.StringIO()):
+        patch.setattr("reporter.runs.runner._report", lambda *_: ())
+        results = reporter.run(study, folder / "results")
+    assert results.studies["looked_at"].item() > 20
+    return list(results.findings["says"])
+
+
+@pytest.mark.parametrize("kind", ["tokens", "texts"])
+def test_nothing_is_found(kind: str, tmp_path: Path) -> None:
+    assert findings(states(kind, 1), tmp_path) == []
+
+
+def test_what_one_layer_has_is_found(tmp_path: Path) -> None:
+    """The same noise with one axis that is long at layer 3: so the study can find something."""
+    x = states("texts", 1)
+    x[3, :, 0] *= 6
+    assert any("at layer 3" in says for says in findings(x, tmp_path))
+
+
+def main() -> None:
+    """Print how many studies of noise had a finding, of each kind."""
+    seeds = int(sys.argv[1]) if len(sys.argv) > 1 else 40
+    for kind in ("tokens", "texts"):
+        found = []
+        for seed in range(seeds):
+            with tempfile.TemporaryDirectory() as folder:
+                found.append(findings(states(kind, seed), Path(folder), seed))
+        print(f"{kind}: {sum(map(bool, found))} of {seeds}", *(says for of in found for says in of), sep="\n  ")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,78 @@
+"""All questions alike, claims and findings in Markdown, and which blocks can be removed."""
+
+from __future__ import annotations
+
+import pytest
+
+from reporter.judge.questions import QUESTIONS, stated
+from reporter.judge.questions.probes import BLOCKS
+from reporter.judge.questions.question import answered, markdown
+
+ADDS = {
+    "layer": "probes: {mine",
+    "concepts": "pairs:",
+    "changed": "base: NAME",
+    "probes": "probes: {mine",
+    "blocks": "skip:",
+    "training": "checkpoints: […]",
+    "sinks": "metrics: [outliers]",
+}
+"""What a study without any number has to add for an answer."""
+
+
+@pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question.name)
+def test_a_study_without_numbers_lacks_what_the_answer_says_to_add(question):
+    answer = answered(question, "s", lambda sql: [{"steps": 1}] if "AS steps FROM (" in sql else [])
+    assert not answer.boxes and ": add " in answer.lacks[0] and f"`{ADDS[question.name]}" in answer.lacks[0]
+    assert question.title in markdown([answer]) and answer.lacks[0] in markdown([answer])
+
+
+CLAIM = {"claim": "c", "number": 1, "reading": 1, "says": "a | b\nis large", "view": "words", "baseline": None}
+CLAIMS = [
+    CLAIM | {"verdict": "supported", "value": 0.98765, "ci_low": 0.9, "ci_high": 0.99},
+    CLAIM | {"reading": 2, "view": "no-sinks", "verdict": "refuted", "value": 0.1, "ci_low": None, "ci_high": None},
+    CLAIM | {"claim": "sql", "number": 2, "view": None, "verdict": "failed", "value": None, "ci_low": None},
+]
+BY_MODEL = [{"claim": "c", "model": "bert", "verdict": "refuted", "value": 0.2, "ci_low": 0.1, "ci_high": 0.3}]
+FINDINGS = [{"says": "In m it peaks.", "value": 0.5, "ci_low": 0.4, "ci_high": 0.6, "looked_at": 1234}]
+
+
+def as_markdown(only):
+    def read(sql):
+        return BY_MODEL if "claims_by_model" in sql else CLAIMS if "FROM claims" in sql else FINDINGS
+
+    return markdown(stated(read, only))
+
+
+def test_verdicts_are_a_table_and_findings_a_list():
+    text = as_markdown(["claims", "findings", "layer"])
+    assert "1 supported, 1 failed" in text
+    assert "| a \\| b is large | words | supported | 0.988 | 0.9 to 0.99 |" in text
+    assert "| the same | no-sinks | refuted | 0.1 |  |" in text
+    assert "| a \\| b is large | bert | refuted | 0.2 | 0.1 to 0.3 |" in text
+    assert "1,234 tests" in text and "In m it peaks. (Difference 0.5, 95 %: 0.4 to 0.6.)" in text
+    assert text.index("## What does it claim?") < text.index("## What stands out?")
+
+
+def test_only_what_was_asked_for():
+    assert "claim" not in as_markdown(["findings"]).partition("\n")[0]
+    assert as_markdown(["layer"]) == ""
+
+
+def without(blocks, change, half):
+    model = {"model": "dec", "checkpoint": "final", "item": "trial", "by": "angle", "proposal": 1, "tokens": 400}
+    ends = {"change": change, "change_low": change - half, "change_high": change + half}
+    return model | ends | {"many": len(blocks.split("–")), "blocks": blocks, "whole": 4.5, "least": "3, 1, 2"}
+
+
+@pytest.mark.parametrize(
+    ("rows", "says"),
+    [
+        ([without("3", 0.0, 0.0), without("2–3", 0.4, 0.1)], "Block 3 can be removed"),
+        ([without("3", 0.3, 0.1)], "No tested set of blocks"),
+        ([without("3", 0.02, 0.05)], "Block 3 may be removable"),  # few texts leave a loss open
+    ],
+)
+def test_a_block_can_be_removed_only_if_no_meaningful_loss_is_left_open(rows, says):
+    (box,) = answered(BLOCKS, "s", lambda sql: rows if "FROM skipped_blocks" in sql else []).boxes
+    assert says in box.says

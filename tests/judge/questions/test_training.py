@@ -1,0 +1,68 @@
+"""When in training: a jump that was planted, noise, and what a study lacks."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from reporter.judge.questions.question import answered
+from reporter.judge.questions.training import TRAINING
+
+STEPS = (0, 10, 100, 1000, 2000, 4000)
+
+
+def series(metric, statistic, values, view="words", sure=True):
+    """Rows of a number at the checkpoints, with intervals of ± 0.05."""
+    of = {"model": "m", "corpus": "wiki", "view": view, "metric": metric, "statistic": statistic, "sure": sure}
+    return [of | {"step": s, "value": float(v), "half": 0.05} for s, v in zip(STEPS, values, strict=False)]
+
+
+def answer(*rows, steps=6):
+    return answered(
+        TRAINING, "s", lambda sql: [{"steps": steps}] if "AS steps FROM (" in sql else [r for own in rows for r in own]
+    )
+
+
+def test_a_planted_jump_is_found_and_a_flat_number_is_not():
+    jump = series("anisotropy", "mean_cosine", [0.1, 0.1, 0.1, 0.8, 0.8, 0.8])
+    flat = series("motion", "step_cosine", [0.5, 0.51, 0.49, 0.5, 0.52, 0.5])
+    found = answer(jump, flat)
+    rows = {(row["statistic"], row["kind"]): row for row in found.tables["training_answers"]}
+    assert set(rows) == {("mean_cosine", "half-way"), ("mean_cosine", "rest"), ("step_cosine", "rest")}
+    half = rows["mean_cosine", "half-way"]
+    assert (half["step_low"], half["step"], half["step_high"]) == (100, 1000, 1000) and half["p_adjusted"] < 1e-6
+    assert rows["mean_cosine", "rest"]["step"] == 1000 and rows["step_cosine", "rest"]["step"] == 0
+    (box,) = found.boxes
+    assert "1 of 2 headline numbers" in box.says and "between steps 100 and 1,000" in box.says and len(box.rows) == 1
+
+
+def test_of_noise_nothing_is_said():
+    rng = np.random.default_rng(0)
+    said = [
+        answer(
+            *(series("anisotropy", name, rng.normal(0.5, 0.0255, 6)) for name in ("mean_cosine", "top_variance_share"))
+        )
+        for _ in range(100)
+    ]
+    assert sum(found.boxes[0].says.startswith("Nothing beyond noise") for found in said) >= 93
+
+
+def test_a_change_that_moves_from_layer_to_layer_is_not_denied():
+    """Of the mean over layers alone it is said that nothing changes."""
+    (box,) = answer(series("anisotropy", "mean_cosine", [0.5] * 6)).boxes
+    assert box.says.endswith("each averaged over its layers.") and "what one layer gains" in box.notes[0]
+
+
+def test_the_first_view_alone_and_numbers_with_intervals_alone():
+    rows = [0.1, 0.1, 0.1, 0.8, 0.8, 0.8]
+    found = answer(
+        series("anisotropy", "mean_cosine", rows),
+        series("anisotropy", "mean_cosine", rows[::-1], view="no-sinks"),
+        series("motion", "step_cosine", rows, sure=False),
+        series("anisotropy", "no_headline", rows),
+    )
+    assert {(row["statistic"], row["view"]) for row in found.tables["training_answers"]} == {("mean_cosine", "words")}
+
+
+def test_what_is_missing():
+    assert "checkpoints: […]" in answer(steps=1).lacks[0]
+    assert "metrics: [all]" in answer().lacks[0]

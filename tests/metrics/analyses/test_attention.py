@@ -1,0 +1,126 @@
+"""Attention by head: against loops over the weights that transformers itself returns, and in closed form."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from oracles.corpora import corpus
+from oracles.families import WORDS
+from scipy import stats
+
+from reporter.core.errors import ReporterError
+from reporter.metrics import attention as room
+from reporter.metrics.analysis import analyses
+from reporter.metrics.attention import AttentionSpec
+
+ATTENTION = analyses()["attention"]
+LENGTH = 9
+CHANCE = np.random.default_rng(0)
+TEXTS = [" ".join(CHANCE.choice(WORDS, size=int(CHANCE.integers(2, 25)))) for _ in range(40)]
+
+
+def computed(context, **options):
+    """Return values by statistic and layer, and rows by layer and head."""
+    spec = {"corpus": "c", "texts": 40, "tokens": LENGTH} | options
+    values, heads = {}, {}
+    for row in ATTENTION.compute(ATTENTION.resolve(AttentionSpec(**spec), Path()), context):
+        if isinstance(row, room.AttentionHead):
+            heads[row.place.layer, row.head] = row
+        else:
+            assert row.place.site == "block"
+            values[row.statistic, row.place.layer] = row
+    return values, heads
+
+
+def by_hand(model, text, layer, head, causal, threshold):
+    """Return the four numbers of a head on a text, with loops, from the model's own ``attentions``."""
+    ids = torch.tensor([model.tokenizer(text, truncation=True, max_length=LENGTH)["input_ids"]])
+    model.module.set_attn_implementation("eager")
+    with torch.inference_mode():
+        found = model.module(input_ids=ids, attention_mask=torch.ones_like(ids), output_attentions=True)
+    a = found.attentions[layer - 1][0, head].double().tolist()
+    sink = sum(a[i][0] for i in range(LENGTH)) / LENGTH > threshold
+    first, entropy, distance = [], [], []
+    for i in range(1, LENGTH):
+        first.append(a[i][0])
+        entropy.append(-sum(x * math.log(x) for x in a[i] if x > 0) / math.log(i + 1 if causal else LENGTH))
+        distance.append(sum(x * abs(i - j) for j, x in enumerate(a[i])))
+    return sink, np.mean(first), np.mean(entropy), np.mean(distance)
+
+
+@pytest.mark.parametrize(("family", "threshold"), [("bert", 0.111), ("gpt2", 0.32), ("llama", 0.32)])
+def test_against_loops_over_the_weights(of_family, family, threshold):
+    """Of one family heads share keys. The thresholds are near what even attention gives, so that heads lie on both
+    sides.
+    """
+    context = of_family(family, {"c": corpus(TEXTS)})
+    model = context.model
+    usual = model.module.config._attn_implementation
+    values, heads = computed(context, threshold=threshold)
+    assert model.module.config._attn_implementation == usual
+    causal = model.anatomy.role == "decoder"
+    long = [t for t in TEXTS if len(model.tokenizer(t)["input_ids"]) >= LENGTH]
+    assert 5 < len(long) < 40  # so that all of them are in the sample, whatever the order
+    for layer in range(1, model.anatomy.layers + 1):
+        found = np.array([[by_hand(model, t, layer, head, causal, threshold) for head in range(4)] for t in long])
+        for column, name in enumerate(("sink_rate", "first_token", "entropy", "distance")):
+            value = values[name, layer]
+            each = found[:, :, column].mean(axis=1)
+            assert value.value == pytest.approx(each.mean(), rel=1e-5, abs=1e-7)
+            assert value.n == len(long)
+            half = stats.t.ppf(0.975, len(long) - 1) * stats.sem(each)
+            assert value.ci_high - value.value <= half + 1e-6
+            for head in range(4):
+                assert getattr(heads[layer, head], name) == pytest.approx(
+                    found[:, head, column].mean(), rel=1e-5, abs=1e-7
+                )
+    model.module.set_attn_implementation(usual)
+    assert 0 < np.mean([values["sink_rate", layer].value for layer in (1, 2, 3)]) < 1
+
+
+def test_states_are_as_before(of_family):
+    """Reading the weights leaves nothing behind: the next pass has the same states to the bit."""
+    model = of_family("llama").model
+    ids = torch.tensor([[3, 4, 5, 6, 7]])
+    with torch.inference_mode():
+        before = model.states(ids, torch.ones_like(ids))
+        model.attention_weights(ids, torch.ones_like(ids))
+        after = model.states(ids, torch.ones_like(ids))
+    assert all(torch.equal(a, b) for a, b in zip(before, after, strict=True))
+
+
+@pytest.mark.parametrize("causal", [True, False])
+def test_even_attention_reads_its_floor(causal):
+    weights = torch.ones(3, 2, 12, 12)
+    if causal:
+        weights = weights.tril()
+    found = room._heads(weights / weights.sum(dim=-1, keepdim=True), 0.3, causal)
+    assert found.first_token == pytest.approx(np.full((3, 2), room._evenly_first(12, causal)), rel=1e-6)
+    assert found.distance == pytest.approx(np.full((3, 2), room._evenly_far(12, causal)), rel=1e-6)
+    assert found.entropy == pytest.approx(np.ones((3, 2)), rel=1e-6)
+
+
+def test_a_head_that_looks_at_the_first_token_alone():
+    weights = torch.zeros(1, 1, 8, 8)
+    weights[..., 0] = 1
+    found = room._heads(weights, 0.3, causal=True)
+    assert (found.sinks.item(), found.first_token.item(), found.entropy.item()) == (1, 1, 0)
+    assert found.distance.item() == pytest.approx(np.mean(range(1, 8)))
+
+
+def test_texts_that_are_too_short_are_an_error_that_says_what_to_do(of_family):
+    context = of_family("gpt2", {"c": corpus(["cat", "dogs"])})
+    with pytest.raises(ReporterError, match=r"corpus 'c' has no text of 9 tokens or more; lower `tokens`"):
+        computed(context)
+    with pytest.raises(ReporterError, match=r"cut at 40 tokens, fewer than the 50 asked for; lower `tokens`"):
+        computed(of_family("gpt2", {"c": corpus(TEXTS)}), tokens=50)
+
+
+def test_few_texts_have_no_interval(of_family):
+    values, _ = computed(of_family("bert", {"c": corpus(TEXTS)}), texts=3)
+    assert values["first_token", 1].n == 3
+    assert values["first_token", 1].ci_low is None

@@ -1,0 +1,150 @@
+"""Clouds: histograms by brute force, mixing in closed form, clouds that come apart and clouds that do not."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from oracles.corpora import corpus
+from scipy.spatial.distance import cdist, pdist
+from sklearn.decomposition import PCA
+from sklearn.neighbors import NearestNeighbors
+
+from reporter.core.errors import ReporterError
+from reporter.geometry.clouds import BINS, counted, overlap
+from reporter.metrics._items import drawn_texts
+from reporter.metrics.analysis import analyses
+from reporter.metrics.clouds import CloudSpec
+
+CLOUDS = analyses()["clouds"]
+
+ITEM = CLOUDS.resolve(CloudSpec(corpora=["a", "b"], sample=200), Path())
+
+
+def vector_of(text, place):
+    """Place 0: corpora mixed. Place 1: apart along the first axis."""
+    x = np.random.default_rng([place.layer, *text.encode()]).standard_normal(6)
+    return x + (8.0 * place.layer if text[0] == "a" else 0.0) * np.eye(6)[0]
+
+
+@pytest.fixture
+def corpora():
+    return {"a": corpus([f"a {i}" for i in range(120)]), "b": corpus([f"b {i}" for i in range(90)])}
+
+
+def test_clouds_that_are_mixed_and_clouds_apart(made_up, computed, corpora):
+    context = made_up(vector_of, corpora)
+    values, rows = computed(CLOUDS, ITEM, context)
+    mixed, apart = context.layout.places
+    assert values["separability", mixed].value == pytest.approx(120 / 210, abs=0.12)
+    assert values["separability", apart].value > 0.98
+    assert values["separability_floor", apart].value == pytest.approx(120 / 210)
+    low, high = values["overlap", mixed].ci_low, values["overlap", mixed].ci_high
+    assert low < 1.05 and high > 0.9 and high - low < 0.2
+    assert values["overlap", apart].value < 0.05
+    # Two centres of n and m standard Gaussians are √(d(1/n + 1/m)) apart, two points about √(2d).
+    assert values["centroid_distance", mixed].value == pytest.approx((1 / 120 + 1 / 90) ** 0.5 / 2**0.5, rel=0.4)
+    x = {name: np.stack([vector_of(t, apart) for t in of.texts]) for name, of in corpora.items()}
+    within = np.mean([pdist(of).mean() for of in x.values()])
+    centres = np.linalg.norm(x["a"].mean(axis=0) - x["b"].mean(axis=0))
+    assert values["centroid_distance", apart].value == pytest.approx(centres / within)
+    points = [point for point in rows["projections"] if point.place == apart]
+    assert Counter(point.part for point in points) == {"a": 120, "b": 90}
+    shares = [row.share for row in rows["explained_variance"] if row.place == apart and row.part == "a"]
+    assert shares == pytest.approx(np.cumsum(PCA().fit(x["a"]).explained_variance_ratio_))
+
+
+def test_histograms_are_exact_and_share_their_bins(made_up, computed, corpora, monkeypatch):
+    monkeypatch.setattr("reporter.geometry.clouds.ROWS", 32)
+    context = made_up(vector_of, corpora)
+    _, rows = computed(CLOUDS, ITEM, context)
+    place = context.layout.places[1]
+    x = {name: np.stack([vector_of(t, place) for t in of.texts]) for name, of in corpora.items()}
+    upper = {name: np.triu_indices(len(of), 1) for name, of in x.items()}
+    unit = {name: of / np.linalg.norm(of, axis=1)[:, None] for name, of in x.items()}
+    expected = {("norm", name): np.linalg.norm(of, axis=1) for name, of in x.items()}
+    for name in x:
+        expected["distance", name] = pdist(x[name])
+        expected["dot", name] = (x[name] @ x[name].T)[upper[name]]
+        expected["cosine", name] = (unit[name] @ unit[name].T)[upper[name]]
+    expected["distance", "a–b"] = cdist(x["a"], x["b"]).ravel()
+    expected["dot", "a–b"] = (x["a"] @ x["b"].T).ravel()
+    expected["cosine", "a–b"] = (unit["a"] @ unit["b"].T).ravel()
+    found = {}
+    for row in rows["histograms"]:
+        if row.place == place:
+            found.setdefault((row.measure, row.part), []).append(row)
+    assert set(found) == set(expected)
+    for measure in ("norm", "distance", "dot", "cosine"):
+        parts = [part for of, part in found if of == measure]
+        edges = {tuple((row.low, row.high) for row in found[measure, part]) for part in parts}
+        assert len(edges) == 1 and len(next(iter(edges))) == BINS
+        everything = np.concatenate([expected[measure, part] for part in parts])
+        ends = (everything.min(), everything.max())
+        for part in parts:
+            counts = [row.count for row in found[measure, part]]
+            brute = np.histogram(expected[measure, part], BINS, ends)[0]
+            assert sum(counts) == len(expected[measure, part])
+            assert np.abs(np.array(counts) - brute).sum() <= 2  # one value on an edge may fall to either side
+
+
+def test_equal_vectors_have_one_bin_and_a_reason(made_up, computed, corpora):
+    context = made_up(lambda text, place: np.ones(4), corpora)
+    values, rows = computed(CLOUDS, ITEM, context)
+    assert {value.reason for value in values.values()} == {"all texts have the same vector here"}
+    assert "explained_variance" not in rows
+    bins = [row for row in rows["histograms"] if row.place == context.layout.places[0]]
+    assert Counter((row.measure, row.part) for row in bins).most_common(1)[0][1] == 1
+    zeros = [one.measure for one in counted({"a": np.zeros((3, 2)), "b": np.zeros((3, 2))})]
+    assert "cosine" not in zeros and "distance" in zeros
+
+
+def test_too_few_texts_have_a_reason(made_up, computed, corpora):
+    context = made_up(vector_of, {**corpora, "b": corpus(["b 1", "b 2", "b 1"])})
+    values, _ = computed(CLOUDS, ITEM, context)
+    assert {value.reason for value in values.values()} == {"corpus 'b' has fewer than 5 different texts"}
+    with pytest.raises(ReporterError, match="no token in any text of corpus 'b'"):
+        list(CLOUDS.compute(ITEM, made_up(vector_of, {**corpora, "b": corpus(["", " "])})))
+
+
+def test_overlap_is_the_share_of_strange_neighbours(monkeypatch):
+    monkeypatch.setattr("reporter.geometry.clouds.ROWS", 16)
+    rng = np.random.default_rng(0)
+    x, cloud = rng.standard_normal((50, 3)), np.array([0] * 30 + [1] * 20)
+    x[:30] += 0.7
+    nearest = NearestNeighbors(n_neighbors=11).fit(x).kneighbors(x)[1][:, 1:]
+    expected = (cloud[nearest] != cloud[:, None]).mean(axis=1) / np.where(cloud == 0, 20 / 49, 30 / 49)
+    assert overlap(x, cloud) == pytest.approx(expected)
+
+
+def test_equal_distances_favour_no_cloud():
+    """Where every point is as far as any other, the clouds are mixed, whatever the order of the points."""
+    assert overlap(np.eye(40), np.repeat([0, 1], [10, 30])) == pytest.approx(np.ones(40))
+    assert overlap(np.ones((12, 3)), np.repeat([0, 1], 6)) == pytest.approx(np.ones(12))
+
+
+def test_samples_are_seeded_distinct_and_nested(made_up, corpora):
+    texts = corpus([f"{i % 50}" for i in range(80)] + ["", " "])
+    context = made_up(vector_of)
+    few, many = drawn_texts(texts, 10, context), drawn_texts(texts, 1000, context)
+    assert many[:10] == few and sorted(many, key=int) == [str(i) for i in range(50)]
+    assert drawn_texts(texts, 10, made_up(vector_of, seed=1)) != few
+
+
+@pytest.mark.parametrize(("family", "pooling"), [("bert", "mean"), ("llama", "last")])
+def test_models_are_read_at_every_place(of_family, computed, family, pooling):
+    words = ["cat", "dogs", "mouse", "red", "blue", "old", "town", "birds", "days", "sing"]
+    corpora = {
+        "a": corpus([f"the {word} runs" for word in words]),
+        "b": corpus([f"{word} of a {word} sleeps and {word}" for word in words]),
+    }
+    context = of_family(family, corpora, pooling)
+    values, rows = computed(CLOUDS, ITEM, context)
+    final = context.layout.places[-1]
+    assert values["separability", final].n == 20
+    assert CLOUDS.corpora(CloudSpec(corpora=["a", "b"])) == ("a", "b")
+    at_embedding = values["separability", context.layout.places[0]]
+    assert at_embedding.value is not None or "same vector" in at_embedding.reason
+    assert len({(row.measure, row.part) for row in rows["histograms"]}) == 11

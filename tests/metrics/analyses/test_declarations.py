@@ -1,0 +1,32 @@
+"""What analyses say of themselves: the public names of their numbers, and that each is explained."""
+
+from __future__ import annotations
+
+import pytest
+
+from reporter.metrics.analysis import analyses
+from reporter.store.schema import tables
+
+BOTH = ("", "_control", "_selectivity", "_memorised")
+NAMES = {
+    "groups": [
+        *("silhouette", "ratio", "within", "between"),
+        *("silhouette_characters", "silhouette_words", "ratio_characters", "ratio_words"),
+    ],
+    "pairs": ["consistency", "aligned", "relative_norm"],
+    "clouds": ["separability", "centroid_distance", "overlap"],
+    "probes": [*(f"{probe}{end}" for probe in ("linear", "hidden") for end in BOTH), "label_overlap"],
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_numbers_of_an_analysis(name):
+    analysis = analyses()[name]
+    assert [statistic.name for statistic in analysis.statistics] == NAMES[name]
+    assert analysis.pooled and analysis.baselines and analysis.title and analysis.summary and analysis.cost
+    assert all(tables()[row.table.name] is row.table for row in analysis.tables)
+    assert 1 <= sum(statistic.headline for statistic in analysis.statistics) <= 2
+    for statistic in analysis.statistics:
+        assert statistic.title and len(statistic.definition) > 10 and statistic.sources, statistic.name
+        assert statistic.trap, statistic.name
+        assert "Floor: " in statistic.definition or not statistic.floor

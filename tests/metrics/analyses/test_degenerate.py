@@ -1,0 +1,66 @@
+"""Whatever a study asks of whatever model: numbers within their bounds or reasons, no warning, no NaN."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from oracles.corpora import corpus
+
+from reporter.metrics.analysis import analyses
+from reporter.metrics.clouds import CloudSpec
+from reporter.metrics.groups import Groups
+from reporter.metrics.pairs import written_pairs
+from reporter.metrics.probes import CorpusProbe, WordsProbe
+
+PROBES = analyses()["probes"]
+PAIRS = analyses()["pairs"]
+GROUPS = analyses()["groups"]
+CLOUDS = analyses()["clouds"]
+
+WORDS = ["cat", "dogs", "mouse", "red", "blue", "old", "town", "birds", "days", "sing", "runs", "of"]
+CORPORA = {
+    "words": corpus(WORDS, ["a", "b"] * 6),
+    "strange": corpus([f"{word}ish {word} \u202e <script>" for word in WORDS], ["a", "b", None] * 4),
+    "same": corpus(["qqq " + "\u0301" * i + "qqq" for i in range(12)], ["a", "b"] * 6),  # all of unknown tokens
+}
+ITEMS = {
+    "groups": (
+        GROUPS,
+        Groups({"one": ["cat", "cat"], "two": ["qqq", "zzz", "a red cat"], "three": ["\U0001f600", "\t?"]}),
+    ),
+    "pairs": (PAIRS, written_pairs({"a": [["cat", "cat"], ["red", "blue"], ["old", "town"]], "b": [["x", "y"]] * 3})),
+    "clouds": (CLOUDS, CLOUDS.resolve(CloudSpec(corpora=["words", "strange", "same"]), Path())),
+    "probes": (PROBES, PROBES.resolve(CorpusProbe(corpus="strange", folds=2, hidden=3), Path())),
+    "same": (PROBES, PROBES.resolve(CorpusProbe(corpus="same", folds=2, hidden=3), Path())),
+    "words": (
+        PROBES,
+        PROBES.resolve(WordsProbe(words={"a": ("cat", "red"), "b": ("of", "in")}, folds=2, hidden=0), Path()),
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("family", "pooling"), [("bert", "first"), ("bert", "last"), ("gpt2", "first"), ("opt, projected", "mean")]
+)
+def test_every_analysis_on_every_pooling(of_family, computed, family, pooling):
+    context = of_family(family, CORPORA, pooling)
+    for name, (analysis, item) in ITEMS.items():
+        values, rows = computed(analysis, item, context)
+        assert values, name
+        for table in rows.values():
+            for row in table:
+                numbers = [value for value in vars(row).values() if isinstance(value, float)]
+                assert np.isfinite(numbers).all(), row
+
+
+def test_one_vector_for_everything(made_up, computed, monkeypatch):
+    monkeypatch.setattr("reporter.models.words.whole_words", lambda checkpoint, offline: ["cat"])
+    for vector in (np.zeros(4), np.ones(4), 1e30 * np.ones(4), np.array([1e-30, 0, 0, 0])):
+        context = made_up(lambda text, place, vector=vector: vector, CORPORA)
+        context.model.checkpoint = None
+        for name, (analysis, item) in ITEMS.items():
+            values, _ = computed(analysis, item, context)
+            left = {of for (of, _), value in values.items() if value.value is not None}
+            assert left <= {"within", "between", "relative_norm", "relative_norm_floor"}, name

@@ -1,0 +1,124 @@
+"""Consistency, its replicates and its probabilities against brute force and against closed forms."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from reporter.metrics._directions import (
+    at_least,
+    by_chance,
+    consistency,
+    consistency_p,
+    cosine_p,
+    differences,
+    resampled,
+    turned,
+    weighted_consistency,
+)
+
+
+def cosine(x, y):
+    return float(x @ y / np.linalg.norm(x) / np.linalg.norm(y))
+
+
+def brute_consistency(x):
+    return np.mean([cosine(x[i], np.delete(x, i, axis=0).mean(axis=0)) for i in range(len(x))])
+
+
+@pytest.fixture
+def x():
+    return np.random.default_rng(0).standard_normal((7, 5)) + 0.4
+
+
+def test_consistency_leaves_each_pair_out(x):
+    assert consistency(x) == pytest.approx(brute_consistency(x), abs=1e-12)
+    # With itself inside the mean, independent differences would read 1/√n; without, nothing.
+    independent = np.eye(50)
+    assert consistency(independent) == pytest.approx(0.0, abs=1e-12)
+    assert np.isnan(consistency(x[:1]))
+
+
+def test_copies_of_a_pair_are_left_out_of_its_own_mean(x):
+    drawn = [0, 0, 2, 3, 3, 3, 6]
+    weights = np.bincount(drawn, minlength=7).astype(float)
+    brute = np.mean([cosine(x[i], np.mean([x[j] for j in drawn if j != i], axis=0)) for i in drawn])
+    assert weighted_consistency(x, weights[None])[0] == pytest.approx(brute, abs=1e-12)
+    assert np.isnan(weighted_consistency(x, np.eye(7)[:1])[0])
+
+
+def test_turned_pairs_are_turned(x):
+    signs = turned(7, np.random.default_rng(1))
+    assert set(np.unique(signs)) == {-1.0, 1.0}
+    assert weighted_consistency(x, signs[:20]) == pytest.approx([consistency(x * s[:, None]) for s in signs[:20]])
+
+
+def test_a_probability_is_that_of_all_turns(x):
+    every = np.array(list(product([-1.0, 1.0], repeat=7)))
+    exact = np.mean([brute_consistency(x * signs[:, None]) >= consistency(x) - 1e-12 for signs in every])
+    assert consistency_p(x, np.random.default_rng(2)) == pytest.approx(exact, abs=0.03)
+    assert at_least(1.0, np.array([0.0, 1.0, 2.0])) == 3 / 4
+
+
+def test_no_direction_gives_even_probabilities():
+    rng = np.random.default_rng(3)
+    found = [consistency_p(rng.standard_normal((8, 30)), rng) for _ in range(200)]
+    assert np.mean(found) == pytest.approx(0.5, abs=0.07)
+    assert np.mean(np.array(found) <= 0.05) < 0.1
+
+
+def test_replicates_surround_what_was_seen():
+    rng = np.random.default_rng(4)
+    x = rng.standard_normal((12, 20)) + 0.5
+    replicates = resampled(x, rng)
+    assert np.nanmean(replicates) == pytest.approx(consistency(x), abs=1e-9)
+    low, high = np.nanquantile(replicates, [0.025, 0.975])
+    assert low < consistency(x) < high
+
+
+def test_a_cosine_of_clear_directions_is_not_by_chance():
+    """Differences that all point the same way keep their |cosine| however they are turned; the probability must not."""
+    rng = np.random.default_rng(5)
+    a = np.tile([1.0, 0.0, 0.0], (10, 1)) + 1e-3 * rng.standard_normal((10, 3))
+    b = np.tile([0.6, 0.8, 0.0], (14, 1)) + 1e-3 * rng.standard_normal((14, 3))
+    upright = np.tile([0.0, 0.0, 1.0], (14, 1)) + 0.1 * rng.standard_normal((14, 3))
+    signs = turned(10, rng), turned(14, rng)
+    assert cosine_p(a, b, *signs) <= 0.01
+    assert cosine_p(a, b, *signs) == cosine_p(b, a, *signs[::-1])
+    assert cosine_p(a, upright, *signs) > 0.05
+
+
+def test_a_cosine_probability_is_that_of_all_turns():
+    rng = np.random.default_rng(6)
+    a, b = rng.standard_normal((6, 4)), rng.standard_normal((8, 4)) + 0.5
+
+    def exact(x, y):
+        every = np.array(list(product([-1.0, 1.0], repeat=len(x))))
+        along = x @ y.mean(axis=0)
+        return np.mean(np.abs(every @ along) >= abs(along.sum()) - 1e-12)
+
+    found = cosine_p(a, b, turned(6, rng), turned(8, rng))
+    assert found == pytest.approx(max(exact(a, b), exact(b, a)), abs=0.05)
+
+
+def test_rounding_is_no_difference():
+    first = np.array([[1.0, 2.0], [3.0, 4.0], [1.0, 1.0]])
+    second = first + np.array([[1e-7, 0.0], [0.0, 1.0], [0.0, 0.0]])
+    found = differences(first, second)
+    assert found.different.tolist() == [[0.0, 1.0]]
+    assert found.scale == pytest.approx(np.linalg.norm(np.concatenate([first, second]), axis=1).mean())
+    assert differences(first, first).direction is None
+
+
+def test_texts_paired_at_random_have_no_consistency():
+    """Nor do the directions of concepts have more in common than 12 dimensions give: E|cos| ≈ √(2/πd)."""
+    rng = np.random.default_rng(7)
+    chance = by_chance(rng.standard_normal((200, 12)) + 10, [20, 20, 20], rng)
+    assert chance.consistency == pytest.approx(0.0, abs=0.02)
+    assert chance.aligned == pytest.approx((2 / np.pi / 12) ** 0.5, abs=0.03)
+    # The mean of 20 differences of unit Gaussians is √(2/20) a dimension long, the texts √(12 · 101).
+    assert chance.relative_norm == pytest.approx((12 * 0.1 / 12 / 101) ** 0.5, rel=0.05)
+    same = by_chance(np.ones((10, 3)), [5], rng)
+    assert (same.consistency, same.aligned) == (None, None)

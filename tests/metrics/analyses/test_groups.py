@@ -1,0 +1,97 @@
+"""Groups: planted groups come apart, controls do not, and what there is nothing to say of has its reason."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from reporter.core.errors import ReporterError
+from reporter.metrics.analysis import analyses
+from reporter.metrics.groups import Groups, GroupSpread
+from reporter.runs.studies import offer
+from reporter.spec.study import check_study
+
+GROUPS = analyses()["groups"]
+
+WORDS = {"cats": ["the cat sleeps", "a cat sleeps"], "reds": ["old red days", "red days", "blue days of old"]}
+
+
+def test_all_groups_of_a_study_are_one_item():
+    study = check_study({"study": "s", "models": {"m": {"path": "x"}}, "groups": {"g": "{a|b} c"}}, offer())
+    assert {
+        name: GROUPS.resolve(item, Path()).model_dump(mode="json") for name, item in GROUPS.items(study).items()
+    } == {"(groups)": {"g": ["a c", "b c"]}}
+    assert GroupSpread.table.fixed["corpus"] == "(groups)"  # what the table says of its rows
+    without = check_study({"study": "s", "models": {"m": {"path": "x"}}, "corpora": {"c": {"texts": ["a"]}}}, offer())
+    assert GROUPS.items(without) == {}
+
+
+@pytest.fixture
+def planted(made_up, monkeypatch):
+    """Texts 'a …' and 'b …' apart at place 1, all texts one vector at place 0; words of the model are given."""
+
+    def vector_of(text, place):
+        noise = np.random.default_rng([*text.encode()]).standard_normal(4)
+        if place.layer == 0:
+            return np.ones(4)
+        return noise + {"a ": 10.0, "b ": -10.0}.get(text[:2], 0.0)
+
+    monkeypatch.setattr("reporter.models.words.whole_words", lambda checkpoint, offline: ["cat", "dog", "owl"])
+    context = made_up(vector_of)
+    context.model.checkpoint = None
+    return context
+
+
+def test_groups_come_apart_and_controls_do_not(planted, computed):
+    item = {"a": [f"a {i} ccc" for i in range(12)], "b": [f"b {i} ccc" for i in range(9)]}
+    values, rows = computed(GROUPS, Groups(item), planted)
+    same, apart = planted.layout.places
+    assert values["silhouette", apart].value > 0.7 and values["ratio", apart].value < 0.3
+    assert values["ratio", apart].value == values["within", apart].value / values["between", apart].value
+    for control in ("characters", "words"):
+        assert abs(values[f"silhouette_{control}", apart].value) < 0.25
+        assert values[f"ratio_{control}", apart].value == pytest.approx(1, abs=0.2)
+    for name in ("silhouette", "ratio", "silhouette_words"):
+        assert values[name, same].reason == "all texts have the same vector here"
+    assert values["within", same].value == 0.0
+    spreads = [row for row in rows["groups"] if row.place == apart]
+    assert Counter(row.control for row in spreads) == {"none": 2, "random-characters": 2, "random-words": 2}
+    assert {(row.text_group, row.n) for row in spreads} == {("a", 12), ("b", 9)}
+    points = [point for point in rows["projections"] if point.place == apart]
+    assert Counter(point.part for point in points) == {"a": 12, "b": 9}
+    assert {point.label for point in points if point.part == "b"} == set(item["b"])
+    assert len({np.sign(point.x) for point in points if point.part == "a"}) == 1
+
+
+def test_one_group_alone_has_nothing_between(planted, computed):
+    values, rows = computed(GROUPS, Groups({"a": ["a 1", "a 2", "a 3"]}), planted)
+    place = planted.layout.places[1]
+    for name in ("silhouette", "ratio", "between", "ratio_words"):
+        assert values[name, place].reason == "there is one group alone: nothing to tell it apart from"
+    assert values["within", place].value > 0
+    assert {(row.between, row.ratio, row.silhouette) for row in rows["groups"]} == {(None, None, None)}
+
+
+def test_a_tokenizer_without_words_costs_that_control_alone(planted, computed, monkeypatch):
+    def none(checkpoint, offline):
+        raise ReporterError("m: its tokenizer has no token that is a whole word")
+
+    monkeypatch.setattr("reporter.models.words.whole_words", none)
+    values, rows = computed(GROUPS, Groups({"a": ["a 1", "a 2"], "b": ["b 1", "b 2"]}), planted)
+    place = planted.layout.places[1]
+    assert "no token that is a whole word" in values["silhouette_words", place].reason
+    assert values["silhouette_characters", place].value is not None
+    assert {row.control for row in rows["groups"]} == {"none", "random-characters"}
+
+
+@pytest.mark.parametrize(("family", "pooling"), [("bert", "mean"), ("llama", "last"), ("gpt2", "first")])
+def test_models_are_read_at_every_place(of_family, computed, family, pooling):
+    context = of_family(family, pooling=pooling, sites=("final", "attention"))
+    values, rows = computed(GROUPS, Groups(WORDS), context)
+    assert {row.pooling for row in rows["groups"]} == {pooling}
+    assert len(rows["groups"]) == 6 * len(context.layout.places)
+    last = context.layout.path[-1]
+    assert values["silhouette", last].n == 5 and values["silhouette_words", last].n in (0, 5)

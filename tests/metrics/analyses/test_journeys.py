@@ -1,0 +1,307 @@
+"""Journeys against the models' own states, their own tables and brute force, for several layouts."""
+
+from __future__ import annotations
+
+import warnings
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from oracles.closeness import brute_force
+from oracles.families import AFTER_ATTENTION, FAMILIES, build_family
+
+from reporter.core.errors import ReporterError
+from reporter.metrics._items import Point
+from reporter.metrics.analysis import Context, analyses
+from reporter.metrics.base import Value
+from reporter.metrics.journeys import JourneySpec, JourneyStep, Neighbour, TokenPair
+from reporter.models.load import load
+from reporter.models.places import Layout, Place
+from reporter.models.resolve import resolve
+from reporter.spec.models import PathModel
+
+JOURNEYS = analyses()["journeys"]
+
+TEXTS = ("The cat that dogs chase sleeps.", "A mouse runs while birds sing")
+VOCABULARY = 300  # rows, most of which no token has
+ADDED = {"bert": (32, 0), "roberta": (32, 2), "gpt2": (32, 0)}
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    made = {}
+
+    def get(name):
+        if name not in made:
+            made[name] = build_family(name, tmp_path_factory.mktemp("family"), vocab_size=VOCABULARY)
+        return made[name]
+
+    return get
+
+
+@pytest.fixture(scope="module")
+def journey(tmp_path_factory):
+    """Return a function that computes a journey with the model of a folder and sorts what it yields."""
+    root, models = tmp_path_factory.mktemp("study"), {}
+
+    def get(folder, **spec):
+        if folder not in models:
+            (checkpoint,) = resolve("m", PathModel(path=folder), root, root / "cache", None, offline=True)
+            models[folder] = load(checkpoint, "cpu", offline=True)
+        context = Context(models[folder], Layout.of(models[folder].anatomy, ()), "mean", {}, 0, batch_tokens=16)
+        found = list(JOURNEYS.compute(JOURNEYS.resolve(JourneySpec(**spec), Path()), context))
+        return {
+            kind: [x for x in found if isinstance(x, kind)]
+            for kind in (Value, JourneyStep, Neighbour, TokenPair, Point)
+        }
+
+    return get
+
+
+def own_states(name, folder, text):
+    """Run the model by its own class with hooks on modules by name; return ids, states by place, and its tables."""
+    import transformers
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = getattr(transformers, f"{FAMILIES[name][0]}Model").from_pretrained(folder).eval()
+        tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    after, closing = [], []
+    final = {"gpt2": "ln_f", "llama": "norm"}.get(name)
+    for i in range(3):
+        module = model.get_submodule(AFTER_ATTENTION[name].format(i))
+        module.register_forward_pre_hook(lambda m, a, k: after.append((*a, *k.values())[0][0]), with_kwargs=True)
+    if final:
+        model.get_submodule(final).register_forward_pre_hook(lambda m, a: closing.append(a[0][0]))
+    batch = tokenizer(text, return_tensors="pt", return_token_type_ids=False)
+    with torch.inference_mode():
+        result = model(**batch, output_hidden_states=True)
+    path = [x[0] for x in result.hidden_states]
+    states = {Place("embedding", 0): path[0]}
+    states |= {Place("block", i): x for i, x in enumerate([*path[1:-1], *(closing or path[-1:])], 1)}
+    states |= {Place("attention", i): x for i, x in enumerate(after, 1)}
+    if final:
+        states[Place("final", 3)] = result.last_hidden_state[0]
+    table = model.get_input_embeddings().weight.detach().double().numpy()
+    positions = {
+        "bert": lambda: model.embeddings.position_embeddings.weight,
+        "roberta": lambda: model.embeddings.position_embeddings.weight[2:],
+        "gpt2": lambda: model.wpe.weight,
+    }
+    places = positions[name]().detach().double().numpy() if name in positions else None
+    return batch["input_ids"][0].numpy(), {p: x.double().numpy() for p, x in states.items()}, table, places
+
+
+def closed(name, folder, states):
+    """Return states after the model's closing norm, by its own module."""
+    import transformers
+
+    model = getattr(transformers, f"{FAMILIES[name][0]}Model").from_pretrained(folder).eval()
+    norm = model.get_submodule({"gpt2": "ln_f", "llama": "norm"}[name])
+    with torch.inference_mode():
+        return {
+            place: x if place.site == "final" else norm(torch.from_numpy(x).float()).double().numpy()
+            for place, x in states.items()
+        }
+
+
+def place_before(place):
+    if place.site == "final":
+        return Place("block", place.layer)
+    if place.layer == (1 if place.site == "attention" else 0):
+        return None
+    return Place("embedding", 0) if place == Place("block", 1) else Place(place.site, place.layer - 1)
+
+
+def cosine(x, y):
+    return x @ y / np.linalg.norm(x) / np.linalg.norm(y)
+
+
+@pytest.mark.parametrize(
+    ("name", "norm"),
+    [("bert", "auto"), ("roberta", "auto"), ("gpt2", "auto"), ("gpt2", "none"), ("llama", "closing")],
+)
+def test_against_the_models_own_states_and_brute_force(name, norm, folders, journey):
+    found = journey(folders(name), texts=TEXTS, positions=True, top=7, norm=norm)
+    closes = name in ("gpt2", "llama") and norm != "none"
+    assert {(s.positions, s.norm_before) for s in (*found[JourneyStep], *found[Neighbour])} == {
+        ("without", "closing" if closes else "none"), *([("with", "none")] if name in ADDED else [])
+    }  # fmt: skip
+    steps = {(s.positions, s.text, s.position, s.place): s for s in found[JourneyStep]}
+    assert len(steps) == len(found[JourneyStep])
+    nearest = {}
+    for n in found[Neighbour]:
+        nearest.setdefault((n.positions, n.text, n.position, n.place, n.measure), []).append(n)
+    seen = 0
+    for text, raw in enumerate(TEXTS):
+        ids, states, table, positions = own_states(name, folders(name), raw)
+        for variant in ["without"] + ["with"] * (name in ADDED):
+            for position, token_id in enumerate(ids.tolist()):
+                vectors = table + (positions[position] if variant == "with" else 0)
+                compared = closed(name, folders(name), states) if closes and variant == "without" else states
+                of = {
+                    p: brute_force(x[position][None], vectors, ids[position : position + 1], 100)
+                    for p, x in compared.items()
+                }
+                for place, x in states.items():
+                    step, expected = steps[variant, text, position, place], of[place]
+                    seen += 1
+                    assert step.token_id == token_id and step.followed
+                    zero = not vectors[token_id].any()  # BERT's vector for padding, which is the first token here
+                    if zero:
+                        assert step.cosine is step.rank_cosine is None
+                    else:
+                        assert step.cosine == pytest.approx(expected["cosine"][0], abs=1e-5)
+                    assert step.distance == pytest.approx(expected["distance"][0], rel=1e-5, abs=1e-5)
+                    assert step.norm == pytest.approx(np.linalg.norm(x[position]), rel=1e-5)
+                    before = place_before(place)
+                    after = next((p for p in states if place_before(p) == place), None)
+                    if before is None:
+                        assert step.turnover_cosine is None
+                    if after is None:
+                        assert step.step_length is step.step_cosine is None
+                    else:  # stored where the step begins, as motion stores it
+                        y = states[after][position]
+                        assert step.step_length == pytest.approx(np.linalg.norm(x[position] - y), rel=1e-4, abs=1e-5)
+                        assert step.step_cosine == pytest.approx(cosine(x[position], y), abs=1e-5)
+                    for measure in ("cosine", "distance"):
+                        if not (zero and measure == "cosine"):
+                            assert getattr(step, f"rank_{measure}") == expected[f"rank_{measure}"][0]
+                        ids_here = expected[f"nearest_{measure}"][0]
+                        listed = nearest[variant, text, position, place, measure]
+                        assert [n.neighbour_id for n in listed] == ids_here[:7].tolist()
+                        assert [n.rank for n in listed] == list(range(1, 8))
+                        for n in listed:
+                            w, y = vectors[n.neighbour_id], compared[place][position]
+                            assert n.cosine == pytest.approx(cosine(y, w), abs=1e-5)
+                            assert n.distance == pytest.approx(np.linalg.norm(y - w), rel=1e-5, abs=1e-5)
+                        if before is not None:
+                            new = set(ids_here) - set(of[before][f"nearest_{measure}"][0])
+                            assert getattr(step, f"turnover_{measure}") == pytest.approx(len(new) / 100)
+    assert seen == len(steps)
+    values = {value.statistic: value for value in found[Value]}
+    assert values["vocabulary"].value == VOCABULARY
+    if name in ADDED:
+        assert values["vocabulary_with_positions"].value == VOCABULARY
+    else:
+        assert values["vocabulary_with_positions"].value is None
+        assert (
+            "adds no position vectors to its tokens' (positions: rotary)" in values["vocabulary_with_positions"].reason
+        )
+
+
+def test_vectors_that_the_model_multiplies_are_compared_as_they_are_stored(folders, journey):
+    found = journey(folders("gemma"), text=TEXTS[0], norm="none")
+    at_start = [s for s in found[JourneyStep] if s.place.site == "embedding"]
+    for step in at_start:  # Gemma's first block gets √d times the vector
+        assert step.cosine == pytest.approx(1) and step.rank_cosine == 0
+        assert step.distance == pytest.approx(step.norm * (1 - 32**-0.5), rel=1e-3)
+
+
+def test_neighbours_of_followed_tokens_alone(folders, journey):
+    found = journey(folders("bert"), texts=TEXTS, follow=["cat", "birds"], top=3)
+    assert {(n.text, n.token) for n in found[Neighbour]} == {(0, "cat"), (1, "birds")}
+    assert {(s.text, s.token) for s in found[JourneyStep] if s.followed} == {(0, "cat"), (1, "birds")}
+    assert {s.token for s in found[JourneyStep] if s.special} == {"<s>", "</s>"}
+    assert {n.positions for n in found[Neighbour]} == {"without"}
+    assert any(n.neighbour is None for n in found[Neighbour])  # rows that no token has are vectors, too
+    assert {(p.projection, p.place.site) for p in found[Point]} == {
+        (name, site) for name in ("pca-joint", "pca-joint-without-last") for site in ("embedding", "block")
+    }
+    assert {p.place.layer for p in found[Point] if p.projection == "pca-joint-without-last"} == {0, 1, 2}
+    with pytest.raises(ReporterError, match="follow: 'dog' is not in the text; the tokens there are"):
+        journey(folders("bert"), text=TEXTS[0], follow=["dog"])
+
+
+def test_tokens_of_another_width_than_the_states(folders, journey):
+    found = journey(folders("albert"), text=TEXTS[0], positions=True)
+    (one, two) = found[Value]
+    assert one.value is two.value is None
+    assert one.reason == "its token vectors have 16 dimensions, its states 32: they cannot be compared"
+    assert not found[Neighbour] and found[Point]
+    for step in found[JourneyStep]:
+        assert step.cosine is step.distance is step.rank_cosine is step.rank_distance is step.turnover_cosine is None
+        assert step.norm > 0
+    places = {s.place for s in found[JourneyStep]}
+    last = {place for place in places if all(place_before(other) != place for other in places)}
+    assert {s.place for s in found[JourneyStep] if s.step_length is None} == last
+
+
+def test_states_that_are_projected_back_to_the_tokens_width(folders, journey):
+    found = journey(folders("opt, projected"), text=TEXTS[0], positions=True, top=2)
+    # What closes the model projects any state back.
+    assert {s.place for s in found[JourneyStep] if s.rank_cosine is not None} == {s.place for s in found[JourneyStep]}
+    found = journey(folders("opt, projected"), text=TEXTS[0], positions=True, top=2, norm="none")
+    assert {s.place.site for s in found[JourneyStep] if s.rank_cosine is not None} == {"final"}
+    assert {s.step_length for s in found[JourneyStep] if s.place == Place("block", 3)} == {None}  # of another width
+    assert {n.place for n in found[Neighbour]} == {Place("final", 3)}
+    reasons = {value.statistic: value.reason for value in found[Value]}
+    assert reasons["vocabulary"] == ""
+    assert "position vectors have 32 dimensions, its token vectors 16" in reasons["vocabulary_with_positions"]
+
+
+def test_a_norm_that_a_model_has_not_is_refused(folders, journey):
+    with pytest.raises(ReporterError, match="no closing norm"):
+        journey(folders("bert"), text=TEXTS[0], norm="closing")
+    assert {s.norm_before for s in journey(folders("bert"), text=TEXTS[0])[JourneyStep]} == {"none"}
+
+
+def test_a_vocabulary_of_100_has_no_turnover(tmp_path, journey):
+    found = journey(build_family("bert", tmp_path), text=TEXTS[0])
+    assert {s.turnover_cosine for s in found[JourneyStep]} == {None}
+    assert max(n.rank for n in found[Neighbour]) == 15
+
+
+HOSTILE = ["<script>alert(1)</script>", "\"'`", "שלום‏", "\x01\x07", "x" * 500, "%s{{x}}", "</td>"]
+
+
+def test_hostile_tokens_pass_through(tmp_path, journey):
+    from tokenizers import Tokenizer, models, pre_tokenizers
+    from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
+
+    words = {word: i for i, word in enumerate(["<unk>", "", *HOSTILE])}
+    tokenizer = Tokenizer(models.WordLevel(words, unk_token="<unk>"))
+    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    PreTrainedTokenizerFast(tokenizer_object=tokenizer, unk_token="<unk>").save_pretrained(tmp_path)
+    sizes = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 16}
+    BertModel(BertConfig(vocab_size=len(words), max_position_embeddings=24, **sizes)).save_pretrained(tmp_path)
+    found = journey(tmp_path, text=" ".join(HOSTILE), follow=HOSTILE[:3])
+    tokens = [s.token for s in found[JourneyStep] if s.place == Place("embedding", 0)]
+    shown = [word.replace("\x01\x07", "<0x01><0x07>") for word in HOSTILE]
+    assert tokens == shown
+    assert {n.token for n in found[Neighbour]} == set(HOSTILE[:3])
+    assert {n.neighbour for n in found[Neighbour]} == {"<unk>", "", *shown}
+    assert [p.label for p in found[Point][: len(HOSTILE)]] == shown
+
+
+def test_a_long_journey_through_a_short_model(folders, journey):
+    text = " ".join(["cat"] * 100)
+    found = journey(folders("roberta"), text=text, positions=True)
+    assert max(s.position for s in found[JourneyStep]) == 37
+    with pytest.raises(ReporterError, match="'mouse' is not in the text"):
+        journey(folders("roberta"), text=f"{text} mouse", follow=["mouse"])
+
+
+def test_two_followed_tokens_beside_each_other_against_brute_force(folders, journey):
+    texts = ["the cat sees birds", "birds sing"]
+    found = journey(folders("gpt2"), texts=texts, follow=["birds", "cat"])
+    states = [own_states("gpt2", folders("gpt2"), text) for text in texts]
+    pairs = {(p.text_a, p.position_a, p.text_b, p.position_b, p.place): p for p in found[TokenPair]}
+    followed = sorted({(s.text, s.position) for s in found[JourneyStep] if s.followed})
+    assert len(followed) == 3 and len(pairs) == len(found[TokenPair]) == 3 * len(states[0][1])
+    for (text_a, at_a, text_b, at_b, place), pair in pairs.items():
+        assert (text_a, at_a) in followed and (text_b, at_b) in followed and (text_a, at_a) < (text_b, at_b)
+        x, y = states[text_a][1][place][at_a], states[text_b][1][place][at_b]
+        assert pair.cosine == pytest.approx(cosine(x, y), abs=1e-5)
+        assert pair.distance == pytest.approx(np.linalg.norm(x - y), rel=1e-4, abs=1e-5)
+        special = {(s.text, s.position) for s in found[JourneyStep] if s.special}
+        rows = [x for i, of in enumerate(states) for at, x in enumerate(of[1][place]) if (i, at) not in special]
+        assert pair.mean_cosine == pytest.approx(np.mean([cosine(x, y) for x, y in combinations(rows, 2)]), abs=1e-5)
+    same = [p for p in found[TokenPair] if p.token_a == p.token_b and p.place.site == "embedding"]
+    assert same, "two birds"
+
+
+def test_without_follow_none_are_paired(folders, journey):
+    assert not journey(folders("gpt2"), text=TEXTS[0])[TokenPair]

@@ -1,0 +1,206 @@
+"""Pairs: planted directions are found, sets are read and refused, the shipped concepts are what they should be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from reporter.core.errors import ReporterError
+from reporter.metrics._items import LISTS
+from reporter.metrics.analysis import analyses
+from reporter.metrics.pairs import PairsFile, ShippedPairs, WrittenPairs, written_pairs
+
+PAIRS = analyses()["pairs"]
+
+SHIPPED = PAIRS.resolve(ShippedPairs(shipped="concepts"), Path()).concepts
+
+
+def planted(count, seed=0):
+    """Concepts 'right' along the first axis, 'back' against it, 'up' along the second; 'right 3 first' and so on."""
+    axes = {"right": [1, 0, 0, 0], "back": [-1, 0, 0, 0], "up": [0, 1, 0, 0]}
+
+    def vector_of(text, place):
+        name, number, which = text.split()
+        noise = np.random.default_rng([seed, sum(map(ord, text)), int(number)]).standard_normal(4)
+        base = np.random.default_rng([seed, int(number)]).standard_normal(4)
+        if place.layer == 0:
+            return np.ones(4)
+        return 5 * base + 0.1 * noise + (np.array(axes[name]) * 2 if which == "second" else 0)
+
+    item = written_pairs({name: [[f"{name} {i} first", f"{name} {i} second"] for i in range(count)] for name in axes})
+    return item, vector_of
+
+
+def test_planted_directions_are_found(made_up, computed):
+    item, vector_of = planted(12)
+    context = made_up(vector_of)
+    values, rows = computed(PAIRS, item, context)
+    place = context.layout.places[1]
+    of = {row.concept: row for row in rows["pair_directions"] if row.place == place}
+    for row in of.values():
+        assert row.consistency > 0.95 and row.ci_low < row.consistency < row.ci_high and row.p <= 0.002
+        assert row.norm == pytest.approx(2.0, abs=0.15) and (row.n, row.same) == (12, 0)
+    cosines = {(row.concept_a, row.concept_b): row for row in rows["direction_cosines"] if row.place == place}
+    assert set(cosines) == {("right", "back"), ("right", "up"), ("back", "up")}
+    assert cosines["right", "back"].cosine < -0.95 and cosines["right", "back"].p <= 0.01
+    assert abs(cosines["right", "up"].cosine) < 0.1
+    mean = np.mean([row.consistency for row in of.values()])
+    assert values["consistency", place].value == pytest.approx(mean, abs=1e-12)
+    assert abs(values["consistency_floor", place].value) < 0.1
+    assert values["aligned", place].value == pytest.approx(np.mean([abs(row.cosine) for row in cosines.values()]))
+    assert values["aligned_floor", place].value > 0.2  # four dimensions
+    relative = np.mean([row.relative_norm for row in of.values()])
+    assert values["relative_norm", place].value == pytest.approx(relative)
+
+
+def test_what_each_pair_has_to_do_with_it_makes_up_the_interval(made_up, computed):
+    item, vector_of = planted(30)
+
+    def noisy(text, place):
+        return vector_of(text, place) + 2 * np.random.default_rng([place.layer, *text.encode()]).standard_normal(4)
+
+    context = made_up(noisy)
+    _, rows = computed(PAIRS, item, context)
+    for place in context.layout.places:
+        for of in (row for row in rows["pair_directions"] if row.place == place):
+            own = [row for row in rows["pair_texts"] if (row.place, row.concept) == (place, of.concept)]
+            assert [row.pair for row in own] == list(range(30))
+            assert np.mean([row.cosine for row in own]) == pytest.approx(of.consistency, abs=1e-12)
+            error = np.std([row.influence for row in own], ddof=1) / np.sqrt(30)  # the jackknife's
+            bootstrap = of.ci_high - of.ci_low
+            if of.consistency > 0.3:
+                assert 2 * 1.96 * error == pytest.approx(bootstrap, rel=0.35)
+            else:  # without a direction, whichever pairs are drawn decide it: the jackknife is wider
+                assert 2 * 1.96 * error > 0.65 * bootstrap
+
+
+def test_the_picture_keeps_no_difference_at_the_origin(made_up, computed):
+    item, vector_of = planted(12)
+    context = made_up(vector_of)
+    _, rows = computed(PAIRS, item, context)
+    points = [point for point in rows["projections"] if point.place == context.layout.places[1]]
+    parts = {point.part for point in points}
+    assert parts == {*item.concepts, *(f"mean {name}" for name in item.concepts)}
+    ends = {p.part: np.array([p.x, p.y]) for p in points if p.part.startswith("mean ")}
+    assert np.linalg.norm(ends["mean right"] + ends["mean back"]) < 0.3
+    assert np.linalg.norm(ends["mean right"]) == pytest.approx(2.0, abs=0.2)
+    own = np.array([[p.x, p.y] for p in points if p.part == "up"])
+    assert own.mean(axis=0) == pytest.approx(ends["mean up"])
+    assert {p.label for p in points if p.part == "up"} >= {"up 3 first → up 3 second"}
+
+
+def test_where_texts_have_one_vector_there_is_a_reason(made_up, computed):
+    item, vector_of = planted(12)
+    context = made_up(vector_of)
+    values, rows = computed(PAIRS, item, context)
+    place = context.layout.places[0]  # there all vectors are the same
+    assert "different vectors" in values["consistency", place].reason
+    assert "fewer than two concepts" in values["aligned", place].reason
+    assert ("consistency_floor", place) not in values
+    for row in rows["pair_directions"]:
+        if row.place == place:
+            assert (row.consistency, row.p, row.same, row.relative_norm) == (None, None, 12, 0.0)
+    assert {row.cosine for row in rows["direction_cosines"] if row.place == place} == {None}
+
+
+def test_one_concept_alone_has_nothing_to_compare(made_up, computed):
+    item, vector_of = planted(4)
+    context = made_up(vector_of)
+    values, rows = computed(PAIRS, written_pairs({"up": item.concepts["up"]}), context)
+    place = context.layout.places[1]
+    assert values["aligned", place].reason == "there is one concept alone"
+    assert "direction_cosines" not in rows
+    assert values["consistency", place].ci_low is None  # four pairs
+
+
+@pytest.mark.parametrize(("family", "pooling"), [("bert", "mean"), ("bert", "first"), ("llama", "last")])
+def test_models_are_read_at_every_place(of_family, computed, family, pooling):
+    item = written_pairs(
+        {
+            "cat-dogs": [["the cat sleeps", "the dogs sleeps"], ["a cat runs in town", "a dogs runs in town"]],
+            "red-blue": [["the red mouse", "the blue mouse"], ["old red days", "old blue days"]],
+        }
+    )
+    context = of_family(family, pooling=pooling, sites=("final", "attention"))
+    _, rows = computed(PAIRS, item, context)
+    assert len(rows["pair_directions"]) == 2 * len(context.layout.places)
+    # Their last token is the same, and so is their first: at the embedding neither knows the difference.
+    at_embedding = {row.consistency for row in rows["pair_directions"] if row.place.layer == 0}
+    assert (at_embedding == {None}) == (pooling != "mean")
+
+
+def test_the_shipped_concepts():
+    assert len(SHIPPED) >= 10
+    texts = [text for pairs in SHIPPED.values() for pair in pairs for text in pair]
+    for name, pairs in SHIPPED.items():
+        assert len(pairs) >= 10, name
+        assert len({tuple(pair) for pair in pairs}) == len(pairs), name
+        for first, second in pairs:
+            assert first != second
+            shared = set(first.split()) & set(second.split())
+            assert len(shared) >= 0.4 * max(len(first.split()), len(second.split())), (first, second)
+    assert len(set(texts)) == len(texts)
+    assert all(text == text.strip() and text[0].isupper() and text[-1] in ".?!" for text in texts)
+
+
+def test_a_file_says_the_same_as_a_study(tmp_path):
+    written = WrittenPairs(concepts={"a-b": [["x", "y"], ["z", "no"]]})
+    (tmp_path / "p.yaml").write_text("a-b: [[x, y], [z, no]]\n")
+    assert PAIRS.resolve(PairsFile(file="p.yaml"), tmp_path) == PAIRS.resolve(written, tmp_path)
+    assert PAIRS.resolve(written, tmp_path).model_dump(mode="json") == {"concepts": {"a-b": [["x", "y"], ["z", "no"]]}}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (None, "there is no such file"),
+        ("", "is empty; expected a mapping such as {female-male"),
+        ("- [a, b]\n", "expected a mapping such as {female-male: [[She left., He left.], …]}, got a list"),
+        ("a: [[x, y]]\n", "p.yaml:1:4: a: a concept needs at least 2 pairs, got 1"),
+        ("a:\n  - [x, y]\n  - [x]\n", "p.yaml:3:5: a[1]: expected two texts, [first, second], got a list of 1"),
+        ("a: [[x, y], [x, 3]]\n", "p.yaml:1:17: a[1][1]: expected text, got the number 3; put it in quotes"),
+        ("a: [[x, y]\n", "p.yaml:"),
+        (b"\xff\xfe", "is not UTF-8 text"),
+    ],
+)
+def test_a_wrong_file_is_named(tmp_path, text, message):
+    path = tmp_path / "p.yaml"
+    if text is not None:
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(ReporterError) as caught:
+        PAIRS.resolve(PairsFile(file="p.yaml"), tmp_path)
+    assert message in str(caught.value) and str(path) in str(caught.value)
+
+
+def test_the_lists_come_along():
+    assert {path.name for path in LISTS.iterdir()} == {"concepts.yaml", "word-classes.yaml"}
+
+
+SENTENCES = {"cat-dogs": [["the cat sleeps .", "the dogs sleeps ."], ["a cat runs in town .", "a dogs runs in town ."]]}
+
+
+@pytest.mark.parametrize(
+    ("family", "pooling", "token"), [("llama", "last", "."), ("llama", "mean", None), ("bert", "first", None)]
+)
+def test_a_token_that_all_texts_end_in_is_recorded(of_family, computed, family, pooling, token):
+    """A decoder reads the last token, which is the same one; [CLS] of an encoder is there to be read."""
+    _, rows = computed(PAIRS, written_pairs(SENTENCES), of_family(family, pooling=pooling))
+    found = {row.same_token for row in rows["pair_directions"]}
+    if token is not None and found != {token}:  # a tokenizer that knows no full stop
+        assert len(found) == 1 and None not in found
+    else:
+        assert found == {token}
+    other = {"cat-dogs": [*SENTENCES["cat-dogs"], ["the mouse sees the cat", "the mouse sees the dogs"]]}
+    _, rows = computed(PAIRS, written_pairs(other), of_family(family, pooling=pooling))
+    assert {row.same_token for row in rows["pair_directions"]} == {None}
+
+
+def test_each_concept_has_its_chance_level(made_up, computed):
+    item, vector_of = planted(12)
+    values, rows = computed(PAIRS, item, made_up(vector_of))
+    for (statistic, place), value in values.items():
+        if statistic == "consistency_floor":
+            levels = [row.chance for row in rows["pair_directions"] if row.place == place]
+            assert np.mean(levels) == pytest.approx(value.value)

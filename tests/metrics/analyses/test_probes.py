@@ -1,0 +1,183 @@
+"""Probes: classes that can be read and classes that cannot, what is sampled, and the shipped words."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from oracles.corpora import corpus
+
+from reporter.core.errors import ReporterError
+from reporter.metrics.analysis import analyses
+from reporter.metrics.probes import CorpusProbe, WordsProbe, of_corpus, of_words, quotas
+
+PROBES = analyses()["probes"]
+
+SHIPPED = PROBES.resolve(WordsProbe(words="shipped"), Path()).words
+
+
+def gaussian(text, place):
+    """A vector without any meaning, one and the same for a text."""
+    return np.random.default_rng([place.layer, *text.encode()]).standard_normal(12)
+
+
+def readable(text, place):
+    """Classes x, y, z as directions at place 1, and nothing of them at place 0."""
+    return gaussian(text, place) + 6 * place.layer * np.eye(12)["xyz".index(text[0])]
+
+
+@pytest.fixture
+def texts():
+    return [f"{'xyz'[i % 3]} number {i}" for i in range(240)]
+
+
+@pytest.mark.parametrize("hidden", [0, 16])
+def test_what_can_be_read_is_read(made_up, computed, texts, hidden):
+    context = made_up(readable, {"c": corpus(texts, [text[0] for text in texts])})
+    item = PROBES.resolve(CorpusProbe(corpus="c", hidden=hidden), Path())
+    values, rows = computed(PROBES, item, context)
+    nothing, all_of_it = context.layout.places
+    for name in ("linear", "hidden") if hidden else ("linear",):
+        for place, accuracy in ((nothing, 1 / 3), (all_of_it, 1.0)):
+            of = {end: values[f"{name}{end}", place] for end in ("", "_control", "_selectivity", "_floor")}
+            assert of[""].value == pytest.approx(accuracy, abs=0.1)
+            assert of["_control"].value == pytest.approx(1 / 3, abs=0.12)
+            assert of["_selectivity"].value == pytest.approx(of[""].value - of["_control"].value)
+            assert of["_floor"].value == pytest.approx(1 / 3) and of[""].n == 240
+            assert 0.3 < values[f"{name}_memorised", place].value <= 1
+        assert values[f"{name}_selectivity", nothing].ci_low < 0 < values[f"{name}_selectivity", nothing].ci_high
+        assert values[f"{name}_selectivity", all_of_it].ci_low > 0.4
+    if not hidden:
+        assert "linear probe alone" in values["hidden_control", all_of_it].reason
+        assert ("hidden_floor", all_of_it) not in values
+    for place in context.layout.places:  # what became of each text is the accuracy, and the text is that of the corpus
+        own = [row for row in rows["probe_texts"] if row.place == place]
+        assert sorted(row.text for row in own) == list(range(240))
+        assert all(row.label == texts[row.text][0] for row in own)
+        assert Counter(row.fold for row in own) == dict.fromkeys(range(5), 48)
+        assert np.mean([row.linear for row in own]) == pytest.approx(values["linear", place].value)
+        told = [row.hidden for row in own]
+        assert np.mean(told) == pytest.approx(values["hidden", place].value) if hidden else set(told) == {None}
+    assert Counter(p.part for p in rows["projections"]) == dict.fromkeys("xyz", 2 * 80)
+    assert {p.label for p in rows["projections"] if p.part == "x"} == {text for text in texts if text[0] == "x"}
+
+
+@pytest.mark.parametrize("k", [1, 10])
+def test_neighbours_of_the_same_class(made_up, computed, k):
+    """Classes of 120, 80 and 40 texts, counted among the neighbours of scikit-learn; no text is its own."""
+    from sklearn.neighbors import NearestNeighbors
+
+    texts = [f"{'xxxyyz'[i % 6]} number {i}" for i in range(240)]
+    context = made_up(readable, {"c": corpus(texts, [text[0] for text in texts])})
+    item = PROBES.resolve(CorpusProbe(corpus="c", hidden=0, neighbours=k), Path())
+    values, _ = computed(PROBES, item, context)
+    for place in context.layout.places:
+        found = values["label_overlap", place]
+        x, y = np.stack([readable(text, place) for text in texts]), np.array([text[0] for text in texts])
+        near = NearestNeighbors(n_neighbors=k).fit(x).kneighbors(return_distance=False)
+        assert found.value == pytest.approx(np.mean(y[near] == y[:, None])) and found.n == 240
+        assert found.ci_low <= found.value <= found.ci_high
+        chance = (120 * 119 + 80 * 79 + 40 * 39) / (240 * 239)
+        assert values["label_overlap_floor", place].value == pytest.approx(chance)
+        assert found.value == pytest.approx(1 if place.layer else chance, abs=0.1)
+    few = PROBES.resolve(CorpusProbe(corpus="c", hidden=0, neighbours=150), Path())
+    values, _ = computed(PROBES, few, context)
+    assert all("300 texts" in values["label_overlap", place].reason for place in context.layout.places)
+
+
+def test_the_same_seed_gives_the_same_numbers(made_up, texts):
+    labels = [text[0] for text in texts]
+    item = PROBES.resolve(CorpusProbe(corpus="c", hidden=8, sample=90), Path())
+    once, again, other = (
+        list(PROBES.compute(item, made_up(gaussian, {"c": corpus(texts, labels)}, seed=seed))) for seed in (0, 0, 1)
+    )
+    assert once == again and once != other
+
+
+def test_same_vectors_and_too_few_texts_have_their_reasons(made_up, computed, texts):
+    labels = [text[0] for text in texts]
+    item = PROBES.resolve(CorpusProbe(corpus="c"), Path())
+    values, _ = computed(PROBES, item, made_up(lambda text, place: np.ones(3), {"c": corpus(texts, labels)}))
+    assert {value.reason for value in values.values()} == {"all texts have the same vector here"}
+    few = ["x", *["y"] * 239]
+    values, rows = computed(PROBES, item, made_up(gaussian, {"c": corpus(texts, few)}))
+    assert {v.reason for v in values.values()} == {"fewer than two classes have 5 different texts, one for a fold"}
+    assert not rows
+
+
+def test_the_sample_is_even_and_each_text_is_there_once(made_up):
+    texts = [f"a {i}" for i in range(300)] + [f"b {i % 40}" for i in range(200)] + ["", "c 1", "c 2", "lost 1"]
+    labels = ["a"] * 300 + ["b"] * 200 + ["a", "c", "c", None]
+    context = made_up(gaussian)
+    found = of_corpus(corpus(texts, labels, 17), 120, 5, context)
+    assert Counter(text[0] for text in found.texts) == {"a": 59, "b": 40}  # 2 · 59 + 2 ≥ 119; b has only 40 texts
+    assert found.names == ["a", "b"] and found.max_tokens == 17
+    assert len(set(found.texts)) == len(found.texts) == len(found.y)
+    assert [found.names[code] for code in found.y] == [text[0] for text in found.texts]
+    assert set(of_corpus(corpus(texts, labels), 60, 5, context).texts) <= set(found.texts)
+
+
+def test_quotas():
+    assert quotas({"a": 10, "b": 2, "c": 9}, 12) == {"a": 5, "b": 2, "c": 5}
+    assert quotas({"a": 3, "b": 2}, 100) == {"a": 3, "b": 2}
+    assert quotas({"a": 5, "b": 5}, 5) == {"a": 2, "b": 3}
+
+
+def test_words_are_read_once(made_up):
+    found = of_words({"n": ["cat", "cat", "dog", "owl"], "v": ["go", "run", "see"]}, 6, 2, made_up(gaussian))
+    assert (found.texts, found.y.tolist()) == (["cat", "dog", "owl", "go", "run", "see"], [0, 0, 0, 1, 1, 1])
+
+
+@pytest.mark.parametrize("family", ["bert", "gpt2"])
+def test_models_are_probed(of_family, computed, family):
+    words = {"animal": ["cat", "dogs", "mouse", "birds"], "colour": ["red", "green", "blue"], "other": ["in", "of"]}
+    item = PROBES.resolve(WordsProbe(words=words, folds=3, hidden=4), Path())
+    context = of_family(family)
+    values, rows = computed(PROBES, item, context)
+    place = context.layout.places[-1]
+    assert values["linear", place].n == 7 and values["linear_floor", place].value == pytest.approx(4 / 7)
+    assert {point.part for point in rows["projections"]} == {"animal", "colour"}
+
+
+def test_the_shipped_words():
+    assert set(SHIPPED) == {"noun", "verb", "adjective"}
+    words = [word for of in SHIPPED.values() for word in of]
+    assert min(len(of) for of in SHIPPED.values()) >= 100
+    assert len(set(words)) == len(words)
+    assert all(word.isalpha() and word.islower() for word in words)
+
+
+def test_words_are_resolved(tmp_path):
+    (tmp_path / "w.yaml").write_text("noun: [cat, dog]\nverb: [go, 'no']\n")
+    written = {"noun": ["cat", "dog"], "verb": ["go", "no"]}
+    for words in ("w.yaml", {name: tuple(of) for name, of in written.items()}):
+        assert PROBES.resolve(WordsProbe(words=words), tmp_path).model_dump(mode="json") == {
+            "folds": 5,
+            "sample": 1000,
+            "neighbours": 10,
+            "hidden": 64,
+            "words": written,
+        }
+    assert PROBES.resolve(CorpusProbe(corpus="c"), tmp_path).corpus == "c"
+    assert PROBES.corpora(CorpusProbe(corpus="c")) == ("c",)
+    assert PROBES.corpora(WordsProbe(words="shipped")) == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (None, "w.yaml: there is no such file"),
+        ("noun: [cat, dog]\n", "w.yaml:1:1: needs two or more classes, each with its words"),
+        ("noun: [cat, dog]\nverb: [go]\n", "w.yaml:2:7: verb: expected a list of two or more words"),
+        ("noun: [cat, dog]\nverb: [go, true]\n", "w.yaml:2:12: verb[1]: expected text, got"),
+        ("noun: [run, dog]\nverb: [go, run]\n", "w.yaml: the word 'run' is in 'noun' and in 'verb'; keep one of them"),
+    ],
+)
+def test_a_wrong_file_is_named(tmp_path, text, message):
+    if text is not None:
+        (tmp_path / "w.yaml").write_text(text)
+    with pytest.raises(ReporterError) as caught:
+        PROBES.resolve(WordsProbe(words="w.yaml"), tmp_path)
+    assert message in str(caught.value) and str(tmp_path) in str(caught.value)

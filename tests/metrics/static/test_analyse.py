@@ -1,0 +1,248 @@
+"""The whole analysis: every family, tables with holes, and what a reader can rely on."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+import pytest
+import torch
+
+from reporter.core import imports
+from reporter.core.errors import ReporterError
+from reporter.core.table import Row
+from reporter.geometry.arrays import Progress, silent
+from reporter.metrics._items import Explained, HistogramBin, Point
+from reporter.metrics._static_numbers import analyse
+from reporter.metrics._static_vectors import StaticVectors, static_vectors
+from reporter.metrics.vocabulary import (
+    Looked,
+    PositionVector,
+    VocabularyExtreme,
+    VocabularyFact,
+    VocabularyShare,
+    VocabularyToken,
+)
+from reporter.models.load import LoadedModel
+
+QUICK = Looked(extremes=5, points=10, maps=())
+R = TypeVar("R", bound=Row)
+
+
+class Rows:
+    """The rows of an analysis, by table."""
+
+    def __init__(self, vectors: StaticVectors, item: Looked = QUICK, seed: int = 0, progress: Progress = silent):
+        self.rows = list(analyse(vectors, item, seed, progress))
+
+    def of(self, table: type[R]) -> list[R]:
+        return [row for row in self.rows if isinstance(row, table)]
+
+    @property
+    def facts(self) -> dict[str, VocabularyFact]:
+        return {row.fact: row for row in self.of(VocabularyFact)}
+
+    @property
+    def missing(self) -> dict[str, str | None]:
+        return {fact[9:]: row.said for fact, row in self.facts.items() if fact.startswith("missing: ")}
+
+    @property
+    def pairs(self) -> list[VocabularyExtreme]:
+        return [row for row in self.of(VocabularyExtreme) if row.what == "token–token"]
+
+    @property
+    def ranked(self) -> list[VocabularyExtreme]:
+        return [row for row in self.of(VocabularyExtreme) if row.what == "token"]
+
+
+def made_up(tokens: np.ndarray, positions: np.ndarray | None = None) -> StaticVectors:
+    strings: list[str | None] = [f"▁{chr(97 + i % 26) * (1 + i // 26)}" for i in range(len(tokens))]
+    strings[:3] = ["<s>", "<0x0A>", "<unused1>"]
+    strings[-1] = None
+    return StaticVectors(
+        *("m", "final", torch.from_numpy(tokens.astype(np.float32))),
+        None if positions is None else torch.from_numpy(positions.astype(np.float32)),
+        None,
+        "none" if positions is None else "learned",
+        *((), 0, tuple(strings), frozenset({0}), ()),
+    )
+
+
+def vectors(n: int, d: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=(n, d)) + 0.3
+
+
+@pytest.mark.parametrize(
+    ("name", "measured"),
+    [
+        ("bert", {"token–position", "token–type", "position–type"}),
+        ("gpt2", {"token–position"}),
+        ("llama", set()),
+        ("bloom", set()),
+        ("t5", set()),
+        ("albert", {"token–position", "token–type", "position–type"}),
+        ("opt, projected", set()),
+        *((name, {"token–position"}) for name in ("opt", "distilbert", "gpt-neo")),
+        ("neox, parallel", set()),
+        *((name, {"token–position", "token–type", "position–type"}) for name in ("roberta", "electra")),
+    ],
+)
+def test_every_family(name: str, measured: set[str], of_family: Callable[..., LoadedModel]) -> None:
+    model = of_family(name)
+    vectors = static_vectors(model)
+    found = Rows(vectors)
+    parts = {row.part for row in found.of(HistogramBin)}
+    assert {part for part in parts if len(set(part.split("–"))) == 2} == measured
+    assert ("outliers" in found.facts) == ("token–position" in measured)
+    assert bool(found.of(PositionVector)) == (vectors.positions is not None)
+    embedding = model.module.get_input_embeddings().weight.double().numpy()  # type: ignore[operator]
+    norms = [row.norm for row in found.of(VocabularyToken)]
+    np.testing.assert_allclose(norms, np.linalg.norm(embedding, axis=1), rtol=1e-12)
+    assert sum(share.count for share in found.of(VocabularyShare) if share.sorted_by == "class") == len(embedding)
+    curves = {row.part: row.share for row in found.of(Explained)}  # the last share of each
+    assert curves["token"] == pytest.approx(1)
+    if name == "opt, projected":
+        assert found.missing == {"token–position pairs": "these vectors have different dimensions"}
+        assert curves.keys() == {"token", "position"}
+    else:
+        assert found.missing == {}
+
+
+def test_zero_and_equal_vectors_are_told_apart() -> None:
+    x = vectors(60, 8)
+    x[[5, 6]] = 0
+    x[[20, 21, 22]] = x[10]
+    found = Rows(made_up(x))
+    tokens = found.of(VocabularyToken)
+    assert found.facts["zero vectors"].value == 2
+    ids = {i for p in found.pairs for i in (p.token_id, p.other_id)} | {t.token_id for t in found.ranked}
+    assert not ids & {5, 6, 20, 21, 22}
+    cosines = [row for row in found.of(HistogramBin) if (row.measure, row.part) == ("cosine", "token–token")]
+    assert sum(row.count for row in cosines) == 58 * 57 // 2  # equal vectors are pairs, zero vectors are none
+    assert cosines[-1].high >= 1 - 1e-6
+    assert [row.token_id for row in tokens if row.mean_cosine is None] == [5, 6]
+    assert [row.token_id for row in tokens if row.repeated] == [5, 6, 10, 20, 21, 22]
+    most = [p for p in found.pairs if (p.among, p.measure, p.end_of_scale) == ("all", "cosine", "most")]
+    assert most[0].value < 0.999
+
+
+def test_extremes_among_text_leave_out_what_is_none() -> None:
+    x = vectors(80, 8)
+    x[2], x[79] = x[1] + 1e-4, x[1] + 2e-4  # bytes, unused and nameless: alike, as they were never trained
+    found = Rows(made_up(x))
+    first = {
+        a: next(p for p in found.pairs if (p.among, p.measure, p.end_of_scale) == (a, "distance", "most"))
+        for a in ("all", "text")
+    }
+    assert {first["all"].token_id, first["all"].other_id} <= {1, 2, 79}
+    text = [p for p in found.pairs if p.among == "text"]
+    assert not {i for p in text for i in (p.token_id, p.other_id)} & {0, 1, 2, 79}
+    inner = x[3:79]
+    distance = np.linalg.norm(inner[:, None] - inner[None], axis=2) + 1e9 * np.eye(76)
+    assert first["text"].value == pytest.approx(distance.min(), rel=1e-6)
+    assert not {t.token_id for t in found.ranked if t.among == "text"} & {0, 1, 2, 79}
+
+
+def test_the_same_seed_gives_the_same_rows() -> None:
+    x = made_up(vectors(200, 8), vectors(40, 8, seed=1))
+    item = Looked(extremes=5, points=30, maps=("tsne",))
+    found = Rows(x, item)
+    assert found.rows == Rows(x, item).rows
+    assert found.of(Point) != Rows(x, item, seed=1).of(Point)
+    assert {p.projection for p in found.of(Point)} == {"pca", "pca of token", "pca of position", "tsne"}
+    assert sum(p.projection == "tsne" for p in found.of(Point)) == 30 + 40
+
+
+def test_points_lie_on_the_principal_components() -> None:
+    x = vectors(40, 8)
+    found = Rows(made_up(x), Looked(extremes=0, points=10, maps=()))
+    tokens = {row.token_id: (row.pc1, row.pc2, row.pc3) for row in found.of(VocabularyToken)}
+    points = found.of(Point)
+    assert len(points) == 10
+    assert {p.point: (p.x, p.y, p.z) for p in points} == {p.point: pytest.approx(tokens[p.point]) for p in points}
+    centred = x.astype(np.float32).astype(float) - x.astype(np.float32).astype(float).mean(axis=0)
+    u, s, _ = np.linalg.svd(centred, full_matrices=False)
+    components = np.array([tokens[i] for i in range(40)], dtype=float)
+    np.testing.assert_allclose(np.abs(components), np.abs(u[:, :3] * s[:3]), atol=1e-4)
+
+
+def test_without_extremes_the_distributions_remain() -> None:
+    x = made_up(vectors(100, 8))
+    found = Rows(x, Looked(extremes=0, points=10, maps=()))
+    assert found.of(VocabularyExtreme) == []
+    assert found.of(HistogramBin) == Rows(x).of(HistogramBin)
+
+
+def test_a_missing_library_leaves_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(imports, "find_spec", lambda name: None)
+    found = Rows(made_up(vectors(50, 8)), Looked(extremes=5, points=10, maps=("tsne", "umap")))
+    assert found.missing.keys() == {"umap"}
+    assert "pip install 'reporter[umap]'" in str(found.missing["umap"])
+    assert {row.measure for row in found.of(HistogramBin)} == {"norm", "cosine", "distance", "dot"}
+
+
+def test_vectors_that_are_no_numbers() -> None:
+    x = vectors(50, 8)
+    x[3, 3] = np.inf
+    with pytest.raises(ReporterError, match="model 'm': 1 of its vectors are not finite, the first in row 3"):
+        Rows(made_up(x))
+
+
+def test_degenerate_tables() -> None:
+    for x in (np.zeros((5, 4)), np.ones((5, 4)), vectors(4, 1)):
+        assert len(Rows(made_up(x)).of(VocabularyToken)) == len(x)
+    found = Rows(made_up(np.zeros((5, 4))))
+    assert found.facts["zero vectors"].value == 5
+    assert found.of(HistogramBin) == []
+    assert found.missing == {"components of token": "these vectors do not vary"}
+
+
+def test_progress_is_told() -> None:
+    told: dict[str, list[tuple[int, int]]] = {}
+    x = made_up(vectors(3000, 8), vectors(40, 8, seed=1))
+    Rows(x, progress=lambda what, done, total: told.setdefault(what, []).append((done, total)))
+    steps = told["token–token pairs"]
+    assert len(steps) == 3
+    assert steps[-1] == (3000 * 2999 // 2,) * 2
+    assert {"token components", "token–position pairs"} <= told.keys()
+
+
+def test_memory_does_not_hold_a_matrix_of_all_pairs() -> None:
+    """A full matrix of 12,000 × 12,000 float32 numbers would be 576 MB."""
+    import subprocess
+    import sys
+
+    code = """
+import resource, numpy as np, torch
+from reporter.metrics._static_numbers import norms
+from reporter.geometry.pairs import Rows
+from reporter.geometry.pairs import pairs_within
+from reporter.metrics._static_pairs import PairHistograms
+from reporter.metrics._static_pairs import PairExtremes
+x = torch.randn(12_000, 8)
+n = norms(x)
+rows = Rows(x, np.arange(len(x)), n)
+pairs_within(rows, [PairHistograms(n, n), PairExtremes(5, len(x))], first=1)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+pairs_within(rows, [PairHistograms(n, n), PairExtremes(5, len(x))])
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)
+"""
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
+    assert float(done.stdout) < 120  # MB
+
+
+@pytest.mark.real
+def test_a_real_encoder(loaded_from: Callable[[Path], LoadedModel]) -> None:
+    if not os.environ.get("REPORTER_REAL_ENCODER"):
+        pytest.skip("REPORTER_REAL_ENCODER names no folder with a real model")
+    found = Rows(static_vectors(loaded_from(Path(os.environ["REPORTER_REAL_ENCODER"]))), Looked(maps=()))
+    pairs = {
+        (p.token, p.other) for p in found.pairs if (p.among, p.measure, p.end_of_scale) == ("text", "cosine", "most")
+    }
+    assert {("a", "an"), ("judgment", "judgement")} <= pairs
+    norms = [row.norm for row in found.of(PositionVector)]
+    assert norms[0] > 2 * max(norms[1:])

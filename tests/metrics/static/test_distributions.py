@@ -1,0 +1,297 @@
+"""Distributions and extremes against full matrices in NumPy, closed forms and brute force."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+import torch
+
+from reporter.core.errors import ReporterError
+from reporter.geometry import pairs
+from reporter.geometry.clouds import MOST_BINS, Histogram
+from reporter.geometry.noise import cosine_above
+from reporter.geometry.pairs import Rows, Workspace, pairs_between, pairs_within
+from reporter.metrics._items import HistogramBin
+from reporter.metrics._static_numbers import first_equal, mean, norms, to_point
+from reporter.metrics._static_pairs import OutlierPairs, PairExtremes, PairHistograms, norms_of_kind, pairs_of, ranked
+from reporter.metrics.vocabulary import VocabularyExtreme, VocabularyFact
+
+NAMES = [f"t{i}" for i in range(200)]
+
+
+@dataclass
+class Distribution:
+    """What the rows of a distribution say."""
+
+    n: int
+    mean: float
+    sd: float
+    bins: list[HistogramBin]
+
+
+def by_measure(rows: Iterable[VocabularyFact | HistogramBin]) -> dict[str, Distribution]:
+    """The rows of distributions, by measure."""
+    found: dict[str, Distribution] = {}
+    facts: dict[str, VocabularyFact] = {}
+    for row in rows:
+        if isinstance(row, VocabularyFact):
+            measure, _, which = row.fact.partition(" of ")
+            facts[f"{measure} {which.split(': ')[1]}"] = row
+        else:
+            found.setdefault(row.measure, Distribution(0, 0, 0, [])).bins.append(row)
+    for measure, distribution in found.items():
+        middle, spread = facts[f"{measure} mean"], facts[f"{measure} standard deviation"]
+        assert middle.value is not None and spread.value is not None and middle.said is not None
+        distribution.n = int(middle.said.removeprefix("n = ").replace(",", ""))
+        distribution.mean, distribution.sd = middle.value, spread.value
+    return found
+
+
+def vectors(n: int, d: int, seed: int = 0, shift: float = 0.5) -> np.ndarray:
+    generator = np.random.default_rng(seed)
+    sizes = generator.lognormal(0, 0.3, size=(n, 1))
+    return (generator.normal(size=(n, d)) * sizes + shift).astype(np.float32)
+
+
+def rows_of(x: np.ndarray) -> Rows:
+    table = torch.from_numpy(x)
+    return Rows(table, np.arange(len(x)), norms(table))
+
+
+def full(x: np.ndarray, y: np.ndarray | None = None) -> dict[str, np.ndarray]:
+    """All pairs in float64, by whole matrices."""
+    a, b = x.astype(float), (x if y is None else y).astype(float)
+    keep = np.triu_indices(len(a), 1) if y is None else (np.indices((len(a), len(b))).reshape(2, -1))
+    a, b = a[keep[0]], b[keep[1]]
+    dots = (a * b).sum(1)
+    return {
+        "dot": dots,
+        "cosine": dots / np.linalg.norm(a, axis=1) / np.linalg.norm(b, axis=1),
+        "distance": np.linalg.norm(a - b, axis=1),
+    }
+
+
+def agrees(found: Distribution, values: np.ndarray) -> None:
+    s = found
+    assert s.n == len(values)
+    size = np.abs(values).max()
+    np.testing.assert_allclose(s.mean, values.mean(), atol=1e-6 * size)
+    np.testing.assert_allclose(s.sd, values.std(), rtol=1e-4)
+    assert s.bins[0].low - 1e-5 * size <= values.min() <= values.max() <= s.bins[-1].high + 1e-5 * size
+    edges = np.array([b.low for b in s.bins] + [s.bins[-1].high])
+    assert MOST_BINS / 2 - 1 <= len(s.bins) <= MOST_BINS
+    np.testing.assert_array_equal([b.high for b in s.bins], edges[1:])  # no gap
+    width = edges[1] - edges[0]
+    assert np.log2(width).is_integer()
+    np.testing.assert_array_equal(edges, np.rint(edges / width) * width)
+    counts = np.array([b.count for b in s.bins])
+    assert counts.sum() == len(values)
+    assert np.abs(counts - np.histogram(values, edges)[0]).sum() <= max(2, 1e-3 * len(values))  # rounding at edges
+    assert counts[0] > 0 < counts[-1]
+
+
+@pytest.fixture(params=[1024, 7, 64])
+def tile_size(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
+    size: int = request.param
+    walk = pairs._walk
+    monkeypatch.setattr(pairs, "_walk", lambda *args, **more: walk(*args, **{"size": size} | more))
+    return size
+
+
+def test_pairs_within_are_all_pairs(tile_size: int) -> None:
+    x = vectors(150, 24)
+    told: list[tuple[int, int]] = []
+    rows = list(pairs_of("token–token", rows_of(x), progress=lambda what, done, total: told.append((done, total))))
+    found, values = by_measure(rows), full(x)
+    assert list(found) == ["cosine", "distance", "dot"]
+    for measure, distribution in found.items():
+        agrees(distribution, values[measure])
+    assert {row.part for row in rows if isinstance(row, HistogramBin)} == {"token–token"}
+    assert told[-1] == (150 * 149 // 2, 150 * 149 // 2)
+    assert len(told) == -(-150 // tile_size)
+
+
+def test_pairs_between_are_all_pairs(tile_size: int) -> None:
+    x, y = vectors(90, 24), vectors(33, 24, seed=1, shift=-1)
+    for measure, distribution in by_measure(pairs_of("token–position", rows_of(x), rows_of(y))).items():
+        agrees(distribution, full(x, y)[measure])
+        assert {each.part for each in distribution.bins} == {"token–position"}
+
+
+def test_moments_of_many_pairs_by_closed_forms() -> None:
+    """Σ⟨x, y⟩ = ‖Σx‖² − Σ‖x‖², Σ⟨x, y⟩² = ‖XᵀX‖² − Σ‖x‖⁴, Σ‖x − y‖² = 2nΣ‖x‖² − 2‖Σx‖² over ordered pairs."""
+    x = vectors(3000, 16).astype(float)
+    n, pairs = 3000, 3000 * 2999
+    by = by_measure(pairs_of("token–token", rows_of(x.astype(np.float32))))
+    squares = (x**2).sum(1)
+    mean_dot = (np.square(x.sum(0)).sum() - squares.sum()) / pairs
+    second = (np.square(x.T @ x).sum() - np.square(squares).sum()) / pairs
+    assert by["dot"].n == pairs // 2
+    np.testing.assert_allclose(by["dot"].mean, mean_dot, rtol=1e-6)
+    np.testing.assert_allclose(by["dot"].sd, np.sqrt(second - mean_dot**2), rtol=1e-6)
+    distances = by["distance"].mean ** 2 + by["distance"].sd ** 2
+    np.testing.assert_allclose(distances, 2 * (n * squares.sum() - np.square(x.sum(0)).sum()) / pairs, rtol=1e-6)
+    unit = x / np.sqrt(squares)[:, None]
+    np.testing.assert_allclose(by["cosine"].mean, (np.square(unit.sum(0)).sum() - n) / pairs, rtol=1e-6)
+
+
+def test_half_precision_tables() -> None:
+    x = torch.from_numpy(vectors(200, 32))
+    for dtype in (torch.float16, torch.bfloat16):
+        table = x.to(dtype)
+        rows = Rows(table, np.arange(200), norms(table))
+        values = full(table.float().numpy())
+        for measure, distribution in by_measure(pairs_of("token–token", rows)).items():
+            agrees(distribution, values[measure])
+
+
+def test_norms() -> None:
+    x = vectors(500, 12)
+    x[7] = 0
+    (found,) = by_measure(norms_of_kind("token", norms(torch.from_numpy(x)))).values()
+    values = np.linalg.norm(np.delete(x, 7, 0).astype(float), axis=1)
+    agrees(found, values)
+    assert {(each.measure, each.part) for each in found.bins} == {("norm", "token")}
+
+
+def test_too_few_rows() -> None:
+    assert list(pairs_of("type–type", rows_of(vectors(1, 4)))) == []
+    assert list(pairs_of("token–type", rows_of(vectors(5, 4)), rows_of(vectors(0, 4)))) == []
+    single = by_measure(pairs_of("type–type", rows_of(vectors(2, 4))))["cosine"]
+    assert (single.n, single.sd, len(single.bins)) == (1, 0, 1)
+    assert single.bins[0].low <= single.mean <= single.bins[0].high
+
+
+def test_equal_values_fill_one_bin() -> None:
+    histogram = Histogram(0, 3)
+    histogram.take(torch.full((4, 4), 3.0), Workspace(torch.device("cpu")))
+    assert [b.count for b in histogram.summary().bins] == [16]
+
+
+def test_vectors_that_are_no_numbers() -> None:
+    x = vectors(10, 4)
+    x[3, 1] = np.nan
+    with pytest.raises(ReporterError, match="1 of its vectors are not finite, the first in row 3"):
+        norms(torch.from_numpy(x))
+
+
+def found_pairs(x: np.ndarray, k: int, candidates: int | None = None) -> list[VocabularyExtreme]:
+    rows = rows_of(x)
+    extremes = PairExtremes(k, len(x) if candidates is None else candidates)
+    pairs_within(rows, [extremes])
+    return list(extremes.pairs(rows, NAMES))
+
+
+@pytest.mark.parametrize("shift", [0.0, 3.0])
+def test_extreme_pairs_are_those_of_the_full_matrix(tile_size: int, shift: float) -> None:
+    x = vectors(160, 8, shift=shift)
+    i, j = np.triu_indices(160, 1)
+    for measure, values in full(x).items():
+        order = np.argsort(values)
+        ends = {"most": order[:6] if measure == "distance" else order[::-1][:6]}
+        ends["least"] = order[::-1][:6] if measure == "distance" else order[:6]
+        for end, places in ends.items():
+            pairs = [p for p in found_pairs(x, 6) if (p.measure, p.end_of_scale) == (measure, end)]
+            assert [(p.token_id, p.other_id) for p in pairs] == list(zip(i[places], j[places], strict=True))
+            np.testing.assert_allclose([p.value for p in pairs], values[places], rtol=1e-12)
+            assert [p.rank for p in pairs] == list(range(1, 7))
+            assert all(p.certain for p in pairs)
+
+
+def test_near_copies_far_from_the_origin_are_told_apart() -> None:
+    """In float32 the distance of vectors of norm 300 is blind below 0.1; the answer is not."""
+    x = vectors(100, 16, shift=75)
+    for n in range(20):
+        x[99 - n] = x[n]
+        x[99 - n, 0] += np.float32(2.0**-10) * (n + 1)
+    pairs = [p for p in found_pairs(x, 20) if (p.measure, p.end_of_scale) == ("distance", "most")]
+    assert [(p.token_id, p.other_id) for p in pairs] == [(n, 99 - n) for n in range(20)]
+
+
+def test_what_rounding_hides_is_said() -> None:
+    x = np.repeat(vectors(1, 16, shift=75), 60, axis=0)
+    x[:, 0] += np.arange(60, dtype=np.float32) * np.float32(2.0**-14)
+    most = [p for p in found_pairs(x, 3) if (p.measure, p.end_of_scale) == ("distance", "most")]
+    assert len(most) == 3
+    assert not any(p.certain for p in most)
+
+
+def test_only_candidates_are_among_the_extremes(tile_size: int) -> None:
+    x = vectors(100, 8)
+    assert found_pairs(x, 5, candidates=70) == found_pairs(x[:70], 5)
+    assert len(found_pairs(x[:3], 5)) == 6 * 3
+    assert found_pairs(x[:1], 5) == []
+
+
+def test_repetitions() -> None:
+    x = torch.from_numpy(vectors(50, 8))
+    x[[10, 30, 31]] = x[5].clone()
+    x[41] = x[40].clone()
+    x[20, 0], x[21] = 0.0, x[20]
+    x[20, 0], x[21, 0] = 0.0, -0.0
+    expected = np.arange(50)
+    expected[[10, 30, 31]], expected[41], expected[21] = 5, 40, 20
+    np.testing.assert_array_equal(first_equal(x), expected)
+
+
+def test_outliers_of_tokens_and_positions(tile_size: int) -> None:
+    x, y = vectors(200, 12, shift=0), vectors(40, 12, seed=3, shift=0)
+    tokens, positions = rows_of(x), rows_of(y)
+    consumer = OutlierPairs(0.6, 200, 40, 15)
+    pairs_between(tokens, positions, [consumer])
+    rows = list(consumer.rows(tokens, positions, NAMES))
+    listed = [row for row in rows if isinstance(row, VocabularyExtreme)]
+    facts = {row.fact: row for row in rows if isinstance(row, VocabularyFact)}
+    cosines = full(x, y)["cosine"]
+    count, by_chance = facts["outliers"].value, facts["outliers by chance"].value
+    assert count == (np.abs(cosines) > 0.6).sum()
+    assert facts["outliers"].said == "of 8,000 pairs"
+    order = np.argsort(-np.abs(cosines))[:15]
+    assert [(row.token_id, row.other_id) for row in listed] == [(i // 40, i % 40) for i in order]
+    np.testing.assert_allclose([row.value for row in listed], cosines[order])
+    assert count is not None and by_chance is not None
+    assert abs(count / by_chance - 1) < 0.3  # these directions are even
+    strict = OutlierPairs(0.999, 200, 40, 15)
+    pairs_between(tokens, positions, [strict])
+    assert not any(isinstance(row, VocabularyExtreme) for row in strict.rows(tokens, positions, NAMES))
+
+
+def test_cosines_by_chance() -> None:
+    assert cosine_above(0.5, 2) == pytest.approx(2 / 3)  # angles below 60° or above 120°
+    assert cosine_above(0.5, 3) == pytest.approx(0.5)  # Archimedes: cosines are uniform
+    assert (cosine_above(1.0, 5), cosine_above(0.3, 1), cosine_above(0.0, 5)) == (0, 1, pytest.approx(1))
+
+
+def test_distance_and_cosine_to_the_mean() -> None:
+    x = vectors(5000, 8)
+    x[17] = 0
+    table = torch.from_numpy(x)
+    keep = norms(table) > 0
+    middle = mean(table, keep)
+    np.testing.assert_allclose(middle, np.delete(x, 17, 0).astype(float).mean(0), rtol=1e-12)
+    cosines, distances = to_point(table, middle)
+    assert np.isnan(cosines[17])
+    np.testing.assert_allclose(distances, np.linalg.norm(x.astype(float) - middle, axis=1), rtol=1e-12)
+    usable = np.flatnonzero(keep)
+    measures = {"mean_distance": distances, "mean_cosine": cosines, "norm": norms(table)}
+    found = list(ranked(measures, usable, 4, "all", [None] * len(x)))
+    far = [t.token_id for t in found if (t.measure, t.end_of_scale) == ("mean_distance", "largest")]
+    assert far == np.argsort(-distances)[:4].tolist()
+    low = [t.token_id for t in found if (t.measure, t.end_of_scale) == ("mean_cosine", "smallest")]
+    assert low == np.argsort(cosines[usable])[:4].tolist() or 17 not in low
+    assert 17 not in {t.token_id for t in found}
+    assert len(found) == 24
+
+
+def test_histograms_and_extremes_share_one_walk() -> None:
+    x = vectors(80, 8)
+    rows = rows_of(x)
+    histograms, extremes = PairHistograms(rows.norms, rows.norms), PairExtremes(4, 80)
+    pairs_within(rows, [histograms, extremes])
+    assert list(extremes.pairs(rows, NAMES)) == found_pairs(x, 4)
+    alone = PairHistograms(rows.norms, rows.norms)
+    pairs_within(rows, [alone])
+    assert histograms.summaries() == alone.summaries()

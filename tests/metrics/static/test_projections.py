@@ -1,0 +1,114 @@
+"""Components against scikit-learn's and closed forms; maps of neighbours keep clusters and are repeatable."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+import torch
+from sklearn.decomposition import PCA
+
+from reporter.core import imports
+from reporter.core.errors import ReporterError
+from reporter.geometry.components import principal_axes
+from reporter.metrics._static_numbers import explained, of_neighbours, sampled_rows
+
+
+def vectors(n: int, d: int, seed: int = 0) -> np.ndarray:
+    generator = np.random.default_rng(seed)
+    return (generator.normal(size=(n, d)) * np.geomspace(5, 0.1, d) + 3).astype(np.float32)
+
+
+def clusters(n: int = 60, d: int = 70) -> tuple[np.ndarray, np.ndarray]:
+    generator = np.random.default_rng(0)
+    label = np.arange(n) % 3
+    return (generator.normal(size=(n, d)) + 40 * np.eye(d)[label]).astype(np.float32), label
+
+
+@pytest.mark.parametrize(("n", "d"), [(9000, 20), (30, 20), (20, 20), (12, 20), (2, 20), (50, 2), (50, 1)])
+def test_components_are_scikit_learns(n: int, d: int) -> None:
+    x = vectors(n, d)
+    axes = principal_axes([torch.from_numpy(x)])
+    assert axes is not None
+    oracle = PCA(svd_solver="full").fit(x.astype(float))
+    count = min(d, n - 1)
+    assert len(axes.eigenvalues) == count
+    theirs = oracle.explained_variance_[:count] * (n - 1) / n
+    np.testing.assert_allclose(axes.eigenvalues, theirs, rtol=1e-5, atol=1e-6 * theirs[0])
+    top = min(3, count)
+    cosines = np.abs((axes.directions * oracle.components_[:top]).sum(axis=1))
+    np.testing.assert_allclose(cosines, 1, atol=1e-6)
+    assert (axes.directions[np.arange(top), np.abs(axes.directions).argmax(1)] > 0).all()
+    at = axes.coordinates(torch.from_numpy(x))
+    assert at.shape == (n, 3)
+    np.testing.assert_allclose(np.abs(at[:, :top]), np.abs(oracle.transform(x.astype(float))[:, :top]), atol=1e-4)
+    assert (at[:, top:] == 0).all()
+    curve = list(explained("token", axes))
+    shares = [row.share for row in curve]
+    np.testing.assert_allclose(shares[:top], np.cumsum(oracle.explained_variance_ratio_)[:top], rtol=1e-5)
+    assert shares[-1] == pytest.approx(1)
+    assert {(row.part, row.n) for row in curve} == {("token", n)}
+
+
+def test_several_tables_are_one_cloud() -> None:
+    x = vectors(300, 8)
+    whole = principal_axes([torch.from_numpy(x)])
+    parts = principal_axes([torch.from_numpy(x[:200]), torch.from_numpy(x[200:])])
+    assert whole is not None
+    assert parts is not None
+    np.testing.assert_allclose(parts.eigenvalues, whole.eigenvalues, rtol=1e-5)
+    np.testing.assert_allclose(parts.directions, whole.directions, atol=1e-5)
+
+
+def test_a_large_mean_is_no_variance() -> None:
+    x = vectors(500, 8) + 1000
+    axes = principal_axes([torch.from_numpy(x)])
+    assert axes is not None
+    np.testing.assert_allclose(axes.eigenvalues, PCA().fit(x.astype(float)).explained_variance_ * 499 / 500, rtol=1e-4)
+
+
+def test_what_does_not_vary_has_no_axes() -> None:
+    assert principal_axes([torch.full((50, 8), 0.1)]) is None
+    assert principal_axes([torch.ones(5, 8)]) is None
+    assert principal_axes([torch.ones(1, 8)]) is None
+
+
+def test_samples() -> None:
+    assert sampled_rows(10, 20, 0).tolist() == list(range(10))
+    drawn = sampled_rows(1000, 50, 3)
+    assert len(set(drawn.tolist())) == 50
+    assert (np.diff(drawn) > 0).all()
+    assert drawn.tolist() == sampled_rows(1000, 50, 3).tolist() != sampled_rows(1000, 50, 4).tolist()
+
+
+@pytest.mark.parametrize("method", ["tsne", "umap"])
+def test_maps_keep_clusters_together_and_are_repeatable(method: str) -> None:
+    if method == "umap":
+        pytest.importorskip("umap")
+    x, label = clusters()
+    at = of_neighbours(method, x, 0)  # type: ignore[arg-type]
+    np.testing.assert_array_equal(at, of_neighbours(method, x, 0))  # type: ignore[arg-type]
+    distance = np.linalg.norm(at[:, None] - at[None], axis=2) + np.eye(60) * 1e9
+    assert (label[distance.argmin(axis=1)] == label).all()
+    assert at.shape == (60, 2)
+
+
+def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, _ = clusters()
+    monkeypatch.setattr(imports, "find_spec", lambda name: None)
+    with pytest.raises(ReporterError, match=r"needs the optional package umap: .*umap"):
+        of_neighbours("umap", x, 0)
+
+
+def test_too_few_points() -> None:
+    with pytest.raises(ReporterError, match="4 vectors are too few for tsne"):
+        of_neighbours("tsne", np.ones((4, 3)), 0)
+
+
+def test_the_room_imports_no_heavy_extra() -> None:
+    import subprocess
+
+    code = "import sys, reporter.metrics._static_numbers; print(*{'sklearn', 'umap', 'scipy'} & sys.modules.keys())"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []

@@ -1,0 +1,112 @@
+"""Tokens of each kind of tokenizer, told apart by their own marks."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from tokenizers.pre_tokenizers import ByteLevel
+
+from reporter.metrics._static_numbers import shares
+from reporter.metrics._static_vectors import Token, classify
+from reporter.models.checkpoint import Checkpoint
+from reporter.models.words import marks, whole_words
+
+
+def kinds(*tokens: str | None, special: tuple[int, ...] = ()) -> list[str]:
+    return [token.kind for token in classify(tokens, special)]
+
+
+def test_word_piece() -> None:
+    tokens = ["[PAD]", "[unused12]", "the", "##ing", "##1", "mp3", "don't", "!", "##!", "1990", "中", "été", "##", None]
+    found = classify(tokens, {0})
+    assert marks(filter(None, tokens)) == "wordpiece"
+    assert [t.kind for t in found] == [
+        *("special", "unused", "alphabetic", "alphabetic", "numeric", "alphanumeric", "mixed", "punctuation"),
+        *("punctuation", "numeric", "alphabetic", "alphabetic", "punctuation", "missing"),
+    ]
+    assert [t.subword for t in found][:6] == [None, None, False, True, True, False]
+    assert found[3] == Token("ing", "alphabetic", True, "Latin", 3)
+    assert [t.script for t in found[10:12]] == ["Han", "Latin"]
+    assert found[12].text == "##"  # the mark alone is the text "##"
+    assert found[13] == Token("", "missing", None, "", 0)
+
+
+def test_byte_level_bpe() -> None:
+    encode = ByteLevel(add_prefix_space=False, use_regex=False)
+
+    def written(text: str) -> str:
+        return str(encode.pre_tokenize_str(text)[0][0])
+
+    texts = [" the", "ing", " café", "中", " 12", "\n\n", " ", " привет", "naïve", "'s"]
+    tokens = ["<|endoftext|>", *map(written, texts), written("中")[:2], "<|im start|>"]
+    found = classify(tokens, {0})
+    assert [t.text for t in found[1:11]] == [
+        *("the", "ing", "café", "中", "12", "\n\n", "", "привет", "naïve", "'s"),
+    ]
+    assert [t.kind for t in found] == [
+        *("special", "alphabetic", "alphabetic", "alphabetic", "alphabetic", "numeric", "space", "space"),
+        *("alphabetic", "alphabetic", "mixed", "bytes", "mixed"),
+    ]
+    assert [t.subword for t in found[:6]] == [None, False, True, False, True, False]
+    assert [t.script for t in found[3:5]] == ["Latin", "Han"]
+    assert found[8].script == "Cyrillic"
+    assert (found[11].length, found[11].subword) == (2, None)
+
+
+def test_sentence_piece() -> None:
+    tokens = ["<s>", "▁the", "s", "▁", "▁▁", "<0x0A>", "▁Ärzte", "▁नमस्ते", "コーヒー", "<unused3>", "▁A1", "½"]
+    found = classify(tokens, {0})
+    assert [t.kind for t in found] == [
+        *("special", "alphabetic", "alphabetic", "space", "space", "bytes", "alphabetic", "alphabetic", "alphabetic"),
+        *("unused", "alphanumeric", "numeric"),
+    ]
+    assert [t.subword for t in found[1:4]] == [False, True, False]
+    assert found[7] == Token("नमस्ते", "alphabetic", False, "Devanagari", 6)
+    assert found[5].length == 1
+
+
+def test_end_of_word_marks_and_none() -> None:
+    assert [t.subword for t in classify(["the</w>", "th", "e</w>"], ())] == [False, True, False]
+    found = classify(["cat", "dog", "."], ())
+    assert [t.subword for t in found] == [None, None, None]
+    assert marks(["cat"]) == marks([]) == "none"
+
+
+@pytest.mark.parametrize(("token", "kind"), [("[unused0]", "unused"), ("<unused99>", "unused")])
+def test_unused(token: str, kind: str) -> None:
+    assert kinds("the", token) == ["alphabetic", kind]
+    assert kinds("madeupword0001", "<|reserved_special_token_12|>", "reserved", "unused") == [
+        *("unused", "unused", "alphabetic", "alphabetic")
+    ]
+
+
+def test_mixed_scripts() -> None:
+    assert classify(["aб"], ())[0].script == "mixed"
+    assert classify(["Ａ"], ())[0].script == "Latin"  # full width
+    assert classify(["12"], ())[0].script == ""
+
+
+def test_shares() -> None:
+    found = shares(classify(["[CLS]", "the", "cat", "##s", "12", "да", None, "!"], {0}))
+    by = {(s.sorted_by, s.sort): (s.count, s.share) for s in found}
+    assert by["class", "alphabetic"] == (4, 0.5)
+    assert by["class", "missing"] == by["class", "special"] == (1, 0.125)
+    assert by["subword", "subword"] == (1, 1 / 6)
+    assert by["script", "Latin"] == (3, 0.75)
+    assert sum(s.share for s in found if s.sorted_by == "class") == 1
+    assert found[0].sort == "alphabetic"
+
+
+@pytest.mark.parametrize(
+    "tokens",
+    [["Ġthe", "ing", "ĠcafÃ©", "Ġ12", "Ġa"], ["the", "##ing", "été", "x2", "a"], ["▁the", "ing", "▁a1", "▁cat"]],
+)
+def test_agrees_with_whole_words(tokens: list[str], tmp_path: Path) -> None:
+    """What the loader calls a whole word is alphabetic here, and no part of a word."""
+    model = {"type": "BPE", "vocab": {token: i for i, token in enumerate(tokens)}}
+    (tmp_path / "tokenizer.json").write_text(json.dumps({"added_tokens": [], "model": model}))
+    checkpoint = Checkpoint("m", "final", "path", "m", "fingerprint", path=tmp_path)
+    found = classify(tokens, ())
+    assert [t.text for t in found if t.kind == "alphabetic" and t.subword is False] == whole_words(checkpoint)

@@ -1,0 +1,66 @@
+"""Sentences with formulas as LaTeX."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+
+import pytest
+
+from reporter.core.numbers import estimate
+from reporter.metrics.analysis import analyses
+from reporter.metrics.base import catalogue
+from reporter.report.tex import typeset
+
+
+@pytest.mark.parametrize(
+    ("text", "tex"),
+    [
+        ("λ1/Σλ, λ the eigenvalues", r"$\lambda _{1}/\sum \lambda$, $\lambda$ the eigenvalues"),
+        ("of cos(h_l, h_{l+1}) at l", r"of $\cos (h_{l}, h_{l+1})$ at $l$"),
+        ("(1/L) Σ f(l)", r"$(1/L) \sum  f(l)$"),
+        ("d(V, W) = √Σθ²", r"$d(V, W) = \sqrt{\sum \theta ^{2}}$"),
+        ("−0.13 [−0.15, −0.11]", "$- 0.13$ [$- 0.15$, $- 0.11$]"),
+        ("1.2 × 10⁻⁵", r"$1.2 \times  10^{-5}$"),
+        ("`top_share` of 50 %", r"\texttt{top\_\allowbreak{}share} of 50 \%"),
+        ("the text's own, for all", "the text's own, for all"),
+        ("中", r"\ifdefined\Umathchar 中\else\texttt{U+4E2D}\fi{}"),
+    ],
+)
+def test_formulas_are_formulas(text, tex):
+    assert typeset(text) == tex
+
+
+@pytest.mark.parametrize(
+    ("numbers", "text"),
+    [
+        ((0.2712, 0.263, 0.279), "0.27 [0.26, 0.28]"),
+        ((0.138, 0.126, 0.266), "0.14 [0.13, 0.27]"),
+        ((154.2, 148.1, 160.4), "154 [148, 160]"),
+        ((1234.5, 1200, 1270), "1,234 [1,200, 1,270]"),
+        ((-0.131, -0.1344, -0.127), "−0.131 [−0.134, −0.127]"),
+        ((0.5, None, None), "0.5"),
+        ((None, None, None), "–"),
+        ((0.0, 0.0, 0.0), "0"),
+    ],
+)
+def test_an_estimate_has_the_digits_that_its_interval_leaves(numbers, text):
+    assert estimate(*numbers) == text
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not shutil.which("pdflatex"), reason="LaTeX is not here")
+def test_latex_sets_every_definition(tmp_path):
+    texts = [
+        text
+        for one in (catalogue() | analyses()).values()
+        for own in one.statistics
+        for text in (own.title, own.definition, own.interval, own.trap, own.published)
+        if text
+    ]
+    body = "\n\n".join(map(typeset, texts))
+    (tmp_path / "all.tex").write_text(rf"\documentclass{{article}}\begin{{document}}{body}\end{{document}}")
+    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "all"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, errors="replace")
+    assert done.returncode == 0, done.stdout[-2000:]
+    assert "Missing character" not in (tmp_path / "all.log").read_text(errors="replace")

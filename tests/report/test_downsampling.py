@@ -1,0 +1,140 @@
+"""What a page leaves out of a study of very many numbers: it says so, and its own SQL gives what it shows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import duckdb
+import pandas as pd
+import pytest
+
+from reporter.charts.chart import Chart, Drawn, Query
+from reporter.charts.drawing import page_data, read_chart
+from reporter.charts.layout import Panel
+from reporter.charts.models import PAIRS, pairs
+from reporter.charts.profile import PROFILE, TRAINING
+from reporter.report import downsampling
+from reporter.report.downsampling import Sampling, spread
+
+STEPS = (0, 1, 10, 100, 1000)
+Read = Callable[[str], pd.DataFrame]
+
+
+@pytest.fixture(scope="module")
+def read() -> Iterator[Read]:
+    """Three models at up to five steps, one at a checkpoint without a step; 13 layers each."""
+    with duckdb.connect() as base:
+        base.execute(f"""
+CREATE TABLE models AS
+  SELECT 's' AS study, m AS model, 'step-' || step AS checkpoint, step, NULL AS baseline, 12 AS layers,
+    step = max(step) OVER (PARTITION BY model) AS is_last
+  FROM unnest(['a', 'b', 'c']) AS ms(m), unnest({list(STEPS)}) AS steps(step) WHERE m <> 'c' OR step < 100
+  UNION ALL SELECT 's', 'd', 'main', NULL, NULL, 12, true;
+CREATE TABLE layer_metrics AS
+  SELECT study, model, 'decoder' AS role, checkpoint, step, 'x' AS corpus, 'words' AS view, 'm' AS metric,
+    'v' AS statistic, 'block' AS site, layer, layer / 12 AS depth, hash(model, step, layer) % 1000 / 7 AS value,
+    NULL::DOUBLE AS ci_low, NULL::DOUBLE AS ci_high, false AS by_definition, 10 AS n
+  FROM models, range(13) AS layers(layer);
+CREATE TABLE layer_pairs AS
+  SELECT study, corpus, view, metric, statistic, model AS model_a, checkpoint AS checkpoint_a, layer AS layer_a,
+    model AS model_b, checkpoint AS checkpoint_b, other AS layer_b, value, ci_low, ci_high, n
+  FROM layer_metrics, range(13) AS others(other) WHERE other >= layer;
+CREATE TABLE over_models (
+  study TEXT, metric TEXT, statistic TEXT, models INT, site TEXT, role TEXT, step INT, corpus TEXT, view TEXT,
+  layer INT, ci_low DOUBLE, ci_high DOUBLE
+)""")
+        yield lambda sql: base.execute(sql).df()
+
+
+def chart(query: Query, **said: str) -> Chart:
+    return Chart("m.v", "v", query, pairs, **said)
+
+
+def rows(read: Read, own: Chart, thin: Sampling | None = None) -> Drawn:
+    found = read_chart(read, own, sample=thin and thin.apply, study="s", metric="m", statistic="v", floor="v_floor")
+    assert not found.error
+    return found
+
+
+def test_steps_are_spread_over_their_logarithm_between_the_first_and_the_last() -> None:
+    assert spread(range(1001), 4) == (0, 9, 99, 1000)  # 1 + step: 1, 10, 100, 1001
+    assert spread([5, 7], 4) == (5, 7)
+
+
+def test_a_study_of_few_numbers_is_shown_whole(read: Read) -> None:
+    assert downsampling.sampling(read, "s", STEPS) is None
+    assert rows(read, chart(PROFILE)).kept == ""
+
+
+def test_checkpoints_are_left_out_but_for_each_models_last(read: Read, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(downsampling, "MOST_OF_STATISTIC", 80)
+    thin = downsampling.sampling(read, "s", STEPS)
+    assert thin == Sampling("'s'", (0, 1000), 5)
+    whole, own = rows(read, chart(PROFILE)), rows(read, chart(PROFILE), thin)
+    last = (whole.frame["model"] == "c") & (whole.frame["step"] == 10)
+    there = whole.frame["step"].isin([0, 1000]) | whole.frame["step"].isna() | last
+    pd.testing.assert_frame_equal(own.frame, whole.frame[there].reset_index(drop=True))  # in the same order
+    assert own.kept == "the checkpoints at 2 of 5 steps, and each model's last"
+    assert all(
+        thin.shows(None if step != step else step, (model, step) == ("c", 10)) == kept
+        for model, step, kept in zip(whole.frame["model"], whole.frame["step"].astype(float), there, strict=True)
+    ), "the slider stops where there are rows"
+
+
+def test_layers_are_left_out_of_what_is_still_too_large(read: Read, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(downsampling, "MOST_OF_PANELS", 600)
+    whole, own = (rows(read, chart(PAIRS, facet="pair"), thin) for thin in (None, Sampling("'s'", (0, 1000), 5)))
+    assert (len(whole.frame), len(own.frame)) == (14 * 13 * 13, 7 * 7 * 7)  # two of a, b and c, one of d
+    assert set(own.frame["layer_a"]) == set(own.frame["layer_b"]) == set(range(0, 13, 2))
+    assert own.kept.endswith("one layer in 2, from the embedding on, and each model's last block")
+    monkeypatch.setattr(downsampling, "MOST_OF_PANELS", 60)
+    fewer = rows(read, chart(PAIRS, facet="pair"), Sampling("'s'", (0, 1000), 5))
+    assert set(fewer.frame["layer_a"]) == set(fewer.frame["layer_b"]) == {0, 5, 10, 12}, (
+        "the last block is none in five"
+    )
+    both = own.frame.merge(whole.frame, how="left", indicator=True)
+    assert set(both["_merge"]) == {"both"}, "no number is another one"
+
+
+OF_A_PLUG_IN = {
+    "lower case": "select model, step, layer, value from layer_metrics where study = $study order by all;",
+    "a table called kept": "WITH kept AS (SELECT * FROM layer_metrics WHERE study = $study)\n"
+    "SELECT model, step, layer, value FROM kept ORDER BY ALL",
+    "a table called like the one it reads": "with layer_metrics as (from layer_metrics where study = $study)\n"
+    "select model, step, layer, value from layer_metrics order by all -- of all layers",
+    "FROM first": 'FROM "layer_metrics" SELECT model, step, layer, value WHERE study = $study ORDER BY ALL',
+}
+
+
+@pytest.mark.parametrize("sql", OF_A_PLUG_IN.values(), ids=OF_A_PLUG_IN)
+@pytest.mark.parametrize("kind", ["profile", "training"])
+def test_queries_of_plug_ins_are_thinned_however_they_are_written(
+    read: Read, monkeypatch: pytest.MonkeyPatch, sql: str, kind: str
+) -> None:
+    monkeypatch.setattr(downsampling, "MOST_OF_FIGURE", 50)
+    own = chart(Query("own", sql), kind=kind)
+    whole, fewer = (rows(read, own, thin) for thin in (None, Sampling("'s'", (0, 1000), 5)))
+    assert (len(whole.frame), len(fewer.frame)) == (14 * 13, 7 * (4 if kind == "training" else 7))
+    assert "the checkpoints at 2 of 5 steps" in fewer.kept and "one layer in" in fewer.kept
+    keys = ["model", "step", "layer"]
+    pd.testing.assert_frame_equal(fewer.frame, whole.frame.merge(fewer.frame[keys]), check_dtype=False)
+
+
+def test_a_mean_over_training_is_over_all_layers(read: Read, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(downsampling, "MOST_OF_FIGURE", 60)
+    of_training = partial(rows, read, chart(TRAINING, kind="training"))
+    whole, own = of_training(), of_training(Sampling("'s'"))
+    there = whole.frame["layer"].isna() | (whole.frame["layer"] % 5 == 0) | (whole.frame["layer"] == 12)
+    assert 0 < there.sum() < len(there) and own.kept.startswith("the mean over all layers, and one layer in 5")
+    pd.testing.assert_frame_equal(own.frame, whole.frame[there].reset_index(drop=True))
+
+
+def test_rows_of_many_panels_stand_in_a_file_for_each(read: Read, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("reporter.charts.chart.MOST_TOGETHER", 100)
+    found = rows(read, chart(PAIRS, facet="pair"))
+    drawn = Drawn(found.chart, found.sql, found.frame, panels=[Panel(f"{m} × {m}", m, (m, m)) for m in "abcd"])
+    data = page_data(drawn)
+    assert drawn.parts == {"a × a": "m.v.0", "b × b": "m.v.1", "c × c": "m.v.2", "d × d": "m.v.3"}
+    assert "data" not in data["m.v"] and [data[f"m.v.{i}"]["rows"] for i in range(4)] == [845, 845, 507, 169]
+    assert Drawn(chart(PROFILE), "", rows(read, chart(PROFILE)).frame).parts == {}, "a corpus is one panel of many"
