@@ -1,7 +1,7 @@
 """Which kind of token a token is: ordinary, special or set aside; every token is exactly one of them.
 
 Why it matters: one sink in 64 tokens moves the share of the first principal component from 0.003 to 0.995, and
-Queipo-de-Llano et al. 2025 (arXiv:2510.06477) tie the compression of decoders in their middle layers to the massive
+Queipo-de-Llano et al. 2026 (arXiv:2510.06477) tie the compression of decoders in their middle layers to the massive
 norm of the first token. So whether sinks count must be a switch that a reader can flip, the rule must not depend on the
 batch, and it must find a population rather than cut through one. Norms alone do not tell sinks from other tokens: in a
 pretrained decoder of 30 blocks the norms of its sinks (the first " the" of a text, a blank) run from 3 to 12 times the

@@ -173,7 +173,7 @@ def _centred(x: Floats, sample: Floats, view: str, place: Place) -> Iterator[Fou
 
 
 def variance(reading: Reading, options: Mapping[str, Any]) -> Iterator[Found]:
-    """Yield what ``variance`` measures (Yamagiwa & Shimodaira 2024), type by type."""
+    """Yield what ``variance`` measures (Yamagiwa & Shimodaira 2025), type by type."""
     fits = options["memory"] * 2**20 // (8 * sum(width + 2 for width in reading.widths.values()))
     often = sorted((-count, token) for token, count in reading.type_counts.items() if count >= 5)
     kept = [token for _, token in often[:fits]]
