@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from reporter.models.toy.data import IGNORED, Stream, held_out
+from reporter.models.toy.model import IGNORED, Stream, held_out
 from reporter.models.toy.tokenizer import write_tokenizer
 from reporter.spec.recipes import Recipe
 from reporter.texts import build_texts
@@ -31,8 +31,8 @@ def make(tmp_path: Path) -> Make:
         )
         corpus = build_texts("c", InlineCorpus(texts=texts), tmp_path, tmp_path / "cache")
         write_tokenizer(recipe, corpus, tmp_path)
-        stream = Stream(recipe, corpus, 0, len(corpus), tmp_path)
-        return stream, Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
+        tokenizer = Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
+        return Stream(recipe, corpus, 0, len(corpus), tokenizer), tokenizer
 
     return build
 

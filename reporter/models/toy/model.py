@@ -1,4 +1,4 @@
-"""The untrained models that recipes make, with transformers' own classes."""
+"""Builds the small models that recipes describe, with transformers' own classes, and trains them step by step."""
 
 from __future__ import annotations
 
@@ -15,12 +15,156 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from reporter.models.toy.data import IGNORED, Batch, Stream, held_out
+from reporter.core.errors import ReporterError
 from reporter.models.toy.tokenizer import SPECIAL_TOKENS
 
 if TYPE_CHECKING:
     from reporter.spec.recipes import Recipe
     from reporter.texts.texts import Texts
+
+# What a recipe model is trained on: rows of token ids, and which of them it has to predict.
+
+
+IGNORED = -100  # the label of a token that is not to be predicted
+
+HELD_OUT_SHARE, HELD_OUT_LEAST, HELD_OUT_MOST = 0.05, 16, 256
+_DISGUISED = 0.2  # of the tokens to guess: half are shown as they are, half as another token (Devlin et al. 2019)
+_MASKINGS = 4  # of each held-out text, so that the loss of few texts is not a matter of luck
+_AT_ONCE = 1024  # texts tokenised in one go
+_TOKENS_AT_ONCE = 4096  # of a batch of held-out texts
+
+
+def is_encoder(recipe: Recipe) -> bool:
+    """Tell whether the recipe's architecture learns by filling in masked tokens, rather than by guessing the next."""
+    return "mask" in SPECIAL_TOKENS[recipe.architecture].roles
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Input of one step.
+
+    Args:
+        ids: token ids (rows, length).
+        mask: 1 for a token, 0 for padding, (rows, length).
+        labels: the token to predict at each place, ``IGNORED`` where there is none, (rows, length).
+    """
+
+    ids: Tensor
+    mask: Tensor
+    labels: Tensor
+
+
+class Stream:
+    """The tokens of a run of texts, one text after the other; of decoders with the end-of-text token after each.
+
+    A row of an encoder lies inside one text, as it will when it is measured. A row of a decoder may go on into the next
+    text, so that no token is wasted.
+
+    Args:
+        recipe: architecture and context.
+        texts: the corpus.
+        start: the first text.
+        stop: the text after the last.
+        tokenizer: of the library ``tokenizers``.
+    """
+
+    def __init__(self, recipe: Recipe, texts: Texts, start: int, stop: int, tokenizer: Any) -> None:
+        self._recipe, self._encoder = recipe, is_encoder(recipe)
+        self._special = SPECIAL_TOKENS[recipe.architecture]
+        self._room = recipe.context - 2 * self._encoder  # for the opening and closing special tokens
+        end = [] if self._encoder else [self._special.id("eos")]
+        parts = [np.empty(0, dtype=np.int32)]
+        for first in range(start, stop, _AT_ONCE):
+            few = texts.slice(first, min(first + _AT_ONCE, stop))
+            encoded = tokenizer.encode_batch_fast(few, add_special_tokens=False)
+            parts += [np.asarray(e.ids + end, dtype=np.int32) for e in encoded]
+        self.tokens = np.concatenate(parts)
+        ends = np.cumsum([len(part) for part in parts], dtype=np.int64)
+        runs = np.stack([ends[:-1], ends[1:]] if self._encoder else [ends[:1], ends[-1:]], axis=1)
+        self._runs = runs[runs[:, 1] - runs[:, 0] >= (1 if self._encoder else 2)]  # inside which a row must lie
+        if len(self._runs) == 0 or self._room < 1:
+            raise ReporterError(f"corpus '{texts.name}' has too few words to train on")
+
+    def entropy(self) -> float:
+        """Return −Σ p log p over the tokens to be predicted, in nats."""
+        counts = np.bincount(self.tokens)
+        p = counts[counts > 0] / counts.sum()
+        return float(-(p * np.log(p)).sum())
+
+    def unknown_share(self) -> float:
+        """Return the share of tokens that the tokenizer does not know."""
+        return float((self.tokens == self._special.id("unk")).mean())
+
+    def draw(self, generator: torch.Generator) -> Batch:
+        """Return the rows of one step: from random texts, and of a long text a random part."""
+        rows = torch.randint(len(self._runs), (self._recipe.batch,), generator=generator).numpy()
+        starts, stops = self._runs[rows].T
+        spare = np.maximum(stops - starts - self._room, 0)
+        shares = torch.rand(len(rows), generator=generator, dtype=torch.float64).numpy()
+        starts = starts + (shares * (spare + 1)).astype(np.int64)
+        pieces = np.stack([starts, np.minimum(stops, starts + self._room)], axis=1)
+        return self._batch(pieces, generator, disguised=_DISGUISED)
+
+    def all(self, generator: torch.Generator) -> list[Batch]:
+        """Return every token in rows that do not overlap, in order; of an encoder under several maskings.
+
+        What an encoder has to guess is always hidden here. Counting tokens that are shown, which it only has
+        to copy, would make its loss look better than what it has learned.
+        """
+        spans = [
+            (start, min(start + self._room, stop))
+            for begin, stop in self._runs.tolist()
+            for start in range(begin, stop, self._room)
+            if self._encoder or stop - start > 1
+        ]
+        pieces, size = np.asarray(spans, dtype=np.int64), max(1, _TOKENS_AT_ONCE // self._recipe.context)
+        starts = list(range(0, len(pieces), size)) * (_MASKINGS if self._encoder else 1)
+        return [self._batch(pieces[i : i + size], generator, disguised=0.0) for i in starts]
+
+    def _batch(self, pieces: NDArray[np.int64], generator: torch.Generator, disguised: float) -> Batch:
+        lengths = pieces[:, 1] - pieces[:, 0]
+        columns = np.arange(lengths.max())
+        real = columns < lengths[:, None]
+        ids = self.tokens[np.where(real, pieces[:, :1] + columns, 0)]
+        rows, present = torch.from_numpy(ids).long(), torch.from_numpy(real)
+        if self._encoder:
+            return self._masked(rows, present, generator, disguised)
+        return Batch(rows, present.long(), rows.where(present, torch.tensor(IGNORED)))
+
+    def _masked(self, ids: Tensor, real: Tensor, generator: torch.Generator, disguised: float) -> Batch:
+        special = self._special
+        guess = real & (torch.rand(ids.shape, generator=generator) < self._recipe.mask_share)
+        guess[:, 0] |= ~guess.any(dim=1)  # at least one in each row
+        labels = ids.where(guess, torch.tensor(IGNORED))
+        how = torch.rand(ids.shape, generator=generator)
+        random_ids = self.tokens[torch.randint(len(self.tokens), ids.shape, generator=generator).numpy()]
+        shown = torch.where(how < disguised / 2, ids, torch.from_numpy(random_ids).long())
+        shown = torch.where(how < disguised, shown, torch.tensor(special.id("mask")))
+        ids = torch.where(guess, shown, ids)
+
+        rows, length = ids.shape
+        framed = torch.full((rows, length + 2), special.id("pad"))
+        targets = torch.full((rows, length + 2), IGNORED)
+        lengths = real.sum(dim=1)
+        framed[:, 0] = special.id("cls")
+        framed[:, 1:-1] = torch.where(real, ids, special.id("pad"))
+        framed[torch.arange(rows), lengths + 1] = special.id("sep")
+        targets[:, 1:-1] = labels
+        return Batch(framed, (torch.arange(length + 2) < lengths[:, None] + 2).long(), targets)
+
+
+def held_out(texts: int) -> int:
+    """Return how many texts, the last ones, are kept from training to measure the loss on: 5 %, at least 16.
+
+    Of fewer than 32 texts it is half of them; of a single one none, and the loss is measured on what was
+    trained on.
+    """
+    share = min(max(HELD_OUT_LEAST, math.ceil(HELD_OUT_SHARE * texts)), HELD_OUT_MOST)
+    return min(share, texts // 2)
+
+
+# The model itself, with random weights.
+
 
 _seeding = Lock()  # weights are drawn from the one generator of the process
 
@@ -43,114 +187,50 @@ def new_model(recipe: Recipe, counts: NDArray[np.int64]) -> Any:
     """
     with _seeding, torch.random.fork_rng(devices=[]):
         torch.manual_seed(recipe.seed)
-        model = _BUILDERS[recipe.architecture](recipe, len(counts))
+        model = _kind(recipe).from_config(_config(recipe, len(counts)))
     if is_encoder(recipe):
-        _calm_branches(model, 1 / (2 * recipe.layers))
-        _predict_frequencies(model, counts)
+        share = torch.from_numpy((counts + 0.5) / (counts + 0.5).sum())  # a half, for tokens that do not occur
+        with torch.no_grad():
+            for name, module in model.base_model.encoder.named_modules():
+                if name.endswith("output.dense"):
+                    module.weight.mul_(1 / (2 * recipe.layers))
+            model.get_output_embeddings().bias.copy_(share.log())
     return model
 
 
-def saved_model(recipe: Recipe, folder: Path) -> Any:
-    """Return the model that a checkpoint's folder holds, with its head, as it was when it was saved."""
+def _kind(recipe: Recipe) -> Any:
     from transformers import AutoModelForCausalLM, AutoModelForMaskedLM
 
-    kind = AutoModelForMaskedLM if is_encoder(recipe) else AutoModelForCausalLM
-    return kind.from_pretrained(folder, dtype=torch.float32, local_files_only=True)
+    return AutoModelForMaskedLM if is_encoder(recipe) else AutoModelForCausalLM
 
 
-def _calm_branches(model: Any, factor: float) -> None:
-    with torch.no_grad():
-        for name, module in model.base_model.encoder.named_modules():
-            if name.endswith("output.dense"):
-                module.weight.mul_(factor)
+def _config(recipe: Recipe, vocabulary_size: int) -> Any:
+    from transformers import AutoConfig
 
-
-def _predict_frequencies(model: Any, counts: NDArray[np.int64]) -> None:
-    share = torch.from_numpy((counts + 0.5) / (counts + 0.5).sum())  # a half, for tokens that do not occur
-    with torch.no_grad():
-        model.get_output_embeddings().bias.copy_(share.log())
-
-
-def is_encoder(recipe: Recipe) -> bool:
-    """Tell whether the recipe's architecture learns by filling in masked tokens, rather than by guessing the next."""
-    return "mask" in SPECIAL_TOKENS[recipe.architecture].roles
-
-
-def _bert(recipe: Recipe, vocabulary_size: int) -> Any:
-    from transformers import BertConfig, BertForMaskedLM
-
-    return BertForMaskedLM(BertConfig(**_encoder(recipe, vocabulary_size), max_position_embeddings=recipe.context))
-
-
-def _roberta(recipe: Recipe, vocabulary_size: int) -> Any:
-    from transformers import RobertaConfig, RobertaForMaskedLM
-
-    offset = SPECIAL_TOKENS["roberta"].id("pad") + 1  # RoBERTa counts positions from there
-    more = {"max_position_embeddings": recipe.context + offset, "type_vocab_size": 1}
-    more |= {
-        "bos_token_id": SPECIAL_TOKENS["roberta"].id("cls"),
-        "eos_token_id": SPECIAL_TOKENS["roberta"].id("sep"),
-    }
-    return RobertaForMaskedLM(RobertaConfig(**_encoder(recipe, vocabulary_size), **more))
-
-
-def _gpt2(recipe: Recipe, vocabulary_size: int) -> Any:
-    from transformers import GPT2Config, GPT2LMHeadModel
-
-    eos = SPECIAL_TOKENS["gpt2"].id("eos")
-    return GPT2LMHeadModel(
-        GPT2Config(
-            vocab_size=vocabulary_size,
-            n_embd=recipe.width,
-            n_layer=recipe.layers,
-            n_head=recipe.heads,
-            n_positions=recipe.context,
-            resid_pdrop=0.0,
-            embd_pdrop=0.0,
-            attn_pdrop=0.0,
-            activation_function="gelu_pytorch_tanh",  # GPT-2's own function, computed in one go
-            initializer_range=recipe.initial_scale / math.sqrt(recipe.width),
-            bos_token_id=eos,
-            eos_token_id=eos,
-        )
-    )
-
-
-def _llama(recipe: Recipe, vocabulary_size: int) -> Any:
-    from transformers import LlamaConfig, LlamaForCausalLM
-
-    eos = SPECIAL_TOKENS["llama"].id("eos")
-    return LlamaForCausalLM(
-        LlamaConfig(
-            vocab_size=vocabulary_size,
-            hidden_size=recipe.width,
-            intermediate_size=8 * recipe.width // 3,
-            num_hidden_layers=recipe.layers,
-            num_attention_heads=recipe.heads,
-            max_position_embeddings=recipe.context,
-            initializer_range=recipe.initial_scale / math.sqrt(recipe.width),
-            tie_word_embeddings=True,
-            bos_token_id=eos,
-            eos_token_id=eos,
-        )
-    )
-
-
-def _encoder(recipe: Recipe, vocabulary_size: int) -> dict[str, Any]:
-    return {
+    special = SPECIAL_TOKENS[recipe.architecture]
+    settings: dict[str, Any] = {
         "vocab_size": vocabulary_size,
         "hidden_size": recipe.width,
         "num_hidden_layers": recipe.layers,
         "num_attention_heads": recipe.heads,
-        "intermediate_size": 4 * recipe.width,
-        "hidden_dropout_prob": 0.0,
-        "attention_probs_dropout_prob": 0.0,
+        "max_position_embeddings": recipe.context,
         "initializer_range": recipe.initial_scale / math.sqrt(recipe.width),
-        "pad_token_id": SPECIAL_TOKENS[recipe.architecture].id("pad"),
     }
-
-
-_BUILDERS = {"bert": _bert, "roberta": _roberta, "gpt2": _gpt2, "llama": _llama}
+    if is_encoder(recipe):
+        settings |= {"intermediate_size": 4 * recipe.width, "pad_token_id": special.id("pad")}
+        settings |= {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+    else:
+        settings |= {"bos_token_id": special.id("eos"), "eos_token_id": special.id("eos")}
+    match recipe.architecture:
+        case "roberta":
+            settings["max_position_embeddings"] += special.id("pad") + 1  # RoBERTa counts positions from there
+            settings |= {"bos_token_id": special.id("cls"), "eos_token_id": special.id("sep"), "type_vocab_size": 1}
+        case "gpt2":
+            settings |= {"resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0}
+            settings["activation_function"] = "gelu_pytorch_tanh"  # GPT-2's own function, computed in one go
+        case "llama":
+            settings |= {"intermediate_size": 8 * recipe.width // 3, "tie_word_embeddings": True}
+    return AutoConfig.for_model(recipe.architecture, **settings)
 
 
 # Trains one recipe model, step by step: AdamW, a warm-up, then a linear decay.
@@ -184,17 +264,12 @@ class Training:
     Args:
         recipe: what to build and how to train it.
         texts: what to train it on.
-        tokenizer: the folder of the tokenizer.
-        vocabulary_size: of that tokenizer.
+        tokenizer: of the library ``tokenizers``.
         begin: the folder of the model that is trained further; None to begin with random weights.
     """
 
-    def __init__(
-        self, recipe: Recipe, texts: Texts, tokenizer: Path, vocabulary_size: int, begin: Path | None = None
-    ) -> None:
-        self._recipe = recipe
-        self._vocabulary_size = vocabulary_size
-        self._begin = begin
+    def __init__(self, recipe: Recipe, texts: Texts, tokenizer: Any, begin: Path | None = None) -> None:
+        self._recipe, self._begin, self._vocabulary_size = recipe, begin, tokenizer.get_vocab_size()
         self.held_out_texts = held_out(len(texts))
         split = len(texts) - self.held_out_texts
         self.stream = Stream(recipe, texts, 0, split, tokenizer)
@@ -206,16 +281,16 @@ class Training:
         """Train for ``steps`` steps and yield the model after each, beginning with step 0."""
         recipe = self._recipe
         if self._begin is not None:
-            model = saved_model(recipe, self._begin)
+            model = _kind(recipe).from_pretrained(self._begin, dtype=torch.float32, local_files_only=True)
         else:
-            model = new_model(recipe, self.stream.counts(self._vocabulary_size))
+            model = new_model(recipe, np.bincount(self.stream.tokens, minlength=self._vocabulary_size))
         model.train()
         generator = torch.Generator().manual_seed(recipe.seed + 1)
         optimiser = torch.optim.AdamW(model.parameters(), recipe.learning_rate, betas=BETAS, weight_decay=WEIGHT_DECAY)
         schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step: rate(step, recipe.steps))
         yield State(0, model, None)
         for step in range(1, steps + 1):
-            loss = _loss(model, recipe, self.stream.draw(generator))
+            loss = cross_entropy(*self._predictions(model, self.stream.draw(generator)))
             optimiser.zero_grad(set_to_none=True)
             loss.backward()  # type: ignore[no-untyped-call]
             torch.nn.utils.clip_grad_norm_(model.parameters(), LARGEST_GRADIENT)
@@ -229,11 +304,22 @@ class Training:
         total, tokens = 0.0, 0
         with torch.inference_mode():
             for batch in self._held_out:
-                predicted = int((_targets(self._recipe, batch) != IGNORED).sum())
-                total += _loss(model, self._recipe, batch).item() * predicted
+                logits, targets = self._predictions(model, batch)
+                predicted = int((targets != IGNORED).sum())
+                total += cross_entropy(logits, targets).item() * predicted
                 tokens += predicted
         model.train()
         return total / tokens
+
+    def _predictions(self, model: Any, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Return logits and the tokens to be predicted: of an encoder those that it has to guess alone."""
+        if not is_encoder(self._recipe):
+            logits = model(input_ids=batch.ids, use_cache=False).logits[:, :-1]
+            return logits.flatten(0, 1), batch.labels[:, 1:].flatten()
+        states = model.base_model(input_ids=batch.ids, attention_mask=batch.mask).last_hidden_state
+        guess = batch.labels != IGNORED
+        head = getattr(model, "cls", None) or model.lm_head  # of BERT, of RoBERTa
+        return head(states[guess]), batch.labels[guess]
 
 
 def rate(step: int, steps: int) -> float:
@@ -242,21 +328,3 @@ def rate(step: int, steps: int) -> float:
     if step < warm:
         return (step + 1) / warm
     return 1 - (1 - LAST_RATE) * (step - warm) / max(1, steps - warm)
-
-
-def _targets(recipe: Recipe, batch: Batch) -> Tensor:
-    return batch.labels if is_encoder(recipe) else batch.labels[:, 1:]
-
-
-def _loss(model: Any, recipe: Recipe, batch: Batch) -> Tensor:
-    if is_encoder(recipe):
-        return _masked_loss(model, batch)
-    logits = model(input_ids=batch.ids, use_cache=False).logits[:, :-1]
-    return cross_entropy(logits.flatten(0, 1), _targets(recipe, batch).flatten())
-
-
-def _masked_loss(model: Any, batch: Batch) -> Tensor:
-    states = model.base_model(input_ids=batch.ids, attention_mask=batch.mask).last_hidden_state
-    guess = batch.labels != IGNORED
-    head = getattr(model, "cls", None) or model.lm_head  # of BERT, of RoBERTa
-    return cross_entropy(head(states[guess]), batch.labels[guess])

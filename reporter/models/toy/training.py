@@ -11,16 +11,16 @@ import platform
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from contextlib import nullcontext, suppress
+from dataclasses import asdict, dataclass, replace
+from importlib.metadata import version
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from reporter.core.errors import ReporterError
 from reporter.core.files import found_intact, held, is_damaged, read_note, seal, set_aside, write_note
-from reporter.core.progress import Step
 from reporter.core.threads import go_on, single, spread
 from reporter.models.checkpoint import FINAL, Checkpoint, quiet
 from reporter.models.model_folder import fingerprint, tokenizer_files
@@ -28,7 +28,7 @@ from reporter.models.toy.tokenizer import ensure_tokenizer
 from reporter.spec.recipes import Tuning
 
 if TYPE_CHECKING:
-    from reporter.models.checkpoint import Checkpoint
+    from reporter.core.progress import Progress, Step
     from reporter.spec.recipes import Recipe
     from reporter.texts.texts import Texts
 
@@ -95,11 +95,6 @@ def read_record(folder: Path) -> TrainingRecord | None:
         return None
 
 
-def write_record(folder: Path, record: TrainingRecord) -> None:
-    """Write the record in one go, last of all: what it names is complete."""
-    write_note(folder / RECORD, asdict(record))
-
-
 VERSION = 2  # raise it when the same recipe would give other weights or another tokenizer
 
 UNKNOWN = 0.05  # of the training tokens: more of them than that, and a model learns to predict "unknown"
@@ -116,7 +111,12 @@ def resolve_recipe(
     they were. Nor does it cover the version of torch, which is recorded with the training instead.
 
     """
-    recipe, location, begins = _in_full(said, origin)
+    if isinstance(said, Tuning):
+        start = origin[-1]
+        assert start.recipe is not None
+        recipe, location, begins = said.after(start.recipe), f"{start.location}, then on", {"begins": start.fingerprint}
+    else:
+        recipe, location, begins = said, f"{said.architecture} trained on", {}
     decides = recipe.model_dump(mode="json", exclude={"checkpoints", "train_on"})
     training = fingerprint({"recipe": decides, "texts": texts.hash, "code": VERSION} | begins)
     folder = cache / "models" / training
@@ -144,32 +144,12 @@ def resolve_recipe(
     )
 
 
-def _in_full(said: Recipe | Tuning, origin: tuple[Checkpoint, ...]) -> tuple[Recipe, str, dict[str, str]]:
-    if not isinstance(said, Tuning):
-        return said, f"{said.architecture} trained on", {}
-    start = origin[-1]
-    assert start.recipe is not None
-    return said.after(start.recipe), f"{start.location}, then on", {"begins": start.fingerprint}
-
-
 def with_record(checkpoint: Checkpoint, record: TrainingRecord | None) -> Checkpoint:
     """Return the checkpoint with what its training measured, if it was trained."""
-    from dataclasses import replace
-
     if record is None or checkpoint.step is None or checkpoint.step not in record.losses:
         return checkpoint
-    loss = record.losses[checkpoint.step]
-    return replace(
-        checkpoint,
-        loss=loss,
-        unigram_entropy=record.unigram_entropy,
-        warning=_warning(checkpoint, loss, record),
-    )
-
-
-def _warning(checkpoint: Checkpoint, loss: float, record: TrainingRecord) -> str:
-    recipe, entropy, unknown = checkpoint.recipe, record.unigram_entropy, record.unknown_share
-    warnings = []
+    recipe, loss = checkpoint.recipe, record.losses[checkpoint.step]
+    entropy, unknown, warnings = record.unigram_entropy, record.unknown_share, []
     if recipe is not None and checkpoint.step == recipe.steps > 0 and loss > PLATEAU * entropy:
         warnings.append(
             f"stayed on the unigram plateau: the loss after training is {loss:.2f}, and knowing only how often each "
@@ -180,21 +160,11 @@ def _warning(checkpoint: Checkpoint, loss: float, record: TrainingRecord) -> str
             f"{100 * unknown:.0f} % of the tokens of the training texts are unknown to the tokenizer, which is that of "
             "the model that is continued; train on texts with the same words"
         )
-    return "; ".join(warnings)
+    return replace(checkpoint, loss=loss, unigram_entropy=entropy, warning="; ".join(warnings))
 
 
 _CURVE_POINTS = 100
 _WIDE = 512  # below it a step's matrices are done before threads have met; with one the weights are any machine's
-
-
-class Progress(Protocol):
-    """Where progress is shown."""
-
-    def step(self, name: str, total: int, unit: str) -> AbstractContextManager[Step]:
-        """Show one step while it runs."""
-
-    def note(self, text: str) -> None:
-        """Say one thing."""
 
 
 def prepare_together(models: Sequence[Sequence[Checkpoint]], progress: Progress) -> None:
@@ -204,50 +174,41 @@ def prepare_together(models: Sequence[Sequence[Checkpoint]], progress: Progress)
     ones use all cores by themselves. The weights are those of a training alone.
 
     """
-    narrow = [of for of in models if of and trains_beside(of[0]) and _record(of) is None]
+    narrow = [
+        of
+        for of in models
+        if of and (recipe := of[0].recipe) and recipe.width < _WIDE and not of[0].origin and _record(of) is None
+    ]
     if len(narrow) < 2:
         return
     steps = sum(max(_steps(of)) for of in narrow)
     with progress.step(f"training {', '.join(of[0].model for of in narrow)}", steps, "steps") as bar, quiet():
-        shown = _Together(progress, bar, Lock())
-        spread(lambda checkpoints: _attempt(checkpoints, shown), narrow)
+        shared_bar = _SharedBar(bar)
+
+        def attempt(checkpoints: Sequence[Checkpoint]) -> None:
+            with suppress(Exception):  # it comes again, where the model is asked for
+                prepare(checkpoints, progress, shared_bar)
+
+        spread(attempt, narrow)
 
 
-@dataclass(frozen=True)
-class _Together:
-    """Shows several trainings as one step."""
+class _SharedBar:
+    """The progress of several trainings at once."""
 
-    progress: Progress
-    bar: Step
-    lock: Lock
-
-    @contextmanager
-    def step(self, name: str, total: int, unit: str) -> Iterator[Step]:
-        yield self
+    def __init__(self, bar: Step) -> None:
+        self._bar, self._lock = bar, Lock()
 
     def advance(self, amount: int) -> None:
         go_on()
-        with self.lock:
-            self.bar.advance(amount)
-
-    def note(self, text: str) -> None:
-        self.progress.note(text)
+        with self._lock:
+            self._bar.advance(amount)
 
 
-def trains_beside(checkpoint: Checkpoint) -> bool:
-    """Tell whether a model is trained beside others: one core is enough for it, and it waits for no other model."""
-    return checkpoint.recipe is not None and checkpoint.recipe.width < _WIDE and not checkpoint.origin
-
-
-def _attempt(checkpoints: Sequence[Checkpoint], progress: Progress) -> None:
-    with suppress(Exception):  # it comes again, where the model is asked for
-        prepare(checkpoints, progress)
-
-
-def prepare(checkpoints: Sequence[Checkpoint], progress: Progress) -> tuple[Checkpoint, ...]:
+def prepare(checkpoints: Sequence[Checkpoint], progress: Progress, bar: Step | None = None) -> tuple[Checkpoint, ...]:
     """Train what must be trained, and return the checkpoints with their losses filled in.
 
-    A model that continues another has that one trained first, with all of its checkpoints.
+    A model that continues another has that one trained first, with all of its checkpoints. Steps of training advance
+    ``bar``, or one of their own.
     """
     if not checkpoints or checkpoints[0].recipe is None:
         return tuple(checkpoints)
@@ -258,7 +219,7 @@ def prepare(checkpoints: Sequence[Checkpoint], progress: Progress) -> tuple[Chec
         try:
             first.path.mkdir(parents=True, exist_ok=True)
             with held(first.path.with_suffix(".lock"), f"training {first.model}", progress.note):
-                record = _train(checkpoints, progress)
+                record = _train(checkpoints, progress, bar)
         except OSError as error:
             raise ReporterError(
                 f"model '{first.model}': cannot write to {first.path}: {error.strerror or repr(error)}"
@@ -274,7 +235,7 @@ def _record(checkpoints: Sequence[Checkpoint]) -> TrainingRecord | None:
     return record if record and _steps(checkpoints) <= record.losses.keys() else None
 
 
-def _train(checkpoints: Sequence[Checkpoint], progress: Progress) -> TrainingRecord:
+def _train(checkpoints: Sequence[Checkpoint], progress: Progress, bar: Step | None) -> TrainingRecord:
     first = checkpoints[0]
     texts = first.training_texts
     assert first.path is not None and first.recipe is not None and texts is not None
@@ -284,31 +245,32 @@ def _train(checkpoints: Sequence[Checkpoint], progress: Progress) -> TrainingRec
         return before
     _remove_unfinished(first.path)
     tokenizer = ensure_tokenizer(first)
+    import torch
     from tokenizers import Tokenizer
 
     from reporter.models.toy.model import Training
 
     began = time.perf_counter()
-    training = Training(
-        first.recipe,
-        texts,
-        tokenizer,
-        Tokenizer.from_file(str(tokenizer / "tokenizer.json")).get_vocab_size(),
-        first.origin[-1].folder if first.origin else None,
-    )
+    begin = first.origin[-1].folder if first.origin else None
+    training = Training(first.recipe, texts, Tokenizer.from_file(str(tokenizer / "tokenizer.json")), begin)
     losses: dict[int, float] = {}
     train_losses: list[float] = []
     last = max(steps)
     few = single() if first.recipe.width < _WIDE else nullcontext()
-    with progress.step(f"training {first.model}", last, "steps") as bar, quiet(), few:
+    shown = nullcontext(bar) if bar is not None else progress.step(f"training {first.model}", last, "steps")
+    with shown as advancing, quiet(), few:
         for state in training.states(last):
             if state.train_loss is not None:
                 train_losses.append(state.train_loss)
-                bar.advance(1)
+                advancing.advance(1)
             if state.step in steps:
-                losses[state.step] = _finite(training.held_out_loss(state.model), state.step)
+                loss = losses[state.step] = training.held_out_loss(state.model)
+                if not loss < float("inf"):
+                    why = f"its loss is {loss}; lower the learning_rate"
+                    raise ReporterError(f"the training diverged before step {state.step}: {why}")
                 _save(state.model, tokenizer, first.path / step_folder(state.step))
-        versions = _versions()
+        versions = {name: version(name) for name in ("torch", "transformers", "tokenizers")}
+        versions |= {"python": platform.python_version(), "threads": str(torch.get_num_threads())}
     record = TrainingRecord(
         recipe=first.recipe.model_dump(mode="json"),
         texts=texts.hash,
@@ -321,7 +283,7 @@ def _train(checkpoints: Sequence[Checkpoint], progress: Progress) -> TrainingRec
         versions=versions,
         unknown_share=training.stream.unknown_share(),
     )
-    write_record(first.path, record)
+    write_note(first.path / RECORD, asdict(record))  # last of all: what it names is complete
     return record
 
 
@@ -346,22 +308,7 @@ def _remove_unfinished(folder: Path) -> None:
         shutil.rmtree(leftover, ignore_errors=True)
 
 
-def _finite(loss: float, step: int) -> float:
-    if not loss < float("inf"):
-        raise ReporterError(f"the training diverged before step {step}: its loss is {loss}; lower the learning_rate")
-    return loss
-
-
 def _curve(losses: Sequence[float]) -> tuple[tuple[int, float], ...]:
     size = max(1, -(-len(losses) // _CURVE_POINTS))
     parts = [losses[i : i + size] for i in range(0, len(losses), size)]
     return tuple((min((i + 1) * size, len(losses)), sum(part) / len(part)) for i, part in enumerate(parts))
-
-
-def _versions() -> dict[str, str]:
-    from importlib.metadata import version
-
-    import torch
-
-    libraries = {name: version(name) for name in ("torch", "transformers", "tokenizers")}
-    return {"python": platform.python_version(), **libraries, "threads": str(torch.get_num_threads())}
