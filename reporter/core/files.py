@@ -102,7 +102,7 @@ def write_note(path: Path, value: Mapping[str, Any]) -> None:
 
 def read_note(path: Path) -> dict[str, Any] | None:
     """Return what ``write_note`` wrote; None where the file is missing or damaged."""
-    note = _parsed(path)
+    note = read_json(path)
     return None if note is None or note.pop(_KEY, None) != _sealed(note) else note
 
 
@@ -110,7 +110,7 @@ def is_damaged(path: Path) -> bool:
     """Return whether a note exists and cannot be read; one without a checksum is no such note."""
     if not path.exists():
         return False
-    note = _parsed(path)
+    note = read_json(path)
     return note is None or (_KEY in note and read_note(path) is None)
 
 
@@ -164,12 +164,13 @@ def set_aside(path: Path, what: str) -> None:
         _log.warning(f"  {path} is damaged and was set aside as {aside.name}; {what}")
 
 
-def _parsed(path: Path) -> dict[str, Any] | None:
+def read_json(path: Path) -> dict[str, Any] | None:
+    """Return the JSON object in a file; None where there is none, or it cannot be read."""
     try:
-        note = json.loads(path.read_text("utf-8"))
+        content = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError):
         return None
-    return note if isinstance(note, dict) else None
+    return content if isinstance(content, dict) else None
 
 
 def _sealed(value: Mapping[str, Any]) -> str:

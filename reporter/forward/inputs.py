@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from reporter.core.files import read_note, write_note
+from reporter.models.model_folder import limit_of, text_config
 
 if TYPE_CHECKING:
     from reporter.forward.measure import Asked
@@ -100,7 +101,6 @@ _TRIED = 200  # texts that are tokenised to know how many tokens the others have
 _DEPTH = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
 _WIDTH = ("hidden_size", "n_embd", "d_model", "dim")
 _EXPERTS = ("num_local_experts", "num_experts", "n_routed_experts")
-_LONGEST = ("max_position_embeddings", "n_positions", "n_ctx")
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ def size_of(checkpoint: Checkpoint) -> Size | None:
 
 def _size_of_folder(folder: Path) -> Size | None:
     """Return the size by the configuration and the headers of all weights."""
-    config = _config(folder)
+    config = text_config(folder)
     depth, width = _first_number(config, _DEPTH), _first_number(config, _WIDTH)
     files = sorted(folder.glob("*.safetensors"))
     if not depth or not width or not files:
@@ -176,15 +176,6 @@ def folder_of(checkpoint: Checkpoint) -> Path | None:
     )
 
 
-def _config(folder: Path) -> dict[str, Any]:
-    try:
-        config = json.loads((folder / "config.json").read_text("utf-8"))
-    except (OSError, ValueError):
-        return {}
-    inside = config.get("text_config") if isinstance(config, dict) else {}
-    return inside if isinstance(inside, dict) else config
-
-
 def tokens_of(checkpoint: Checkpoint, texts: Texts, max_tokens: int, windows: Windows | None = None) -> int:
     """Return about how many tokens a model reads of a corpus, cut at the study's limit or the model's own.
 
@@ -193,7 +184,7 @@ def tokens_of(checkpoint: Checkpoint, texts: Texts, max_tokens: int, windows: Wi
     if checkpoint.states:
         return min(int(texts.words * TOKENS_PER_WORD), len(texts) * max_tokens)
     folder = folder_of(checkpoint)
-    longest = None if folder is None or checkpoint.recipe is not None else _first_number(_config(folder), _LONGEST)
+    longest = None if folder is None or checkpoint.recipe is not None else limit_of(folder)
     limit = max_tokens if longest is None else min(max_tokens, longest)
     if checkpoint.recipe is None and folder is not None and (read := _tokenizer(folder)) is not None:
         step = max(1, len(texts) // _TRIED)

@@ -10,18 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from reporter.core.errors import ReporterError
-from reporter.models.model_folder import (
-    code_files,
-    config_file,
-    fingerprint,
-    hash_files,
-    tokenizer_files,
-    tokenizer_folder,
-)
+from reporter.models.model_folder import fingerprint, hash_files, identifying_files
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from reporter.spec.recipes import Recipe
     from reporter.texts.texts import Texts
 
@@ -254,11 +245,5 @@ def _identity(checkpoint: Checkpoint) -> object:
     assert checkpoint.path is not None and checkpoint.folder is not None
     if checkpoint.gguf is not None:
         return hash_files([checkpoint.path / checkpoint.gguf])
-    folder, root = checkpoint.folder, checkpoint.path
-    files: list[Path] = [config_file(folder)]
-    if checkpoint.trust_remote_code:
-        files += code_files(folder)
-        tokenizer = tokenizer_files(folder) or tokenizer_files(root)
-    else:
-        tokenizer = tokenizer_files(tokenizer_folder([folder, root]))
+    files, tokenizer = identifying_files(checkpoint.folder, checkpoint.path, checkpoint.trust_remote_code)
     return {"files": hash_files(files), "tokenizer": hash_files(tokenizer)}

@@ -8,15 +8,15 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
 import time
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from reporter.core.errors import ReporterError
-from reporter.core.files import MOST_OF_A_STUDY, endless, instead_of, sha256
+from reporter.core.files import MOST_OF_A_STUDY, endless, instead_of, read_json, read_note, sha256, write_note
 from reporter.core.imports import check_installed
 
 CONFIG = "config.json"
@@ -25,6 +25,7 @@ WEIGHTS_INDEX = "model.safetensors.index.json"
 PICKLE = "pytorch_model.bin"
 PICKLE_INDEX = "pytorch_model.bin.index.json"
 ADAPTER = "adapter_config.json"
+TOKENIZER_CONFIG = "tokenizer_config.json"
 ADAPTER_WEIGHTS = "adapter_model.safetensors"
 
 _VOCABULARIES = frozenset(
@@ -44,7 +45,7 @@ _VOCABULARIES = frozenset(
 _VOCABULARY_SUFFIXES = (".tiktoken", ".model", ".spm")
 _TOKENIZER_EXTRAS = frozenset(
     {
-        "tokenizer_config.json",
+        TOKENIZER_CONFIG,
         "special_tokens_map.json",
         "added_tokens.json",
         "merges.txt",
@@ -71,15 +72,20 @@ LIMITS = (
 """What configurations call the most tokens that a model takes."""
 
 
+def text_config(folder: Path) -> dict[str, Any]:
+    """Return what the configuration in a folder says of the part that reads texts; nothing where it cannot be read.
+
+    What is wrong with it is said when the model is loaded.
+    """
+    config = read_json(folder / CONFIG) or {}
+    text = config.get("text_config")
+    return text if isinstance(text, dict) and text else config
+
+
 def limit_of(folder: Path) -> int | None:
     """Return the most tokens that the configuration of a model's folder names; None where it names none."""
-    try:
-        settings = json.loads((folder / CONFIG).read_text("utf-8"))
-        settings = settings.get("text_config") or settings
-        limits = [value for name in LIMITS if isinstance(value := settings.get(name), int) and value > 0]
-    except (OSError, ValueError, AttributeError):
-        return None  # what is wrong with it is said when it is loaded
-    return min(limits, default=None)
+    config = text_config(folder)
+    return min((value for name in LIMITS if isinstance(value := config.get(name), int) and value > 0), default=None)
 
 
 def config_file(folder: Path) -> Path:
@@ -89,9 +95,11 @@ def config_file(folder: Path) -> Path:
         raise ReporterError(f"the folder {folder} {kind}")
     if not (folder / CONFIG).is_file():
         if (folder / ADAPTER).is_file():
+            base = (read_json(folder / ADAPTER) or {}).get("base_model_name_or_path")
+            named = f"trained on {base}" if isinstance(base, str) else "which it does not name"
             raise ReporterError(
                 f"{folder} is an adapter, as PEFT's `save_pretrained` writes it, not a model; write the folder of its "
-                f"base ({_base_of(folder)}) as `path` and this one as `adapter`"
+                f"base ({named}) as `path` and this one as `adapter`"
             )
         if files := sorted(file.name for file in folder.glob("*.gguf")):
             raise ReporterError(f"{folder} has no {CONFIG}; it holds {files[0]}: write that file as `path`")
@@ -100,10 +108,9 @@ def config_file(folder: Path) -> Path:
         most = MOST_OF_A_STUDY if file.name == CONFIG else _MOST.get(file.suffix)
         if (problem := endless(file, most)) and not file.is_dir():
             raise ReporterError(f"{file} {problem}")
-    for package in _PACKED_BY.get(quantised_by(folder), ()):
+    for package in _PACKED_BY.get(method := quantised_by(folder), ()):
         check_installed(package, "quantised", f"{folder}, whose weights are quantised,")
-    run_by = _RUN_BY.get(method := quantised_by(folder), ())
-    if lacking := [package for package in run_by if find_spec(package) is None]:
+    if lacking := [package for package in _RUN_BY.get(method, ()) if find_spec(package) is None]:
         raise ReporterError(
             f"{folder} has weights that {method.upper()} quantised, which only the library of that format can run: pip "
             f"install {' '.join(lacking)}; or unpack it, or measure the model that it was made from"
@@ -113,11 +120,8 @@ def config_file(folder: Path) -> Path:
 
 def quantised_by(folder: Path) -> str:
     """Return how the weights of a model's folder are quantised, as its configuration calls it; empty where not."""
-    try:
-        settings = json.loads((folder / CONFIG).read_text("utf-8")).get("quantization_config") or {}
-        return str(settings.get("quant_method") or "")
-    except (OSError, ValueError, AttributeError):
-        return ""  # what is wrong with it is said when it is loaded
+    settings = (read_json(folder / CONFIG) or {}).get("quantization_config")
+    return str(settings.get("quant_method") or "") if isinstance(settings, dict) else ""
 
 
 def gguf_file(path: Path) -> Path | None:
@@ -156,14 +160,6 @@ def adapter_files(folder: Path) -> list[Path]:
     return [folder / ADAPTER, folder / ADAPTER_WEIGHTS]
 
 
-def _base_of(folder: Path) -> str:
-    try:
-        named = json.loads((folder / ADAPTER).read_text("utf-8")).get("base_model_name_or_path")
-    except (OSError, ValueError, AttributeError):
-        named = None
-    return f"trained on {named}" if isinstance(named, str) else "which it does not name"
-
-
 def weight_files(folder: Path, allow_pickle: bool) -> list[Path]:
     """Return the files that hold the weights, an index first: safetensors, or pickle where that is allowed."""
     files = _weights(folder, WEIGHTS, WEIGHTS_INDEX)
@@ -184,8 +180,8 @@ def tokenizer_files(folder: Path) -> list[Path]:
     """Return the files that a tokenizer is made from; empty where there is no tokenizer."""
     files = [file for file in sorted(folder.iterdir()) if file.is_file()]
     vocabulary = [f for f in files if f.name in _VOCABULARIES or f.name.endswith(_VOCABULARY_SUFFIXES)]
-    extras = [f for f in files if f.name in _TOKENIZER_EXTRAS]
-    return vocabulary + extras if vocabulary or _needs_no_vocabulary(folder) else []
+    needs_none = (read_json(folder / TOKENIZER_CONFIG) or {}).get("tokenizer_class") in _NEED_NO_VOCABULARY
+    return [*vocabulary, *(f for f in files if f.name in _TOKENIZER_EXTRAS)] if vocabulary or needs_none else []
 
 
 def tokenizer_folder(folders: Iterable[Path]) -> Path:
@@ -200,19 +196,23 @@ def tokenizer_folder(folders: Iterable[Path]) -> Path:
     )
 
 
+def identifying_files(folder: Path, root: Path, remote_code: bool) -> tuple[list[Path], list[Path]]:
+    """Return what identifies a model besides its weights: configuration and Python code, and files of its tokenizer.
+
+    Args:
+        folder: of the checkpoint.
+        root: the model's folder, whose tokenizer stands in for one that the checkpoint lacks.
+        remote_code: whether the Python files of the folder decide what the weights do.
+    """
+    if not remote_code:
+        return [config_file(folder)], tokenizer_files(tokenizer_folder([folder, root]))
+    return [config_file(folder), *sorted(folder.glob("*.py"))], tokenizer_files(folder) or tokenizer_files(root)
+
+
 def has_chat_template(folder: Path) -> bool:
     """Tell whether the tokenizer in a folder has a chat template, which older ones have in their configuration."""
-    if (folder / "chat_template.jinja").is_file():
-        return True
-    try:
-        return bool(json.loads((folder / "tokenizer_config.json").read_text("utf-8")).get("chat_template"))
-    except (OSError, ValueError, AttributeError):
-        return False
-
-
-def code_files(folder: Path) -> list[Path]:
-    """Return the Python files of the folder: with ``trust_remote_code`` they decide what the weights do."""
-    return sorted(folder.glob("*.py"))
+    in_config = (read_json(folder / TOKENIZER_CONFIG) or {}).get("chat_template")
+    return (folder / "chat_template.jinja").is_file() or bool(in_config)
 
 
 def _weights(folder: Path, single: str, index: str) -> list[Path]:
@@ -236,14 +236,6 @@ def _weights(folder: Path, single: str, index: str) -> list[Path]:
     return [folder / index, *(folder / shard for shard in shards)]
 
 
-def _needs_no_vocabulary(folder: Path) -> bool:
-    try:
-        config = json.loads((folder / "tokenizer_config.json").read_text("utf-8"))
-        return config.get("tokenizer_class") in _NEED_NO_VOCABULARY
-    except (OSError, ValueError, AttributeError):
-        return False
-
-
 _NAME = "file-hashes.json"
 _WORTH_REMEMBERING = 1 << 20  # bytes; smaller files are read faster than the memo grows
 _SETTLED = 2 * 10**9  # nanoseconds; a file changed just now may change again without its time stamp showing it
@@ -264,11 +256,13 @@ def hash_files(files: Iterable[Path], cache: Path | None = None) -> dict[str, st
         files: in one folder, so that names tell them apart.
         cache: the folder in which hashes are remembered; None for small files, which are read each time.
     """
-    memo = _read(cache / _NAME) if cache else {}
+    memo = (read_note(cache / _NAME) if cache else None) or {}
     hashes = dict(memo)
     result = {file.name: _hash(file, hashes) for file in files}
     if cache and hashes != memo:
-        _write(cache / _NAME, _read(cache / _NAME) | hashes)
+        with suppress(OSError):  # only a memo: where it cannot be kept, files are read again
+            cache.mkdir(parents=True, exist_ok=True)
+            write_note(cache / _NAME, (read_note(cache / _NAME) or {}) | hashes)
     return result
 
 
@@ -288,21 +282,3 @@ def _hash(file: Path, known: dict[str, Any]) -> str:
     if stat.st_size >= _WORTH_REMEMBERING and time.time_ns() - stat.st_mtime_ns > _SETTLED:
         known[place] = [*state, digest]
     return digest
-
-
-def _read(place: Path) -> dict[str, Any]:
-    try:
-        memo = json.loads(place.read_text("utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return memo if isinstance(memo, dict) else {}
-
-
-def _write(place: Path, memo: Mapping[str, Any]) -> None:
-    try:
-        place.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", dir=place.parent, suffix=".tmp", delete=False) as file:
-            json.dump(memo, file, indent=0, sort_keys=True)
-        Path(file.name).replace(place)
-    except OSError:
-        return  # only a memo: where it cannot be kept, files are read again

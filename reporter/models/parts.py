@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -12,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from reporter.core.errors import ReporterError
+from reporter.core.files import read_json
 from reporter.models.model_folder import CONFIG, LIMITS
 
 if TYPE_CHECKING:
@@ -208,7 +208,7 @@ def measured_part(
         decoder = whole.get_decoder().base_model
         return DecoderBesideEncoder(whole.get_encoder(), decoder, decoder_start(folder) is not None), "decoder"
     if type(whole).__name__.endswith("EncoderModel"):  # of T5 transformers can build it alone
-        alone = json.loads((folder / CONFIG).read_text("utf-8")).get("architectures") == [type(whole).__name__]
+        alone = (read_json(folder / CONFIG) or {}).get("architectures") == [type(whole).__name__]
         return whole, None if alone and asked is None else "encoder"
     if asked is not None:
         raise ReporterError(f"{folder}: {config.model_type} is no encoder–decoder; leave out `part`")
@@ -220,14 +220,8 @@ def measured_part(
 
 def decoder_start(folder: Path) -> int | None:
     """Return the token with which the decoder of the model in a folder starts; None where its files name none."""
-    for name in (CONFIG, _GENERATION):
-        try:
-            start = json.loads((folder / name).read_text("utf-8")).get("decoder_start_token_id")
-        except (OSError, ValueError, AttributeError):
-            continue
-        if isinstance(start, int):
-            return start
-    return None
+    starts = ((read_json(folder / name) or {}).get("decoder_start_token_id") for name in (CONFIG, _GENERATION))
+    return next((start for start in starts if isinstance(start, int)), None)
 
 
 def _reads_tokens(whole: Any) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,15 +15,14 @@ from reporter.models.model_folder import (
     PICKLE,
     PICKLE_INDEX,
     adapter_files,
-    code_files,
     config_file,
     fingerprint,
     gguf_file,
     hash_files,
+    identifying_files,
     offload_folder,
     quantised_by,
     tokenizer_files,
-    tokenizer_folder,
     weight_files,
 )
 from reporter.spec.models import CheckpointSpec, HubModel, PathModel, RecipeModel, StatesModel
@@ -58,16 +57,28 @@ def resolve(
         models: gives the checkpoints of another model of the study, for a recipe that continues it; None where there
             is no such recipe.
     """
-    checkpoints = _resolve(name, spec, folder, cache, texts, offline, models)
-    if isinstance(spec, StatesModel):
-        return checkpoints
-    checkpoints = tuple(replace(checkpoint, bos=spec.bos) for checkpoint in checkpoints)
-    if not isinstance(spec, HubModel | PathModel):
-        return checkpoints
     try:
-        return tuple(_as_read(checkpoint, spec, folder, cache) for checkpoint in checkpoints)
+        if isinstance(spec, StatesModel):
+            return (_of_states(name, spec, folder, cache),)
+        if isinstance(spec, RecipeModel):
+            from reporter.models.toy.training import resolve_recipe
+
+            origin: tuple[Checkpoint, ...] = ()
+            if isinstance(spec.recipe, Tuning):
+                assert models is not None
+                origin = models(spec.recipe.continues)
+            checkpoints = resolve_recipe(name, spec.recipe, cache, texts(spec.recipe.train_on), origin)
+        else:
+            resolved = (
+                resolve_hub(name, spec, offline) if isinstance(spec, HubModel) else _of_path(name, spec, folder, cache)
+            )
+            checkpoints = tuple(_as_read(checkpoint, spec, folder, cache) for checkpoint in resolved)
+        return tuple(replace(checkpoint, bos=spec.bos) for checkpoint in checkpoints)
     except ReporterError as error:
-        raise ReporterError(f"model '{name}': {error}") from error
+        meant = ""
+        if isinstance(spec, HubModel) and (folder / spec.hub).is_dir():
+            meant = f"; for the folder {spec.hub} beside the study write {{path: {spec.hub}}}"
+        raise ReporterError(f"model '{name}': {error}{meant}") from error
 
 
 def _as_read(checkpoint: Checkpoint, spec: HubModel | PathModel, folder: Path, cache: Path) -> Checkpoint:
@@ -91,69 +102,31 @@ def _as_read(checkpoint: Checkpoint, spec: HubModel | PathModel, folder: Path, c
     return replace(checkpoint, part=spec.part, split=split)
 
 
-def _resolve(
-    name: str,
-    spec: ModelSpec,
-    folder: Path,
-    cache: Path,
-    texts: TextsOf,
-    offline: bool,
-    models: ModelOf | None,
-) -> tuple[Checkpoint, ...]:
-    try:
-        if isinstance(spec, PathModel):
-            return _of_path(name, spec, folder, cache)
-        if isinstance(spec, StatesModel):
-            return (_of_states(name, spec, folder, cache),)
-        if isinstance(spec, HubModel):
-            return resolve_hub(name, spec, offline)
-        assert isinstance(spec, RecipeModel)
-        from reporter.models.toy.training import resolve_recipe
-
-        origin: tuple[Checkpoint, ...] = ()
-        if isinstance(spec.recipe, Tuning):
-            assert models is not None
-            origin = models(spec.recipe.continues)
-        return resolve_recipe(name, spec.recipe, cache, texts(spec.recipe.train_on), origin)
-    except ReporterError as error:
-        meant = ""
-        if isinstance(spec, HubModel) and (folder / spec.hub).is_dir():
-            meant = f"; for the folder {spec.hub} beside the study write {{path: {spec.hub}}}"
-        raise ReporterError(f"model '{name}': {error}{meant}") from error
-
-
 def _of_path(name: str, spec: PathModel, folder: Path, cache: Path) -> tuple[Checkpoint, ...]:
     root = folder / spec.path.expanduser()
-    requested = spec.checkpoints or (CheckpointSpec(name="", step=None),)
-    checkpoints = []
     file = gguf_file(root)
     if file is not None and spec.checkpoints:
         raise ReporterError(
             f"{file} is one file, which has no sub-folders; give each checkpoint's file a model of its own"
         )
-    for step in requested:
+    checkpoints = []
+    for step in spec.checkpoints or (CheckpointSpec(name="", step=None),):
         if file is None:
             identity = _path_fingerprint(root, step.name, spec, cache)
+            where: dict[str, Any] = {"path": root, "subfolder": step.name or None}
         else:
             identity = fingerprint({"gguf": hash_files([file], cache)[file.name], "dtype": spec.dtype})
+            where = {"path": file.parent, "gguf": file.name}
+        where["location"] = shared(spec.path / step.name, folder)
         checkpoints.append(
-            Checkpoint(
-                model=name,
-                name=step.name if spec.checkpoints else FINAL,
-                step=step.step,
-                source="path",
-                location=shared(spec.path / step.name, folder),
-                path=root if file is None else file.parent,
-                revision=identity,
-                subfolder=step.name or None,
-                dtype=spec.dtype,
-                trust_remote_code=spec.trust_remote_code,
-                allow_pickle=spec.allow_pickle,
-                fingerprint=identity,
-                gguf=None if file is None else file.name,
-            )
+            _checkpoint(name, spec, step, source="path", revision=identity, fingerprint=identity, **where)
         )
     return tuple(checkpoints)
+
+
+def _checkpoint(name: str, spec: HubModel | PathModel, step: CheckpointSpec, **more: Any) -> Checkpoint:
+    settings = spec.model_dump(include={"dtype", "trust_remote_code", "allow_pickle"})
+    return Checkpoint(model=name, name=step.name if spec.checkpoints else FINAL, step=step.step, **settings, **more)
 
 
 def _of_states(name: str, spec: StatesModel, folder: Path, cache: Path) -> Checkpoint:
@@ -177,15 +150,12 @@ def _of_states(name: str, spec: StatesModel, folder: Path, cache: Path) -> Check
 
 def _path_fingerprint(root: Path, subfolder: str, spec: PathModel, cache: Path) -> str:
     folder = root / subfolder
-    files = [config_file(folder), *weight_files(folder, spec.allow_pickle)]
-    if spec.trust_remote_code:
-        files += code_files(folder)
-        tokenizer = tokenizer_files(folder) or tokenizer_files(root)
-    else:
-        tokenizer = tokenizer_files(tokenizer_folder([folder, root]))
+    config_file(folder)
+    weights = weight_files(folder, spec.allow_pickle)
+    files, tokenizer = identifying_files(folder, root, spec.trust_remote_code)
     return fingerprint(
         {
-            "model": hash_files(files, cache),
+            "model": hash_files([*files, *weights], cache),
             "tokenizer": hash_files(tokenizer, cache),
             "dtype": spec.dtype,
             # earlier versions ran packed weights as they are, with other numbers
@@ -208,14 +178,6 @@ _PICKLED = ("pytorch_model.bin", "pytorch_model-*-of-*.bin")
 _DEFAULT = "main"
 
 
-@dataclass(frozen=True)
-class _Answer:
-    """What the hub says of a revision: its commit and the names of its files."""
-
-    commit: str
-    files: tuple[str, ...]
-
-
 class _Unreachable(Exception):
     """The hub did not answer; the local cache may still help."""
 
@@ -231,23 +193,9 @@ def resolve_hub(name: str, spec: HubModel, offline: bool) -> tuple[Checkpoint, .
     checkpoints = []
     for step in requested:
         commit, path = _locate(spec, step.name, offline)
-        checkpoints.append(
-            Checkpoint(
-                model=name,
-                name=step.name if spec.checkpoints else FINAL,
-                step=step.step,
-                source="hub",
-                location=spec.hub,
-                path=path,
-                hub=spec.hub,
-                revision=commit,
-                dtype=spec.dtype,
-                trust_remote_code=spec.trust_remote_code,
-                allow_pickle=spec.allow_pickle,
-                fingerprint=fingerprint({"hub": spec.hub, "commit": commit, "dtype": spec.dtype, **identity}),
-                tokenizer=tokenizer,
-            )
-        )
+        of_hub = {"hub": spec.hub, "location": spec.hub, "path": path, "revision": commit, "tokenizer": tokenizer}
+        identified = fingerprint({"hub": spec.hub, "commit": commit, "dtype": spec.dtype, **identity})
+        checkpoints.append(_checkpoint(name, spec, step, source="hub", fingerprint=identified, **of_hub))
     return tuple(checkpoints)
 
 
@@ -282,60 +230,52 @@ def cached_snapshot(hub: str, revision: str) -> Path | None:
 
 def _locate(spec: HubModel, revision: str, offline: bool) -> tuple[str, Path | None]:
     """Return the commit of a revision, and its folder in the local cache where that is complete."""
-    snapshot = cached_snapshot(spec.hub, revision)
-    if offline or (_is_commit(revision) and snapshot is not None):
-        answer = None
-    else:
-        try:
-            answer = _ask(spec.hub, revision)
-        except _Unreachable as error:
-            if snapshot is None:
-                raise ReporterError(
-                    f"{_full_name(spec.hub, revision)} is not in the local hub cache and the hub cannot be reached "
-                    f"({error})"
-                ) from error
-            answer = None
+    snapshot, full_name = cached_snapshot(spec.hub, revision), _full_name(spec.hub, revision)
+    answer = None
+    if snapshot is None or not re.fullmatch(r"[0-9a-f]{40}", revision):  # a commit does not change
+        remedy = ", or give the `path` of a folder"
+        answer = _ask_where_needed(spec.hub, revision, offline, snapshot is not None, full_name, remedy)
     if answer is not None:
-        _check_files(spec, revision, answer.files)
-        snapshot = cached_snapshot(spec.hub, answer.commit)
-        return answer.commit, snapshot if snapshot and _is_complete(snapshot, spec) else None
-    if snapshot is None:
-        raise ReporterError(
-            f"{_full_name(spec.hub, revision)} is not in the local hub cache and this run is offline: "
-            "run it once with a network, or give the `path` of a folder"
-        )
+        commit, files = answer
+        _check_files(spec, full_name, files)
+        snapshot = cached_snapshot(spec.hub, commit)
+        return commit, snapshot if snapshot and _is_complete(snapshot, spec) else None
+    assert snapshot is not None
     if offline:
         config_file(snapshot)
         weight_files(snapshot, spec.allow_pickle)
-    complete = _is_complete(snapshot, spec)
-    return snapshot.name, snapshot if complete else None
+    return snapshot.name, snapshot if _is_complete(snapshot, spec) else None
 
 
 def _borrow(hub: str, offline: bool) -> Borrowed:
     """Return where the tokenizer of another repository is: its commit, and its folder in the local cache, if there."""
-    from reporter.models.model_folder import tokenizer_files
-
     snapshot = cached_snapshot(hub, _DEFAULT)
-    cached = snapshot is not None and bool(tokenizer_files(snapshot))
-    if not offline:
-        try:
-            commit = _ask(hub, _DEFAULT).commit
-            return Borrowed(
-                hub, commit, snapshot if cached and snapshot is not None and snapshot.name == commit else None
-            )
-        except _Unreachable as error:
-            if not cached:
-                raise ReporterError(
-                    f"the tokenizer of {hub} is not in the local hub cache and the hub cannot be reached ({error})"
-                ) from error
-    if snapshot is None or not cached:
-        raise ReporterError(
-            f"the tokenizer of {hub} is not in the local hub cache and this run is offline: run it once with a network"
-        )
+    if snapshot is not None and not tokenizer_files(snapshot):
+        snapshot = None
+    answer = _ask_where_needed(hub, _DEFAULT, offline, snapshot is not None, f"the tokenizer of {hub}")
+    if answer is not None:
+        return Borrowed(hub, answer[0], snapshot if snapshot is not None and snapshot.name == answer[0] else None)
+    assert snapshot is not None
     return Borrowed(hub, snapshot.name, snapshot)
 
 
-def _ask(hub: str, revision: str) -> _Answer:
+def _ask_where_needed(
+    hub: str, revision: str, offline: bool, cached: bool, what: str, remedy: str = ""
+) -> tuple[str, tuple[str, ...]] | None:
+    """Return what ``_ask`` returns; None where the hub is not asked or does not answer, and the local cache helps."""
+    problem = f"this run is offline: run it once with a network{remedy}"
+    if not offline:
+        try:
+            return _ask(hub, revision)
+        except _Unreachable as error:
+            problem = f"the hub cannot be reached ({error})"
+    if not cached:
+        raise ReporterError(f"{what} is not in the local hub cache and {problem}")
+    return None
+
+
+def _ask(hub: str, revision: str) -> tuple[str, tuple[str, ...]]:
+    """Return the commit of a revision and the names of its files."""
     from huggingface_hub import HfApi
     from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError, RevisionNotFoundError
 
@@ -351,20 +291,20 @@ def _ask(hub: str, revision: str) -> _Answer:
         ) from error
     except Exception as error:  # no network, a proxy, a hub that is down: all the same to the user
         raise _Unreachable(first_line(error)[:200]) from error
-    return _Answer(str(info.sha), tuple(file.rfilename for file in info.siblings or ()))
+    return str(info.sha), tuple(file.rfilename for file in info.siblings or ())
 
 
-def _check_files(spec: HubModel, revision: str, files: Sequence[str]) -> None:
+def _check_files(spec: HubModel, full_name: str, files: Sequence[str]) -> None:
+    pickled = {PICKLE, PICKLE_INDEX} & set(files)
     if not files or any(file.endswith(".safetensors") and "/" not in file for file in files):
         return
-    if spec.allow_pickle and {PICKLE, PICKLE_INDEX} & set(files):
-        return
-    if {PICKLE, PICKLE_INDEX} & set(files):
+    if pickled and not spec.allow_pickle:
         raise ReporterError(
-            f"{_full_name(spec.hub, revision)} holds its weights as pickle only, which can run code when it is read; "
+            f"{full_name} holds its weights as pickle only, which can run code when it is read; "
             "write `allow_pickle: true` for this model if you trust them"
         )
-    raise ReporterError(f"{_full_name(spec.hub, revision)} has no weights in safetensors format")
+    if not pickled:
+        raise ReporterError(f"{full_name} has no weights in safetensors format")
 
 
 def _fetch(hub: str, commit: str, patterns: list[str], offline: bool) -> Path:
@@ -384,18 +324,12 @@ def _fetch(hub: str, commit: str, patterns: list[str], offline: bool) -> Path:
 
 
 def _is_complete(snapshot: Path, spec: HubModel) -> bool:
-    from reporter.models.model_folder import tokenizer_files
-
     try:
         config_file(snapshot)
         weight_files(snapshot, spec.allow_pickle)
     except ReporterError:
         return False
     return spec.tokenizer is not None or bool(tokenizer_files(snapshot))
-
-
-def _is_commit(revision: str) -> bool:
-    return re.fullmatch(r"[0-9a-f]{40}", revision) is not None
 
 
 def _full_name(hub: str, revision: str) -> str:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from reporter.core.errors import ReporterError, library_error
-from reporter.models.model_folder import tokenizer_folder
+from reporter.core.files import read_json
+from reporter.models.model_folder import TOKENIZER_CONFIG, tokenizer_folder
 from reporter.models.parts import decoder_start
 
 if TYPE_CHECKING:
@@ -117,9 +117,6 @@ def _class(folder: Path) -> Any:
     """
     from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
-    try:
-        declared = json.loads((folder / "tokenizer_config.json").read_text("utf-8")).get("tokenizer_class")
-    except (OSError, ValueError, AttributeError):
-        return AutoTokenizer
+    declared = (read_json(folder / TOKENIZER_CONFIG) or {}).get("tokenizer_class")
     generic = declared in ("PreTrainedTokenizerFast", "TokenizersBackend")
     return PreTrainedTokenizerFast if generic and (folder / "tokenizer.json").is_file() else AutoTokenizer

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 from pathlib import Path
 
 import pytest
 
+from reporter.core.files import read_note
 from reporter.core.progress import Progress
 from reporter.runs.records import now, study_row
 from reporter.runs.runner import begin
@@ -45,7 +45,8 @@ def file(tmp_path: Path) -> StudyFile:
 
 def test_hashes_are_known_and_the_script_begun(file: StudyFile, begun: list[Path], tmp_path: Path) -> None:
     begin([file], out := tmp_path / "results", Progress())
-    memo = json.loads((out / "cache" / "file-hashes.json").read_text())
+    memo = read_note(out / "cache" / "file-hashes.json")
+    assert memo is not None
     assert [known[2] for known in memo.values()] == [hashlib.sha256(WEIGHTS).hexdigest()]
     assert begun == [out]
 
