@@ -27,6 +27,7 @@ from reporter.forward.token_categories import (
     SinkRule,
     find_sinks,
 )
+from reporter.models.parts import pad_id as padding_id
 from reporter.models.places import Layout
 from reporter.models.states import SavedStates
 from reporter.texts.tokens import (
@@ -362,11 +363,8 @@ def _counts(windows: list[TokenisedText], corpus: TokenisedCorpus, sizes: NDArra
 
 
 def pad_id(model: LoadedModel | SavedStates) -> int:
-    """Return any valid token id: padding is masked, so which one does not matter, and no embedding is resized."""
-    for token in (model.tokenizer.pad_token_id, model.tokenizer.eos_token_id):
-        if token is not None and 0 <= token < model.anatomy.vocabulary_size:
-            return int(token)
-    return 0
+    """Return the token id of padding, see :func:`reporter.models.parts.pad_id`."""
+    return padding_id(model.tokenizer, model.anatomy.vocabulary_size)
 
 
 def _forward(model: LoadedModel | SavedStates, batch: TokenBatch, settings: Settings, corpus: str) -> ModelOutput:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import torch
@@ -15,11 +15,10 @@ from reporter.models.blocks import Blocks, find_blocks, noise_of, relative, trac
 from reporter.models.capture import Capture, Closing, find_closing
 from reporter.models.parts import DecoderBesideEncoder, Inputs, PartName, config_limit, weight_of
 from reporter.models.sublayers import (
-    Attention,
-    AttentionPlacement,
-    FeedForward,
     NormPlacement,
+    Placement,
     Ran,
+    Sublayer,
     as_they_ran,
     find_attention,
     find_feed_forward,
@@ -76,7 +75,7 @@ class Anatomy:
     norm_placement: NormPlacement | None
     last_hidden_state: Literal["block", "final"]
     final_width: int | None
-    attention: AttentionPlacement
+    attention: Placement
     first_token: str
     self_test: float | None
     initialised: bool | None
@@ -98,11 +97,11 @@ class Examined:
     """
 
     anatomy: Anatomy
-    capture: Capture
-    inputs: Inputs
-    closing: Closing
-    attention: Attention
-    feed_forward: FeedForward
+    capture: Capture = field(repr=False)
+    inputs: Inputs = field(repr=False)
+    closing: Closing = field(repr=False)
+    attention: Sublayer = field(repr=False)
+    feed_forward: Sublayer = field(repr=False)
 
 
 def examine(module: nn.Module, tokenizer: Any, part: PartName | None = None) -> Examined:
@@ -125,17 +124,19 @@ def examine(module: nn.Module, tokenizer: Any, part: PartName | None = None) -> 
             module(**inputs(ids, torch.ones_like(ids) if mask is None else mask, encoder_ids=encoder_ids))
         return capture.take()
 
-    added = _positions_are_added(states(inputs.repeated_id()))
+    repeated = states(inputs.repeated_id())[0]
+    added = bool(relative(repeated, repeated[:, :1].expand_as(repeated)).max() > noise_of(repeated))
     role = _role(states(ids), states(inputs.with_other_token(ids, -1), encoder_ids=ids))  # the encoder's input stays
     _check_padding(states, ids, inputs.pad_id)
     own_limit = measured_limit(module, inputs(ids, torch.ones_like(ids)), inputs.vocabulary) if added else None
     config: Any = module.config
+    measured = module.decoder if isinstance(module, DecoderBesideEncoder) else module
     anatomy = Anatomy(
         family=str(config.model_type),
         role=role,
         layers=len(blocks.calls),
         width=blocks.states[0].shape[-1],
-        parameters=sum(p.numel() for p in _measured(module).parameters()),
+        parameters=sum(p.numel() for p in measured.parameters()),
         vocabulary_size=inputs.vocabulary_size,
         max_tokens=own_limit if own_limit is not None else config_limit(config),
         positions="added" if added else "not-added",
@@ -150,10 +151,6 @@ def examine(module: nn.Module, tokenizer: Any, part: PartName | None = None) -> 
         own_states="shifted" if blocks.shifted else "same",
     )
     return Examined(anatomy, capture, inputs, closing, attention, feed_forward)
-
-
-def _measured(module: nn.Module) -> nn.Module:
-    return module.decoder if isinstance(module, DecoderBesideEncoder) else module
 
 
 def _initialised(module: nn.Module) -> bool | None:
@@ -173,7 +170,7 @@ def _initialised(module: nn.Module) -> bool | None:
     return all(bool((gain == gain[0]).all()) for gain in gains) if gains else None
 
 
-def _sublayers(module: nn.Module, inputs: Inputs, ids: Tensor, blocks: Blocks) -> tuple[Attention, FeedForward]:
+def _sublayers(module: nn.Module, inputs: Inputs, ids: Tensor, blocks: Blocks) -> tuple[Sublayer, Sublayer]:
     inside = tuple(f"{call.name}." for call in blocks.calls)
     names = {call.name for call in blocks.calls}
     size = blocks.states[0].numel()
@@ -190,11 +187,6 @@ def _sublayers(module: nn.Module, inputs: Inputs, ids: Tensor, blocks: Blocks) -
     ran = watch(other_first=False)
     attention = find_attention(ran, watch(other_first=True), blocks)
     return attention, find_feed_forward(ran, attention)
-
-
-def _positions_are_added(states: list[Tensor]) -> bool:
-    x = states[0]
-    return bool(relative(x, x[:, :1].expand_as(x)).max() > noise_of(x))
 
 
 def _role(states: list[Tensor], changed: list[Tensor]) -> Role:
@@ -251,12 +243,7 @@ def measured_limit(model: nn.Module, inputs: Mapping[str, Any], vocabulary: Tens
     limits = [
         table.shape[0] - int(rows.flatten()[0])
         for table, rows in lookups.seen
-        if table.shape[0] >= length and table is not vocabulary and _consecutive(rows, length)
+        if table.shape[0] >= length > 1 and table is not vocabulary
+        if rows.dim() and rows.shape[-1] == length and (rows.diff(dim=-1) == 1).all()
     ]
     return min(limits, default=None)
-
-
-def _consecutive(rows: Tensor, length: int) -> bool:
-    if rows.dim() == 0 or rows.shape[-1] != length or length < 2:
-        return False
-    return bool((rows.diff(dim=-1) == 1).all())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from reporter.core.errors import ReporterError, is_out_of_memory, with_type
 from reporter.models.blocks import Blocks, Slot, Trace, relative, same
-from reporter.models.sublayers import Attention, FeedForward
+from reporter.models.sublayers import Sublayer
 
 # What a model does after its last block: a norm, a projection, both, or nothing; found by following the data.
 
@@ -90,22 +90,20 @@ def _way_back(seen: Trace, blocks: Blocks, last: Tensor) -> tuple[tuple[nn.Modul
 
 def _tested(closing: Closing, h: Tensor, last: Tensor) -> Closing:
     """Apply the modules to the last block's output, as it was and token by token, and compare."""
-    why = "what it does to the last block's output is no chain of modules that could be applied to other states"
-    if not closing.modules:
-        return Closing("final", closing.width, problem=why)
-    try:
-        with torch.no_grad():
-            whole, flat = closing(h), closing(h.flatten(0, 1))
-        worst = max(relative(x.reshape(last.shape), last).max().item() for x in (whole, flat))
-    except Exception as error:  # other people's code, which may fail in any way
-        if is_out_of_memory(error):
-            raise
-        message = with_type(error)[:200]
-        return Closing("final", closing.width, problem=f"{why} ({message})")
-    tolerance = _TOLERANCE if last.dtype == torch.float32 else 0.02
-    if not worst <= tolerance:
-        return Closing("final", closing.width, problem=f"{why} (they differ by {worst:.1e})")
-    return closing
+    problem = "what it does to the last block's output is no chain of modules that could be applied to other states"
+    if closing.modules:
+        try:
+            with torch.no_grad():
+                whole, flat = closing(h), closing(h.flatten(0, 1))
+            worst = max(relative(x.reshape(last.shape), last).max().item() for x in (whole, flat))
+            if worst <= (_TOLERANCE if last.dtype == torch.float32 else 0.02):
+                return closing
+            problem += f" (they differ by {worst:.1e})"
+        except Exception as error:  # other people's code, which may fail in any way
+            if is_out_of_memory(error):
+                raise
+            problem += f" ({with_type(error)[:200]})"
+    return Closing("final", closing.width, problem=problem)
 
 
 class Capture:
@@ -126,15 +124,13 @@ class Capture:
         self._last: Tensor | None = None
         self._output_slot = blocks.output_slot
         self._modules = tuple(dict.fromkeys(blocks.modules))
+        slot = blocks.input_slot
         for module in self._modules:
-            self._listen(module, blocks.input_slot)
+            module.register_forward_pre_hook(
+                lambda module, args, kwargs: self._keep(args[slot] if isinstance(slot, int) else kwargs[slot]),
+                with_kwargs=True,
+            )
         blocks.modules[-1].register_forward_hook(self._returned)
-
-    def _listen(self, module: nn.Module, slot: int | str) -> None:
-        if isinstance(slot, int):
-            module.register_forward_pre_hook(lambda module, args: self._keep(args[slot]))
-        else:
-            module.register_forward_pre_hook(lambda module, args, kwargs: self._keep(kwargs[slot]), with_kwargs=True)
 
     def _keep(self, x: Tensor) -> None:
         self._entering.append(x.clone() if self._overwritten else x)
@@ -149,47 +145,41 @@ class Capture:
         self._attended = []
         self._last = None
 
+    def _added(self, part: Sublayer, output: Any) -> Tensor:
+        """Return what a sublayer of the block that is running adds to what entered the block."""
+        x = self._entering[-1]
+        a: Tensor = (output if isinstance(output, Tensor) else output[part.slot]).reshape(x.shape).to(x.dtype)
+        return a if part.factor == 1 else part.factor * a
+
     @contextmanager
-    def attending(self, attention: Attention) -> Iterator[None]:
+    def attending(self, attention: Sublayer) -> Iterator[None]:
         """Also keep the states after attention, while this lasts; the hooks for that exist only so long."""
 
         def added(module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
-            x = self._entering[-1]  # of the block that is running
-            a = output if isinstance(output, Tensor) else output[attention.slot]
-            a = a.reshape(x.shape).to(x.dtype)
-            self._attended.append(x + a if attention.factor == 1 else x + attention.factor * a)
+            self._attended.append(self._entering[-1] + self._added(attention, output))
 
-        hooks = [module.register_forward_hook(added) for module in dict.fromkeys(attention.modules)]
-        try:
+        with _hooked((attention.modules, added)):
             yield
-        finally:
-            for hook in hooks:
-                hook.remove()
 
     @contextmanager
-    def contributing(self, attention: Attention, feed_forward: FeedForward) -> Iterator[list[Tensor]]:
+    def contributing(self, attention: Sublayer, feed_forward: Sublayer) -> Iterator[list[Tensor]]:
         """Also compare what each sublayer adds with the stream that it is added to, while this lasts.
 
         Gives a list that gets one tensor (texts, length, 2, 2) for each block that ran: of attention and of
         feed-forward, what ``share`` returns.
 
         """
-        found: list[Tensor] = []
+        compared: list[Tensor] = []
         stream: list[Tensor] = []  # that the feed-forward of the running block adds to
         shares: dict[bool, Tensor] = {}  # of the running block, by whether it is attention's
-
-        def added_by(part: Attention | FeedForward, output: Any) -> Tensor:
-            x = self._entering[-1]  # of the block that is running
-            a: Tensor = (output if isinstance(output, Tensor) else output[part.slot]).reshape(x.shape).to(x.dtype)
-            return a if part.factor == 1 else part.factor * a
 
         def keep(of_attention: bool, share_: Tensor) -> None:
             shares[of_attention] = share_
             if len(shares) == 2:
-                found.append(torch.stack([shares.pop(True), shares.pop(False)], dim=-2))
+                compared.append(torch.stack([shares.pop(True), shares.pop(False)], dim=-2))
 
         def attended(module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
-            x, a = self._entering[-1], added_by(attention, output)
+            x, a = self._entering[-1], self._added(attention, output)
             if feed_forward.placement == "sequential":
                 stream[:] = [x + a]
             keep(True, share(a, x))
@@ -200,15 +190,10 @@ class Capture:
 
         def fed(module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
             to = self._entering[-1] if feed_forward.placement == "parallel" else stream[-1]
-            keep(False, share(added_by(feed_forward, output), to))
+            keep(False, share(self._added(feed_forward, output), to))
 
-        of = ((attention.modules, attended), (feed_forward.norms, normed), (feed_forward.modules, fed))
-        hooks = [module.register_forward_hook(hook) for modules, hook in of for module in dict.fromkeys(modules)]
-        try:
-            yield found
-        finally:
-            for one in hooks:
-                one.remove()
+        with _hooked((attention.modules, attended), (feed_forward.norms, normed), (feed_forward.modules, fed)):
+            yield compared
 
     @contextmanager
     def skipping(self, blocks: Collection[int]) -> Iterator[None]:
@@ -227,12 +212,8 @@ class Capture:
             return type(output)(x if at == self._output_slot else part for at, part in enumerate(output))
 
         # Before the hook that keeps what the last block returns.
-        hooks = [module.register_forward_hook(passed_on, prepend=True) for module in self._modules]
-        try:
+        with _hooked((self._modules, passed_on), prepend=True):
             yield
-        finally:
-            for hook in hooks:
-                hook.remove()
 
     def take_attention(self) -> list[Tensor]:
         """Return the states after attention of the pass that just ended, L tensors; call it before ``take``."""
@@ -250,6 +231,21 @@ class Capture:
                 f"{len(states)} of its {self._layers} blocks ran; which blocks run must not depend on the text"
             )
         return [*states, last]
+
+
+@contextmanager
+def _hooked(*hooks: tuple[Iterable[nn.Module], Callable[..., Any]], prepend: bool = False) -> Iterator[None]:
+    """Have each of some modules followed by a hook, while this lasts."""
+    handles = [
+        module.register_forward_hook(hook, prepend=prepend)
+        for modules, hook in hooks
+        for module in dict.fromkeys(modules)
+    ]
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
 
 
 def share(added: Tensor, stream: Tensor) -> Tensor:

@@ -90,9 +90,9 @@ def load_head(checkpoint: Checkpoint, model: LoadedModel, offline: bool) -> Head
         folder = local_folder(checkpoint, offline)
         config = read_config(checkpoint, folder)
         kind: Literal["causal", "masked"] = "causal" if model.anatomy.role == "decoder" else "masked"
-        whole, missing = build(
-            _class(kind, checkpoint, config), checkpoint, folder, _with_one_block(config), few_layers=True
-        )
+        one_block = copy.deepcopy(config)
+        one_block.num_hidden_layers = 1
+        whole, missing = build(_class(kind, checkpoint, config), checkpoint, folder, one_block, few_layers=True)
         try:
             return _tested(kind, whole.to(model.device), missing, model)
         except ReporterError:
@@ -106,7 +106,10 @@ def _tested(
     kind: Literal["causal", "masked"], whole: Any, missing: Mapping[str, nn.Parameter], model: LoadedModel
 ) -> Head:
     _share(whole, model.module)
-    head = Head(kind, model.tokenizer.mask_token_id if kind == "masked" else None, whole, _replace_base(whole))
+    ids = torch.zeros((1, 2), dtype=torch.long, device=next(whole.parameters()).device)
+    base, given = trace(whole, _arguments(whole, ids)).calls[0].module, _Given()
+    base.forward = given
+    head = Head(kind, model.tokenizer.mask_token_id if kind == "masked" else None, whole, given)
     states = torch.ones((2, model.anatomy.final_width or model.anatomy.width), device=model.device)
     lacking = needed(lambda: head.logits(states), missing)
     if lacking:
@@ -130,12 +133,6 @@ def _class(kind: str, checkpoint: Checkpoint, config: Any) -> Any:
     return getattr(transformers, name)
 
 
-def _with_one_block(config: Any) -> Any:
-    config = copy.deepcopy(config)
-    config.num_hidden_layers = 1
-    return config
-
-
 def _share(whole: Any, module: nn.Module) -> None:
     loaded = dict(module.named_parameters())
     for name, weight in whole.base_model.named_parameters():
@@ -143,22 +140,14 @@ def _share(whole: Any, module: nn.Module) -> None:
             weight.data = loaded[name].data
 
 
-def _replace_base(whole: Any) -> _Given:
-    ids = torch.zeros((1, 2), dtype=torch.long, device=next(whole.parameters()).device)
-    first = trace(whole, _arguments(whole, ids)).calls[0].module
-    given = _Given()
-    first.forward = given
-    return given
-
-
 def _test(head: Head, whole: Any, model: LoadedModel) -> None:
-    ids = model._inputs.random_ids(texts=2)
+    ids = model.inputs.random_ids(texts=2)
     mask = torch.ones_like(ids)
     run = model.run(ids, mask)
     mine = head.logits(run.last.flatten(0, 1))
     with _with_base(whole, model.module):
         theirs = whole(**_arguments(whole, ids, attention_mask=mask)).logits.flatten(0, 1)
-    model._capture.clear()
+    model.capture.clear()
     tolerance = TOLERANCE if theirs.dtype == torch.float32 else 0.02
     deviation = ((mine - theirs).abs().max() / theirs.abs().max()).item()
     if not deviation <= tolerance:

@@ -9,20 +9,17 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 
 from reporter.core.errors import ReporterError, with_type
-from reporter.models.anatomy import Anatomy, examine
-from reporter.models.capture import Capture, Closing
+from reporter.models.anatomy import Examined, examine
 from reporter.models.checkpoint import loading, local_folder
 from reporter.models.limits import limited
 from reporter.models.model_folder import config_file, weight_files
-from reporter.models.parts import Inputs, is_spread
-from reporter.models.sublayers import Attention, FeedForward
+from reporter.models.parts import is_spread
 from reporter.models.tokenizer import load_tokenizer, tokenizer_hash
 from reporter.models.weights import load_module
 
@@ -144,30 +141,22 @@ class Captured:
         return Captured(here(self.path) or [], final, here(self.attention), shares)
 
 
-@dataclass(frozen=True)
-class LoadedModel:
+@dataclass(frozen=True, kw_only=True)
+class LoadedModel(Examined):
     """A model ready to be measured.
 
     Args:
         checkpoint: what was loaded.
         module: what is measured of the model, without its vocabulary head, in evaluation mode.
         tokenizer: its transformers tokenizer, padding on the right.
-        anatomy: what was measured of it.
         device: where it is; of a model that is split, where its states are gathered.
-        closing: what the model does after its last block; its ``problem`` says why ``close`` cannot be used.
         groups: the hash of each group of weights that was read, see :func:`reporter.models.load.weight_groups`.
     """
 
     checkpoint: Checkpoint
     module: nn.Module
     tokenizer: Any
-    anatomy: Anatomy
     device: torch.device
-    closing: Closing = field(repr=False)
-    _attention: Attention = field(repr=False)
-    _feed_forward: FeedForward = field(repr=False)
-    _capture: Capture = field(repr=False)
-    _inputs: Inputs = field(repr=False)
     groups: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @cached_property
@@ -178,7 +167,7 @@ class LoadedModel:
     @property
     def vocabulary(self) -> Tensor:
         """The input embedding, (vocabulary, d); d is not the width of the states where tokens are projected."""
-        return self._inputs.vocabulary.detach()
+        return self.inputs.vocabulary.detach()
 
     def states(self, input_ids: Tensor, attention_mask: Tensor) -> list[Tensor]:
         """Run the model and return the residual stream: L + 1 tensors (texts, length, width).
@@ -195,7 +184,7 @@ class LoadedModel:
     @property
     def contributions_problem(self) -> str:
         """Why it is not known what its sublayers add; empty where it is."""
-        return self._feed_forward.problem
+        return self.feed_forward.problem
 
     def run(
         self, input_ids: Tensor, attention_mask: Tensor, attention: bool = False, contributions: bool = False
@@ -214,29 +203,29 @@ class LoadedModel:
             ReporterError: if the states after attention, or the contributions, are asked for and were not found when
                 it was loaded.
         """
-        if attention and self._attention.problem:
-            raise ReporterError(f"{self.checkpoint.label}: it has no attention states: {self._attention.problem}")
+        if attention and self.attention.problem:
+            raise ReporterError(f"{self.checkpoint.label}: it has no attention states: {self.attention.problem}")
         if contributions and self.contributions_problem:
             raise ReporterError(f"{self.checkpoint.label}: {self.contributions_problem}")
-        self._capture.clear()
+        self.capture.clear()
         try:
             with ExitStack() as more:
                 if attention:
-                    more.enter_context(self._capture.attending(self._attention))
+                    more.enter_context(self.capture.attending(self.attention))
                 shares = (
-                    more.enter_context(self._capture.contributing(self._attention, self._feed_forward))
+                    more.enter_context(self.capture.contributing(self.attention, self.feed_forward))
                     if contributions
                     else []
                 )
-                result = self.module(**self._inputs(input_ids, attention_mask))
-            attended = self._capture.take_attention() if attention else None
+                result = self.module(**self.inputs(input_ids, attention_mask))
+            attended = self.capture.take_attention() if attention else None
             final = result.last_hidden_state if self.closing.last == "final" else None
             if contributions and len(shares) != self.anatomy.layers:
                 raise ReporterError(f"the sublayers of {len(shares)} of its {self.anatomy.layers} blocks ran")
-            captured = Captured(self._capture.take(), final, attended, torch.stack(shares) if contributions else None)
+            captured = Captured(self.capture.take(), final, attended, torch.stack(shares) if contributions else None)
             return captured if self.checkpoint.split is None else captured.on(self.device)
         finally:
-            self._capture.clear()
+            self.capture.clear()
 
     def skipping(self, blocks: Collection[int]) -> AbstractContextManager[None]:
         """Leave blocks out of every pass, while this lasts: each returns what entered it.
@@ -244,7 +233,7 @@ class LoadedModel:
         Args:
             blocks: their numbers, 1…L.
         """
-        return self._capture.skipping(frozenset(blocks))
+        return self.capture.skipping(frozenset(blocks))
 
     def attention_weights(self, input_ids: Tensor, attention_mask: Tensor) -> list[Tensor]:
         """Run the model with its plain ("eager") attention, which alone returns weights, and return them.
@@ -263,11 +252,11 @@ class LoadedModel:
         usual = module.config._attn_implementation
         try:
             module.set_attn_implementation("eager")
-            result = module(**self._inputs(input_ids, attention_mask), output_attentions=True)
+            result = module(**self.inputs(input_ids, attention_mask), output_attentions=True)
         except (AttributeError, TypeError, ValueError) as error:
             raise ReporterError(f"{self.checkpoint.label}: its attention cannot be read: {with_type(error)}") from error
         finally:
-            self._capture.clear()
+            self.capture.clear()
             module.set_attn_implementation(usual)
         returned = getattr(result, "attentions", None) or ()
         weights = [layer for layer in returned if layer is not None and layer.dim() == 4]
@@ -304,34 +293,17 @@ def load(checkpoint: Checkpoint, device: str, offline: bool) -> LoadedModel:
         with limited(folder):
             tokenizer = load_tokenizer(checkpoint, folder, offline)
             module, part, lacking = load_module(checkpoint, folder)
-            groups = {} if checkpoint.initialised is not None else _groups(checkpoint, module, folder, lacking)
+            groups: Mapping[str, str] = {}
+            if checkpoint.initialised is None:
+                files = [] if checkpoint.gguf else weight_files(folder, checkpoint.allow_pickle)
+                groups = weight_groups(module, files, lacking)
             place = torch.device(device)
             module = module if is_spread(module) else module.to(place)
             examined = examine(module, tokenizer, part)
-        _check_vocabulary(tokenizer, examined.anatomy)
-    return LoadedModel(
-        checkpoint,
-        module,
-        tokenizer,
-        examined.anatomy,
-        place,
-        examined.closing,
-        examined.attention,
-        examined.feed_forward,
-        examined.capture,
-        examined.inputs,
-        groups,
-    )
-
-
-def _groups(checkpoint: Checkpoint, module: nn.Module, folder: Path, lacking: Sequence[nn.Parameter]) -> dict[str, str]:
-    files = [] if checkpoint.gguf else weight_files(folder, checkpoint.allow_pickle)
-    return weight_groups(module, files, lacking)
-
-
-def _check_vocabulary(tokenizer: Any, anatomy: Anatomy) -> None:
-    if tokenizer.vocab_size > anatomy.vocabulary_size:
-        raise ReporterError(
-            f"its tokenizer has {tokenizer.vocab_size} tokens, its embedding {anatomy.vocabulary_size} rows; "
-            "they do not belong together"
-        )
+        if tokenizer.vocab_size > (rows := examined.anatomy.vocabulary_size):
+            raise ReporterError(
+                f"its tokenizer has {tokenizer.vocab_size} tokens, its embedding {rows} rows; "
+                "they do not belong together"
+            )
+    loaded = {"checkpoint": checkpoint, "module": module, "tokenizer": tokenizer, "device": place, "groups": groups}
+    return LoadedModel(**vars(examined), **loaded)

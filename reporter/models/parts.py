@@ -69,7 +69,7 @@ class Inputs:
         self._beside_encoder = "encoder_input_ids" in accepted
         self.vocabulary = _input_embedding(module)
         self.vocabulary_size = int(self.vocabulary.shape[0])
-        self.pad_id = _pad_id(tokenizer, self.vocabulary_size)
+        self.pad_id = pad_id(tokenizer, self.vocabulary_size)
         self._length = max(2, min(12, (config_limit(module.config) or 512) - _LARGEST_OFFSET))
         self._ordinary = self._ordinary_ids(module.config, tokenizer)
 
@@ -125,14 +125,13 @@ def config_limit(config: Any) -> int | None:
 
 def _input_embedding(module: Any) -> Tensor:
     try:
-        weight = weight_of(module.get_input_embeddings())
+        return weight_of(module.get_input_embeddings())
     except (AttributeError, NotImplementedError) as error:
         raise ReporterError("it has no token embedding") from error
-    assert isinstance(weight, Tensor)
-    return weight
 
 
-def _pad_id(tokenizer: Any, vocabulary_size: int) -> int:
+def pad_id(tokenizer: Any, vocabulary_size: int) -> int:
+    """Return any valid token id: padding is masked, so which one does not matter, and no embedding is resized."""
     for token in (tokenizer.pad_token_id, tokenizer.eos_token_id):
         if token is not None and 0 <= token < vocabulary_size:
             return int(token)

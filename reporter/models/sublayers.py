@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -55,67 +55,84 @@ def _out(norm: Call) -> Tensor:
     return norm.outputs[0].tensor.flatten()
 
 
-def close(a: Tensor, b: Tensor, like: Tensor | None = None) -> bool:
-    """Tell whether two tensors are the same sum, taken in another order: equal up to a few roundings.
+def close(a: Tensor, b: Tensor) -> bool:
+    """Tell whether two tensors of one shape are the same sum, taken in another order: equal up to a few roundings.
 
-    Args:
-        a: one.
-        b: the other, of the same shape.
-        like: numbers whose largest one and precision say how large a rounding is; by default ``a``.
+    The largest number of ``a`` and its precision say how large a rounding is.
     """
-    like = a if like is None else like
-    tolerance = 16 * torch.finfo(like.dtype).eps * like.abs().max().item()
+    tolerance = 16 * torch.finfo(a.dtype).eps * a.abs().max().item()
     return torch.allclose(a.float(), b.float(), rtol=0.0, atol=tolerance)
 
 
-# Finds where a block adds what its attention found, so that the state between attention and feed-forward is known.
+# Finds where a block adds what its attention found and what its feed-forward made, so that the state between both is
+# known.
 #
 # With x what enters a block and y what it returns, the attention's part is the output a of a module inside the block
 # that mixes tokens and for which one of these holds:
 #
 # - ``sequential``: x + k·a enters a later module of the block (its feed-forward, or the norm before that or after the
-# sum), with one factor k for all blocks: 1 in nearly all models; - ``parallel``: y = x + a + m with m the output of
-# another module: the feed-forward reads x, too, and no tensor of the model is x + a.
+#   sum), with one factor k for all blocks: 1 in nearly all models;
+# - ``parallel``: y = x + a + m with m the output of another module: the feed-forward reads x, too, and no tensor of the
+#   model is x + a.
 #
-# Names of modules decide nothing, except that all blocks must have it in the same place.
+# The feed-forward is the module that returns m for which one of these holds, c being one factor for all blocks:
+#
+# - ``sequential``: y = (x + k·a) + c·m: the stream goes on as it is;
+# - ``normed``: N(x + k·a) + c·m enters a later module that returns y, N a module that reads x + k·a: a post-norm block,
+#   whose stream is normed before the feed-forward and after it;
+# - ``parallel``: y = x + a + m.
+#
+# Names of modules decide nothing, except that all blocks must have the same one.
 
 
-AttentionPlacement = Literal["sequential", "parallel", "none"]
+Placement = Literal["sequential", "normed", "parallel", "none"]
 
 _ROUNDINGS = 0.1  # of what is added, that the roundings of a sum may make up
 SMALLEST = 1e-3  # a factor below it adds nothing
 
 
 @dataclass(frozen=True)
-class Attention:
-    """Where attention adds to the residual stream.
+class Sublayer:
+    """Where the attention, or the feed-forward, of each block adds to the residual stream.
 
     Args:
-        placement: see the module; ``none`` where it was not found.
-        modules: of each block, the module that returns what attention adds; empty where it was not found.
+        placement: see above; ``none`` where it was not found.
+        modules: of each block, the module that returns what it adds; empty where it was not found.
         slot: where among its results.
         factor: what the block multiplies it by.
+        norms: of each block of the placement ``normed``, the module that makes the stream it is added to.
         problem: why it was not found; empty where it was.
     """
 
-    placement: AttentionPlacement
+    placement: Placement
     modules: tuple[nn.Module, ...] = ()
     slot: Slot = 0
     factor: float = 1.0
+    norms: tuple[nn.Module, ...] = ()
     problem: str = ""
 
 
 @dataclass(frozen=True)
 class _Part:
-    """What a module inside a block returned, by what factor it is added, and how well that explains the sum."""
+    """What a module inside a block returned and by what factor it is added.
 
-    name: str  # inside the block
+    Args:
+        name: of the module, inside the block.
+        norm: the call that made the stream which it is added to, where that is normed.
+        deviation: how well it explains the sum.
+    """
+
+    name: str
     slot: Slot
-    placement: AttentionPlacement
+    placement: Placement
     factor: float
-    deviation: float
     call: Call
-    added: Tensor
+    norm: Call | None = None
+    deviation: float = 0.0
+
+    def like(self, other: _Part) -> bool:
+        """Whether both stand in the same place of their blocks."""
+        return (self.name, self.slot, self.placement) == (other.name, other.slot, other.placement)
 
 
 @dataclass(frozen=True)
@@ -131,66 +148,91 @@ class Ran:
         """Return the name of a call inside the block."""
         return call.name.removeprefix(f"{self.call.name}.")
 
-
-def find_attention(ran: Sequence[Ran], changed: Sequence[Ran], blocks: Blocks) -> Attention:
-    """Find the attention of every block."""
-    if not len(ran) == len(changed) == len(blocks.calls):
-        return Attention("none", problem="which blocks run depends on the text")
-    candidates = [part for part in _parts(ran[0]) if _mixes(part, ran[0], changed[0])]
-    for first in candidates:
-        parts = [first, *(part for block in ran[1:] for part in [_same_part(first, block)] if part is not None)]
-        if len(parts) == len(ran):
-            modules = tuple(part.call.module for part in parts)
-            return Attention(first.placement, modules, first.slot, first.factor)
-    if not candidates:
-        return Attention("none", problem="no part of its first block mixes tokens and is added to what enters it")
-    return Attention("none", problem=f"what {candidates[0].name} adds in its first block is not added in the others")
+    def made(self) -> Iterator[tuple[Call, Passed]]:
+        """Yield what modules of the block returned that has the size of a state; modules that ran once alone."""
+        names = [call.name for call in self.inside]
+        for call in self.inside:
+            if names.count(call.name) == 1:
+                yield from ((call, p) for p in call.outputs if p.tensor.numel() == self.entered.numel())
 
 
 def as_they_ran(seen: Trace, blocks: Blocks) -> list[Ran]:
     """Return the blocks of a traced pass in which what passed inside them was copied."""
     names = [call.name for call in blocks.calls]
-    calls = [call for call in seen.calls if call.name in names]
     ordered = []
-    for call in calls:
+    for call in (call for call in seen.calls if call.name in names):
         entered = next(p.tensor for p in call.inputs if p.slot == blocks.input_slot)
         returned = next(p.tensor for p in call.outputs if p.slot == blocks.output_slot)
         ordered.append(Ran(call, entered, returned, tuple(c for c in seen.calls if call.contains(c))))
     return ordered
 
 
-def _same_part(like: _Part, block: Ran) -> _Part | None:
-    return next((p for p in _parts(block, like) if (p.slot, p.placement) == (like.slot, like.placement)), None)
+def find_attention(ran: Sequence[Ran], changed: Sequence[Ran], blocks: Blocks) -> Sublayer:
+    """Find the attention of every block.
+
+    Args:
+        ran: the blocks.
+        changed: the same with another first token.
+        blocks: all that the model has.
+    """
+    if not len(ran) == len(changed) == len(blocks.calls):
+        return Sublayer("none", problem="which blocks run depends on the text")
+    return _in_every_block(
+        [part for part in _attention_parts(ran[0]) if _mixes(part, ran[0], changed[0])],
+        lambda number, first: _attention_parts(ran[number], first),
+        len(ran),
+        "no part of its first block mixes tokens and is added to what enters it",
+    )
 
 
-def _parts(block: Ran, like: _Part | None = None) -> list[_Part]:
+def find_feed_forward(ran: Sequence[Ran], attention: Sublayer) -> Sublayer:
+    """Find the feed-forward of every block."""
+    if attention.problem:
+        return Sublayer("none", problem=f"what attention adds is not known: {attention.problem}")
+    return _in_every_block(
+        _feed_forward_parts(ran[0], attention, 0),
+        lambda number, first: _feed_forward_parts(ran[number], attention, number, first),
+        len(ran),
+        "no part of its first block is what the block adds after its attention",
+    )
+
+
+def _in_every_block(
+    candidates: Iterable[_Part], parts_of: Callable[[int, _Part], Iterable[_Part]], blocks: int, problem: str
+) -> Sublayer:
+    """Return the first candidate of the first block that all others have in the same place."""
+    first_name = ""
+    for first in candidates:
+        first_name = first_name or first.name
+        alike = (next(filter(first.like, parts_of(number, first)), None) for number in range(1, blocks))
+        parts = [first, *(part for part in alike if part is not None)]
+        if len(parts) == blocks:
+            norms = tuple(part.norm.module for part in parts if part.norm is not None)
+            modules = tuple(part.call.module for part in parts)
+            return Sublayer(first.placement, modules, first.slot, first.factor, norms)
+    if first_name:
+        problem = f"what {first_name} adds in its first block is not added in the others"
+    return Sublayer("none", problem=problem)
+
+
+def _attention_parts(block: Ran, like: _Part | None = None) -> list[_Part]:
     """Return the parts of a block that may be attention: the sequential ones first, then by how well they fit.
 
     Of parts that fit equally well, which are the same tensor passed on, the outermost comes first.
 
     """
-    outputs = list(made(block))
+    outputs = list(block.made())
     parts = []
     for call, passed in outputs:
-        if like is not None and block.name(call) != like.name:
+        name, a = block.name(call), passed.tensor.flatten()
+        if like is not None and name != like.name:
             continue
-        entering = _entering_later(call, passed.tensor.flatten(), block, like.factor if like else None)
-        if entering is not None:
-            parts.append(_Part(block.name(call), passed.slot, "sequential", *entering, call, passed.tensor))
-        beside = _beside(call, passed.tensor.flatten(), block, outputs)
+        if entering := _entering_later(call, a, block, like.factor if like else None):
+            parts.append(_Part(name, passed.slot, "sequential", entering[0], call, None, entering[1]))
+        beside = _beside(call, a, block, outputs)
         if beside is not None:
-            parts.append(_Part(block.name(call), passed.slot, "parallel", 1.0, beside, call, passed.tensor))
+            parts.append(_Part(name, passed.slot, "parallel", 1.0, call, None, beside))
     return sorted(parts, key=lambda part: (part.placement != "sequential", part.deviation))
-
-
-def made(block: Ran) -> Iterator[tuple[Call, Passed]]:
-    """Give what modules of a block returned that has the size of a state; modules that ran once alone."""
-    names = [call.name for call in block.inside]
-    for call in block.inside:
-        if names.count(call.name) == 1:
-            for passed in call.outputs:
-                if passed.tensor.numel() == block.entered.numel():
-                    yield call, passed
 
 
 def _entering_later(call: Call, a: Tensor, block: Ran, factor: float | None = None) -> tuple[float, float] | None:
@@ -202,15 +244,19 @@ def _entering_later(call: Call, a: Tensor, block: Ran, factor: float | None = No
     entering = []
     for later in block.inside:
         for passed in later.inputs if later.start > call.end else ():
-            if passed.tensor.numel() != x.numel() or passed.tensor.dtype != x.dtype:
-                continue
-            sum_ = passed.tensor.flatten()
-            for k in (1.0, nearest(sum_ - x, a)) if factor is None else (factor,):
-                deviation = deviation_of(sum_, x + k * a, k * a)
-                if abs(k) > SMALLEST and deviation is not None:
-                    entering.append((k, deviation))
-                    break
+            alike = passed.tensor.numel() == x.numel() and passed.tensor.dtype == x.dtype
+            if alike and (fit := _factor(passed.tensor.flatten(), x, a, factor)):
+                entering.append(fit)
     return min(entering, key=lambda each: each[1], default=None)
+
+
+def _factor(total: Tensor, x: Tensor, a: Tensor, given: float | None) -> tuple[float, float] | None:
+    """Return the k for which x + k·a is a sum, and how well: a given one, or 1, or the one that comes nearest."""
+    for k in (1.0, nearest(total - x, a)) if given is None else (given,):
+        deviation = deviation_of(total, x + k * a, k * a)
+        if abs(k) > SMALLEST and deviation is not None:
+            return k, deviation
+    return None
 
 
 def _beside(call: Call, a: Tensor, block: Ran, outputs: Sequence[tuple[Call, Passed]]) -> float | None:
@@ -225,13 +271,13 @@ def _beside(call: Call, a: Tensor, block: Ran, outputs: Sequence[tuple[Call, Pas
     return min(beside, default=None)
 
 
-def deviation_of(sum_: Tensor, expected: Tensor, a: Tensor) -> float | None:
+def deviation_of(total: Tensor, expected: Tensor, a: Tensor) -> float | None:
     """Return ‖sum − expected‖ / ‖a‖, or None where it is more than roundings: then it is another sum."""
-    if not close(sum_, expected, like=sum_):
+    if not close(total, expected):
         return None
     if not a.any():
         return 0.0  # a part that was pruned to nothing is added as well as any
-    deviation = ((sum_.float() - expected.float()).norm() / a.float().norm()).item()
+    deviation = ((total.float() - expected.float()).norm() / a.float().norm()).item()
     return deviation if deviation <= _ROUNDINGS else None  # of a small a, not of the large numbers it is added to
 
 
@@ -242,95 +288,16 @@ def nearest(difference: Tensor, a: Tensor) -> float:
 
 
 def _mixes(part: _Part, block: Ran, changed: Ran) -> bool:
-    other = next(call for call in changed.inside if call.name == part.call.name)
-    output = next(p.tensor for p in other.outputs if p.slot == part.slot)
     x, y = block.entered, changed.entered
-    still = relative(y, x) == 0
-    moved = relative(output.reshape(x.shape), part.added.reshape(x.shape)) > noise_of(x)
-    return bool((still & moved).any())
+    before, after = (
+        next(p.tensor for call in of.inside if call.name == part.call.name for p in call.outputs if p.slot == part.slot)
+        for of in (block, changed)
+    )
+    moved = relative(after.reshape(x.shape), before.reshape(x.shape)) > noise_of(x)
+    return bool(((relative(y, x) == 0) & moved).any())
 
 
-# Finds where a block adds what its feed-forward made, and to what.
-#
-# With x what enters a block, k·a what its attention adds, y what it returns, the feed-forward is the module that
-# returns m for which one of these holds, c being one factor for all blocks (1 in nearly all models):
-#
-# - ``sequential``: y = (x + k·a) + c·m: the stream goes on as it is; - ``normed``: N(x + k·a) + c·m enters a later
-# module that returns y, N a module that reads x + k·a: a post-norm block, whose stream is normed before the feed-
-# forward and after it; - ``parallel``: y = x + a + m.
-#
-# Names of modules decide nothing, except that all blocks must have it in the same place.
-
-
-FeedForwardPlacement = Literal["sequential", "normed", "parallel", "none"]
-
-
-@dataclass(frozen=True)
-class FeedForward:
-    """Where a feed-forward adds to the residual stream.
-
-    Args:
-        placement: see the module; ``none`` where it was not found.
-        modules: of each block, the module that returns what it adds; empty where it was not found.
-        slot: where among its results.
-        factor: what the block multiplies it by.
-        norms: of each block of the placement ``normed``, the module that makes the stream it is added to.
-        problem: why it was not found; empty where it was.
-    """
-
-    placement: FeedForwardPlacement
-    modules: tuple[nn.Module, ...] = ()
-    slot: Slot = 0
-    factor: float = 1.0
-    norms: tuple[nn.Module, ...] = ()
-    problem: str = ""
-
-
-@dataclass(frozen=True)
-class _Part_feed_forward:
-    """A module inside a block that may be its feed-forward, and the norm whose output it is added to."""
-
-    name: str
-    slot: Slot
-    placement: FeedForwardPlacement
-    factor: float
-    module: nn.Module
-    norm: nn.Module | None
-
-
-@dataclass(frozen=True)
-class _Sum:
-    """A tensor of a block that may be stream + c·m, that stream, and the call that made it where it is normed."""
-
-    placement: FeedForwardPlacement
-    sum: Tensor
-    stream: Tensor
-    norm: Call | None = None
-
-
-def find_feed_forward(ran: Sequence[Ran], attention: Attention) -> FeedForward:
-    """Find the feed-forward of every block."""
-    if attention.problem:
-        return FeedForward("none", problem=f"what attention adds is not known: {attention.problem}")
-    first_named = ""
-    for first in _parts_feed_forward(ran[0], attention, 0):
-        first_named = first_named or first.name
-        parts = [first]
-        for number, block in enumerate(ran[1:], 1):
-            parts += [part for part in _parts_feed_forward(block, attention, number, first) if part.slot == first.slot][
-                :1
-            ]
-        if len(parts) == len(ran):
-            norms = tuple(part.norm for part in parts if part.norm is not None)
-            return FeedForward(first.placement, tuple(part.module for part in parts), first.slot, first.factor, norms)
-    if first_named:
-        return FeedForward("none", problem=f"what {first_named} adds in its first block is not added in the others")
-    return FeedForward("none", problem="no part of its first block is what the block adds after its attention")
-
-
-def _parts_feed_forward(
-    block: Ran, attention: Attention, number: int, like: _Part_feed_forward | None = None
-) -> Iterator[_Part_feed_forward]:
+def _feed_forward_parts(block: Ran, attention: Sublayer, number: int, like: _Part | None = None) -> Iterator[_Part]:
     """Yield the parts of a block that may be its feed-forward, of one tensor passed on the outermost first.
 
     Args:
@@ -339,36 +306,30 @@ def _parts_feed_forward(
         number: which block, from 0.
         like: a part of another block, for one of its name, place and factor alone.
     """
+    factor = None if like is None else like.factor
     mixing = next(call for call in block.inside if call.module is attention.modules[number])
     x, y = block.entered.flatten(), block.returned.flatten()
     added = next(p.tensor for p in mixing.outputs if p.slot == attention.slot).flatten()
     after = x + (added if attention.factor == 1 else attention.factor * added)
-    sums: list[_Sum] = [_Sum("sequential", y, after)]
+    sums: list[tuple[Placement, Tensor, Tensor, Call | None]] = [("sequential", y, after, None)]
     if attention.placement != "parallel":
         sums += _normed(block, mixing, after)
-    for call, passed in made(block):
-        if (like is not None and block.name(call) != like.name) or call is mixing or mixing.contains(call):
+    for call, passed in block.made():
+        name, m = block.name(call), passed.tensor.flatten()
+        if (like is not None and name != like.name) or call is mixing or mixing.contains(call):
             continue
-        m = passed.tensor.flatten()
         if attention.placement == "parallel":
             if deviation_of(y, after.float() + m.float(), m) is not None:
-                yield _Part_feed_forward(block.name(call), passed.slot, "parallel", 1.0, call.module, None)
-        elif call.start > mixing.end:
-            for addition in sums:
-                if (addition.norm is not None and addition.norm.end > call.start) or (
-                    like and like.placement != addition.placement
-                ):
-                    continue
-                factor = _factor(addition, m, None if like is None else like.factor)
-                if factor is not None:
-                    norm = None if addition.norm is None else addition.norm.module
-                    yield _Part_feed_forward(
-                        block.name(call), passed.slot, addition.placement, factor, call.module, norm
-                    )
-                    break
+                yield _Part(name, passed.slot, "parallel", 1.0, call)
+            continue
+        for placement, total, stream, norm in sums if call.start > mixing.end else ():
+            fits = (norm is None or norm.end <= call.start) and (like is None or like.placement == placement)
+            if fits and total.dtype == m.dtype and (fit := _factor(total, stream, m, factor)):
+                yield _Part(name, passed.slot, placement, fit[0], call, norm)
+                break
 
 
-def _normed(block: Ran, mixing: Call, after: Tensor) -> Iterator[_Sum]:
+def _normed(block: Ran, mixing: Call, after: Tensor) -> Iterator[tuple[Placement, Tensor, Tensor, Call | None]]:
     """Yield what enters a later module that returns what the block does, beside what a module made of x + k·a."""
     y = block.returned
     closing = [
@@ -378,17 +339,7 @@ def _normed(block: Ran, mixing: Call, after: Tensor) -> Iterator[_Sum]:
         for entering in call.inputs
         if entering.tensor.numel() == y.numel()
     ]
-    for norm, passed in made(block):
+    for norm, passed in block.made():
         reads = (p.tensor.flatten() for p in norm.inputs if p.tensor.numel() == y.numel())
-        if norm.start > mixing.end and any(close(tensor, after, like=tensor) for tensor in reads):
-            for sum_ in closing:
-                yield _Sum("normed", sum_, passed.tensor.flatten(), norm)
-
-
-def _factor(one: _Sum, m: Tensor, given: float | None) -> float | None:
-    if one.sum.dtype != m.dtype:
-        return None
-    for c in (1.0, nearest(one.sum - one.stream, m)) if given is None else (given,):
-        if abs(c) > SMALLEST and deviation_of(one.sum, one.stream + c * m, c * m) is not None:
-            return c
-    return None
+        if norm.start > mixing.end and any(close(tensor, after) for tensor in reads):
+            yield from (("normed", total, passed.tensor.flatten(), norm) for total in closing)

@@ -20,7 +20,7 @@ from reporter.metrics.contributions import STATISTICS
 from reporter.models.capture import share
 from reporter.models.load import load
 from reporter.models.resolve import resolve
-from reporter.models.sublayers import FeedForward
+from reporter.models.sublayers import Sublayer
 from reporter.spec.models import PathModel
 
 RNG = np.random.default_rng(4)
@@ -100,7 +100,7 @@ def test_against_a_base_the_same_texts_are_drawn(observe):
 
 def test_a_model_whose_sublayers_were_not_found_says_so(family, observe, values):
     model, _ = family("llama")
-    model = replace(model, _feed_forward=FeedForward("none", problem="it was not found"))
+    model = replace(model, feed_forward=Sublayer("none", problem="it was not found"))
     assert _unfed(model) == {"contributions": "it was not found"}
     observables, _ = observe(model, TEXTS, names=("moments",))
     # As a pass leaves it that could not feed it.

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from reporter.core.errors import ReporterError
 from reporter.models.load import LoadedModel
-from reporter.models.sublayers import Attention
+from reporter.models.sublayers import Sublayer
 
 Family = Callable[[str], Path]
 Load = Callable[..., LoadedModel]
@@ -176,7 +176,7 @@ def test_attention_is_found_in_bfloat16_where_float32_has_it(name: str, family: 
     exact, rough = loaded(family(name)), loaded(family(name), dtype="bfloat16")
     names = [{module: n for n, module in model.module.named_modules()} for model in (exact, rough)]
     assert rough.anatomy.attention == exact.anatomy.attention
-    places = [[n[m] for m in model._attention.modules] for n, model in zip(names, (exact, rough), strict=True)]
+    places = [[n[m] for m in model.attention.modules] for n, model in zip(names, (exact, rough), strict=True)]
     assert places[0] == places[1]
 
 
@@ -201,7 +201,7 @@ def test_a_block_that_was_pruned_to_nothing_adds_nothing(
 
 
 def test_a_model_without_attention_states_says_so(family: Family, loaded: Load) -> None:
-    model = replace(loaded(family("bert")), _attention=Attention("none", problem="it was not found"))
+    model = replace(loaded(family("bert")), attention=Sublayer("none", problem="it was not found"))
     with torch.inference_mode():
         assert model.run(*batch()).attention is None
         with pytest.raises(ReporterError, match="model 'm': it has no attention states: it was not found"):

@@ -49,13 +49,13 @@ def test_skipped_blocks_are_as_if_they_were_not_there(family_model, family, bloc
         saved = model.module.config.num_hidden_layers
         model.module.config.num_hidden_layers = len(kept)
         with torch.inference_mode():
-            expected = model.module(**model._inputs(ids, mask)).last_hidden_state
+            expected = model.module(**model.inputs(ids, mask)).last_hidden_state
     finally:
         while len(own):
             del own[0]
         own.extend(original)
         model.module.config.num_hidden_layers = saved
-        model._capture.clear()
+        model.capture.clear()
     torch.testing.assert_close(found.last, expected)
 
 
