@@ -10,24 +10,22 @@ Source: Holm 1979, "A simple sequentially rejective multiple test procedure", Sc
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 from reporter.core.errors import ReporterError, describe
 from reporter.geometry.intervals import VERDICT_TEXTS
 from reporter.geometry.statistics import holm
 from reporter.judge.claims import kind_of, power
 from reporter.judge.numbers import Incomparable, Missing, Numbers
-from reporter.judge.points import ROUNDING, Finding, Seen, Shown
+from reporter.judge.points import ROUNDING, Finding, Seen, Shown, clipped
+from reporter.metrics.base import Statistic
+from reporter.spec import Study
+from reporter.spec.claims import Claim
 from reporter.spec.references import queries_of, statistics_of
+from reporter.store import Store
 from reporter.store.schema import ModelVerdict, Verdict, Word
-
-if TYPE_CHECKING:
-    from reporter.metrics.base import Statistic
-    from reporter.spec import Study
-    from reporter.spec.claims import Claim
-    from reporter.store import Store
 
 # What another view changes of a claim: the number, the profile behind it, and the verdict.
 
@@ -146,65 +144,56 @@ def judge(store: Store, study: Study, statistics: Mapping[str, Statistic] | None
         statistics: by full name what is known of each statistic; those of metrics if left out.
     """
     numbers = Numbers(store, study, statistics)
-    tests = [
-        (number, name, claim, reading, _find(numbers, claim, reading))
-        for number, (name, claim) in enumerate(study.claims.items(), 1)
+    tests = {
+        (name, reading): _find(numbers, claim, reading)
+        for name, claim in study.claims.items()
         for reading in _readings(claim, numbers)
-    ]
-    family = [
-        (name, finding)
-        for _, name, _, reading, finding in tests
-        if reading.place == 1 and isinstance(finding, Finding) and finding.tested
-    ]
-    adjusted = dict(
-        zip(
-            (name for name, _ in family),
-            corrected([(f.holds or 0.0, f.fails or 0.0) for _, f in family]),
-            strict=True,
-        )
-    )
-    verdicts = [
-        _verdict(
-            number,
-            name,
-            claim,
-            reading,
-            finding,
-            adjusted.get(name) if reading.place == 1 else None,
-            len(family),
-            _about(numbers, claim),
-        )
-        for number, name, claim, reading, finding in tests
-    ]
-    verdicts = _with_models(verdicts, [finding for *_, finding in tests])
-    for name in study.claims:
-        _tell_changes(
-            [(v, f) for v, (*_, f) in zip(verdicts, tests, strict=True) if v.claim == name and v.baseline is None]
-        )
+    }
+    first = {
+        name: found for (name, reading), found in tests.items() if reading.place == 1 and isinstance(found, Finding)
+    }
+    adjusted = _adjusted(first)
+    by_model = _adjusted({(name, model): each for name, found in first.items() for model, each in found.each.items()})
+    verdicts = []
+    for number, (name, claim) in enumerate(study.claims.items(), 1):
+        columns: dict[str, Any] = {"claim": name, "number": number, "kind": kind_of(claim).name}
+        columns |= {"says": claim.says, "source": claim.source, "paper": claim.paper}
+        about, readings_of = _about(numbers, claim), [reading for of, reading in tests if of == name]
+        of_claim = []
+        for reading in readings_of:
+            of_test = columns | {"reading": reading.place, "view": reading.view, "baseline": reading.baseline}
+            finding = tests[name, reading]
+            if isinstance(finding, str):
+                of_claim.append(Verdict(**of_test, verdict="failed", detail={"reason": finding, **about}))
+                continue
+            p = adjusted.get(name) if reading.place == 1 else None
+            verdict = _verdict(of_test, finding, p, len(adjusted), about)
+            each = [
+                _of_model(verdict, model, found, by_model.get((name, model)) if reading.place == 1 else None)
+                for model, found in finding.each.items()
+            ]
+            of_claim.append(replace(verdict, by_model=tuple(each)))
+        verdicts += of_claim
+        base = tests[name, readings_of[0]]
+        # The verdicts are compared as they are without the correction, which other readings do not have.
+        changes = [
+            change(base, base.word(base.p), found, found.word(found.p), str(reading.view))
+            for reading in readings_of[1:]
+            if reading.baseline is None and isinstance(found := tests[name, reading], Finding)
+            if isinstance(base, Finding)
+        ]
+        if changes:
+            of_claim[0].detail["views"] = changes
     return verdicts
 
 
-def _with_models(verdicts: Sequence[Verdict], findings: Sequence[Finding | str]) -> list[Verdict]:
-    """Add to verdicts what each model by itself says, corrected for all models of all claims together."""
-    each = [{} if isinstance(finding, str) else finding.each for finding in findings]
-    family = [
-        (index, model, result)
-        for index, findings_of in enumerate(each)
-        if verdicts[index].reading == 1
-        for model, result in findings_of.items()
-        if result.tested
-    ]
-    p = corrected([(result.holds or 0.0, result.fails or 0.0) for *_, result in family])
-    adjusted = {(index, model): value for (index, model, _), value in zip(family, p, strict=True)}
-    return [
-        replace(
-            verdict,
-            by_model=tuple(
-                _of_model(verdict, model, result, adjusted.get((index, model))) for model, result in findings_of.items()
-            ),
-        )
-        for index, (verdict, findings_of) in enumerate(zip(verdicts, each, strict=True))
-    ]
+Key = TypeVar("Key")
+
+
+def _adjusted(family: Mapping[Key, Finding]) -> dict[Key, float]:
+    """Return the p-values of the findings that were tested, corrected for their number."""
+    tested = {key: (finding.holds or 0.0, finding.fails or 0.0) for key, finding in family.items() if finding.tested}
+    return dict(zip(tested, corrected(list(tested.values())), strict=True))
 
 
 def _of_model(verdict: Verdict, model: str, found: Finding, adjusted: float | None) -> ModelVerdict:
@@ -236,20 +225,6 @@ def _readings(claim: Claim, numbers: Numbers) -> list[Reading]:
         return [Reading(1, (claim.views or numbers.study.views)[0], None)]
 
 
-def _tell_changes(tests: list[tuple[Verdict, Finding | str]]) -> None:
-    (first, base), *rest = tests
-    if isinstance(base, str):
-        return
-    # The verdicts are compared as they are without the correction, which other readings do not have.
-    changes = [
-        change(base, base.word(base.p), finding, finding.word(finding.p), str(verdict.view))
-        for verdict, finding in rest
-        if not isinstance(finding, str)
-    ]
-    if changes:
-        first.detail["views"] = changes
-
-
 def _find(numbers: Numbers, claim: Claim, reading: Reading) -> Finding | str:
     """Return what the test finds, or why there is no test."""
     view = reading.view or numbers.study.views[0]
@@ -264,13 +239,12 @@ def _find(numbers: Numbers, claim: Claim, reading: Reading) -> Finding | str:
     if few := _few_texts(numbers, claim, finding):
         finding = finding.undecided(few)
     if not claim.views and kind_of(claim).compares_roles(claim, numbers):
-        if view == NO_SINKS:
-            note = f"models of both roles are compared under the view '{NO_SINKS}', since the claim names no view"
-        else:
-            note = (
-                f"warning: this compares models of both roles under the view '{view}', so that it hangs on what stands "
-                f"at position 0; add '{NO_SINKS}' to 'views'"
-            )
+        note = (
+            f"models of both roles are compared under the view '{NO_SINKS}', since the claim names no view"
+            if view == NO_SINKS
+            else f"warning: this compares models of both roles under the view '{view}', so that it hangs on what "
+            f"stands at position 0; add '{NO_SINKS}' to 'views'"
+        )
         finding = finding.with_detail(notes=[note])
     return finding
 
@@ -283,13 +257,9 @@ def _few_texts(numbers: Numbers, claim: Claim, found: Finding) -> str:
     corpora = found.detail.get("corpora", ()) if measured else ()
     if queries_of(claim) and found.tested:
         corpora = [*corpora, *numbers.texts()]
-    few = {corpus: texts for corpus in corpora if (texts := numbers.texts().get(corpus, VERDICT_TEXTS)) < VERDICT_TEXTS}
-    counts = ", ".join(f"{texts} in {corpus}" for corpus, texts in few.items())
-    return (
-        f"too few texts: {counts}; a verdict needs {VERDICT_TEXTS}, or `texts: fixed` if no others are meant"
-        if few
-        else ""
-    )
+    texts = {corpus: numbers.texts().get(corpus, VERDICT_TEXTS) for corpus in corpora}
+    few = ", ".join(f"{count} in {corpus}" for corpus, count in texts.items() if count < VERDICT_TEXTS)
+    return few and f"too few texts: {few}; a verdict needs {VERDICT_TEXTS}, or `texts: fixed` if no others are meant"
 
 
 def _about(numbers: Numbers, claim: Claim) -> dict[str, list[str]]:
@@ -302,44 +272,29 @@ def _about(numbers: Numbers, claim: Claim) -> dict[str, list[str]]:
 
 
 def _verdict(
-    number: int,
-    name: str,
-    claim: Claim,
-    reading: Reading,
-    finding: Finding | str,
+    columns: Mapping[str, Any],
+    finding: Finding,
     adjusted: float | None,
     tested: int,
     about: Mapping[str, Sequence[str]],
 ) -> Verdict:
-    columns: dict[str, Any] = {
-        "claim": name,
-        "number": number,
-        "reading": reading.place,
-        "says": claim.says,
-        "source": claim.source,
-        "kind": kind_of(claim).name,
-        "view": reading.view,
-        "baseline": reading.baseline,
-        "paper": claim.paper,
-    }
-    if isinstance(finding, str):
-        return Verdict(**columns, verdict="failed", detail={"reason": finding, **about})
     p = finding.p
     final = p if adjusted is None else adjusted
     word, alone = finding.word(final), finding.word(p)
-    detail = {key: value for key, value in finding.detail.items() if value not in (None, [], "")}
-    if word != alone:
-        detail["alone"] = alone
-    if adjusted is not None:
-        detail["tested"] = tested
     shown = finding.shown(word)
     claimed = shown.wanted
-    detail |= {key: text for key, text in (("statistic", shown.statistic), ("bound", claimed.text)) if text}
-    detail |= about
-    detail["reason"] = _reason(finding, word, alone, final, tested)
-    if word == "inconclusive":
-        needed = (power(finding, 1 if adjusted is None else tested), finding.instead)
-        detail |= {"power": "; ".join(filter(None, needed))} if any(needed) else {}
+    needed = (power(finding, 1 if adjusted is None else tested), finding.instead) if word == "inconclusive" else ()
+    detail = {key: value for key, value in finding.detail.items() if value not in (None, [], "")}
+    more = {
+        "alone": alone if word != alone else None,
+        "tested": None if adjusted is None else tested,
+        "statistic": shown.statistic,
+        "bound": claimed.text,
+        **about,
+        "reason": _reason(finding, word, alone, final, tested),
+        "power": "; ".join(filter(None, needed)),
+    }
+    detail |= {key: value for key, value in more.items() if value not in (None, "") or key == "reason"}
     return Verdict(
         **columns,
         verdict=word,
@@ -387,20 +342,12 @@ def _side(shown: Shown) -> str | None:
     claimed = shown.wanted
     if shown.low is None or shown.high is None or not claimed.known:
         return None
-    low, high = (
-        (-math.inf if claimed.low is None else claimed.low),
-        (math.inf if claimed.high is None else claimed.high),
-    )
+    low, high = clipped((-math.inf, math.inf), (claimed.low, claimed.high))
+    assert low is not None and high is not None
     inside, beyond = low < shown.low and shown.high < high, shown.high < low or shown.low > high
     if claimed.outside:
         inside, beyond = beyond, inside
     return "inside" if inside else "outside" if beyond else None
-
-
-def rows_of(verdicts: Sequence[Verdict]) -> Iterator[dict[str, Any]]:
-    """Yield the rows of the table ``claims``."""
-    for verdict in verdicts:
-        yield {name: value for name, value in asdict(verdict).items() if name != "by_model"}
 
 
 def _p(p: float) -> str:

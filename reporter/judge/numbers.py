@@ -5,18 +5,18 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from typing import TYPE_CHECKING, Any
+from functools import cache, cached_property
+from typing import Any
 
 from reporter.core.table import FREE
 from reporter.judge.points import Array
-
-if TYPE_CHECKING:
-    from reporter.metrics.base import Metric, Statistic
-    from reporter.spec import Study
-    from reporter.store import Store
+from reporter.metrics.base import Metric, Statistic
+from reporter.spec import Study
+from reporter.spec.claims import WITH_BASE
+from reporter.store import Store
 
 ANALYSIS_VIEW = "words"
 """The view under which statistics of analyses are stored."""
@@ -117,14 +117,12 @@ class Numbers:
     def __init__(self, store: Store, study: Study, statistics: Mapping[str, Statistic] | None = None) -> None:
         self.store, self.study = store, study
         self._statistics = statistics
-        self._models: Callable[[], list[dict[str, Any]]] = cache(self._read_models)
         self.rows: Callable[[str, str], tuple[MetricRow, ...]] = cache(self._rows)
         self.against_base: Callable[[str, str], tuple[MetricRow, ...]] = cache(self._against_base)
         self.apart: Callable[[str, str], dict[tuple[str, str, str], dict[int, list[float]]]] = cache(self._apart)
-        self._reasons: Callable[[], list[tuple[str, str, str, str, Any]]] = cache(self._read_reasons)
-        self._roles: Callable[[], dict[str, str]] = cache(self._read_roles)
-        self.failed: Callable[[], dict[str, str]] = cache(self._read_failed)
-        self.texts: Callable[[], dict[str, int]] = cache(self._read_texts)
+        self.texts: Callable[[], dict[str, int]] = cache(
+            lambda: {row["corpus"]: int(row["texts"]) for row in self.corpus_sizes()}
+        )
 
     def _records(self, sql: str, **values: Any) -> list[dict[str, Any]]:
         return self.store.records(sql, {"study": self.study.study, **values})
@@ -146,13 +144,12 @@ class Numbers:
 
     def statistic(self, full_name: str) -> Statistic | None:
         """Return what is known of a statistic (of a floor, what is known of its statistic); None if nothing is."""
-        statistics = self._known()
-        return statistics.get(full_name) or statistics.get(full_name.removesuffix("_floor"))
+        return self._known.get(full_name) or self._known.get(full_name.removesuffix("_floor"))
 
+    @cached_property
     def _known(self) -> Mapping[str, Statistic]:
-        if self._statistics is None:
-            self._statistics = {name: statistic for name, (_, statistic) in declared().items()}
-        return self._statistics
+        given = self._statistics
+        return {name: statistic for name, (_, statistic) in declared().items()} if given is None else given
 
     def asked(self, query: str) -> tuple[list[str], list[str]]:
         """Return the statistics that a query names, by full name, and the tables that it reads.
@@ -162,7 +159,7 @@ class Numbers:
         from reporter.store.schema import tables
 
         quoted, bare = set(_TEXT.findall(query)), _TEXT.sub("''", query)
-        full_names = [name.partition(".") for name in self._known()]
+        full_names = [name.partition(".") for name in self._known]
         metrics = quoted & {metric for metric, *_ in full_names}
         measured = metrics or {choice.name for choice in self.study.metrics}
         named = [f"{metric}.{name}" for metric, _, name in full_names if metric in measured and name in quoted]
@@ -171,41 +168,44 @@ class Numbers:
 
     def role_of(self, model: str) -> str | None:
         """Return the role that was measured of a model."""
-        roles = [row["role"] for row in self._models() if row["model"] == model]
-        return roles[-1] if roles else self._roles().get(model)
+        roles = [row["role"] for row in self._models if row["model"] == model]
+        return roles[-1] if roles else self._roles.get(model)
 
     def roles_of(self, names: Sequence[str]) -> set[str]:
         """Return the roles of the models that names and groups stand for."""
-        roles: set[str | None] = set()
-        for name in names:
-            roles |= {name.removesuffix("s")} if name in ("encoders", "decoders") else set()
-            based = [m for m, spec in self.study.models.items() if spec.base is not None]
-            members = self.study.models if name == "all" else based if name == "with-base" else (name,)
-            roles |= {self.role_of(member) for member in members if member in self.study.models}
+        roles = {self.role_of(member) for name in names for member in self._members(name)}
+        roles |= {name.removesuffix("s") for name in names if name in ("encoders", "decoders")}
         return {role for role in roles if role is not None}
+
+    def _members(self, name: str) -> list[str]:
+        """Return the models that a name stands for; none for a role, which is measured."""
+        specs = self.study.models.items()
+        return [m for m, spec in specs if name in (m, "all") or (name == WITH_BASE and spec.base is not None)]
 
     def first_tokens(self, models: Sequence[str]) -> dict[str, str]:
         """Return what stands at position 0 of each model's input, as far as the database says."""
-        rows = [row for row in self._models() if row["model"] in models]
-        return {row["model"]: str(row["first_token"]) for row in rows if row["first_token"] is not None}
+        return {model: token for model, token in self._column("first_token").items() if model in models}
 
     def fingerprints(self) -> dict[str, frozenset[str]]:
         """Return the fingerprints of the checkpoints of each model."""
-        prints_of: dict[str, set[str]] = {}
-        for row in self._models():
+        prints_of: dict[str, frozenset[str]] = defaultdict(frozenset)
+        for row in self._models:
             if row["fingerprint"] is not None:
-                prints_of.setdefault(row["model"], set()).add(str(row["fingerprint"]))
-        return {model: frozenset(prints) for model, prints in prints_of.items()}
+                prints_of[row["model"]] |= {str(row["fingerprint"])}
+        return dict(prints_of)
 
     def bases(self) -> dict[str, str]:
         """Return the model that each model was tuned from, where it has one."""
-        return {row["model"]: str(row["base"]) for row in self._models() if row["base"] is not None}
+        return self._column("base")
+
+    def _column(self, name: str) -> dict[str, str]:
+        return {row["model"]: str(row[name]) for row in self._models if row[name] is not None}
 
     def locations(self) -> dict[str, str]:
         """Return the repository or the folder that each model was loaded from."""
         return {
             row["model"]: f"{row['source']} {row['location']}"
-            for row in self._models()
+            for row in self._models
             if row["source"] in ("hub", "path") and row["location"] is not None
         }
 
@@ -306,18 +306,13 @@ class Numbers:
             if name in self.study.models:
                 models[name] = None
                 continue
-            based = {m for m, spec in self.study.models.items() if spec.base is not None}
-            of_name = based if name == "with-base" else self.study.models if name == "all" else None
-            members = [
-                m
-                for m in self.study.models
-                if m in roles and (f"{roles[m]}s" == name if of_name is None else m in of_name)
-            ]
+            of_name = self._members(name)
+            members = [m for m in self.study.models if m in roles and (m in of_name or f"{roles[m]}s" == name)]
             if not members:
-                what = {"all": "models", "with-base": "models with a base"}.get(name, name)
+                what = {"all": "models", WITH_BASE: "models with a base"}.get(name, name)
                 raise Missing(f"there are no {what} with numbers of {full_name} under view '{view}'")
             models |= dict.fromkeys(members)
-            lost = [m for m in (based if name == "with-base" else self.study.models) if m not in roles]
+            lost = [m for m in of_name or self.study.models if m not in roles]
             notes += [f"{model} is not among them: {self.why_failed(model)}" for model in lost]
         suffix = f" ({baseline})" if baseline else ""
         return [model + suffix for model in models], list(dict.fromkeys(notes))
@@ -360,39 +355,40 @@ class Numbers:
 
     def why_failed(self, model: str) -> str:
         """Say why there are no numbers of a model."""
-        return self.failed().get(model, "it was not measured")
+        return self._failed.get(model, "it was not measured")
 
     def why_missing(self, full_name: str, row: MetricRow, view: str) -> str:
         """Say why a number is NULL, as far as its cell tells."""
         metric, _, statistic = full_name.partition(".")
-        for model, checkpoint, corpus, of, reasons in self._reasons():
-            if (model, checkpoint, corpus, of) == (row.model, row.checkpoint, row.corpus, metric):
-                for entry in reasons:
+        for cell in self._reasons:
+            if (cell["model"], cell["checkpoint"], cell["corpus"], cell["metric"]) == (
+                row.model,
+                row.checkpoint,
+                row.corpus,
+                metric,
+            ):
+                for entry in json.loads(cell["reasons"]):
                     same = (entry.get("statistic"), entry.get("view")) == (statistic, view)
                     if same and row.layer in entry.get("layers", ()):
                         return str(entry.get("reason"))
         return "it could not be computed"
 
-    def _read_models(self) -> list[dict[str, Any]]:
+    @cached_property
+    def _models(self) -> list[dict[str, Any]]:
         return self._records("SELECT * FROM models WHERE study = $study ORDER BY model, position")
 
-    def _read_roles(self) -> dict[str, str]:
+    @cached_property
+    def _roles(self) -> dict[str, str]:
         sql = "SELECT DISTINCT model, role FROM layer_metrics WHERE study = $study AND role IS NOT NULL"
         return {row["model"]: row["role"] for row in self._records(sql)}
 
-    def _read_reasons(self) -> list[tuple[str, str, str, str, Any]]:
-        records = self._records(
-            "SELECT model, checkpoint, corpus, metric, reasons FROM cells WHERE study = $study AND reasons IS NOT NULL"
-        )
-        return [
-            (*(row[k] for k in ("model", "checkpoint", "corpus", "metric")), json.loads(row["reasons"]))
-            for row in records
-        ]
+    @cached_property
+    def _reasons(self) -> list[dict[str, Any]]:
+        columns = "model, checkpoint, corpus, metric, reasons"
+        return self._records(f"SELECT {columns} FROM cells WHERE study = $study AND reasons IS NOT NULL")
 
-    def _read_texts(self) -> dict[str, int]:
-        return {row["corpus"]: int(row["texts"]) for row in self.corpus_sizes()}
-
-    def _read_failed(self) -> dict[str, str]:
+    @cached_property
+    def _failed(self) -> dict[str, str]:
         records = self._records(
             "SELECT model, min(error) AS error FROM ("
             "SELECT model, error FROM models WHERE study = $study AND status = 'failed' UNION ALL "
@@ -419,11 +415,3 @@ def at_layer(rows: Sequence[MetricRow], layer: int | str | None, site: str | Non
 def finite(value: float | None) -> bool:
     """Tell whether there is a number."""
     return value is not None and math.isfinite(value)
-
-
-def by_checkpoint(rows: Sequence[MetricRow]) -> Mapping[str, list[MetricRow]]:
-    """Group rows by checkpoint, in their order."""
-    groups: dict[str, list[MetricRow]] = {}
-    for row in rows:
-        groups.setdefault(row.checkpoint, []).append(row)
-    return groups

@@ -38,6 +38,8 @@ from reporter.geometry.intervals import below, quantile
 from reporter.store.schema import Word
 
 Array = NDArray[np.float64]
+Bounds = tuple[float | None, float | None]
+"""The ends of an interval, or what a number cannot exceed; None where that is not known."""
 
 FEWEST_MODELS = 3
 """From how many independent models on their spread is taken as an error; with two, t has one degree of freedom."""
@@ -71,12 +73,12 @@ class Estimates:
 
     def interval(self, level: float = 0.95) -> tuple[Array, Array]:
         """Return both ends of the interval at ``level``."""
-        reach = self.error * self.quantile((1 + level) / 2)
+        reach = self.error * quantile((1 + level) / 2, self.df)
         return self.value - reach, self.value + reach
 
-    def quantile(self, at: float) -> float:
-        """Return the quantile of Student's t, or of the normal distribution, that goes with the errors."""
-        return quantile(at, self.df)
+    def beyond(self, by: float | Array) -> Array:
+        """Return the two-sided p-values of "the number is greater than ``by``, or less than −``by``"."""
+        return np.asarray(np.minimum(1.0, 2 * np.minimum(self.above(by), self.below(-by))))
 
     def minus(self, other: Estimates) -> Estimates:
         """Return the differences from other numbers, with errors as if independent."""
@@ -253,6 +255,13 @@ class Range:
     high: float | None = None
     outside: bool = False
 
+    @classmethod
+    def of(cls, claimed: str, by: float, digits: str = ".3g") -> Range:
+        """Return where a claim of :func:`inequalities` wants its number."""
+        if claimed in ("above", "below"):
+            return cls(f"> {by:{digits}}", low=by) if claimed == "above" else cls(f"< {-by:{digits}}", high=-by)
+        return cls(f"{'within' if claimed == 'same' else 'beyond'} ± {by:{digits}}", -by, by, claimed == "different")
+
     @property
     def known(self) -> bool:
         """Whether it has an end."""
@@ -292,10 +301,15 @@ class Inequality:
         """The number, of a single repetition."""
         return self.shown(float(np.ravel(self.estimates.value)[0]))
 
-    def interval(self) -> tuple[float, float] | None:
-        """Return the 95 % interval, of a single repetition; it excludes the bound where p is at most 0.025."""
+    def interval(self, bounds: Bounds = (None, None)) -> Bounds:
+        """Return the 95 % interval, of a single repetition, without what the number cannot be.
+
+        It excludes the bound where p is at most 0.025. Its ends are None where the error is not known.
+        """
         low, high = (float(np.ravel(end)[0]) for end in self.estimates.interval(1 - 2 * LEVEL / self.scale))
-        return (self.shown(low), self.shown(high)) if np.isfinite([low, high]).all() else None
+        if not np.isfinite([low, high]).all():
+            return None, None
+        return clipped((self.shown(low), self.shown(high)), bounds)
 
     @property
     def wanted(self) -> Range:
@@ -304,7 +318,7 @@ class Inequality:
         return Range(f"< {end:.3g}", high=end) if self.less else Range(f"> {end:.3g}", low=end)
 
 
-def deciding(holds: tuple[Inequality, ...], fails: tuple[Inequality, ...]) -> Inequality:
+def deciding(holds: Sequence[Inequality], fails: Sequence[Inequality]) -> Inequality:
     """Return the inequality that the verdict rests on: the one whose p-value is that of the rule.
 
     A claim needs all of ``holds``, so the weakest speaks for it; one of ``fails`` is enough against it.
@@ -408,6 +422,25 @@ class Finding:
     each: Mapping[str, Finding] = field(default_factory=dict)
     detail: dict[str, Any] = field(default_factory=dict)
 
+    @classmethod
+    def of(
+        cls, needs: Sequence[Inequality], breaks: Sequence[Inequality], tested: bool, bounds: Bounds, **more: Any
+    ) -> Finding:
+        """Return what a rule finds: all of ``needs`` must hold for the claim, one of ``breaks`` is enough against it.
+
+        Args:
+            needs: the inequalities that the claim needs.
+            breaks: those that break it.
+            tested: whether anything tells how sure they are.
+            bounds: what their numbers cannot exceed.
+            more: further fields, or others than those of the inequality that decides.
+        """
+        part = deciding(needs, breaks) if tested else needs[0]
+        low, high = part.interval(bounds)
+        fields = {"value": part.value, "low": low, "high": high, "wanted": part.wanted, "part": part}
+        holds, fails = max(float(need.p) for need in needs), min(float(need.p) for need in breaks)
+        return cls(**{"holds": holds if tested else None, "fails": fails if tested else None, **fields, **more})
+
     @property
     def tested(self) -> bool:
         """Whether there are p-values."""
@@ -457,6 +490,13 @@ class Finding:
         ]
         return plain.with_detail(**({"evidence": evidence} if evidence else {}))
 
+    def evidence(self, model: str, corpus: str, **more: Any) -> dict[str, Any]:
+        """Return a row of a claim's evidence: the number that decides for a model, and its verdict."""
+        word = self.word(self.p)
+        shown = self.shown(word)
+        row = {"model": model, "corpus": corpus, "statistic": shown.statistic, "claimed": shown.wanted.text}
+        return row | {"value": shown.value, "ci_low": shown.low, "ci_high": shown.high, **more, "verdict": word}
+
     def with_detail(self, **more: Any) -> Finding:
         """Return the same with more to tell; notes are added to those that are there."""
         notes = [*self.detail.get("notes", ()), *more.pop("notes", ())]
@@ -484,7 +524,7 @@ def every(findings: Sequence[Finding]) -> Finding:
         decides = min(findings, key=lambda f: 1.0 if f.fails is None else f.fails)
         if decides.part is not None and decides.part.fails:  # chosen among so many, its interval is wider
             part = replace(decides.part, scale=decides.part.scale * len(findings))
-            low, high = part.interval() or (None, None)
+            low, high = part.interval()
             decides = replace(decides, part=part)
             if decides.value == part.value:
                 decides = replace(decides, low=low, high=high)
@@ -498,13 +538,8 @@ def joined_by_model(found: Mapping[str, Sequence[Finding]]) -> dict[str, Finding
     return {model: every(findings) for model, findings in found.items()} if len(found) > 1 else {}
 
 
-def number(value: Any) -> float | None:
-    """Return a plain finite number, or None."""
-    plain = None if value is None else float(value)
-    return plain if plain is not None and math.isfinite(plain) else None
-
-
-def clipped(ends: tuple[float | None, float | None], bounds: tuple[float | None, float | None]) -> Any:
+def clipped(ends: Bounds, bounds: Bounds) -> Bounds:
     """Return the ends of an interval without what the number cannot be; None stays None."""
     least, most = (-math.inf if bounds[0] is None else bounds[0]), (math.inf if bounds[1] is None else bounds[1])
-    return tuple(None if end is None else min(max(end, least), most) for end in ends)
+    low, high = (None if end is None else min(max(end, least), most) for end in ends)
+    return low, high

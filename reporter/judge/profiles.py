@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from reporter.geometry.intervals import freedom, text_error, without_t
-from reporter.judge.numbers import PATH, MetricRow, Missing, at_layer, by_checkpoint
+from reporter.judge.numbers import PATH, MetricRow, Missing, Numbers, at_layer
 from reporter.judge.points import ROUNDING, Array, Points, nonnegative
-
-if TYPE_CHECKING:
-    from reporter.judge.numbers import Numbers
 
 BATCHED = "_batch"
 """A statistic over all tokens has no interval; the same over batches, where there is one, is called so and has."""
@@ -128,18 +125,18 @@ class Profiles:
         rows = [row for row in self._of(corpus) if row.model == model]
         if not rows:
             raise Missing(f"there are no numbers of {model}: {self.numbers.why_failed(model)}")
-        checkpoints = by_checkpoint(rows)
+        checkpoints: dict[str, list[MetricRow]] = defaultdict(list)
+        for row in rows:
+            checkpoints[row.checkpoint].append(row)
         groups = [group for group in checkpoints.values() if group[0].step is not None]
         unknown = [f"'{name}'" for name, group in checkpoints.items() if group[0].step is None]
         if len(groups) < 2:
             raise Missing(f"{model} has {len(groups)} checkpoint{'s' * (len(groups) != 1)} with a known training step")
-        numbers, steps = [], []
-        for group in sorted(groups, key=lambda group: group[0].step or 0):
-            numbers.append(self.one(group, model, corpus))
-            steps.append(int(group[0].step or 0))
-        values, errors = zip(*((value, error) for value, error, _ in numbers), strict=True)
+        groups.sort(key=lambda group: group[0].step or 0)
+        steps = [group[0].step or 0 for group in groups]
+        values, errors, of_groups = zip(*(self.one(group, model, corpus) for group in groups), strict=True)
         complete = None if any(error is None for error in errors) else np.array(errors, dtype=float)
-        notes = tuple(dict.fromkeys(note for *_, more in numbers for note in more))
+        notes = tuple(dict.fromkeys(note for of_group in of_groups for note in of_group))
         if unknown:
             notes += (f"the training step of {', '.join(unknown)} is not known, so it is left out",)
         x = np.array(steps, dtype=float)
@@ -299,13 +296,7 @@ def together(profiles: Sequence[Profile], units: Sequence[Sequence[str]], steps:
     """
     by_model = {profile.model: profile for profile in profiles}
     kept = [by_model[model] for unit in units for model in unit]
-    if len(kept) == 1:
-        only = kept[0]
-        labels, what = only.names(steps, any_correlation)
-        errors = None if only.errors is None else only.errors[None]
-        covariance = None if only.covariance is None else only.covariance[None]
-        return Points(only.values[None], errors, only.x, any_correlation, labels, what, covariance, only.df)
-    if steps:
+    if steps and len(kept) > 1:
         common = sorted(set.intersection(*(set(profile.labels) for profile in kept)))
         if len(common) < 2:
             raise Missing(f"{', '.join(p.model for p in kept)} have {len(common)} training steps in common")
@@ -320,19 +311,22 @@ def together(profiles: Sequence[Profile], units: Sequence[Sequence[str]], steps:
     def mean(of: Callable[[Profile], Array]) -> Array:
         return np.array([np.mean([of(by_model[model]) for model in unit], axis=0) for unit in units])
 
-    values = mean(lambda p: np.interp(x, p.x, p.values))
-    complete = all(p.errors is not None for p in kept)
-    errors = (
-        mean(lambda p: np.interp(x, p.x, np.zeros(len(p.x)) if p.errors is None else p.errors)) if complete else None
-    )
-    df = min(p.df for p in kept)
-    if steps or any(p.covariance is None for p in kept):
-        return Points(values, errors, x, any_correlation, labels, what, df=df)
+    def at_points(p: Profile, y: Array) -> Array:
+        return y if np.array_equal(x, p.x) else np.asarray(np.interp(x, p.x, y))
 
-    def between(p: Profile) -> Array:
-        weights = np.array([np.interp(x, p.x, unit) for unit in np.eye(len(p.x))])  # of each layer in each point
+    def covariance_at_points(p: Profile) -> Array:
+        weights = np.array([at_points(p, unit) for unit in np.eye(len(p.x))])  # of each layer in each point
         return np.asarray(weights.T @ p.covariance @ weights)
 
     # The variance of a mean of relatives is at most the mean of theirs.
-    covariance = np.array([np.mean([between(by_model[model]) for model in unit], axis=0) for unit in units])
-    return Points(values, errors, x, any_correlation, labels, what, covariance, df)
+    correlated = not steps and all(p.covariance is not None for p in kept)
+    return Points(
+        mean(lambda p: at_points(p, p.values)),
+        None if any(p.errors is None for p in kept) else mean(lambda p: at_points(p, np.asarray(p.errors))),
+        x,
+        any_correlation,
+        labels,
+        what,
+        mean(covariance_at_points) if correlated else None,
+        min(p.df for p in kept),
+    )

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -290,51 +291,41 @@ class Valley:
         Beside every point, all points of one side stay below it plus the tolerance: twice the smaller p of both sides,
         the largest of all points.
         """
+        same = (self.points.values[..., :, None] == self.points.values[..., None, :]).all(axis=-3)  # one number
+        p = np.where(same.reshape(*same.shape[:-2], -1), 0.0, self.over.below(self.tolerance))
+        return self._test(p, 1, scale=2)
+
+    def present(self, tests: int) -> tuple[Inequality, ...]:
+        """Return the test that there is one, corrected for all ordered pairs of points and for ``tests`` more."""
         size = len(self.points.x)
+        return self._test(self.over.above(self.tolerance), -1, scale=tests * size * (size - 1))
+
+    def _test(self, p: Array, sign: int, scale: float) -> tuple[Inequality, ...]:
+        """Return the test at the point that decides: of each point the p of both sides, which needs one of them.
+
+        Args:
+            p: of all pairs of points.
+            sign: 1 to test that there is no valley: all points of a side must be clear. −1 to test that there is one.
+            scale: see :class:`Inequality`.
+        """
+        size, points = len(self.points.x), self.points
         if size < 4:
             return ()
-        q = np.where(self._one_number(), 0.0, self._pairs(self.over.below(self.tolerance)))
         later = np.tri(size, k=-1, dtype=bool)  # [i, j]: i > j
-        before, after = (np.where(side, q, -1.0) for side in (later.T, later))
         # An outermost point has a side with no points, which is clear.
+        pairs = sign * p.reshape(*p.shape[:-1], size, size)
+        before, after = (np.where(side, pairs, -2.0) for side in (later.T, later))
         sides = np.stack([before.max(axis=-2), after.max(axis=-2)], axis=-2)  # (..., 2, K)
         rows = np.stack([before.argmax(axis=-2), after.argmax(axis=-2)], axis=-2)
         at = sides.min(axis=-2).argmax(axis=-1)
         side = np.take_along_axis(sides, at[..., None, None], -1)[..., 0].argmin(axis=-1)
         row = np.take_along_axis(np.take_along_axis(rows, at[..., None, None], -1)[..., 0], side[..., None], -1)[..., 0]
-        return (self._chosen(row, at, scale=2, fails=False),)
-
-    def present(self, tests: int) -> tuple[Inequality, ...]:
-        """Return the test that there is one, corrected for all ordered pairs of points and for ``tests`` more."""
-        size = len(self.points.x)
-        if size < 4:
-            return ()
-        p = self._pairs(self.over.above(self.tolerance))
-        later = np.tri(size, k=-1, dtype=bool)
-        before, after = (np.where(side, p, 2.0) for side in (later.T, later))
-        sides = np.stack([before.min(axis=-2), after.min(axis=-2)], axis=-2)
-        rows = np.stack([before.argmin(axis=-2), after.argmin(axis=-2)], axis=-2)
-        at = sides.max(axis=-2).argmin(axis=-1)
-        side = np.take_along_axis(sides, at[..., None, None], -1)[..., 0].argmax(axis=-1)
-        row = np.take_along_axis(np.take_along_axis(rows, at[..., None, None], -1)[..., 0], side[..., None], -1)[..., 0]
-        return (self._chosen(row, at, scale=tests * size * (size - 1), fails=True),)
-
-    def _one_number(self) -> NDArray[np.bool_]:
-        values = self.points.values
-        return np.asarray((values[..., :, None] == values[..., None, :]).all(axis=-3))
-
-    def _pairs(self, p: Array) -> Array:
-        size = len(self.points.x)
-        return p.reshape(*p.shape[:-1], size, size)
-
-    def _chosen(self, row: NDArray[np.int64], at: NDArray[np.int64], scale: float, fails: bool) -> Inequality:
-        size, points = len(self.points.x), self.points
 
         def name(index: int) -> str:
             bottom, top = (points.place(place) for place in (index % size, index // size))
             return f"depth of the valley at {points.what} {bottom}, below {top}"
 
-        return _chosen(self.over, row * size + at, name, self.tolerance, less=True, fails=fails, scale=scale)
+        return (_chosen(self.over, row * size + at, name, self.tolerance, less=True, fails=sign < 0, scale=scale),)
 
 
 def _chosen(
@@ -380,13 +371,8 @@ def rule(
     """
     if len(points.x) < FEWEST[name]:
         raise ValueError(f"'{name}' needs at least {FEWEST[name]} points, there are {len(points.x)}")
-    if name == "bell":
-        return bell(points, at_least, tolerance)
-    if name == "rise-then-fall":
-        return rise_then_fall(points, at_least, tolerance)
-    if name == "flat":
-        return flat(points, at_least, tolerance)
     if name == "peak-at":
         assert at is not None
         return peak_at(points, at, PEAK_WITHIN if within is None else within, at_least)
-    return monotone(points, at_least, tolerance, sign=1 if name == "increasing" else -1)
+    rules = {"bell": bell, "rise-then-fall": rise_then_fall, "flat": flat, "increasing": monotone}
+    return rules.get(name, partial(monotone, sign=-1))(points, at_least, tolerance)

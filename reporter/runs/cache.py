@@ -12,15 +12,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from reporter.core.errors import UsageError
 from reporter.core.files import DAMAGED, held_if_free, lock_at, read_note
 from reporter.forward.inputs import FOLDERS, PRECISIONS, Kind, digest, lock_of
 from reporter.runs.plan import MetricCell, passes_in
-
-if TYPE_CHECKING:
-    from reporter.store import Store
+from reporter.store import Store
 
 CACHE_BYTES = 20 * 2**30  # what kept observables may take up on disk, and kept tokens, when a run ends
 

@@ -6,24 +6,31 @@ import math
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from reporter.core.table import Row
 from reporter.forward.kept import Want
 from reporter.forward.observed import KINDS
+from reporter.forward.passes import Measured
 from reporter.geometry.intervals import errors_apart
 from reporter.metrics._coverage import shown
 from reporter.metrics.analysis import Context, Tell, default_pooling
-from reporter.metrics.base import PATH, ROUNDING, LayerErrors, Numeric, PairValue, Value, settled
-
-if TYPE_CHECKING:
-    from reporter.forward.passes import Measured
-    from reporter.metrics.base import Metric, Options, Statistic
-    from reporter.models.load import LoadedModel
-    from reporter.runs.plan import AnalysisCell, MetricCell
-
+from reporter.metrics.base import (
+    PATH,
+    ROUNDING,
+    LayerErrors,
+    Metric,
+    Numeric,
+    Options,
+    PairValue,
+    Statistic,
+    Value,
+    settled,
+)
+from reporter.models.load import LoadedModel
+from reporter.runs.plan import AnalysisCell, MetricCell
 
 Record = dict[str, Any]
 T = TypeVar("T")

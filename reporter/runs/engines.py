@@ -21,13 +21,13 @@ from reporter.core.errors import ReporterError, UsageError, first_line
 from reporter.core.imports import build, optional
 from reporter.core.progress import Progress
 from reporter.core.threads import given
+from reporter.runs.plan import Plan
+from reporter.spec.study import RunSpec
 
 if TYPE_CHECKING:
     from multiprocessing.process import BaseProcess
 
-    from reporter.runs.plan import Plan
     from reporter.runs.tasks import Task, Worker
-    from reporter.spec.study import RunSpec
 
 MOST_JOBS = 1000  # of a Slurm array, as clusters usually allow
 _LOOK_AGAIN_SECONDS = 0.5

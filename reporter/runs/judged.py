@@ -5,21 +5,19 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from reporter.core.errors import UsageError, describe
+from reporter.core.progress import Progress
 from reporter.judge.questions import QUESTIONS, STATED, stated
 from reporter.judge.questions.question import Answer, answered
+from reporter.metrics.base import Definition, Statistic
+from reporter.spec import Study
 from reporter.store import Store
 from reporter.store.rows import as_named, order_of
-
-if TYPE_CHECKING:
-    from reporter.core.progress import Progress
-    from reporter.metrics.base import Definition, Statistic
-    from reporter.spec import Study
-    from reporter.store.schema import Verdict
+from reporter.store.schema import Verdict
 
 _CLAIMS = "SELECT * EXCLUDE (study) FROM claims WHERE study = $study ORDER BY number, reading"
 _BY_MODEL = "SELECT * EXCLUDE (study) FROM claims_by_model WHERE study = $study"
@@ -36,18 +34,21 @@ def judge_claims(study: Study, store: Store, progress: Progress, partial: bool =
         store.replace("claims", study.study, [])
         store.replace("claims_by_model", study.study, [])
         return []
-    from reporter.judge.judging import judge, rows_of
+    from reporter.judge.judging import judge
 
     verdicts = judge(store, study, _statistics(study))
     skipped = {verdict.claim for verdict in verdicts if partial and verdict.verdict == "failed"}
     stored = store.records(_CLAIMS, {"study": study.study})
     numbers = {name: number for number, name in enumerate(study.claims, 1)}
-    rows = [row | {"detail": json.dumps(row["detail"], ensure_ascii=False)} for row in rows_of(verdicts)]
+    rows = [
+        row | {"detail": json.dumps(row["detail"], ensure_ascii=False)}
+        for row in (verdict.record({}, 0) for verdict in verdicts)
+    ]
     rows = [row for row in rows if row["claim"] not in skipped]
     rows += [row | {"number": numbers[row["claim"]]} for row in stored if row["claim"] in skipped]
     _replace(store, "claims", study.study, rows, stored)
     stored = store.records(_BY_MODEL, {"study": study.study})
-    rows = [asdict(row) for verdict in verdicts if verdict.claim not in skipped for row in verdict.by_model]
+    rows = [row.record({}, 0) for verdict in verdicts if verdict.claim not in skipped for row in verdict.by_model]
     rows += [row for row in stored if row["claim"] in skipped]
     _replace(store, "claims_by_model", study.study, rows, stored)
     tested = [verdict for verdict in verdicts if verdict.reading == 1 and verdict.claim not in skipped]

@@ -9,10 +9,15 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 from reporter.forward.inputs import ADDED, FEWEST_TOKENS, FOLDERS, PRECISIONS, Pass, Size, digest, rate_of, size_of
 from reporter.forward.inputs import tokens_of as tokens_of_texts
-from reporter.metrics.analysis import analyses
-from reporter.metrics.base import catalogue
+from reporter.metrics.analysis import Analysis, Corpus, analyses
+from reporter.metrics.base import Metric, Options, catalogue
+from reporter.models.checkpoint import Checkpoint
+from reporter.models.places import Site
+from reporter.spec import Study, StudyFile
 from reporter.spec.models import StatesModel
+from reporter.spec.study import Keep
 from reporter.store import CellName
+from reporter.texts import Texts
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,13 +25,6 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from reporter.forward.kept import Wanted
-    from reporter.metrics.analysis import Analysis, Corpus
-    from reporter.metrics.base import Metric, Options
-    from reporter.models.checkpoint import Checkpoint
-    from reporter.models.places import Site
-    from reporter.spec import Study, StudyFile
-    from reporter.spec.study import Keep
-    from reporter.texts import Texts
 
 FORCED = "forced"  # the reason why a cell runs that was done already
 TOKENS_PER_TYPE = 40  # English: tokens for each type that occurs five times or more

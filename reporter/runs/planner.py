@@ -9,31 +9,25 @@ from difflib import get_close_matches
 from functools import cache
 from itertools import combinations, product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from reporter.core.errors import ReporterError, UsageError
 from reporter.forward.inputs import FOLDERS, Pass
-from reporter.metrics.analysis import Corpus, analyses
+from reporter.metrics.analysis import Analysis, Corpus, analyses
 from reporter.metrics.base import Options, catalogue
-from reporter.models.checkpoint import FINAL, random_init
+from reporter.models.checkpoint import FINAL, Checkpoint, random_init
 from reporter.models.resolve import resolve
 from reporter.models.words import whole_words
 from reporter.runs.cache import not_kept
 from reporter.runs.plan import FORCED, AnalysisCell, Baseline, Cell, MetricCell, Plan, difference, or_raise
+from reporter.spec import Study, StudyFile
+from reporter.spec.corpora import CorpusPart
 from reporter.spec.models import StatesModel
-from reporter.store import CellName, Store, joined
-from reporter.texts import build_texts
+from reporter.spec.offer import MetricChoice
+from reporter.store import CellName, CellRecord, Store, joined
+from reporter.texts import Texts, build_texts
 from reporter.texts.chat import NO_TEMPLATE, Chat, tokenised
 from reporter.texts.tokens import Windows, never_words
-
-if TYPE_CHECKING:
-    from reporter.metrics.analysis import Analysis
-    from reporter.models.checkpoint import Checkpoint
-    from reporter.spec import Study, StudyFile
-    from reporter.spec.corpora import CorpusPart
-    from reporter.spec.offer import MetricChoice
-    from reporter.store import CellRecord
-    from reporter.texts import Texts
 
 Checkpoints = tuple["Checkpoint", ...] | Exception
 

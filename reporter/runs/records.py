@@ -19,15 +19,15 @@ from reporter import __version__
 from reporter.core.errors import describe
 from reporter.forward.inputs import warnings
 from reporter.forward.token_categories import SinkRule
+from reporter.models.checkpoint import Checkpoint
+from reporter.runs.plan import Cell, Plan
+from reporter.spec import Study, StudyFile
+from reporter.texts import Texts
 from reporter.texts.lexicon import Draws
 
 if TYPE_CHECKING:
     from reporter.forward.passes import Measured
-    from reporter.models.checkpoint import Checkpoint
     from reporter.models.load import LoadedModel
-    from reporter.runs.plan import Cell, Plan
-    from reporter.spec import Study, StudyFile
-    from reporter.texts import Texts
 
 Record = dict[str, Any]
 

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Thread
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from reporter.core.errors import ReporterError
 from reporter.core.imports import build, importing
@@ -19,20 +19,16 @@ from reporter.forward.inputs import FOLDERS
 from reporter.judge.questions.models import write_correlations
 from reporter.models.resolve import resolve
 from reporter.runs.cache import CACHE_BYTES, make_room
-from reporter.runs.engines import engine_of, have_done
+from reporter.runs.engines import OnRay, Processes, engine_of, have_done
 from reporter.runs.judged import judge_claims, write_answers, write_findings
 from reporter.runs.merging import number_checkpoints, write_over_models, write_same_weights
 from reporter.runs.plan import Plan
 from reporter.runs.planner import plan_study
 from reporter.runs.records import now, spec_hash, study_row
+from reporter.spec import StudyFile
 from reporter.spec.models import PathModel, StatesModel
 from reporter.store import Store
-
-if TYPE_CHECKING:
-    from reporter.core.progress import Progress
-    from reporter.runs.engines import OnRay, Processes
-    from reporter.spec import StudyFile
-    from reporter.texts import Texts
+from reporter.texts import Texts
 
 
 def begin(files: Sequence[StudyFile], out: Path, progress: Progress, force: bool = False) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from reporter.core.errors import ReporterError, UsageError
 from reporter.core.files import instead_of
@@ -15,6 +15,7 @@ from reporter.core.imports import Registry, check_installed, load_plugin
 from reporter.judge.claims import CLAIM_KINDS, claim_kinds
 from reporter.metrics.analysis import ANALYSES, analyses
 from reporter.metrics.base import METRICS, statistics
+from reporter.spec.corpora import CorpusPart
 from reporter.spec.load import Layers, check_layers, layers_of, load_studies, plugins_of
 from reporter.spec.models import HubModel, PathModel, StatesModel
 from reporter.spec.offer import Offer
@@ -22,9 +23,6 @@ from reporter.spec.part import Complaint
 from reporter.spec.problems import Problem, SpecError
 from reporter.spec.study import StudyFile
 from reporter.texts.sources import SOURCES, Around, Origin, source_of
-
-if TYPE_CHECKING:
-    from reporter.spec.corpora import CorpusPart
 
 REGISTRIES: tuple[Registry[Any], ...] = (METRICS, ANALYSES, SOURCES, CLAIM_KINDS)
 """What a plug-in of a study may add to."""

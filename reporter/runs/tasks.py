@@ -12,30 +12,25 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from reporter.core.errors import UsageError, describe
 from reporter.core.files import held_if_free, lock_at
 from reporter.core.imports import importing
+from reporter.core.progress import Progress
 from reporter.core.threads import given
-from reporter.forward.inputs import FOLDERS, PRECISIONS, digest, size_of
+from reporter.forward.feeding import Feeding
+from reporter.forward.inputs import FOLDERS, PRECISIONS, Pass, digest, size_of
+from reporter.forward.kept import Want
 from reporter.forward.passes import Passes
+from reporter.models.checkpoint import Checkpoint
 from reporter.models.load import LoadedModel, load
 from reporter.models.states import SavedStates, load_states
 from reporter.models.toy.training import prepare
 from reporter.runs.cells import wanted_by
-from reporter.runs.plan import MetricCell, or_raise
+from reporter.runs.plan import MetricCell, Plan, or_raise
 from reporter.runs.work import pick_device
+from reporter.spec import StudyFile
 from reporter.texts.tokens import ranges, shards
-
-if TYPE_CHECKING:
-    from reporter.core.progress import Progress
-    from reporter.forward.feeding import Feeding
-    from reporter.forward.inputs import Pass
-    from reporter.forward.kept import Want
-    from reporter.models.checkpoint import Checkpoint
-    from reporter.runs.plan import Plan
-    from reporter.spec import StudyFile
 
 THREADS = 1
 """Threads of a worker where the study has no ``run.threads``.

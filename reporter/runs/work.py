@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from reporter.core.errors import ReporterError, describe
 from reporter.core.imports import importing
-from reporter.core.progress import REST
+from reporter.core.progress import REST, Progress
 from reporter.core.threads import given
-from reporter.forward.inputs import PRECISIONS, warnings
+from reporter.forward.inputs import PRECISIONS, Pass, warnings
 from reporter.forward.passes import Loading, Measured, Passes
-from reporter.models.checkpoint import FINAL
+from reporter.models.checkpoint import FINAL, Checkpoint
 from reporter.models.load import LoadedModel, load
 from reporter.models.states import SavedStates, load_states
 from reporter.models.toy.training import prepare, prepare_together
 from reporter.runs.cells import NO_INTERVAL, Computed, analyse, compute, wanted_by
-from reporter.runs.plan import FORCED, AnalysisCell, MetricCell, in_windows, or_raise, windowed
+from reporter.runs.plan import FORCED, AnalysisCell, Cell, MetricCell, Plan, in_windows, or_raise, windowed
 from reporter.runs.records import (
     MODEL_KEY,
     cell_row,
@@ -34,16 +34,11 @@ from reporter.runs.records import (
     pass_columns,
     text_rows,
 )
+from reporter.spec import Study
+from reporter.store import CellKey, Store
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from reporter.core.progress import Progress
-    from reporter.forward.inputs import Pass
-    from reporter.models.checkpoint import Checkpoint
-    from reporter.runs.plan import Cell, Plan
-    from reporter.spec import Study
-    from reporter.store import CellKey, Store
 
 AnyCell = TypeVar("AnyCell", MetricCell, AnalysisCell)
 

@@ -15,13 +15,12 @@ from typing import TYPE_CHECKING
 
 from reporter import __version__
 from reporter.core.errors import ReporterError, UsageError, first_line, no_study
+from reporter.core.table import Table
 from reporter.store.schema import SCHEMA_VERSION, tables
 from reporter.store.shape import DatabaseFile, quoted
 
 if TYPE_CHECKING:
     import duckdb
-
-    from reporter.core.table import Table
 
 MARK = "reporter.json"
 """The file that marks such a folder."""

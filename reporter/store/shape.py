@@ -24,14 +24,12 @@ from typing import TYPE_CHECKING, Any
 
 from reporter import __version__
 from reporter.core.errors import ReporterError, UsageError, first_line
-from reporter.core.table import LAST_CHECKPOINT
+from reporter.core.table import LAST_CHECKPOINT, Column, Table
 from reporter.metrics.base import Value
 from reporter.store.schema import KEPT, SCHEMA_VERSION, tables
 
 if TYPE_CHECKING:
     import duckdb
-
-    from reporter.core.table import Column, Table
 
 WAIT_SECONDS = 60.0
 MEMORY = "1GB"

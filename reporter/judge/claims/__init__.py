@@ -6,28 +6,23 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, isfinite, isinf
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from reporter.core.errors import SHORT, ReporterError
 from reporter.core.imports import Registry
 from reporter.geometry.intervals import quantile
-from reporter.judge.numbers import PATH, Incomparable, Missing
-from reporter.judge.points import FEWEST_MODELS, LEVEL, ROUNDING, Array, Finding
+from reporter.judge.numbers import PATH, Incomparable, Missing, Numbers
+from reporter.judge.points import FEWEST_MODELS, LEVEL, ROUNDING, Array, Finding, Inequality
+from reporter.metrics.base import Statistic
+from reporter.spec import Study
 from reporter.spec.claims import Claim
 from reporter.spec.corpora import ALIKE
 from reporter.spec.models import HubModel, PathModel, RecipeModel
 from reporter.spec.offer import ClaimForm
 from reporter.spec.recipes import Tuning
 from reporter.store.shape import quoted
-
-if TYPE_CHECKING:
-    from reporter.judge.numbers import Numbers
-    from reporter.judge.points import Finding, Inequality
-    from reporter.metrics.base import Statistic
-    from reporter.spec import Study
-
 
 # What a kind of claim is, and where kinds are found.
 #
@@ -121,18 +116,6 @@ Raises :class:`~reporter.judge.numbers.Missing` where numbers are missing: the c
 """
 
 
-def _never(claim: Any, numbers: Numbers) -> bool:
-    return False
-
-
-def _under_views(claim: Any) -> bool:
-    return True
-
-
-def _possible(study: Study, claim: Any, words: Mapping[str, int]) -> str:
-    return ""
-
-
 @dataclass(frozen=True, kw_only=True)
 class ClaimKind(ClaimForm):
     """A kind of claim: what it looks like in a study (:class:`~reporter.spec.offer.ClaimForm`), and the rest.
@@ -150,10 +133,10 @@ class ClaimKind(ClaimForm):
     name: str
     test: Test[Any]
     place: int = 100
-    under_views: Callable[[Any], bool] = _under_views
-    compares_roles: Callable[[Any, Numbers], bool] = _never
+    under_views: Callable[[Any], bool] = lambda claim: True
+    compares_roles: Callable[[Any, Numbers], bool] = lambda claim, numbers: False
     samples: bool = True
-    foresees: Callable[[Study, Any, Mapping[str, int]], str] = _possible
+    foresees: Callable[[Study, Any, Mapping[str, int]], str] = lambda study, claim, words: ""
 
 
 CLAIM_KINDS: Registry[ClaimKind] = Registry("kind of claim", "claims", "reporter.judge.claims")

@@ -4,70 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import BeforeValidator, Field, ValidationInfo, model_validator
 
 from reporter.core.places import place
 from reporter.geometry.intervals import quantile
-from reporter.judge.claims import (
-    Kinship,
-    at_equal_size,
-    claim_kind,
-    difference_bounds,
-    first_token_differences,
-    layer_sql,
-    left_out,
-    no_error,
-    on_corpora,
-    smallest_effect,
-    unequal,
-)
-from reporter.judge.numbers import Missing
-from reporter.judge.points import (
-    FEWEST_MODELS,
-    ROUNDING,
-    Array,
-    Estimates,
-    Finding,
-    Range,
-    clipped,
-    deciding,
-    inequalities,
-    over_models,
-)
+from reporter.judge import claims, points
+from reporter.judge.numbers import Missing, Numbers, declared
 from reporter.judge.profiles import Profiles
-from reporter.metrics.base import catalogue
-from reporter.spec.claims import (
-    GROUPS,
-    AtLeast,
-    Claim,
-    Corpora,
-    Layer,
-    Models,
-    Names,
-    OneSite,
-    Refers,
-    StatisticName,
-    by_is_at_least,
-    no_layers,
-    of_whole_model,
-)
+from reporter.metrics.base import Statistic
+from reporter.spec import Study
+from reporter.spec import claims as forms
 from reporter.spec.part import Complaint, Part, failure
 from reporter.spec.problems import show
-
-if TYPE_CHECKING:
-    from reporter.judge.numbers import Numbers
-    from reporter.metrics.base import Statistic
-    from reporter.spec import Study
 
 
 class SideParts(Part):
     """One of the two sets that are compared."""
 
-    models: Models | None = Field(None, description="Models, or 'encoders', 'decoders' or 'all'.")
-    corpus: Corpora | None = Field(None, description="Corpora.")
+    models: forms.Models | None = Field(None, description="Models, or 'encoders', 'decoders' or 'all'.")
+    corpus: forms.Corpora | None = Field(None, description="Corpora.")
 
     @model_validator(mode="after")
     def _names_something(self) -> SideParts:
@@ -86,7 +44,9 @@ def _side(value: Any, info: ValidationInfo) -> Any:
 
 
 Compared = Annotated[
-    SideParts | Names, BeforeValidator(_side, json_schema_input_type=SideParts | Names), Refers("either")
+    SideParts | forms.Names,
+    BeforeValidator(_side, json_schema_input_type=SideParts | forms.Names),
+    forms.Refers("either"),
 ]
 """Names, all of models or all of corpora, or :class:`SideParts`."""
 
@@ -94,33 +54,35 @@ Compared = Annotated[
 class Differ(Part):
     """Two sets of models or of corpora, and on what they differ."""
 
-    _old_name = model_validator(mode="before")(by_is_at_least)
+    _old_name = model_validator(mode="before")(forms.by_is_at_least)
 
-    metric: StatisticName = Field(description="The statistic, as metric.statistic.")
+    metric: forms.StatisticName = Field(description="The statistic, as metric.statistic.")
     a: Compared = Field(description="The first set: models, a role, or corpora.")
     b: Compared = Field(description="The second set.")
     is_: Literal["above", "below", "different", "same"] = Field(
         alias="is", description="a lies above or below b by more than 'at_least', they differ by more, or less (same)."
     )
-    at_least: AtLeast = None
-    models: Models = Field(("all",), description="Where a and b are corpora: on which models they are compared.")
-    corpus: Corpora | None = Field(
+    at_least: forms.AtLeast = None
+    models: forms.Models = Field(("all",), description="Where a and b are corpora: on which models they are compared.")
+    corpus: forms.Corpora | None = Field(
         None, description="Where a and b are models: a corpus, or several, of which the mean is taken; all if left out."
     )
-    layer: Layer | None = Field(None, description="A layer, or 'last'; the mean over layers if left out.")
-    site: OneSite | None = Field(None, description="Where states are read: the embedding and the blocks if left out.")
+    layer: forms.Layer | None = Field(None, description="A layer, or 'last'; the mean over layers if left out.")
+    site: forms.OneSite | None = Field(
+        None, description="Where states are read: the embedding and the blocks if left out."
+    )
 
     @model_validator(mode="after")
     def _can_be_shown(self, info: ValidationInfo) -> Differ:
         if self.is_ == "same" and not self.at_least:
             message = "'same' needs the key 'at_least': from which difference on they are no longer the same"
             raise failure(Complaint(message, ("is",)))
-        if of_whole_model(self.metric, info) and (complaints := no_layers(self, self.metric)):
+        if forms.of_whole_model(self.metric, info) and (complaints := forms.no_layers(self, self.metric)):
             raise failure(*complaints)
         return self
 
 
-class DifferClaim(Claim):
+class DifferClaim(forms.Claim):
     """Two sets of models or corpora differ on a statistic."""
 
     differ: Differ = Field(description="The two sets and the statistic.")
@@ -143,27 +105,23 @@ class _Side:
 
 
 def _compares_roles(claim: DifferClaim, numbers: Numbers) -> bool:
-    sides = [side.models if isinstance(side, SideParts) else side for side in (claim.differ.a, claim.differ.b)]
-    named = [tuple(name for name in side or () if name in numbers.study.models or name in GROUPS) for side in sides]
-    if not all(named):  # two corpora, on the same models
-        return False
-    a, b = (numbers.roles_of(side) for side in named)
-    return len(a | b) > 1 and a != b
+    named = [_named(numbers.study, side)[0] for side in (claim.differ.a, claim.differ.b)]
+    a, b = (numbers.roles_of(models) for models in named)
+    return all(named) and len(a | b) > 1 and a != b  # else two corpora, on the same models
 
 
 def _foresees(study: Study, claim: DifferClaim, words: Mapping[str, int]) -> str:
-    differ, metrics = claim.differ, catalogue()
-    metric, _, statistic = differ.metric.partition(".")
-    of_metric = metrics[metric].statistics if metric in metrics else ()
-    if not any(declared.grows for declared in of_metric if declared.name == statistic):
+    differ = claim.differ
+    _, statistic = declared().get(differ.metric, (None, None))
+    a, b = (_named(study, side)[1] or differ.corpus or tuple(study.corpora) for side in (differ.a, differ.b))
+    if statistic is None or not statistic.grows or set(a) == set(b):
         return ""
-    a, b = (_corpora(study, side, differ.corpus) for side in (differ.a, differ.b))
     counts = {corpus: words[corpus] for corpus in dict.fromkeys(a + b) if corpus in words}
-    return unequal(study, differ.metric, counts) if set(a) != set(b) else ""
+    return claims.unequal(study, differ.metric, counts)
 
 
-@claim_kind("differ", DifferClaim, place=3, compares_roles=_compares_roles, foresees=_foresees)
-def differ_finding(numbers: Numbers, said: DifferClaim, view: str, baseline: str | None) -> Finding:
+@claims.claim_kind("differ", DifferClaim, place=3, compares_roles=_compares_roles, foresees=_foresees)
+def differ_finding(numbers: Numbers, said: DifferClaim, view: str, baseline: str | None) -> points.Finding:
     """Test how two sets differ on a statistic: at a layer, or on its mean over layers.
 
     Each model has one number on a side: the mean over the side's corpora. Different models are compared by Welch's
@@ -183,7 +141,7 @@ def differ_finding(numbers: Numbers, said: DifferClaim, view: str, baseline: str
     notes: list[str] = []
     a, b = (_read_side(numbers, side, claim, view, baseline, notes) for side in (claim.a, claim.b))
     source = Profiles(numbers, claim.metric, view, claim.site, layer=claim.layer)
-    notes += at_equal_size(numbers, claim.metric, a.corpora, b.corpora)
+    notes += claims.at_equal_size(numbers, claim.metric, a.corpora, b.corpora)
     (found_a, each_a), (found_b, each_b) = (_group(source, side, notes) for side in (a, b))
     same = {m for m, *_ in each_a} == {m for m, *_ in each_b} and a.corpora != b.corpora
     if not same and (both := {m for m, *_ in each_a} & {m for m, *_ in each_b}):
@@ -195,7 +153,7 @@ def differ_finding(numbers: Numbers, said: DifferClaim, view: str, baseline: str
         estimates, g = paired(found_a, found_b)
     else:
         estimates, g = difference(found_a, found_b)
-    least, note = smallest_effect(
+    least, note = claims.smallest_effect(
         numbers, claim.metric, claim.at_least, np.concatenate([found_a.values, found_b.values])
     )
     notes += [note] if note else []
@@ -206,13 +164,13 @@ def differ_finding(numbers: Numbers, said: DifferClaim, view: str, baseline: str
     effect |= {"n_b": len(found_b.values), "g": g}
     corpora = list(dict.fromkeys([*a.corpora, *b.corpora]))
     models = list(dict.fromkeys(model for model, *_ in (*each_a, *each_b)))
-    few = [side for side in (found_a, found_b) if len(side.values) < FEWEST_MODELS]
+    few = [side for side in (found_a, found_b) if len(side.values) < points.FEWEST_MODELS]
     if certain and few and not fixed:
         whom = dict.fromkeys(model for side in few for model in side.models)
         notes.append(
             f"the interval is over texts for {', '.join(whom)}: it speaks of these models, not of others like them"
         )
-    if not same and (begins := first_token_differences(numbers, models, view)):
+    if not same and (begins := claims.first_token_differences(numbers, models, view)):
         notes.append(
             f"warning: the models begin their texts differently ({begins}), and the view '{view}' counts what stands "
             "there; the view 'no-sinks' does not"
@@ -230,10 +188,10 @@ def differ_finding(numbers: Numbers, said: DifferClaim, view: str, baseline: str
             *_evidence(each_b, b, bounds, fixed, found_b.df),
         ],
         "notes": notes,
-        "sql": layer_sql(numbers, claim.metric, view, models, corpora, claim.site, claim.layer),
+        "sql": claims.layer_sql(numbers, claim.metric, view, models, corpora, claim.site, claim.layer),
     }
     unknown = [side for side in (found_a, found_b) if not side.known]
-    why = "" if certain else no_error(len((unknown or [found_a])[0].values), (unknown or [found_a])[0].models)
+    why = "" if certain else claims.no_error(len((unknown or [found_a])[0].values), (unknown or [found_a])[0].models)
     finding = _tested(
         numbers,
         claim,
@@ -252,46 +210,31 @@ def differ_finding(numbers: Numbers, said: DifferClaim, view: str, baseline: str
 
 def _where(statistic: Statistic | None, layer: int | str | None) -> str:
     step = statistic is not None and statistic.per == "step"
-    if layer is None:
-        return f"mean over {'blocks' if step else 'layers'}"
-    return place(layer, step) if isinstance(layer, int) else f"the {layer} {'block' if step else 'layer'}"
+    kind = "block" if step else "layer"
+    return f"mean over {kind}s" if layer is None else f"the last {kind}" if layer == "last" else place(int(layer), step)
 
 
-def _by_itself(numbers: Numbers, claim: Differ, a: _Each, b: _Each, least: float, df: float) -> dict[str, Finding]:
+def _by_itself(
+    numbers: Numbers, claim: Differ, a: _Each, b: _Each, least: float, df: float
+) -> dict[str, points.Finding]:
     """Return what is found of each model by itself, on both sides' corpora."""
-    other, findings = {model: (value, error) for model, value, error in b}, dict[str, Finding]()
+    other, findings = {model: (value, error) for model, value, error in b}, dict[str, points.Finding]()
     for model, value, error in a:
         sides = ((value, error), other[model])
         groups = [Group((model,), np.array([v]), None if e is None else np.array([e]), df) for v, e in sides]
         name = "the difference"
         finding = _tested(numbers, claim, paired(*groups)[0], least, name, detail={"statistic": name})
-        finding = finding if finding.tested else replace(finding, why=no_error(1, [model]))
+        finding = finding if finding.tested else replace(finding, why=claims.no_error(1, [model]))
         findings[model] = finding.as_it_stands() if finding.tested and numbers.study.texts == "fixed" else finding
     return findings
 
 
-def _tested(numbers: Numbers, claim: Differ, estimates: Estimates, least: float, name: str, **more: Any) -> Finding:
-    needs, breaks = inequalities(estimates, claim.is_, least, name)
-    part, certain = deciding(needs, breaks), bool(np.isfinite(estimates.error).all())
-    low, high = clipped(part.interval() or (None, None), difference_bounds(numbers, claim.metric))
-    return Finding(
-        float(np.max([need.p for need in needs])) if certain else None,
-        float(np.min([need.p for need in breaks])) if certain else None,
-        float(estimates.value[0]),
-        low,
-        high,
-        _wanted(claim.is_, least),
-        part=part,
-        **more,
-    )
-
-
-def _wanted(is_: str, by: float) -> Range:
-    if is_ == "above":
-        return Range(f"> {by:.3g}", low=by)
-    if is_ == "below":
-        return Range(f"< -{by:.3g}", high=-by)
-    return Range(f"{'within' if is_ == 'same' else 'beyond'} ± {by:.3g}", -by, by, outside=is_ == "different")
+def _tested(
+    numbers: Numbers, claim: Differ, estimates: points.Estimates, least: float, name: str, **more: Any
+) -> points.Finding:
+    certain, bounds = bool(np.isfinite(estimates.error).all()), claims.difference_bounds(numbers, claim.metric)
+    tests = points.inequalities(estimates, claim.is_, least, name)
+    return points.Finding.of(*tests, certain, bounds, wanted=points.Range.of(claim.is_, least), **more)
 
 
 def _copies(numbers: Numbers, a: Sequence[str], b: Sequence[str]) -> list[str]:
@@ -300,20 +243,21 @@ def _copies(numbers: Numbers, a: Sequence[str], b: Sequence[str]) -> list[str]:
     return [f"warning: {first} and {two} have the same weights, so that they cannot differ" for first, two in same]
 
 
+def _named(study: Study, side: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the models and the corpora that a side names."""
+    if not isinstance(side, SideParts):
+        of_models = any(name in study.models or name in forms.GROUPS for name in side)
+        side = SideParts(models=side) if of_models else SideParts(corpus=side)
+    return side.models or (), side.corpus or ()
+
+
 def _read_side(numbers: Numbers, side: Any, claim: Differ, view: str, baseline: str | None, notes: list[str]) -> _Side:
-    if isinstance(side, SideParts):
-        names, corpora = side.models, side.corpus
-    elif not any(name in numbers.study.models or name in GROUPS for name in side):
-        names, corpora = None, side
-    else:
-        names, corpora = side, None
-    requested = claim.models if names is None else names
-    models, more = numbers.models(requested, claim.metric, view, baseline)
+    names, corpora = _named(numbers.study, side)
+    models, more = numbers.models(names or claim.models, claim.metric, view, baseline)
     notes += more
-    on = on_corpora(numbers, claim.corpus if corpora is None else corpora, claim.metric, view)
-    name = ", ".join(names or ()) + (" on " if names and corpora else "") + ", ".join(corpora or ())
-    named = all(model in numbers.study.models for model in requested)
-    return _Side(name, tuple(models), named, tuple(on))
+    on = claims.on_corpora(numbers, corpora or claim.corpus, claim.metric, view)
+    name = " on ".join(", ".join(part) for part in (names, corpora) if part)
+    return _Side(name, tuple(models), numbers.named(names or claim.models), tuple(on))
 
 
 _Each = Sequence[tuple[str, float, float | None]]
@@ -329,28 +273,21 @@ def _group(source: Profiles, side: _Side, notes: list[str]) -> tuple[Group, _Eac
         error = float(np.hypot.reduce(errors)) / len(numbers) if len(errors) == len(numbers) else None
         return model, float(np.mean([value for value, *_ in numbers])), error
 
-    numbers, more = left_out(side.models, read, strict=side.named)
-    kin = Kinship.of(source.numbers, [model for model, *_ in numbers])
+    numbers, more = claims.left_out(side.models, read, strict=side.named)
+    kin = claims.Kinship.of(source.numbers, [model for model, *_ in numbers])
     notes += [*more, *kin.notes]
     values, errors = {m: value for m, value, _ in numbers}, {m: error for m, _, error in numbers if error is not None}
     return Group.of(kin, values, errors, min(source.df(corpus) for corpus in side.corpora)), numbers
 
 
-def _evidence(
-    each: _Each, side: _Side, bounds: tuple[float | None, float | None], fixed: bool, df: float
-) -> Sequence[dict[str, Any]]:
+def _evidence(each: _Each, side: _Side, bounds: points.Bounds, fixed: bool, df: float) -> Sequence[dict[str, Any]]:
     rows, reach = [], quantile(0.975, df)
     for model, value, error in each:
         ends = (None, None) if error is None or fixed else (value - reach * error, value + reach * error)
-        low, high = clipped(ends, bounds)
+        low, high = points.clipped(ends, bounds)
         corpus = ", ".join(side.corpora)
         rows.append({"model": model, "corpus": corpus, "value": value, "ci_low": low, "ci_high": high})
     return rows
-
-
-def _corpora(study: Study, side: SideParts | tuple[str, ...], otherwise: tuple[str, ...] | None) -> tuple[str, ...]:
-    named = side.corpus if isinstance(side, SideParts) else tuple(name for name in side if name in study.corpora)
-    return named or otherwise or tuple(study.corpora)
 
 
 @dataclass(frozen=True)
@@ -365,12 +302,14 @@ class Group:
     """
 
     models: tuple[str, ...]
-    values: Array
-    errors: Array | None
+    values: points.Array
+    errors: points.Array | None
     df: float = np.inf
 
     @classmethod
-    def of(cls, kin: Kinship, values: Mapping[str, float], errors: Mapping[str, float], df: float = np.inf) -> Group:
+    def of(
+        cls, kin: claims.Kinship, values: Mapping[str, float], errors: Mapping[str, float], df: float = np.inf
+    ) -> Group:
         """Return the means over models that count as one; errors are known if each of these models has one."""
         complete = all(model in errors for unit in kin.units for model in unit)
         return cls(
@@ -398,7 +337,7 @@ class Group:
     @property
     def variance(self) -> float:
         """The squared standard error of the mean from models alone; 0 where there are too few to tell."""
-        return self.spread**2 / len(self.values) if len(self.values) >= FEWEST_MODELS else 0.0
+        return self.spread**2 / len(self.values) if len(self.values) >= points.FEWEST_MODELS else 0.0
 
     @property
     def texts(self) -> float:
@@ -408,10 +347,12 @@ class Group:
     @property
     def known(self) -> bool:
         """Whether anything tells how sure the mean is: texts, or three models that are not all alike."""
-        return self.errors is not None or (len(self.values) >= FEWEST_MODELS and self.spread > ROUNDING * self.size)
+        return self.errors is not None or (
+            len(self.values) >= points.FEWEST_MODELS and self.spread > points.ROUNDING * self.size
+        )
 
 
-def difference(a: Group, b: Group) -> tuple[Estimates, float | None]:
+def difference(a: Group, b: Group) -> tuple[points.Estimates, float | None]:
     """Return mean(a) − mean(b) of different models, and Hedges' g.
 
     Welch's t-interval over models: SE² = s_a²/M_a + s_b²/M_b with Welch and Satterthwaite's degrees of freedom, and the
@@ -420,15 +361,15 @@ def difference(a: Group, b: Group) -> tuple[Estimates, float | None]:
 
     Sources: Welch 1947; Hedges 1981 for g with its correction 1 − 3/(4(M_a + M_b) − 9).
     """
-    parts = [(group.variance, len(group.values) - 1) for group in (a, b) if len(group.values) >= FEWEST_MODELS]
+    parts = [(group.variance, len(group.values) - 1) for group in (a, b) if len(group.values) >= points.FEWEST_MODELS]
     models, texts = sum(v for v, _ in parts), a.texts**2 + b.texts**2
     spread = sum(v**2 / df for v, df in parts)
     df = models**2 / spread if spread > 0 else float(min((df for _, df in parts), default=np.inf))
     df = min(df, a.df, b.df)
-    least = ROUNDING * max(a.size, b.size)
+    least = points.ROUNDING * max(a.size, b.size)
     error = max(np.sqrt(models + texts), least) if a.known and b.known else np.inf
     shared = np.array([np.sqrt(texts)]) if a.errors is not None and b.errors is not None else None
-    return Estimates(np.array([a.mean - b.mean]), np.array([error]), df, shared), _hedges(a, b)
+    return points.Estimates(np.array([a.mean - b.mean]), np.array([error]), df, shared), _hedges(a, b)
 
 
 def _hedges(a: Group, b: Group) -> float | None:
@@ -436,12 +377,12 @@ def _hedges(a: Group, b: Group) -> float | None:
     if n < 2 or m < 2:
         return None
     pooled = np.sqrt(((n - 1) * a.values.var(ddof=1) + (m - 1) * b.values.var(ddof=1)) / (n + m - 2))
-    if pooled <= ROUNDING * max(a.size, b.size):
+    if pooled <= points.ROUNDING * max(a.size, b.size):
         return None
     return float((a.mean - b.mean) / pooled * (1 - 3 / (4 * (n + m) - 9)))
 
 
-def paired(a: Group, b: Group) -> tuple[Estimates, float | None]:
+def paired(a: Group, b: Group) -> tuple[points.Estimates, float | None]:
     """Return the mean over models of a − b, the same models in both, and its standardised size (d of paired samples).
 
     Student's t over the models' differences from three models on, and the text errors of both corpora added in full, as
@@ -450,9 +391,9 @@ def paired(a: Group, b: Group) -> tuple[Estimates, float | None]:
     gaps, size = a.values - b.values, max(a.size, b.size)
     complete = a.errors is not None and b.errors is not None
     texts = np.array([np.hypot(a.texts, b.texts)]) if complete else None
-    estimates = over_models(gaps[:, None], texts, size, min(a.df, b.df))
-    if len(gaps) < FEWEST_MODELS:
+    estimates = points.over_models(gaps[:, None], texts, size, min(a.df, b.df))
+    if len(gaps) < points.FEWEST_MODELS:
         return estimates, None
     spread = float(gaps.std(ddof=1))
-    d = float(gaps.mean()) / spread * (1 - 3 / (4 * len(gaps) - 5)) if spread > ROUNDING * size else None
+    d = float(gaps.mean()) / spread * (1 - 3 / (4 * len(gaps) - 5)) if spread > points.ROUNDING * size else None
     return estimates, d

@@ -9,61 +9,37 @@ one point, and the correlation must also be rarer than 2.5 % among all orders of
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import atanh, tanh
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import Field, ValidationInfo, model_validator
 
 from reporter.geometry.statistics import FEWEST, by_chance, correlation, effective_points, fisher
-from reporter.judge.claims import Kinship, among, claim_kind, independent, layer_sql, left_out, on_corpora
-from reporter.judge.numbers import Missing
-from reporter.judge.points import (
-    FEWEST_MODELS,
-    ROUNDING,
-    Array,
-    Estimates,
-    Finding,
-    Range,
-    deciding,
-    every,
-    inequalities,
-    joined_by_model,
-    over_models,
-)
+from reporter.judge import claims, points
+from reporter.judge.numbers import Missing, Numbers
 from reporter.judge.profiles import Profiles
-from reporter.spec.claims import (
-    TYPE_COLUMNS,
-    Claim,
-    Every,
-    Layer,
-    Related,
-    Selection,
-    by_is_at_least,
-    of_whole_model,
-)
+from reporter.spec import Study
+from reporter.spec import claims as forms
 from reporter.spec.part import Complaint, failure
 from reporter.spec.problems import choices, show
 from reporter.store.shape import quoted
 
-if TYPE_CHECKING:
-    from reporter.judge.numbers import Numbers
-    from reporter.spec import Study
 
-
-class Relation(Selection):
+class Relation(forms.Selection):
     """A correlation of two statistics."""
 
-    _old_name = model_validator(mode="before")(by_is_at_least)
+    _old_name = model_validator(mode="before")(forms.by_is_at_least)
 
-    x: Related = Field(
+    x: forms.Related = Field(
         description="metric.statistic; over models also scores.<name>; over types 'count', "
         "'norm_of_mean' or 'variance'."
     )
-    y: Related = Field(description="What it is correlated with, named like x.")
+    y: forms.Related = Field(description="What it is correlated with, named like x.")
     over: Literal["layers", "types", "models"] = Field(description="What the points are.")
     is_: Literal["positive", "negative", "none"] = Field(
         alias="is", description="The correlation's sign; 'none': it is weaker than 'at_least'."
@@ -74,10 +50,10 @@ class Relation(Selection):
         "from which strength on it is one.",
     )
     method: Literal["spearman", "pearson"] = Field("spearman", description="Which correlation.")
-    layer: Layer | None = Field(
+    layer: forms.Layer | None = Field(
         None, description="over: types and models: a layer, or 'last'; the mean over layers if left out."
     )
-    every: Every = None
+    every: forms.Every = None
 
     @model_validator(mode="after")
     def _fits_together(self, info: ValidationInfo) -> Relation:
@@ -87,13 +63,13 @@ class Relation(Selection):
             complaints.append(Complaint(message, ("is",)))
         for key in ("x", "y"):
             name = getattr(self, key)
-            if (name in TYPE_COLUMNS) != (self.over == "types"):
-                allowed = choices(TYPE_COLUMNS) if self.over == "types" else "metric.statistic"
+            if (name in forms.TYPE_COLUMNS) != (self.over == "types"):
+                allowed = choices(forms.TYPE_COLUMNS) if self.over == "types" else "metric.statistic"
                 message = f"over {self.over} it must be {allowed}, got {show(name)}"
                 complaints.append(Complaint(message, (key,)))
             elif name.startswith("scores.") and self.over != "models":
                 complaints.append(Complaint("scores go only with 'over: models'", (key,)))
-            elif self.over == "layers" and of_whole_model(name, info):
+            elif self.over == "layers" and forms.of_whole_model(name, info):
                 message = f"'{name}' is a number of the whole model, and layers do not have it; say 'over: models'"
                 complaints.append(Complaint(message, (key,)))
         if self.x == self.y:
@@ -107,7 +83,7 @@ class Relation(Selection):
         return self
 
 
-class RelationClaim(Claim):
+class RelationClaim(forms.Claim):
     """Two statistics go together, or do not."""
 
     relation: Relation = Field(description="The two statistics and how they go together.")
@@ -144,8 +120,8 @@ def _sampled(claim: RelationClaim, study: Study) -> Iterator[Complaint]:
         yield Complaint(message, ("relation", "over"))
 
 
-@claim_kind("relation", RelationClaim, place=4, compares_roles=_compares_roles, fits=_sampled)
-def relation_finding(numbers: Numbers, said: RelationClaim, view: str, baseline: str | None) -> Finding:
+@claims.claim_kind("relation", RelationClaim, place=4, compares_roles=_compares_roles, fits=_sampled)
+def relation_finding(numbers: Numbers, said: RelationClaim, view: str, baseline: str | None) -> points.Finding:
     """Test a correlation on each corpus.
 
     Args:
@@ -162,35 +138,38 @@ def relation_finding(numbers: Numbers, said: RelationClaim, view: str, baseline:
     if full_name.startswith("scores."):
         raise Missing("x and y are both scores; name a statistic of the models")
     models, notes = numbers.models(claim.models, full_name, view, baseline)
-    corpora = on_corpora(numbers, claim.corpus, full_name, view)
+    corpora = claims.on_corpora(numbers, claim.corpus, full_name, view)
     strict = numbers.named(claim.models)
     each = strict if claim.every is None else claim.every
     fixed = numbers.study.texts == "fixed" and claim.over == "types"
-    units: list[Finding] = []
+    units: list[points.Finding] = []
     evidence: list[dict[str, Any]] = []
-    by_model: dict[str, list[Finding]] = {}
+    by_model: dict[str, list[points.Finding]] = defaultdict(list)
     for corpus in corpora:
         if claim.over == "models":
             related, more = _over_models(numbers, claim, view, corpus, models, baseline, strict)
             notes += more
         else:
             read = _over_layers if claim.over == "layers" else _over_types
-            related, more = left_out(models, partial(read, numbers, claim, view, corpus), strict)
-            kin = Kinship.of(numbers, [correlation.model for correlation in related])
+            related, more = claims.left_out(models, partial(read, numbers, claim, view, corpus), strict)
+            kin = claims.Kinship.of(numbers, [correlation.model for correlation in related])
             notes += [*more, *kin.notes]
         alone = [_finding(claim, [pair], fixed) for pair in related]
         for pair, finding in zip(related, alone, strict=True) if claim.over != "models" else ():
-            by_model.setdefault(pair.model, []).append(finding)
-        evidence += [_evidence(pair, corpus, finding) for pair, finding in zip(related, alone, strict=True)]
+            by_model[pair.model].append(finding)
+        evidence += [
+            finding.evidence(pair.model, corpus, n=pair.n) for pair, finding in zip(related, alone, strict=True)
+        ]
         if each:
             units += alone
-        else:
-            units.append(_finding(claim, related if claim.over == "models" else _joined(related, kin), fixed))
-        if len(related) > 1 and not each:
-            evidence.append(_evidence(_mean(related, kin), corpus, units[-1]))
-            if len(kin.units) < FEWEST_MODELS and not fixed:
+            continue
+        units.append(_finding(claim, related if claim.over == "models" else _joined(related, kin), fixed))
+        if len(related) > 1:
+            most = max(pair.n for pair in related)
+            evidence.append(units[-1].evidence(f"mean of {claims.independent(kin)}", corpus, n=most))
+            if len(kin.units) < points.FEWEST_MODELS and not fixed:
                 notes.append(f"the interval is over {claim.over}: it speaks of these models, not of others like them")
-    result = every(units)
+    result = points.every(units)
     if claim.over == "layers" and len(models) == 1:
         notes.append("neighbouring layers of a model are alike: its layers count as fewer points than there are")
     if len(models) > 1 and claim.over != "models":
@@ -198,8 +177,13 @@ def relation_finding(numbers: Numbers, said: RelationClaim, view: str, baseline:
     if len(corpora) > 1:
         notes.append(f"it must hold on each of {len(corpora)} corpora: {', '.join(corpora)}")
     sql = _sql(numbers, claim, view, models, corpora)
-    return replace(result, each=joined_by_model(by_model)).with_detail(
-        models=models, corpora=corpora, evidence=evidence, notes=notes, sql=sql, n=max(row["n"] for row in evidence)
+    return replace(result, each=points.joined_by_model(by_model)).with_detail(
+        models=models,
+        corpora=corpora,
+        evidence=claims.different_statistics(evidence),
+        notes=notes,
+        sql=sql,
+        n=max(row["n"] for row in evidence),
     )
 
 
@@ -222,18 +206,18 @@ def _over_types(numbers: Numbers, claim: Relation, view: str, corpus: str, model
     checkpoint = numbers.pick(rows, model, claim.checkpoint, claim.step)
     by_place = numbers.types(model, checkpoint[0].checkpoint, corpus, view, claim.x, claim.y)
     sites = ("embedding", "block") if claim.site is None else (claim.site,)
-    layers = {layer: points for (site, layer), points in by_place.items() if site in sites}
+    layers = {layer: types for (site, layer), types in by_place.items() if site in sites}
     if claim.layer is not None:
         number = max(layers, default=0) if claim.layer == "last" else claim.layer
-        layers = {layer: points for layer, points in layers.items() if layer == number}
-    usable = {layer: points for layer, points in layers.items() if len(points[0]) >= FEWEST}
+        layers = {layer: types for layer, types in layers.items() if layer == number}
+    usable = {layer: types for layer, types in layers.items() if len(types[0]) >= FEWEST}
     if not usable:
         at = "" if claim.layer is None else f" at layer {claim.layer}"
         raise Missing(f"{model} on '{corpus}' has fewer than {FEWEST} token types{at} (table token_types)")
     each = [
         fisher(_correlation(x, y, claim, f"{model} on '{corpus}'"), len(x), claim.method) for x, y in usable.values()
     ]
-    # The types are the same at every layer: a mean over layers is no surer than one layer.
+    # The types are the same at points.every layer: a mean over layers is no surer than one layer.
     z, error = (float(np.mean(values)) for values in zip(*each, strict=True))
     return _Related(model, z, error, max(len(x) for x, _ in usable.values()))
 
@@ -245,9 +229,9 @@ def _over_models(
         x, y = (_of_model(numbers, claim, full_name, view, corpus, model, baseline) for full_name in (claim.x, claim.y))
         return model, (x, y)
 
-    pairs, notes = left_out(models, read, strict)
+    pairs, notes = claims.left_out(models, read, strict)
     by_model = dict(pairs)
-    kin = Kinship.of(numbers, list(by_model))
+    kin = claims.Kinship.of(numbers, list(by_model))
     if len(pairs) < FEWEST:
         raise Missing(f"{len(pairs)} models have both {claim.x} and {claim.y}; it takes {FEWEST}")
     few = len(kin.units) < FEWEST  # enough models, but relatives: their correlation is shown, and nothing tested
@@ -258,7 +242,7 @@ def _over_models(
     if few:
         error = np.inf
         notes.append(f"{len(pairs)} models count as {len(kin.units)}; a test takes {FEWEST}")
-    related = _Related(independent(kin), z, error, len(x), by_chance(x, y, claim.method))
+    related = _Related(claims.independent(kin), z, error, len(x), by_chance(x, y, claim.method))
     return [related], [*notes, *kin.notes]
 
 
@@ -277,19 +261,15 @@ def _of_model(
     return Profiles(numbers, full_name, view, claim.site, claim.checkpoint, claim.step, layer).last(model, corpus)[0]
 
 
-def _correlation(x: Array, y: Array, claim: Relation, where: str) -> float:
-    level = any(np.ptp(side) <= ROUNDING * np.abs(side).max() for side in (x, y))
+def _correlation(x: points.Array, y: points.Array, claim: Relation, where: str) -> float:
+    level = any(np.ptp(side) <= points.ROUNDING * np.abs(side).max() for side in (x, y))
     r = None if level else correlation(x, y, claim.method)
     if r is None:
         raise Missing(f"{claim.x} or {claim.y} is the same everywhere ({where})")
     return r
 
 
-def _mean(related: Sequence[_Related], kin: Kinship) -> _Related:
-    return _Related(f"mean of {independent(kin)}", 0.0, 0.0, max(correlation.n for correlation in related))
-
-
-def _joined(related: Sequence[_Related], kin: Kinship) -> list[_Related]:
+def _joined(related: Sequence[_Related], kin: claims.Kinship) -> list[_Related]:
     by_model = {correlation.model: correlation for correlation in related}
     units = [[by_model[model] for model in unit] for unit in kin.units]
     return [
@@ -303,77 +283,57 @@ def _joined(related: Sequence[_Related], kin: Kinship) -> list[_Related]:
     ]
 
 
-def _finding(claim: Relation, related: Sequence[_Related], fixed: bool = False) -> Finding:
+def _finding(claim: Relation, related: Sequence[_Related], fixed: bool = False) -> points.Finding:
     """Decide on one correlation, or on the mean z of several independent models.
 
     Types of texts that are fixed are no sample of others: what is left of their error is rounding.
     """
     z = np.array([correlation.z for correlation in related])
-    errors = np.full(len(z), ROUNDING) if fixed else np.array([correlation.error for correlation in related])
+    errors = np.full(len(z), points.ROUNDING) if fixed else np.array([correlation.error for correlation in related])
     mean_error = errors.mean()
     # Layers of several models are tested by the models alone; types are shared, so that their error stays.
-    shared = claim.over == "types" or len(related) < FEWEST_MODELS
+    shared = claim.over == "types" or len(related) < points.FEWEST_MODELS
     texts = np.array([mean_error]) if shared and np.isfinite(mean_error) else None
-    estimates = over_models(z[:, None], texts, 1.0)
-    if claim.over == "layers" and len(related) >= FEWEST_MODELS:
+    estimates = points.over_models(z[:, None], texts, 1.0)
+    if claim.over == "layers" and len(related) >= points.FEWEST_MODELS:
         # Models that agree more closely than independent layers could (all ranks equal, say) do so by saturation.
         least = np.sqrt(1 / (min(correlation.n for correlation in related) - 3) / len(related))
         error = np.maximum(np.where(np.isfinite(estimates.error), estimates.error, 0.0), least)
-        estimates = Estimates(estimates.value, error, estimates.df)
+        estimates = points.Estimates(estimates.value, error, estimates.df)
     chance = related[0].chance if len(related) == 1 else (0.0, 0.0)
     strength = SMALL if claim.at_least is None else claim.at_least
-    name = f"{claim.method.capitalize()} correlation of {claim.x} and {claim.y} over {claim.over}"
     claimed = {"positive": "above", "negative": "below", "none": "same"}[claim.is_]
-    needs, breaks = inequalities(estimates, claimed, max(atanh(strength), ROUNDING), name, shown=tanh)
-    holds, fails = (
-        float(np.max([correlation.p for correlation in needs])),
-        float(np.min([correlation.p for correlation in breaks])),
-    )
-    if claim.is_ == "none":
-        fails = max(fails, min(chance))
-    else:
-        same, other = chance if claim.is_ == "positive" else chance[::-1]
-        holds = max(holds, same)
-        # Too few points for a correlation the other way are too few to refute by one.
-        fails = max(fails, other) if (float(estimates.value[0]) < 0) == (claim.is_ == "positive") else fails
-    part = deciding(needs, breaks)
-    low, high = part.interval() or (None, None)
-    certain = bool(np.isfinite(estimates.error).all())
-    bounds = {
-        "positive": Range(f"> {strength:g}", low=strength),
-        "negative": Range(f"< {-strength:g}", high=-strength),
-        "none": Range(f"within ± {strength:g}", -strength, strength),
-    }[claim.is_]
-    detail: dict[str, Any] = {
-        "statistic": name,
-        "definition": f"the correlation is {bounds.text}",
-    }
-    several = len(related) >= FEWEST_MODELS
-    why = "" if certain else f"there are too few independent {claim.over} to tell anything of a correlation"
-    finding = Finding(
-        holds if certain else None,
-        fails if certain else None,
-        part.value,
-        low,
-        high,
-        bounds,
-        why=why,
-        part=part,
+    wanted = points.Range.of(claimed, strength, "g")
+    name = f"{claim.method.capitalize()} correlation of {claim.x} and {claim.y} over {claim.over}"
+    needs, breaks = points.inequalities(estimates, claimed, max(atanh(strength), points.ROUNDING), name, shown=tanh)
+    certain, several = bool(np.isfinite(estimates.error).all()), len(related) >= points.FEWEST_MODELS
+    finding = points.Finding.of(
+        needs,
+        breaks,
+        certain,
+        (None, None),
+        wanted=wanted,
+        why="" if certain else f"there are too few independent {claim.over} to tell anything of a correlation",
         models=len(related) if several else 0,
-        detail=detail,
+        detail={"statistic": name, "definition": f"the correlation is {wanted.text}"},
     )
+    if finding.holds is not None and finding.fails is not None:
+        holds, fails = finding.holds, finding.fails
+        if claim.is_ == "none":
+            fails = max(fails, min(chance))
+        else:
+            same, other = chance if claim.is_ == "positive" else chance[::-1]
+            holds = max(holds, same)
+            # Too few points for a correlation the other way are too few to refute by one.
+            fails = max(fails, other) if (float(estimates.value[0]) < 0) == (claim.is_ == "positive") else fails
+        finding = replace(finding, holds=holds, fails=fails)
     return finding.as_it_stands() if fixed and not several else finding
-
-
-def _evidence(one: _Related, corpus: str, found: Finding) -> dict[str, Any]:
-    numbers = {"value": found.value, "ci_low": found.low, "ci_high": found.high}
-    return {"model": one.model, "corpus": corpus, **numbers, "n": one.n, "verdict": found.word(found.p)}
 
 
 def _sql(numbers: Numbers, claim: Relation, view: str, models: Sequence[str], corpora: Sequence[str]) -> str:
     if claim.over != "types":
         full_names = [m for m in (claim.x, claim.y) if not m.startswith("scores.")]
-        parts = [layer_sql(numbers, m, view, models, corpora, claim.site, claim.layer) for m in full_names]
+        parts = [claims.layer_sql(numbers, m, view, models, corpora, claim.site, claim.layer) for m in full_names]
         if len(parts) == 1:
             return parts[0]
         return "\nUNION ALL\n".join(
@@ -383,6 +343,6 @@ def _sql(numbers: Numbers, claim: Relation, view: str, models: Sequence[str], co
     layer = f" AND layer = {claim.layer}" if isinstance(claim.layer, int) else ""
     return (
         f"SELECT model, checkpoint, corpus, layer, token, {claim.x}, {claim.y} FROM token_types WHERE study = "
-        f"{quoted(numbers.study.study)} AND view = {quoted(view)} AND {among('model', models)} AND "
-        f"{among('corpus', corpora)}{layer} ORDER BY corpus, model, layer, token"
+        f"{quoted(numbers.study.study)} AND view = {quoted(view)} AND {claims.among('model', models)} AND "
+        f"{claims.among('corpus', corpora)}{layer} ORDER BY corpus, model, layer, token"
     )

@@ -2,66 +2,33 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal
+from functools import partial
+from typing import Any, Literal
 
 import numpy as np
 from pydantic import Field, ValidationInfo, model_validator
 
-from reporter.judge.claims import (
-    Kinship,
-    claim_kind,
-    difference_bounds,
-    different_statistics,
-    independent,
-    layer_sql,
-    left_out,
-    no_error,
-    on_corpora,
-    smallest_effect,
-)
-from reporter.judge.numbers import Missing
-from reporter.judge.points import (
-    FEWEST_MODELS,
-    LEVEL,
-    Finding,
-    Inequality,
-    Seen,
-    Shown,
-    clipped,
-    deciding,
-    every,
-    joined_by_model,
-)
+from reporter.judge import claims
+from reporter.judge.numbers import Missing, Numbers
+from reporter.judge.points import FEWEST_MODELS, LEVEL, Bounds, Finding, Inequality, Seen, Shown, every, joined_by_model
 from reporter.judge.profiles import Profile, Profiles, together
-from reporter.judge.shapes import PEAK_WITHIN, Ruling, rule
-from reporter.spec.claims import (
-    AtLeast,
-    Claim,
-    Every,
-    Layer,
-    Selection,
-    StatisticName,
-    by_is_at_least,
-    no_layers,
-    of_whole_model,
-)
+from reporter.judge.shapes import PEAK_WITHIN, rule
+from reporter.spec import claims as forms
 from reporter.spec.offer import Fixed
 from reporter.spec.part import Complaint, failure
-
-if TYPE_CHECKING:
-    from reporter.judge.numbers import Numbers
 
 ShapeName = Literal["bell", "flat", "increasing", "decreasing", "rise-then-fall", "peak-at"]
 
 
-class Shape(Selection):
+class Shape(forms.Selection):
     """What a profile over depth or over training looks like."""
 
-    _old_name = model_validator(mode="before")(by_is_at_least)
+    _old_name = model_validator(mode="before")(forms.by_is_at_least)
 
-    metric: StatisticName = Field(description="The statistic, as metric.statistic.")
+    metric: forms.StatisticName = Field(description="The statistic, as metric.statistic.")
     over: Literal["depth", "step"] = Field("depth", description="The axis: the layers, or the training checkpoints.")
     is_: ShapeName = Field(
         alias="is",
@@ -70,7 +37,7 @@ class Shape(Selection):
         "it fall (rise) by more than 'tolerance'; flat: all within 'tolerance' of their mean; peak-at: the maximum "
         "lies at 'at', give or take 'within'. Values that are fixed by definition take no part.",
     )
-    at_least: AtLeast = None
+    at_least: forms.AtLeast = None
     tolerance: float | None = Field(
         None,
         gt=0,
@@ -83,15 +50,15 @@ class Shape(Selection):
     within: float | None = Field(
         None, gt=0, description="peak-at: how far from 'at' the maximum may lie; 0.1 over depth if left out."
     )
-    layer: Layer | None = Field(
+    layer: forms.Layer | None = Field(
         None, description="over: step only: the layer to follow; the mean over layers if left out."
     )
-    every: Every = None
+    every: forms.Every = None
 
     @model_validator(mode="after")
     def _fits_together(self, info: ValidationInfo) -> Shape:
         complaints = []
-        whole = of_whole_model(self.metric, info)
+        whole = forms.of_whole_model(self.metric, info)
         if self.is_ == "peak-at":
             if self.at is None:
                 complaints.append(Complaint("'peak-at' needs the key 'at'", ("is",)))
@@ -120,13 +87,13 @@ class Shape(Selection):
             key = "checkpoint" if self.checkpoint is not None else "step"
             complaints.append(Complaint("does not go with 'over: step'", (key,), "key"))
         if whole and self.over == "step":
-            complaints += no_layers(self, self.metric)
+            complaints += forms.no_layers(self, self.metric)
         if complaints:
             raise failure(*complaints)
         return self
 
 
-class ShapeClaim(Claim):
+class ShapeClaim(forms.Claim):
     """A profile over depth or training steps has a shape."""
 
     shape: Shape = Field(description="The profile and its shape.")
@@ -145,7 +112,7 @@ def _fixed_peaks(claim: ShapeClaim, fixed: Fixed, plain: Collection[str]) -> Ite
             yield Complaint(message, ("shape", "at"))
 
 
-@claim_kind("shape", ShapeClaim, place=2, refuses=_fixed_peaks)
+@claims.claim_kind("shape", ShapeClaim, place=2, refuses=_fixed_peaks)
 def shape_finding(numbers: Numbers, claim: ShapeClaim, view: str, baseline: str | None) -> Finding:
     """Test a shape on each corpus, on each model that is named, or on the mean of a group (``every`` can say so).
 
@@ -161,30 +128,33 @@ def shape_finding(numbers: Numbers, claim: ShapeClaim, view: str, baseline: str 
     shape = claim.shape
     source = Profiles(numbers, shape.metric, view, shape.site, shape.checkpoint, shape.step, shape.layer)
     models, notes = numbers.models(shape.models, shape.metric, view, baseline)
-    corpora = on_corpora(numbers, shape.corpus, shape.metric, view)
+    corpora = claims.on_corpora(numbers, shape.corpus, shape.metric, view)
     steps, named = shape.over == "step", numbers.named(shape.models)
     each = named if shape.every is None else shape.every
+    read = source.over_training if steps else source.over_depth
     units: list[Finding] = []
     evidence: list[dict[str, Any]] = []
-    by_model: dict[str, list[Finding]] = {}
+    by_model: dict[str, list[Finding]] = defaultdict(list)
     for corpus in corpora:
-        profiles, more = _profiles(source, models, corpus, steps, named)
-        notes += more
+        profiles, left_out = claims.left_out(models, partial(read, corpus=corpus), strict=named)
+        notes += [*left_out, *(note for profile in profiles for note in profile.notes)]
         for profile in profiles:
             _refuse_what_is_fixed(profile, shape)
-        kin = Kinship.of(numbers, [profile.model for profile in profiles])
+        kin = claims.Kinship.of(numbers, [profile.model for profile in profiles])
         notes += kin.notes
         alone = {p.model: _test(numbers, [p], ((p.model,),), shape) for p in profiles}
-        evidence += [_evidence(model, corpus, finding) for model, finding in alone.items()]
+        evidence += [finding.evidence(model, corpus) for model, finding in alone.items()]
         for model, finding in alone.items():
-            by_model.setdefault(model, []).append(finding)
+            by_model[model].append(finding)
         if len(profiles) == 1 or each:
             units += alone.values()
-        else:
-            joined = _test(numbers, profiles, kin.units, shape)
-            evidence.append(_evidence(f"mean of {independent(kin)}", corpus, joined))
-            units.append(replace(joined, instead=_each_by_itself(alone, len(kin.units))))
-            notes += _speaks_of(kin, joined)
+            continue
+        joined, count = _test(numbers, profiles, kin.units, shape), len(kin.units)
+        evidence.append(joined.evidence(f"mean of {claims.independent(kin)}", corpus))
+        units.append(replace(joined, instead=_each_by_itself(alone, count)))
+        if count < FEWEST_MODELS and joined.tested:
+            whom = "this one model" if count == 1 else f"these {count} models"
+            notes.append(f"the interval is over texts: it speaks of {whom}, not of others like them")
     result = every(units)
     if len(corpora) > 1:
         notes.append(f"it must hold on each of {len(corpora)} corpora: {', '.join(corpora)}")
@@ -193,38 +163,21 @@ def shape_finding(numbers: Numbers, claim: ShapeClaim, view: str, baseline: str 
     shown = result.shown(result.word(result.p)).statistic
     if result.part is not None and result.part.scale > 1 and result.part.name == shown:
         notes.append(f"p and interval are corrected for the choice among {result.part.scale:g} tests")
-    sql = layer_sql(numbers, shape.metric, view, models, corpora, shape.site, None if not steps else shape.layer)
-    shown_profiles = {place: points for finding in units for place, points in finding.seen.items()}
-    return replace(result, seen=shown_profiles, each=joined_by_model(by_model)).with_detail(
-        models=models, corpora=corpora, evidence=different_statistics(evidence), notes=notes, sql=sql
+    sql = claims.layer_sql(numbers, shape.metric, view, models, corpora, shape.site, shape.layer if steps else None)
+    seen = {place: points for finding in units for place, points in finding.seen.items()}
+    return replace(result, seen=seen, each=joined_by_model(by_model)).with_detail(
+        models=models, corpora=corpora, evidence=claims.different_statistics(evidence), notes=notes, sql=sql
     )
-
-
-def _speaks_of(kin: Kinship, found: Finding) -> list[str]:
-    count = len(kin.units)
-    if count >= FEWEST_MODELS or not found.tested:
-        return []
-    models = "this one model" if count == 1 else f"these {count} models"
-    return [f"the interval is over texts: it speaks of {models}, not of others like them"]
 
 
 def _each_by_itself(alone: Mapping[str, Finding], units: int) -> str:
-    shown = [finding.holds for finding in alone.values()]
-    most = min(1.0, 2 * max(1.0 if p is None else p for p in shown))
+    most = min(1.0, 2 * max(1.0 if finding.holds is None else finding.holds for finding in alone.values()))
     if units < FEWEST_MODELS or most > 2 * LEVEL:
         return ""
     return (
-        f"each of the {len(shown)} models shows it by itself (p = {most:.2g} or less), which 'every: true' claims of "
+        f"each of the {len(alone)} models shows it by itself (p = {most:.2g} or less), which 'every: true' claims of "
         f"these models; the mean is to speak for other models like them"
     )
-
-
-def _profiles(
-    source: Profiles, models: Sequence[str], corpus: str, steps: bool, named: bool
-) -> tuple[list[Profile], list[str]]:
-    read = source.over_training if steps else source.over_depth
-    profiles, notes = left_out(models, lambda model: read(model, corpus), strict=named)
-    return profiles, [*notes, *(note for profile in profiles for note in profile.notes)]
 
 
 def _refuse_what_is_fixed(profile: Profile, shape: Shape) -> None:
@@ -244,62 +197,45 @@ def _test(numbers: Numbers, profiles: Sequence[Profile], units: Sequence[Sequenc
     statistic, steps = numbers.statistic(shape.metric), shape.over == "step"
     per_step = not steps and statistic is not None and statistic.per == "step"
     points = together(profiles, units, steps, any_correlation=per_step)
-    least, note = smallest_effect(numbers, shape.metric, shape.at_least, points.mean)
+    least, note = claims.smallest_effect(numbers, shape.metric, shape.at_least, points.mean)
     try:
         ruling = rule(shape.is_, points, at_least=least, tolerance=shape.tolerance, at=shape.at, within=shape.within)
     except ValueError as error:
         raise Missing(f"{error} ({profiles[0].model} on '{profiles[0].corpus}')") from None
-    tested = points.errors is not None or len(units) >= FEWEST_MODELS
-    finding = _finding(ruling, tested, difference_bounds(numbers, shape.metric))
-    read = {
-        (p.model, p.corpus): Seen(what, labels, tuple(p.values.tolist()))
-        for p in profiles
-        for labels, what in [p.names(steps, per_step)]
-    }
-    finding = replace(
-        finding,
-        seen=read,
-        models=len(units) if len(units) >= FEWEST_MODELS else 0,
-        why="" if tested else no_error(len(units), [m for unit in units for m in unit]),
+    several = len(units) >= FEWEST_MODELS
+    tested, bounds = points.errors is not None or several, claims.difference_bounds(numbers, shape.metric)
+    finding = Finding.of(
+        ruling.needs,
+        ruling.breaks,
+        tested,
+        bounds,
+        seen={
+            (p.model, p.corpus): Seen(what, labels, tuple(p.values.tolist()))
+            for p in profiles
+            for labels, what in [p.names(steps, per_step)]
+        },
+        models=len(units) if several else 0,
+        why="" if tested else claims.no_error(len(units), [model for unit in units for model in unit]),
     )
-    if numbers.study.texts == "fixed" and len(units) < FEWEST_MODELS:
+    part = finding.part
+    name = "" if part is None else part.name
+    if ruling.head is not None:
+        name, value, ends, wanted = ruling.head
+        low, high = ends or (None, None)
+        finding = replace(finding, value=value, low=low, high=high, wanted=wanted)
+    good = ruling.positive
+    if tested and good is not None and good is not part:
+        shown = Shown(good.name, good.wanted, good.value, *good.interval(bounds), min(1.0, 2 * float(good.p)))
+        finding = replace(finding, supported=shown)
+    parts = [_part(inequality, tested, bounds) for inequality in (*ruling.needs, *ruling.breaks)]
+    finding = finding.with_detail(definition=ruling.definition, parts=parts, statistic=name)
+    if numbers.study.texts == "fixed" and not several:
         finding = finding.as_it_stands()
     return finding.with_detail(notes=[note] if note else [])
 
 
-def _finding(ruling: Ruling, tested: bool, bounds: tuple[float | None, float | None]) -> Finding:
-    holds, fails = (float(ruling.holds), float(ruling.fails)) if tested else (None, None)
-    part = deciding(ruling.needs, ruling.breaks) if tested else ruling.needs[0]
-    detail: dict[str, Any] = {"definition": ruling.definition}
-    detail["parts"] = [_part(inequality, tested, bounds) for inequality in (*ruling.needs, *ruling.breaks)]
-    if ruling.head is not None:
-        name, value, ends, claimed = ruling.head
-        low, high = ends or (None, None)
-    else:
-        name, value, claimed = part.name, part.value, part.wanted
-        low, high = clipped(part.interval() or (None, None), bounds)
-    detail["statistic"] = name
-    good = _shown(ruling.positive, bounds) if tested and ruling.positive not in (None, part) else None
-    return Finding(holds, fails, value, low, high, claimed, part=part, supported=good, detail=detail)
-
-
-def _shown(part: Inequality | None, bounds: tuple[float | None, float | None]) -> Shown | None:
-    if part is None:
-        return None
-    low, high = clipped(part.interval() or (None, None), bounds)
-    return Shown(part.name, part.wanted, part.value, low, high, min(1.0, 2 * float(part.p)))
-
-
-def _part(part: Inequality, tested: bool, bounds: tuple[float | None, float | None]) -> dict[str, Any]:
-    low, high = clipped(part.interval() or (None, None), bounds)
+def _part(part: Inequality, tested: bool, bounds: Bounds) -> dict[str, Any]:
+    low, high = part.interval(bounds)
     row = {"name": part.name, "value": part.value, "ci_low": low, "ci_high": high, "claimed": part.wanted.text}
     p = float(part.p) if tested else None
     return row | {"p_holds": None if part.fails else p, "p_fails": p if part.fails else None}
-
-
-def _evidence(model: str, corpus: str, found: Finding) -> dict[str, Any]:
-    word = found.word(found.p)
-    shown = found.shown(word)
-    numbers = {"value": shown.value, "ci_low": shown.low, "ci_high": shown.high}
-    claim = {"statistic": shown.statistic, "claimed": shown.wanted.text}
-    return {"model": model, "corpus": corpus, **claim, **numbers, "verdict": word}

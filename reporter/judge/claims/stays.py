@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -25,9 +25,6 @@ from reporter.spec.load import as_yaml
 from reporter.spec.part import AsTuple, Name, Part
 from reporter.spec.yaml_reader import read_yaml
 from reporter.store import Store
-
-if TYPE_CHECKING:
-    from reporter.judge.numbers import Numbers
 
 LEAST = 0.1
 """The tolerance is a share of the number's size, but never of a size below this: numbers near 0 have rounding, too."""

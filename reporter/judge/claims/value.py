@@ -14,7 +14,7 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -22,18 +22,15 @@ from pydantic import Field, model_validator
 from reporter.core.errors import ReporterError
 from reporter.geometry.intervals import below, freedom, quantile, text_errors
 from reporter.judge.claims import at_equal_size, claim_kind, difference_bounds, layer_sql, left_out
-from reporter.judge.numbers import PATH, Bounded, MetricRow, Missing, at_layer, finite
+from reporter.judge.numbers import PATH, Bounded, MetricRow, Missing, Numbers, at_layer, finite
 from reporter.judge.points import FIXED, Estimates, Finding, Inequality, Range, clipped, every
 from reporter.judge.profiles import by_definition, fixed_ends
+from reporter.spec import Study
 from reporter.spec.claims import GROUPS, WITH_BASE, Bound, Claim, MetricNumber, Number, SqlNumber
 from reporter.spec.part import AsTuple, Complaint, failure
+from reporter.store import Store
+from reporter.store.schema import Word
 from reporter.store.shape import quoted
-
-if TYPE_CHECKING:
-    from reporter.judge.numbers import Numbers
-    from reporter.spec import Study
-    from reporter.store import Store
-    from reporter.store.schema import Word
 
 
 class ValueClaim(Claim):
@@ -152,22 +149,17 @@ def value_finding(numbers: Numbers, claim: ValueClaim, view: str, baseline: str 
 
 def _of_one(numbers: Numbers, claim: ValueClaim, view: str, baseline: str | None) -> Finding:
     """Test the number of one model, or of a query."""
+    fixed = numbers.study.texts == "fixed"
 
     def read(source: MetricNumber | SqlNumber | float) -> Bounded:
         if isinstance(source, float):
-            return Bounded(source, source, source)
-        if isinstance(source, SqlNumber):
+            number = Bounded(source, source, source)
+        elif isinstance(source, SqlNumber):
             number = sql_number(numbers.store, numbers.study, source.sql)
-            return _over_texts(number, min(numbers.texts().values(), default=None), notes=number.notes)
-        return metric_number(numbers, source, view, baseline)
-
-    fixed = numbers.study.texts == "fixed"
-    if fixed:
-        sampled = read
-
-        def read(source: MetricNumber | SqlNumber | float) -> Bounded:
-            number = sampled(source)
-            return replace(number, low=None, high=None, unsure="")
+            number = _over_texts(number, min(numbers.texts().values(), default=None), notes=number.notes)
+        else:
+            number = metric_number(numbers, source, view, baseline)
+        return replace(number, low=None, high=None, unsure="") if fixed else number
 
     value = read(claim.value)
     low: Bounded | None
@@ -179,23 +171,21 @@ def _of_one(numbers: Numbers, claim: ValueClaim, view: str, baseline: str | None
         low, high = (None if at is None else read(at) for at in _bounds(claim))
         shown = " and ".join(f"{sign} {at.value:.4g}" for sign, at in ((">", low), ("<", high)) if at is not None)
     claimed = Range(shown, None if low is None else low.value, None if high is None else high.value)
-    exact = not any(at is not None and _uncertain(at) for at in (value, low, high))
+    known = [at for at in (value, low, high) if at is not None]
+    exact = not any(at.known and (at.low, at.high) != (at.value, at.value) for at in known)
     inside = (low is None or value.value > low.value) and (high is None or value.value < high.value)
     if claim.within is not None:  # "within 0.01" includes 0.01, up to how floats are written
         inside = abs(value.value - (claim.paper or 0.0)) <= claim.within * (1 + 1e-9)
     holds, fails = _between(None if low is None else _above(value, low), None if high is None else _above(high, value))
-    notes = list(value.notes)
-    for at in (low, high):
-        notes += [] if at is None else at.notes
-    notes += _sizes(numbers, claim, view)
-    why = unsure = next((at.unsure for at in (value, low, high) if at is not None and at.unsure), "")
+    notes = [*(note for at in known for note in at.notes), *_sizes(numbers, claim, view)]
+    why = unsure = next((at.unsure for at in known if at.unsure), "")
     if exact and not unsure:
         what = "its interval has no width" if value.known else "the number has no interval"
         why = FIXED if fixed else f"{what}; it is compared as it stands, so that nothing tells how sure the verdict is"
         notes.append(why)
     quantity = claim.value
     detail = {
-        "statistic": quantity.sql if isinstance(quantity, SqlNumber) else _called(quantity),
+        "statistic": quantity.sql if isinstance(quantity, SqlNumber) else quantity.metric,
         "definition": f"supported if the whole 95 % interval is {shown}, refuted if none of it is",
         "notes": notes,
         "sql": _sql(numbers, claim, view, baseline),
@@ -205,20 +195,18 @@ def _of_one(numbers: Numbers, claim: ValueClaim, view: str, baseline: str | None
         bounds = numbers.bounds(quantity.metric)
         detail["models"] = [quantity.model]
         detail["corpora"] = [numbers.corpus_of(quantity.metric, quantity.view or view, quantity.corpus)]
-    if isinstance(quantity, MetricNumber) and quantity.against:
-        bounds = difference_bounds(numbers, quantity.metric)
-    least, most = clipped(_interval(value), bounds)
+        if quantity.against:
+            detail["statistic"] = f"{quantity.metric} minus that of the base"
+            bounds = difference_bounds(numbers, quantity.metric)
+    least = most = None
+    if value.known:
+        wider = quantile(0.975, value.df) / quantile(0.975)
+        ends = value.value - wider * _reach(value, -1), value.value + wider * _reach(value, 1)
+        least, most = clipped(ends, bounds)
     if exact or unsure:
         word: Word = "inconclusive" if unsure else "supported" if inside else "refuted"
         return Finding(None, None, value.value, least, most, claimed, word, why, detail=detail)
     return Finding(holds, fails, value.value, least, most, claimed, part=_nearest(value, low, high), detail=detail)
-
-
-def _interval(number: Bounded) -> tuple[float | None, float | None]:
-    if not number.known:
-        return None, None
-    wider = quantile(0.975, number.df) / quantile(0.975)
-    return number.value - wider * _reach(number, -1), number.value + wider * _reach(number, 1)
 
 
 def _over_texts(
@@ -236,30 +224,23 @@ def _over_texts(
     return Bounded(value, value - down, value + up, notes, freedom(texts))
 
 
-def _called(number: MetricNumber) -> str:
-    return f"{number.metric} minus that of the base" if number.against else number.metric
-
-
 def _sizes(numbers: Numbers, claim: ValueClaim, view: str) -> list[str]:
     """Return notes about numbers that depend on the size of the corpus; refuse to compare corpora of unequal size."""
-    notes = []
     source = claim.value
-    if (
-        isinstance(source, MetricNumber)
-        and (statistic := numbers.statistic(source.metric)) is not None
-        and statistic.grows
-    ):
-        corpus = numbers.corpus_of(source.metric, source.view or view, source.corpus)
+    if not isinstance(source, MetricNumber):
+        return []
+    notes = []
+    corpus, statistic = (
+        numbers.corpus_of(source.metric, source.view or view, source.corpus),
+        numbers.statistic(source.metric),
+    )
+    if statistic is not None and statistic.grows:
         words = next((row["words"] for row in numbers.corpus_sizes() if row["corpus"] == corpus), None)
         notes += [f"{source.metric} depends on the size of the corpus: {corpus} has {words:,} words"] if words else []
     for other in _bounds(claim):
-        if isinstance(source, MetricNumber) and isinstance(other, MetricNumber) and source.metric == other.metric:
-            under = (number.view or view for number in (source, other))
-            a, b = (
-                numbers.corpus_of(number.metric, at, number.corpus)
-                for number, at in zip((source, other), under, strict=True)
-            )
-            notes += at_equal_size(numbers, source.metric, [a], [b])
+        if isinstance(other, MetricNumber) and source.metric == other.metric:
+            theirs = numbers.corpus_of(other.metric, other.view or view, other.corpus)
+            notes += at_equal_size(numbers, source.metric, [corpus], [theirs])
     return notes
 
 
@@ -285,14 +266,8 @@ def _between(over: tuple[float, float] | None, under: tuple[float, float] | None
     return max(over[0], under[0]), min(1.0, over[1] + under[0], under[1] + over[0])
 
 
-def _bounds(
-    claim: ValueClaim,
-) -> tuple[MetricNumber | SqlNumber | float | None, MetricNumber | SqlNumber | float | None]:
+def _bounds(claim: ValueClaim) -> tuple[Bound | None, Bound | None]:
     return claim.between if claim.between is not None else (claim.above, claim.below)
-
-
-def _uncertain(number: Bounded) -> bool:
-    return number.known and (number.low, number.high) != (number.value, number.value)
 
 
 def _above(upper: Bounded, lower: Bounded) -> tuple[float, float]:
@@ -348,15 +323,10 @@ def metric_number(numbers: Numbers, source: MetricNumber, view: str, baseline: s
     notes = tuple(by_definition(source.metric, layer, model, at) for _, layer, at in ends if layer == row.layer)
     number = _over_texts(row, numbers.texts_of(source.metric, corpus), numbers.bounds(source.metric), notes)
     statistic = numbers.statistic(source.metric)
-    if (
-        number.known
-        or row.by_definition
-        or statistic is None
-        or not statistic.interval
-        or source.metric.endswith("_floor")
-    ):
-        return number
-    return replace(number, unsure=f"{where} has no interval over these texts")
+    has_interval = statistic is not None and statistic.interval and not source.metric.endswith("_floor")
+    if has_interval and not number.known and not row.by_definition:
+        return replace(number, unsure=f"{where} has no interval over these texts")
+    return number
 
 
 def _against_base(numbers: Numbers, source: MetricNumber, view: str, baseline: str | None) -> Bounded:

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, zip_longest
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from reporter.core.numbers import short
 from reporter.core.places import listed
@@ -30,11 +30,9 @@ from reporter.judge.questions.question import Answer, Box, Question, Read, Recor
 from reporter.judge.questions.sinks import SINKS, ask_sinks
 from reporter.judge.questions.subjects import MATERIAL, Curve, Observation, Subjects, Test
 from reporter.judge.questions.training import TRAINING, ask_training
+from reporter.spec import Study
+from reporter.store import Store
 from reporter.store.schema import Found
-
-if TYPE_CHECKING:
-    from reporter.spec import Study
-    from reporter.store import Store
 
 KINDS: Mapping[str, Callable[[Subjects], Iterator[Test]]] = {
     "base": ask_states,

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from math import hypot
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -23,12 +23,9 @@ from reporter.judge.numbers import PATH, Missing, declared
 from reporter.judge.points import Estimates
 from reporter.judge.profiles import Profile, Profiles
 from reporter.judge.questions.question import Box, Lacks, Question, Read, Record, grouped, heads, in_backticks, numeric
-from reporter.judge.questions.subjects import MATERIAL, Curve, Observation, Subject, Test, capital, number
+from reporter.judge.questions.subjects import MATERIAL, Curve, Observation, Subject, Subjects, Test, capital, number
 from reporter.metrics.base import Statistic
 from reporter.store.answers import ChangeAnswer, ChangedNumber
-
-if TYPE_CHECKING:
-    from reporter.judge.questions.subjects import Subjects
 
 # Of several token sets the words are read.
 _WORDS = "QUALIFY dense_rank() OVER (PARTITION BY l.model, l.corpus ORDER BY (l.view = 'words') DESC, l.view) = 1"

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,12 +17,9 @@ from reporter.core.table import Row
 from reporter.geometry.clouds import LEVEL, error_of, fewest_pairs, shared_p
 from reporter.geometry.statistics import behind_best
 from reporter.judge.questions.question import Box, Lacks, Question, Read, Record, grouped, heads, in_backticks, numeric
-from reporter.judge.questions.subjects import ONE_DRAW, UNKNOWN, Curve, Observation, Test, number
+from reporter.judge.questions.subjects import ONE_DRAW, UNKNOWN, Curve, Observation, Subjects, Test, number
 from reporter.store.answers import ConceptAnswer
 from reporter.store.shape import quoted
-
-if TYPE_CHECKING:
-    from reporter.judge.questions.subjects import Subjects
 
 MOST_SENTENCES = 3
 """With more concepts the answer counts them, and the table has each."""

@@ -12,12 +12,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from reporter.core.places import ranges
 from reporter.judge.points import Array, Estimates, Points, span
+from reporter.judge.profiles import Profile
 from reporter.judge.questions.subjects import (
     MATERIAL,
     ONE_DRAW,
@@ -27,14 +27,11 @@ from reporter.judge.questions.subjects import (
     Curve,
     Observation,
     Subject,
+    Subjects,
     Test,
     capital,
     number,
 )
-
-if TYPE_CHECKING:
-    from reporter.judge.profiles import Profile
-    from reporter.judge.questions.subjects import Subjects
 
 FEWEST = 4
 """The fewest points of a profile with a shape."""

@@ -14,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from reporter.judge.claims import Kinship, at_equal_size, first_token_difference
 from reporter.judge.claims.differ import Group, difference
 from reporter.judge.numbers import Missing
 from reporter.judge.points import FEWEST_MODELS, Estimates, span
+from reporter.judge.profiles import Profile
 from reporter.judge.questions.subjects import (
     ONE_DRAW,
     RANDOM,
@@ -30,16 +31,13 @@ from reporter.judge.questions.subjects import (
     Curve,
     Observation,
     Subject,
+    Subjects,
     Test,
     capital,
     number,
 )
 from reporter.store import Store
 from reporter.store.schema import Correlation
-
-if TYPE_CHECKING:
-    from reporter.judge.profiles import Profile
-    from reporter.judge.questions.subjects import Subjects
 
 ROLES = ("encoder", "decoder")
 Side = Mapping[str, Sequence[Subject]]

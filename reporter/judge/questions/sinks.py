@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -19,13 +19,10 @@ from reporter.core.numbers import short
 from reporter.core.table import Row
 from reporter.judge.judging import NO_SINKS
 from reporter.judge.points import Array, Estimates, span
+from reporter.judge.profiles import Profile
 from reporter.judge.questions.question import Box, Lacks, Question, Read, Record, grouped, heads, in_backticks, numeric
-from reporter.judge.questions.subjects import RANDOM, SEARCHED, Curve, Observation, Subject, Test, between
+from reporter.judge.questions.subjects import RANDOM, SEARCHED, Curve, Observation, Subject, Subjects, Test, between
 from reporter.store.answers import SinkAnswer
-
-if TYPE_CHECKING:
-    from reporter.judge.profiles import Profile
-    from reporter.judge.questions.subjects import Subjects
 
 _SINKS = """
 SELECT s.*, c.texts AS measured

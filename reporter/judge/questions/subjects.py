@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import floor, log10
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -26,15 +26,12 @@ from reporter.core.table import LAST_CHECKPOINT
 from reporter.geometry.intervals import VERDICT_TEXTS
 from reporter.judge.claims import among, least_effect
 from reporter.judge.judging import NO_SINKS
-from reporter.judge.numbers import PATH, Missing
+from reporter.judge.numbers import PATH, Missing, Numbers
 from reporter.judge.points import Array, Estimates, Points
 from reporter.judge.profiles import Profile, Profiles, together
 from reporter.judge.questions.question import Record, answered
+from reporter.metrics.base import Statistic
 from reporter.store.shape import quoted
-
-if TYPE_CHECKING:
-    from reporter.judge.numbers import Numbers
-    from reporter.metrics.base import Statistic
 
 NEGLIGIBLE = 0.002
 """A number smaller than this share of the one beside it is written as approximately 0."""

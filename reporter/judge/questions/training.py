@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -19,12 +19,9 @@ from reporter.judge.points import Points
 from reporter.judge.profiles import Profile, Profiles
 from reporter.judge.questions.extremes import FEWEST, extreme, signed
 from reporter.judge.questions.question import VIEWS, Box, Lacks, Question, Read, Record, grouped, heads, numeric
-from reporter.judge.questions.subjects import Curve, Observation, Subject, Test, number
+from reporter.judge.questions.subjects import Curve, Observation, Subject, Subjects, Test, number
 from reporter.metrics.base import Statistic
 from reporter.store.answers import TrainingAnswer
-
-if TYPE_CHECKING:
-    from reporter.judge.questions.subjects import Subjects
 
 FEWEST_CHECKPOINTS = 3
 """The fewest checkpoints with a known step for a change to lie between two of them."""
