@@ -27,6 +27,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from reporter.geometry.arrays import Floats, Ints
 
@@ -110,19 +111,23 @@ class Influences:
         texts: which text each token belongs to, shape (m,).
         n: tokens that the number was computed from.
         distinct: texts that they come from, no two of which say the same.
+        keys: what identifies each token in two models; empty where the number is not compared with a base's.
     """
 
     each: Floats
     texts: Ints
     n: int
     distinct: int
+    keys: NDArray[np.uint64]
 
 
 Spread = Error | Floats
 """What tells how a number varies over texts: its error, or the number in each bootstrap replicate, (R,)."""
 
 
-def error_over_texts(influence: Floats, texts: Ints, n: int, distinct: int) -> Error | None:
+def error_over_texts(
+    influence: Floats, texts: Ints, n: int, distinct: int, keys: NDArray[np.uint64] | None = None
+) -> Error | None:
     """Return the error of a number of n tokens from the influences of m of them; None for fewer than five texts.
 
     Args:
@@ -130,13 +135,15 @@ def error_over_texts(influence: Floats, texts: Ints, n: int, distinct: int) -> E
         texts: which text each belongs to; those that say the same have one number; shape (m,).
         n: tokens that the number was computed from; m where it was computed from the sample.
         distinct: texts that they come from, no two of which say the same.
+        keys: what identifies each token in two models, shape (m,), where the number is compared with a base's.
     """
     m = len(influence)
     if distinct < FEWEST_TEXTS or m < 2:
         return None
     _, which = np.unique(texts, return_inverse=True)
     sums, squares = np.bincount(which, influence), np.bincount(which, np.square(influence))
-    return _error(np.asarray(sums), np.asarray(squares), Influences(influence, texts, n, distinct))
+    of = Influences(influence, texts, n, distinct, texts[:0].astype(np.uint64) if keys is None else keys)
+    return _error(np.asarray(sums), np.asarray(squares), of)
 
 
 def _error(sums: Floats, squares: Floats, of: Influences) -> Error:

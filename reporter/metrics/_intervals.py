@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from reporter.geometry.arrays import Floats, Ints, wide
-from reporter.geometry.intervals import FEWEST_TEXTS, Error, Scale, error_over_texts, interval, percentile_interval
+from reporter.geometry.intervals import FEWEST_TEXTS, Error, Scale, error_over_texts, percentile_interval
 from reporter.geometry.spectra import EQUAL, ZERO, gradients
-from reporter.metrics.base import INFLUENCES, Between, Difference, Value
+from reporter.metrics.base import INFLUENCES, Value
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from reporter.forward.observed import Observed, Place
     from reporter.forward.token_sample import Selection
     from reporter.geometry.arrays import Ints
@@ -83,61 +81,6 @@ def mean_with_interval(statistic: str, place: Place | None, mean: Replicated, te
     return Value(statistic, place, mean.value, mean.n, *ends, texts=texts, spread=mean.replicates)
 
 
-@dataclass(frozen=True, eq=False)
-class Influenced:
-    """A number with the influences of sampled tokens on it.
-
-    Args:
-        value: the number; None where there is none.
-        n: tokens that it was computed from.
-        influence: φ of each sampled token, shape (m,).
-        sample: the tokens.
-    """
-
-    value: float | None
-    n: int
-    influence: Floats
-    sample: Selection
-
-
-NOT_IN_BOTH = "one of the two models has no such number here"
-
-Numbered = Callable[["Observed", "Place", Any], Influenced | None]
-"""A number at a place, with options; None where it is not defined in such a model."""
-
-
-def paired_by_influence(**numbers: Numbered) -> Between:
-    """Return the comparison of numbers of a model with those of its base, at the places of the path that both have.
-
-    By the delta method over paired texts: to first order each number is a mean of influences, so their difference is
-    a mean of differences of influences, and what a text does to both falls out. A token that one side alone has in its
-    view or its sample counts there.
-    """
-
-    def compare(a: Observed, b: Observed, options: Any) -> Iterator[Difference]:
-        for place in a.path[: min(a.layers, b.layers) + 1]:
-            for statistic, number in numbers.items():
-                mine, theirs = number(a, place, options), number(b, place, options)
-                if mine is not None and theirs is not None:
-                    yield _change_by_influence(statistic, place, mine, theirs, min(a.texts, b.texts))
-
-    return Between(compare, of=("base",))
-
-
-def _change_by_influence(statistic: str, place: Place, mine: Influenced, theirs: Influenced, texts: int) -> Difference:
-    if mine.value is None or theirs.value is None:
-        return Difference(statistic, place, None, 0, reason=NOT_IN_BOTH)
-    keys = np.union1d(mine.sample.keys, theirs.sample.keys)
-    influence, of_text = np.zeros(len(keys)), np.zeros(len(keys), dtype=np.int64)
-    for side, sign in ((mine, 1.0), (theirs, -1.0)):
-        at = np.searchsorted(keys, side.sample.keys)
-        influence[at] += sign * mine.n / side.n * side.influence
-        of_text[at] = texts_of(side.sample)
-    found = mine.value - theirs.value
-    error = error_over_texts(influence, of_text, mine.n, texts)
-    return Difference(statistic, place, found, texts, *interval(found, error, "plain", (-np.inf, np.inf)))
-
-
 DELTA = (
     f"95 %, delta method over texts: influences of up to {INFLUENCES} sampled tokens, summed by distinct text, "
     "Student's t "
@@ -201,18 +144,12 @@ class Spectrum:
         reason: why there are none; empty where there are.
         errors: of numbers of them, by the names that ``gradients`` gives them.
         axis: the eigenvector of the largest, (d,).
-        influences: of the sampled tokens on the same numbers, (m,) each.
     """
 
     values: Floats
     reason: str
     errors: Mapping[str, Error | None]
     axis: Floats | None = None
-    influences: Mapping[str, Floats] = field(default_factory=dict)
-
-    def with_influence(self, name: str, value: float | None, seen: Observed) -> Influenced:
-        """Return a number of these eigenvalues, of which there is an error, with what tokens add to it."""
-        return Influenced(value, seen.tokens, self.influences.get(name, np.zeros(0)), sampled(seen))
 
 
 def spectrum_of(seen: Observed, place: Place) -> Spectrum:
@@ -222,18 +159,16 @@ def spectrum_of(seen: Observed, place: Place) -> Spectrum:
     """
     if seen.tokens < 2:
         return Spectrum(np.zeros(0), "fewer than two tokens", {})
-    sample = sampled(seen)
-    texts = texts_of(sample)
-    return seen.everywhere(("spectra", seen.held), lambda place: _decomposed(seen, place, sample.states(place), texts))[
-        place
-    ]
+    sample = sampled(seen)  # before threads ask for it, each for itself
+    return seen.everywhere(("spectra", seen.held), lambda place: _decomposed(seen, place, sample))[place]
 
 
-def _decomposed(seen: Observed, place: Place, sample: Tensor, texts: Ints) -> Spectrum:
+def _decomposed(seen: Observed, place: Place, sample: Selection) -> Spectrum:
     import torch
 
-    n = seen.tokens
-    values, vectors = torch.linalg.eigh(torch.from_numpy(seen.covariance(place)).to(_device_of(sample)))
+    n, states = seen.tokens, sample.states(place)
+    device = "cpu" if states.device.type == "mps" else str(states.device)
+    values, vectors = torch.linalg.eigh(torch.from_numpy(seen.covariance(place)).to(device))
     spectrum = values.flip(0).clamp(min=0)[: n - 1].cpu().numpy()
     total = spectrum.sum()
     moments = seen.moments(place)
@@ -243,16 +178,14 @@ def _decomposed(seen: Observed, place: Place, sample: Tensor, texts: Ints) -> Sp
     numbers = gradients(spectrum, min(seen.width(place), n - 1))
     by = torch.from_numpy(np.stack(list(numbers.values()), axis=1)).to(vectors.device)
     # Products in float32 move an influence, and so an interval, by some 1e-6 of itself.
-    x = wide(sample).sub_(torch.from_numpy(moments.mean).to(vectors.device)).float()
+    x = wide(states).sub_(torch.from_numpy(moments.mean).to(vectors.device)).float()
     along = x @ vectors.flip(1)[:, : len(spectrum)].float()
     influences = (along.square_() @ by.float()).double() - torch.from_numpy(spectrum).to(by.device) @ by
-    of = dict(zip(numbers, influences.T.cpu().numpy(), strict=True))
-    errors = {name: error_over_texts(influence, texts, n, seen.texts) for name, influence in of.items()}
-    return Spectrum(spectrum, "", errors, vectors[:, -1].cpu().numpy(), of)
-
-
-def _device_of(x: Tensor) -> str:
-    return "cpu" if x.device.type == "mps" else str(x.device)
+    errors = {
+        name: error_over_texts(influence, texts_of(sample), n, seen.texts, sample.keys)
+        for name, influence in zip(numbers, influences.T.cpu().numpy(), strict=True)
+    }
+    return Spectrum(spectrum, "", errors, vectors[:, -1].cpu().numpy())
 
 
 def uncentred_eigenvalues(seen: Observed) -> Mapping[Place, Floats]:

@@ -108,11 +108,8 @@ class Analysis(Definition):
     baselines: bool = False
 
     def __post_init__(self) -> None:
-        if (
-            not re.fullmatch("[a-z][a-z0-9_]*", self.name)
-            or self.name in Study.model_fields
-            or hasattr(Study, self.name)
-        ):
+        taken = self.name in Study.model_fields or hasattr(Study, self.name)
+        if self.name and (taken or not re.fullmatch("[a-z][a-z0-9_]*", self.name)):
             raise ReporterError(
                 f"an analysis cannot be called {self.name!r}: its name is a key of the study file, of its own"
             )

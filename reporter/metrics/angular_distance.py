@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING, cast, get_args
 
 import numpy as np
@@ -23,30 +24,21 @@ _ANGLE = "arccos(cos(h_l, h_{l+n}))/π, h_l the state of a token at layer l, for
 _HALVES = "95 %, value ± t standard deviations over 63 balanced half-samples of the texts"
 _CHANCE = "States that have nothing to do with each other read ½ exactly."
 
+_angle = partial(Statistic, sources=(GROMOV,), per="pair", interval=_HALVES, bounds=(0, 1))
+
 STATISTICS = (
-    Statistic(
+    _angle(
         "tokens",
         "angular distance of two layers",
         f"mean over tokens of {_ANGLE}",
-        (GROMOV,),
-        per="pair",
-        interval=_HALVES,
-        bounds=(0, 1),
-        smallest=0.01,
-        headline=True,
         plainly="How far the blocks between two layers turn a token's state; ½ is an unrelated direction.",
         trap=f"{_CHANCE} A small angle says that the run of blocks turns states little, not that nothing is lost "
         "without it: what it adds may be what the next block reads. Lengths do not count.",
     ),
-    Statistic(
+    _angle(
         "last_token",
         "angular distance of two layers (last tokens)",
         f"mean over texts of {_ANGLE}, of the last token of the view in each text",
-        (GROMOV,),
-        per="pair",
-        interval=_HALVES,
-        bounds=(0, 1),
-        smallest=0.01,
         trap=f"{_CHANCE} One token a text: intervals are wider. The view `all` ends with what the tokenizer adds, a "
         "[SEP] or an EOS; `words` with the last word or stop.",
         published="This is the authors' number, which they take of texts cut at the length of the context; here a text "
@@ -111,7 +103,6 @@ ORDER BY statistic DESC, corpus, view, model, checkpoint, blocks, layer_a
 
 
 @metric(
-    name="angular_distance",
     title="Angular distance of layers",
     summary="How far each run of consecutive blocks turns the states, and which run of a length turns them least: a "
     "candidate for pruning.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,9 +18,7 @@ from reporter.geometry.spectra import EQUAL, isoscore_of, mean_cosine_of, partic
 from reporter.metrics._intervals import (
     OWN_MEAN,
     RARE_TYPES,
-    Influenced,
     described,
-    paired_by_influence,
     per_doubling,
     sampled,
     spectrum_of,
@@ -30,7 +29,6 @@ from reporter.metrics.base import SampleOptions, Statistic, Value, metric
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from reporter.forward.moments import LayerMoments
     from reporter.forward.observed import Observed, Place
     from reporter.forward.token_sample import Selection
 
@@ -40,18 +38,17 @@ _SAMPLE = (
     "interval twice as wide"
 )
 
+_cosine = partial(Statistic, bounds=(-1, 1), floor=True)
+_share = partial(Statistic, bounds=(0, 1), floor=True)
+
 STATISTICS = (
-    Statistic(
+    _share(
         "top_variance_share",
         "variance explained by the first principal component",
         "λ1 / Σλ, with λ the eigenvalues of the covariance (1/n) of all token states, centred: the explained-variance "
         "ratio of the first principal component, or the share of variance on the first axis",
         (SHAPE_OF_LEARNING,),
         interval=described("logit"),
-        floor=True,
-        bounds=(0, 1),
-        smallest=0.01,
-        headline=True,
         plainly="How much of what varies among the states lies along one direction.",
         trap="A single sink token in 64 can move it from 0.003 to 0.995: a bell over the depth of a decoder may be "
         "nothing else. Compare the view 'no-sinks'.",
@@ -59,16 +56,13 @@ STATISTICS = (
         "every token that the tokenizer returns, so the view 'all' is nearest; it leaves out the last hidden state.",
         grows=per_doubling("0 to −2 %", "0.0 to 0.7", RARE_TYPES),
     ),
-    Statistic(
+    _share(
         "top_variance_share_batch",
         "variance explained by the first principal component (by batch)",
         "mean over shuffled batches of λ1 / Σλ, each batch centred by itself; batches of `sample` tokens drawn without "
         "replacement, duplicates included",
         (SHAPE_OF_LEARNING,),
         interval=described("logit"),
-        floor=True,
-        bounds=(0, 1),
-        smallest=0.01,
         trap="The published estimator. A batch of n tokens reads higher than the whole corpus, the more so for few "
         "tokens and wide models: see its floor. One batch, the default, in place of four moved it by up to 0.6 of half "
         "its interval, which is 1.5 times as wide.",
@@ -76,17 +70,13 @@ STATISTICS = (
         "top_variance_share.",
         grows=per_doubling("0 to −1 %", "0.0 to 0.6", RARE_TYPES),
     ),
-    Statistic(
+    _cosine(
         "mean_cosine",
         "mean cosine of two tokens",
         "mean over all pairs of different tokens of cos(x_i, x_j) = (‖Σu‖² − n) / (n(n − 1)), u = x/‖x‖; exact, no "
         "pairs are sampled",
         (ETHAYARAJH,),
         interval=described("fisher"),
-        floor=True,
-        bounds=(-1, 1),
-        smallest=0.01,
-        headline=True,
         plainly="How alike in direction the states of any two tokens are.",
         trap="A common mean vector or a few giant dimensions are enough for a value near 1; see the centred and "
         "standardised forms.",
@@ -94,18 +84,15 @@ STATISTICS = (
         "a token may meet itself.",
         grows=per_doubling("0 to −3 %", "0.1 to 0.5", RARE_TYPES),
     ),
-    Statistic(
+    _cosine(
         "mean_cosine_centred",
         "mean cosine (centred)",
         "the mean cosine of x − μ over a uniform sample of tokens, μ the mean of all tokens",
         (ETHAYARAJH, TIMKEY),
         interval=described("fisher") + _SAMPLE.format(most="0.0015"),
-        floor=True,
-        bounds=(-1, 1),
-        smallest=0.01,
         grows=per_doubling("+0.0001 to +0.0003", "0.5 to 8.6", OWN_MEAN),
     ),
-    Statistic(
+    _cosine(
         "mean_cosine_standardised",
         "mean cosine (standardised)",
         "the mean cosine of (x − μ)/σ, each dimension by its own standard deviation over all tokens, over a uniform "
@@ -113,22 +100,16 @@ STATISTICS = (
         "of the root mean square of all deviations (what underflow leaves of a dead dimension)",
         (TIMKEY,),
         interval=described("fisher") + _SAMPLE.format(most="0.0015"),
-        floor=True,
-        bounds=(-1, 1),
-        smallest=0.01,
         trap="What is left of the mean cosine once no dimension outweighs another.",
         grows=per_doubling("+0.0001 to +0.0003", "0.7 to 11.5", OWN_MEAN),
     ),
-    Statistic(
+    _share(
         "isoscore",
         "IsoScore",
         "((Σλ)²/Σλ² − 1) / (d − 1), with λ the eigenvalues of the covariance (1/n) of all token states, centred: what "
         "the paper's algorithm (principal axes, isotropy defect, rescaling) comes to",
         (RUDMAN,),
         interval=described("log") + "; made of the participation ratio",
-        floor=True,
-        bounds=(0, 1),
-        smallest=0.01,
         trap="Isotropy, not anisotropy: 1 where every direction varies alike, 0 where one does alone. Fewer tokens "
         "than dimensions cannot reach 1: see the floor.",
         grows=per_doubling("+2 to +8 %", "0.4 to 1.7", RARE_TYPES),
@@ -140,23 +121,7 @@ class AnisotropyOptions(SampleOptions):
     """How the sampled statistics draw their tokens."""
 
 
-def _share_of(seen: Observed, place: Place, options: object) -> Influenced:
-    at = spectrum_of(seen, place)
-    return at.with_influence("top_variance_share", None if at.reason else top_share_of(at.values), seen)
-
-
-def _cosine_of(seen: Observed, place: Place, options: object) -> Influenced:
-    from reporter.geometry.similarity import influence_on_mean_cosine
-
-    moments, sample = seen.moments(place), sampled(seen)
-    if moments.units < 2:
-        return Influenced(None, moments.n, np.zeros(0), sample)
-    influence = influence_on_mean_cosine(wide(sample.states(place)), moments.unit_sum, moments.units)
-    return Influenced(mean_cosine_of(moments.unit_sum, moments.units), moments.n, influence, sample)
-
-
 @metric(
-    name="anisotropy",
     title="Anisotropy",
     summary="How much of the variance lies on one axis, and how much two random tokens point the same way.",
     statistics=STATISTICS,
@@ -164,7 +129,7 @@ def _cosine_of(seen: Observed, place: Place, options: object) -> Influenced:
     options=AnisotropyOptions,
     version=7,
     cost="a width × width product for each token and layer (about 1/12 of the forward pass); a bounded sample",
-    between=paired_by_influence(top_variance_share=_share_of, mean_cosine=_cosine_of),
+    against_base=("top_variance_share", "mean_cosine"),
 )
 def anisotropy(seen: Observed, options: AnisotropyOptions) -> Iterator[Value]:
     """Yield the six statistics and their floors at every layer."""
@@ -264,11 +229,7 @@ def _sampled(
 
     moments, texts = seen.moments(place), texts_of(sample)
     states = wide(sample.states(place))
-    if influencing is sample:
-        of_all = _error_of_all(states, texts, moments, seen.texts)
-    else:
-        influencing_states = wide(influencing.states(place))
-        of_all = _error_of_all(influencing_states, texts_of(influencing), moments, seen.texts)
+    of_all = _error_of_all(seen, place, influencing, states if influencing is sample else None)
     batches = options.split(len(sample))
     mean = torch.from_numpy(moments.mean).to(states.device)
     whole = states.square().sum(dim=1)
@@ -295,13 +256,15 @@ def _sampled(
     return _Sampled(batches[-1].stop, shares, error, batches[0].stop, centred, standardised, of_all)
 
 
-def _error_of_all(x: Tensor, texts: Ints, moments: LayerMoments, distinct: int) -> Error | None:
+def _error_of_all(seen: Observed, place: Place, sample: Selection, states: Tensor | None) -> Error | None:
     from reporter.geometry.similarity import influence_on_mean_cosine
 
+    moments = seen.moments(place)
     if moments.units < 2:
         return None
+    x = wide(sample.states(place)) if states is None else states
     influence = influence_on_mean_cosine(x, moments.unit_sum, moments.units)
-    return error_over_texts(influence, texts, moments.n, distinct)
+    return error_over_texts(influence, texts_of(sample), moments.n, seen.texts, sample.keys)
 
 
 def _cosines(

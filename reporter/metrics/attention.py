@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -139,54 +140,49 @@ _SAID = (
 )
 _INTERVAL = f"95 %, mean ± t standard errors over texts (Student's t); none for fewer than {FEWEST} texts"
 
+_head = partial(Statistic, interval=_INTERVAL)
+
 STATISTICS = (
-    Statistic(
+    _head(
         "sink_rate",
         "share of heads with a sink",
         f"share of texts and heads in which the mean weight on the first token, Σ_i a_i1 / T, exceeds `threshold` (0.3 "
         f"unless the study says otherwise); {_SAID}",
         (GU,),
-        interval=_INTERVAL,
         bounds=(0, 1),
-        smallest=0.01,
         headline=True,
         trap="Row 1 of a decoder, which can look at nothing else, counts as 1 of the T, as in the published code: with "
         "few tokens that alone comes near the threshold. Where a tokenizer puts its own token first ([CLS], BOS), that "
         "is the first token.",
     ),
-    Statistic(
+    _head(
         "first_token",
         "attention to the first token",
         f"mean over heads and the tokens i = 2…T of a_i1; {_SAID}. Floor: the same where a token attends equally to "
         "all that it may, which are the tokens up to itself in decoders and all in encoders.",
         (XIAO, GU),
-        interval=_INTERVAL,
         floor=True,
         noise="equal attention",
         bounds=(0, 1),
-        smallest=0.01,
         trap="A mean over heads: one head that does nothing else and nine that never do read as 0.1. The table "
         "`attention_heads` has each.",
     ),
-    Statistic(
+    _head(
         "entropy",
         "normalised entropy of attention",
         f"mean over heads and the tokens i = 2…T of −Σ_j p ln p / ln m, p = a_ij/Σ_j a_ij and m the tokens that i may "
         f"attend to: i in decoders, T in encoders; {_SAID}",
         (CLARK,),
-        interval=_INTERVAL,
         bounds=(0, 1),
-        smallest=0.01,
         trap="1 is attention that is spread evenly, 0 a single token. Where attention is local, only a part of the m "
         "tokens is within reach, so that 1 cannot be read.",
     ),
-    Statistic(
+    _head(
         "distance",
         "distance of attention",
         f"mean over heads and the tokens i = 2…T of Σ_j p |i − j|, in tokens; {_SAID}. Floor: the same where a token "
         "attends equally to all that it may.",
         (CLARK,),
-        interval=_INTERVAL,
         floor=True,
         noise="equal attention",
         bounds=(0, None),
@@ -207,7 +203,6 @@ class _Read:
 
 
 @analysis(
-    name="attention",
     title="Attention by head",
     summary="How many heads park their attention on the first token, how evenly heads spread it, and how far they "
     "reach.",

@@ -11,7 +11,7 @@ Everything else (a table row, a chart, a page of ``reporter metrics``, a schema 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial, wraps
 from typing import TYPE_CHECKING, ClassVar, Literal, ParamSpec, TypeVar
@@ -36,7 +36,7 @@ from reporter.core.table import (
     column,
     of_cell,
 )
-from reporter.geometry.intervals import Spread, percentile_interval
+from reporter.geometry.intervals import Error, Interval, Spread, error_over_texts, interval, percentile_interval
 
 if TYPE_CHECKING:
     from reporter.forward.observed import Observed, Place
@@ -97,8 +97,9 @@ class Options(BaseModel):
     """Whether ``metrics: all`` leaves the metric out, because it needs more than one plain forward pass."""
 
     def sample_size(self) -> int:
-        """Return how much its bounded observable must keep (tokens, texts, MiB); 0 where none is bounded."""
-        return 0
+        """Return how much its bounded observable must keep: the option ``sample`` (tokens) or ``texts``; 0 without."""
+        size: int = getattr(self, "sample", getattr(self, "texts", 0))
+        return size
 
     def size_of(self, observable: str) -> int:
         """Return how much one of its bounded observables must keep: of sampled tokens enough for intervals."""
@@ -140,13 +141,13 @@ class Statistic:
             of the same n and d unless the definition says otherwise.
         trap: what a reader must know not to be misled; shown beside the chart.
         bounds: the range the number can take, for axes; None where it is open.
-        headline: shown among the first charts of a report.
+        headline: shown among the first charts of a report; so is every statistic with ``plainly``.
         plainly: what a headline number says, in a sentence without formulas, for readers who do not know it by name.
         fixed: ends of a profile over depth that can have a certain value by definition, as (end, value): S(L) = 1 says
             nothing of a model. A number there with that value has no interval and the mark ``by_definition``; means
             over layers and claims leave it out (:mod:`reporter.metrics.base`).
-        smallest: the smallest difference worth a word, in the statistic's unit; claims take it where they state none.
-            None: a hundredth of the profile's mean size.
+        smallest: the minimum meaningful difference, in the statistic's unit; claims take it where they state none.
+            None: 0.01 for a number that is bounded on both sides, for others a hundredth of the profile's mean size.
         grows: how the number itself, not its error, moves with the size of the corpus, with its size as measured;
             empty where it does not move beyond its interval.
         published: what published code computes under this name, where that differs from the definition.
@@ -172,6 +173,11 @@ class Statistic:
     published: str = ""
     within_role: bool = False
     noise: str = "isotropic noise"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "headline", self.headline or bool(self.plainly))
+        if self.smallest is None and None not in self.bounds:
+            object.__setattr__(self, "smallest", 0.01)
 
 
 class Value(UnderView, table="layer_metrics"):
@@ -205,7 +211,9 @@ class Value(UnderView, table="layer_metrics"):
     texts: int | None = aside(default=None, kw_only=True, compare=False)
     """Distinct texts that the number rests on, where these are fewer than the corpus has."""
     spread: Spread | None = aside(default=None, kw_only=True, compare=False)
-    """How it varies over texts: of a headline statistic :class:`LayerErrors` are made of it."""
+    """How it varies over texts: for :class:`LayerErrors` of headline statistics and differences from a base."""
+    paired: Error | None = aside(default=None, kw_only=True, compare=False)
+    """Its error as a difference from a base takes it, where that is not ``spread``."""
 
 
 class LayerErrors(UnderView, table="layer_errors"):
@@ -308,7 +316,7 @@ class Definition:
     """What people read of something that yields numbers: a metric, or an analysis of tokens, sentences, vocabularies.
 
     Args:
-        name: the part before the dot, and the key in a study.
+        name: the part before the dot, and the key in a study; the name of the function if left out.
         title: heading in the report.
         summary: one or two sentences: what question it answers.
         statistics: every number it yields.
@@ -322,7 +330,7 @@ class Definition:
             those of reporter, whose ``version`` says as much.
     """
 
-    name: str
+    name: str = ""
     title: str
     summary: str
     statistics: tuple[Statistic, ...]
@@ -351,7 +359,8 @@ def declaring(kind: Callable[P, D], registry: Registry[D]) -> Callable[P, Callab
         definition = kind(*args, **kwargs)
 
         def register(compute: F) -> F:
-            registry.add(definition.name, replace(definition, compute=compute, code=code_of(compute)), compute)
+            name = definition.name or compute.__name__
+            registry.add(name, replace(definition, name=name, compute=compute, code=code_of(compute)), compute)
             return compute
 
         return register
@@ -366,8 +375,8 @@ class Metric(Definition):
     Args:
         needs: names of the observables it reads.
         between: how it compares two models or two corpora; None where it does not.
-        against_base: statistics that are means over texts with replicates as ``Value.spread``: those of a model minus
-            those of its base are stored, with intervals from the paired replicates.
+        against_base: statistics with a ``Value.spread`` or ``Value.paired``: those of a model minus those of its base
+            are stored, with intervals from the paired replicates or influences.
     """
 
     options: type[Options] = Options
@@ -393,8 +402,8 @@ class Metric(Definition):
 
 
 def _minus_base(metric: Metric, a: Observed, b: Observed, options: Options) -> Iterator[Difference]:
-    """Yield means of a model minus those of its base where both have them; replicates draw the same texts in both."""
-    mine, theirs = (
+    """Yield the numbers of a model minus those of its base where both have them."""
+    numbers, others = (
         {
             (value.statistic, value.place): value
             for value in metric.compute(side, options)
@@ -402,17 +411,49 @@ def _minus_base(metric: Metric, a: Observed, b: Observed, options: Options) -> I
         }
         for side in (a, b)
     )
-    for (statistic, place), x in mine.items():
-        y = theirs.get((statistic, place))
+    for (statistic, place), x in numbers.items():
+        y = others.get((statistic, place))
         if y is None or (place is not None and place.site not in PATH):
             continue
         if x.value is None or y.value is None:
             yield Difference(statistic, place, None, 0, reason=x.reason or y.reason)
             continue
-        assert isinstance(x.spread, np.ndarray) and isinstance(y.spread, np.ndarray), f"{statistic} has no replicates"
-        texts = min(x.texts or a.texts, y.texts or b.texts)
-        ends = percentile_interval(x.spread - y.spread, texts)
-        yield Difference(statistic, place, x.value - y.value, texts, *ends)
+        difference, texts = x.value - y.value, min(x.texts or a.texts, y.texts or b.texts)
+        mine, theirs = (side.spread if side.paired is None else side.paired for side in (x, y))
+        ends = _paired_interval(difference, mine, theirs, texts)
+        yield Difference(statistic, place, difference, texts, *ends)
+
+
+def _paired_interval(difference: float, mine: Spread | None, theirs: Spread | None, texts: int) -> Interval:
+    """Return the interval of a difference of two numbers of the same texts, from replicates or by the delta method.
+
+    To first order each number is a mean of influences, so their difference is a mean of differences of influences, and
+    what a text does to both falls out. A token that one side alone has in its view or its sample counts there.
+    """
+    if isinstance(mine, np.ndarray) and isinstance(theirs, np.ndarray):
+        return percentile_interval(mine - theirs, texts)
+    if not (isinstance(mine, Error) and isinstance(theirs, Error) and mine.of and theirs.of):
+        return None, None
+    keys = np.union1d(mine.of.keys, theirs.of.keys)
+    influence, of_text = np.zeros(len(keys)), np.zeros(len(keys), dtype=np.int64)
+    for side, sign in ((mine.of, 1.0), (theirs.of, -1.0)):
+        at = np.searchsorted(keys, side.keys)
+        influence[at] += sign * mine.of.n / side.n * side.each
+        of_text[at] = side.texts
+    error = error_over_texts(influence, of_text, mine.of.n, texts)
+    return interval(difference, error, "plain", (-np.inf, np.inf))
+
+
+def undefined(statistics: Iterable[str | Statistic], place: Place | None, n: int, reason: str) -> Iterator[Value]:
+    """Yield each of some statistics as NULL, with the reason."""
+    for statistic in statistics:
+        name = statistic if isinstance(statistic, str) else statistic.name
+        yield Value(name, place, None, n, reason=reason)
+
+
+def with_floor(number: Value, floor: float, n: int | None = None) -> tuple[Value, Value]:
+    """Return a number and its floor, which rests on ``n`` observations, by default as many as the number."""
+    return number, Value(f"{number.statistic}_floor", number.place, floor, number.n if n is None else n)
 
 
 HELPERS = ("base", "analysis")

@@ -129,10 +129,6 @@ class ChangeOptions(Options):
 
     sample: int = Field(default=4096, ge=32, description="tokens whose states in both models are compared")
 
-    def sample_size(self) -> int:
-        """Return the number of tokens."""
-        return self.sample
-
     def size_of(self, observable: str) -> int:
         """Return how many tokens, or how many texts, must be kept."""
         return min(self.sample, TEXTS) if observable == "pooled" else max(self.sample, INFLUENCES)
@@ -315,7 +311,6 @@ def _linear(seen: Observed, shared: _Shared, place: Place, x: Tensor, y: Tensor,
 
 
 @metric(
-    name="change",
     title="Change against the base",
     version=7,
     summary="How far the states of a tuned, quantised, pruned or distilled model lie from those of the model that it "

@@ -207,7 +207,6 @@ STATISTICS = (
         floor=True,
         noise="chance",
         bounds=(0, 1),
-        smallest=0.01,
         headline=True,
         trap="Near 1 for any two corpora of different length, layout or names: it says that they differ, not in what. "
         "With few texts for each dimension it is a lower bound.",
@@ -239,7 +238,6 @@ STATISTICS = (
 
 
 @analysis(
-    name="clouds",
     title="Corpora as clouds of points",
     summary="Where the texts of two or more corpora lie: how long their vectors are, how far they lie from each other, "
     "and how well a linear classifier tells the corpora apart.",

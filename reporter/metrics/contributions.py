@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 from reporter.core.sources import CSORDAS
@@ -28,78 +29,55 @@ _PUBLISHED = (
 )
 _ALONG = "Above 0 it strengthens what is there, below 0 it takes some of it away; about 0 it writes something new. "
 
+_step = partial(Statistic, sources=(CSORDAS,), per="step", interval=BOOTSTRAP, published=_PUBLISHED)
+
 STATISTICS = (
-    Statistic(
+    _step(
         "attention_ratio",
         "relative size of attention's update",
         f"mean over tokens of ‖a‖ / ‖h_l‖, a of attention: {_ADDED}; {_AT}",
-        (CSORDAS,),
-        per="step",
-        interval=BOOTSTRAP,
         bounds=(0, None),
         smallest=0.01,
-        headline=True,
         plainly="How large what attention adds is beside the state that it is added to.",
         trap="A mean of ratios, not a ratio of means. Where the stream grows from block to block the same addition "
         "counts for less and less; a sink, whose stream is huge, counts next to nothing: see 'no-sinks'.",
-        published=_PUBLISHED,
     ),
-    Statistic(
+    _step(
         "attention_cosine",
         "direction of attention's update",
         f"mean over tokens of cos(a, h_l), a what attention adds; {_AT}",
-        (CSORDAS,),
-        per="step",
-        interval=BOOTSTRAP,
         floor=True,
         bounds=(-1, 1),
-        smallest=0.01,
         trap=_ALONG + "The stream's common mean is part of it: a constant that every token gets, such as a bias, reads "
         "as a direction.",
-        published=_PUBLISHED,
     ),
-    Statistic(
+    _step(
         "feed_forward_ratio",
         "relative size of the feed-forward's update",
         f"mean over tokens of ‖m‖ / ‖s‖, m of the feed-forward: {_ADDED}; {_STREAM}; {_AT}",
-        (CSORDAS,),
-        per="step",
-        interval=BOOTSTRAP,
         bounds=(0, None),
         smallest=0.01,
-        headline=True,
         plainly="How large what the feed-forward adds is beside the state that it is added to.",
         trap="A mean of ratios, not a ratio of means. One block may write a sink with hundreds of times the stream's "
         "length: look at 'no-sinks'.",
-        published=_PUBLISHED,
     ),
-    Statistic(
+    _step(
         "feed_forward_cosine",
         "direction of the feed-forward's update",
         f"mean over tokens of cos(m, s), m what the feed-forward adds, {_STREAM}; {_AT}",
-        (CSORDAS,),
-        per="step",
-        interval=BOOTSTRAP,
         floor=True,
         bounds=(-1, 1),
-        smallest=0.01,
         trap=_ALONG + "In a post-norm block s has just been normed, so that it is not what attention_cosine compares "
         "with.",
-        published=_PUBLISHED,
     ),
-    Statistic(
+    _step(
         "block_cosine",
         "direction of the block's update",
         f"mean over tokens of cos(h_{{l+1}} − h_l, h_l), {_AT}. Floor: a step that is independent of the state",
-        (CSORDAS,),
-        per="step",
-        interval=BOOTSTRAP,
         floor=True,
         bounds=(-1, 1),
-        smallest=0.01,
         trap="A block that ends in a norm (post-norm) keeps the length of a state, so that whatever it adds reads as "
         "taking away: for equally long states this is −‖h_{l+1} − h_l‖ / 2‖h_l‖. Two independent states read −0.71.",
-        published=_PUBLISHED,
     ),
 )
 
@@ -107,7 +85,6 @@ _NO_TOKEN = "every token has a zero state or adds nothing here"
 
 
 @metric(
-    name="contributions",
     title="What attention and feed-forward add",
     summary="How much attention and feed-forward of each block add to the residual stream, and whether they "
     "strengthen what is there or take it away.",

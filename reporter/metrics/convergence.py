@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -140,107 +141,81 @@ def _decay(bound: Floats) -> Floats:
     return np.asarray(-np.tensordot(depth, bound, axes=1) / (depth @ depth)) + 0.0  # no −0
 
 
+_mean = partial(Statistic, sources=(LEE,), interval=BOOTSTRAP)
+_step = partial(Statistic, sources=(LEE,), interval=BOOTSTRAP, per="step", smallest=0.001)
+_model = partial(Statistic, sources=(LEE,), interval=BOOTSTRAP, per="model", smallest=0.001)
+_halved = partial(Statistic, sources=(LEE,), interval=HALF_SAMPLED)
+
 STATISTICS = (
-    Statistic(
+    _mean(
         "similarity",
         "similarity to the last block",
         "S(l) = mean over tokens of cos(h_l, h_L), l = 0…L, with h_l the token's state after block l (h_0 enters the "
         "first block) and h_L the output of the last block before any closing norm (`target: block`), or the state "
         "after it (`target: final`; the same where the model has none); `mean: text` takes the mean of text means",
-        (LEE,),
-        interval=BOOTSTRAP,
         floor=True,
         bounds=(-1, 1),
-        smallest=0.01,
-        headline=True,
         plainly="How nearly a token's state points where it points after the last block; 1 there.",
         trap="S(L) is 1 by definition. In a decoder the first token's giant norm rules the average direction: compare "
         "the view 'no-sinks'.",
         fixed=(("last", 1.0),),
     ),
-    Statistic(
+    _step(
         "gradient",
         "gain in similarity",
         "ΔS(l) = S(l+1) − S(l), stored at layer l = 0…L−1",
-        (LEE,),
-        per="step",
-        interval=BOOTSTRAP,
         trap="Negative where tokens move away from their final state.",
-        smallest=0.001,
     ),
-    Statistic(
+    _step(
         "bound",
         "lower bound of the gain",
         "f(l) = min over j ≥ l of ΔS(j), l = 0…L−1",
-        (LEE,),
-        per="step",
-        interval=BOOTSTRAP,
         trap="A minimum is biased downwards by noise. The paper prints a bound for DistilBERT (0.1547) above that "
         "model's own last step (0.1157), which the definition excludes.",
-        smallest=0.001,
     ),
-    Statistic(
+    _model(
         "rate",
         "gain per layer",
         "mean of ΔS over all L steps = (S(L) − S(0)) / L",
-        (LEE,),
-        per="model",
-        interval=BOOTSTRAP,
         trap="Depends on both ends alone. A deeper model has a smaller rate for the same way gone.",
-        smallest=0.001,
         published="The paper's printed rates divide by L − 1, not by the L steps: rate_published.",
     ),
-    Statistic(
+    _model(
         "rate_published",
         "gain per layer as published",
         "(S(L) − S(0)) / (L − 1)",
-        (LEE,),
-        per="model",
-        interval=BOOTSTRAP,
         trap="The paper's printed 0.0826 and 0.1855 divide L steps by L − 1; kept for comparison only.",
-        smallest=0.001,
     ),
-    Statistic(
+    _mean(
         "violations",
         "tokens that move away",
         "share of tokens with cos(h_l, h_L) > cos(h_{l+1}, h_L), stored at layer l = 0…L−1",
-        (LEE,),
         per="step",
-        interval=BOOTSTRAP,
         bounds=(0, 1),
-        smallest=0.01,
         trap="The paper assumes that there are none (assumption 1) and derives monotone convergence from it.",
         fixed=(("last", 0.0),),
     ),
-    Statistic(
+    _halved(
         "similarity_frequent",
         "similarity of frequent tokens",
         "S(l) over tokens whose type occurs in the corpus more often than the median type (over the types "
         "of own tokens; a token that the tokenizer added counts for its type, but not for the median)",
-        (LEE,),
-        interval=HALF_SAMPLED,
         bounds=(-1, 1),
         grows=per_doubling("+1 to +2 %", "1.2 to 1.9", "since a type must occur more often to be a frequent one"),
-        smallest=0.01,
         fixed=(("last", 1.0),),
     ),
-    Statistic(
+    _halved(
         "similarity_rare",
         "similarity of rare tokens",
         "S(l) over all other tokens",
-        (LEE,),
-        interval=HALF_SAMPLED,
         bounds=(-1, 1),
         grows=per_doubling("+1 %", "1.3 to 2.2", "since a type may occur more often and still be a rare one"),
-        smallest=0.01,
         fixed=(("last", 1.0),),
     ),
-    Statistic(
+    _halved(
         "frequency_gap",
         "rare minus frequent",
         "similarity_rare − similarity_frequent at layer l",
-        (LEE,),
-        interval=HALF_SAMPLED,
         trap="Frequent types are few and mostly function words: the gap may be one of grammar, not of frequency.",
         fixed=(("last", 0.0),),
         smallest=0.01,
@@ -252,38 +227,21 @@ STATISTICS = (
         "rare tokens against that of its frequent ones",
         (LEE,),
         bounds=(0, 1),
-        smallest=0.01,
         trap="With thousands of texts a gap far too small to matter has a tiny p. The test takes the split into "
         "frequent and rare types as given; the interval of frequency_gap does not.",
     ),
-    Statistic(
-        "area",
-        "area under the bound",
-        "(1/L) Σ f(l) over l = 0…L−1",
-        (LEE,),
-        per="model",
-        interval=BOOTSTRAP,
-        smallest=0.001,
-    ),
-    Statistic(
+    _model("area", "area under the bound", "(1/L) Σ f(l) over l = 0…L−1"),
+    _model(
         "start",
         "bound at the embedding",
         "f(0), the smallest gain of all",
-        (LEE,),
-        per="model",
-        interval=BOOTSTRAP,
         trap="Negative as soon as one layer takes tokens away from their final state.",
-        smallest=0.001,
     ),
-    Statistic(
+    _model(
         "decay",
         "decay of the bound",
         "minus the slope of the least-squares line through f(l) against l / L, l = 0…L−1",
-        (LEE,),
-        per="model",
-        interval=BOOTSTRAP,
         trap="The curve f never decreases with l by its definition, so this is never positive.",
-        smallest=0.001,
     ),
 )
 
@@ -338,7 +296,6 @@ def _unequal(a: Observed, b: Observed) -> str:
 
 
 @metric(
-    name="convergence",
     title="Convergence to the final layer",
     summary="How similar a token's state at each layer is to its last state, how much each layer adds, how many tokens "
     "move the other way, and whether rare tokens differ from frequent ones.",

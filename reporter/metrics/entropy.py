@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -33,15 +33,15 @@ _OVER_TEXTS = (
     "(paragraphs of Wikipedia, an encoder of 6 and a decoder of 30 layers)"
 )
 
+_of_texts = partial(Statistic, interval=_OVER_TEXTS, floor=True)
+
 STATISTICS = (
-    Statistic(
+    _of_texts(
         "prompt",
         "entropy of a text's states",
         f"mean over texts of {_PROMPT}",
         (GIRALDO, SKEAN),
         unit="nats",
-        interval=_OVER_TEXTS,
-        floor=True,
         bounds=(0, None),
         trap="Grows with the length of the text, up to log(min(n − 1, d)); a single sink in a text pulls it towards 0. "
         "Three other numbers go by the same name: see prompt_raw and prompt_unit.",
@@ -49,45 +49,37 @@ STATISTICS = (
         published="The formula of Skean et al. leaves the mean in (prompt_raw); their code takes it off, scales each "
         "state to length 1 and takes negative products as 0 (prompt_unit). This form is neither.",
     ),
-    Statistic(
+    _of_texts(
         "prompt_normalised",
         "normalised entropy of a text's states",
         f"mean over texts of the entropy over log(min(n − 1, d)), n the text's tokens in the view; the entropy being "
         f"{_PROMPT}",
         (GIRALDO, SKEAN),
-        interval=_OVER_TEXTS,
-        floor=True,
         bounds=(0, 1),
-        smallest=0.01,
-        headline=True,
         plainly="How evenly a text's states spread over directions: near 1 evenly, near 0 along one.",
         trap="Isotropic states do not reach 1 in a finite text: see the floor.",
         published="Skean et al. divide by log(min(n, d)), which n centred states cannot reach: see prompt_unit.",
     ),
-    Statistic(
+    _of_texts(
         "prompt_raw",
         "entropy of a text's states with their mean",
         "mean over the same texts as `prompt` of −Σ p log p, p = λ/Σλ, λ the eigenvalues of the Gram matrix of the "
         "view's states of one text as they are, neither centred nor scaled: p = σ²/Σσ², σ their singular values",
         (GIRALDO, SKEAN, QUEIPO),
         unit="nats",
-        interval=_OVER_TEXTS,
-        floor=True,
         bounds=(0, None),
         trap="A long common mean reads as low entropy, and so does one long state: of a text with one sink little else "
         "is seen. Divide by log(min(n, d)) to compare with normalised curves.",
         published="The formula printed by Skean et al. and used by Queipo-de-Llano et al. for attention sinks and "
         "compression valleys; the code of Skean et al. computes prompt_unit.",
     ),
-    Statistic(
+    _of_texts(
         "prompt_unit",
         "normalised entropy of a text's directions",
         "mean over the same texts as `prompt` of H/log(min(n, d)), n the text's tokens in the view, H = −Σ p log p, "
         "p = λ/Σλ over the positive eigenvalues λ of the matrix UUᵀ for n ≤ d, UᵀU for n > d, U the states minus their "
         "mean and each scaled to length 1, with negative entries of that matrix set to 0",
         (SKEAN,),
-        interval=_OVER_TEXTS,
-        floor=True,
         bounds=(0, 1),
         trap="A sink still tells: it moves the mean, and all other states then point away from it. Entries set to 0 "
         "change the eigenvalues, not alike for n > d and n ≤ d; negative ones are left out.",
@@ -101,7 +93,6 @@ STATISTICS = (
         (SKEAN,),
         per="model",
         bounds=(0, 1),
-        smallest=0.01,
     ),
 )
 
@@ -116,13 +107,8 @@ class EntropyOptions(Options):
 
     texts: int = Field(default=64, ge=1, description="texts whose states are decomposed, chosen by a hash")
 
-    def sample_size(self) -> int:
-        """Return the number of texts."""
-        return self.texts
-
 
 @metric(
-    name="entropy",
     title="Entropy within a text",
     summary="Over how many directions, and how evenly, the states of one text spread.",
     statistics=STATISTICS,

@@ -205,7 +205,6 @@ SILHOUETTE = Statistic(
     f"silhouette_score. {_ALL}",
     (LUISTO, ROUSSEEUW),
     bounds=(-1, 1),
-    smallest=0.01,
     headline=True,
     trap="Texts of one pattern share words, and patterns differ in length: groups come apart without any meaning. What "
     "length alone does is in the controls; shared words show at the embedding.",
@@ -289,7 +288,6 @@ def _resolve(groups: Mapping[str, tuple[str, ...]], folder: Path) -> Groups:
 
 
 @analysis(
-    name="groups",
     title="Groups of texts that mean the same",
     summary="Whether texts of a group lie closer to each other than to those of other groups, layer by layer, and "
     "whether meaningless texts of the same make do so, too.",

@@ -99,7 +99,6 @@ STATISTICS = (
         grows=per_doubling(*_CHANGES["twonn"], DENSER),
         floor=True,
         bounds=(0, None),
-        headline=True,
         plainly="How many coordinates it takes to tell neighbouring states apart.",
         trap=_RELATIVE,
         published="Facco et al. leave out the largest tenth of μ, as is the default here; scikit-dimension and DADApy "
@@ -143,7 +142,6 @@ STATISTICS = (
         "1 − (distinct states) / (tokens) in the sample, a duplicate" + _DISTINCT.partition("a duplicate")[2],
         (FACCO,),
         bounds=(0, 1),
-        smallest=0.01,
         grows=per_doubling("0 to +0.07", "0 to 7", "at layer 0, where tokens of the same kind repeat"),
         trap="Above one half the dimension is not computed. Of the drawn tokens, not of the corpus: the "
         "smaller a part of it is drawn, the fewer of them repeat.",
@@ -217,7 +215,6 @@ ORDER BY kind DESC, corpus, view, role, model, step, checkpoint, layer, scale
 
 
 @metric(
-    name="intrinsic_dimension",
     title="Intrinsic dimension",
     summary="How many coordinates it takes to describe the states in the neighbourhood of a state, and how that "
     "changes as the neighbourhood grows.",

@@ -237,7 +237,6 @@ STATISTICS = (
 
 
 @analysis(
-    name="journeys",
     title="Journeys",
     summary="Tokens of a text on their way through the layers: how long each stays the token that it was, what it is "
     "near to instead, and where it goes.",

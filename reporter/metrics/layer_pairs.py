@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -37,39 +38,32 @@ _TEXTS = (
     "hash of the seed and the text's place in the corpus)"
 )
 
+_pair = partial(Statistic, per="pair", floor=True, noise="chance")
+
 STATISTICS = (
-    Statistic(
+    _pair(
         "cka",
         "similarity of layers (CKA)",
         "linear CKA, debiased: HSIC₁(K, L) / √(HSIC₁(K, K)·HSIC₁(L, L)), with K = XXᵀ and L = YYᵀ without their "
         "diagonals and HSIC₁(K, L) = [tr KL + (1ᵀK1)(1ᵀL1)/((n − 1)(n − 2)) − 2·1ᵀKL1/(n − 2)] / (n(n − 3)), " + _TEXTS,
         (KORNBLITH, SONG, MURPHY),
-        per="pair",
         interval=JACKKNIFE,
-        floor=True,
-        noise="chance",
         bounds=(-1, 1),
-        smallest=0.01,
-        headline=True,
         plainly="How alike two layers arrange the texts, however their axes are turned; 1 alike, 0 unrelated.",
         trap="The biased estimate reads 0.86 for independent data at 128 texts and 768 dimensions; this one reads 0. A "
         "few directions of giant variance decide it. Its floor permutes the texts of the second layer once, seeded.",
         published="Kornblith et al. define the biased estimate, tr(KHLH). The code of Huh et al. has both: `cka` is "
         "the biased one, `unbiased_cka` this one, with 1e-6 added to the denominator.",
     ),
-    Statistic(
+    _pair(
         "knn",
         "similarity of layers (shared neighbours)",
         "mean over texts of |A ∩ B| / k, A and B the k nearest other texts by cosine distance in either layer, "
         + _TEXTS,
         (HUH,),
-        per="pair",
         interval=f"95 %, from a jackknife that leaves out one of {GROUPS} groups of texts, also as neighbours, on the "
         "logit scale with Student's t",
-        floor=True,
-        noise="chance",
         bounds=(0, 1),
-        smallest=0.01,
         published="`mutual_knn` of the code of Huh et al., which takes inner products of features that its caller has "
         "scaled to length 1.",
         trap="Depends on the number of texts: its floor is k/(n − 1). Texts that are equal are each other's "
@@ -84,10 +78,6 @@ class PairOptions(Options):
 
     texts: int = Field(default=1024, ge=FEWEST, le=4096, description="texts whose pooled vectors are compared")
     k: int = Field(default=10, ge=1, description="neighbours of a text")
-
-    def sample_size(self) -> int:
-        """Return the number of texts."""
-        return self.texts
 
 
 @dataclass(frozen=True)
@@ -120,7 +110,6 @@ def _between(first: Observed, second: Observed, options: PairOptions) -> Iterato
 
 
 @metric(
-    name="layer_pairs",
     title="Pairs of layers",
     summary="How alike two layers arrange the same texts, within a model and between models.",
     statistics=STATISTICS,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field
@@ -16,34 +17,25 @@ if TYPE_CHECKING:
     from reporter.forward.observed import Observed, Place
     from reporter.forward.readout import Journey
 
+_lens = partial(Statistic, unit="nats", interval=BOOTSTRAP, bounds=(0, None), smallest=0.01, within_role=True)
+
 LENS = (
-    Statistic(
+    _lens(
         "entropy",
         "entropy of the lens",
         "mean over a uniform sample of tokens of −Σ p_l log p_l, with p_l = softmax(head(norm(h_l))): the "
         "language-model head applied to the state at layer l after the model's own closing norm, where it has one",
         (NOSTALGEBRAIST,),
-        unit="nats",
-        interval=BOOTSTRAP,
-        bounds=(0, None),
         trap="Early layers are not written in the head's basis: a confident lens may be confidently meaningless.",
-        smallest=0.01,
-        within_role=True,
     ),
-    Statistic(
+    _lens(
         "kl",
         "distance of the lens from the output",
         "mean over the same tokens of KL(p_L ‖ p_l), with p_L what the model itself predicts",
         (NOSTALGEBRAIST, BELROSE),
-        unit="nats",
-        interval=BOOTSTRAP,
-        bounds=(0, None),
-        headline=True,
         plainly="How far a prediction read off this layer is from the one that the model makes; 0 the same.",
         trap="A head was trained for the last layer alone; a tuned lens would read earlier layers better.",
         fixed=(("last", 0.0),),
-        smallest=0.01,
-        within_role=True,
     ),
 )
 
@@ -54,13 +46,8 @@ class LensOptions(Options):
     optional: ClassVar[bool] = True
     sample: int = Field(default=2048, ge=16, description="about how many tokens of the corpus are read")
 
-    def sample_size(self) -> int:
-        """Return the tokens read."""
-        return self.sample
-
 
 @metric(
-    name="lens",
     title="Logit lens",
     summary="What the model would predict if it stopped at a layer: how sure it would be, and how far from its output.",
     statistics=LENS,
@@ -85,7 +72,7 @@ def lens(seen: Observed, options: Options) -> Iterator[Value]:
 
 
 LOSS = (
-    Statistic(
+    _lens(
         "lm",
         "language-model loss",
         "mean of −log p(token) over tokens, in nats. A decoder predicts each token of a text from those before it; the "
@@ -93,15 +80,9 @@ LOSS = (
         "each text once with 15 % of its tokens masked at once and predicts those",
         (SALAZAR,),
         per="model",
-        unit="nats",
-        interval=BOOTSTRAP,
-        bounds=(0, None),
-        headline=True,
         plainly="How badly the model predicts tokens; lower is better.",
         trap="Depends on the tokenizer: a loss per token of one vocabulary does not compare with that of another, and "
         "an encoder's never with a decoder's.",
-        smallest=0.01,
-        within_role=True,
     ),
 )
 
@@ -113,7 +94,6 @@ class LossOptions(Options):
 
 
 @metric(
-    name="loss",
     title="Language-model loss",
     summary="How well the model predicts the tokens of the corpus, to correlate with what its layers do.",
     statistics=LOSS,
@@ -157,7 +137,6 @@ def _rank(kind: str, words: str) -> Statistic:
         interval=BOOTSTRAP,
         bounds=(0, None),
         trap=f"A mean of ranks is ruled by the few largest. {_RAW} {_WHOLE}.",
-        headline=True,
         plainly=f"How many tokens of the vocabulary a {kind} word's state is nearer to than to its own; 0 none.",
         fixed=(("first", 0.0),),
         within_role=True,  # ranks among the rows of a vocabulary, and encoders have others than decoders
@@ -173,7 +152,6 @@ def _cosine(kind: str, words: str) -> Statistic:
         interval=BOOTSTRAP,
         bounds=(-1, 1),
         fixed=(("first", 1.0),),
-        smallest=0.01,
         trap=f"States share a direction in most models: beside it lies what any two have in common. {_WHOLE}.",
     )
 
@@ -196,13 +174,8 @@ class JourneyOptions(Options):
         description="about how many tokens of the corpus are read; the whole words among them count",
     )
 
-    def sample_size(self) -> int:
-        """Return the tokens read."""
-        return self.sample
-
 
 @metric(
-    name="journey",
     title="Words against the vocabulary",
     summary="How many other tokens are nearer to a word's state than the word itself: function words against content "
     "words.",

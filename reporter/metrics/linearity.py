@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from math import acos, inf
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -40,24 +41,21 @@ def _scores(
 ) -> Iterator[Statistic]:
     """Yield a share that a linear map explains, on the tokens that it is fitted to and on others."""
     taken = f"({what})" if " " in what else what
-    yield Statistic(
+    yield _consecutive(
         name,
         title,
         f"1 − ‖XA − {taken}‖²/‖{what}‖² in Frobenius norms, {stands}, " + _FIT.format(other=other, what=what),
         (source,),
-        per="step",
         interval=_INTERVAL,
         floor=True,
         bounds=(0, 1),
-        smallest=0.01,
         **more,
     )
-    yield Statistic(
+    yield _consecutive(
         f"{name}_heldout",
         f"{title} (held out)",
         f"{_HELD_OUT}{what} and A as in {name}",
         (source,),
-        per="step",
         interval=_PLAIN,
         bounds=(None, 1),
         smallest=0.01,
@@ -65,6 +63,8 @@ def _scores(
         "which says nothing of the block.",
     )
 
+
+_consecutive = partial(Statistic, per="step")
 
 STATISTICS = (
     *_scores(
@@ -99,42 +99,36 @@ STATISTICS = (
         "l = 0…L−1",
         trap="The last block's output before the closing norm. A few dimensions of large variance decide it.",
     ),
-    Statistic(
+    _consecutive(
         "procrustes",
         "angle between consecutive layers (Procrustes)",
         "arccos(‖XᵀY‖_* / (‖X‖ ‖Y‖)), nuclear over Frobenius norms, X and Y the centred states at layers l and l + 1, "
         "stored at layer l = 0…L−1",
         (WILLIAMS,),
-        per="step",
         unit="radians",
         interval=_INTERVAL + "; made of its cosine",
         bounds=(0, 1.5707963267948966),
-        smallest=0.01,
         trap="Rotation and scale count for nothing: a block that turns all states alike reads 0.",
     ),
-    Statistic(
+    _consecutive(
         "cka",
         "CKA of consecutive layers over tokens",
         "‖XᵀY‖² / (‖XᵀX‖ ‖YᵀY‖) in Frobenius norms, X and Y the centred states of all tokens at layers l and l + 1, "
         "stored at layer l = 0…L−1",
         (KORNBLITH,),
-        per="step",
         interval=_INTERVAL,
         bounds=(0, 1),
-        smallest=0.01,
         trap="The axes of largest variance decide it: with a sink in each text it is near 1 whatever the others do. "
         "layer_pairs.cka is over mean states of texts, and debiased.",
     ),
-    Statistic(
+    _consecutive(
         "cca",
         "mean squared canonical correlation",
         "tr(Sxx⁺ Sxy Syy⁺ Syx) / min(rank X, rank Y), S the covariances of the states of all tokens at layers l and "
         "l + 1, stored at layer l = 0…L−1; without the directions and dimensions that `linearity` leaves out",
         (RAGHU, KORNBLITH),
-        per="step",
         floor=True,
         bounds=(0, 1),
-        smallest=0.01,
         trap="Every direction counts alike, however little varies along it, and d directions of n tokens agree by "
         "chance: see the floor. SVCCA cuts the faint directions first, this does not.",
     ),
@@ -148,7 +142,6 @@ class LinearityOptions(Options):
 
 
 @metric(
-    name="linearity",
     title="Linearity",
     summary="How much of the next layer, of what a block adds, and of the last layer one linear map for all tokens "
     "makes of the states, and how far consecutive layers are from a rotation of each other.",

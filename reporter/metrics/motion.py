@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from math import pi
 from typing import TYPE_CHECKING
 
@@ -19,65 +20,57 @@ if TYPE_CHECKING:
     from reporter.forward.means import Average
     from reporter.forward.observed import Observed
 
+_mean = partial(Statistic, interval=BOOTSTRAP)
+_step = partial(Statistic, sources=(LUISTO,), per="step", interval=BOOTSTRAP)
+_path = partial(Statistic, sources=(AUBRY,), per="model", interval=BOOTSTRAP, floor=True)
+
 STATISTICS = (
-    Statistic(
+    _step(
         "step_length",
         "length of a step",
         "mean over tokens of ‖h_{l+1} − h_l‖, stored at layer l = 0…L−1",
-        (LUISTO,),
-        per="step",
-        interval=BOOTSTRAP,
         bounds=(0, None),
         trap="In the model's own units: compare models by the update ratio.",
     ),
-    Statistic(
+    _step(
         "step_cosine",
         "cosine of consecutive states",
         "mean over tokens of cos(h_l, h_{l+1}), stored at layer l = 0…L−1",
-        (LUISTO,),
-        per="step",
-        interval=BOOTSTRAP,
         floor=True,
         bounds=(-1, 1),
-        smallest=0.01,
-        headline=True,
         plainly="How little a block turns a token's state; 1 not at all.",
         trap="Near 1 in a residual stream whose common mean is large, whatever the block does.",
     ),
-    Statistic(
+    _mean(
         "block_influence",
         "block influence (BI)",
         "1 − step_cosine: the mean over tokens of 1 − cos(h_l, h_{l+1}), stored at layer l = 0…L−1; of the block "
         "that turns h_l into h_{l+1}: block l + 1 counted from 1, layer l in code that counts from 0",
         (MEN,),
         per="step",
-        interval=BOOTSTRAP,
         floor=True,
         bounds=(0, 2),
-        smallest=0.01,
         trap="Low does not yet mean that the block can go: it says how far a block turns the states, not what that "
         "does to the output. Where a common mean is long it is near 0 whatever the block does, as step_cosine near 1.",
         published="The paper's code takes every token that the tokenizer returns (the view 'all') and the library's "
         "hidden_states, the last of which is after the closing norm: its last number is not of the block alone. "
         "Known: of Llama-2-7B the nine lowest are layers 27 26 25 28 24 29 23 21 22, counted from 0.",
     ),
-    Statistic(
+    _mean(
         "norm",
         "norm",
         "mean over tokens of ‖h_l‖, l = 0…L",
         (LUISTO,),
-        interval=BOOTSTRAP,
         bounds=(0, None),
         trap="A block that ends in a norm (post-norm encoders) fixes it; elsewhere the residual stream grows.",
     ),
-    Statistic(
+    _mean(
         "growth",
         "growth factor of the residual stream",
         "exp of the slope of the least-squares line of log N(l) on l = 1…L, N(l) the mean over tokens of ‖h_l‖: by "
         "what a block multiplies the norm if all multiply it alike; the embedding is left out",
         (HEIMERSHEIM,),
         per="model",
-        interval=BOOTSTRAP,
         bounds=(0, None),
         smallest=0.001,
         trap="One number for a curve that may have phases: see norm. A few sinks can be most of the mean norm in the "
@@ -86,39 +79,28 @@ STATISTICS = (
         published="The authors leave out position 0 and read 1.045 off GPT-2 XL's curve; elsewhere 'growth' is the "
         "last norm over the first.",
     ),
-    Statistic(
+    _step(
         "update_ratio",
         "length of a step over norm",
         "mean over tokens of ‖h_{l+1} − h_l‖ / ‖h_l‖, stored at layer l = 0…L−1",
-        (LUISTO,),
-        per="step",
-        interval=BOOTSTRAP,
         bounds=(0, None),
         trap="A mean of ratios, not a ratio of means.",
     ),
-    Statistic(
+    _step(
         "curvature",
         "turn between consecutive steps",
         "mean over tokens of the angle between h_{l+1} − h_l and h_{l+2} − h_{l+1}, stored at layer l = 0…L−2",
-        (LUISTO,),
-        per="step",
         unit="radians",
-        interval=BOOTSTRAP,
         floor=True,
         bounds=(0, float(np.pi)),
         trap="Independent states at each layer read 2π/3 ≈ 2.09, not π/2: consecutive steps share a state.",
-        smallest=0.01,
         published="Elsewhere curvature is a turn from token to token within a layer: that is token_path.curvature. "
         "This number turns from layer to layer.",
     ),
-    Statistic(
+    _path(
         "line_shape",
         "line-shape score (LSS)",
         "mean over tokens of L / ‖Σ_l s_l/‖s_l‖‖, s_l = h_{l+1} − h_l, l = 0…L−1: 1 if all steps have one direction",
-        (AUBRY,),
-        per="model",
-        interval=BOOTSTRAP,
-        floor=True,
         bounds=(1, None),
         smallest=0.01,
         trap="High is crooked, and it grows with depth: L independent steps read about √L, independent states about L "
@@ -126,16 +108,11 @@ STATISTICS = (
         published="This is the published form, each step scaled to length 1. The ratio of distance and way, "
         "often given under this name, is straightness.",
     ),
-    Statistic(
+    _path(
         "straightness",
         "straightness of a token's path",
         "mean over tokens of ‖h_L − h_0‖ / Σ_l ‖h_{l+1} − h_l‖, l = 0…L−1: 1 if all steps have one direction",
-        (AUBRY,),
-        per="model",
-        interval=BOOTSTRAP,
-        floor=True,
         bounds=(0, 1),
-        smallest=0.01,
         trap="A mean of ratios, not a ratio of means. One giant step, such as a sink's, is a straight line; and where "
         "norms grow from block to block the last steps decide.",
     ),
@@ -156,7 +133,6 @@ def _defined(layers: int) -> dict[str, int]:
 
 
 @metric(
-    name="motion",
     title="Motion through the layers",
     summary="How long the step of each layer is, how much it turns the state, and how it compares with its norm.",
     statistics=STATISTICS,
@@ -229,7 +205,7 @@ _TRIPLES = (
 _NO_TRIPLE = "no text has three neighbouring tokens that differ from each other here"
 
 TOKEN_PATH = (
-    Statistic(
+    _mean(
         "curvature",
         "turning angle from token to token",
         "mean over texts of the mean over a text of the angle between x_t − x_{t−1} and x_{t+1} − x_t, x_t the state "
@@ -237,11 +213,8 @@ TOKEN_PATH = (
         "view leaves out cuts the path and is not stepped over, and where neither step is zero",
         (HOSSEINI,),
         unit="radians",
-        interval=BOOTSTRAP,
         floor=True,
         bounds=(0, pi),
-        smallest=0.01,
-        headline=True,
         plainly="How sharply the path from token to token turns within a text.",
         trap="Independent tokens read 2π/3 ≈ 2.09 (120°), not π/2: consecutive steps share a state. Over tokens, "
         "within a layer; motion.curvature is over layers, of one token. A decoder's sink, far from all others, makes "
@@ -259,7 +232,6 @@ TOKEN_PATH = (
         interval=BOOTSTRAP + "; both layers under the same weights",
         bounds=(-pi, pi),
         fixed=(("first", 0.0),),
-        smallest=0.01,
         trap="Layer 0 is what enters the first block: token vectors, to which some models have added positions or a "
         "norm. Where it knows no position, a token that is repeated at once makes no step there and is left out.",
         published="The authors subtract the other way round: a fall is a straightening there.",
@@ -268,7 +240,6 @@ TOKEN_PATH = (
 
 
 @metric(
-    name="token_path",
     title="Path from token to token",
     summary="How much the states of a text turn from one token to the next, within each layer, and whether the layers "
     "straighten that path.",

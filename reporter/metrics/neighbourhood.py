@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -37,16 +37,14 @@ _JACKKNIFE = (
     "rest, on the log scale with Student's t"
 )
 
+_dimension = partial(Statistic, interval=_JACKKNIFE, floor=True, bounds=(0, None))
+
 LOCAL_DIMENSION = (
-    Statistic(
+    _dimension(
         "mean",
         "local dimension",
         f"mean over states of their local dimension, {_LOCAL}",
         (RUPPIK, FACCO),
-        interval=_JACKKNIFE,
-        floor=True,
-        bounds=(0, None),
-        headline=True,
         plainly="How many coordinates it takes to place a state among its neighbours.",
         trap="A neighbourhood is not small: k states of a sample of n reach as far as the sample is thin. Compare "
         "models and checkpoints at the same n and k, and with the floor. A few neighbours of the same text or token "
@@ -54,14 +52,11 @@ LOCAL_DIMENSION = (
         published="The authors take k = 128 of 60,000 tokens, with scikit-dimension's TwoNN (`fit_pw`), with which "
         "this agrees to rounding; here the tokens are fewer, so a neighbourhood is wider.",
     ),
-    Statistic(
+    _dimension(
         "spread",
         "spread of the local dimension",
         f"standard deviation (n − 1) over states of their local dimension, {_LOCAL}",
         (RUPPIK,),
-        interval=_JACKKNIFE,
-        floor=True,
-        bounds=(0, None),
         trap="TwoNN of k states is itself off by about its value over √k: the floor has that "
         "and no more, of a larger dimension. Compare what is left of both over their means.",
     ),
@@ -80,13 +75,8 @@ class LocalOptions(Options):
     centres: int = Field(default=256, ge=16, description="states whose neighbourhoods are measured")
     neighbours: int = Field(default=128, ge=16, le=1024, description="states in a neighbourhood")
 
-    def sample_size(self) -> int:
-        """Return the number of tokens."""
-        return self.sample
-
 
 @metric(
-    name="local_dimension",
     title="Local dimension",
     summary="How many directions the states vary in around a single state, on average, and how much that differs from "
     "state to state.",
@@ -188,7 +178,6 @@ def _of_layer(name: str, title: str, arrow: str, plainly: str = "") -> Statistic
         floor=True,
         noise="chance",
         bounds=(0, 2),
-        smallest=0.01,
         headline=bool(plainly),
         plainly=plainly,
         trap=_TRAP,
@@ -205,8 +194,6 @@ IMBALANCE = (
         per="pair",
         interval=_OVER_RANKS,
         bounds=(0, 2),
-        smallest=0.01,
-        headline=True,
         plainly="How badly neighbours in one layer tell who are neighbours in the other; 0 they tell all, 1 nothing.",
         trap=_TRAP,
         published="DADApy computes the same number (`return_inf_imb_two_selected_coords`); of states that are equally "
@@ -233,13 +220,8 @@ class ImbalanceOptions(Options):
         default=1024, ge=FEWEST_RANKED, le=4096, description="tokens whose states are ranked by distance"
     )
 
-    def sample_size(self) -> int:
-        """Return the number of tokens."""
-        return self.sample
-
 
 @metric(
-    name="information_imbalance",
     title="Information imbalance",
     summary="Whether who is near whom at one layer tells who is near at another, and the other way round.",
     statistics=IMBALANCE,

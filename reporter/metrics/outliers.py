@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,14 +13,12 @@ from reporter.charts import Chart, Query, Reach, curves
 from reporter.core.sources import KOVALEVA, QUEIPO, SUN, TIMKEY
 from reporter.core.table import TOKEN, TOKEN_ID, Comparable, OfCorpus, column
 from reporter.geometry.arrays import Floats, Ints, wide
-from reporter.geometry.intervals import Interval, error_over_texts, interval
+from reporter.geometry.intervals import Error, error_over_texts, interval
 from reporter.metrics._intervals import (
     BOOTSTRAP,
     LARGEST,
-    Influenced,
     described,
     mean_with_interval,
-    paired_by_influence,
     per_doubling,
     sampled,
     texts_of,
@@ -37,13 +36,15 @@ from reporter.metrics._outlier_lists import (
     listed_activations,
     listed_dimensions,
 )
-from reporter.metrics.base import Options, Statistic, Value, metric
+from reporter.metrics.base import Options, Statistic, Value, metric, undefined
 
 if TYPE_CHECKING:
     from reporter.forward.moments import LayerMoments
     from reporter.forward.observed import Observed, Place
     from reporter.forward.outliers import SinkTokens, SinkType
 
+
+_norm_ratio = partial(Statistic, interval=BOOTSTRAP, bounds=(0, None))
 
 STATISTICS = (
     Statistic(
@@ -92,7 +93,6 @@ STATISTICS = (
         (TIMKEY,),
         interval=described("log"),
         bounds=(0, None),
-        headline=True,
         plainly="How much of what makes any two tokens alike comes from the three strongest dimensions.",
         trap="Some c_j may be negative, so three dimensions can hold more than all. Without a mean cosine that differs "
         "from zero there is nothing to share.",
@@ -111,28 +111,24 @@ STATISTICS = (
         smallest=0.001,
         trap="Where a BOS stands before each text, that is the sink, and it is no token of the text.",
     ),
-    Statistic(
+    _norm_ratio(
         "sink_norm_ratio",
         "norm of sinks over that of other tokens",
         "mean over the view's sinks of ‖x‖ over the median ‖x‖ of the tokens of the same text that are no sinks and "
         "not at position 0 (those that the tokenizer added, a [SEP], among them), at every layer for all tokens that "
         "are sinks at some block",
         (SUN, QUEIPO),
-        interval=BOOTSTRAP,
-        bounds=(0, None),
         trap="Only of tokens that the rule takes for sinks: none under 'no-sinks', and where a BOS stands before each "
         "text it is in 'all' alone. What the rule asks of a norm (2 medians) is a lower end that it builds in.",
         published="Elsewhere the token at position 0 is compared, sink or not: first_norm_ratio.",
     ),
-    Statistic(
+    _norm_ratio(
         "first_norm_ratio",
         "norm of the first token over that of other tokens",
         "mean over texts of ‖x‖ at position 0 over the median ‖x‖ of the tokens of the same text that are no sinks and "
         "not at position 0 (those that the tokenizer added, a [SEP], among them), where the token at position 0 is in "
         "the view",
         (QUEIPO,),
-        interval=BOOTSTRAP,
-        bounds=(0, None),
         trap="What stands at position 0 is the first word in one model and a BOS in another, where only 'all' has it: "
         "`models.first_token` says which.",
         published="Others divide by the mean norm, which further sinks in the text raise. Known, of the first token of "
@@ -155,10 +151,6 @@ class OutlierOptions(Options):
     """How many tokens tell what the cut of sinks decides."""
 
     sample: int = Field(default=2048, ge=32, description="tokens that tell what the cut of sinks decides")
-
-    def sample_size(self) -> int:
-        """Return the sample."""
-        return self.sample
 
 
 OF_PLACES = ("massive", "largest", "largest_ratio", "dimensions", "top3_cosine_share")
@@ -221,27 +213,7 @@ ORDER BY corpus, role, model, step, checkpoint, rule, statistic, cut, layer
 )
 
 
-def _share_with_influence(seen: Observed, place: Place, options: object) -> Influenced:
-    from reporter.forward.outliers import Activations
-
-    kept, moments = seen.get(Activations), seen.moments(place)
-    at, parts = kept.layout.index[place], None
-    if moments.n:
-        here = Standing.of(moments, kept.unit_squares[at][list(seen.strata)].sum(dim=0).numpy())
-        parts = None if here.chance else here.cosine
-    if parts is None:
-        return Influenced(None, moments.n, np.zeros(0), sampled(seen))
-    largest, share = _largest_three(parts)
-    return Influenced(share, moments.n, _influence_on_share(share, largest, moments, place, seen), sampled(seen))
-
-
-def _largest_three(parts: Floats) -> tuple[Ints, float]:
-    largest = np.argsort(parts)[-3:]
-    return largest, float(parts[largest].sum() / parts.sum())
-
-
 @metric(
-    name="outliers",
     title="Outliers",
     summary="Whether single activations, dimensions or tokens are so large that they decide the other numbers.",
     statistics=STATISTICS,
@@ -250,7 +222,7 @@ def _largest_three(parts: Floats) -> tuple[Ints, float]:
     version=6,
     cost="a few passes over the states of each layer; where tokens lie between the cuts, a width × width product of a "
     "bounded sample for each place",
-    between=paired_by_influence(top3_cosine_share=_share_with_influence),
+    against_base=("top3_cosine_share",),
     tables=(SinkToken, SinkCut, MassiveActivation, OutlierDimension),
     charts=(MASSIVE, DIMENSIONS, CUTS),
 )
@@ -266,8 +238,7 @@ def outliers(
     for place in seen.places:
         at, moments = kept.layout.index[place], seen.moments(place)
         if moments.n == 0:
-            for statistic in OF_PLACES:
-                yield Value(statistic, place, None, 0, reason="no token")
+            yield from undefined(OF_PLACES, place, 0, "no token")
             continue
         largest = float(kept.largest[at, strata].max())
         yield Value("massive", place, float(kept.massive[at, strata].sum()) / moments.n, moments.n)
@@ -314,30 +285,27 @@ def _top3_share(moments: LayerMoments, here: Standing, place: Place, seen: Obser
         return Value(name, place, None, n, reason="fewer than two states that are not zero")
     if here.chance:
         return Value(name, place, None, n, reason="the mean cosine is not above that of isotropic states")
-    largest, share = _largest_three(parts)
-    return Value(name, place, share, n, *_interval_of_share(share, largest, moments, place, seen))
+    largest = np.argsort(parts)[-3:]
+    share = float(parts[largest].sum() / parts.sum())
+    error = _error_of_share(share, largest, moments, place, seen)
+    return Value(name, place, share, n, *interval(share, error, "log", (0.0, np.inf)), paired=error)
 
 
-def _interval_of_share(share: float, largest: Ints, moments: LayerMoments, place: Place, seen: Observed) -> Interval:
-    """Return the interval of Σ m_j² over three dimensions by ‖m‖², m the mean of u.
+def _error_of_share(share: float, largest: Ints, moments: LayerMoments, place: Place, seen: Observed) -> Error | None:
+    """Return the error of Σ m_j² over three dimensions by ‖m‖², m the mean of u.
 
     With m₃ the mean in those dimensions alone, φ = 2(m₃ − share·m)·(u − m)/‖m‖².
     """
-    influence = _influence_on_share(share, largest, moments, place, seen)
-    error = error_over_texts(influence, texts_of(sampled(seen)), moments.n, seen.texts)
-    return interval(share, error, "log", (0.0, np.inf))
-
-
-def _influence_on_share(share: float, largest: Ints, moments: LayerMoments, place: Place, seen: Observed) -> Floats:
     import torch
 
     mean = moments.unit_sum / moments.units
     direction = -share * mean
     direction[largest] += mean[largest]
-    x = wide(sampled(seen).states(place))
+    sample = sampled(seen)
+    x = wide(sample.states(place))
     along = (x @ torch.from_numpy(direction).to(x.device)) / x.norm(dim=1)
     influence: Floats = 2 * (along.nan_to_num_(nan=0.0).cpu().numpy() - direction @ mean) / (mean @ mean)
-    return influence
+    return error_over_texts(influence, texts_of(sample), moments.n, seen.texts, sample.keys)
 
 
 def _share(seen: Observed, sinks: SinkTokens) -> Value:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -298,8 +299,10 @@ _RANDOM = (
     "(each text at most once in a concept)."
 )
 
+_of_pairs = partial(Statistic, floor=True, noise="chance")
+
 STATISTICS = (
-    Statistic(
+    _of_pairs(
         "consistency",
         "consistency of a concept's differences",
         "Of one concept with pairs i = 1…n: δ_i = E(second text) − E(first text), E the pooled vector; the mean over i "
@@ -313,17 +316,14 @@ STATISTICS = (
         "a pair left out of the sum that it is compared with, and moved so that their mean is the value (a replicate "
         "has fewer distinct pairs and reads lower); none for fewer than 5 pairs. It covers 93 to 98 % of "
         "made-up concepts of 10 to 40 pairs, and says nothing of other concepts.",
-        floor=True,
-        noise="chance",
         bounds=(-1, 1),
-        smallest=0.01,
         headline=True,
         trap="It grows with the number of pairs, since the mean of more differences is a better guess at the "
         "direction: compare concepts of equal size. A word that all second texts share makes it large at the embedding "
         "already, whatever the model knows; what later layers add to that is theirs. The mean hides concepts with "
         "opposite profiles; the table concept_answers has each concept.",
     ),
-    Statistic(
+    _of_pairs(
         "aligned",
         "absolute cosine between concepts",
         "the mean over every two concepts of |cos(δ̄_a, δ̄_b)|, δ̄ the mean difference of a concept. Each cosine with its "
@@ -332,23 +332,18 @@ STATISTICS = (
         "exchanged, whichever is larger; "
         f"n = pairs of concepts. {_RANDOM}",
         (LUISTO, FISHER),
-        floor=True,
-        noise="chance",
         bounds=(0, 1),
-        smallest=0.01,
         headline=True,
         trap="Directions of unrelated concepts have |cosine| above 0 where the states lie in few dimensions: compare "
         "with the floor, not with 0. A small probability says that a cosine is not the chance of these pairs; it may "
         "still be the chance of two directions.",
     ),
-    Statistic(
+    _of_pairs(
         "relative_norm",
         "length of the mean difference",
         "‖δ̄‖ over the mean norm of the pooled vectors of the concept's 2n texts; the mean over the concepts of the "
         f"set; that of each is in pair_directions. {_RANDOM}",
         (LUISTO,),
-        floor=True,
-        noise="chance",
         bounds=(0, 2),
         trap="The norm of a pooled vector is mostly what all texts have in common (see anisotropy): a small share may "
         "still be a clear direction.",
@@ -435,7 +430,6 @@ def _resolve(spec: WrittenPairs | PairsFile | ShippedPairs, folder: Path) -> Wri
 
 
 @analysis(
-    name="pairs",
     title="Pairs that differ in one concept",
     summary="Whether the difference of two texts that differ in one concept is a direction that all its pairs share, "
     "and how the directions of several concepts lie to each other.",

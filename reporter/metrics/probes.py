@@ -254,7 +254,6 @@ def _statistics(name: str, title: str, definition: str, headline: bool) -> tuple
             floor=True,
             noise="chance",
             bounds=(0, 1),
-            smallest=0.01,
             headline=headline,
             trap="A class that can be read is not a class that the model uses. Compare layers at one n: with few texts "
             "for each dimension, a wide layer looks poorer than it is.",
@@ -266,7 +265,6 @@ def _statistics(name: str, title: str, definition: str, headline: bool) -> tuple
             (HEWITT, WILSON),
             interval=WILSON_SAID,
             bounds=(0, 1),
-            smallest=0.01,
             trap="Each text stands once, in one fold: nothing that was learned by heart helps, and the number is about "
             "chance for any probe. In the source the same word types are trained on and tested. What a probe can learn "
             f"by heart is {name}_memorised.",
@@ -278,7 +276,6 @@ def _statistics(name: str, title: str, definition: str, headline: bool) -> tuple
             (HEWITT,),
             interval=_PAIRED,
             bounds=(-1, 1),
-            smallest=0.01,
             headline=headline,
             trap="One draw of random classes is behind it: differences below 2/√n are noise. See the control.",
         ),
@@ -289,7 +286,6 @@ def _statistics(name: str, title: str, definition: str, headline: bool) -> tuple
             "rightly; mean over folds",
             (HEWITT,),
             bounds=(0, 1),
-            smallest=0.01,
             trap="It measures the probe against the number of texts and dimensions, not the model: near 1, the probe "
             "could hold any labelling of its training texts.",
         ),
@@ -317,7 +313,6 @@ STATISTICS = (
         floor=True,
         noise="chance",
         bounds=(0, 1),
-        smallest=0.01,
         trap="No classifier, so nothing is learned, but a class that stands on few directions is not seen where others "
         "vary more. Depends on k and on the number of texts. A class of no more than k texts cannot reach 1.",
         published="The authors take ImageNet's classes with k a tenth of a class; `return_label_overlap` of DADApy "
@@ -415,7 +410,6 @@ def _inside(complaint: Complaint) -> Complaint:
 
 
 @analysis(
-    name="probes",
     title="Probes",
     summary="How well a linear classifier, and one with a hidden layer, read the class of a text or word from its "
     "vector at each layer, and how much of that is the classifier's own doing; and without any classifier, whether its "

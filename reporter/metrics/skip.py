@@ -58,7 +58,6 @@ STATISTICS = (
         per="step",
         interval=BOOTSTRAP,
         bounds=(0, 2),
-        smallest=0.01,
         trap="A block that turns states little may still hold what nothing else does: see the measured loss.",
         published="The paper's code takes the mean over the tokens of each batch, padding included.",
     ),
@@ -126,7 +125,6 @@ class Proposal:
 
 
 @analysis(
-    name="skip",
     title="Blocks left out",
     summary="Which blocks turn states least, alone and in runs, and how much worse the model predicts without them.",
     statistics=STATISTICS,

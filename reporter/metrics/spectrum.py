@@ -29,15 +29,13 @@ from reporter.geometry.spectra import (
 )
 from reporter.metrics._intervals import (
     RARE_TYPES,
-    Influenced,
     Spectrum,
     described,
-    paired_by_influence,
     per_doubling,
     spectrum_of,
     uncentred_eigenvalues,
 )
-from reporter.metrics.base import N, Options, Statistic, Value, metric
+from reporter.metrics.base import N, Options, Statistic, Value, metric, undefined, with_floor
 
 if TYPE_CHECKING:
     from reporter.forward.observed import Observed, Place
@@ -54,16 +52,17 @@ _PAGE = (
 _WITHOUT_FIRST = f"p = λ_i/(λ_2 + λ_3 + …) over i ≥ 2, the states with their first axis projected out, with {_SPECTRUM}"
 _ON_RANK = "; made of that of {rank}, whose logarithm it is"
 
+_rank = partial(Statistic, bounds=(1, None), floor=True)
+_entropy = partial(Statistic, bounds=(0, 1), floor=True, sources=(GIRALDO, ROY))
+_slope = partial(Statistic, bounds=(0, None), floor=True, interval=described("plain"))
+
 STATISTICS = (
-    Statistic(
+    _rank(
         "effective_rank",
         "effective rank",
         f"exp(−Σ p log p), p = λ/Σλ, with {_SPECTRUM}",
         (ROY, PAGE),
         interval=described("log"),
-        floor=True,
-        bounds=(1, None),
-        headline=True,
         plainly="Over how many directions the variance is spread.",
         trap="The most forgiving of the three ranks of eigenvalues: many faint axes count for much. Eigenvalues are "
         "squared singular values: RankMe and the rank of Roy & Vetterli read far higher on the same states. And it is "
@@ -72,14 +71,12 @@ STATISTICS = (
         "the mean besides: rankme. Code that takes eigenvalues of a covariance under either name computes this one.",
         grows=per_doubling("+4 to +10 %", "2.0 to 5.3", RARE_TYPES),
     ),
-    Statistic(
+    _rank(
         "effective_rank_without_first",
         "effective rank without the first axis",
         f"exp(−Σ p log p), {_WITHOUT_FIRST}",
         (ROY,),
         interval=described("log"),
-        floor=True,
-        bounds=(1, None),
         trap="Beside effective_rank it tells a collapse of all axes from one giant axis: the latter alone leaves this "
         "number where it was. The giant's share, E1, is anisotropy.top_variance_share; whether it is a sink's, the "
         f"view 'no-sinks' says. {_PAGE[0].upper()}{_PAGE[1:]}",
@@ -88,40 +85,30 @@ STATISTICS = (
         "E1 0.910. Fewer tokens read lower.",
         grows=per_doubling("+4 to +10 %", "2.3 to 7.4", RARE_TYPES),
     ),
-    Statistic(
+    _entropy(
         "entropy",
         "spectral entropy",
         f"−Σ p log p / log min(d, n − 1), p = λ/Σλ: log effective_rank, stretched to 0…1; {_SPECTRUM}",
-        (GIRALDO, ROY),
         interval=described("log") + _ON_RANK.format(rank="effective_rank"),
-        floor=True,
-        bounds=(0, 1),
-        smallest=0.01,
         trap="Of all tokens of the corpus as one cloud: the entropy of the tokens of one text is entropy.prompt, that "
         "of mean vectors of texts ('dataset entropy') is neither. A logarithm hides much: 0.9 of log 576 is half of "
         "576 directions. Not settled in n, as effective_rank.",
         grows=per_doubling("+1 to +2 %", "2.1 to 5.3", RARE_TYPES),
     ),
-    Statistic(
+    _entropy(
         "entropy_without_first",
         "spectral entropy without the first axis",
         f"−Σ p log p / log(min(d, n − 1) − 1), {_WITHOUT_FIRST}",
-        (GIRALDO, ROY),
         interval=described("log") + _ON_RANK.format(rank="effective_rank_without_first"),
-        floor=True,
-        bounds=(0, 1),
-        smallest=0.01,
         trap="As effective_rank_without_first. A valley of the entropy that is gone here was one axis.",
         grows=per_doubling("+1 to +2 %", "2.4 to 7.4", RARE_TYPES),
     ),
-    Statistic(
+    _rank(
         "effective_rank_singular",
         "effective rank of singular values",
         "exp(−Σ p log p), p = σ/Σσ, σ the singular values of the n × d matrix of all token states, centred: the square "
         f"roots of n·λ, with {_SPECTRUM}, here up to {ROOTS_ZERO:.0e}",
         (ROY,),
-        floor=True,
-        bounds=(1, None),
         trap="A square root lifts the faint axes: it reads higher than effective_rank of the same states, and what is "
         "left out or rounded at the end of the spectrum weighs more. It has no interval: the delta method knows "
         "only the axes that are there and covers too rarely.",
@@ -129,67 +116,55 @@ STATISTICS = (
         "first is left to the user. Here it is; rankme is the same number without that.",
         grows=per_doubling("+2 to +4 %", "5.2 to 11.4", RARE_TYPES),
     ),
-    Statistic(
+    _rank(
         "rankme",
         "RankMe",
         "exp(−Σ p log p), p = σ/Σσ, σ the singular values of the n × d matrix of all token states, not centred: the "
         "square roots of n times the eigenvalues of covariance + μμᵀ; the first min(d, n) of these, and those up to "
         f"{ROOTS_ZERO:.0e} of the total variance count as zero",
         (GARRIDO,),
-        floor=True,
-        bounds=(1, None),
         trap="The common mean counts as an axis: a long one lowers the number whatever the other axes do. No interval, "
         "as for effective_rank_singular.",
         published="The paper adds ε = 1e-7 to each p, for 25,600 images in one matrix. Code under this name also "
         "centres first (effective_rank_singular) or takes eigenvalues (effective_rank): see which.",
         grows=per_doubling("+2 to +4 %", "5.1 to 10.5", RARE_TYPES),
     ),
-    Statistic(
+    _rank(
         "participation_ratio",
         "participation ratio",
         f"(Σλ)² / Σλ², with {_SPECTRUM}",
         (GAO,),
         interval=described("log"),
-        floor=True,
-        bounds=(1, None),
         trap="IsoScore is this number stretched from 1…d to 0…1: (participation ratio − 1)/(d − 1).",
         grows=per_doubling("+2 to +8 %", "0.4 to 1.7", RARE_TYPES),
     ),
-    Statistic(
+    _rank(
         "stable_rank",
         "stable rank",
         f"Σλ / λ_1, with {_SPECTRUM}",
         (RUDELSON,),
         interval=described("logit") + "; made of its reciprocal",
-        floor=True,
-        bounds=(1, None),
         trap="The reciprocal of anisotropy.top_variance_share: one giant axis, such as a sink token's, decides it.",
         grows=per_doubling("+1 to +2 %", "0.2 to 0.6", RARE_TYPES),
     ),
-    Statistic(
+    _slope(
         "decay",
         "decay of the spectrum",
         "α of λ_i ∝ i^−α: minus the slope of the least-squares line of log λ_i on log i over i = 1…⌊min(d, n − 1)/2⌋, "
         f"zeros left out, with weights 1/i, so that each octave of ranks weighs the same; {_SPECTRUM}; none for fewer "
         "than three eigenvalues",
         (STRINGER,),
-        interval=described("plain"),
-        floor=True,
-        bounds=(0, None),
         trap="An exponent says nothing where the curve is no line in the log-log chart. A finite sample steepens it: "
         "see the floor.",
         grows=per_doubling("−0.1 to −1.2 %", "0.1 to 0.7", RARE_TYPES),
         published="αReQ is the same fit over other ranks: alpha_req.",
     ),
-    Statistic(
+    _slope(
         "alpha_req",
         "αReQ",
         "α of λ_i ∝ i^−α as in decay, fitted over the ranks i = 12…100 alone, as far as there are any, with weights "
         f"1/i; {_SPECTRUM}, here up to {ROOTS_ZERO:.0e}; none for fewer than three eigenvalues there",
         (AGRAWAL, LI),
-        interval=described("plain"),
-        floor=True,
-        bounds=(0, None),
         smallest=0.01,
         trap="The first eleven axes, sinks among them, have no part in it. Near 1 is said to be good of pictures; of "
         "language models it moves with training (Li et al. 2025). Models of fewer than about 150 dimensions end "
@@ -242,28 +217,7 @@ ORDER BY corpus, view, role, model, step, checkpoint, layer, rank
 )
 
 
-_PAIRED = ("effective_rank", "effective_rank_without_first", "participation_ratio", "decay", "alpha_req")
-
-
-def _with_influence(name: str, seen: Observed, place: Place, options: object) -> Influenced:
-    at = spectrum_of(seen, place)
-    return at.with_influence(name, _number(name, at, place, seen), seen)
-
-
-def _number(name: str, at: Spectrum, place: Place, seen: Observed) -> float | None:
-    eigenvalues, most = at.values, min(seen.width(place), seen.tokens - 1)
-    if at.reason:
-        return None
-    if name in ("decay", "alpha_req"):
-        return decay_of(eigenvalues, upper_half(most) if name == "decay" else tail(eigenvalues))
-    if name == "participation_ratio":
-        return max(1.0, participation_ratio_of(eigenvalues))
-    rest = eigenvalues if name == "effective_rank" else eigenvalues[1:]
-    return max(1.0, effective_rank_of(rest)) if len(rest) else None
-
-
 @metric(
-    name="spectrum",
     title="Spectrum",
     summary="How many axes carry the variance of the states, and how fast it falls from axis to axis.",
     statistics=STATISTICS,
@@ -271,7 +225,7 @@ def _number(name: str, at: Spectrum, place: Place, seen: Observed) -> float | No
     version=6,
     cost="a width × width product for each token and layer (about 1/12 of the forward pass), shared with anisotropy; "
     "the eigenvectors of one width × width matrix and the eigenvalues of another for each layer and view",
-    between=paired_by_influence(**{name: partial(_with_influence, name) for name in _PAIRED}),
+    against_base=("effective_rank", "effective_rank_without_first", "participation_ratio", "decay", "alpha_req"),
     tables=(Eigenvalue,),
     charts=(CURVES,),
 )
@@ -281,8 +235,7 @@ def spectrum(seen: Observed, options: Options) -> Iterator[Value | Eigenvalue]:
     for place in seen.places:
         at = spectrum_of(seen, place)
         if at.reason:
-            for statistic in STATISTICS:
-                yield Value(statistic.name, place, None, n, reason=at.reason)
+            yield from undefined(STATISTICS, place, n, at.reason)
             continue
         yield from _numbers(at, seen, place)
         eigenvalues, total = at.values, at.values.sum()
@@ -294,19 +247,13 @@ def _numbers(at: Spectrum, seen: Observed, place: Place) -> Iterator[Value]:
     n, width, eigenvalues, errors = seen.tokens, seen.width(place), at.values, at.errors
     isotropic = noise.eigenvalues(n, width, seen.seed)
     most = min(width, n - 1)
-    ranks = {
-        "participation_ratio": participation_ratio_of,
-        "stable_rank": stable_rank_of,
-    }
-    for name, of in ranks.items():
-        rank = max(1.0, of(eigenvalues))
-        if name == "stable_rank":  # the reciprocal of a share
-            share = interval(1 / rank, errors["top_variance_share"], "logit", (1 / most, 1.0))
-            ends = reciprocal(share)
-        else:
-            ends = interval(rank, errors[name], "log", (1.0, float(most)))
-        yield Value(name, place, rank, n, *ends)
-        yield Value(f"{name}_floor", place, max(1.0, of(isotropic)), n)
+    ratio, error = max(1.0, participation_ratio_of(eigenvalues)), errors["participation_ratio"]
+    ends = interval(ratio, error, "log", (1.0, float(most)))
+    number = Value("participation_ratio", place, ratio, n, *ends, spread=error)
+    yield from with_floor(number, max(1.0, participation_ratio_of(isotropic)))
+    rank = max(1.0, stable_rank_of(eigenvalues))  # the reciprocal of a share
+    ends = reciprocal(interval(1 / rank, errors["top_variance_share"], "logit", (1 / most, 1.0)))
+    yield from with_floor(Value("stable_rank", place, rank, n, *ends), max(1.0, stable_rank_of(isotropic)))
     yield from _rank_and_entropy("", place, n, eigenvalues, isotropic, most, errors["effective_rank"])
     rest = eigenvalues[1:], isotropic[1:], most - 1, errors["effective_rank_without_first"]
     yield from _rank_and_entropy("_without_first", place, n, *rest)
@@ -316,15 +263,16 @@ def _numbers(at: Spectrum, seen: Observed, place: Place) -> Iterator[Value]:
         "rankme": (uncentred_eigenvalues(seen)[place], noise.eigenvalues(n + 1, width, seen.seed)),
     }
     for name, (squares, of_noise) in singular.items():
-        yield Value(name, place, rank_of_roots(squares, float(eigenvalues.sum())), n)
-        yield Value(f"{name}_floor", place, max(1.0, effective_rank_of(np.sqrt(of_noise))), n)
+        rank = rank_of_roots(squares, float(eigenvalues.sum()))
+        yield from with_floor(Value(name, place, rank, n), max(1.0, effective_rank_of(np.sqrt(of_noise))))
     for name, fitted in {"decay": upper_half(most), "alpha_req": tail(eigenvalues)}.items():
-        exponent, floor = decay_of(eigenvalues, fitted), decay_of(isotropic, fitted)
+        exponent, error = decay_of(eigenvalues, fitted), errors[name]
         if exponent is None:
             yield Value(name, place, None, n, reason="fewer than three eigenvalues to fit")
             continue
-        yield Value(name, place, exponent, n, *interval(exponent, errors[name], "plain", (0.0, np.inf)))
-        yield Value(f"{name}_floor", place, floor, n)
+        ends = interval(exponent, error, "plain", (0.0, np.inf))
+        yield Value(name, place, exponent, n, *ends, spread=error)
+        yield Value(f"{name}_floor", place, decay_of(isotropic, fitted), n)
 
 
 def _rank_and_entropy(
@@ -332,16 +280,16 @@ def _rank_and_entropy(
 ) -> Iterator[Value]:
     """Yield exp(H) and H / log m of some eigenvalues, with their floors."""
     if not len(eigenvalues):
-        for name in ("effective_rank", "entropy"):
-            yield Value(f"{name}{which}", place, None, n, reason="there is no second axis")
+        names = (f"effective_rank{which}", f"entropy{which}")
+        yield from undefined(names, place, n, "there is no second axis")
         return
     rank, floor = (max(1.0, effective_rank_of(values)) for values in (eigenvalues, isotropic))
     ends = interval(rank, error, "log", (1.0, float(most)))
-    yield Value(f"effective_rank{which}", place, rank, n, *ends, spread=error)
-    yield Value(f"effective_rank{which}_floor", place, floor, n)
+    yield from with_floor(Value(f"effective_rank{which}", place, rank, n, *ends, spread=error), floor)
     if most < 2:
         yield Value(f"entropy{which}", place, None, n, reason="one axis is all that there can be")
         return
     low, high = (None if end is None else entropy_of(end, most) for end in ends)
-    yield Value(f"entropy{which}", place, entropy_of(rank, most), n, low, high)
-    yield Value(f"entropy{which}_floor", place, entropy_of(floor, most), n)
+    yield from with_floor(
+        Value(f"entropy{which}", place, entropy_of(rank, most), n, low, high), entropy_of(floor, most)
+    )

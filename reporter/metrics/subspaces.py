@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,8 +17,8 @@ from reporter.geometry.arrays import Floats, wide
 from reporter.geometry.components import Leading, apart, leading, menger, menger_by
 from reporter.geometry.intervals import Error, error_over_texts, interval
 from reporter.geometry.spectra import EQUAL
-from reporter.metrics._intervals import Influenced, described, paired_by_influence, sampled, texts_of
-from reporter.metrics.base import Options, Statistic, Value, metric
+from reporter.metrics._intervals import described, sampled, texts_of
+from reporter.metrics.base import Options, Statistic, Value, metric, with_floor
 
 if TYPE_CHECKING:
     from reporter.forward.observed import Observed, Place
@@ -35,51 +36,40 @@ _INTERVAL = described("log") + (
     "; twice as wide as needed where measured, since to first order: of no use where λ_k and λ_{k+1} nearly meet"
 )
 
+_turn = partial(Statistic, sources=(JIANG,), interval=_INTERVAL, bounds=(0, None), smallest=0.01)
+
 STATISTICS = (
-    Statistic(
+    _turn(
         "speed",
         "Grassmann speed of the leading subspace",
         f"d(V_l, V_{{l+1}}), stored at layer l = 0…L−1, with {_SUBSPACE}",
-        (JIANG,),
         per="step",
         unit="radians",
-        interval=_INTERVAL,
         floor=True,
-        bounds=(0, None),
-        smallest=0.01,
-        headline=True,
         plainly="How far the leading directions turn from one layer to the next.",
         trap="The floor, random subspaces, is the upper end: what lies far below is near. Sinks own the first axis in "
         f"the middle of a decoder: compare 'no-sinks'. {_SWINGS}",
         published=_PUBLISHED,
     ),
-    Statistic(
+    _turn(
         "displacement",
         "distance of the leading subspace from the embedding's",
         f"d(V_0, V_l), l = 0…L, with {_SUBSPACE}",
-        (JIANG,),
         unit="radians",
-        interval=_INTERVAL,
         floor=True,
-        bounds=(0, None),
-        smallest=0.01,
         trap="Its end, l = L, is the displacement d(0, L) that the authors rank models by. It nears the floor, where "
         f"two random subspaces lie, and cannot say more from there on. {_SWINGS}",
         published=_PUBLISHED,
         fixed=(("first", 0.0),),
     ),
-    Statistic(
+    _turn(
         "curvature",
         "curvature of the leading subspace's path",
         "4·area/(abc), the Menger curvature of V_l, V_{l+1}, V_{l+2}: of the triangle with the sides a = "
         "d(V_l, V_{l+1}), b = d(V_{l+1}, V_{l+2}), c = d(V_l, V_{l+2}), stored at layer l = 0…L−2, with "
         f"{_SUBSPACE}",
-        (JIANG,),
         per="step",
         unit="1/radian",
-        interval=_INTERVAL,
-        bounds=(0, None),
-        smallest=0.01,
         trap="Of subspaces, over layers; of tokens' states see motion.curvature. Small steps magnify it: it is one "
         "over a radius.",
         published=_PUBLISHED + " They store it at the middle layer, l + 1, and 0 where a side is 0.",
@@ -99,27 +89,7 @@ class SubspaceOptions(Options):
     )
 
 
-def _speed(seen: Observed, place: Place, options: SubspaceOptions) -> Influenced | None:
-    layer = place.layer
-    return _distance_of(seen, options, (layer, layer + 1)) if layer < seen.layers else None
-
-
-def _displacement(seen: Observed, place: Place, options: SubspaceOptions) -> Influenced:
-    return _distance_of(seen, options, (0, place.layer))
-
-
-def _distance_of(seen: Observed, options: SubspaceOptions, pair: _Pair) -> Influenced:
-    followed, sample = _followed(seen, options), sampled(seen)
-    if pair[0] == pair[1] and not isinstance(followed, str):
-        return Influenced(0.0, seen.tokens, np.zeros(len(sample)), sample)
-    if isinstance(followed, str) or pair not in followed.distances:
-        return Influenced(None, seen.tokens, np.zeros(0), sample)
-    influence = followed.influences[pair]
-    return Influenced(followed.distances[pair], seen.tokens, influence - influence.mean(), sample)
-
-
 @metric(
-    name="subspaces",
     title="Leading subspaces",
     summary="How far the subspace in which most of the variance lies turns from layer to layer, and how far it gets "
     "from the embedding.",
@@ -128,7 +98,7 @@ def _distance_of(seen: Observed, options: SubspaceOptions, pair: _Pair) -> Influ
     version=4,
     options=SubspaceOptions,
     cost="some leading axes of one width × width matrix for each layer and view, and a few products of sampled tokens",
-    between=paired_by_influence(speed=_speed, displacement=_displacement),
+    against_base=("speed", "displacement"),
 )
 def subspaces(seen: Observed, options: SubspaceOptions) -> Iterator[Value]:
     """Yield speed, displacement and curvature of the leading subspace."""
@@ -176,16 +146,18 @@ class _Followed:
         """Yield the distance of two layers, and that of random subspaces."""
         n, pair = self.seen.tokens, (layer, other)
         if layer == other:
-            yield Value(statistic, place, 0.0, n)
+            still = self._error(np.zeros(len(sampled(self.seen))))
+            yield Value(statistic, place, 0.0, n, spread=still)
             return
         if pair not in self.distances:
             yield Value(statistic, place, None, n, reason=self.few)
             return
         distance, most = self.distances[pair], 0.5 * np.pi * self.k**0.5
-        error = self._error(self.influences[pair]) if distance >= _STILL else None  # rounding has no error over texts
-        yield Value(statistic, place, distance, n, *interval(distance, error, "log", (0.0, most)), spread=error)
+        error = self._error(self.influences[pair])
+        # Rounding has no error over texts.
+        ends = interval(distance, error if distance >= _STILL else None, "log", (0.0, most))
         floor = noise.subspaces(self.seen.width(place), self.k, self.seen.seed)
-        yield Value(f"{statistic}_floor", place, floor, n)
+        yield from with_floor(Value(statistic, place, distance, n, *ends, spread=error), floor)
 
     def curvature(self, place: Place, layer: int) -> Value:
         """Return the curvature over a layer and the two that follow."""
@@ -204,8 +176,8 @@ class _Followed:
         )
 
     def _error(self, influence: Floats) -> Error | None:
-        n, texts = self.seen.tokens, texts_of(sampled(self.seen))
-        return error_over_texts(influence - influence.mean(), texts, n, self.seen.texts)
+        n, sample = self.seen.tokens, sampled(self.seen)
+        return error_over_texts(influence - influence.mean(), texts_of(sample), n, self.seen.texts, sample.keys)
 
 
 def _followed(seen: Observed, options: SubspaceOptions) -> _Followed | str:

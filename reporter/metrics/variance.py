@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,14 +18,12 @@ from reporter.geometry.intervals import Error, error_over_texts, interval
 from reporter.geometry.statistics import correlation, fisher_interval
 from reporter.metrics._intervals import (
     MORE_TYPES,
-    Influenced,
     described,
-    paired_by_influence,
     per_doubling,
     sampled,
     texts_of,
 )
-from reporter.metrics.base import INFLUENCES, Options, Statistic, Value, metric
+from reporter.metrics.base import INFLUENCES, Options, Statistic, Value, metric, undefined, with_floor
 
 if TYPE_CHECKING:
     import torch
@@ -46,107 +45,81 @@ _AT_THRESHOLD = (
     "; a type of about five occurrences, which other texts may bring or not, counts with 0.61 of all of them"
 )
 
+_variance = partial(Statistic, sources=(YAMAGIWA,), interval=described("log") + _AT_THRESHOLD, bounds=(0, None))
+_share = partial(
+    Statistic, sources=(YAMAGIWA,), interval=described("logit") + _AT_THRESHOLD, bounds=(0, 1), floor=True, trap=_BIAS
+)
+_of_types = partial(Statistic, sources=(YAMAGIWA,))
+
 STATISTICS = (
-    Statistic(
+    _variance(
         "total",
         "variance",
         f"V = V_W + V_B = E‖x − μ‖² {_OVER}; checked to a thousandth against sums that know nothing of types",
-        (YAMAGIWA,),
-        interval=described("log") + _AT_THRESHOLD,
-        bounds=(0, None),
         grows=per_doubling("+3 to +5 %", "1.1 to 3.7", MORE_TYPES),
     ),
-    Statistic(
+    _variance(
         "within",
         "variance within token types",
         f"V_W = Σ p_t E‖x − μ_t‖², p_t = n_t/n, μ_t the mean state of type t, {_OVER}",
-        (YAMAGIWA,),
-        interval=described("log") + _AT_THRESHOLD,
-        bounds=(0, None),
         trap=_BIAS,
         grows=per_doubling("+1 to +2 %", "0.7 to 0.8", MORE_TYPES),
         fixed=(("first", 0.0),),
     ),
-    Statistic(
+    _variance(
         "between",
         "variance between token types",
         f"V_B = Σ p_t ‖μ_t − μ‖², p_t = n_t/n, {_OVER}",
-        (YAMAGIWA,),
-        interval=described("log") + _AT_THRESHOLD,
-        bounds=(0, None),
         trap=_BIAS,
         grows=per_doubling("+3 to +8 %", "1.0 to 3.0", MORE_TYPES),
     ),
-    Statistic(
+    _share(
         "within_share",
         "share of variance within token types",
         f"V_W / V, as defined in `within` and `total`, {_OVER}",
-        (YAMAGIWA,),
-        interval=described("logit") + _AT_THRESHOLD,
-        floor=True,
-        bounds=(0, 1),
-        smallest=0.01,
-        headline=True,
         plainly="How much of the variance is among occurrences of one and the same token, not between tokens.",
-        trap=_BIAS,
         grows=per_doubling("−1 to −3 %", "0.4 to 1.3", MORE_TYPES),
         fixed=(("first", 0.0),),
     ),
-    Statistic(
+    _share(
         "between_share",
         "share of variance between token types",
         f"V_B / V, as defined in `between` and `total`, {_OVER}",
-        (YAMAGIWA,),
-        interval=described("logit") + _AT_THRESHOLD,
-        floor=True,
-        bounds=(0, 1),
-        smallest=0.01,
-        trap=_BIAS,
         grows=per_doubling("up to +3 %", "0.4 to 1.3", MORE_TYPES),
         fixed=(("first", 1.0),),
     ),
-    Statistic(
+    _variance(
         "norm_of_mean",
         "norm of the mean",
         f"‖μ‖, μ = E x {_OVER}",
-        (YAMAGIWA,),
-        interval=described("log") + _AT_THRESHOLD,
-        bounds=(0, None),
         grows=per_doubling("−3 to −7 %", "1.6 to 5.1", MORE_TYPES),
     ),
-    Statistic(
+    _variance(
         "mean_square_norm",
         "mean square norm",
         f"E‖x‖² = ‖μ‖² + V {_OVER}; checked likewise",
-        (YAMAGIWA,),
-        interval=described("log") + _AT_THRESHOLD,
-        bounds=(0, None),
         grows=per_doubling("+1 to +3 %", "0.8 to 2.0", MORE_TYPES),
     ),
-    Statistic(
+    _of_types(
         "tradeoff",
         "trade-off of norm and variance",
         "Spearman correlation, over the kept types that occur at least twice in the view, of ‖μ_t‖ and "
         "V(X_t) = E‖x − μ_t‖²; values equal to 1e-6 share their mean rank",
-        (YAMAGIWA,),
         interval="95 %, Fisher's z with the variance (1 + r²/2)/(T − 3) of Bonett & Wright 2000, T types taken as "
         "independent: it speaks of other types in the same texts, and is 1.2 to 1.5 times as wide as what other texts "
         "move the number by",
         bounds=(-1, 1),
-        smallest=0.01,
         trap="Rare types read a low variance and, at the same time, a long mean: part of a negative correlation is "
         "the bias of small n_t.",
         grows=per_doubling("−0.06 to −0.18", "0.7 to 1.8", MORE_TYPES),
     ),
-    Statistic(
+    _of_types(
         "coverage",
         "tokens covered by types",
         "share of the view's tokens that the kept types cover",
-        (YAMAGIWA,),
         per="model",
         bounds=(0, 1),
         grows=per_doubling("+15 %", "6.4", MORE_TYPES),
-        smallest=0.01,
     ),
 )
 
@@ -257,22 +230,7 @@ ORDER BY corpus, view, role, model, part, "count" DESC, token_id
 )
 
 
-def _share_with_influence(seen: Observed, place: Place, options: VarianceOptions) -> Influenced:
-    from reporter.forward.type_moments import TypeMoments, typed_strata
-
-    types, _, influence = _everywhere(seen, options)[place]
-    strata = typed_strata(seen)
-    tokens, sample = int(seen.get(TypeMoments).seen[list(strata)].sum()), sampled(seen, strata)
-    if not types.n or not types.varies:
-        return Influenced(None, tokens, influence, sample)
-    if not types.varies_within:
-        return Influenced(0.0, tokens, np.zeros(len(sample)), sample)
-    # φ is of covered tokens: over all of them it is the same mean, with each weighed by so much more.
-    return Influenced(1 - types.between / types.total, tokens, tokens / types.n * influence, sample)
-
-
 @metric(
-    name="variance",
     title="Variance within and between token types",
     summary="Whether states differ because their tokens differ, or because the same token stands in other contexts.",
     statistics=STATISTICS,
@@ -282,7 +240,7 @@ def _share_with_influence(seen: Observed, place: Place, options: VarianceOptions
     cost="8·(d + 2) bytes for each kept type and place, up to `memory`; sums by type in float64, of which the means "
     "are kept in 16 bits: numbers move by up to 2e-5 of their size, the trade-off by 4e-4 (2,000 tokens, an encoder of "
     "6 and a decoder of 30 blocks)",
-    between=paired_by_influence(within_share=_share_with_influence),
+    against_base=("within_share",),
     tables=(TokenType,),
     charts=(SHARES, TYPES),
 )
@@ -297,7 +255,7 @@ def variance(seen: Observed, options: VarianceOptions) -> Iterator[Value | Token
     kept = seen.get(TypeMoments)
     tokens = int(kept.seen[list(seen.strata)].sum())
     types: TypeView | None = None
-    for place, (types, errors, _) in _everywhere(seen, options).items():
+    for place, (types, errors) in _everywhere(seen, options).items():
         yield from _of_place(types, place, tokens, seen, errors)
         yield from _types(types, place, kept, options.scatter)
     if types is None or tokens == 0:
@@ -306,7 +264,7 @@ def variance(seen: Observed, options: VarianceOptions) -> Iterator[Value | Token
         yield Value("coverage", None, types.n / tokens, tokens)
 
 
-_AtPlace = tuple["TypeView", dict[str, Error | None], Floats]
+_AtPlace = tuple["TypeView", dict[str, Error | None]]
 
 
 def _everywhere(seen: Observed, options: VarianceOptions) -> Mapping[Place, _AtPlace]:
@@ -317,7 +275,7 @@ def _everywhere(seen: Observed, options: VarianceOptions) -> Mapping[Place, _AtP
 
     def at(place: Place) -> _AtPlace:
         types = type_view(seen, place, options.memory)
-        return types, *_errors(types, seen, place, kept)
+        return types, _errors(types, seen, place, kept)
 
     return seen.everywhere(("variance", strata, options.memory), at)
 
@@ -333,10 +291,10 @@ _POSITIVE = (0.0, np.inf)
 _AT_EDGE = 0.61
 
 
-def _errors(found: TypeView, seen: Observed, place: Place, kept: TypeMoments) -> tuple[dict[str, Error | None], Floats]:
+def _errors(found: TypeView, seen: Observed, place: Place, kept: TypeMoments) -> dict[str, Error | None]:
     """Return the error of each number from the influences of sampled tokens that the types cover.
 
-    And the influence of every sampled token on the share within types; of one that no type covers it is 0.
+    ``paired`` is the error of the share within types over all sampled tokens, as a difference from a base takes it.
     """
     from reporter.forward.token_sample import TOKEN
     from reporter.forward.type_moments import FEWEST_OCCURRENCES, typed_strata
@@ -362,10 +320,12 @@ def _errors(found: TypeView, seen: Observed, place: Place, kept: TypeMoments) ->
     influences = {
         name: np.where(edge, jump * of_type[name][types], token_influences[name]) for name in token_influences
     }
-    of_share = np.zeros(len(sample))
-    of_share[covered] = influences.get("within_share", 0.0)
+    # φ is of covered tokens: over all of them it is the same mean, with each weighed by so much more.
+    of_all, n = np.zeros(len(sample)), int(kept.seen[list(typed_strata(seen))].sum())
+    if found.varies and found.varies_within:
+        of_all[covered] = n / found.n * influences["within_share"]
     errors = {name: error_over_texts(influence, texts, found.n, seen.texts) for name, influence in influences.items()}
-    return errors, of_share
+    return errors | {"paired": error_over_texts(of_all, texts_of(sample), n, seen.texts, sample.keys)}
 
 
 def _of_tokens(states: torch.Tensor, rows: Ints, types: Ints, centre: Floats, apart: Floats) -> dict[str, Floats]:
@@ -412,19 +372,17 @@ def _of_place(
     n = found.n
     if n == 0:
         reason = "no token" if tokens == 0 else "no token type occurs five times in the corpus"
-        for statistic in STATISTICS[:-1]:
-            yield Value(statistic.name, place, None, 0, reason=reason)
+        yield from undefined(STATISTICS[:-1], place, 0, reason)
         return
     within = found.within if found.varies_within else 0.0  # what rounding leaves of equal states is no variance
     numbers = {"total": found.total, "within": within, "between": found.between}
     if not found.varies:
-        for name in (*numbers, "within_share", "between_share"):
-            yield Value(name, place, None, n, reason="all states are equal")
+        yield from undefined((*numbers, "within_share", "between_share"), place, n, "all states are equal")
     elif len(found.count) == 1:
         yield Value("total", place, found.total, n, *interval(found.total, errors["total"], "log", _POSITIVE))
         yield Value("within", place, within, n, *interval(within, errors["within"], "log", _POSITIVE))
-        for name in ("between", "within_share", "between_share"):
-            yield Value(name, place, None, n, reason="one token type alone: there is nothing between types")
+        reason = "one token type alone: there is nothing between types"
+        yield from undefined(("between", "within_share", "between_share"), place, n, reason)
     else:
         for name, value in numbers.items():
             error = errors[name]
@@ -433,10 +391,10 @@ def _of_place(
         floor = noise.between_share(n, len(found.count), seen.width(place), seen.seed)
         error = errors["within_share"]
         ends = interval(1 - share, error, "logit", (0.0, 1.0))
-        yield Value("within_share", place, 1 - share, n, *ends, spread=error)
-        yield Value("within_share_floor", place, 1 - floor, n)
-        yield Value("between_share", place, share, n, *interval(share, error, "logit", (0.0, 1.0)))
-        yield Value("between_share_floor", place, floor, n)
+        within_share = Value("within_share", place, 1 - share, n, *ends, spread=error, paired=errors["paired"])
+        yield from with_floor(within_share, 1 - floor)
+        ends = interval(share, error, "logit", (0.0, 1.0))
+        yield from with_floor(Value("between_share", place, share, n, *ends), floor)
     for name, value in {"norm_of_mean": found.norm_of_mean, "mean_square_norm": found.mean_square}.items():
         yield Value(name, place, value, n, *interval(value, errors[name], "log", _POSITIVE))
     yield _tradeoff(found, place)
@@ -463,11 +421,5 @@ ROUNDING = 1e-6  # relative; float32 states give variances to about 1e-7
 def _types(types: TypeView, place: Place, kept: TypeMoments, scatter: int) -> Iterator[TokenType]:
     for i in np.flatnonzero(types.ranks < scatter):
         rank = int(types.ranks[i])
-        yield TokenType(
-            place,
-            kept.types[rank],
-            kept.tokens[rank],
-            int(types.count[i]),
-            float(types.norms[i]),
-            float(types.variances[i]),
-        )
+        numbers = int(types.count[i]), float(types.norms[i]), float(types.variances[i])
+        yield TokenType(place, kept.types[rank], kept.tokens[rank], *numbers)

@@ -160,7 +160,6 @@ def _resolve(spec: VocabularySpec, folder: Path) -> Looked:
 
 
 @analysis(
-    name="vocabulary",
     title="Static embeddings",
     summary="Token, position and token-type vectors before any text is read: how long they are, which are alike, and "
     "what the positions' path looks like.",
