@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 from pydantic import Field
@@ -13,7 +12,7 @@ from pydantic import Field
 from reporter.core.sources import LEE
 from reporter.geometry import noise
 from reporter.geometry.arrays import Floats
-from reporter.geometry.intervals import half_sample_interval, percentile_interval
+from reporter.geometry.intervals import Interval, half_sample_interval, percentile_interval
 from reporter.metrics._intervals import BOOTSTRAP, HALF_SAMPLED, per_doubling
 from reporter.metrics.base import Between, Difference, Options, Statistic, Value, metric
 from reporter.spec.corpora import ALIKE
@@ -28,74 +27,49 @@ if TYPE_CHECKING:
 Key = tuple[str, "Place | None"]
 
 
-@dataclass(frozen=True)
-class Replicated:
+class Replicated(NamedTuple):
     """A statistic at one place, or of the whole model.
 
     Args:
-        value: NaN where it could not be computed; then ``reason`` says why.
+        value: NaN where it could not be computed.
         n: tokens (or texts) it rests on.
-        replicates: the statistic under each set of text weights, shape (R,), or in each half-sample.
-        reason: why there is no value.
-        halved: whether the replicates are half-samples.
+        replicates: the statistic under each set of text weights, shape (R,), or in each half-sample (``HALVED``).
+        why: the reason where there is no value.
     """
 
     value: float
     n: int
     replicates: Floats
-    reason: str = ""
-    halved: bool = False
+    why: str
 
-    def minus(self, other: Replicated, paired: bool) -> Replicated:
-        """Return the difference with another model's or corpus' number; paired replicates drew the same texts."""
-        # Weights hang on a text's place in its corpus; those of another corpus are drawn apart by shifting them.
-        subtracted = other.replicates if paired else np.roll(other.replicates, 1)
-        return replace(self, value=self.value - other.value, replicates=self.replicates - subtracted)
-
-    def interval(self, texts: int) -> tuple[float, float] | tuple[None, None]:
-        """Return the 95 % interval, given how many texts there are."""
-        if self.halved:
-            return half_sample_interval(self.value, self.replicates, texts)
-        return percentile_interval(self.replicates, texts)
+    @property
+    def reason(self) -> str:
+        """Why there is no value; empty where there is one."""
+        return "" if np.isfinite(self.value) else self.why
 
 
-@dataclass
-class Approach:
-    """All numbers by statistic and place, in the order in which they are stored."""
-
-    numbers: dict[Key, Replicated] = field(default_factory=dict)
-
-    def add(
-        self,
-        statistic: str,
-        place: Place | None,
-        value: float,
-        replicates: Floats,
-        n: int,
-        why: str,
-        halved: bool = False,
-    ) -> None:
-        """Add a number; ``why`` is its reason if it is not finite."""
-        finite = bool(np.isfinite(value))
-        self.numbers[statistic, place] = Replicated(float(value), n, replicates, "" if finite else why, halved)
-
-    def __iter__(self) -> Iterator[tuple[str, Place | None, Replicated]]:
-        for (statistic, place), number in self.numbers.items():
-            yield statistic, place, number
+HALVED = ("similarity_frequent", "similarity_rare", "frequency_gap")
 
 
-def approach(seen: Observed, target: Literal["block", "final"], mean: Literal["token", "text"]) -> Approach:
-    """Compute similarity, gain, bound, violations, frequent against rare, and the features of the bound."""
+def _interval(statistic: str, value: float, replicates: Floats, texts: int) -> Interval:
+    if statistic in HALVED:
+        return half_sample_interval(value, replicates, texts)
+    return percentile_interval(replicates, texts)
+
+
+def approach(seen: Observed, options: ConvergenceOptions) -> dict[Key, Replicated]:
+    """Return similarity, gain, bound, violations, frequent against rare, and the features of the bound."""
     from reporter.forward.paths import FrequencySplit, TextMeans, TextSums
 
-    numbers, last, path = Approach(), seen.layers, seen.path
-    to_final = target == "final" and seen.layout.final_width is not None
+    numbers: dict[Key, Replicated] = {}
+    last, path = seen.layers, seen.path
+    to_final = options.target == "final" and seen.layout.final_width is not None
     suffix = "_to_final" if to_final else ""
     why = "no token has two states that are not zero"
     if to_final and seen.layout.final_width != seen.layout.width:
         why = "the state after the last projection has another width than the blocks"
     quantity = "cosine_to_final" if to_final else "cosine_to_last"
-    kept: TextSums | TextMeans = seen.get(TextSums) if mean == "token" else seen.get(TextMeans)
+    kept: TextSums | TextMeans = seen.get(TextSums) if options.mean == "token" else seen.get(TextMeans)
     averages = [kept.average(quantity, place, seen.view) for place in path]
     similarity = np.array([average.value for average in averages])
     draws = np.stack([average.replicates for average in averages])  # (L + 1, R)
@@ -103,31 +77,30 @@ def approach(seen: Observed, target: Literal["block", "final"], mean: Literal["t
     bound, bound_draws = _least_from_here(gradient), _least_from_here(gradient_draws)
     n = averages[0].n
     for layer, place in enumerate(path):
-        numbers.add("similarity", place, similarity[layer], draws[layer], averages[layer].n, why)
+        numbers["similarity", place] = Replicated(similarity[layer], averages[layer].n, draws[layer], why)
     for layer, place in enumerate(path[:last]):
-        numbers.add("gradient", place, gradient[layer], gradient_draws[layer], averages[layer].n, why)
-        numbers.add("bound", place, bound[layer], bound_draws[layer], averages[layer].n, why)
+        numbers["gradient", place] = Replicated(gradient[layer], averages[layer].n, gradient_draws[layer], why)
+        numbers["bound", place] = Replicated(bound[layer], averages[layer].n, bound_draws[layer], why)
         away = seen.get(TextSums).average(f"violation{suffix}", place, seen.view)
-        numbers.add("violations", place, away.value, away.replicates, away.n, why)
+        numbers["violations", place] = Replicated(away.value, away.n, away.replicates, why)
     for place in path:
         often = seen.get(FrequencySplit).average(f"cosine{suffix}_frequent", place, seen.view)
         rarely = seen.get(FrequencySplit).average(f"cosine{suffix}_rare", place, seen.view)
         for name, average in (("similarity_frequent", often), ("similarity_rare", rarely)):
-            numbers.add(name, place, average.value, average.replicates, average.n, "no such token", halved=True)
+            numbers[name, place] = Replicated(average.value, average.n, average.replicates, "no such token")
         gap, halves = rarely.value - often.value, rarely.replicates - often.replicates
-        numbers.add("frequency_gap", place, gap, halves, min(often.n, rarely.n), "no token of one kind", halved=True)
+        numbers["frequency_gap", place] = Replicated(gap, min(often.n, rarely.n), halves, "no token of one kind")
     gain, gain_draws = similarity[last] - similarity[0], draws[last] - draws[0]
-    numbers.add("rate", None, gain / last, gain_draws / last, n, why)
     steps = last - 1
+    published, decay, decay_draws = gain / steps if steps else np.nan, np.nan, gain_draws
+    if steps:
+        decay, decay_draws = float(_decay(bound)), _decay(bound_draws)
     short = why if steps else "a model of one block divides by zero"
-    published = gain / steps if steps else np.nan
-    numbers.add("rate_published", None, published, gain_draws / max(steps, 1), n, short)
-    numbers.add("area", None, bound.mean(), bound_draws.mean(axis=0), n, why)
-    numbers.add("start", None, bound[0], bound_draws[0], n, why)
-    decay = float(_decay(bound)) if steps else np.nan
-    numbers.add(
-        "decay", None, decay, _decay(bound_draws) if steps else gain_draws, n, why if steps else "a single point"
-    )
+    numbers["rate", None] = Replicated(gain / last, n, gain_draws / last, why)
+    numbers["rate_published", None] = Replicated(published, n, gain_draws / max(steps, 1), short)
+    numbers["area", None] = Replicated(bound.mean(), n, bound_draws.mean(axis=0), why)
+    numbers["start", None] = Replicated(bound[0], n, bound_draws[0], why)
+    numbers["decay", None] = Replicated(decay, n, decay_draws, why if steps else "a single point")
     return numbers
 
 
@@ -264,22 +237,22 @@ def compare(a: Observed, b: Observed, options: ConvergenceOptions) -> Iterator[D
 
     Replicates of the same corpus are paired: they drew the same texts.
     """
-    first, second = approach(a, options.target, options.mean), approach(b, options.target, options.mean)
-    texts = min(a.texts, b.texts)
-    for statistic, place, x in first:
+    first, second = approach(a, options), approach(b, options)
+    texts, paired = min(a.texts, b.texts), a.corpus == b.corpus
+    for (statistic, place), x in first.items():
         if place is not None and a.layers != b.layers:
             if statistic == "similarity":
                 yield Difference(statistic, place, None, texts, reason="the two models differ in depth")
             continue
-        y = second.numbers[statistic, place]
-        if reason := x.reason or y.reason:
+        y = second[statistic, place]
+        reason = x.reason or y.reason or (_unequal(a, b) if statistic in _GROWING and not paired else "")
+        if reason:
             yield Difference(statistic, place, None, texts, reason=reason)
             continue
-        if statistic in _GROWING and a.corpus != b.corpus and (why := _unequal(a, b)):
-            yield Difference(statistic, place, None, texts, reason=why)
-            continue
-        difference = x.minus(y, paired=a.corpus == b.corpus)
-        yield Difference(statistic, place, difference.value, texts, *difference.interval(texts))
+        # Weights hang on a text's place in its corpus; those of another corpus are drawn apart by shifting them.
+        replicates = x.replicates - (y.replicates if paired else np.roll(y.replicates, 1))
+        difference = float(x.value - y.value)
+        yield Difference(statistic, place, difference, texts, *_interval(statistic, difference, replicates, texts))
 
 
 _GROWING = {statistic.name for statistic in STATISTICS if statistic.grows}
@@ -312,16 +285,15 @@ def convergence(seen: Observed, options: ConvergenceOptions) -> Iterator[Value]:
 
     final = options.target == "final" and seen.layout.final_width is not None
     measured = False if final else None  # the last block's state is no longer what all others are compared with
-    for statistic, place, number in approach(seen, options.target, options.mean):
-        if number.reason:
-            yield Value(statistic, place, None, number.n, reason=number.reason)
+    for (statistic, place), (value, n, replicates, why) in approach(seen, options).items():
+        if not np.isfinite(value):
+            yield Value(statistic, place, None, n, reason=why)
             continue
-        spread = None if number.halved else number.replicates
-        low, high = number.interval(seen.texts)
-        yield Value(statistic, place, number.value, number.n, low, high, by_definition=measured, spread=spread)
+        low, high = _interval(statistic, value, replicates, seen.texts)
+        spread = None if statistic in HALVED else replicates
+        yield Value(statistic, place, float(value), n, low, high, by_definition=measured, spread=spread)
         if statistic == "similarity" and place is not None and place.layer < seen.layers:
-            floor = noise.pair_cosine(number.n, seen.width(place), seen.seed)
-            yield Value("similarity_floor", place, floor, number.n)
+            yield Value("similarity_floor", place, noise.pair_cosine(n, seen.width(place), seen.seed), n)
     gap = "frequency_gap_to_final" if final else "frequency_gap"
     for place in seen.path:
         yield paired_test(seen.get(TextMeans).average(gap, place, seen.view), place)
