@@ -222,7 +222,7 @@ def _problem(vectors: StaticVectors, layout: Layout) -> str:
 def _no_positions(vectors: StaticVectors, journeys: Sequence[Journey]) -> str:
     table = vectors.positions
     if table is None:
-        return f"it adds no position vectors to its tokens' (positions: {vectors.position_kind})"
+        return "it adds no position vectors to its tokens'"
     if table.shape[1] != vectors.tokens.shape[1]:
         return f"its position vectors have {table.shape[1]} dimensions, its token vectors {vectors.tokens.shape[1]}"
     longest = max(len(journey.text.ids) for journey in journeys)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import warnings
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -24,33 +23,18 @@ from reporter.geometry.components import Axes, principal_axes
 from reporter.geometry.pairs import Rows
 from reporter.metrics._items import Explained, Point
 from reporter.metrics._static_pairs import Among, OutlierPairs, PairExtremes, norms_of_kind, pairs_of, ranked
-from reporter.metrics._static_vectors import NO_TEXT, Kind, StaticVectors, Token, classify
+from reporter.metrics._static_vectors import NO_TEXT, Kind, StaticVectors, classify
 from reporter.metrics.vocabulary import (
     Map,
     PositionCosine,
     PositionOffset,
     PositionVector,
     VocabularyFact,
-    VocabularyShare,
     VocabularyToken,
 )
 
 if TYPE_CHECKING:
     from reporter.metrics.vocabulary import Looked
-
-
-def shares(described: Sequence[Token]) -> list[VocabularyShare]:
-    """Return how much of a vocabulary is of which class, written as part of a word, and in which script."""
-    sorts: dict[str, Counter[str]] = {
-        "class": Counter(token.kind for token in described),
-        "subword": Counter("subword" if token.subword else "word" for token in described if token.subword is not None),
-        "script": Counter(token.script for token in described if token.script),
-    }
-    return [
-        VocabularyShare(by, name, count, count / counts.total())
-        for by, counts in sorts.items()
-        for name, count in sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    ]
 
 
 # A table of vectors, read block by block: norms, means, and rows that are equal.
@@ -225,7 +209,7 @@ def _refined(power: Floats, best: int) -> float:
     return float(best + (np.clip((a - c) / (2 * bend), -0.5, 0.5) if bend < 0 else 0))
 
 
-MOST_CELLS = 128
+MOST_CELLS = 64
 """Rows and columns of the picture of cosines."""
 
 _TOGETHER = 2048  # rows whose cosines with all others are held at a time
@@ -256,7 +240,7 @@ def positions(table: Tensor, seed: int) -> Iterator[Row]:
 
 
 def heat(unit: Floats) -> Iterator[PositionCosine]:
-    """Yield the cosines of unit vectors, (P, d): of all, or of at most 128 spread evenly; NULL for zero vectors."""
+    """Yield the cosines of unit vectors, (P, d): of all, or of at most 64 spread evenly; NULL for zero vectors."""
     shown = np.unique(np.rint(np.linspace(0, len(unit) - 1, min(len(unit), MOST_CELLS))).astype(np.int64))
     cosines = np.clip(unit[shown] @ unit[shown].T, -1, 1)
     for i, a in enumerate(shown.tolist()):
@@ -388,7 +372,6 @@ class _Work:
     def rows(self) -> Iterator[Row]:
         axes = self._axes()
         yield from self._tokens(axes.get(("token",)))
-        yield from shares(self.described)
         yield from self._facts()
         yield from self._pairs()
         for kinds, principal in axes.items():
@@ -424,7 +407,7 @@ class _Work:
         pc = axes.coordinates(tokens) if axes else np.zeros((len(tokens), 3))
         for row, token in enumerate(self.described):
             yield VocabularyToken(
-                *(row, self.vectors.shown[row], token.kind, token.subword, token.script or None, token.length),
+                *(row, self.vectors.shown[row], token.kind, token.subword),
                 *(float(norm[row]), _or_null(cosines[row]), float(distances[row]), bool(copies[row])),
                 *map(_or_null, pc[row]),
             )
@@ -436,8 +419,6 @@ class _Work:
     def _facts(self) -> Iterator[VocabularyFact]:
         vectors = self.vectors
         yield VocabularyFact("positions", None, vectors.position_kind)
-        for number, other in enumerate(vectors.also, 1):
-            yield VocabularyFact(f"positions, too {number}", None, other)
         for number, note in enumerate(vectors.notes, 1):
             yield VocabularyFact(f"note {number}", None, note)
         for kind, table in vectors.kinds.items():

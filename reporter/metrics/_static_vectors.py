@@ -1,6 +1,6 @@
 """The vectors that a model has before it has read anything: of its tokens, positions and token types.
 
-How a model knows the order of its tokens: what is measured goes first, names in its configuration last.
+Which tables hold them is measured: by which rows the model looks up while it reads a few tokens.
 """
 
 from __future__ import annotations
@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
-from functools import cache, cached_property
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 import torch
@@ -22,7 +22,7 @@ from reporter.models.words import Marks, from_bytes, marks, readable, special_id
 if TYPE_CHECKING:
     from reporter.models.load import LoadedModel
 
-# Watches which rows of which tables a model looks up, and whether it computes sines, while it reads a few tokens.
+# Watches which rows of which tables a model looks up while it reads a few tokens.
 
 
 _LONGEST = 12  # tokens of the text that is tried
@@ -52,65 +52,33 @@ class Lookup:
         """Tell whether all tokens look up the same row."""
         return self.rows.numel() == length and bool((self.rows.reshape(-1).diff() == 0).all())
 
-    def of_pairs(self, length: int) -> bool:
-        """Tell whether there is one row for each two tokens."""
-        return self.rows.numel() == length**2
 
+def watch(model: LoadedModel, special: Sequence[int]) -> tuple[Tensor, list[Tensor], list[Lookup]]:
+    """Run the model on one short text of ordinary tokens.
 
-@dataclass
-class Watched:
-    """What was seen during one pass over one text.
-
-    Args:
-        ids: the text (1, length).
-        states: what enters the first block and what each block returns, each (1, length, width).
-        lookups: in their order.
-        sines: whether sines or cosines were computed.
+    Returns:
+        the ids of the text (1, length), what enters the first block and what each block returns, each (1, length,
+        width), and the lookups in their order.
     """
-
-    ids: Tensor
-    states: list[Tensor] = field(default_factory=list)
-    lookups: list[Lookup] = field(default_factory=list)
-    sines: bool = False
-
-
-def watch(model: LoadedModel, special: Sequence[int]) -> Watched:
-    """Run the model on one short text of ordinary tokens and return what was seen."""
     config: Any = model.module.config
     avoided = {*special, *(getattr(config, f"{name}_token_id", None) for name in ("pad", "bos", "eos"))}
     length = max(3, min(_LONGEST, model.anatomy.max_tokens or _LONGEST))
     ordinary = [i for i in range(min(model.anatomy.vocabulary_size, 50 * length)) if i not in avoided]
-    generator = torch.Generator().manual_seed(0)
-    places = torch.randint(len(ordinary), (1, length), generator=generator)
-    # Two tokens that differ, so that swapping them is a change, and ids that are not consecutive.
+    places = torch.randint(len(ordinary), (1, length), generator=torch.Generator().manual_seed(0))
     ids = torch.tensor(ordinary)[places]
-    ids[0, :2] = torch.tensor([ordinary[-1], ordinary[0]])
-    watched = Watched(ids.to(model.device))
-    with torch.inference_mode(False), torch.no_grad(), _Recorder(watched):
-        watched.states = model.states(watched.ids, torch.ones_like(watched.ids))
-    return watched
-
-
-def order_matters(model: LoadedModel, watched: Watched) -> bool:
-    """Tell whether the last token's state after block 1 changes when the first two tokens change places.
-
-    Attention over keys without positions is a sum in which the order does not count.
-    """
-    swapped = watched.ids.clone()
-    swapped[0, :2] = watched.ids[0, :2].flip(0)
-    with torch.inference_mode(False), torch.no_grad():
-        other = model.states(swapped, torch.ones_like(swapped))
-    before, after = watched.states[1][0, -1].float(), other[1][0, -1].float()
-    noise = 1e-6 if watched.states[1].dtype == torch.float32 else float(torch.finfo(watched.states[1].dtype).eps)
-    return bool((before - after).norm() > noise * before.norm())
+    ids[0, :2] = torch.tensor([ordinary[-1], ordinary[0]])  # ids are not consecutive
+    ids = ids.to(model.device)
+    recorder = _Recorder()
+    with torch.inference_mode(False), torch.no_grad(), recorder:
+        return ids, model.states(ids, torch.ones_like(ids)), recorder.lookups
 
 
 class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Records embedding, indexing along the first axis, and sines."""
+    """Records embedding and indexing along the first axis."""
 
-    def __init__(self, watched: Watched) -> None:
+    def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self._seen = watched
+        self.lookups: list[Lookup] = []
 
     def __torch_dispatch__(
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
@@ -123,10 +91,8 @@ class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
             rows = args[2]
         elif func is aten.index.Tensor:  # table[rows] or table[rows, :]
             rows = args[1][0] if args[1] and all(i is None for i in args[1][1:]) else None
-        elif func in (aten.sin.default, aten.cos.default):
-            self._seen.sines = True
         if isinstance(rows, Tensor) and args[0].dim() == 2 and args[0].is_floating_point():
-            self._seen.lookups.append(Lookup(args[0].detach(), rows.detach().clone()))
+            self.lookups.append(Lookup(args[0].detach(), rows.detach().clone()))
         return func(*args, **(kwargs or {}))
 
 
@@ -146,8 +112,7 @@ class StaticVectors:
         positions: the rows that positions 0, 1, … look up, (P, d'), where vectors are added; else None. d' differs
             from d where tokens pass through a projection first (OPT-350m).
         types: (T, d'), or None.
-        position_kind: the main way in which it knows the order of tokens.
-        also: other ways (MPNet adds vectors and has relative biases, too).
+        position_kind: how positions are added to its tokens' vectors.
         position_offset: the row of the table that position 0 looks up; RoBERTa's is 2.
         strings: how the tokenizer writes each token, V of them; None for rows that no token has.
         special: ids of special tokens.
@@ -160,7 +125,6 @@ class StaticVectors:
     positions: Tensor | None
     types: Tensor | None
     position_kind: PositionKind
-    also: tuple[PositionKind, ...]
     position_offset: int
     strings: tuple[str | None, ...]
     special: frozenset[int]
@@ -189,68 +153,42 @@ def static_vectors(model: LoadedModel) -> StaticVectors:
         ReporterError: if no table is looked up by the ids of the tokens.
     """
     special = special_ids(model.tokenizer)
-    watched = watch(model, sorted(special))
-    length = watched.ids.numel()
-    tokens = _token_table(model, watched)
+    ids, states, lookups = watch(model, sorted(special))
+    by_token = [x.table for x in lookups if x.by(ids)]
+    if not by_token:
+        raise ReporterError(f"{model.checkpoint.label}: none of its tables is looked up by the ids of the tokens")
+    module: Any = model.module
+    named = module.get_input_embeddings().weight.data_ptr()
+    tokens = next((table for table in by_token if table.data_ptr() == named), by_token[0])
     widths = {tokens.shape[1], model.anatomy.width}
-    lookups = [x for x in watched.lookups if x.table.data_ptr() != tokens.data_ptr() and x.table.shape[1] in widths]
-    added = model.anatomy.positions == "added"
+    lookups = [x for x in lookups if x.table.data_ptr() != tokens.data_ptr() and x.table.shape[1] in widths]
+    added, length = model.anatomy.positions == "added", ids.numel()
     place = next((x for x in lookups if added and x.consecutive(length) and len(x.table) >= length), None)
     kept = next((x for x in lookups if x is not place and x.constant(length) and len(x.table) <= _MOST_TYPES), None)
-    positions, offset = _positions(place)
-    kinds: dict[PositionKind, str] = {}
-    if positions is not None:
-        kinds[table_kind(positions)] = f"a table of {len(positions)} vectors is added to the tokens'"
-    kinds |= inside_attention(model, watched)
-    if not kinds:
-        kinds = _neither(model, watched, added)
-    first, *more = kinds
+    offset = int(place.rows.reshape(-1)[0]) if place else 0
+    positions = place.table[offset:] if place else None
+    kind: PositionKind = "unrecognised" if added else "none"
+    token_of = {i: token for token, i in model.tokenizer.get_vocab().items()}
+    notes = _notes(model, tokens, positions, tokens[ids[0]].float(), states[0][0].float())
+    more = len({table.data_ptr() for table in by_token} - {tokens.data_ptr()})
+    if more:
+        notes.append(f"{more} other tables are looked up by the ids of tokens and not looked at here.")
     return StaticVectors(
         model.checkpoint.model,
         model.checkpoint.name,
         tokens,
         positions,
         kept.table if kept else None,
-        first,
-        tuple(more),
+        kind if positions is None else table_kind(positions),
         offset,
-        strings(model.tokenizer, len(tokens)),
+        tuple(token_of.get(i) for i in range(len(tokens))),
         special,
-        (*(f"Positions are {kind}: {why}." for kind, why in kinds.items()), *_notes(model, watched, tokens, positions)),
+        tuple(notes),
     )
 
 
-def strings(tokenizer: Any, size: int) -> tuple[str | None, ...]:
-    """Return how the tokenizer writes the token of each of ``size`` rows; None for a row that no token has."""
-    by_id = {i: token for token, i in tokenizer.get_vocab().items()}
-    return tuple(by_id.get(i) for i in range(size))
-
-
-def _token_table(model: LoadedModel, watched: Watched) -> Tensor:
-    looked_up = [x.table for x in watched.lookups if x.by(watched.ids)]
-    if not looked_up:
-        raise ReporterError(f"{model.checkpoint.label}: none of its tables is looked up by the ids of the tokens")
-    module: Any = model.module
-    named = module.get_input_embeddings().weight.data_ptr()
-    return next((table for table in looked_up if table.data_ptr() == named), looked_up[0])
-
-
-def _positions(place: Lookup | None) -> tuple[Tensor | None, int]:
-    if place is None:
-        return None, 0
-    offset = int(place.rows.reshape(-1)[0])
-    return place.table[offset:], offset
-
-
-def _neither(model: LoadedModel, watched: Watched, added: bool) -> dict[PositionKind, str]:
-    if added:
-        return {"unrecognised": "something is added to the tokens' vectors, but no table of positions was seen"}
-    if order_matters(model, watched):
-        return {"unrecognised": "the order of its tokens matters, but how it knows it was not found out"}
-    return {"none": "the order of earlier tokens changes nothing in block 1"}
-
-
-def _notes(model: LoadedModel, watched: Watched, tokens: Tensor, positions: Tensor | None) -> Sequence[str]:
+def _notes(model: LoadedModel, tokens: Tensor, positions: Tensor | None, x: Tensor, h: Tensor) -> list[str]:
+    """Return what a reader should know; x are the vectors of a text's tokens, h what enters the first block."""
     notes, width = [], tokens.shape[1]
     blocks = model.anatomy.width
     if width != blocks:
@@ -261,7 +199,6 @@ def _notes(model: LoadedModel, watched: Watched, tokens: Tensor, positions: Tens
             "cannot be compared with the tokens'."
         )
     if width == blocks and model.anatomy.positions == "not-added":
-        x, h = tokens[watched.ids[0]].float(), watched.states[0][0].float()
         scale = float((x * h).sum() / (x * x).sum().clamp_min(1e-30))
         if float((h - scale * x).norm()) > 1e-2 * float(h.norm()):
             notes.append(
@@ -270,16 +207,13 @@ def _notes(model: LoadedModel, watched: Watched, tokens: Tensor, positions: Tens
             )
         elif abs(scale - 1) > 1e-2:
             notes.append(f"What enters the first block is {scale:.4g} × these vectors.")
-    more = {x.table.data_ptr() for x in watched.lookups if x.by(watched.ids)} - {tokens.data_ptr()}
-    if more:
-        notes.append(f"{len(more)} other tables are looked up by the ids of tokens and not looked at here.")
     return notes
 
 
-PositionKind = Literal["learned", "sinusoidal", "rotary", "relative", "alibi", "none", "unrecognised"]
-"""How positions enter. ``learned`` and ``sinusoidal`` are vectors added to the tokens'; ``rotary`` turns queries
-and keys; ``relative`` and ``alibi`` change attention by the distance of two tokens; ``none``: the order of earlier
-tokens changes nothing in block 1; ``unrecognised``: it matters, and it was not found out how."""
+PositionKind = Literal["learned", "sinusoidal", "none", "unrecognised"]
+"""How positions enter beside the tokens' vectors. ``learned`` and ``sinusoidal`` are vectors that are added to them;
+``none``: nothing is added, so that attention itself knows positions, or nothing does; ``unrecognised``: something is
+added, but no table of positions was seen."""
 
 _ROWS = 256  # rows of a table that are compared
 
@@ -303,47 +237,6 @@ def table_kind(positions: Tensor) -> Literal["learned", "sinusoidal"]:
     return "sinusoidal" if differs and spread <= tolerance * size else "learned"
 
 
-def inside_attention(model: LoadedModel, watched: Watched) -> dict[PositionKind, str]:
-    """Return the ways in which attention itself knows positions, each with what gave it away."""
-    module: Any = model.module
-    config = module.config.get_text_config() if hasattr(module.config, "get_text_config") else module.config
-    length = watched.ids.numel()
-    evidence: dict[PositionKind, str] = {}
-    if alibi := _alibi(module, config):
-        evidence["alibi"] = alibi
-    elif rotary := _rotary(module, config, watched, model.anatomy.positions == "not-added"):
-        evidence["rotary"] = rotary
-    biases = next((lookup for lookup in watched.lookups if lookup.of_pairs(length)), None)
-    if biases is not None:
-        rows, heads = biases.table.shape
-        evidence["relative"] = f"each two tokens look up a row of a table of {rows} distances × {heads}"
-    elif getattr(config, "relative_attention", False):
-        evidence["relative"] = "its configuration says relative_attention"
-    return evidence
-
-
-def _alibi(module: Any, config: Any) -> str:
-    for holder in (config, getattr(config, "attn_config", None)):
-        if isinstance(setting := getattr(holder, "alibi", None), bool):
-            return "its configuration says alibi" if setting else ""
-    named = any("alibi" in name for name in dir(type(module)))
-    return "it builds a bias that grows with distance (ALiBi)" if named else ""
-
-
-def _rotary(module: Any, config: Any, watched: Watched, not_added: bool) -> str:
-    if any("rotary" in type(part).__name__.lower() for part in module.modules()):
-        return "it has a rotary module" + (" and computes sines" if watched.sines else "")
-    if getattr(config, "rotary_dim", None):
-        return "its configuration says rotary_dim"
-    if not_added and watched.sines:
-        return "it computes sines of positions and adds none"
-    length = watched.ids.numel()
-    tables = [x.table for x in watched.lookups if x.consecutive(length) and not x.by(watched.ids)]
-    if not_added and any(table_kind(table) == "sinusoidal" for table in tables):
-        return "its tokens look up consecutive rows of a table of sines, which is not added"
-    return ""
-
-
 # The kind of text that each token is, by the tokenizer's own marks.
 
 TokenClass = Literal[
@@ -357,7 +250,6 @@ NO_TEXT: frozenset[TokenClass] = frozenset({"special", "unused", "bytes", "missi
 
 _UNUSED = re.compile(r"\W*(?:unused|madeupword|reserved[a-z_]*)_?\d+\W*")
 _BYTE = re.compile(r"<0x[0-9A-Fa-f]{2}>")
-_WIDTHS = {"FULLWIDTH", "HALFWIDTH"}
 
 
 @dataclass(frozen=True)
@@ -370,15 +262,11 @@ class Token:
         subword: whether it is written as a part of a word: with ``##``, or without ``Ġ``, ``▁`` or ``</w>``. A word
             at the beginning of a text, or after a bracket, is written so, too. None where nothing is marked, and for
             tokens that are no text.
-        script: of its letters; ``mixed`` where there are several, empty where there are no letters.
-        length: its characters; of bytes, how many there are.
     """
 
     text: str
     kind: TokenClass
     subword: bool | None
-    script: str
-    length: int
 
 
 def classify(strings: Sequence[str | None], special: Collection[int]) -> list[Token]:
@@ -389,18 +277,18 @@ def classify(strings: Sequence[str | None], special: Collection[int]) -> list[To
 
 def _token(token: str | None, special: bool, marked: Marks) -> Token:
     if token is None:
-        return Token("", "missing", None, "", 0)
-    if _UNUSED.fullmatch(token):
-        return Token(token, "unused", None, "", len(token))
-    if special:
-        return Token(token, "special", None, "", len(token))
+        return Token("", "missing", None)
+    if _UNUSED.fullmatch(token) or special:
+        return Token(token, "unused" if _UNUSED.fullmatch(token) else "special", None)
     if _BYTE.fullmatch(token) and marked != "byte-level":
-        return Token(token, "bytes", None, "", 1)
+        return Token(token, "bytes", None)
     subword, bare = _unmarked(token, marked)
-    text = _decoded(bare) if marked == "byte-level" else bare
-    if text is None:
-        return Token(token, "bytes", None, "", len(token))
-    return Token(text, _class(text), subword, _script(text), len(text))
+    decoded = from_bytes(bare) if marked == "byte-level" else None
+    try:
+        text = bare if decoded is None else decoded.decode("utf-8")
+    except UnicodeDecodeError:
+        return Token(token, "bytes", None)
+    return Token(text, _class(text), subword)
 
 
 def _unmarked(token: str, marked: Marks) -> tuple[bool | None, str]:
@@ -428,24 +316,3 @@ def _class(text: str) -> TokenClass:
     if letters and digits and kinds == {"L", "N"}:
         return "alphanumeric"
     return "punctuation" if kinds <= {"P", "S"} else "mixed"
-
-
-def _script(text: str) -> str:
-    scripts = {_script_of(c) for c in text if unicodedata.category(c)[0] == "L"}
-    return "" if not scripts else scripts.pop() if len(scripts) == 1 else "mixed"
-
-
-@cache
-def _script_of(letter: str) -> str:
-    """Return the first word of a letter's Unicode name, which is its script as a rule."""
-    words = unicodedata.name(letter, "other").split()
-    word = words[1] if words[0] in _WIDTHS and len(words) > 1 else words[0]
-    return "Han" if word == "CJK" else word.capitalize()
-
-
-def _decoded(text: str) -> str | None:
-    decoded = from_bytes(text)
-    try:
-        return text if decoded is None else decoded.decode("utf-8")
-    except UnicodeDecodeError:
-        return None

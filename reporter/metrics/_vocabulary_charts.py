@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from reporter.charts import Chapter, Chart, Page, Pick, Query, choices, parts, variants
 from reporter.charts.curves import counts, explained, heights
 from reporter.charts.layout import Scene
-from reporter.charts.styles import CATEGORIES, Styles, alt, colours
+from reporter.charts.styles import CATEGORIES, Styles, alt
 from reporter.core.numbers import whole
 
 if TYPE_CHECKING:
@@ -17,9 +17,6 @@ VOCABULARY = Page(
     "vocabulary",
     "Static embeddings",
     "What does a model know of tokens and positions before it has read anything? Its tables of vectors say.",
-)
-SHARES_CHAPTER = Chapter(
-    VOCABULARY, "shares", "What the vocabularies are made of", "Every token, sorted by its own characters."
 )
 DISTRIBUTIONS_CHAPTER = Chapter(
     VOCABULARY, "distributions", "Norms and pairs", "How long the vectors are, and how alike."
@@ -76,29 +73,6 @@ def by_position(column: str) -> Any:
     return draw
 
 
-def shares(frame: pd.DataFrame, styles: Styles) -> Any:
-    """Draw the sorts of each model's vocabulary as one bar."""
-    models = [name for name in styles.names if name in set(frame["model"])]
-    sorts_of = [list(dict.fromkeys(rows["sort"])) for _, rows in frame.groupby("sorted_by", sort=False)]
-    coloured = {sort: colour for sorts in sorts_of for sort, colour in zip(sorts, colours(len(sorts)), strict=True)}
-    scale = alt.Scale(domain=list(coloured), range=list(coloured.values()))
-    color = alt.Color("sort:N", scale=scale, legend=None)
-    chart = alt.Chart().mark_bar(height=20, stroke="#ffffff", strokeWidth=0.4)
-    return chart.encode(
-        y=alt.Y("model:N", sort=models, title=None, axis=alt.Axis(labelLimit=220, domain=False, grid=False)),
-        x=alt.X(
-            "share:Q",
-            stack="zero",
-            title="share of the vocabulary",
-            scale=alt.Scale(domain=[0, 1]),
-            axis=alt.Axis(format="%", tickCount=5),
-        ),
-        color=color,
-        order=alt.Order("share:Q", sort="descending"),
-        tooltip=parts.tips("model", "sort", "share", "count"),
-    ).properties(width="container", height=max(60, 30 * len(models)))
-
-
 def _components(rows: pd.DataFrame, scene: Scene) -> str:
     clauses = []
     for part, shares in rows.groupby("part", sort=False):
@@ -134,38 +108,6 @@ def _pictures(frame: pd.DataFrame, scene: Scene) -> list[Pick]:
         labels[name] = f"{names.get(method, method)} of {kind + ' vectors' if kind else 'all kinds together'}"
     return [Pick("projection", "Picture", labels)]
 
-
-# Eleven sorts have colours of their own; a vocabulary of the world has forty scripts.
-SHARES = Chart(
-    "static.shares",
-    "Sorts of tokens",
-    Query(
-        "vocabulary_shares",
-        """
-WITH own AS (
-  FROM vocabulary_shares WHERE study = $study
-), largest AS (
-  SELECT sorted_by, sort, max(share) AS most FROM own
-  GROUP BY sorted_by, sort
-  QUALIFY row_number() OVER (PARTITION BY sorted_by ORDER BY max(share) DESC, sort) <= 11
-)
-SELECT model, checkpoint, own.sorted_by, if(any_value(most) IS NULL, 'others', any_value(own.sort)) AS sort,
-  CAST(sum(count) AS BIGINT) AS count, sum(share) AS share
-FROM own LEFT JOIN largest ON (largest.sorted_by, largest.sort) = (own.sorted_by, own.sort)
-GROUP BY model, checkpoint, own.sorted_by, largest.sort
-ORDER BY own.sorted_by, max(max(most)) OVER (PARTITION BY own.sorted_by, largest.sort) DESC NULLS LAST, sort,
-  model, checkpoint
-""",
-    ),
-    shares,
-    lead="All models together. A sort is found by the tokenizer's own marks.",
-    table="vocabulary_shares",
-    columns=("sorted_by", "sort", "share"),
-    chapter=SHARES_CHAPTER,
-    picks=lambda frame, scene: [choices(frame, "sorted_by", "By", ("class", "subword", "script"))],
-    together=True,
-    key="sort",
-)
 
 # The shapes are compared, not the numbers of pairs, which differ by factors of millions: height is 1 at the peak.
 HISTOGRAMS = Chart(
@@ -224,7 +166,7 @@ POINTS = Chart(
         """
 SELECT p.model, p.checkpoint, p.projection, p.part AS kind, p.point, p.label, p.x, p.y, p.z, v.class,
   CASE v.subword WHEN true THEN 'part of a word' WHEN false THEN 'a word, or the beginning of one' END AS subword,
-  v.script, v.length, coalesce(v.norm, q.norm) AS norm
+  coalesce(v.norm, q.norm) AS norm
 FROM projections AS p
 LEFT JOIN vocabulary AS v ON p.part = 'token' AND (v.study, v.model, v.checkpoint, v.token_id)
   = (p.study, p.model, p.checkpoint, p.point)
@@ -242,10 +184,10 @@ ORDER BY p.model, p.checkpoint, p.projection LIKE '% of %', p.projection, p.part
     chapter=PICTURE_CHAPTER,
     picks=_pictures,
     options={
-        "colour": ["class", "kind", "script", "subword", "norm", "length"],
-        "ramps": ["norm", "length"],
+        "colour": ["class", "kind", "subword", "norm"],
+        "ramps": ["norm"],
         "of": "kind",
-        "tell": ["kind", "point", "class", "script", "subword", "norm"],
+        "tell": ["kind", "point", "class", "subword", "norm"],
         "search": True,
         "height": 520,
         "instead": {
@@ -358,28 +300,16 @@ PATH = Chart(
     },
 )
 
-# At most 64 positions each way: a picture of more has cells that no eye tells apart.
 HEAT = Chart(
     "static.position-cosines",
     "Cosine of each two positions",
     Query(
         "position_cosines",
         """
-WITH own AS (
-  FROM position_cosines WHERE study = $study
-), places AS (
-  SELECT model, checkpoint, position_a AS position,
-    row_number() OVER (PARTITION BY model, checkpoint ORDER BY position_a) - 1 AS place,
-    CAST(ceil(count(*) OVER (PARTITION BY model, checkpoint) / 64) AS BIGINT) AS every
-  FROM (SELECT DISTINCT model, checkpoint, position_a FROM own)
-), kept AS (
-  FROM places WHERE place % every = 0
-)
-SELECT own.model, own.checkpoint, position_a, position_b, cosine
-FROM own
-SEMI JOIN kept AS a ON (a.model, a.checkpoint, a.position) = (own.model, own.checkpoint, position_a)
-SEMI JOIN kept AS b ON (b.model, b.checkpoint, b.position) = (own.model, own.checkpoint, position_b)
-ORDER BY own.model, own.checkpoint, position_a, position_b
+SELECT model, checkpoint, position_a, position_b, cosine
+FROM position_cosines
+WHERE study = $study
+ORDER BY model, checkpoint, position_a, position_b
 """,
     ),
     heat,
@@ -429,7 +359,6 @@ BY_POSITION = Chart(
 )
 
 CHARTS = (
-    SHARES,
     HISTOGRAMS,
     EXPLAINED,
     POINTS,

@@ -29,8 +29,6 @@ class VocabularyToken(OfWeights, table="vocabulary"):
     token: str | None = column(f"{TOKEN}; NULL for a row that no token has")
     kind: str = column("what it is: a word, a number, punctuation, bytes, special, …", name="class")
     subword: bool | None = column("whether it is written as a part of a word; NULL where that is not marked")
-    script: str | None = column("script of its letters; NULL without letters")
-    length: int = column("its characters")
     norm: float = column("norm of its vector")
     mean_cosine: float | None = column("cosine to the mean of all vectors; NULL for a zero vector")
     mean_distance: float = column("distance to that mean")
@@ -38,21 +36,6 @@ class VocabularyToken(OfWeights, table="vocabulary"):
     pc1: float | None = column("coordinate on the first principal component")
     pc2: float | None = column("on the second")
     pc3: float | None = column("on the third")
-
-
-class VocabularyShare(OfWeights, table="vocabulary_shares"):
-    """How much of the vocabulary is of one sort.
-
-    The share is that of all tokens for ``class``, of those where it is marked for ``subword`` (``word``, ``subword``),
-    and of those with letters for ``script``.
-    """
-
-    compared = (Comparable(("share",), "NULL", "'share of ' || sort"),)
-
-    sorted_by: str = column("'class', 'subword' or 'script'", key=True)
-    sort: str = column("the sort", key=True)
-    count: int = column("tokens", "BIGINT")
-    share: float = column("share of all tokens that are sorted")
 
 
 class VocabularyExtreme(OfWeights, table="vocabulary_extremes"):
@@ -95,7 +78,7 @@ class PositionVector(OfWeights, table="positions"):
 
 
 class PositionCosine(OfWeights, table="position_cosines"):
-    """The cosine of two positions' static vectors: all, or at most 128 spread evenly."""
+    """The cosine of two positions' static vectors: all, or at most 64 spread evenly."""
 
     position_a: int = column("the one", key=True)
     position_b: int = column("the other", key=True)
@@ -113,7 +96,6 @@ class PositionOffset(OfWeights, table="position_offsets"):
 
 TABLES = (
     VocabularyToken,
-    VocabularyShare,
     VocabularyExtreme,
     VocabularyFact,
     PositionVector,
@@ -167,7 +149,7 @@ def _resolve(spec: VocabularySpec, folder: Path) -> Looked:
     cost="V² / 2 products of d numbers for a vocabulary of V tokens; no forward pass",
     tables=(*TABLES, Point, HistogramBin, Explained),
     charts=CHARTS,
-    version=3,  # no changes of the positions' character
+    version=4,  # no sorts of tokens, no ways to know positions inside attention
     section=Section(
         Vocabulary,
         "Whose token, position and type vectors to look at: a list of models, or 'all'.",

@@ -289,7 +289,7 @@ WHERE study = $study ORDER BY model, checkpoint
 VOCABULARY = Query(
     "vocabulary",
     """
-SELECT token_id, token, class, subword, script, norm, mean_cosine, mean_distance, repeated
+SELECT token_id, token, class, subword, norm, mean_cosine, mean_distance, repeated
 FROM vocabulary
 WHERE study = $study AND model = $model
 ORDER BY norm DESC
@@ -303,11 +303,8 @@ COUNT = Query("vocabulary_count", "SELECT count(*) AS n FROM vocabulary WHERE st
 PLAIN = {
     "learned": "It adds a learned vector for each position to the tokens' vectors.",
     "sinusoidal": "It adds fixed sines and cosines to the tokens' vectors.",
-    "rotary": "It has no position vectors: positions are rotary, queries and keys are turned inside attention.",
-    "relative": "It has no position vectors: attention knows how far apart two tokens are.",
-    "alibi": "It has no position vectors: attention falls with distance (ALiBi).",
-    "none": "It has no positions at all: the order of earlier tokens changes nothing in block 1.",
-    "unrecognised": "Order matters to it, but how it knows positions was not found out.",
+    "none": "It adds no position vectors to the tokens' vectors.",
+    "unrecognised": "It adds something to the tokens' vectors, but no table of positions was seen.",
 }
 """What kinds of positions are, said plainly; other kinds say themselves."""
 _SPREAD = re.compile(r"(.+) of (.+): (mean|standard deviation)")

@@ -14,7 +14,7 @@ from reporter.core.table import CORPUS, HIGH, LOW, METRIC, VIEW, Comparable, OfM
 from reporter.store.rows import CellKey
 
 # Raise it whenever a table or a column is added: a file of another version is refused instead of misread.
-SCHEMA_VERSION = 14
+SCHEMA_VERSION = 15
 
 
 Word = Literal["supported", "refuted", "inconclusive", "failed"]

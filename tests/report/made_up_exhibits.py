@@ -70,17 +70,14 @@ def _static(positions: int) -> dict[str, list[dict[str, Any]]]:
         x, y, z = rng.normal(0, 1, 3).tolist()
         norm = 1 + i / len(TOKENS)
         tokens.append(
-            {"token_id": i, "token": token, "class": CLASSES[i % 4], "subword": i % 3 == 0, "script": "Latin",
-             "length": len(token), "norm": norm, "mean_cosine": x / 4, "mean_distance": norm, "repeated": False,
+            {"token_id": i, "token": token, "class": CLASSES[i % 4], "subword": i % 3 == 0,
+             "norm": norm, "mean_cosine": x / 4, "mean_distance": norm, "repeated": False,
              "pc1": x, "pc2": y, "pc3": z}
         )  # fmt: skip
         for name in ("pca of token", "pca", "tsne") if positions else ("pca of token", "tsne of token"):
             flat = name.startswith("tsne")
             points.append(of_weights | {"projection": name, "part": "token", "point": i, "label": token, "x": x,
                                         "y": y, "z": None if flat else z})  # fmt: skip
-    shares = [{"sorted_by": "class", "sort": sort, "count": 10, "share": 0.25} for sort in CLASSES]
-    shares += [{"sorted_by": "script", "sort": f"script {i}", "count": 14 - i, "share": (14 - i) / 105}
-               for i in range(14)]  # fmt: skip
     ends = []
     for what, measure, low, high in (
         ("token", "norm", "smallest", "largest"), ("token–token", "cosine", "least", "most")
@@ -91,7 +88,7 @@ def _static(positions: int) -> dict[str, list[dict[str, Any]]]:
                          "token_id": rank - 1, "token": TOKENS[rank - 1], "value": 0.9 - rank / 20,
                          "certain": rank != 11} | pair)  # fmt: skip
     facts = [
-        {"fact": "positions", "said": "learned" if positions else "rotary"},
+        {"fact": "positions", "said": "learned" if positions else "none"},
         {"fact": "note 1", "said": "A note on <b>positions</b>."},
         {"fact": "token vectors", "value": float(len(TOKENS)), "said": "8 dimensions"},
         {"fact": "norm of token: mean", "value": 1.5, "said": "n = 70"},
@@ -101,7 +98,7 @@ def _static(positions: int) -> dict[str, list[dict[str, Any]]]:
                           "count": int(100 * math.exp(-((i - 5) ** 2) / 4))}
             for measure, part in (("norm", "token"), ("cosine", "token–token")) for i in range(10)]  # fmt: skip
     variance = [of_weights | {"part": "token", "components": i, "share": i / 8, "n": 70} for i in range(1, 9)]
-    found = {"vocabulary": tokens, "vocabulary_shares": shares, "vocabulary_extremes": ends,
+    found = {"vocabulary": tokens, "vocabulary_extremes": ends,
              "vocabulary_facts": facts, "projections": points, "histograms": bins,
              "explained_variance": variance}  # fmt: skip
     return found | _positions(positions, of_weights, ends, facts, points) if positions else found

@@ -7,12 +7,11 @@ from collections.abc import Callable
 import pytest
 import torch
 from oracles.families import FAMILIES
-from torch import nn
 
 from reporter.metrics._static_vectors import static_vectors, table_kind
 from reporter.models.load import LoadedModel
 
-# From the papers: how each family knows the order of tokens; name of its table of positions, and its first row used.
+# From the papers: what each family adds to its tokens' vectors; name of its table of positions, and its first row used.
 POSITIONS = {
     "bert": ("learned", "embeddings.position_embeddings", 0),
     "roberta": ("learned", "embeddings.position_embeddings", 2),
@@ -21,23 +20,23 @@ POSITIONS = {
     "distilbert": ("learned", "embeddings.position_embeddings", 0),
     "albert": ("learned", "embeddings.position_embeddings", 0),
     "electra": ("learned", "embeddings.position_embeddings", 0),
-    "deberta-v2": ("relative", "", 0),
+    "deberta-v2": ("none", "", 0),
     "deberta-v2, convolution": ("learned", "embeddings.position_embeddings", 0),
     "mpnet": ("learned", "embeddings.position_embeddings", 2),
-    "modernbert": ("rotary", "", 0),
-    "t5": ("relative", "", 0),
-    "mt5": ("relative", "", 0),
+    "modernbert": ("none", "", 0),
+    "t5": ("none", "", 0),
+    "mt5": ("none", "", 0),
     "bart": ("learned", "embed_positions", 2),
     "gpt2": ("learned", "wpe", 0),
     "gpt-neo": ("learned", "wpe", 0),
-    "gpt-j": ("rotary", "", 0),
+    "gpt-j": ("none", "", 0),
     "openai-gpt": ("learned", "positions_embed", 0),
     "opt": ("learned", "decoder.embed_positions", 2),
     "opt, projected": ("learned", "decoder.embed_positions", 2),
-    "bloom": ("alibi", "", 0),
-    "falcon": ("rotary", "", 0),
-    "falcon, alibi": ("alibi", "", 0),
-    **dict.fromkeys(("neox, parallel", "llama", "mistral", "qwen3", "gemma2", "olmo2", "phi"), ("rotary", "", 0)),
+    "bloom": ("none", "", 0),
+    "falcon": ("none", "", 0),
+    "falcon, alibi": ("none", "", 0),
+    **dict.fromkeys(("neox, parallel", "llama", "mistral", "qwen3", "gemma2", "olmo2", "phi"), ("none", "", 0)),
 }
 TYPES = {
     **dict.fromkeys(("bert", "roberta", "xlm-roberta", "camembert", "albert", "electra"), 2),
@@ -66,12 +65,6 @@ def test_what_is_found_is_what_is_known(name: str, of_family: Callable[..., Load
         )
 
 
-def test_second_ways_to_know_positions_are_said(of_family: Callable[..., LoadedModel]) -> None:
-    assert static_vectors(of_family("mpnet")).also == ("relative",)
-    assert static_vectors(of_family("bert")).also == ()
-    assert "32 distances × 4" in " ".join(static_vectors(of_family("t5")).notes)
-
-
 def test_narrow_embeddings_are_said(of_family: Callable[..., LoadedModel]) -> None:
     for name in ("albert", "electra", "opt, projected"):
         found = static_vectors(of_family(name))
@@ -83,7 +76,7 @@ def test_narrow_embeddings_are_said(of_family: Callable[..., LoadedModel]) -> No
 def test_scaled_and_normed_embeddings_are_said(of_family: Callable[..., LoadedModel]) -> None:
     assert "What enters the first block is 5.657 × these vectors." in static_vectors(of_family("gemma2")).notes
     assert any("a norm, or another" in note for note in static_vectors(of_family("bloom")).notes)
-    assert len(static_vectors(of_family("llama")).notes) == 1
+    assert static_vectors(of_family("llama")).notes == ()
 
 
 def test_sines_are_told_from_learned_vectors(of_family: Callable[..., LoadedModel]) -> None:
@@ -95,34 +88,6 @@ def test_sines_are_told_from_learned_vectors(of_family: Callable[..., LoadedMode
     assert table_kind(torch.zeros(60, 32)) == table_kind(torch.ones(60, 32)) == "learned"
 
 
-def test_a_model_without_positions(of_family: Callable[..., LoadedModel], monkeypatch: pytest.MonkeyPatch) -> None:
-    model = of_family("llama")
-
-    class Still(nn.Module):  # no angle at all, under a name that says nothing
-        def forward(self, x: torch.Tensor, *args: object, **options: object) -> tuple[torch.Tensor, torch.Tensor]:
-            one = torch.ones(1, x.shape[1], 8)
-            return one, 0 * one
-
-    monkeypatch.setitem(model.module._modules, "rotary_emb", Still())
-    found = static_vectors(model)
-    assert (found.position_kind, found.positions) == ("none", None)
-    assert found.notes == ("Positions are none: the order of earlier tokens changes nothing in block 1.",)
-
-
-def test_an_unknown_way_is_not_called_none(
-    of_family: Callable[..., LoadedModel], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    model = of_family("llama")
-
-    class Odd(nn.Module):
-        def forward(self, x: torch.Tensor, *args: object, **options: object) -> tuple[torch.Tensor, torch.Tensor]:
-            growing = 1 + 0.3 * torch.arange(x.shape[1])[None, :, None].expand(1, -1, 8)
-            return growing, 0 * growing
-
-    monkeypatch.setitem(model.module._modules, "rotary_emb", Odd())
-    assert static_vectors(model).position_kind == "unrecognised"
-
-
 def test_strings_and_special_ids(of_family: Callable[..., LoadedModel]) -> None:
     found = static_vectors(of_family("bert"))
     assert found.strings[:5] == ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
@@ -132,4 +97,4 @@ def test_strings_and_special_ids(of_family: Callable[..., LoadedModel]) -> None:
 
 def test_every_family_has_a_known_kind(of_family: Callable[..., LoadedModel]) -> None:
     for name in FAMILIES.keys() - POSITIONS.keys():
-        assert static_vectors(of_family(name)).position_kind in {"rotary", "learned"}, name
+        assert static_vectors(of_family(name)).position_kind in {"none", "learned"}, name

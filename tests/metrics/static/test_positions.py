@@ -108,8 +108,8 @@ def test_cosines_by_offset_in_several_blocks(monkeypatch: pytest.MonkeyPatch) ->
 def test_the_picture_is_thinned() -> None:
     shown = list(heat(np.eye(300)))
     at = sorted({cell.position_a for cell in shown})
-    assert (len(shown), len(at), at[0], at[-1]) == (128 * 128, 128, 0, 299)
-    assert [cell.cosine for cell in shown[:129]] == [1.0] + [0.0] * 127 + [0.0]
+    assert (len(shown), len(at), at[0], at[-1]) == (64 * 64, 64, 0, 299)
+    assert [cell.cosine for cell in shown[:65]] == [1.0] + [0.0] * 63 + [0.0]
     assert sorted({cell.position_b for cell in heat(np.eye(5))}) == [0, 1, 2, 3, 4]
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from tokenizers.pre_tokenizers import ByteLevel
 
-from reporter.metrics._static_numbers import shares
 from reporter.metrics._static_vectors import Token, classify
 from reporter.models.checkpoint import Checkpoint
 from reporter.models.words import marks, whole_words
@@ -27,10 +26,9 @@ def test_word_piece() -> None:
         *("punctuation", "numeric", "alphabetic", "alphabetic", "punctuation", "missing"),
     ]
     assert [t.subword for t in found][:6] == [None, None, False, True, True, False]
-    assert found[3] == Token("ing", "alphabetic", True, "Latin", 3)
-    assert [t.script for t in found[10:12]] == ["Han", "Latin"]
+    assert found[3] == Token("ing", "alphabetic", True)
     assert found[12].text == "##"  # the mark alone is the text "##"
-    assert found[13] == Token("", "missing", None, "", 0)
+    assert found[13] == Token("", "missing", None)
 
 
 def test_byte_level_bpe() -> None:
@@ -50,9 +48,7 @@ def test_byte_level_bpe() -> None:
         *("alphabetic", "alphabetic", "mixed", "bytes", "mixed"),
     ]
     assert [t.subword for t in found[:6]] == [None, False, True, False, True, False]
-    assert [t.script for t in found[3:5]] == ["Latin", "Han"]
-    assert found[8].script == "Cyrillic"
-    assert (found[11].length, found[11].subword) == (2, None)
+    assert found[11].subword is None
 
 
 def test_sentence_piece() -> None:
@@ -63,8 +59,7 @@ def test_sentence_piece() -> None:
         *("unused", "alphanumeric", "numeric"),
     ]
     assert [t.subword for t in found[1:4]] == [False, True, False]
-    assert found[7] == Token("नमस्ते", "alphabetic", False, "Devanagari", 6)
-    assert found[5].length == 1
+    assert found[7] == Token("नमस्ते", "alphabetic", False)
 
 
 def test_end_of_word_marks_and_none() -> None:
@@ -80,23 +75,6 @@ def test_unused(token: str, kind: str) -> None:
     assert kinds("madeupword0001", "<|reserved_special_token_12|>", "reserved", "unused") == [
         *("unused", "unused", "alphabetic", "alphabetic")
     ]
-
-
-def test_mixed_scripts() -> None:
-    assert classify(["aб"], ())[0].script == "mixed"
-    assert classify(["Ａ"], ())[0].script == "Latin"  # full width
-    assert classify(["12"], ())[0].script == ""
-
-
-def test_shares() -> None:
-    found = shares(classify(["[CLS]", "the", "cat", "##s", "12", "да", None, "!"], {0}))
-    by = {(s.sorted_by, s.sort): (s.count, s.share) for s in found}
-    assert by["class", "alphabetic"] == (4, 0.5)
-    assert by["class", "missing"] == by["class", "special"] == (1, 0.125)
-    assert by["subword", "subword"] == (1, 1 / 6)
-    assert by["script", "Latin"] == (3, 0.75)
-    assert sum(s.share for s in found if s.sorted_by == "class") == 1
-    assert found[0].sort == "alphabetic"
 
 
 @pytest.mark.parametrize(
