@@ -99,7 +99,7 @@ class Chart:
     Args:
         id: names its files and its place on a page; letters, digits, dots, hyphens. Begin it with the metric's name.
         title: heading.
-        query: its rows. A chart whose query gives no rows is not shown.
+        query: the SQL of its rows. A chart whose query gives no rows is not shown.
         draw: how it is drawn: by Altair, by several (from the name of a variant, see ``variants``), or by the page.
         kind: its class on the page.
         say: returns the sentence under a panel.
@@ -134,7 +134,7 @@ class Chart:
 
     id: str
     title: str
-    query: Query
+    query: Query | str
     draw: Draw | Mapping[str, Draw] | Mount
     kind: str = "chart"
     say: Say | None = None
@@ -164,6 +164,11 @@ class Chart:
     by_layer: bool = False
     half: bool = False
     options: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def statement(self) -> Query:
+        """Its query, named after the chart where it has no name of its own."""
+        return self.query if isinstance(self.query, Query) else Query(self.id, self.query)
 
     @property
     def drawings(self) -> Mapping[str, Draw]:

@@ -34,9 +34,9 @@ Sample = Callable[[str, Chart, Read], tuple[str, str]]
 
 def read_chart(read: Read, chart: Chart, open: bool = True, sample: Sample | None = None, **values: str) -> Drawn:
     """Run a chart's query; it is drawn later, when the database is closed again."""
-    sql = chart.query.text
+    sql = chart.statement.text
     try:
-        sql = chart.query.fill(**values)
+        sql = chart.statement.fill(**values)
         sql, kept = sample(sql, chart, read) if sample else (sql, "")
         return Drawn(chart, sql, typed(read(sql)), open=open, kept=kept)
     except Exception as error:  # one broken query must not take the page down

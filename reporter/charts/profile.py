@@ -215,7 +215,6 @@ def by_depth(frame: pd.DataFrame, styles: Styles) -> Any:
 def beside(
     id: str,
     title: str,
-    query: str,
     where: str,
     chapter: Chapter,
     picks: Picks,
@@ -232,7 +231,7 @@ ORDER BY corpus, statistic, model, layer
     return Chart(
         id,
         title,
-        Query(query, sql),
+        sql,
         draw,
         lead=lead,
         table="layer_metrics",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from reporter.charts import Chart, Query, corpora
+from reporter.charts import Chart, corpora
 from reporter.core.table import TOKEN, TOKEN_ID, Comparable, OfCorpus, UnderView, at_place, column
 from reporter.core.threads import spread
 from reporter.geometry.arrays import Floats, Ints, wide
@@ -83,9 +83,7 @@ class OutlierDimension(UnderView, table="outlier_dimensions"):
 MASSIVE = Chart(
     "outliers.massive_activations",
     "massive activations",
-    Query(
-        "massive_activations",
-        """
+    """
 SELECT model, checkpoint, step, corpus, dimension, token, own, texts, "count", value, layer, ratio,
   if(position_first = position_last, position_first::VARCHAR, concat(position_first, '–', position_last))
     AS positions,
@@ -95,7 +93,6 @@ WHERE study = $study AND metric = $metric
 QUALIFY row_number() OVER (PARTITION BY model, checkpoint, corpus ORDER BY abs(value) DESC, dimension, token_id) <= 24
 ORDER BY corpus, model, step, checkpoint, abs(value) DESC
 """,
-    ),
     "table",
     kind="table",
     facet="model",
@@ -125,9 +122,7 @@ ORDER BY corpus, model, step, checkpoint, abs(value) DESC
 DIMENSIONS = Chart(
     "outliers.outlier_dimensions",
     "outlier dimensions",
-    Query(
-        "outlier_dimensions",
-        """
+    """
 SELECT model, checkpoint, step, corpus, view, dimension, deviations, layer, mean, variance_share, cosine_share, layers,
   if(layer_first = layer_last, layer_first::VARCHAR, concat(layer_first, '–', layer_last)) AS range
 FROM outlier_dimensions
@@ -135,7 +130,6 @@ WHERE study = $study AND metric = $metric
 QUALIFY row_number() OVER (PARTITION BY model, checkpoint, corpus, view ORDER BY deviations DESC, dimension) <= 24
 ORDER BY corpus, view, model, step, checkpoint, deviations DESC
 """,
-    ),
     "table",
     kind="table",
     facet="model",

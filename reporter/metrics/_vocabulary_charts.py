@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from reporter.charts import Chapter, Chart, Page, Pick, Query, choices, parts, variants
+from reporter.charts import Chapter, Chart, Page, Pick, choices, parts, variants
 from reporter.charts.curves import counts, explained, heights
 from reporter.charts.layout import Scene
 from reporter.charts.styles import CATEGORIES, Styles, alt
@@ -113,9 +113,7 @@ def _pictures(frame: pd.DataFrame, scene: Scene) -> list[Pick]:
 HISTOGRAMS = Chart(
     "static.histograms",
     "Distributions",
-    Query(
-        "vocabulary_histograms",
-        """
+    """
 SELECT model, checkpoint, measure, part, low, high, count,
   count / max(count) OVER (PARTITION BY model, checkpoint, measure, part) AS height,
   CAST(sum(count) OVER (PARTITION BY model, checkpoint, measure, part) AS BIGINT) AS n
@@ -123,7 +121,6 @@ FROM histograms
 WHERE study = $study AND analysis = 'vocabulary'
 ORDER BY model, checkpoint, measure, part, low
 """,
-    ),
     {"height": heights, "count": counts},
     lead="Norms of each kind of vector, and cosine, distance and dot product of pairs within a kind and between two.",
     table="histograms",
@@ -140,14 +137,11 @@ ORDER BY model, checkpoint, measure, part, low
 EXPLAINED = Chart(
     "static.explained",
     "Explained variance",
-    Query(
-        "vocabulary_explained",
-        """
+    """
 SELECT model, checkpoint, part, components, share, n FROM explained_variance
 WHERE study = $study AND analysis = 'vocabulary'
 ORDER BY model, checkpoint, part, components
 """,
-    ),
     explained,
     say=_components,
     lead="How many directions the vectors really use. The dashed lines are half and 90 % of the variance.",
@@ -161,9 +155,7 @@ ORDER BY model, checkpoint, part, components
 POINTS = Chart(
     "static.points",
     "Tokens, positions and token types",
-    Query(
-        "vocabulary_points",
-        """
+    """
 SELECT p.model, p.checkpoint, p.projection, p.part AS kind, p.point, p.label, p.x, p.y, p.z, v.class,
   CASE v.subword WHEN true THEN 'part of a word' WHEN false THEN 'a word, or the beginning of one' END AS subword,
   coalesce(v.norm, q.norm) AS norm
@@ -176,7 +168,6 @@ WHERE p.study = $study AND p.analysis = 'vocabulary'
 QUALIFY row_number() OVER (PARTITION BY p.model, p.checkpoint, p.projection, p.part ORDER BY hash(p.point)) <= 2000
 ORDER BY p.model, p.checkpoint, p.projection LIKE '% of %', p.projection, p.part, p.point
 """,
-    ),
     "points",
     lead="A point is a vector. Point at it, or move with the arrow keys, to read it; search to mark tokens.",
     table="projections",
@@ -202,15 +193,12 @@ ORDER BY p.model, p.checkpoint, p.projection LIKE '% of %', p.projection, p.part
 EXTREMES = Chart(
     "static.extremes",
     "Tokens and pairs at the ends",
-    Query(
-        "vocabulary_extremes",
-        """
+    """
 SELECT model, checkpoint, among, what, measure, end_of_scale, rank, token_id, token, other_id, other, value, certain
 FROM vocabulary_extremes
 WHERE study = $study AND what <> 'token–position' AND rank <= 100
 ORDER BY model, checkpoint, what, measure, among DESC, end_of_scale IN ('most', 'largest') DESC, rank
 """,
-    ),
     "table",
     lead="Exact over the whole vocabulary: every token, every pair.",
     table="vocabulary_extremes",
@@ -234,15 +222,12 @@ ORDER BY model, checkpoint, what, measure, among DESC, end_of_scale IN ('most', 
 OUTLIERS = Chart(
     "static.outliers",
     "Tokens along the direction of a position",
-    Query(
-        "vocabulary_outliers",
-        """
+    """
 SELECT model, checkpoint, rank, token_id, token, other_id AS position, value AS cosine
 FROM vocabulary_extremes
 WHERE study = $study AND what = 'token–position'
 ORDER BY model, checkpoint, rank
 """,
-    ),
     "table",
     lead="Pairs of a token and a position whose cosine is largest in size; at a negative one they point opposite ways. "
     "Both vectors are added before the first block, so a token along the direction of a position is hard to tell from "
@@ -261,9 +246,7 @@ ORDER BY model, checkpoint, rank
     },
 )
 
-POSITION_ROWS = Query(
-    "positions",
-    """
+POSITION_ROWS = """
 SELECT model, checkpoint, position, norm, step_length, mean_cosine, mean_distance, pc1, pc2, pc3,
   'position ' || position AS label
 FROM positions
@@ -271,8 +254,7 @@ WHERE study = $study
 QUALIFY (row_number() OVER (PARTITION BY model, checkpoint ORDER BY position) - 1)
   % CAST(ceil(count(*) OVER (PARTITION BY model, checkpoint) / 2048) AS BIGINT) = 0
 ORDER BY model, checkpoint, position
-""",
-)
+"""
 
 PATH = Chart(
     "static.path",
@@ -303,15 +285,12 @@ PATH = Chart(
 HEAT = Chart(
     "static.position-cosines",
     "Cosine of each two positions",
-    Query(
-        "position_cosines",
-        """
+    """
 SELECT model, checkpoint, position_a, position_b, cosine
 FROM position_cosines
 WHERE study = $study
 ORDER BY model, checkpoint, position_a, position_b
 """,
-    ),
     heat,
     lead="Stripes beside the diagonal are a period.",
     table="position_cosines",
@@ -327,9 +306,7 @@ ORDER BY model, checkpoint, position_a, position_b
 OFFSETS = Chart(
     "static.position-offsets",
     "Cosine by distance",
-    Query(
-        "position_offsets",
-        """
+    """
 SELECT model, checkpoint, distance, cosine, cosine - sd AS low, cosine + sd AS high, sd, n
 FROM position_offsets
 WHERE study = $study
@@ -337,7 +314,6 @@ QUALIFY (row_number() OVER (PARTITION BY model, checkpoint ORDER BY distance) - 
   % CAST(ceil(count(*) OVER (PARTITION BY model, checkpoint) / 2048) AS BIGINT) = 0
 ORDER BY model, checkpoint, distance
 """,
-    ),
     offsets,
     lead="How alike two positions are that are so far apart, and one standard deviation around it.",
     table="position_offsets",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast, get_args
 
 import numpy as np
 
-from reporter.charts import Chart, Query
+from reporter.charts import Chart
 from reporter.charts import models as pairs
 from reporter.core.sources import GROMOV
 from reporter.core.table import HIGH, LOW, Comparable, Row, UnderView, column
@@ -74,9 +74,7 @@ class BlockRun(UnderView, table="block_runs"):
 RUNS = Chart(
     "angular_distance.runs",
     "which run of blocks turns the states least",
-    Query(
-        "runs_of_blocks",
-        """
+    """
 SELECT model, checkpoint, corpus, view, statistic, layer_a, layer_b, layer_b - layer_a AS blocks,
   if(layer_b = layer_a + 1, '', (layer_a + 1) || '–') || layer_b AS run, value, ci_low, ci_high, n,
   value = min(value) OVER (
@@ -86,7 +84,6 @@ FROM (SELECT *, model_a AS model, checkpoint_a AS checkpoint FROM layer_pairs
       WHERE study = $study AND metric = $metric AND value IS NOT NULL)
 ORDER BY statistic DESC, corpus, view, model, checkpoint, blocks, layer_a
 """,
-    ),
     pairs.runs,
     kind="pairs",
     say=pairs.of_runs,

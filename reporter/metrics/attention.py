@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from pydantic import Field
 
-from reporter.charts import SENTENCES, Chapter, Chart, Query, choices, parts
+from reporter.charts import SENTENCES, Chapter, Chart, choices, parts
 from reporter.charts.layout import titled
 from reporter.charts.profile import beside
 from reporter.charts.styles import Styles, alt
@@ -68,15 +68,12 @@ def heads(frame: pd.DataFrame, styles: Styles) -> Any:
 HEADS = Chart(
     "sentences.heads",
     "Attention to the first token, head by head",
-    Query(
-        "attention_heads",
-        """
+    """
 SELECT model, checkpoint, item AS corpus, layer, head, first_token, sink_rate, entropy, distance
 FROM attention_heads
 WHERE study = $study
 ORDER BY model, checkpoint, item, layer, head
 """,
-    ),
     heads,
     lead="A bright cell is a head whose weights lie on the first token, whatever the text.",
     table="attention_heads",
@@ -92,7 +89,6 @@ ORDER BY model, checkpoint, item, layer, head
 BESIDE = beside(
     "sentences.attention",
     "Models beside each other",
-    "attention",
     "metric = 'attention' AND NOT ends_with(statistic, '_floor')",
     CHAPTER,
     picks=lambda frame, scene: [choices(frame, "corpus", "Reading"), titled(frame, scene, ("sink_rate",))],

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 from pydantic import BeforeValidator, Field
 
-from reporter.charts import SENTENCES, Chapter, Chart, Pick, Query, choices, variants
+from reporter.charts import SENTENCES, Chapter, Chart, Pick, choices, variants
 from reporter.charts.curves import counts, explained, heights
 from reporter.charts.layout import titled
 from reporter.charts.parts import AXES
@@ -68,9 +68,7 @@ def separability(frame: pd.DataFrame, styles: Styles) -> Any:
 CLOUD_POINTS = Chart(
     "sentences.cloud-points",
     "Texts of the corpora by layer",
-    Query(
-        "cloud_points",
-        """
+    """
 SELECT model, checkpoint, item, projection, site, layer, part AS corpus, point, label, x, y, z
 FROM projections
 WHERE study = $study AND analysis = 'clouds'
@@ -78,7 +76,6 @@ QUALIFY row_number() OVER (PARTITION BY model, checkpoint, item, projection, sit
   <= 2000
 ORDER BY model, checkpoint, item, projection, site, layer, part, point
 """,
-    ),
     "points",
     lead="A point is a text, its colour its corpus.",
     table="projections",
@@ -94,7 +91,6 @@ ORDER BY model, checkpoint, item, projection, site, layer, part, point
 SEPARABILITY = beside(
     "sentences.separability",
     "How well the corpora are told apart",
-    "separability",
     "metric = 'clouds' AND site IN ('embedding', 'block')",
     CHAPTER,
     picks=lambda frame, scene: [_item(frame, "corpus"), titled(frame, scene)],
@@ -104,9 +100,7 @@ SEPARABILITY = beside(
 CLOUD_HISTOGRAMS = Chart(
     "sentences.cloud-histograms",
     "Distributions by layer",
-    Query(
-        "cloud_histograms",
-        """
+    """
 SELECT model, checkpoint, item, measure, part, site, layer, low, high, count,
   count / max(count) OVER (PARTITION BY model, checkpoint, item, measure, part, site, layer) AS height,
   CAST(sum(count) OVER (PARTITION BY model, checkpoint, item, measure, part, site, layer) AS BIGINT) AS n
@@ -114,7 +108,6 @@ FROM histograms
 WHERE study = $study AND analysis = 'clouds'
 ORDER BY model, checkpoint, item, measure, site, layer, part, low
 """,
-    ),
     {"height": heights, "count": counts},
     lead="Norms of each corpus, and cosine, distance and dot product of texts within a corpus and between two.",
     table="histograms",
@@ -133,15 +126,12 @@ ORDER BY model, checkpoint, item, measure, site, layer, part, low
 CLOUD_EXPLAINED = Chart(
     "sentences.cloud-explained",
     "Explained variance by layer",
-    Query(
-        "cloud_explained",
-        """
+    """
 SELECT model, checkpoint, item, part, site, layer, components, share, n
 FROM explained_variance
 WHERE study = $study AND analysis = 'clouds'
 ORDER BY model, checkpoint, item, site, layer, part, components
 """,
-    ),
     explained,
     lead="How many directions the texts of a corpus really use. The dashed lines are half and 90 % of the variance.",
     table="explained_variance",

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import numpy as np
 from pydantic import BeforeValidator, ConfigDict, RootModel
 
-from reporter.charts import SENTENCES, Chapter, Chart, Pick, Query, parts, variants
+from reporter.charts import SENTENCES, Chapter, Chart, Pick, parts, variants
 from reporter.charts.parts import AXES
 from reporter.charts.styles import Styles, alt, colours, ordered
 from reporter.core.errors import ReporterError
@@ -80,16 +80,13 @@ def of_groups(column: str) -> Any:
 GROUP_POINTS = Chart(
     "sentences.group-points",
     "Texts by layer",
-    Query(
-        "group_points",
-        """
+    """
 SELECT model, checkpoint, site, layer, part AS text_group, point, label, x, y, z
 FROM projections
 WHERE study = $study AND analysis = 'groups' AND projection = 'pca'
 QUALIFY row_number() OVER (PARTITION BY model, checkpoint, site, layer ORDER BY hash(point), part) <= 2000
 ORDER BY model, checkpoint, site, layer, part, point
 """,
-    ),
     "points",
     lead="A point is a text, its colour its group; each layer is laid out by itself.",
     table="projections",
@@ -105,16 +102,13 @@ ORDER BY model, checkpoint, site, layer, part, point
 GROUPS = Chart(
     "sentences.groups",
     "Groups against their controls",
-    Query(
-        "groups",
-        """
+    """
 SELECT model, checkpoint, text_group, control, pooling, site, layer, depth, silhouette, within, between, ratio, n
 FROM groups
 WHERE study = $study AND site IN ('embedding', 'block')
 QUALIFY dense_rank() OVER (PARTITION BY model, checkpoint ORDER BY text_group) <= 24
 ORDER BY model, checkpoint, control <> 'none', control, text_group, layer
 """,
-    ),
     {name: of_groups(name) for name in ("silhouette", "ratio")},
     lead="Solid: the groups. Dotted and dashed: random characters and random words made to match each group.",
     table="groups",

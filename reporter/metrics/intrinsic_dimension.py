@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from reporter.charts import Chart, Query, Reach, corpora, curves
+from reporter.charts import Chart, Reach, corpora, curves
 from reporter.core.sources import DENTI, FACCO, SHAPE_OF_LEARNING
 from reporter.core.threads import spread
 from reporter.geometry import noise
@@ -187,9 +187,7 @@ _GRIDE = tuple(statistic for statistic in STATISTICS if statistic.name.startswit
 BY_SCALE = Chart(
     "intrinsic_dimension.gride",
     "dimension by scale",
-    Query(
-        "scales",
-        """
+    """
 SELECT model, role, checkpoint, step, corpus, view, if(ends_with(statistic, '_floor'), 'floor', 'measured') AS kind,
   layer, depth, CAST(regexp_extract(statistic, '[0-9]+') AS INTEGER) AS scale, value, ci_low, ci_high, n
 FROM layer_metrics
@@ -197,7 +195,6 @@ WHERE study = $study AND metric = $metric AND regexp_matches(statistic, '^gride_
   AND site IN ('embedding', 'block')
 ORDER BY kind DESC, corpus, view, role, model, step, checkpoint, layer, scale
 """,
-    ),
     curves.scales,
     kind="scales",
     say=curves.of_scales,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from reporter.charts import SENTENCES, Chapter, Chart, Query, choices, parts
+from reporter.charts import SENTENCES, Chapter, Chart, choices, parts
 from reporter.charts.styles import Styles, alt
 from reporter.core.errors import ReporterError
 from reporter.core.sources import EXPLORER
@@ -146,9 +146,7 @@ def pairs(frame: pd.DataFrame, styles: Styles) -> Any:
 PAIRED = Chart(
     "sentences.followed",
     "Two followed tokens by layer",
-    Query(
-        "followed",
-        f"""
+    f"""
 WITH own AS (
   SELECT model, checkpoint, journey, layer, depth, cosine, mean_cosine,
     token_a || ' (text ' || (text_a + 1) || ', position ' || position_a || ') and ' || token_b
@@ -160,7 +158,6 @@ UNION ALL
 SELECT DISTINCT model, checkpoint, journey, '{ANY}', '{ANY}', layer, depth, mean_cosine FROM own
 ORDER BY model, checkpoint, journey, kind, pair, layer
 """,
-    ),
     pairs,
     lead="Cosine of the states of two tokens that the study follows. Dotted: the mean of any two tokens of its texts; "
     "two tokens are alike where they lie above it.",

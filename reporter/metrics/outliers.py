@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from pydantic import Field
 
-from reporter.charts import Chart, Query, Reach, curves
+from reporter.charts import Chart, Reach, curves
 from reporter.core.sources import KOVALEVA, QUEIPO, SUN, TIMKEY
 from reporter.core.table import TOKEN, TOKEN_ID, Comparable, OfCorpus, column
 from reporter.geometry.arrays import Floats, Ints, wide
@@ -188,15 +188,12 @@ class SinkToken(OfCorpus, table="sinks"):
 CUTS = Chart(
     "outliers.cuts",
     "numbers without sinks, cut elsewhere",
-    Query(
-        "cuts",
-        """
+    """
 SELECT model, role, checkpoint, step, corpus, rule, cut, statistic, layer, depth, value, n, left_out
 FROM sink_cuts
 WHERE study = $study AND metric = $metric AND site IN ('embedding', 'block')
 ORDER BY corpus, role, model, step, checkpoint, rule, statistic, cut, layer
 """,
-    ),
     curves.cuts,
     kind="cuts",
     say=curves.of_cuts,

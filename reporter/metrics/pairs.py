@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import numpy as np
 from pydantic import BeforeValidator, Field, ValidationError, ValidationInfo
 
-from reporter.charts import SENTENCES, Chapter, Chart, Pick, Query, choices, parts, variants
+from reporter.charts import SENTENCES, Chapter, Chart, Pick, choices, parts, variants
 from reporter.charts.parts import AXES
 from reporter.charts.styles import DARK_ON_LIGHT, INK, Styles, alt, colours, ordered
 from reporter.core.sources import EFRON, FISHER, LUISTO
@@ -124,9 +124,7 @@ def _bring(frame: pd.DataFrame) -> Pick:
 CONCEPTS = Chart(
     "sentences.concepts",
     "Directions of concepts beside each other",
-    Query(
-        "direction_cosines",
-        """
+    """
 WITH own AS (
   SELECT *, 0.05 / count(*) OVER (PARTITION BY model, checkpoint, pair_set, site, layer) AS level
   FROM direction_cosines WHERE study = $study
@@ -139,7 +137,6 @@ SELECT model, checkpoint, pair_set, site, layer, concept_a, concept_b, cosine, p
 FROM whole
 ORDER BY model, checkpoint, pair_set, site, layer, concept_a, concept_b
 """,
-    ),
     draw_cosines,
     lead="The cosine of the mean differences of two concepts. ●: p is below 0.05 divided by the number of these "
     "cosines; ○: below 0.05 alone, as one in twenty is by chance.",
@@ -157,9 +154,7 @@ ORDER BY model, checkpoint, pair_set, site, layer, concept_a, concept_b
 PAIR_POINTS = Chart(
     "sentences.pair-points",
     "Differences by layer",
-    Query(
-        "pair_points",
-        """
+    """
 SELECT model, checkpoint, item AS pair_set, site, layer, if(label = 'mean of ' || part[6:], part[6:], part) AS concept,
   label = 'mean of ' || part[6:] AS mean, point, label, x, y, z
 FROM projections
@@ -168,7 +163,6 @@ QUALIFY row_number() OVER (PARTITION BY model, checkpoint, item, site, layer ORD
   <= 2000
 ORDER BY model, checkpoint, item, site, layer, concept, mean, point
 """,
-    ),
     "points",
     lead="A point is a pair: its second text minus its first. An arrow is the mean of a concept; where its pairs "
     "agree, they lie around its tip.",
@@ -193,16 +187,13 @@ ORDER BY model, checkpoint, item, site, layer, concept, mean, point
 DIRECTIONS = Chart(
     "sentences.directions",
     "Consistency of a concept",
-    Query(
-        "pair_directions",
-        """
+    """
 SELECT model, checkpoint, pair_set, concept, pooling, site, layer, depth, consistency, ci_low, ci_high, p, norm,
   relative_norm, n
 FROM pair_directions
 WHERE study = $study AND site IN ('embedding', 'block')
 ORDER BY model, checkpoint, pair_set, concept, layer
 """,
-    ),
     {name: draw_directions(name) for name in ("consistency", "relative_norm")},
     lead="1: all differences of a concept point one way; 0: they have nothing in common. Bring a concept out to see "
     "its interval.",

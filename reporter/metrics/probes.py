@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field, ValidationError
 
-from reporter.charts import SENTENCES, Chapter, Chart, Query, choices, parts
+from reporter.charts import SENTENCES, Chapter, Chart, choices, parts
 from reporter.charts.layout import titled
 from reporter.charts.profile import beside
 from reporter.charts.styles import Styles, alt
@@ -81,9 +81,7 @@ def _band(base: Any) -> Any:
 PROBES = Chart(
     "sentences.probes",
     "Accuracy and its control",
-    Query(
-        "probes",
-        """
+    """
 SELECT model, checkpoint, corpus,
   CASE split_part(statistic, '_', 1) WHEN 'linear' THEN 'linear probe' WHEN 'hidden' THEN 'one-hidden-layer probe'
     ELSE 'neighbours of the same class' END AS classifier,
@@ -95,7 +93,6 @@ WHERE study = $study AND metric = 'probes' AND site IN ('embedding', 'block')
 ORDER BY model, checkpoint, corpus, list_position(['linear probe', 'one-hidden-layer probe'], classifier) NULLS LAST,
   kind, layer
 """,
-    ),
     draw_probes,
     lead="Solid: cross-validated accuracy, and the share of neighbours of the same class. Dashed: the same classifier "
     "on classes drawn at random; dotted: chance.",
@@ -113,9 +110,7 @@ ORDER BY model, checkpoint, corpus, list_position(['linear probe', 'one-hidden-l
 BY_POOLING = Chart(
     "sentences.poolings",
     "Accuracy by pooling",
-    Query(
-        "probe_poolings",
-        """
+    """
 WITH own AS (
   SELECT *, if(pooling = 'mean', 'mean of the tokens', pooling || ' token') || if(main, ' (default)', '') AS named
   FROM probe_poolings WHERE study = $study AND site IN ('embedding', 'block')
@@ -129,7 +124,6 @@ UNION ALL
 SELECT model, checkpoint, probe, named, 'floor', layer, depth, chance, NULL, NULL, n, main FROM own WHERE main
 ORDER BY model, checkpoint, probe, main DESC, pooling, kind, layer
 """,
-    ),
     draw_poolings,
     lead="Cross-validated accuracy of the linear probe with each pooling, on the same texts. Dotted: chance.",
     mind="Each band is for one layer and pooling alone; the answer 'Which layer?' compares them on the same texts.",
@@ -144,7 +138,6 @@ ORDER BY model, checkpoint, probe, main DESC, pooling, kind, layer
 SELECTIVITY = beside(
     "sentences.selectivity",
     "Models beside each other",
-    "selectivity",
     "metric = 'probes' AND site IN ('embedding', 'block') AND NOT ends_with(statistic, '_floor')",
     CHAPTER,
     picks=lambda frame, scene: [

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from reporter.charts import Chart, Query, corpora, curves
+from reporter.charts import Chart, corpora, curves
 from reporter.core.sources import AGRAWAL, GAO, GARRIDO, GIRALDO, LI, PAGE, ROY, RUDELSON, STRINGER
 from reporter.core.table import Comparable, UnderView, at_place, column
 from reporter.geometry import noise
@@ -192,9 +192,7 @@ class Eigenvalue(UnderView, table="spectra"):
 CURVES = Chart(
     "spectrum.curves",
     "eigenvalue curves",
-    Query(
-        "spectra",
-        """
+    """
 SELECT model, role, checkpoint, step, corpus, view, layer, depth, rank, value, n
 FROM spectra
 WHERE study = $study AND metric = $metric AND site IN ('embedding', 'block') AND value > 0
@@ -202,7 +200,6 @@ QUALIFY rank <= 2 OR floor(3 * log2(rank)) > floor(3 * log2(rank - 1))
   OR rank = max(rank) OVER (PARTITION BY model, checkpoint, corpus, view, site, layer)
 ORDER BY corpus, view, role, model, step, checkpoint, layer, rank
 """,
-    ),
     curves.spectra,
     kind="spectra",
     say=curves.of_spectra,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from pydantic import Field
 
-from reporter.charts import Chart, Query, corpora, curves
+from reporter.charts import Chart, corpora, curves
 from reporter.core.sources import YAMAGIWA
 from reporter.core.table import LAST_CHECKPOINT, TOKEN, TOKEN_ID, Comparable, UnderView, at_place, column
 from reporter.geometry import noise
@@ -166,16 +166,13 @@ class TokenType(UnderView, table="token_types"):
 SHARES = Chart(
     "variance.shares",
     "variance within and between token types",
-    Query(
-        "shares",
-        """
+    """
 SELECT model, role, checkpoint, step, corpus, view, statistic, layer, depth, value, n
 FROM layer_metrics
 WHERE study = $study AND metric = $metric AND statistic IN ('within_share', 'between_share')
   AND site IN ('embedding', 'block')
 ORDER BY corpus, view, role, model, step, checkpoint, statistic, layer
 """,
-    ),
     curves.type_shares,
     kind="shares",
     say=curves.of_shares,
@@ -189,9 +186,7 @@ ORDER BY corpus, view, role, model, step, checkpoint, statistic, layer
 TYPES = Chart(
     "variance.types",
     "norm of the mean against variance, by token type",
-    Query(
-        "types",
-        f"""
+    f"""
 WITH newest AS (
   SELECT model, checkpoint, max(layer) AS layers
   FROM token_types WHERE study = $study AND metric = $metric AND {LAST_CHECKPOINT} GROUP BY model, checkpoint
@@ -213,7 +208,6 @@ LEFT JOIN (
 ) AS numbers USING (model, checkpoint, corpus, view, site, layer)
 ORDER BY corpus, view, role, model, part, "count" DESC, token_id
 """,
-    ),
     curves.types,
     options={"last": True},
     kind="types",

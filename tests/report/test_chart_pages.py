@@ -43,7 +43,7 @@ def one_of(pages: dict[str, ChartPage], name: str) -> Any:
 
 def query(name: str) -> Query:
     """What a chart of an analysis reads."""
-    return next(chart.query for one in analyses().values() for chart in one.charts if chart.id == name)
+    return next(chart.statement for one in analyses().values() for chart in one.charts if chart.id == name)
 
 
 def test_everything_is_shown_and_nothing_broke(pages: dict[str, ChartPage], results: Path) -> None:
@@ -154,7 +154,7 @@ def test_a_large_vocabulary_does_not_come_to_the_page(store: Store, tmp_path: Pa
         own.name: len(big.frame(f"SELECT * FROM ({own.fill(study=STUDY)}) WHERE model = 'big'"))
         for own in map(query, ("static.points", "static.position-cosines", "static.path"))
     }
-    assert counts == {"vocabulary_points": 2000, "position_cosines": 64 * 64, "positions": 2048}
+    assert counts == {"static.points": 2000, "static.position-cosines": 64 * 64, "static.path": 2048}
 
 
 def test_an_analysis_shows_its_statistics_by_item_and_none_without_statistics(results: Path) -> None:

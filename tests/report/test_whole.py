@@ -51,7 +51,7 @@ def figure(whole: Contents, name: str) -> Any:
 
 def query(name: str) -> Query:
     """What a metric's own chart reads."""
-    return next(chart.query for chart in catalogue()[name.partition(".")[0]].charts if chart.id == name)
+    return next(chart.statement for chart in catalogue()[name.partition(".")[0]].charts if chart.id == name)
 
 
 def test_nothing_broke(whole: Contents) -> None:
