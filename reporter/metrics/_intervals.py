@@ -127,9 +127,7 @@ def dealt(texts: Ints, groups: int) -> Ints:
 
 def texts_of(sample: Selection) -> Ints:
     """Return which text each sampled token belongs to, shape (m,)."""
-    from reporter.forward.token_sample import TEXT
-
-    return sample.facts[:, TEXT]
+    return sample.texts
 
 
 # The eigenvalues of a corpus, and the errors of numbers of them: one decomposition for each place and its tokens.
@@ -182,7 +180,7 @@ def _decomposed(seen: Observed, place: Place, sample: Selection) -> Spectrum:
     along = x @ vectors.flip(1)[:, : len(spectrum)].float()
     influences = (along.square_() @ by.float()).double() - torch.from_numpy(spectrum).to(by.device) @ by
     errors = {
-        name: error_over_texts(influence, texts_of(sample), n, seen.texts, sample.keys)
+        name: error_over_texts(influence, sample.texts, n, seen.texts, sample.keys)
         for name, influence in zip(numbers, influences.T.cpu().numpy(), strict=True)
     }
     return Spectrum(spectrum, "", errors, vectors[:, -1].cpu().numpy())

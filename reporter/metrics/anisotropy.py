@@ -22,7 +22,6 @@ from reporter.metrics._intervals import (
     per_doubling,
     sampled,
     spectrum_of,
-    texts_of,
 )
 from reporter.metrics.base import SampleOptions, Statistic, Value, metric
 
@@ -227,7 +226,7 @@ def _sampled(
 ) -> _Sampled:
     import torch
 
-    moments, texts = seen.moments(place), texts_of(sample)
+    moments, texts = seen.moments(place), sample.texts
     states = wide(sample.states(place))
     of_all = _error_of_all(seen, place, influencing, states if influencing is sample else None)
     batches = options.split(len(sample))
@@ -264,7 +263,7 @@ def _error_of_all(seen: Observed, place: Place, sample: Selection, states: Tenso
         return None
     x = wide(sample.states(place)) if states is None else states
     influence = influence_on_mean_cosine(x, moments.unit_sum, moments.units)
-    return error_over_texts(influence, texts_of(sample), moments.n, seen.texts, sample.keys)
+    return error_over_texts(influence, sample.texts, moments.n, seen.texts, sample.keys)
 
 
 def _cosines(

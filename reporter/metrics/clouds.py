@@ -27,15 +27,7 @@ from reporter.geometry.arrays import Floats
 from reporter.geometry.clouds import counted, overlap, spreads
 from reporter.geometry.components import components
 from reporter.geometry.intervals import student_interval, wilson
-from reporter.metrics._classifiers import (
-    LOGISTIC,
-    STANDARDISED,
-    WILSON_SAID,
-    all_the_same,
-    cross_validated,
-    linear,
-    stratified,
-)
+from reporter.metrics import _classifiers as classifiers
 from reporter.metrics._items import Explained, HistogramBin, Point, drawn_texts, points, stream
 from reporter.metrics.analysis import Context, analysis
 from reporter.metrics.base import Statistic, Value
@@ -188,12 +180,13 @@ STATISTICS = (
     Statistic(
         "separability",
         "accuracy of telling the corpora apart",
-        f"share of texts whose corpus is told rightly from their pooled vector by {LOGISTIC}, on standardised "
-        f"vectors, in cross-validation: {FOLDS} random folds, each corpus spread evenly over them; each text is "
-        f"classified once, by the classifier trained on the other folds. Standardised: {STANDARDISED}. {_SAMPLE} "
+        f"share of texts whose corpus is told rightly from their pooled vector by {classifiers.LOGISTIC}, on "
+        f"standardised vectors, in cross-validation: {FOLDS} random folds, each corpus spread evenly over them; each "
+        "text is classified once, by the classifier trained on the other folds. Standardised: "
+        f"{classifiers.STANDARDISED}. {_SAMPLE} "
         "Floor: the share of the largest corpus in the sample, what is right if that one is always said.",
         (LUISTO, WILSON),
-        interval=WILSON_SAID,
+        interval=classifiers.WILSON_SAID,
         floor=True,
         noise="chance",
         bounds=(0, 1),
@@ -276,7 +269,7 @@ def clouds(item: CloudSpec, context: Context) -> Iterator[Row]:
 
 
 def _explained(place: Place, name: str, x: Floats) -> Iterator[Explained]:
-    shares = np.zeros(0) if all_the_same(x) else components(x, MOST_COMPONENTS).shares
+    shares = np.zeros(0) if classifiers.all_the_same(x) else components(x, MOST_COMPONENTS).shares
     for number, share in enumerate(np.cumsum(shares).tolist(), 1):
         yield Explained(name, place, number, min(share, 1.0), len(x))
 
@@ -286,14 +279,16 @@ def _values(place: Place, clouds: Mapping[str, Floats], seed: int) -> Iterator[V
     y = np.repeat(np.arange(len(clouds)), [len(of) for of in clouds.values()])
     few = [name for name, of in clouds.items() if len(of) < FOLDS]
     reason = f"corpus '{few[0]}' has fewer than {FOLDS} different texts" if few else ""
-    if not reason and all_the_same(x):
+    if not reason and classifiers.all_the_same(x):
         reason = "all texts have the same vector here"
     if reason:
         for statistic in STATISTICS:
             yield Value(statistic.name, place, None, 0, reason=reason)
         return
     n = len(x)
-    outcome = cross_validated(x, y, stratified(y, FOLDS, stream(seed, "folds")), linear)
+    outcome = classifiers.cross_validated(
+        x, y, classifiers.stratified(y, FOLDS, stream(seed, "folds")), classifiers.linear
+    )
     yield Value("separability", place, outcome.accuracy, n, *wilson(int(outcome.right.sum()), n))
     yield Value("separability_floor", place, float(np.bincount(y).max() / n), n)
     yield _centroids(place, clouds, x, y)

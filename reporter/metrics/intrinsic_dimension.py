@@ -14,21 +14,9 @@ from pydantic import Field
 from reporter.charts import Chart, Reach, corpora, curves
 from reporter.core.sources import DENTI, FACCO, SHAPE_OF_LEARNING
 from reporter.core.threads import spread
-from reporter.geometry import noise
+from reporter.geometry import noise, spectra
 from reporter.geometry.arrays import Floats, Ints
 from reporter.geometry.intervals import half_sample_interval
-from reporter.geometry.spectra import (
-    EQUALLY_FAR,
-    FEWEST,
-    NAMES,
-    PUBLISHED,
-    SCALES,
-    estimate,
-    gride_of,
-    kept_of,
-    twonn_ml_of,
-    twonn_of,
-)
 from reporter.metrics._intervals import DENSER, per_doubling
 from reporter.metrics.base import SampleOptions, Statistic, Value, metric
 
@@ -163,12 +151,12 @@ STATISTICS = (
             published="DADApy solves for d with N − 1 in the place of N, which reads lower by about one part in N (1 % "
             "at 100 states, 0.02 % at 4096), and leaves out μ above q50 + 20·(q95 − q50), quantiles of μ.",
         )
-        for n in SCALES
+        for n in spectra.SCALES
     ),
 )
 
 _AS_FAR = "the first and the second neighbour are equally far"
-_TOO_FEW = f"fewer than {FEWEST} distinct states"
+_TOO_FEW = f"fewer than {spectra.FEWEST} distinct states"
 
 
 class DimensionOptions(SampleOptions):
@@ -202,7 +190,7 @@ ORDER BY kind DESC, corpus, view, role, model, step, checkpoint, layer, scale
     facet="model",
     picks=corpora,
     legend="depth",
-    definition=f"at scale {SCALES[0]}: {_GRIDE[0].definition}",
+    definition=f"at scale {spectra.SCALES[0]}: {_GRIDE[0].definition}",
     statistics=tuple(statistic.name for statistic in _GRIDE),
     alone=True,
     interval=_GRIDE[0].interval,
@@ -328,39 +316,39 @@ def _distinct(sample: Selection, place: Place) -> tuple[Ints, int, str]:
         return kept, tokens, "no token"
     if 2 * len(kept) < tokens:
         return kept, tokens, f"{1 - len(kept) / tokens:.0%} of the sampled tokens are duplicates"
-    return kept, tokens, _TOO_FEW if len(kept) < FEWEST else ""
+    return kept, tokens, _TOO_FEW if len(kept) < spectra.FEWEST else ""
 
 
 def _nothing(place: Place, n: int, reason: str) -> Iterator[Value]:
-    for name in NAMES:
+    for name in spectra.NAMES:
         yield Value(name, place, None, n, reason=reason)
 
 
 def _estimates(seen: Observed, at: _At, place: Place, options: DimensionOptions) -> Iterator[Value]:
     batches = at.batches
     n, size = sum(len(batch.logs) for batch in batches), len(batches[0].logs)
-    if min(len(batch.logs) for batch in batches) < FEWEST:
+    if min(len(batch.logs) for batch in batches) < spectra.FEWEST:
         yield from _nothing(place, n, _TOO_FEW)
         return
     floors = _floors_at(size, seen.width(place), seen.seed, options.discard)
 
     def number(name: str) -> Value:
-        value = float(np.mean([estimate(name, batch.logs, options.discard) for batch in batches]))
+        value = float(np.mean([spectra.estimate(name, batch.logs, options.discard) for batch in batches]))
         halves = np.mean([batch.halves[name] for batch in batches], axis=0)
         ends = half_sample_interval(value, halves, seen.texts, (0.0, np.inf))
         return Value(name, place, value, n, *ends, spread=halves)  # every layer has the same half-samples
 
-    for name, discard in {"twonn": options.discard, "twonn_published": PUBLISHED, "twonn_ml": 0.1}.items():
-        if any(batch.logs[kept_of(len(batch.logs), discard) - 1, 0] < EQUALLY_FAR for batch in batches):
+    for name, discard in {"twonn": options.discard, "twonn_published": spectra.PUBLISHED, "twonn_ml": 0.1}.items():
+        if any(batch.logs[spectra.kept_of(len(batch.logs), discard) - 1, 0] < spectra.EQUALLY_FAR for batch in batches):
             yield Value(name, place, None, n, reason=_AS_FAR)
         else:
             yield number(name)
             yield Value(f"{name}_floor", place, floors[name], size)
-    for column, scale in enumerate(SCALES):
+    for column, scale in enumerate(spectra.SCALES):
         name = f"gride_{scale}"
         if any(batch.logs.shape[1] <= column for batch in batches):
             yield Value(name, place, None, n, reason=f"no more than {2 * scale} distinct states in a batch")
-        elif any(batch.logs[:, column].mean() < EQUALLY_FAR for batch in batches):
+        elif any(batch.logs[:, column].mean() < spectra.EQUALLY_FAR for batch in batches):
             yield Value(name, place, None, n, reason=f"neighbours {scale} and {2 * scale} are equally far")
         else:
             yield number(name)
@@ -409,8 +397,10 @@ def _floors_at(n: int, d: int, seed: int, discard: float) -> Mapping[str, float]
     (logs,) = _of_noise([n], d, seed)
     first = logs[:, 0]
     estimates = {
-        "twonn": twonn_of(first, discard),
-        "twonn_published": twonn_of(first, PUBLISHED),
-        "twonn_ml": twonn_ml_of(first),
+        "twonn": spectra.twonn_of(first, discard),
+        "twonn_published": spectra.twonn_of(first, spectra.PUBLISHED),
+        "twonn_ml": spectra.twonn_ml_of(first),
     }
-    return estimates | {f"gride_{s}": gride_of(logs[:, at], s) for at, s in enumerate(SCALES[: logs.shape[1]])}
+    return estimates | {
+        f"gride_{s}": spectra.gride_of(logs[:, at], s) for at, s in enumerate(spectra.SCALES[: logs.shape[1]])
+    }

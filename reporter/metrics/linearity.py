@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from reporter.core.sources import DIN, KORNBLITH, LINEAR, RAGHU, WILLIAMS, Source
 from reporter.geometry import noise
 from reporter.geometry.intervals import Error, Interval, error_over_texts, interval
-from reporter.metrics._intervals import described, sampled, texts_of
+from reporter.metrics._intervals import described, sampled
 from reporter.metrics.base import Options, Statistic, Value, metric
 
 if TYPE_CHECKING:
@@ -240,7 +240,7 @@ class _Pair:
             return "all states are equal at one of the layers"
         first, second = (None if part is None or part.n < 3 or not part.vary else part for part in parts)
         halves = None if first is None or second is None else (first, second)
-        half = torch.from_numpy(half_of(texts_of(sample), seen.seed)).to(x.device)
+        half = torch.from_numpy(half_of(sample.texts, seen.seed)).to(x.device)
         return cls(joint, halves, x, y, half)
 
 
@@ -274,7 +274,7 @@ def _few(n: int, d: int, who: str = "") -> str:
 
 def _over_texts(seen: Observed, influence: Tensor, of: _Pair) -> Error | None:
     influence = influence - influence.mean()
-    return error_over_texts(influence.cpu().numpy(), texts_of(sampled(seen)), int(of.joint.n), seen.texts)
+    return error_over_texts(influence.cpu().numpy(), sampled(seen).texts, int(of.joint.n), seen.texts)
 
 
 def _likeness(seen: Observed, place: Place, of: _Pair, here: _Directions, after: _Directions) -> Iterator[Value]:

@@ -21,7 +21,6 @@ from reporter.metrics._intervals import (
     mean_with_interval,
     per_doubling,
     sampled,
-    texts_of,
 )
 from reporter.metrics._outlier_lists import (
     DIMENSIONS,
@@ -302,7 +301,7 @@ def _error_of_share(share: float, largest: Ints, moments: LayerMoments, place: P
     x = wide(sample.states(place))
     along = (x @ torch.from_numpy(direction).to(x.device)) / x.norm(dim=1)
     influence: Floats = 2 * (along.nan_to_num_(nan=0.0).cpu().numpy() - direction @ mean) / (mean @ mean)
-    return error_over_texts(influence, texts_of(sample), moments.n, seen.texts, sample.keys)
+    return error_over_texts(influence, sample.texts, moments.n, seen.texts, sample.keys)
 
 
 def _share(seen: Observed, sinks: SinkTokens) -> Value:

@@ -26,19 +26,7 @@ from reporter.core.table import HIGH, LOW, Comparable, OfModel, Row, at_place, c
 from reporter.geometry.arrays import Floats
 from reporter.geometry.components import coordinates
 from reporter.geometry.intervals import percentile_interval
-from reporter.metrics._directions import (
-    ByChance,
-    Differences,
-    aligned,
-    by_chance,
-    consistency,
-    consistency_p,
-    cosine_p,
-    cosines_and_influences,
-    differences,
-    resampled,
-    turned,
-)
+from reporter.metrics import _directions
 from reporter.metrics._items import LISTS, MOST_POINTS, Point, evenly, label, read_list, stream
 from reporter.metrics.analysis import POOLED, SAME_TOKEN, Context, analysis
 from reporter.metrics.base import Statistic, Value
@@ -447,16 +435,18 @@ def pairs(item: WrittenPairs, context: Context) -> Iterator[Row]:
     texts = [text for pairs in concepts.values() for pair in pairs for text in pair]
     vectors = pooled(texts, context)
     shared = {name: same_token([text for pair in of for text in pair], context) for name, of in concepts.items()}
-    signs = {name: turned(len(pairs), stream(context.seed, "turns", name)) for name, pairs in concepts.items()}
+    signs = {
+        name: _directions.turned(len(pairs), stream(context.seed, "turns", name)) for name, pairs in concepts.items()
+    }
     for done, place in enumerate(context.layout.places, 1):
         x = vectors[place]
         concept_differences, start = {}, 0
         for name, pairs in concepts.items():
             of_concept = x[start : start + 2 * len(pairs)]
-            concept_differences[name] = differences(of_concept[::2], of_concept[1::2])
+            concept_differences[name] = _directions.differences(of_concept[::2], of_concept[1::2])
             start += 2 * len(pairs)
         sizes = [len(pairs) for pairs in concepts.values()]
-        chance = by_chance(x, sizes, stream(context.seed, "random pairs"))
+        chance = _directions.by_chance(x, sizes, stream(context.seed, "random pairs"))
         rows = list(_value_rows(place, concept_differences, signs, chance, shared, context))
         yield from rows
         yield from _floors([row for row in rows if isinstance(row, Value)], chance)
@@ -466,9 +456,9 @@ def pairs(item: WrittenPairs, context: Context) -> Iterator[Row]:
 
 def _value_rows(
     place: Place,
-    concept_differences: Mapping[str, Differences],
+    concept_differences: Mapping[str, _directions.Differences],
     signs: Mapping[str, Floats],
-    chance: ByChance,
+    chance: _directions.ByChance,
     shared: Mapping[str, str | None],
     context: Context,
 ) -> Iterator[Row]:
@@ -476,8 +466,11 @@ def _value_rows(
     for (name, of), by_luck in zip(concept_differences.items(), chance.consistencies, strict=True):
         x, value, low, high, p = of.different, None, None, None, None
         if len(x) > 1:
-            value, p = consistency(x), consistency_p(x, stream(context.seed, "consistency", name))
-            replicates.append(resampled(x, stream(context.seed, "resampled", name)))
+            value, p = (
+                _directions.consistency(x),
+                _directions.consistency_p(x, stream(context.seed, "consistency", name)),
+            )
+            replicates.append(_directions.resampled(x, stream(context.seed, "resampled", name)))
             low, high = percentile_interval(replicates[-1], len(x))
             consistent.append(value)
             pairs += len(x)
@@ -502,7 +495,7 @@ def _value_rows(
         if len(x) > 2:
             which = np.flatnonzero(np.any(of.vectors != 0, axis=1)).tolist()
             for pair, cosine, influence in zip(
-                which, *(part.tolist() for part in cosines_and_influences(x)), strict=True
+                which, *(part.tolist() for part in _directions.cosines_and_influences(x)), strict=True
             ):
                 yield PairText(name, pair, context.pooling, place, cosine, influence)
     whole = sum(len(of.vectors) for of in concept_differences.values())
@@ -519,18 +512,18 @@ def _value_rows(
 
 
 def _between(
-    place: Place, concept_differences: Mapping[str, Differences], signs: Mapping[str, Floats], pooling: str
+    place: Place, concept_differences: Mapping[str, _directions.Differences], signs: Mapping[str, Floats], pooling: str
 ) -> Iterator[Row]:
     directions = {name: of.direction for name, of in concept_differences.items()}
     for a, b in combinations(concept_differences, 2):
         x, y, cosine, p = directions[a], directions[b], None, None
         if x is not None and y is not None:
             cosine = float(np.clip(x @ y, -1.0, 1.0))
-            p = cosine_p(concept_differences[a].vectors, concept_differences[b].vectors, signs[a], signs[b])
+            p = _directions.cosine_p(concept_differences[a].vectors, concept_differences[b].vectors, signs[a], signs[b])
         yield DirectionCosine(
             a, b, pooling, place, cosine, p, len(concept_differences[a].vectors), len(concept_differences[b].vectors)
         )
-    cosines = aligned([x for x in directions.values() if x is not None])
+    cosines = _directions.aligned([x for x in directions.values() if x is not None])
     if cosines:
         yield Value("aligned", place, float(np.mean(cosines)), len(cosines))
     else:
@@ -542,14 +535,16 @@ def _between(
         yield Value("aligned", place, None, 0, reason=few)
 
 
-def _floors(values: Sequence[Value], chance: ByChance) -> Iterator[Value]:
+def _floors(values: Sequence[Value], chance: _directions.ByChance) -> Iterator[Value]:
     for value in values:
         floor: float | None = getattr(chance, value.statistic)
         if value.value is not None and floor is not None:
             yield Value(f"{value.statistic}_floor", value.place, floor, value.n)
 
 
-def _points(place: Place, concept_differences: Mapping[str, Differences], concepts: Concepts) -> Iterator[Point]:
+def _points(
+    place: Place, concept_differences: Mapping[str, _directions.Differences], concepts: Concepts
+) -> Iterator[Point]:
     at = coordinates(np.concatenate([of.vectors for of in concept_differences.values()]), 2, centred=False)
     start = 0
     for name, pairs in concepts.items():

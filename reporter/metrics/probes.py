@@ -25,20 +25,7 @@ from reporter.core.table import HIGH, LOW, Comparable, OfModel, Row, at_place, c
 from reporter.core.threads import spread
 from reporter.geometry.arrays import Floats, Ints
 from reporter.geometry.intervals import jackknife_interval, wilson
-from reporter.metrics._classifiers import (
-    LOGISTIC,
-    PERCEPTRON,
-    STANDARDISED,
-    WILSON_SAID,
-    Outcome,
-    Train,
-    all_the_same,
-    cross_validated,
-    linear,
-    one_hidden_layer,
-    paired,
-    stratified,
-)
+from reporter.metrics import _classifiers as classifiers
 from reporter.metrics._items import LISTS, Point, points, read_list, readable, stream
 from reporter.metrics.analysis import POOLED, POOLINGS, Context, Corpus, Pooling, analysis
 from reporter.metrics.base import Statistic, Value
@@ -239,11 +226,11 @@ def _statistics(name: str, title: str, definition: str, headline: bool) -> tuple
             f"accuracy of the {title} probe",
             f"share of texts (or words) whose class is told rightly from their pooled vector by {definition}; in "
             "cross-validation: random folds (5 unless the study says otherwise), each class spread evenly over them; "
-            f"each text classified once, by the classifier trained on the other folds. Standardised: {STANDARDISED}. "
-            "Equal texts count once; classes of fewer texts than folds are left out; the sample takes as many of each "
-            f"class as there are, up to the same number. {_POOLING} {_FLOOR}",
+            "each text classified once, by the classifier trained on the other folds. Standardised: "
+            f"{classifiers.STANDARDISED}. Equal texts count once; classes of fewer texts than folds are left out; the "
+            f"sample takes as many of each class as there are, up to the same number. {_POOLING} {_FLOOR}",
             (LUISTO, WILSON),
-            interval=WILSON_SAID,
+            interval=classifiers.WILSON_SAID,
             floor=True,
             noise="chance",
             bounds=(0, 1),
@@ -256,7 +243,7 @@ def _statistics(name: str, title: str, definition: str, headline: bool) -> tuple
             f"accuracy of the {title} probe on random classes",
             f"control task: {_CONTROL}",
             (HEWITT, WILSON),
-            interval=WILSON_SAID,
+            interval=classifiers.WILSON_SAID,
             bounds=(0, 1),
             trap="Each text stands once, in one fold: nothing that was learned by heart helps, and the number is about "
             "chance for any probe. In the source the same word types are trained on and tested. What a probe can learn "
@@ -286,11 +273,11 @@ def _statistics(name: str, title: str, definition: str, headline: bool) -> tuple
 
 
 STATISTICS = (
-    *_statistics("linear", "linear", f"{LOGISTIC}, on standardised vectors", True),
+    *_statistics("linear", "linear", f"{classifiers.LOGISTIC}, on standardised vectors", True),
     *_statistics(
         "hidden",
         "one-hidden-layer",
-        f"{PERCEPTRON}; on standardised vectors; 64 hidden units unless the study says otherwise",
+        f"{classifiers.PERCEPTRON}; on standardised vectors; 64 hidden units unless the study says otherwise",
         False,
     ),
     Statistic(
@@ -440,12 +427,12 @@ def probes(item: CorpusProbe | WrittenWords, context: Context) -> Iterator[Row]:
         return
     by_pooling = pooled_by(read.texts, context, (context.pooling, *further), read.max_tokens)
     vectors = by_pooling[context.pooling]
-    fold = stratified(read.y, item.folds, stream(context.seed, "folds"))
+    fold = classifiers.stratified(read.y, item.folds, stream(context.seed, "folds"))
     done = count(1)
 
     def at(place: Place) -> list[Row]:
         x = vectors[place].astype(np.float64)
-        same = all_the_same(x)
+        same = classifiers.all_the_same(x)
         rows = list(_nothing(place, _SAME) if same else _rows_at(place, x, read, fold, item.hidden, context))
         if not same:
             rows += _overlap(place, x, read.y, item.neighbours)
@@ -471,15 +458,21 @@ def _rows_at(place: Place, x: Floats, read: Labelled, fold: Ints, hidden: int, c
     y, classes, seed = read.y, len(read.names), context.seed
     control = stream(seed, "control").choice(y, len(y))
 
-    def both(train: Train, train_control: Train) -> tuple[Outcome, Outcome]:
-        return cross_validated(x, y, fold, train), cross_validated(x, control, fold, train_control)
+    def both(
+        train: classifiers.Train, train_control: classifiers.Train
+    ) -> tuple[classifiers.Outcome, classifiers.Outcome]:
+        return classifiers.cross_validated(x, y, fold, train), classifiers.cross_validated(
+            x, control, fold, train_control
+        )
 
     majority = float(np.bincount(y).max() / len(y))
-    of, of_control = both(linear, linear)
+    of, of_control = both(classifiers.linear, classifiers.linear)
     yield from _four(place, "linear", of, of_control, majority)
     hidden_right: Sequence[bool | None] = [None] * len(y)
     if hidden:
-        trains = [one_hidden_layer(classes, hidden, seed, f"{what} {place}") for what in ("classes", "control")]
+        trains = [
+            classifiers.one_hidden_layer(classes, hidden, seed, f"{what} {place}") for what in ("classes", "control")
+        ]
         by_hidden, by_hidden_control = both(*trains)
         yield from _four(place, "hidden", by_hidden, by_hidden_control, majority)
         hidden_right = by_hidden.right.tolist()
@@ -489,8 +482,8 @@ def _rows_at(place: Place, x: Floats, read: Labelled, fold: Ints, hidden: int, c
 
 
 def _with(pooling: Pooling, place: Place, x: Floats, read: Labelled, fold: Ints) -> Iterator[Row]:
-    if not all_the_same(x):
-        right = cross_validated(x, read.y, fold, linear).right
+    if not classifiers.all_the_same(x):
+        right = classifiers.cross_validated(x, read.y, fold, classifiers.linear).right
         yield from _by_text(place, pooling, right, [None] * len(right), read, fold, False)
 
 
@@ -535,12 +528,14 @@ def _overlap(place: Place, x: Floats, y: Ints, k: int) -> Iterator[Value]:
     yield Value("label_overlap_floor", place, float((counts * (counts - 1)).sum() / (n * (n - 1))), n)
 
 
-def _four(place: Place, name: str, of: Outcome, control: Outcome, majority: float) -> Iterator[Value]:
+def _four(
+    place: Place, name: str, of: classifiers.Outcome, control: classifiers.Outcome, majority: float
+) -> Iterator[Value]:
     n = len(of.right)
     yield Value(name, place, of.accuracy, n, *wilson(int(of.right.sum()), n))
     yield Value(f"{name}_floor", place, majority, n)
     yield Value(f"{name}_control", place, control.accuracy, n, *wilson(int(control.right.sum()), n))
-    selectivity, low, high = paired(of.right, control.right)
+    selectivity, low, high = classifiers.paired(of.right, control.right)
     yield Value(f"{name}_selectivity", place, selectivity, n, low, high)
     yield Value(f"{name}_memorised", place, control.memorised, n)
 

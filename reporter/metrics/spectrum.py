@@ -11,22 +11,9 @@ import numpy as np
 from reporter.charts import Chart, corpora, curves
 from reporter.core.sources import AGRAWAL, GAO, GARRIDO, GIRALDO, LI, PAGE, ROY, RUDELSON, STRINGER
 from reporter.core.table import Comparable, UnderView, at_place, column
-from reporter.geometry import noise
+from reporter.geometry import noise, spectra
 from reporter.geometry.arrays import Floats
 from reporter.geometry.intervals import Error, interval, reciprocal
-from reporter.geometry.spectra import (
-    ROOTS_ZERO,
-    ZERO,
-    decay_of,
-    effective_rank_of,
-    entropy_of,
-    participation_ratio_of,
-    rank_of_roots,
-    stable_rank_of,
-    tail,
-    thinned,
-    upper_half,
-)
 from reporter.metrics._intervals import (
     RARE_TYPES,
     Spectrum,
@@ -42,7 +29,7 @@ if TYPE_CHECKING:
 
 _SPECTRUM = (
     "λ_1 ≥ λ_2 ≥ … the eigenvalues of the covariance (1/n) of all token states, centred; the first min(d, n − 1) "
-    f"of them, and those up to {ZERO:.0e} of Σλ count as zero"
+    f"of them, and those up to {spectra.ZERO:.0e} of Σλ count as zero"
 )
 
 _PAGE = (
@@ -107,7 +94,7 @@ STATISTICS = (
         "effective_rank_singular",
         "effective rank of singular values",
         "exp(−Σ p log p), p = σ/Σσ, σ the singular values of the n × d matrix of all token states, centred: the square "
-        f"roots of n·λ, with {_SPECTRUM}, here up to {ROOTS_ZERO:.0e}",
+        f"roots of n·λ, with {_SPECTRUM}, here up to {spectra.ROOTS_ZERO:.0e}",
         (ROY,),
         trap="A square root lifts the faint axes: it reads higher than effective_rank of the same states, and what is "
         "left out or rounded at the end of the spectrum weighs more. It has no interval: the delta method knows "
@@ -121,7 +108,7 @@ STATISTICS = (
         "RankMe",
         "exp(−Σ p log p), p = σ/Σσ, σ the singular values of the n × d matrix of all token states, not centred: the "
         "square roots of n times the eigenvalues of covariance + μμᵀ; the first min(d, n) of these, and those up to "
-        f"{ROOTS_ZERO:.0e} of the total variance count as zero",
+        f"{spectra.ROOTS_ZERO:.0e} of the total variance count as zero",
         (GARRIDO,),
         trap="The common mean counts as an axis: a long one lowers the number whatever the other axes do. No interval, "
         "as for effective_rank_singular.",
@@ -163,7 +150,7 @@ STATISTICS = (
         "alpha_req",
         "αReQ",
         "α of λ_i ∝ i^−α as in decay, fitted over the ranks i = 12…100 alone, as far as there are any, with weights "
-        f"1/i; {_SPECTRUM}, here up to {ROOTS_ZERO:.0e}; none for fewer than three eigenvalues there",
+        f"1/i; {_SPECTRUM}, here up to {spectra.ROOTS_ZERO:.0e}; none for fewer than three eigenvalues there",
         (AGRAWAL, LI),
         smallest=0.01,
         trap="The first eleven axes, sinks among them, have no part in it. Near 1 is said to be good of pictures; of "
@@ -236,7 +223,7 @@ def spectrum(seen: Observed, options: Options) -> Iterator[Value | Eigenvalue]:
             continue
         yield from _numbers(at, seen, place)
         eigenvalues, total = at.values, at.values.sum()
-        for rank in thinned(len(eigenvalues)).tolist():
+        for rank in spectra.thinned(len(eigenvalues)).tolist():
             yield Eigenvalue(place, rank, float(eigenvalues[rank - 1] / total), n)
 
 
@@ -244,13 +231,13 @@ def _numbers(at: Spectrum, seen: Observed, place: Place) -> Iterator[Value]:
     n, width, eigenvalues, errors = seen.tokens, seen.width(place), at.values, at.errors
     isotropic = noise.eigenvalues(n, width, seen.seed)
     most = min(width, n - 1)
-    ratio, error = max(1.0, participation_ratio_of(eigenvalues)), errors["participation_ratio"]
+    ratio, error = max(1.0, spectra.participation_ratio_of(eigenvalues)), errors["participation_ratio"]
     ends = interval(ratio, error, "log", (1.0, float(most)))
     number = Value("participation_ratio", place, ratio, n, *ends, spread=error)
-    yield from with_floor(number, max(1.0, participation_ratio_of(isotropic)))
-    rank = max(1.0, stable_rank_of(eigenvalues))  # the reciprocal of a share
+    yield from with_floor(number, max(1.0, spectra.participation_ratio_of(isotropic)))
+    rank = max(1.0, spectra.stable_rank_of(eigenvalues))  # the reciprocal of a share
     ends = reciprocal(interval(1 / rank, errors["top_variance_share"], "logit", (1 / most, 1.0)))
-    yield from with_floor(Value("stable_rank", place, rank, n, *ends), max(1.0, stable_rank_of(isotropic)))
+    yield from with_floor(Value("stable_rank", place, rank, n, *ends), max(1.0, spectra.stable_rank_of(isotropic)))
     yield from _rank_and_entropy("", place, n, eigenvalues, isotropic, most, errors["effective_rank"])
     rest = eigenvalues[1:], isotropic[1:], most - 1, errors["effective_rank_without_first"]
     yield from _rank_and_entropy("_without_first", place, n, *rest)
@@ -260,16 +247,16 @@ def _numbers(at: Spectrum, seen: Observed, place: Place) -> Iterator[Value]:
         "rankme": (uncentred_eigenvalues(seen)[place], noise.eigenvalues(n + 1, width, seen.seed)),
     }
     for name, (squares, of_noise) in singular.items():
-        rank = rank_of_roots(squares, float(eigenvalues.sum()))
-        yield from with_floor(Value(name, place, rank, n), max(1.0, effective_rank_of(np.sqrt(of_noise))))
-    for name, fitted in {"decay": upper_half(most), "alpha_req": tail(eigenvalues)}.items():
-        exponent, error = decay_of(eigenvalues, fitted), errors[name]
+        rank = spectra.rank_of_roots(squares, float(eigenvalues.sum()))
+        yield from with_floor(Value(name, place, rank, n), max(1.0, spectra.effective_rank_of(np.sqrt(of_noise))))
+    for name, fitted in {"decay": spectra.upper_half(most), "alpha_req": spectra.tail(eigenvalues)}.items():
+        exponent, error = spectra.decay_of(eigenvalues, fitted), errors[name]
         if exponent is None:
             yield Value(name, place, None, n, reason="fewer than three eigenvalues to fit")
             continue
         ends = interval(exponent, error, "plain", (0.0, np.inf))
         yield Value(name, place, exponent, n, *ends, spread=error)
-        yield Value(f"{name}_floor", place, decay_of(isotropic, fitted), n)
+        yield Value(f"{name}_floor", place, spectra.decay_of(isotropic, fitted), n)
 
 
 def _rank_and_entropy(
@@ -280,13 +267,13 @@ def _rank_and_entropy(
         names = (f"effective_rank{which}", f"entropy{which}")
         yield from undefined(names, place, n, "there is no second axis")
         return
-    rank, floor = (max(1.0, effective_rank_of(values)) for values in (eigenvalues, isotropic))
+    rank, floor = (max(1.0, spectra.effective_rank_of(values)) for values in (eigenvalues, isotropic))
     ends = interval(rank, error, "log", (1.0, float(most)))
     yield from with_floor(Value(f"effective_rank{which}", place, rank, n, *ends, spread=error), floor)
     if most < 2:
         yield Value(f"entropy{which}", place, None, n, reason="one axis is all that there can be")
         return
-    low, high = (None if end is None else entropy_of(end, most) for end in ends)
+    low, high = (None if end is None else spectra.entropy_of(end, most) for end in ends)
     yield from with_floor(
-        Value(f"entropy{which}", place, entropy_of(rank, most), n, low, high), entropy_of(floor, most)
+        Value(f"entropy{which}", place, spectra.entropy_of(rank, most), n, low, high), spectra.entropy_of(floor, most)
     )

@@ -17,7 +17,7 @@ from reporter.geometry.arrays import Floats, wide
 from reporter.geometry.components import Leading, apart, leading, menger, menger_by
 from reporter.geometry.intervals import Error, error_over_texts, interval
 from reporter.geometry.spectra import EQUAL
-from reporter.metrics._intervals import described, sampled, texts_of
+from reporter.metrics._intervals import described, sampled
 from reporter.metrics.base import Options, Statistic, Value, metric, with_floor
 
 if TYPE_CHECKING:
@@ -177,7 +177,7 @@ class _Followed:
 
     def _error(self, influence: Floats) -> Error | None:
         n, sample = self.seen.tokens, sampled(self.seen)
-        return error_over_texts(influence - influence.mean(), texts_of(sample), n, self.seen.texts, sample.keys)
+        return error_over_texts(influence - influence.mean(), sample.texts, n, self.seen.texts, sample.keys)
 
 
 def _followed(seen: Observed, options: SubspaceOptions) -> _Followed | str:

@@ -21,7 +21,6 @@ from reporter.metrics._intervals import (
     described,
     per_doubling,
     sampled,
-    texts_of,
 )
 from reporter.metrics.base import INFLUENCES, Options, Statistic, Value, metric, undefined, with_floor
 
@@ -298,7 +297,7 @@ def _errors(found: TypeView, seen: Observed, place: Place, kept: TypeMoments) ->
     slot[np.asarray(kept.types, dtype=np.int64)[found.ranks]] = np.arange(len(found.ranks))
     of_token = slot[np.minimum(sample.facts[:, TOKEN], len(slot) - 1)]
     covered = of_token >= 0
-    types, texts = of_token[covered], texts_of(sample)[covered]
+    types, texts = of_token[covered], sample.texts[covered]
     apart = found.means - found.centre
     tokens = _of_tokens(sample.states(place), np.flatnonzero(covered), types, found.centre, apart)
     of_types = {  # the means of the same over the occurrences of each type
@@ -319,7 +318,7 @@ def _errors(found: TypeView, seen: Observed, place: Place, kept: TypeMoments) ->
     if found.varies and found.varies_within:
         of_all[covered] = n / found.n * influences["within_share"]
     errors = {name: error_over_texts(influence, texts, found.n, seen.texts) for name, influence in influences.items()}
-    return errors | {"paired": error_over_texts(of_all, texts_of(sample), n, seen.texts, sample.keys)}
+    return errors | {"paired": error_over_texts(of_all, sample.texts, n, seen.texts, sample.keys)}
 
 
 def _of_tokens(states: torch.Tensor, rows: Ints, types: Ints, centre: Floats, apart: Floats) -> dict[str, Floats]:
