@@ -13,7 +13,7 @@ Source: Hanley & MacGibbon 2006, "Creating non-parametric bootstrap samples usin
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from math import exp, factorial
@@ -51,12 +51,54 @@ def weights_of(texts: NDArray[np.int64], seed: int, replicates: int, device: tor
 
 
 class Bootstrapped(Observable):
-    """What merges by adding: sums over texts and under each replicate."""
+    """What merges by adding: Σ and count of each quantity over texts, and both under each bootstrap replicate.
+
+    With P places, Q quantities and R replicates, ``sums`` and ``counts`` have the shape (P, columns, Q),
+    ``replicate_sums`` and ``replicate_counts`` (R, P, columns, Q).
+    """
 
     quantities: ClassVar[tuple[str, ...]]
+    columns: ClassVar[int] = len(STRATA)
+    fields: ClassVar[Mapping[str, Field]] = {
+        "sums": Sum(),
+        "counts": Sum(),
+        "replicate_sums": Replicates(),
+        "replicate_counts": Replicates(),
+    }
 
     def __init__(self, layout: Layout, seed: int, replicates: int = REPLICATES) -> None:
         self.layout, self.seed, self.replicates = layout, seed, replicates
+        shape = (len(self.places), self.columns, len(self.quantities))
+        self.sums, self.counts = (torch.zeros(shape, dtype=torch.float64) for _ in range(2))
+        self.replicate_sums, self.replicate_counts = (
+            torch.zeros(replicates, *shape, dtype=torch.float64) for _ in range(2)
+        )
+
+    @property
+    def places(self) -> tuple[Place, ...]:
+        """The first places of the layout, as many as the quantities are defined at: all unless overridden."""
+        return self.layout.places
+
+    def _add(self, sums: torch.Tensor, counts: torch.Tensor, texts: NDArray[np.int64], columns: Iterable[int]) -> None:
+        """Add the sums and counts of texts, (texts, P, columns, Q), to all and, weighted, to the replicates.
+
+        Args:
+            columns: those that are not empty.
+        """
+        self.sums += sums.sum(dim=0)
+        self.counts += counts.sum(dim=0)
+        weights = weights_of(texts, self.seed, self.replicates, sums.device).T
+        for column in columns:
+            for total, of_texts in ((self.replicate_sums, sums), (self.replicate_counts, counts)):
+                total[:, :, column] += (weights @ of_texts[:, :, column].flatten(1)).view_as(total[:, :, column])
+
+    def _mean(self, quantity: str, place: Place, columns: list[int]) -> tuple[float, int, NDArray[np.float64]]:
+        """Return the mean of a quantity over some columns, how many have it, and the mean under each replicate."""
+        at = (..., self.layout.index[place], columns, self.quantities.index(quantity))
+        held = (self.sums, self.counts, self.replicate_sums, self.replicate_counts)
+        total, count, totals, counts = (x[at].sum(dim=-1).numpy() for x in held)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return float(total / count), int(count), totals / counts
 
 
 # Means over tokens of a number that each token has, by stratum, with their bootstrap replicates over texts.
@@ -83,28 +125,12 @@ class Average:
 class PerToken(Bootstrapped):
     """Sum and count of each quantity, at each place and stratum, over all texts and under each bootstrap replicate.
 
-    A token for which a quantity is undefined (NaN, or infinite) is left out of its sum and count. With P places, S
-    strata, Q quantities and R replicates the shapes are: ``sums`` and ``counts`` (P, S, Q); ``replicate_sums`` and
-    ``replicate_counts`` (R, P, S, Q).
+    A token for which a quantity is undefined (NaN, or infinite) is left out of its sum and count.
     """
 
-    fields: ClassVar[Mapping[str, Field]] = {
-        "sums": Sum(),
-        "counts": Sum(),
-        "replicate_sums": Replicates(),
-        "replicate_counts": Replicates(),
-    }
-
-    def __init__(self, layout: Layout, seed: int, replicates: int = REPLICATES) -> None:
-        super().__init__(layout, seed, replicates)
-        shape = (len(self.places), len(STRATA), len(self.quantities))
-        self.sums, self.counts = (torch.zeros(shape, dtype=torch.float64) for _ in range(2))
-        self.replicate_sums, self.replicate_counts = (
-            torch.zeros(replicates, *shape, dtype=torch.float64) for _ in range(2)
-        )
-        self._of_texts: list[torch.Tensor] = []
-        self._row_of_text = torch.zeros(0, dtype=torch.int64)
-        self._texts: NDArray[np.int64] = np.zeros(0, dtype=np.int64)  # of the batch at hand, each content once
+    _of_texts: list[torch.Tensor]  # of the batch at hand, and the texts in it, each content once
+    _row_of_text: torch.Tensor
+    _texts: NDArray[np.int64]
 
     @property
     def places(self) -> tuple[Place, ...]:
@@ -135,29 +161,13 @@ class PerToken(Bootstrapped):
     def finish(self, batch: HiddenBatch) -> None:
         """Add the batch to the sums and, weighted, to the replicates."""
         of_texts = torch.stack(self._of_texts, dim=1)  # (texts, places, strata, 2, quantities)
-        total = of_texts.sum(dim=0)
-        self.sums += total[:, :, 0]
-        self.counts += total[:, :, 1]
-        weights = weights_of(self._texts, self.seed, self.replicates, of_texts.device)
-        for stratum, size in enumerate(batch.sizes):
-            if size:
-                sums = of_texts[:, :, stratum]
-                weighted = (weights.T @ sums.flatten(1)).view(self.replicates, *sums.shape[1:])
-                self.replicate_sums[:, :, stratum] += weighted[:, :, 0]
-                self.replicate_counts[:, :, stratum] += weighted[:, :, 1]
+        columns = (stratum for stratum, size in enumerate(batch.sizes) if size)
+        self._add(of_texts[:, :, :, 0], of_texts[:, :, :, 1], self._texts, columns)
         self._of_texts = []
 
     def average(self, quantity: str, place: Place, view: str) -> Average:
         """Return the mean of a quantity over a view's tokens at one of its places."""
-        strata, at, layer = list(VIEWS[view]), self.quantities.index(quantity), self.layout.index[place]
-        count = self.counts[layer, strata, at].sum().item()
-        with np.errstate(invalid="ignore", divide="ignore"):
-            value = np.float64(self.sums[layer, strata, at].sum().item()) / np.float64(count)
-            replicates = (
-                self.replicate_sums[:, layer, strata, at].sum(dim=1).numpy()
-                / self.replicate_counts[:, layer, strata, at].sum(dim=1).numpy()
-            )
-        return Average(float(value), int(count), replicates)
+        return Average(*self._mean(quantity, place, list(VIEWS[view])))
 
 
 class SampledTokens(PerToken):
@@ -213,25 +223,19 @@ class PerText(Bootstrapped):
     """Number of texts, Σ value, Σ value² and weighted sums under each bootstrap replicate, by place, view and quantity.
 
     A text for which a quantity is undefined, as it is where the view leaves the text no token, is left out of sum and
-    count; ``distinct`` counts the texts that repeat no earlier one. With P places, V views, Q quantities and R
-    replicates the shapes are: ``sums``, ``squares``, ``counts`` and ``distinct`` (P, V, Q); ``replicate_sums`` and
-    ``replicate_counts`` (R, P, V, Q). Replicates of all observables, models, places and views on a corpus draw the same
-    texts, so their differences are paired.
+    count; ``distinct`` counts the texts that repeat no earlier one. With P places, V views and Q quantities the shape
+    of ``squares`` and ``distinct`` is (P, V, Q). Replicates of all observables, models, places and views on a corpus
+    draw the same texts, so their differences are paired.
     """
 
     version = 2
     in_windows = "each"
-    fields: ClassVar[Mapping[str, Field]] = {**PerToken.fields, "squares": Sum(), "distinct": Sum()}
+    columns = len(VIEWS)
+    fields: ClassVar[Mapping[str, Field]] = {**Bootstrapped.fields, "squares": Sum(), "distinct": Sum()}
 
     def __init__(self, layout: Layout, seed: int, replicates: int = REPLICATES) -> None:
         super().__init__(layout, seed, replicates)
-        shape = (len(layout.places), len(VIEWS), len(self.quantities))
-        self.sums, self.squares, self.counts, self.distinct = (
-            torch.zeros(shape, dtype=torch.float64) for _ in range(4)
-        )
-        self.replicate_sums, self.replicate_counts = (
-            torch.zeros(replicates, *shape, dtype=torch.float64) for _ in range(2)
-        )
+        self.squares, self.distinct = torch.zeros_like(self.sums), torch.zeros_like(self.sums)
         self.texts: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
         """Place in the corpus of each text of the batch at hand, ascending, shape (texts,)."""
         self.text_of_token = torch.zeros(0, dtype=torch.int64)
@@ -273,20 +277,15 @@ class PerText(Bootstrapped):
         self._of_places = []
         defined = values.isfinite()
         values = values.where(defined, 0.0)
-        self.sums += values.sum(dim=0)
         self.squares += values.square().sum(dim=0)
-        self.counts += defined.sum(dim=0)
         distinct = torch.as_tensor(self.texts == self._originals, device=values.device)
         self.distinct += (defined & distinct[:, None, None, None]).sum(dim=0)
-        weights = weights_of(self._originals, self.seed, self.replicates, values.device).T
-        self.replicate_sums += (weights @ values.flatten(1)).view_as(self.replicate_sums)
-        self.replicate_counts += (weights @ defined.flatten(1).double()).view_as(self.replicate_counts)
+        self._add(values, defined.double(), self._originals, range(len(VIEWS)))
 
     def average(self, quantity: str, place: Place, view: str) -> TextAverage:
         """Return the mean over texts of a quantity of a view at a place."""
-        at = (self.layout.index[place], list(VIEWS).index(view), self.quantities.index(quantity))
-        count = self.counts[at].item()
-        with np.errstate(invalid="ignore", divide="ignore"):
-            value, square = (np.float64(x[at].item()) / np.float64(count) for x in (self.sums, self.squares))
-            replicates = self.replicate_sums[:, *at].numpy() / self.replicate_counts[:, *at].numpy()
-        return TextAverage(float(value), int(count), int(self.distinct[at].item()), float(square), replicates)
+        column = list(VIEWS).index(view)
+        value, count, replicates = self._mean(quantity, place, [column])
+        at = (self.layout.index[place], column, self.quantities.index(quantity))
+        square = self.squares[at].item() / count if count else np.nan
+        return TextAverage(value, count, int(self.distinct[at].item()), square, replicates)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -73,6 +73,44 @@ class _OfType:
     layers: tuple[int, int]
 
 
+class ByType(Observable):
+    """What stands out by token type: ``types``, whose keys end in token id, whether at position 0, whether own."""
+
+    types: Tally
+
+    def __init__(self, layout: Layout, tokens: Mapping[str, str]) -> None:
+        self.layout, self.tokens = layout, {str(token): name for token, name in tokens.items()}
+
+    def merge(self, other: Self) -> None:
+        """Add what stands out in other texts."""
+        super().merge(other)
+        self.tokens = {**self.tokens, **other.tokens}
+        self.types.add(other.types.keys, other.types.facts, other.types.sizes)
+
+    def tensors(self) -> dict[str, torch.Tensor]:
+        """Return the fields and ``types/keys``, ``types/facts`` and ``types/sizes``."""
+        types = {f"types/{name}": torch.from_numpy(array) for name, array in vars(self.types).items()}
+        return super().tensors() | types
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the layout and the tokens that are listed."""
+        listed = {str(token) for token in self.types.keys[:, -3].tolist()}
+        names = {token: name for token, name in self.tokens.items() if token in listed}
+        return {"layout": self.layout.as_json(), "tokens": names}
+
+    def restore(self, tensors: dict[str, torch.Tensor]) -> None:
+        """Take over saved arrays."""
+        super().restore(tensors)
+        for name in vars(self.types):
+            setattr(self.types, name, tensors[f"types/{name}"].numpy())
+
+    def _entry(self, i: int, *more: Any) -> tuple[Any, ...]:
+        """Return the fields of ``_OfType`` of one entry, and more."""
+        token, _, of_text = self.types.keys[i, -3:].tolist()
+        texts, count, low, high, first, last, _ = self.types.facts[i].tolist()
+        return token, self.tokens.get(str(token), ""), bool(of_text), (low, high), texts, count, (first, last), *more
+
+
 @dataclass(frozen=True)
 class MassiveType(_OfType):
     """The massive activations of one dimension."""
@@ -104,7 +142,7 @@ LARGE, MANY_MEDIANS = 100.0, 1000.0  # what a massive activation exceeds: Sun et
 _TOP = 4  # of a token's coordinates are looked at: models are known to have one to three such dimensions
 
 
-class Activations(Observable):
+class Activations(ByType):
     """Massive activations, the largest activation, and Σ u_j² of unit vectors u = x/‖x‖, by place and stratum.
 
     A token has a massive activation if some |x_j| > 100 and > 1000 times the median |x| over all entries of all tokens
@@ -117,11 +155,11 @@ class Activations(Observable):
     """
 
     name = "activations"
-    version = 3
+    version = 4
     fields: ClassVar[Mapping[str, Field]] = {"massive": Sum(), "largest": Largest(), "unit_squares": Sum()}
 
     def __init__(self, layout: Layout, tokens: Mapping[str, str]) -> None:
-        self.layout, self.tokens = layout, {str(token): name for token, name in tokens.items()}
+        super().__init__(layout, tokens)
         shape = (len(layout.places), len(STRATA))
         self.massive = torch.zeros(shape, dtype=torch.float64)
         self.largest = np.zeros(shape)
@@ -183,39 +221,12 @@ class Activations(Observable):
             facts = np.column_stack([texts, tokens, position, position, layer, layer, layer])
             self.types.add(keys, facts, values[:, None])
 
-    def merge(self, other: Activations) -> None:
-        """Add the activations of other texts."""
-        super().merge(other)
-        self.tokens = {**self.tokens, **other.tokens}
-        self.types.add(other.types.keys, other.types.facts, other.types.sizes)
-
-    def tensors(self) -> dict[str, torch.Tensor]:
-        """Return the fields and ``types/keys``, ``types/facts`` and ``types/values``."""
-        types = {"keys": self.types.keys, "facts": self.types.facts, "values": self.types.sizes[:, 0]}
-        return super().tensors() | {f"types/{name}": torch.from_numpy(array) for name, array in types.items()}
-
-    def parameters(self) -> dict[str, Any]:
-        """Return the layout and the tokens that are listed."""
-        listed = {str(token) for token in self.types.keys[:, 1].tolist()}
-        names = {token: name for token, name in self.tokens.items() if token in listed}
-        return {"layout": self.layout.as_json(), "tokens": names}
-
-    def restore(self, tensors: dict[str, torch.Tensor]) -> None:
-        """Take over saved arrays."""
-        super().restore(tensors)
-        keys, facts, values = (tensors[f"types/{name}"].numpy() for name in ("keys", "facts", "values"))
-        self.types.keys, self.types.facts, self.types.sizes = keys, facts, values[:, None]
-
     def listed(self) -> list[MassiveType]:
         """Return the massive activations of the path by dimension and token type, the largest first."""
-        kept, rows = self.types, []
-        for i in np.lexsort((*kept.keys.T[::-1], -np.abs(kept.sizes[:, 0]))):
-            dimension, token, _, of_text = kept.keys[i].tolist()
-            texts, count, low, high, first, last, layer = kept.facts[i].tolist()
-            name, value = self.tokens.get(str(token), ""), float(kept.sizes[i, 0])
-            where = (low, high), texts, count, (first, last)
-            rows.append(MassiveType(token, name, bool(of_text), *where, value, layer, dimension))
-        return rows
+        kept = self.types
+        order = np.lexsort((*kept.keys.T[::-1], -np.abs(kept.sizes[:, 0]))).tolist()
+        values, layers, dimensions = kept.sizes[:, 0].tolist(), kept.facts[:, -1].tolist(), kept.keys[:, 0].tolist()
+        return [MassiveType(*self._entry(i, values[i], layers[i], dimensions[i])) for i in order]
 
 
 def _above_median(
@@ -278,20 +289,19 @@ class SinkType(_OfType):
     dimension: int
 
 
-class SinkTokens(Observable):
+class SinkTokens(ByType):
     """Sinks by token type, those at position 0 apart, in at most two entries a type.
 
-    Held are ``keys`` (K, 3): token id, whether at position 0, whether own; ``facts`` (K, 7): texts, count, first and
-    last position, first and last block, dimension; ``sizes`` (K, 2): ratio, dominance; all sorted by key. Beside them
+    Of ``types`` the last of the ``facts`` is the dimension, and ``sizes`` are ratio and dominance. Beside them
     ``counts`` (2,): own tokens, and how many of them are sinks.
     """
 
     name = "sink_tokens"
-    version = 2
+    version = 3
     fields: ClassVar[Mapping[str, Field]] = {"counts": Sum()}
 
     def __init__(self, layout: Layout, tokens: Mapping[str, str]) -> None:
-        self.layout, self.tokens = layout, {str(token): name for token, name in tokens.items()}
+        super().__init__(layout, tokens)
         self.types = Tally(3, 2)
         self.counts: Ints = np.zeros(2, dtype=np.int64)
 
@@ -310,28 +320,6 @@ class SinkTokens(Observable):
         facts = [texts, np.ones_like(texts), positions, positions, at.first, at.last, at.dimension]
         self.types.add(keys, np.stack(facts, axis=1), np.stack([at.ratio, at.dominance], axis=1))
 
-    def merge(self, other: SinkTokens) -> None:
-        """Take in the sinks of other texts."""
-        super().merge(other)
-        self.tokens = {**self.tokens, **other.tokens}
-        self.types.add(other.types.keys, other.types.facts, other.types.sizes)
-
-    def tensors(self) -> dict[str, torch.Tensor]:
-        """Return ``keys``, ``facts``, ``sizes`` and ``counts``."""
-        return super().tensors() | {name: torch.from_numpy(array) for name, array in vars(self.types).items()}
-
-    def parameters(self) -> dict[str, Any]:
-        """Return the layout and the tokens that are sinks."""
-        listed = {str(token) for token in self.types.keys[:, 0].tolist()}
-        names = {token: name for token, name in self.tokens.items() if token in listed}
-        return {"layout": self.layout.as_json(), "tokens": names}
-
-    def restore(self, tensors: dict[str, torch.Tensor]) -> None:
-        """Take over saved arrays."""
-        super().restore(tensors)
-        for name in vars(self.types):
-            setattr(self.types, name, tensors[name].numpy())
-
     @property
     def own_tokens(self) -> int:
         """Tokens of the texts themselves."""
@@ -345,15 +333,8 @@ class SinkTokens(Observable):
     def listed(self) -> list[SinkType]:
         """Return the sinks by type, those of most texts first."""
         keys, facts, sizes = self.types.keys, self.types.facts, self.types.sizes
-        rows = []
-        for i in np.lexsort((keys[:, 1], keys[:, 0], -facts[:, 1], -facts[:, 0])):
-            token, _, of_text = keys[i].tolist()
-            texts, count, low, high, first, last, dimension = facts[i].tolist()
-            where = (low, high), texts, count, (first, last)
-            name = self.tokens.get(str(token), "")
-            ratio, dominance = sizes[i].tolist()
-            rows.append(SinkType(token, name, bool(of_text), *where, ratio, dominance, dimension))
-        return rows
+        order = np.lexsort((keys[:, 1], keys[:, 0], -facts[:, 1], -facts[:, 0])).tolist()
+        return [SinkType(*self._entry(i, *sizes[i].tolist(), int(facts[i, -1]))) for i in order]
 
 
 # How much longer sinks, and the token at position 0, are than the other tokens of their text.

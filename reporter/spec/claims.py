@@ -61,12 +61,9 @@ def _measure(value: str, info: ValidationInfo) -> str:
     return value
 
 
-def _is_score(value: str) -> bool:
-    return value.startswith("scores.") and len(value) > len("scores.")
-
-
 def _related(value: str, info: ValidationInfo) -> str:
-    return value if value in TYPE_COLUMNS or _is_score(value) else _measure(value, info)
+    is_score = value.startswith("scores.") and len(value) > len("scores.")
+    return value if value in TYPE_COLUMNS or is_score else _measure(value, info)
 
 
 StatisticName = Annotated[str, AfterValidator(_measure), Refers("statistic")]
@@ -93,10 +90,7 @@ def _names(value: Any) -> Any:
         raise failure(Complaint(f"expected a name or a list of names, got {show(value)}"))
     if not names:
         raise failure(Complaint("must not be empty"))
-    for index, name in enumerate(names):
-        if name in names[:index]:
-            raise failure(Complaint(f"'{name}' is listed twice", (index,)))
-    return tuple(names)
+    return no_repeats(tuple(names))
 
 
 _NAMES_SCHEMA = str | Annotated[list[str], Field(min_length=1)]

@@ -29,7 +29,6 @@ from reporter.spec.yaml_reader import CORE, Document, read_yaml
 
 
 EXTENDS = "extends"
-ReadText = Callable[[Path], str]
 
 
 def shipped() -> dict[str, Path]:
@@ -80,20 +79,7 @@ class Layers:
         return as_yaml(self.data)
 
 
-def read_layers(text: str, path: Path, read_text: ReadText, changes: Sequence[str] = ()) -> Layers:
-    """Read a study, what it extends, and what a call sets.
-
-    Raises:
-        SpecError: what the study extends is not there, cannot be read, or extends the study.
-        UsageError: a change is none.
-    """
-    layers = _extended(text, path, read_text, ())
-    for change in changes:
-        layers = _set(layers, change)
-    return layers
-
-
-def _extended(text: str, path: Path, read_text: ReadText, above: tuple[Path, ...]) -> Layers:
+def _extended(text: str, path: Path, above: tuple[Path, ...] = ()) -> Layers:
     document = read_yaml(text)
     if not isinstance(document.data, dict) or EXTENDS not in document.data:
         return Layers(document.data, path, document, text)
@@ -104,7 +90,7 @@ def _extended(text: str, path: Path, read_text: ReadText, above: tuple[Path, ...
         other = _named(reference, path)
         if other.resolve() in {file.resolve() for file in (*above, path)}:
             raise UsageError(f"goes in a circle: {one_line(str(reference))} extends this study, or is it")
-        below = _extended(read_text(other), other, read_text, (*above, path))
+        below = _extended(read_text(other), other, (*above, path))
     except SpecError as error:
         if error.problems[0].line:  # it was found, and what is wrong stands there
             raise
@@ -146,15 +132,12 @@ def _set(layers: Layers, change: str) -> Layers:
     if location == (EXTENDS,):
         raise UsageError(f"{option}: what a study extends stands in its file")
     value = _elsewhere(read.data, os.path.relpath(Path.cwd(), layers.path.resolve().parent))
-    if location[:1] == ("models",) and len(location) == 2 and isinstance(value, str) and _is_folder(value):
-        value = {"path": value}
+    if location[:1] == ("models",) and len(location) == 2 and isinstance(value, str):
+        is_folder = value.startswith((".", "/", "~")) or (os.sep in value and Path(value).is_dir())
+        value = {"path": value} if is_folder else value
     at = next((n for n in range(1, len(location)) if _at(layers.data, location[:n]) is None), len(location))
     data = _with(layers.data, location, value)
     return replace(layers, data=data, sets=(*layers.sets, (location[:at], option)))
-
-
-def _is_folder(written: str) -> bool:
-    return written.startswith((".", "/", "~")) or (os.sep in written and Path(written).is_dir())
 
 
 def _location(data: Mapping[str, Any], name: str, option: str) -> Location:
@@ -247,10 +230,13 @@ def layers_of(path: Path, changes: Sequence[str] = (), text: str | None = None) 
     """Read what a study says, with all that it extends, and check nothing.
 
     Raises:
-        SpecError: a file cannot be read.
+        SpecError: a file cannot be read, or a study extends itself.
         UsageError: a change is none.
     """
-    return read_layers(read_text(path) if text is None else text, path, read_text, changes)
+    layers = _extended(read_text(path) if text is None else text, path)
+    for change in changes:
+        layers = _set(layers, change)
+    return layers
 
 
 def check_layers(layers: Layers, offer: Offer) -> StudyFile:

@@ -27,18 +27,20 @@ class CheckpointSpec(Part):
     step: int | None = None
 
 
+_Step = Annotated[
+    Annotated[int, Field(ge=0)] | None,
+    Field(description="The training step; read from names such as step512 or ckpt-512 if left out."),
+]
+
+
 class _Revision(Part):
     revision: Text = Field(description="A hub revision: a branch, a tag or a commit.")
-    step: int | None = Field(
-        None, ge=0, description="The training step; read from names such as step512 or ckpt-512 if left out."
-    )
+    step: _Step = None
 
 
 class _Folder(Part):
     folder: Text = Field(description="A sub-folder of the model's path.")
-    step: int | None = Field(
-        None, ge=0, description="The training step; read from names such as step512 or ckpt-512 if left out."
-    )
+    step: _Step = None
 
 
 _STEP = re.compile(
@@ -78,13 +80,11 @@ def _checkpoint_of(kind: type[_Revision] | type[_Folder]) -> BeforeValidator:
 
 
 def _in_order(checkpoints: tuple[CheckpointSpec, ...]) -> tuple[CheckpointSpec, ...]:
-    names: set[str] = set()
-    for index, checkpoint in enumerate(checkpoints):
-        if checkpoint.name in names:
-            raise failure(Complaint(f"checkpoint '{checkpoint.name}' is listed twice", (index,)))
-        names.add(checkpoint.name)
-    steps = [checkpoint.step for checkpoint in checkpoints]
-    if None in steps:
+    names = [checkpoint.name for checkpoint in checkpoints]
+    for index, name in enumerate(names):
+        if name in names[:index]:
+            raise failure(Complaint(f"checkpoint '{name}' is listed twice", (index,)))
+    if any(checkpoint.step is None for checkpoint in checkpoints):
         return checkpoints
     return tuple(sorted(checkpoints, key=lambda checkpoint: checkpoint.step or 0))
 

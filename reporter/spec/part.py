@@ -48,14 +48,9 @@ def failure(*complaints: Complaint) -> ValidationError:
 def complaints_of(error: ValidationError, keys: Sequence[str] = ()) -> list[Complaint]:
     """Translate Pydantic's errors into complaints in plain English."""
     errors = error.errors(include_url=False)
-    return [_translate(details, keys) for details in errors if not _only_counts_the_rest(details, errors)]
-
-
-def _only_counts_the_rest(details: ErrorDetails, errors: Sequence[ErrorDetails]) -> bool:
-    place = details["loc"]
-    return details["type"] == "too_short" and any(
-        other["loc"][: len(place)] == place and len(other["loc"]) > len(place) for other in errors
-    )
+    inside = {other["loc"][:depth] for other in errors for depth in range(len(other["loc"]))}
+    # Too short is also what lacks the entries that are wrong.
+    return [_translate(e, keys) for e in errors if e["type"] != "too_short" or e["loc"] not in inside]
 
 
 class Part(BaseModel):
@@ -125,9 +120,7 @@ def check_name(name: str) -> str:
 
 def check_text(text: str) -> str:
     """Return ``text`` if there is something in it and no control characters (an id, a path, a revision)."""
-    if not text.strip():
-        raise failure(Complaint("must not be empty"))
-    if not text.isprintable():
+    if not check_prose(text).isprintable():
         raise failure(Complaint(f"must not contain control characters, got {show(text)}"))
     return text
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
@@ -224,6 +224,11 @@ def with_shares_of(corpora: Mapping[str, Any]) -> dict[str, Any]:
         for corpus_name in (name, *(share for share, of in shares.items() if of == name)):
             expanded[corpus_name] = corpora.get(corpus_name, corpora[name])
     return expanded
+
+
+def no_such(noun: str, name: str, names: Iterable[str], many: str) -> str:
+    """Return that a study has no model, corpus or the like of a name, and which ones it has."""
+    return f"no {noun} '{name}'" + (hint(name, list(names), f"{many} of this study") or f"; this study has no {many}")
 
 
 def get(value: Any, key: str) -> Any:

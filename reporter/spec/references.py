@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, get_args
 
-from reporter.core.errors import hint
 from reporter.spec.claims import GROUPS, TYPE_COLUMNS, WITH_BASE, Claim, Refers
 from reporter.spec.corpora import NullBaseline
-from reporter.spec.offer import Offer, Section
-from reporter.spec.part import Complaint, Part, join
+from reporter.spec.offer import Offer, Reference, Section
+from reporter.spec.part import Anchor, Complaint, Part, join
 from reporter.spec.problems import Location
-from reporter.spec.recipes import circle, get, origin_of, shares_of, with_shares_of, wrong_origin
+from reporter.spec.recipes import circle, get, no_such, origin_of, shares_of, with_shares_of, wrong_origin
 
 if TYPE_CHECKING:
     from reporter.spec.study import Study
@@ -41,24 +40,21 @@ class Known:
     together: Collection[str]
 
     @classmethod
-    def of(cls, study: Any, get: Callable[[Any, str], Any], sections: Mapping[str, Section]) -> Known:
+    def of(cls, study: Any, sections: Mapping[str, Section]) -> Known:
         """Return what a ``Study`` has, or what its file says, right or wrong."""
 
         def names(value: Any, default: Collection[str] = ()) -> Collection[str]:
             return [x for x in value if isinstance(x, str)] if isinstance(value, dict | list | tuple) else default
 
-        models, corpora = get(study, "models"), get(study, "corpora")
-        scores = [get(model, "scores") for model in models.values()] if isinstance(models, dict) else []
+        models = _mapping(study, "models")
         return cls(
             names(models),
-            [name for name, entry in models.items() if get(entry, "base") or origin_of(entry)]
-            if isinstance(models, dict)
-            else (),
-            names(with_shares_of(corpora)) if isinstance(corpora, dict) else names(corpora),
+            [name for name, entry in models.items() if get(entry, "base") or origin_of(entry)],
+            names(with_shares_of(_mapping(study, "corpora"))),
             names(get(study, "views"), VIEWS),
             names(get(study, "sites"), SITES),
             names(get(study, "baselines")),
-            {name for given in scores for name in names(given)},
+            {name for model in models.values() for name in names(get(model, "scores"))},
             # Whether a metric is listed matters only once it is known that there is such a metric.
             None if isinstance(study, dict) else [choice.name for choice in study.metrics],
             {name: names(get(study, name)) or ([name] if get(study, name) else []) for name in sections},
@@ -70,20 +66,9 @@ class Known:
         analysis = measure.partition(".")[0] if isinstance(measure, str) else ""
         if analysis in self.together:
             return (), f"item of '{analysis}'", "items"
-        return (
-            (self.items[analysis], analysis, analysis)
-            if analysis in self.items
-            else (self.corpora, "corpus", "corpora")
-        )
-
-
-def claim_contradictions(claims: Mapping[str, Any], catalog: Known, offer: Offer) -> Iterator[Complaint]:
-    """Yield a complaint for each name in a claim that the study does not have."""
-    for name, claim in claims.items():
-        of_key = [kind.form for key, kind in offer.claims.items() if isinstance(claim, dict) and key in claim]
-        for form in [type(claim)] if isinstance(claim, Claim) else of_key or [Claim]:
-            for named in _named(form, claim, ("claims", name)):
-                yield from _complaints(named, catalog)
+        if analysis in self.items:
+            return self.items[analysis], analysis, analysis
+        return self.corpora, "corpus", "corpora"
 
 
 def refused_claims(study: Study, offer: Offer) -> Iterator[Complaint]:
@@ -192,8 +177,7 @@ def _missing(value: Any, at: Location, names: Collection[str], noun: str, many: 
     listed = isinstance(value, list | tuple)
     for index, name in enumerate(value if listed else [value]):
         if isinstance(name, str) and name not in names:
-            ending = hint(name, list(names), f"{many} of this study") or f"; this study has no {many}"
-            yield Complaint(f"no {noun} '{name}'{ending}", (*at, index) if listed and len(value) > 1 else at)
+            yield Complaint(no_such(noun, name, names, many), (*at, index) if listed and len(value) > 1 else at)
 
 
 _TEXT = r"'((?:[^']|'')*)'"
@@ -242,69 +226,62 @@ def contradictions(study: Any, offer: Offer) -> list[Complaint]:
     """Yield complaints about references to missing entries, and about recipes and corpora that need each other."""
     models, corpora = _mapping(study, "models"), _mapping(study, "corpora")
     shares, corpora = shares_of(corpora), with_shares_of(corpora)
-    complaints = []
+    complaints: list[Complaint] = []
+
+    def check(name: str, reference: Reference, at: Location, anchor: Anchor = "value", plain: bool = False) -> bool:
+        """Complain of a model or corpus that is not there, or not what it must be; tell whether it is there."""
+        noun, entries = ("model", models) if reference.to == "models" else ("corpus", corpora)
+        message = ""
+        if name not in entries:
+            message = no_such(noun, name, entries, reference.to)
+        elif reference.labelled and not get(entries[name], "label"):
+            message = f"corpus '{name}' has no labels; give it a 'label' column"
+        elif plain and noun == "corpus" and get(entries[name], "chat"):
+            message = f"corpus '{name}' is a chat, which metrics alone read; name one of plain texts"
+        if message:
+            complaints.append(Complaint(message, at, anchor))
+        return name in entries
+
     for name, model in models.items():
         corpus = get(get(model, "recipe"), "train_on")
-        if isinstance(corpus, str) and corpus not in corpora:
-            message = f"no corpus '{corpus}'{_hint(corpus, corpora, 'corpora')}"
-            complaints.append(Complaint(message, ("models", name, "recipe", "train_on")))
-        elif isinstance(corpus, str) and get(corpora[corpus], "chat"):
-            message = f"corpus '{corpus}' is a chat, which metrics alone read; name one of plain texts"
-            complaints.append(Complaint(message, ("models", name, "recipe", "train_on")))
+        if isinstance(corpus, str):
+            check(corpus, Reference("train_on", "corpora"), ("models", name, "recipe", "train_on"), plain=True)
         if problem := wrong_origin(name, models):
             complaints.append(Complaint(problem, ("models", name, "recipe", "from")))
         for read in _mapping(model, "states"):
-            if read not in corpora:
-                complaints.append(
-                    Complaint(
-                        f"no corpus '{read}'{_hint(read, corpora, 'corpora')}", ("models", name, "states", read), "key"
-                    )
-                )
+            check(read, Reference("states", "corpora"), ("models", name, "states", read), "key")
         for kin in ("base", "twin"):
             other = get(model, kin)
-            if isinstance(other, str) and other != origin_of(model) and (other == name or other not in models):
-                no_model = f"no model '{other}'{_hint(other, models, 'models')}"
-                message = f"a model is not its own {kin}" if other == name else no_model
-                complaints.append(Complaint(message, ("models", name, kin)))
+            if not isinstance(other, str) or other == origin_of(model):
+                continue
+            if other == name:
+                complaints.append(Complaint(f"a model is not its own {kin}", ("models", name, kin)))
+            else:
+                check(other, Reference(kin, "models"), ("models", name, kin))
     for name, corpus in corpora.items():
         for reference in offer.of_corpora:
-            for other, at in () if isinstance(corpus, list) else reference.named(corpus):
-                noun, entries = ("model", models) if reference.to == "models" else ("corpus", corpora)
-                if other not in entries:
-                    message = f"no {noun} '{other}'{_hint(other, entries, reference.to)}"
-                    complaints.append(Complaint(message, ("corpora", shares.get(name, name), *at)))
-                elif way := circle(
-                    ("corpus", name), models, corpora | {name: {reference.key: other}}, offer.of_corpora
+            for other, inside in () if isinstance(corpus, list) else reference.named(corpus):
+                at = ("corpora", shares.get(name, name), *inside)
+                with_this_alone = corpora | {name: {reference.key: other}}
+                if check(other, reference, at) and (
+                    way := circle(("corpus", name), models, with_this_alone, offer.of_corpora)
                 ):
-                    complaints.append(Complaint(f"goes in a circle: {way}", ("corpora", shares.get(name, name), *at)))
-    complaints += _of_sections(study, offer, models, corpora)
+                    complaints.append(Complaint(f"goes in a circle: {way}", at))
+    for key, section in offer.sections.items():
+        for item, place in section.parts(get(study, key)):
+            for reference in section.references:
+                for name, inside in reference.named(item):
+                    check(name, reference, (key, *place, *inside), plain=True)
     states_metrics = "metrics" in (study if isinstance(study, dict) else study.model_fields_set)
     if states_metrics and get(study, "metrics") not in ("none", ()) and not get(study, "corpora"):
         complaints.append(Complaint("metrics need texts; add a corpus under 'corpora'", ("metrics",), "key"))
-    complaints += claim_contradictions(_mapping(study, "claims"), Known.of(study, get, offer.sections), offer)
+    catalog = Known.of(study, offer.sections)
+    for name, claim in _mapping(study, "claims").items():
+        of_key = [kind.form for key, kind in offer.claims.items() if isinstance(claim, dict) and key in claim]
+        for form in [type(claim)] if isinstance(claim, Claim) else of_key or [Claim]:
+            for named in _named(form, claim, ("claims", name)):
+                complaints += _complaints(named, catalog)
     return list(dict.fromkeys(complaints))  # a share says what its corpus says
-
-
-def _of_sections(study: Any, offer: Offer, models: dict[str, Any], corpora: dict[str, Any]) -> Iterator[Complaint]:
-    """Yield what items of analyses name that is not there, or has no labels where these are needed."""
-    for key, section in offer.sections.items():
-        for item, at in section.parts(get(study, key)):
-            for reference in section.references:
-                noun, entries = ("model", models) if reference.to == "models" else ("corpus", corpora)
-                for name, inside in reference.named(item):
-                    if name not in entries:
-                        message = f"no {noun} '{name}'{_hint(name, entries, reference.to)}"
-                        yield Complaint(message, (key, *at, *inside))
-                    elif reference.labelled and not get(entries[name], "label"):
-                        message = f"corpus '{name}' has no labels; give it a 'label' column"
-                        yield Complaint(message, (key, *at, *inside))
-                    elif reference.to == "corpora" and get(entries[name], "chat"):
-                        message = f"corpus '{name}' is a chat, which metrics alone read; name one of plain texts"
-                        yield Complaint(message, (key, *at, *inside))
-
-
-def _hint(wrong: str, names: dict[str, Any], what: str) -> str:
-    return hint(wrong, list(names), f"{what} of this study") or f"; this study has no {what}"
 
 
 def _mapping(value: Any, key: str) -> dict[str, Any]:

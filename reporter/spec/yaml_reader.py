@@ -12,13 +12,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import yaml
-from yaml.composer import Composer
 from yaml.error import Mark, MarkedYAMLError
 from yaml.nodes import CollectionNode, MappingNode, Node, ScalarNode, SequenceNode
-from yaml.parser import Parser
-from yaml.reader import Reader, ReaderError
-from yaml.resolver import BaseResolver
-from yaml.scanner import Scanner
+from yaml.reader import ReaderError
 
 from reporter.core.errors import one_line
 from reporter.spec.part import Complaint
@@ -82,11 +78,7 @@ def syntax(error: MarkedYAMLError) -> tuple[Position, Location, str]:
     for pattern, message in _SYNTAX:
         if re.search(pattern, problem):
             lines = "expected ',' or" in problem and stumbled is not None and stumbled.line + 1
-            return (
-                position,
-                (),
-                f"{message} before line {lines}" if lines and lines > position[0] else message,
-            )
+            return position, (), f"{message} before line {lines}" if lines and lines > position[0] else message
     return position, (), f"not valid YAML: {one_line(problem)}"
 
 
@@ -154,15 +146,11 @@ def read_yaml(text: str) -> Document:
     return document
 
 
-class _Composer(Reader, Scanner, Parser, Composer, BaseResolver):
+class _Composer(yaml.SafeLoader):
     """PyYAML as far as nodes with marks, with plain scalars resolved by YAML 1.2's core schema."""
 
     def __init__(self, text: str) -> None:
-        Reader.__init__(self, text)
-        Scanner.__init__(self)
-        Parser.__init__(self)
-        Composer.__init__(self)
-        BaseResolver.__init__(self)
+        super().__init__(text)
         self.aliases: list[tuple[Position, Location, str]] = []
         self._depth = 0
 
@@ -196,14 +184,12 @@ def _build(node: Node, location: Location, key: Position, document: Document) ->
     if below or node.start_mark.index == node.end_mark.index:
         value = key  # a block below its key, or nothing at all: the key is what a reader should look at
     document.places[location] = (key, value)
-    if isinstance(node, MappingNode) and node.tag == _TAG + "map":
-        return _build_mapping(node, location, document)
-    if isinstance(node, SequenceNode) and node.tag == _TAG + "seq":
-        return [
-            _build(item, (*location, index), position_of(item.start_mark), document)
-            for index, item in enumerate(node.value)
-        ]
     try:
+        if isinstance(node, MappingNode) and node.tag == _TAG + "map":
+            return _build_mapping(node, location, document)
+        if isinstance(node, SequenceNode) and node.tag == _TAG + "seq":
+            items = [(item, (*location, index)) for index, item in enumerate(node.value)]
+            return [_build(item, at, position_of(item.start_mark), document) for item, at in items]
         return _scalar(node)
     except ValueError as error:
         document.problems.append((value, location, str(error)))
@@ -215,35 +201,29 @@ def _build_mapping(node: MappingNode, location: Location, document: Document) ->
     first: dict[str, int] = {}
     for key_node, value_node in node.value:
         position = position_of(key_node.start_mark)
-        key = _key(key_node, location, document)
-        if key is None:
+        try:
+            key = _key(key_node)
+        except ValueError as error:
+            document.problems.append((position, location, str(error)))
             continue
         if key in built:
             message = f"duplicate key; it is already on line {first[key]}"
             document.problems.append((position, (*location, key), message))
-            continue
-        first[key] = position[0]
-        built[key] = _build(value_node, (*location, key), position, document)
+        else:
+            first[key] = position[0]
+            built[key] = _build(value_node, (*location, key), position, document)
     return built
 
 
-def _key(node: Node, location: Location, document: Document) -> str | None:
-    position = position_of(node.start_mark)
+def _key(node: Node) -> str:
+    """Return the text of a key; raise ``ValueError`` with a sentence for people if it is none."""
     if isinstance(node, CollectionNode):
-        got = show([0]) if isinstance(node, SequenceNode) else show({"": 0})
-        document.problems.append((position, location, f"a key must be text, got {got}"))
-        return None
+        raise ValueError(f"a key must be text, got {show([0] if isinstance(node, SequenceNode) else {'': 0})}")
     if node.value == "<<" and isinstance(node, ScalarNode) and node.style is None:
-        document.problems.append((position, location, "merge keys (<<) are not supported; write the keys out"))
-        return None
-    try:
-        key = _scalar(node)
-    except ValueError as error:
-        document.problems.append((position, location, str(error)))
-        return None
+        raise ValueError("merge keys (<<) are not supported; write the keys out")
+    key = _scalar(node)
     if not isinstance(key, str):
-        document.problems.append((position, location, f"a key must be text, got {show(key)}; put it in quotes"))
-        return None
+        raise ValueError(f"a key must be text, got {show(key)}; put it in quotes")
     return key
 
 

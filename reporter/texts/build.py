@@ -17,8 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from math import inf
 from pathlib import Path
-from types import TracebackType
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,69 +29,18 @@ from reporter.texts.chat import require_role
 from reporter.texts.sources import Around, Origin, WholeWords, source_of
 from reporter.texts.texts import BLOB, LABELS, META, OFFSETS, Record, Texts, open_texts
 
-# Writes a folder of texts one text at a time: memory holds one text and small buffers, whatever the corpus.
+# Writes a folder of texts one text at a time: memory holds one text, and twelve bytes of each that was written.
 #
 # A folder is filled under a temporary name and renamed when finished, so that a killed build never looks finished.
 
 
 MOST_LABELS = 10_000  # a label names a class; a column with more distinct values is something else
 
-_NO_LABEL = -1
-_BUFFERED = 16 * 1024
 
-
-class _Column:
-    """A one-dimensional .npy file that grows: its header is written again at the end with the true length."""
-
-    def __init__(self, path: Path, typecode: str, dtype: str) -> None:
-        self._file: BinaryIO = path.open("wb")
-        self._buffer = array(typecode)
-        self._dtype = np.dtype(dtype)
-        self._length = 0
-        self._header()
-
-    def append(self, value: int) -> None:
-        self._buffer.append(value)
-        self._length += 1
-        if len(self._buffer) >= _BUFFERED:
-            self._flush()
-
-    def finish(self) -> None:
-        self._flush()
-        self._file.seek(0)
-        self._header()
-        self.close()
-
-    def close(self) -> None:
-        self._file.close()
-
-    def _flush(self) -> None:
-        np.asarray(self._buffer, dtype=self._dtype).tofile(self._file)
-        self._file.flush()
-        del self._buffer[:]
-
-    def _header(self) -> None:
-        # NumPy pads this header so that a longer shape fits into the same bytes (GROWTH_AXIS_MAX_DIGITS).
-        header = {"descr": self._dtype.str, "fortran_order": False, "shape": (self._length,)}
-        np.lib.format.write_array_header_1_0(self._file, header)
-
-
-class _Digest:
-    """SHA-256 over length-prefixed values, so that ["ab", "c"] and ["a", "bc"] differ."""
-
-    def __init__(self) -> None:
-        self._sha = hashlib.sha256()
-
-    def add(self, data: bytes | None) -> None:
-        length = -1 if data is None else len(data)
-        self._sha.update(length.to_bytes(8, "little", signed=True))
-        self._sha.update(data or b"")
-
-    def bytes(self) -> bytes:
-        return self._sha.digest()
-
-    def hex(self) -> str:
-        return self._sha.hexdigest()
+def _update(digest: hashlib._Hash, data: bytes | None) -> None:
+    """Add a value with its length, so that ["ab", "c"] and ["a", "bc"] differ."""
+    digest.update((-1 if data is None else len(data)).to_bytes(8, "little", signed=True))
+    digest.update(data or b"")
 
 
 class TextsWriter:
@@ -105,21 +53,16 @@ class TextsWriter:
         self._folder = folder
         self._exit = ExitStack()
         self._temporary = self._exit.enter_context(workplace(folder.parent))
-        self._blob: BinaryIO = (self._temporary / BLOB).open("wb")
-        self._offsets = _Column(self._temporary / OFFSETS, "q", "<i8")
-        self._offsets.append(0)
-        self._labels = _Column(self._temporary / LABELS, "i", "<i4") if labelled else None
+        self._blob = self._exit.enter_context((self._temporary / BLOB).open("wb"))
+        self._offsets, self._labels = array("q", [0]), array("i") if labelled else None
         self._codes: dict[str, int] = {}
-        self._text_digest, self._label_digest = _Digest(), _Digest()
-        self.texts = self.words = self.characters = self._bytes = 0
+        self._text_digest, self._label_digest = hashlib.sha256(), hashlib.sha256()
+        self.texts = self.words = self.characters = 0
 
     def __enter__(self) -> TextsWriter:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._close()
+    def __exit__(self, *error: object) -> None:
         self._exit.close()
 
     def add(self, text: str, words: int, label: str | None = None) -> None:
@@ -137,25 +80,35 @@ class TextsWriter:
                 f"at position {error.start}; repair it at its source"
             ) from error
         self._blob.write(data)
-        self._bytes += len(data)
-        self._offsets.append(self._bytes)
-        self._text_digest.add(data)
+        self._offsets.append(self._offsets[-1] + len(data))
+        _update(self._text_digest, data)
         self.texts += 1
         self.words += words
         self.characters += len(text)
         if self._labels is not None:
-            self._add_label(self._labels, label)
+            # −1 stands for no label
+            self._labels.append(-1 if label is None else self._codes.setdefault(label, len(self._codes)))
+            _update(self._label_digest, None if label is None else label.encode("utf-8", errors="surrogatepass"))
+            if len(self._codes) > MOST_LABELS:
+                raise ReporterError(
+                    f"the label column holds more than {MOST_LABELS} different values; a label names a class, "
+                    "so name another column under 'label'"
+                )
 
     def finish(self, dropped: int, thinned: int = 0) -> None:
         """Complete the files and name the folder; one that another process finished first is kept."""
-        self._offsets.finish()
+        self._blob.close()
+        np.save(self._temporary / OFFSETS, np.asarray(self._offsets, dtype="<i8"))
+        whole = self._text_digest
         if self._labels is not None:
-            self._labels.finish()
-        self._close()
+            np.save(self._temporary / LABELS, np.asarray(self._labels, dtype="<i4"))
+            whole = hashlib.sha256()
+            for digest in (self._text_digest, self._label_digest):
+                _update(whole, digest.digest())
         meta = {
-            "hash": self._hash(),
+            "hash": whole.hexdigest(),
             "texts": self.texts,
-            "bytes": self._bytes,
+            "bytes": self._offsets[-1],
             "words": self.words,
             "characters": self.characters,
             "dropped": dropped,
@@ -169,33 +122,6 @@ class TextsWriter:
         except OSError:
             if not (self._folder / META).exists():
                 raise
-
-    def _add_label(self, column: _Column, label: str | None) -> None:
-        if label is None:
-            column.append(_NO_LABEL)
-            self._label_digest.add(None)
-            return
-        column.append(self._codes.setdefault(label, len(self._codes)))
-        self._label_digest.add(label.encode("utf-8", errors="surrogatepass"))
-        if len(self._codes) > MOST_LABELS:
-            raise ReporterError(
-                f"the label column holds more than {MOST_LABELS} different values; a label names a class, "
-                "so name another column under 'label'"
-            )
-
-    def _hash(self) -> str:
-        if self._labels is None:
-            return self._text_digest.hex()
-        both = _Digest()
-        both.add(self._text_digest.bytes())
-        both.add(self._label_digest.bytes())
-        return both.hex()
-
-    def _close(self) -> None:
-        self._blob.close()
-        self._offsets.close()
-        if self._labels is not None:
-            self._labels.close()
 
 
 # Thins a corpus to the size of another one, so that what moves with the size of a corpus can be compared.

@@ -34,21 +34,6 @@ class Chat:
     role: str | None = None
 
 
-@dataclass(frozen=True, eq=False)
-class Conversation:
-    """A conversation as a model reads it.
-
-    Args:
-        ids: token ids, shape (tokens,).
-        special: True for what the template added, shape (tokens,).
-        context: True for what does not count, shape (tokens,).
-    """
-
-    ids: NDArray[np.int64]
-    special: NDArray[np.bool_]
-    context: NDArray[np.bool_]
-
-
 def written(messages: object, where: str) -> str | None:
     """Return a conversation as one line of JSON, the text under which a corpus keeps it; None for one without turns.
 
@@ -80,8 +65,10 @@ def require_role(texts: Iterable[str], role: str) -> None:
     raise ReporterError(f"no turn has the role '{one_line(role)}'{hint(role, sorted(roles), 'there are')}")
 
 
-def tokenised(text: str, number: int, tokenizer: Any, never: NDArray[np.int64], chat: Chat) -> Conversation:
-    """Return the tokens of a conversation.
+def tokenised(
+    text: str, number: int, tokenizer: Any, never: NDArray[np.int64], chat: Chat
+) -> tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return the token ids of a conversation, whether the template added each, and whether it does not count.
 
     Raises:
         ReporterError: if there is no template, it refuses the conversation, or changes what a turn says.
@@ -101,7 +88,7 @@ def tokenised(text: str, number: int, tokenizer: Any, never: NDArray[np.int64], 
         inside = (ends[:, 1] > begin) & (ends[:, 0] < end) & (ends[:, 1] > ends[:, 0])
         special[inside] = False
         context[inside] = chat.role not in (None, role)
-    return Conversation(ids, special | np.isin(ids, never), context)
+    return ids, special | np.isin(ids, never), context
 
 
 def _frame(turns: Sequence[dict[str, str]], tokenizer: Any) -> list[str]:

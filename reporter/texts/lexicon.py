@@ -22,9 +22,6 @@ import numpy as np
 from reporter.core.errors import ReporterError
 from reporter.texts.texts import Record
 
-# Which texts of a source a corpus keeps.
-
-
 # Random choices that stay the same from one version of NumPy to the next.
 #
 # Only ``Generator.integers`` over the whole range of 32 bits is used: raw output of PCG64, which NumPy keeps stable.
@@ -133,28 +130,25 @@ class Verb:
 
 def nouns(words: str, he: str = "", she: str = "") -> tuple[Noun, ...]:
     """Read nouns from a list such as ``dog mouse/mice``."""
-    return tuple(_noun(word, he.split(), she.split()) for word in words.split())
+    read = []
+    for word in words.split():
+        singular, _, plural = word.partition("/")
+        pronouns = ("he", "she") if he or she else ("it",)
+        if singular in he.split() or singular in she.split():
+            pronouns = ("he",) if singular in he.split() else ("she",)
+        read.append(Noun(singular, plural or _with_s(singular), pronouns))
+    return tuple(read)
 
 
 def verbs(words: str) -> tuple[Verb, ...]:
     """Read verbs from a list such as ``chase bite/bit``: base forms, and past tenses where the rules fail."""
-    return tuple(_verb(word) for word in words.split())
+    forms = (word.partition("/") for word in words.split())
+    return tuple(Verb(base, _with_s(base), past or _with_ed(base)) for base, _, past in forms)
 
 
-def _noun(word: str, he: list[str], she: list[str]) -> Noun:
-    singular, _, plural = word.partition("/")
-    if singular in he:
-        pronouns: tuple[str, ...] = ("he",)
-    elif singular in she:
-        pronouns = ("she",)
-    else:
-        pronouns = ("he", "she") if he or she else ("it",)
-    return Noun(singular, plural or _with_s(singular), pronouns)
-
-
-def _verb(word: str) -> Verb:
-    base, _, past = word.partition("/")
-    return Verb(base, _with_s(base), past or _with_ed(base))
+def words(listed: str) -> tuple[str, ...]:
+    """Read words that have one form."""
+    return tuple(listed.split())
 
 
 def _with_s(word: str) -> str:
@@ -209,8 +203,8 @@ NOUNS: dict[NounClass, tuple[Noun, ...]] = {
 }
 
 NAMES: dict[str, tuple[str, ...]] = {
-    "he": ("tom", "peter", "jonas", "henry", "oscar", "felix", "hugo", "paul"),
-    "she": ("anna", "maria", "clara", "lucy", "nora", "emma", "ida", "sara"),
+    "he": words("tom peter jonas henry oscar felix hugo paul"),
+    "she": words("anna maria clara lucy nora emma ida sara"),
 }
 
 INTRANSITIVE: dict[NounClass, tuple[Verb, ...]] = {
@@ -283,99 +277,48 @@ REFLEXIVE: dict[NounClass, tuple[Verb, ...]] = {
 """What one does to oneself."""
 
 ADJECTIVES: dict[NounClass, tuple[str, ...]] = {
-    "person": (
-        "old",
-        "young",
-        "happy",
-        "tired",
-        "brave",
-        "clever",
-        "angry",
-        "proud",
-        "lonely",
-        "wise",
-        "shy",
-    ),
-    "animal": ("hungry", "young", "wild", "lazy", "clever", "angry", "tired", "brave", "small", "gentle"),
-    "food": ("fresh", "sweet", "ripe", "cold", "sour", "delicious"),
-    "text": ("long", "short", "famous", "sad", "boring", "old"),
-    "tool": ("old", "heavy", "new", "broken", "small", "expensive", "red"),
-    "vehicle": ("slow", "new", "old", "green", "heavy", "enormous"),
-    "place": ("old", "quiet", "distant", "dark", "ancient", "narrow", "busy", "beautiful"),
-    "plant": ("tall", "green", "beautiful", "wild", "young"),
-    "idea": ("terrible", "strange", "simple", "old", "important"),
+    "person": words("old young happy tired brave clever angry proud lonely wise shy"),
+    "animal": words("hungry young wild lazy clever angry tired brave small gentle"),
+    "food": words("fresh sweet ripe cold sour delicious"),
+    "text": words("long short famous sad boring old"),
+    "tool": words("old heavy new broken small expensive red"),
+    "vehicle": words("slow new old green heavy enormous"),
+    "place": words("old quiet distant dark ancient narrow busy beautiful"),
+    "plant": words("tall green beautiful wild young"),
+    "idea": words("terrible strange simple old important"),
 }
 
-MANNER = (
-    *("quietly", "slowly", "quickly", "happily", "carefully", "sadly", "loudly"),
-    *("proudly", "gently", "eagerly", "bravely", "politely", "secretly", "patiently"),
+MANNER = words(
+    """quietly slowly quickly happily carefully sadly loudly proudly gently eagerly bravely politely secretly
+    patiently"""
 )
 WHEN = {
-    "past": ("yesterday", "recently", "formerly"),
-    "present": ("today", "now", "nowadays"),
-    "future": ("tomorrow", "soon", "eventually"),
+    "past": words("yesterday recently formerly"),
+    "present": words("today now nowadays"),
+    "future": words("tomorrow soon eventually"),
 }
 
-SINGULAR_DETERMINERS = (
-    "the",
-    "a",
-    "this",
-    "every",
-    "my",
-    "that",
-    "her",
-    "his",
-    "each",
-    "another",
-    "our",
-    "their",
-    "no",
-)
-PLURAL_DETERMINERS = (
-    "the",
-    "some",
-    "these",
-    "two",
-    "many",
-    "my",
-    "those",
-    "several",
-    "all",
-    "her",
-    "three",
-    "his",
-    "few",
-)
-INDEFINITE_SINGULAR = ("a", "no", "another", "every")
-INDEFINITE_PLURAL = ("some", "two", "many", "several", "no", "three", "few")
-FREQUENCY = ("often", "always", "never", "sometimes", "rarely")
-CONJUNCTIONS = ("because", "when", "while", "although", "before", "if", "after")
-BESIDE = ("near", "behind", "beside", "under")
+SINGULAR_DETERMINERS = words("the a this every my that her his each another our their no")
+PLURAL_DETERMINERS = words("the some these two many my those several all her three his few")
+INDEFINITE_SINGULAR = words("a no another every")
+INDEFINITE_PLURAL = words("some two many several no three few")
+FREQUENCY = words("often always never sometimes rarely")
+CONJUNCTIONS = words("because when while although before if after")
+BESIDE = words("near behind beside under")
 
-_PRONOUNS = "he she it they himself herself itself themselves who which that there"
-_SMALL = "an of in from with about by to and but is are was were does do did not will be"
+_PRONOUNS = words("he she it they himself herself itself themselves who which that there")
+_SMALL = words("an of in from with about by to and but is are was were does do did not will be")
+_DETERMINERS = {*SINGULAR_DETERMINERS, *PLURAL_DETERMINERS, *INDEFINITE_SINGULAR, *INDEFINITE_PLURAL}
 
-
-def _function_words() -> frozenset[str]:
-    words = {*_PRONOUNS.split(), *_SMALL.split(), *FREQUENCY, *CONJUNCTIONS, *BESIDE}
-    return frozenset(words.union(SINGULAR_DETERMINERS, PLURAL_DETERMINERS, INDEFINITE_SINGULAR, INDEFINITE_PLURAL))
-
-
-def _verb_lists() -> list[tuple[Verb, ...]]:
-    lists = [SAYING, WANTING, *INTRANSITIVE.values(), *GIVING.values(), *REFLEXIVE.values()]
-    return lists + [verbs_ for objects in TRANSITIVE.values() for verbs_ in objects.values()]
-
-
-def _content_words() -> frozenset[str]:
-    words = {form for group in NOUNS.values() for noun in group for form in (noun.singular, noun.plural)}
-    words.update(form for group in _verb_lists() for verb in group for form in (verb.base, verb.third, verb.past))
-    return frozenset(words.union(MANNER, *NAMES.values(), *ADJECTIVES.values(), *WHEN.values()))
-
-
-FUNCTION_WORDS = _function_words()
+FUNCTION_WORDS = frozenset({*_PRONOUNS, *_SMALL, *FREQUENCY, *CONJUNCTIONS, *BESIDE, *_DETERMINERS})
 """Words that hold sentences together: determiners, pronouns, prepositions, conjunctions, auxiliaries."""
 
-CONTENT_WORDS = _content_words()
+_VERBS = [SAYING, WANTING, *INTRANSITIVE.values(), *GIVING.values(), *REFLEXIVE.values()]
+_VERBS += [group for objects in TRANSITIVE.values() for group in objects.values()]
+_FORMS = {form for group in NOUNS.values() for noun in group for form in (noun.singular, noun.plural)}
+_FORMS |= {form for group in _VERBS for verb in group for form in (verb.base, verb.third, verb.past)}
+
+CONTENT_WORDS = frozenset(_FORMS.union(MANNER, *NAMES.values(), *ADJECTIVES.values(), *WHEN.values()))
 """Words that name things: nouns, names, verbs, adjectives, adverbs of manner and time, in all their forms."""
 
 WORDS = tuple(sorted(FUNCTION_WORDS | CONTENT_WORDS))
@@ -391,14 +334,14 @@ WORDS = tuple(sorted(FUNCTION_WORDS | CONTENT_WORDS))
 RANDOM_WORDS_VERSION = 1  # counts up whenever the same seed gives other texts
 
 
-def random_words(words: Sequence[str], texts: int, bounds: tuple[int, int], seed: int) -> Iterator[Record]:
-    """Yield texts of k words from ``words``, each as likely; k uniform in ``bounds``.
+def random_words(vocabulary: Sequence[str], texts: int, bounds: tuple[int, int], seed: int) -> Iterator[Record]:
+    """Yield texts of k words from a vocabulary, each as likely; k uniform in ``bounds``.
 
     Raises:
         ReporterError: there are no words.
     """
-    if not words:
+    if not vocabulary:
         raise ReporterError("there are no words to draw from: the tokenizer has no whole words; leave out 'vocabulary'")
     draws = Draws(seed)
     for _ in range(texts):
-        yield Record(" ".join(draws.pick(words) for _ in range(draws.between(*bounds))))
+        yield Record(" ".join(draws.pick(vocabulary) for _ in range(draws.between(*bounds))))

@@ -10,18 +10,14 @@ import json
 import re
 import zlib
 from collections.abc import Iterator, Sequence
-from difflib import get_close_matches
 from itertools import chain
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Literal, cast
+from typing import IO, Any, Literal, cast
 
-from reporter.core.errors import ReporterError, first_line
+from reporter.core.errors import ReporterError, first_line, suggest
 from reporter.core.files import LONGEST_TEXT, endless, instead_of
 from reporter.texts.chat import written
 from reporter.texts.texts import Record
-
-if TYPE_CHECKING:
-    import duckdb
 
 # Ends of lines as in Python's text mode. str.splitlines would also break at U+2028, form feeds and others,
 # which are ordinary characters of a text here.
@@ -90,28 +86,19 @@ def require_column(column: str | None, columns: Sequence[str], where: str, key: 
         ReporterError: there is no such column, or two of that name; the message lists the columns.
     """
     if column is None:
-        raise ReporterError(f"{where} is a table: say which column holds the texts, {key}: one of {listed(columns)}")
+        raise ReporterError(f"{where} is a table: say which column holds the texts, {key}: one of {_listed(columns)}")
     if list(columns).count(column) > 1:
         raise ReporterError(f"{where} has more than one column '{column}'")
     if column not in columns:
-        raise ReporterError(f"{where} has no column '{column}' ({key}){did_you_mean(column, columns)}")
+        meant = suggest(column, columns)
+        ending = f"; did you mean '{meant}'?" if meant else "."
+        raise ReporterError(f"{where} has no column '{column}' ({key}){ending} It has {_listed(columns)}")
     return column
 
 
-def did_you_mean(name: str, known: Sequence[str]) -> str:
-    """Return "; did you mean 'text'? It has text, label" or just what there is."""
-    folded = {other.casefold(): other for other in known}
-    close = get_close_matches(name.casefold(), folded, n=1, cutoff=0.6)
-    hint = f"; did you mean '{folded[close[0]]}'?" if close else "."
-    return f"{hint} It has {listed(known)}"
-
-
-def listed(names: Sequence[str], most: int = 20) -> str:
-    """Return names as one list, at most ``most`` of them."""
-    if not names:
-        return "no columns"
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
+def _listed(columns: Sequence[str], most: int = 20) -> str:
+    more = f" and {len(columns) - most} more" if len(columns) > most else ""
+    return ", ".join(columns[:most]) + more or "no columns"
 
 
 # Texts from files of plain text: one for each line, paragraph or document.
@@ -142,17 +129,12 @@ def find_files(path: Path, unit: Unit) -> list[Path]:
     if glob.has_magic(str(path)):
         if unit != "document":
             raise ReporterError(f"{path} is a pattern; patterns go with 'unit: document', where each file is one text")
-        files = sorted(file for file in _matching(path) if file.is_file())
-        if files:
+        fixed = next(i for i, part in enumerate(path.parts) if glob.has_magic(part))
+        matching = Path(*path.parts[:fixed]).glob(str(Path(*path.parts[fixed:])))
+        if files := sorted(file for file in matching if file.is_file()):
             return files
         raise ReporterError(f"no file matches {path}")
     raise ReporterError(f"there is no file {path}{instead_of(path)}")
-
-
-def _matching(pattern: Path) -> Iterator[Path]:
-    parts = pattern.parts
-    first = next(i for i, part in enumerate(parts) if glob.has_magic(part))
-    return Path(*parts[:first]).glob(str(Path(*parts[first:])))
 
 
 def read_text_files(files: list[Path], unit: Unit) -> Iterator[Record]:
@@ -165,48 +147,25 @@ def read_text_files(files: list[Path], unit: Unit) -> Iterator[Record]:
         ReporterError: a file cannot be read or is not UTF-8.
     """
     for file in files:
-        if unit == "document":
-            gathered = _Gathered(file, unit)
-            for line in lines(file):
-                gathered.add(line.rstrip("\r\n") + "\n")
-            yield Record("".join(gathered.take()))
-        elif unit == "paragraph":
-            yield from _paragraphs(file)
-        else:
-            yield from (Record(line) for line in lines(file) if line.strip())
-
-
-def _paragraphs(file: Path) -> Iterator[Record]:
-    gathered = _Gathered(file, "paragraph")
-    for line in lines(file):
-        if line.strip():
-            gathered.add(line.strip())
-        elif whole := gathered.take():
-            yield Record(" ".join(whole))
-    if whole := gathered.take():
-        yield Record(" ".join(whole))
-
-
-class _Gathered:
-    """The lines of one text, of which there is an end."""
-
-    def __init__(self, file: Path, unit: Unit) -> None:
-        self._file, self._unit = file, unit
-        self._lines: list[str] = []
-        self._characters = 0
-
-    def add(self, line: str) -> None:
-        self._lines.append(line)
-        self._characters += len(line) + 1
-        if self._characters > LONGEST_TEXT:
-            raise ReporterError(
-                f"{self._file}: a {self._unit} is longer than {LONGEST_TEXT:,} characters, which is no text; "
-                "choose another 'unit'"
-            )
-
-    def take(self) -> list[str]:
-        whole, self._lines, self._characters = self._lines, [], 0
-        return whole
+        gathered: list[str] = []
+        characters = 0
+        for line in lines(file):
+            if unit != "document" and not line.strip():
+                if gathered:
+                    yield Record(" ".join(gathered))
+                gathered, characters = [], 0
+            elif unit == "line":
+                yield Record(line)
+            else:
+                gathered.append(line.rstrip("\r\n") + "\n" if unit == "document" else line.strip())
+                characters += len(gathered[-1]) + 1
+                if characters > LONGEST_TEXT:
+                    raise ReporterError(
+                        f"{file}: a {unit} is longer than {LONGEST_TEXT:,} characters, which is no text; "
+                        "choose another 'unit'"
+                    )
+        if unit == "document" or gathered:
+            yield Record(("" if unit == "document" else " ").join(gathered))
 
 
 # Texts from a column of a CSV or TSV file (also gzipped), one row at a time.
@@ -326,10 +285,20 @@ def read_with_duckdb(
         config={"threads": 1, "memory_limit": _MEMORY, "autoinstall_known_extensions": False}
     ) as connection:
         try:
-            types = {name: type_ for name, type_, *_ in _describe(connection, kind, path)}
-            text = _text_column(types, kind, column, path)
-            value = None if label is None else _label_column(types, label, path)
-            _select(connection, kind, path, text, value)
+            literal = "".join(f"[{c}]" if c in "*?[" else c for c in str(path))
+            options = ", sample_size = -1" if kind == "json" else ""
+            described = connection.execute(f"DESCRIBE SELECT * FROM read_{kind}(?{options})", [literal]).fetchall()
+            types = {name: type_ for name, type_, *_ in described}
+            columns = [_of_type(types, path, column, "column", kind)]
+            if label is not None:
+                columns.append(_of_type(types, path, label, "label", kind))
+            texts = ", ".join(f"CAST({_quoted(name)} AS VARCHAR)" for name in columns)
+            if kind == "json":
+                # Typed as text while it is read, so that "2020-1-1" stays what it is and does not become a date.
+                parameters: list[Any] = [literal, dict.fromkeys(columns, "VARCHAR")]
+                connection.execute(f"SELECT {texts} FROM read_json(?, columns = ?)", parameters)
+            else:
+                connection.execute(f"SELECT {texts} FROM read_parquet(?)", [literal])
             while rows := connection.fetchmany(_AT_ONCE):
                 yield from (Record(*row) for row in rows)
         except duckdb.Error as error:
@@ -338,41 +307,19 @@ def read_with_duckdb(
             raise ReporterError(f"cannot read {path}: {message}{advice}") from error
 
 
-def _describe(connection: duckdb.DuckDBPyConnection, kind: str, path: Path) -> list[tuple[str, str]]:
-    options = ", sample_size = -1" if kind == "json" else ""
-    query = f"DESCRIBE SELECT * FROM read_{kind}(?{options})"
-    rows: list[tuple[str, str]] = connection.execute(query, [_literal(path)]).fetchall()
-    return rows
-
-
-def _text_column(types: dict[str, str], kind: str, column: str | None, path: Path) -> str:
-    text = require_column(column, list(types), str(path))
-    if not types[text].startswith(_TEXT[kind]) or types[text].endswith("]"):
-        raise ReporterError(f"{path}: the column '{text}' does not hold text but {types[text]}")
-    return text
-
-
-def _label_column(types: dict[str, str], label: str, path: Path) -> str:
-    require_column(label, list(types), str(path), "label")
-    if types[label].startswith(_NESTED) or types[label].endswith("]"):
-        raise ReporterError(f"{path}: the label column '{label}' does not hold plain values but {types[label]}")
-    return label
-
-
-def _select(connection: duckdb.DuckDBPyConnection, kind: str, path: Path, text: str, label: str | None) -> None:
-    columns_wanted = [text] if label is None else [text, label]
-    columns = ", ".join(f"CAST({_quoted(name)} AS VARCHAR)" for name in columns_wanted)
-    if kind == "json":
-        # Typed as text while it is read, so that "2020-1-1" stays what it is and does not become a date.
-        query = f"SELECT {columns} FROM read_json(?, columns = ?)"
-        connection.execute(query, [_literal(path), dict.fromkeys(columns_wanted, "VARCHAR")])
-    else:
-        connection.execute(f"SELECT {columns} FROM read_parquet(?)", [_literal(path)])
+def _of_type(types: dict[str, str], path: Path, column: str | None, key: Literal["column", "label"], kind: str) -> str:
+    """Return a column if it holds what a text, or a label, can be made of."""
+    name = require_column(column, list(types), str(path), key)
+    fits = types[name].startswith(_TEXT[kind]) if key == "column" else not types[name].startswith(_NESTED)
+    if not fits or types[name].endswith("]"):
+        what = (
+            f"column '{name}' does not hold text"
+            if key == "column"
+            else f"label column '{name}' does not hold plain values"
+        )
+        raise ReporterError(f"{path}: the {what} but {types[name]}")
+    return name
 
 
 def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
-
-
-def _literal(path: Path) -> str:
-    return "".join(f"[{c}]" if c in "*?[" else c for c in str(path))

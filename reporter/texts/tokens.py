@@ -62,21 +62,11 @@ class Windows:
         return self if longest is None or longest >= self.size else Windows(longest, min(self.stride, longest))
 
 
-@dataclass(frozen=True, eq=False)
-class Window:
-    """One window of a text.
-
-    Args:
-        rows: which tokens of the text it holds, ascending, shape (tokens,).
-        context: True for those that count elsewhere, shape (tokens,).
-    """
-
-    rows: NDArray[np.int64]
-    context: NDArray[np.bool_]
-
-
-def windows_of(special: NDArray[np.bool_], windows: Windows) -> Iterator[Window]:
+def windows_of(special: NDArray[np.bool_], windows: Windows) -> Iterator[tuple[NDArray[np.int64], NDArray[np.bool_]]]:
     """Yield the windows of a text, so that each of its tokens counts in just one.
+
+    Yields:
+        which tokens of the text a window holds, ascending, and which of these count elsewhere, each (tokens,).
 
     Raises:
         ReporterError: if a window has no room for a token of the text's own.
@@ -84,7 +74,7 @@ def windows_of(special: NDArray[np.bool_], windows: Windows) -> Iterator[Window]
     length = len(special)
     own_tokens = np.flatnonzero(~special)
     if length <= windows.size or not len(own_tokens):
-        yield Window(np.arange(length), np.zeros(length, dtype=bool))
+        yield np.arange(length), np.zeros(length, dtype=bool)
         return
     before, after = np.arange(own_tokens[0]), np.arange(own_tokens[-1] + 1, length)
     body = np.arange(own_tokens[0], own_tokens[-1] + 1)
@@ -101,7 +91,7 @@ def windows_of(special: NDArray[np.bool_], windows: Windows) -> Iterator[Window]
         context[len(before) + counted - start : len(before) + end - start] = False
         context[: len(before)] &= counted > 0
         context[len(rows) - len(after) :] &= end < len(body)
-        yield Window(rows, context)
+        yield rows, context
         counted, start = end, start + stride
 
 
@@ -407,18 +397,17 @@ def _conversations(
 ) -> list[TokenisedText]:
     never, inputs = never_words(tokenizer), []
     for index, text in enumerate(raw, first):
-        reading = conversation(text, index + 1, tokenizer, never, chat)
+        ids, special, context = conversation(text, index + 1, tokenizer, never, chat)
         rows = slice(max_tokens)
-        cut = max_tokens is not None and len(reading.ids) > max_tokens
-        if not reading.context[rows].all():
-            inputs.append(TokenisedText(index, reading.ids[rows], reading.special[rows], cut, reading.context[rows]))
+        if not context[rows].all():
+            cut = len(ids[rows]) < len(ids)
+            inputs.append(TokenisedText(index, ids[rows], special[rows], cut, context[rows]))
     return inputs
 
 
 def _in_windows(text: TokenisedText, windows: Windows, texts: int) -> Iterator[TokenisedText]:
     number = 0
-    for window in windows_of(text.special, windows):
-        at, context = window.rows, window.context
+    for at, context in windows_of(text.special, windows):
         if text.context is not None:
             context = context | text.context[at]
         if not context.all():

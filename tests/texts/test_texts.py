@@ -64,15 +64,6 @@ def test_the_files_are_as_documented(tmp_path):
     assert np.load(folder / "labels.npy").tolist() == [0, -1]
 
 
-def test_columns_longer_than_their_buffer(tmp_path, monkeypatch):
-    monkeypatch.setattr(writer, "_BUFFERED", 7)
-    wanted = [str(i) for i in range(100)]
-    texts = write(tmp_path, wanted, labels=[str(i % 3) for i in range(100)])
-    assert list(texts) == wanted
-    assert [texts.label(i) for i in range(100)] == [str(i % 3) for i in range(100)]
-    assert texts.labels == ("0", "1", "2")
-
-
 def test_the_hash_is_that_of_length_prefixed_texts(tmp_path):
     expected = hashlib.sha256()
     for text in ("ab", "é"):

@@ -16,16 +16,16 @@ from reporter.texts.tokens import Windows, shards, tokenise, tokenise_corpus, wi
 def test_each_token_counts_once_and_with_the_context_that_was_promised(words, before, after, size, stride):
     special = np.array([True] * before + [False] * words + [True] * after, dtype=bool)
     windows = list(windows_of(special, Windows(size, min(stride, size))))
-    counted = np.concatenate([window.rows[~window.context] for window in windows])
+    counted = np.concatenate([rows[~context] for rows, context in windows])
     assert sorted(counted.tolist()) == list(range(len(special)))
-    for number, window in enumerate(windows):
-        assert len(window.rows) <= size or not words
+    for number, (rows, context) in enumerate(windows):
+        assert len(rows) <= size or not words
         if len(windows) > 1:
-            assert special[window.rows].sum() == before + after  # each stands as a text of its own
+            assert special[rows].sum() == before + after  # each stands as a text of its own
         if number:
-            own = ~special[window.rows]
-            begins = window.rows[own & ~window.context][0]
-            assert begins - window.rows[own][0] == size - before - after - min(stride, size - before - after)
+            own = ~special[rows]
+            begins = rows[own & ~context][0]
+            assert begins - rows[own][0] == size - before - after - min(stride, size - before - after)
 
 
 def test_a_window_without_room_for_a_word_says_so():

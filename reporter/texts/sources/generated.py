@@ -34,28 +34,10 @@ _PLURAL, _NAME, _FAMILIAR = 38, 15, 30
 
 _SENTENCES = Weighted({"plain": 56, "joined": 14, "subordinate last": 11, "subordinate first": 10, "there": 9})
 _TENSES = Weighted({"present": 50, "past": 36, "future": 14})
-_SUBJECTS: Weighted[NounClass] = Weighted(
-    {
-        "person": 50,
-        "animal": 27,
-        "text": 5,
-        "vehicle": 5,
-        "plant": 4,
-        "tool": 3,
-        "idea": 3,
-        "place": 2,
-        "food": 1,
-    }
-)
-_PREDICATES: dict[str, int] = {
-    "transitive": 42,
-    "intransitive": 22,
-    "is": 14,
-    "says": 9,
-    "gives": 6,
-    "wants": 6,
-    "self": 4,
-}
+_SUBJECTS: dict[NounClass, int] = {"person": 50, "animal": 27, "text": 5, "vehicle": 5}
+_SUBJECTS |= {"plant": 4, "tool": 3, "idea": 3, "place": 2, "food": 1}
+_ANY_SUBJECT = Weighted(_SUBJECTS)
+_PREDICATES = {"transitive": 42, "intransitive": 22, "is": 14, "says": 9, "gives": 6, "wants": 6, "self": 4}
 _MODIFIERS: dict[NounClass, dict[str, NounClass]] = {  # which preposition leads from which noun to which
     "person": {"from": "place", "with": "tool"},
     "text": {"about": "person", "by": "person"},
@@ -103,22 +85,20 @@ class Sentence:
         if when < 7:
             self._add(self.draws.pick(lexicon.WHEN[self.tense]))
             self._comma()
+        if kind == "subordinate first":
+            self._add(self.draws.by_rank(lexicon.CONJUNCTIONS))
         if kind == "there":
             self._there()
-        elif kind == "subordinate first":
-            self._add(self.draws.by_rank(lexicon.CONJUNCTIONS))
-            subject = self._clause()
-            self._comma()
-            self._clause(subject)
         else:
             subject = self._clause()
-            if kind == "joined":
-                self._comma()
-                self._add("but" if self.draws.percent(40) else "and")
-                self._clause(subject)
-            elif kind == "subordinate last":
-                self._add(self.draws.by_rank(lexicon.CONJUNCTIONS))
-                self._clause(subject)
+        if kind in ("subordinate first", "joined"):
+            self._comma()
+        if kind == "joined":
+            self._add("but" if self.draws.percent(40) else "and")
+        elif kind == "subordinate last":
+            self._add(self.draws.by_rank(lexicon.CONJUNCTIONS))
+        if kind not in ("there", "plain"):
+            self._clause(subject)
         if when >= 93:
             self._add(self.draws.pick(lexicon.WHEN[self.tense]))
 
@@ -146,12 +126,12 @@ class Sentence:
             self._add(before.pronoun)
             subject = before
         else:
-            subject = self._noun_phrase(_SUBJECTS.draw(self.draws), depth)
+            subject = self._noun_phrase(_ANY_SUBJECT.draw(self.draws), depth)
         self._verb_phrase(subject, depth)
         return subject
 
     def _there(self) -> None:
-        noun_class = _SUBJECTS.draw(self.draws)
+        noun_class = _ANY_SUBJECT.draw(self.draws)
         plural = self.draws.percent(_PLURAL)
         self._add("there")
         self._be(plural)
@@ -229,78 +209,67 @@ class Sentence:
             if self.draws.percent(75):
                 self._add("that" if self.draws.percent(70) or head.noun_class == "person" else "which")
             subject = self._noun_phrase(subjects.draw(self.draws), depth)
-            self._verb(self.draws.by_rank(lexicon.TRANSITIVE[subject.noun_class][head.noun_class]), subject)
+            self._verb(lexicon.TRANSITIVE[subject.noun_class][head.noun_class], subject)
             return
-        if head.noun_class == "person":
-            self._add("who" if self.draws.percent(70) else "that")
-        else:
-            self._add("that" if self.draws.percent(70) else "which")
+        usual, other = ("who", "that") if head.noun_class == "person" else ("that", "which")
+        self._add(usual if self.draws.percent(70) else other)
         self._verb_phrase(head, depth)
 
     def _verb_phrase(self, subject: Referent, depth: int, bare: bool = False) -> None:
         """vp -> verb [np] [adverb] [pp] | be adjective | says that clause | wants to vp | …"""
         kind = _predicates(subject.noun_class, depth, bare).draw(self.draws)
-        if kind == "is":
-            self._is(subject, depth)
+        match kind:
+            case "is":
+                self._be(subject.plural)
+                if depth < DEEPEST and self.draws.percent(30):
+                    self._where(depth + 1)
+                else:
+                    self._add(self.draws.by_rank(lexicon.ADJECTIVES[subject.noun_class]))
+            case "says":
+                self._verb(lexicon.SAYING, subject)
+                self._add("that")
+                self._clause(subject, depth + 1)
+            case "wants":
+                self._verb(lexicon.WANTING, subject)
+                self._add("to")
+                self._verb_phrase(subject, depth + 1, bare=True)
+            case "gives":
+                gift = self.draws.by_rank(tuple(lexicon.GIVING))
+                self._verb(lexicon.GIVING[gift], subject, bare)
+                self._noun_phrase(gift, DEEPEST)
+                self._add("to")
+                self._noun_phrase("person", depth + 1)
+            case "transitive":
+                thing = self.draws.by_rank(tuple(lexicon.TRANSITIVE[subject.noun_class]))
+                self._verb(lexicon.TRANSITIVE[subject.noun_class][thing], subject, bare)
+                self._noun_phrase(thing, min(depth + 1, DEEPEST))
+            case "self":
+                self._verb(lexicon.REFLEXIVE[subject.noun_class], subject, bare)
+                self._add(_REFLEXIVES[subject.pronoun])
+            case _:
+                self._verb(lexicon.INTRANSITIVE[subject.noun_class], subject, bare)
+                if depth == 0 and self.draws.percent(25):
+                    self._where(1)
+        if kind not in ("transitive", "self", "intransitive"):
             return
-        if kind == "says":
-            self._verb(self.draws.by_rank(lexicon.SAYING), subject)
-            self._add("that")
-            self._clause(subject, depth + 1)
-            return
-        if kind == "wants":
-            self._verb(self.draws.by_rank(lexicon.WANTING), subject)
-            self._add("to")
-            self._verb_phrase(subject, depth + 1, bare=True)
-            return
-        if kind == "gives":
-            gift = self.draws.by_rank(tuple(lexicon.GIVING))
-            self._verb(self.draws.by_rank(lexicon.GIVING[gift]), subject, bare)
-            self._noun_phrase(gift, DEEPEST)
-            self._add("to")
-            self._noun_phrase("person", depth + 1)
-            return
-        if kind == "transitive":
-            thing = self.draws.by_rank(tuple(lexicon.TRANSITIVE[subject.noun_class]))
-            self._verb(self.draws.by_rank(lexicon.TRANSITIVE[subject.noun_class][thing]), subject, bare)
-            self._noun_phrase(thing, min(depth + 1, DEEPEST))
-        elif kind == "self":
-            self._verb(self.draws.by_rank(lexicon.REFLEXIVE[subject.noun_class]), subject, bare)
-            self._add(_REFLEXIVES[subject.pronoun])
-        else:
-            self._verb(self.draws.by_rank(lexicon.INTRANSITIVE[subject.noun_class]), subject, bare)
-            if depth == 0 and self.draws.percent(25):
-                self._where(1)
         if subject.noun_class in ("person", "animal") and self.draws.percent(14):
             self._add(self.draws.by_rank(lexicon.MANNER))
 
-    def _is(self, subject: Referent, depth: int) -> None:
-        self._be(subject.plural)
-        if depth < DEEPEST and self.draws.percent(30):
-            self._where(depth + 1)
-        else:
-            self._add(self.draws.by_rank(lexicon.ADJECTIVES[subject.noun_class]))
-
-    def _verb(self, verb: Verb, subject: Referent, bare: bool = False) -> None:
-        """Append a verb that agrees with its subject, perhaps with "not" or an adverb of frequency."""
+    def _verb(self, verbs: Sequence[Verb], subject: Referent, bare: bool = False) -> None:
+        """Append one of some verbs that agrees with its subject, perhaps with "not" or an adverb of frequency."""
+        verb = self.draws.by_rank(verbs)
         if bare:
             self._add(verb.base)
         elif self.draws.percent(7):
-            self._add(self._auxiliary(subject.plural), "not", verb.base)
+            auxiliary = {"present": "do" if subject.plural else "does", "past": "did", "future": "will"}[self.tense]
+            self._add(auxiliary, "not", verb.base)
         else:
             if self.tense == "future":
                 self._add("will")
             if self.draws.percent(7):
                 self._add(self.draws.by_rank(lexicon.FREQUENCY))
-            forms = {
-                "present": verb.base if subject.plural else verb.third,
-                "past": verb.past,
-                "future": verb.base,
-            }
-            self._add(forms[self.tense])
-
-    def _auxiliary(self, plural: bool) -> str:
-        return {"present": "do" if plural else "does", "past": "did", "future": "will"}[self.tense]
+            present = verb.base if subject.plural else verb.third
+            self._add({"present": present, "past": verb.past, "future": verb.base}[self.tense])
 
     def _be(self, plural: bool) -> None:
         if self.tense == "future":
@@ -318,8 +287,7 @@ class Sentence:
 @cache
 def _subjects_of(noun_class: NounClass) -> Weighted[NounClass] | None:
     """Return who does something to such a thing, as likely as they are subjects."""
-    weights = dict(zip(_SUBJECTS.items, _SUBJECTS.weights, strict=True))
-    does = {s: weights[s] for s, objects in lexicon.TRANSITIVE.items() if noun_class in objects}
+    does = {s: _SUBJECTS[s] for s, objects in lexicon.TRANSITIVE.items() if noun_class in objects}
     return Weighted(does) if does else None
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -74,7 +74,8 @@ def file(said: FileCorpus, around: Around) -> Origin:
         ReporterError: a file is missing, or what the study says does not fit its kind.
     """
     path = around.folder / said.file.expanduser()
-    kind: _Kind = _TABLES.get(_suffix(path), "text")
+    suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() != ".gz"]
+    kind: _Kind = _TABLES.get(suffixes[-1] if suffixes else "", "text")
     if kind != "text" and "unit" in said.model_fields_set:
         raise ReporterError(f"{path} is a table, where each row is one text: leave out 'unit' and name its 'column'")
     if kind == "text" and (said.column or said.label):
@@ -97,11 +98,6 @@ def file(said: FileCorpus, around: Around) -> Origin:
         return read_csv(path, said.column, said.label, tabs=kind == "tsv")
 
     return Origin(shared(said.file, around.folder), digest(map(file_hash, files)), read)
-
-
-def _suffix(path: Path) -> str:
-    suffixes = [suffix.lower() for suffix in path.suffixes]
-    return "".join(suffixes[-2:-1] if suffixes[-1:] == [".gz"] else suffixes[-1:])
 
 
 # Texts written in the study itself.
@@ -203,10 +199,7 @@ def local_dataset(dataset: str, folder: Path) -> Path | None:
 def _load(spec: DatasetCorpus, folder: Path, offline: bool) -> Any:
     datasets = optional("datasets", "datasets", f"the hub's dataset '{spec.dataset}'")
     local = local_dataset(spec.dataset, folder)
-    with ExitStack() as stack:
-        stack.enter_context(_without_bars(datasets))
-        if offline:
-            stack.enter_context(_offline(datasets))
+    with _without_bars(datasets), _offline(datasets) if offline else nullcontext():
         try:
             return datasets.load_dataset(
                 str(local or spec.dataset),
@@ -216,17 +209,12 @@ def _load(spec: DatasetCorpus, folder: Path, offline: bool) -> Any:
                 streaming=spec.streaming,
             )
         except Exception as error:  # a dozen kinds, from the package, its hub client and the network below
-            raise ReporterError(_explain(spec, error, offline)) from error
-
-
-def _explain(spec: DatasetCorpus, error: Exception, offline: bool) -> str:
-    message = first_line(error)
-    if offline:
-        return (
-            f"cannot load dataset '{spec.dataset}' offline, where only what was fetched before can be used; "
-            f"run once without --offline ({message})"
-        )
-    return f"cannot load dataset '{spec.dataset}': {message}"
+            if not offline:
+                raise ReporterError(f"cannot load dataset '{spec.dataset}': {first_line(error)}") from error
+            raise ReporterError(
+                f"cannot load dataset '{spec.dataset}' offline, where only what was fetched before can be used; "
+                f"run once without --offline ({first_line(error)})"
+            ) from error
 
 
 def _label(value: Any, feature: Any) -> str | None:
@@ -258,15 +246,12 @@ def _offline(datasets: Any) -> Iterator[None]:
     """
     from huggingface_hub import constants
 
-    places: tuple[Any, Any] = (datasets.config, constants)
-    before = [place.HF_HUB_OFFLINE for place in places]
-    for place in places:
-        place.HF_HUB_OFFLINE = True
+    before = datasets.config.HF_HUB_OFFLINE, constants.HF_HUB_OFFLINE
+    datasets.config.HF_HUB_OFFLINE = constants.HF_HUB_OFFLINE = True
     try:
         yield
     finally:
-        for place, value in zip(places, before, strict=True):
-            place.HF_HUB_OFFLINE = value
+        datasets.config.HF_HUB_OFFLINE, constants.HF_HUB_OFFLINE = before
 
 
 def _folder_hashes(folder: Path) -> Iterator[str]:
