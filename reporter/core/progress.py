@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import Event, Thread
-from typing import Any, Protocol, TextIO
+from typing import Protocol, TextIO
 
 REST = "other"
 
@@ -91,9 +91,15 @@ class _Doing:
     unit: str
     total: int
     done: int
+    show: Callable[[_Doing], None] = lambda doing: None
 
     def advance(self, amount: int) -> None:
         self.done += amount
+        self.show(self)
+
+    def tell(self, name: str, done: int, total: int) -> None:
+        self.name, self.done, self.total = name, done, total
+        self.show(self)
 
     def __str__(self) -> str:
         if not self.total:
@@ -154,14 +160,11 @@ class Progress:
             done: how many of them were done before.
         """
         began = time.perf_counter()
-        if self.stream.isatty():
-            with _bar(name, total, unit, done, self.stream) as bar:
-                yield bar
-        else:
-            with self._now(_Doing(name, unit, total, done)) as doing:
-                yield doing
+        with self._shown(_Doing(name, unit, total, done)) as doing:
+            yield doing
         seconds = time.perf_counter() - began
-        self.note(f"  {name}: {total:,} {unit} in {seconds:.1f} s" + _speed(total - done, seconds))
+        speed = f", {(total - done) / seconds:,.0f} a second" if seconds > 1 else ""
+        self.note(f"  {name}: {total:,} {unit} in {seconds:.1f} s{speed}")
 
     @contextmanager
     def telling(self, name: str) -> Iterator[Callable[[str, int, int], None]]:
@@ -170,20 +173,16 @@ class Progress:
         On success the duration of the whole is printed.
         """
         began = time.perf_counter()
-        if self.stream.isatty():
-            with _parts(name, self.stream) as tell:
-                yield tell
-        else:
-            with self._now(_Doing(name, "", 0, 0)) as doing:
-
-                def tell(what: str, done: int, total: int) -> None:
-                    doing.name, doing.done, doing.total = f"{name}: {what}", done, total
-
-                yield tell
+        with self._shown(_Doing(name, "", 0, 0)) as doing:
+            yield lambda part, done, total: doing.tell(f"{name}: {part}", done, total)
         self.note(f"  {name}: {time.perf_counter() - began:.1f} s")
 
     @contextmanager
-    def _now(self, doing: _Doing) -> Iterator[_Doing]:
+    def _shown(self, doing: _Doing) -> Iterator[_Doing]:
+        if self.stream.isatty():
+            with _bar(doing, self.stream):
+                yield doing
+            return
         before, self._doing = self._doing, doing
         try:
             yield doing
@@ -191,62 +190,29 @@ class Progress:
             self._doing = before
 
 
-def _speed(amount: int, seconds: float) -> str:
-    return f", {amount / seconds:,.0f} a second" if seconds > 1 else ""
-
-
 @contextmanager
-def _bars(stream: TextIO, *columns: Any) -> Iterator[Any]:
+def _bar(doing: _Doing, stream: TextIO) -> Iterator[None]:
+    from rich import progress as rich
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
-
-    all_columns = (
-        TextColumn("  {task.description}"),
-        BarColumn(),
-        TaskProgressColumn(),
-        *columns,
-        TimeRemainingColumn(),
-    )
-    with Progress(*all_columns, console=Console(file=stream), transient=True) as bars:
-        yield bars
-
-
-@contextmanager
-def _parts(name: str, stream: TextIO) -> Iterator[Callable[[str, int, int], None]]:
     from rich.markup import escape
-
-    with _bars(stream) as bars:
-        task = bars.add_task(escape(name), total=None)
-        part = ""
-
-        def tell(what: str, done: int, total: int) -> None:
-            nonlocal part
-            if what != part:
-                part = what
-                bars.reset(task, description=f"{escape(name)}: {escape(what)}")
-            bars.update(task, completed=done, total=total)
-
-        yield tell
-
-
-@contextmanager
-def _bar(name: str, total: int, unit: str, done: int, stream: TextIO) -> Iterator[Step]:
-    from rich.markup import escape
-    from rich.progress import ProgressColumn, Task
     from rich.text import Text
 
-    class _Done(ProgressColumn):
+    class _Done(rich.ProgressColumn):
         """How much is done, and how much of it in a second."""
 
-        def render(self, task: Task) -> Text:
+        def render(self, task: rich.Task) -> Text:
             speed = f", {task.speed:,.0f} a second" if task.speed else ""
-            return Text(f"{task.completed:,.0f} of {total:,} {unit}{speed}")
+            return Text(f"{task.completed:,.0f} of {doing.total:,} {doing.unit}{speed}" if doing.unit else "")
 
-    with _bars(stream, _Done()) as bars:
-        task = bars.add_task(escape(name), total=total, completed=done)
+    text, bar, share = rich.TextColumn("  {task.description}"), rich.BarColumn(), rich.TaskProgressColumn()
+    columns = (text, bar, share, _Done(), rich.TimeRemainingColumn())
+    with rich.Progress(*columns, console=Console(file=stream), transient=True) as bars:
+        task = bars.add_task(escape(doing.name), total=doing.total or None, completed=doing.done)
 
-        class _Bar:
-            def advance(self, amount: int) -> None:
-                bars.advance(task, amount)
+        def show(doing: _Doing) -> None:
+            if bars.tasks[0].description != escape(doing.name):
+                bars.reset(task, description=escape(doing.name))
+            bars.update(task, completed=doing.done, total=doing.total)
 
-        yield _Bar()
+        doing.show = show
+        yield
