@@ -159,8 +159,8 @@ class Progress:
             unit: their name.
             done: how many of them were done before.
         """
-        began = time.perf_counter()
         with self._shown(_Doing(name, unit, total, done)) as doing:
+            began = time.perf_counter()
             yield doing
         seconds = time.perf_counter() - began
         speed = f", {(total - done) / seconds:,.0f} a second" if seconds > 1 else ""
@@ -172,8 +172,8 @@ class Progress:
 
         On success the duration of the whole is printed.
         """
-        began = time.perf_counter()
         with self._shown(_Doing(name, "", 0, 0)) as doing:
+            began = time.perf_counter()
             yield lambda part, done, total: doing.tell(f"{name}: {part}", done, total)
         self.note(f"  {name}: {time.perf_counter() - began:.1f} s")
 
