@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from reporter.models.checkpoint import Checkpoint
     from reporter.models.places import Site
     from reporter.spec.corpora import SinkSpec
-    from reporter.spec.recipes import Recipe
     from reporter.texts import Texts
     from reporter.texts.chat import Chat
     from reporter.texts.tokens import Windows
@@ -115,10 +114,15 @@ class Size:
 
 def size_of(checkpoint: Checkpoint) -> Size | None:
     """Return how large a model is, where that can be read without loading anything."""
-    if checkpoint.recipe is not None:
-        return _size_of_recipe(checkpoint.recipe)
+    if (recipe := checkpoint.recipe) is not None:
+        products, inner = (3, 8 * recipe.width // 3) if recipe.architecture == "llama" else (2, 4 * recipe.width)
+        block = 4 * recipe.width**2 + products * recipe.width * inner
+        weights = recipe.layers * block + recipe.vocabulary * recipe.width
+        return Size(recipe.layers, recipe.width, weights, weights)
     if checkpoint.states:
-        return _size_of_states(next(iter(checkpoint.states.values()))[0])
+        shapes = _shapes(next(iter(checkpoint.states.values()))[0])
+        width = shapes.get("layer/0", ())[1:]
+        return Size(sum(name.startswith("layer/") for name in shapes) - 1, width[0], 0, 0) if width else None
     folder = folder_of(checkpoint)
     return None if folder is None else _size_of_folder(folder)
 
@@ -140,19 +144,6 @@ def _size_of_folder(folder: Path) -> Size | None:
     return Size(depth, width, every, every - idle)
 
 
-def _size_of_recipe(recipe: Recipe) -> Size:
-    products, inner = (3, 8 * recipe.width // 3) if recipe.architecture == "llama" else (2, 4 * recipe.width)
-    block = 4 * recipe.width**2 + products * recipe.width * inner
-    weights = recipe.layers * block + recipe.vocabulary * recipe.width
-    return Size(recipe.layers, recipe.width, weights, weights)
-
-
-def _size_of_states(file: Path) -> Size | None:
-    shapes = _shapes(file)
-    width = shapes.get("layer/0", ())[1:]
-    return Size(sum(name.startswith("layer/") for name in shapes) - 1, width[0], 0, 0) if width else None
-
-
 def _shapes(file: Path) -> dict[str, tuple[int, ...]]:
     from safetensors import SafetensorError, safe_open
 
@@ -169,11 +160,7 @@ def _first_number(config: dict[str, Any], keys: Sequence[str]) -> int | None:
 
 def folder_of(checkpoint: Checkpoint) -> Path | None:
     """Return the folder of a model that is on this machine already."""
-    return (
-        None
-        if checkpoint.path is None or checkpoint.gguf is not None
-        else checkpoint.path / (checkpoint.subfolder or "")
-    )
+    return None if checkpoint.gguf is not None else checkpoint.folder
 
 
 def tokens_of(checkpoint: Checkpoint, texts: Texts, max_tokens: int, windows: Windows | None = None) -> int:

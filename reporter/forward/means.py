@@ -13,7 +13,7 @@ Source: Hanley & MacGibbon 2006, "Creating non-parametric bootstrap samples usin
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from math import exp, factorial
@@ -79,7 +79,9 @@ class Bootstrapped(Observable):
         """The first places of the layout, as many as the quantities are defined at: all unless overridden."""
         return self.layout.places
 
-    def _add(self, sums: torch.Tensor, counts: torch.Tensor, texts: NDArray[np.int64], columns: Iterable[int]) -> None:
+    def _add(
+        self, sums: torch.Tensor, counts: torch.Tensor, texts: NDArray[np.int64], columns: list[int] | slice
+    ) -> None:
         """Add the sums and counts of texts, (texts, P, columns, Q), to all and, weighted, to the replicates.
 
         Args:
@@ -88,9 +90,9 @@ class Bootstrapped(Observable):
         self.sums += sums.sum(dim=0)
         self.counts += counts.sum(dim=0)
         weights = weights_of(texts, self.seed, self.replicates, sums.device).T
-        for column in columns:
-            for total, of_texts in ((self.replicate_sums, sums), (self.replicate_counts, counts)):
-                total[:, :, column] += (weights @ of_texts[:, :, column].flatten(1)).view_as(total[:, :, column])
+        for total, of_texts in ((self.replicate_sums, sums), (self.replicate_counts, counts)):
+            held = of_texts[:, :, columns]
+            total[:, :, columns] += (weights @ held.flatten(1)).view(-1, *held.shape[1:])
 
     def _mean(self, quantity: str, place: Place, columns: list[int]) -> tuple[float, int, NDArray[np.float64]]:
         """Return the mean of a quantity over some columns, how many have it, and the mean under each replicate."""
@@ -161,7 +163,7 @@ class PerToken(Bootstrapped):
     def finish(self, batch: HiddenBatch) -> None:
         """Add the batch to the sums and, weighted, to the replicates."""
         of_texts = torch.stack(self._of_texts, dim=1)  # (texts, places, strata, 2, quantities)
-        columns = (stratum for stratum, size in enumerate(batch.sizes) if size)
+        columns = [stratum for stratum, size in enumerate(batch.sizes) if size]
         self._add(of_texts[:, :, :, 0], of_texts[:, :, :, 1], self._texts, columns)
         self._of_texts = []
 
@@ -280,7 +282,7 @@ class PerText(Bootstrapped):
         self.squares += values.square().sum(dim=0)
         distinct = torch.as_tensor(self.texts == self._originals, device=values.device)
         self.distinct += (defined & distinct[:, None, None, None]).sum(dim=0)
-        self._add(values, defined.double(), self._originals, range(len(VIEWS)))
+        self._add(values, defined.double(), self._originals, slice(None))
 
     def average(self, quantity: str, place: Place, view: str) -> TextAverage:
         """Return the mean over texts of a quantity of a view at a place."""

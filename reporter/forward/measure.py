@@ -76,20 +76,6 @@ def autocast(device: torch.device, precision: Precision) -> AbstractContextManag
     return torch.autocast(device.type, dtype=torch.bfloat16)
 
 
-def choose(asked: Asked, model: LoadedModel, batch: TokenBatch) -> Chosen:
-    """Settle on a precision, by trying it on one batch.
-
-    ``auto`` is ``mixed`` on a device with bf16 instructions, for a model wide enough to profit, whose states deviate
-    by no more than ``TOLERANCE``. Nothing is timed, so that the choice is the same in every run on a machine.
-    """
-    if expected(asked, model.anatomy.width, model.device) == "float32":
-        return Chosen("float32", None)
-    deviation = _deviation(model, batch)
-    if asked == "auto" and not deviation <= TOLERANCE:
-        return Chosen("float32", deviation)
-    return Chosen("mixed", deviation)
-
-
 def expected(asked: Asked, width: int, device: torch.device) -> Precision:
     """Return the precision that a model comes to unless its states deviate too much."""
     if asked == "auto":
@@ -116,14 +102,11 @@ def _deviation(model: LoadedModel, batch: TokenBatch) -> float:
         with autocast(model.device, "mixed"):
             rough = model.states(ids, mask)
         kept = mask.bool()
-        deviations = [_relative(r.float()[kept], e.float()[kept]).mean() for r, e in zip(rough, exact, strict=True)]
+        deviations = []
+        for x, reference in ((a.float()[kept], b.float()[kept]) for a, b in zip(rough, exact, strict=True)):
+            difference = (x - reference).norm(dim=-1)
+            deviations.append((difference / reference.norm(dim=-1)).masked_fill(difference == 0, 0.0).mean())
     return float(torch.stack(deviations).max())  # NaN, where one is: then no tolerance holds
-
-
-def _relative(rough: torch.Tensor, exact: torch.Tensor) -> torch.Tensor:
-    difference: torch.Tensor = (rough - exact).norm(dim=-1)
-    relative: torch.Tensor = difference / exact.norm(dim=-1)
-    return relative.masked_fill(difference == 0, 0.0)
 
 
 SHOWN_TOGETHER = 2048
@@ -209,14 +192,21 @@ def longest(max_tokens: int, model: LoadedModel | SavedStates) -> int:
 
 
 def settle_precision(asked: Asked, model: LoadedModel | SavedStates, texts: Texts, max_tokens: int) -> Chosen:
-    """Choose the precision of a pass by trying it on the first few texts of the corpus."""
+    """Choose the precision of a pass by trying it on the first few texts of the corpus.
+
+    ``auto`` is ``mixed`` on a device with bf16 instructions, for a model wide enough to profit, whose states deviate
+    by no more than ``TOLERANCE``. Nothing is timed, so that the choice is the same in every run on a machine.
+    """
     if isinstance(model, SavedStates):
         return Chosen("float32", None)
     few = Shard(0, 0, min(4, len(texts)))
     tokens = tokenise(texts, few, model.tokenizer, min(128, longest(max_tokens, model)))
-    if not tokens:
+    if not tokens or expected(asked, model.anatomy.width, model.device) == "float32":
         return Chosen("float32", None)
-    return choose(asked, model, next(batches(tokens, 512, pad_id(model), model.anatomy.max_tokens)))
+    deviation = _deviation(model, next(batches(tokens, 512, pad_id(model), model.anatomy.max_tokens)))
+    if asked == "auto" and not deviation <= TOLERANCE:
+        return Chosen("float32", deviation)
+    return Chosen("mixed", deviation)
 
 
 def tokenised(

@@ -62,19 +62,12 @@ class Moments(Observable):
             mean, centred = layer.centred[stratum]
             units = float((layer.batch.known_norms[layer.index, rows] > 0).sum())
             squares = _squares(centred, layer.batch.scratch(centred)[: len(centred)])
-            sums = (mean, squares, units, sum_of(layer.units[rows]))
-            self._add((layer.index, stratum), rows.stop - rows.start, *sums)
+            at, count = (layer.index, stratum), rows.stop - rows.start
+            self._add(at, count, units, mean, squares, sum_of(layer.units[rows]))
 
-    def _add(
-        self,
-        at: tuple[int, int],
-        count: float,
-        mean: torch.Tensor,
-        squares: torch.Tensor,
-        units: float,
-        unit_sum: torch.Tensor,
-    ) -> None:
-        """Add the moments of some tokens at a place and stratum."""
+    def _add(self, at: tuple[int, int], count: float, units: float, *sums: torch.Tensor) -> None:
+        """Add the moments of some tokens at a place and stratum: mean, squares and sum of unit vectors."""
+        mean, squares, unit_sum = sums
         if count == 0:
             return
         layer, stratum = at
@@ -91,8 +84,7 @@ class Moments(Observable):
         """Add the moments of other texts."""
         for layer, stratum in np.ndindex(self.count.shape):
             at, vectors = (layer, stratum), (x[layer][stratum] for x in (other.mean, other.squares, other.unit_sum))
-            mean, squares, unit_sum = vectors
-            self._add(at, float(other.count[at]), mean, squares, float(other.unit_count[at]), unit_sum)
+            self._add(at, float(other.count[at]), float(other.unit_count[at]), *vectors)
 
     def at(self, place: Place, view: str) -> LayerMoments:
         """Return the moments at a place, merged over a view's strata."""

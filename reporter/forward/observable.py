@@ -204,22 +204,18 @@ class Observable(ABC):
     def restore(self, tensors: dict[str, torch.Tensor]) -> None:
         """Take over a state that ``tensors()`` or ``compact()`` returned; what is compact takes in nothing more."""
         for name, kept in self.fields.items():
-            held = getattr(self, name)
+            held: Any = getattr(self, name)
             if isinstance(held, list):
-                setattr(self, name, [tensors[f"{name}/{at}"] for at in range(len(self.layout.places))])
-            elif isinstance(held, np.ndarray):
-                setattr(self, name, tensors[name].numpy())
+                held = [tensors[f"{name}/{at}"] for at in range(len(self.layout.places))]
             else:
-                setattr(self, name, kept.restored(tensors[name]))
+                held = tensors[name].numpy() if isinstance(held, np.ndarray) else kept.restored(tensors[name])
+            setattr(self, name, held)
 
     def save(self, path: Path, *, finished: bool = False) -> None:
         """Write to a safetensors file, at once or not at all; what is finished in its compact form."""
         path.parent.mkdir(parents=True, exist_ok=True)
-        metadata = {
-            "observable": self.name,
-            "version": str(self.version),
-            "parameters": json.dumps(self.parameters()),
-        }
+        parameters = json.dumps(self.parameters())
+        metadata = {"observable": self.name, "version": str(self.version), "parameters": parameters}
         part = path.with_name(f"{path.name}.{os.getpid()}.part")
         try:
             tensors = self.compact() if finished else self.tensors()
@@ -274,7 +270,8 @@ class RoundedStates:
         """Round states, shape (n, d)."""
         first = states[:FIRST].float()
         middle = first.nanmedian(dim=0, keepdim=True).values if len(first) else first.new_zeros(1, first.shape[1])
-        middle = _floats(*_halves(middle.where(middle.isfinite(), 0.0)))[0]
+        rounded, exponents = _halves(middle.where(middle.isfinite(), 0.0))
+        middle = rounded.float().mul_(_powers(exponents))[0]
         values, exponents = _halves(states.float() - middle)
         return cls(values, middle, exponents)
 
@@ -286,7 +283,7 @@ class RoundedStates:
     @classmethod
     def read(cls, tensors: dict[str, torch.Tensor], name: str) -> RoundedStates:
         """Return what ``named`` put among some tensors."""
-        return cls(tensors[f"states/{name}"], tensors[f"middle/{name}"], tensors[f"exponents/{name}"])
+        return cls(*(tensors[f"{part}/{name}"] for part in ("states", "middle", "exponents")))
 
     def named(self, name: str) -> dict[str, torch.Tensor]:
         """Return ``states/NAME``, ``middle/NAME`` and ``exponents/NAME``."""
@@ -295,17 +292,13 @@ class RoundedStates:
     def rows(self, which: torch.Tensor, device: torch.device | str = "cpu") -> torch.Tensor:
         """Return some of the states, float32 on a device, shape (len(which), d)."""
         values, exponents = (x.index_select(0, which).to(device) for x in (self.values, self.exponents))
-        return _floats(values, exponents).add_(self.middle.to(device))
+        return values.float().mul_(_powers(exponents)).add_(self.middle.to(device))
 
 
 def _halves(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     top = x.abs().nan_to_num_(0.0, 0.0).amax(dim=1) if x.numel() else x.new_zeros(len(x))
     exponents = (torch.frexp(top).exponent - _TOP).clamp(min=-_STEEPEST)
     return (x * _powers(-exponents)).half(), exponents.short()
-
-
-def _floats(values: torch.Tensor, exponents: torch.Tensor) -> torch.Tensor:
-    return values.float().mul_(_powers(exponents))
 
 
 def _powers(exponents: torch.Tensor) -> torch.Tensor:
@@ -361,11 +354,9 @@ class SlottedStates:
 
     def compact(self, slots: Ints) -> dict[str, torch.Tensor]:
         """Return the states in some slots, rounded."""
-        tensors: dict[str, torch.Tensor] = {}
         rounded = spread(lambda at: RoundedStates.of(self.read(at, slots)), range(len(self._names)))
-        for name, states in zip(self._names, rounded, strict=True):
-            tensors |= states.named(name)
-        return tensors
+        named = (states.named(name) for name, states in zip(self._names, rounded, strict=True))
+        return {key: tensor for tensors in named for key, tensor in tensors.items()}
 
     def restore(self, tensors: dict[str, torch.Tensor]) -> None:
         """Take over saved states, in the order in which they were written."""

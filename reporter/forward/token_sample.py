@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -126,11 +126,9 @@ class TokenSample(Observable):
 
     def tensors(self) -> dict[str, torch.Tensor]:
         """Return ``keys/STRATUM``, ``facts/…`` and, for each place, ``states/STRATUM/PLACE``, sorted by key."""
-        tensors = {}
+        tensors: dict[str, torch.Tensor] = {}
         for stratum, kept in enumerate(self._kept):
-            tensors[f"keys/{stratum}"] = torch.from_numpy(kept.keys.view(np.int64).copy())
-            tensors[f"facts/{stratum}"] = torch.from_numpy(kept.facts)
-            tensors |= kept.states.tensors(kept.slots)
+            tensors |= _named(kept, stratum) | kept.states.tensors(kept.slots)
         return tensors
 
     def compact(self) -> dict[str, torch.Tensor]:
@@ -138,21 +136,13 @@ class TokenSample(Observable):
 
         A view draws the smallest keys of all its strata together: few of a stratum that holds few tokens.
         """
-        tensors = {}
+        tensors: dict[str, torch.Tensor] = {}
         for stratum, kept in enumerate(self._kept):
-            drawn = kept.keys <= self._largest_drawn(stratum)
-            tensors[f"keys/{stratum}"] = torch.from_numpy(kept.keys[drawn].view(np.int64))
-            tensors[f"facts/{stratum}"] = torch.from_numpy(kept.facts[drawn])
-            tensors |= kept.states.compact(kept.slots[drawn])
+            views = [np.concatenate([self._kept[part].keys for part in of]) for of in VIEWS.values() if stratum in of]
+            largest = [key for keys in views for key in np.unique(keys)[: self.size][-1:]]  # none without tokens
+            drawn = kept.keys <= max(largest, default=np.uint64(0))
+            tensors |= _named(kept, stratum, drawn) | kept.states.compact(kept.slots[drawn])
         return tensors
-
-    def _largest_drawn(self, stratum: int) -> np.uint64:
-        largest = np.uint64(0)
-        for strata in VIEWS.values():
-            if stratum in strata:
-                keys = np.unique(np.concatenate([self._kept[part].keys for part in strata]))[: self.size]
-                largest = max([largest, *keys[-1:]])  # of strata without tokens there is none
-        return largest
 
     @classmethod
     def bytes_kept(cls, setting: Setting, tokens: Sequence[int]) -> int:
@@ -198,6 +188,11 @@ class TokenSample(Observable):
         return Selection(self, keys[:size], facts[:size], where.T[first[:size]], device)
 
 
+def _named(kept: _Kept, stratum: int, rows: slice | NDArray[np.bool_] = slice(None)) -> dict[str, torch.Tensor]:
+    arrays = {"keys": kept.keys[rows].view(np.int64).copy(), "facts": kept.facts[rows]}
+    return {f"{name}/{stratum}": torch.from_numpy(array) for name, array in arrays.items()}
+
+
 class Selection:
     """Some tokens of a sample, sorted by key."""
 
@@ -223,11 +218,10 @@ class Selection:
         Dimension and neighbours are read off these, since equal states would be each other's nearest neighbours.
         """
         _, first, which = np.unique(self.facts[:, CONTEXT], return_index=True, return_inverse=True)
-        facts = self.facts[first]
-        facts[:, COUNT] = np.bincount(which, self.facts[:, COUNT], len(first))
         order = np.argsort(first)
-        rows = first[order]
-        return Selection(self._sample, self.keys[rows], facts[order], self._where[rows], self._device)
+        distinct = self._take(first[order])
+        distinct.facts[:, COUNT] = np.bincount(which, self.facts[:, COUNT], len(first))[order]
+        return distinct
 
     def shared(self, other: Selection) -> tuple[Selection, Selection]:
         """Return both with only the tokens that both have, in the same order: those with equal keys."""
@@ -277,9 +271,6 @@ class Tokens(TokenSample):
 # Mean-pooled vectors of a bounded sample of texts, chosen so that any two models keep the same texts.
 
 
-_Part = tuple[_Kept, torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]
-
-
 class Pooled(TokenSample):
     """Mean state of each text's tokens, at each place and stratum, for ``size`` texts of each stratum.
 
@@ -313,7 +304,7 @@ class Pooled(TokenSample):
         self.follow(batch.device)
         keys = self.keys(batch)
         distinct_text = batch.texts == batch.originals
-        self._parts: list[_Part] = []
+        self._parts: list[tuple[Any, ...]] = []
         for kept, rows in zip(self._kept, batch.rows, strict=True):
             tokens = np.flatnonzero(distinct_text[rows]) + rows.start
             distinct, first, which, count = np.unique(
@@ -328,15 +319,8 @@ class Pooled(TokenSample):
             segment[chosen] = np.arange(len(chosen))
             of_token = segment[which]
             taken = of_token >= 0
-            self._parts.append(
-                (
-                    kept,
-                    torch.from_numpy(tokens[taken]).to(batch.device),
-                    torch.from_numpy(of_token[taken]).to(batch.device),
-                    torch.from_numpy(count[chosen]).to(batch.device),
-                    torch.from_numpy(slots).to(batch.device),
-                )
-            )
+            arrays = (tokens[taken], of_token[taken], count[chosen], slots)
+            self._parts.append((kept, *(torch.from_numpy(array).to(batch.device) for array in arrays)))
 
     def observe(self, layer: LayerStates) -> None:
         """Add up the chosen texts' states, in float64."""

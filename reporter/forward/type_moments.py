@@ -11,7 +11,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from reporter.core.errors import ReporterError
 from reporter.forward.batch import HiddenBatch, LayerStates
 from reporter.forward.observable import Observable, RoundedStates, Setting
 from reporter.forward.token_categories import ASIDE, ORDINARY, STRATA
@@ -50,9 +49,8 @@ class TypeMoments(Observable):
     """For each kept type t: n_t, μ_t and Σ‖x − μ_t‖², in float64, merged by the formula of Chan, Golub & LeVeque 1983.
 
     Kept are the types that occur at least five times in the corpus, the most frequent first, as many as fit the memory.
-    Beside them, and not made from them, stand the same three numbers and Σ‖x‖² of all tokens that the kept types cover,
-    so that what should add up can be checked. Tokens that the tokenizer added belong to no type. A type takes memory
-    in a stratum once it is seen there, so the bound holds for each of two strata (ordinary tokens, those set aside).
+    Tokens that the tokenizer added belong to no type. A type takes memory in a stratum once it is seen there, so the
+    bound holds for each of two strata (ordinary tokens, those set aside).
 
     Batches are summed about their own mean in float64: no E‖x‖² − ‖μ‖² about the origin. Once the pass is finished the
     means are kept in 16 bits, see :mod:`reporter.forward.observable`, and their norms in 32, since types are put in
@@ -60,7 +58,7 @@ class TypeMoments(Observable):
     """
 
     name = "type_moments"
-    version = 3
+    version = 4
     reads_types = True
     bounded = "at least"
 
@@ -68,8 +66,6 @@ class TypeMoments(Observable):
         self.layout, self.types, self.tokens = layout, list(types), list(tokens)
         self.seen = np.zeros(len(STRATA))
         """Tokens of each stratum, covered or not, shape (S,)."""
-        self.rounded = False
-        """Whether the means of types were read from 16 bits."""
         self.strata = {stratum: _Stratum(len(self.types), layout.widths) for stratum in TYPED}
         self._rank = rank_by_id(self.types)
         self._batches: list[tuple[_Stratum, _Batch]] = []
@@ -99,13 +95,12 @@ class TypeMoments(Observable):
     def observe(self, layer: LayerStates) -> None:
         """Add the states at one place."""
         for kept, batch in self._batches:
-            mean, scatter, whole = batch.moments(layer)
-            kept.add(layer.index, batch.step, mean, scatter, whole)
+            kept.add(layer.index, batch.step, *batch.moments(layer))
 
     def finish(self, batch: HiddenBatch) -> None:
         """Count the batch, now that every place has used the old counts."""
         for kept, of_batch in self._batches:
-            kept.counted(of_batch.step)
+            kept.count[of_batch.step.where] += of_batch.step.count
         self._batches = []
 
     def follow(self, device: torch.device) -> None:
@@ -124,29 +119,23 @@ class TypeMoments(Observable):
         """Add the moments of other texts."""
         self.seen += other.seen
         for stratum, theirs in other.strata.items():
-            mine = self.strata[stratum]
-            if not len(theirs.ranks):
-                continue
-            used = len(theirs.ranks)
-            step = mine.step(mine.slots_of(theirs.ranks), theirs.count[:used], theirs.total)
-            for at in range(len(self.layout.places)):
-                mine.add(at, step, theirs.mean[at][:used], theirs.scatter[at][:used], theirs.whole(at))
-            mine.counted(step)
+            mine, used = self.strata[stratum], len(theirs.ranks)
+            if used:
+                step = mine.step(mine.slots_of(theirs.ranks), theirs.count[:used])
+                for at in range(len(self.layout.places)):
+                    mine.add(at, step, theirs.mean[at][:used], theirs.scatter[at][:used])
+                mine.count[step.where] += step.count
 
     def tensors(self) -> dict[str, torch.Tensor]:
         """Return ``seen`` and, for each stratum, ``ranks``, ``count``, and each place's moments, sorted by rank."""
         tensors = {"seen": torch.from_numpy(self.seen)}
-        places = range(len(self.layout.places))
         for stratum, kept in self.strata.items():
             order = np.argsort(kept.ranks)
             tensors[f"ranks/{stratum}"] = torch.from_numpy(kept.ranks[order])
             tensors[f"count/{stratum}"] = torch.from_numpy(kept.count[order])
-            for at in places:
+            for at in range(len(self.layout.places)):
                 tensors[f"mean/{stratum}/{at}"] = kept.mean[at][order]
                 tensors[f"scatter/{stratum}/{at}"] = kept.scatter[at][order]
-                tensors[f"whole_mean/{stratum}/{at}"] = kept.whole_mean[at]
-            count = torch.full((len(places), 1), kept.total, dtype=torch.float64)
-            tensors[f"whole/{stratum}"] = torch.cat([count, kept.totals.cpu()], dim=1)
         return tensors
 
     @classmethod
@@ -155,7 +144,7 @@ class TypeMoments(Observable):
         types = min(len(setting.counts), types_within(setting.size, setting.layout))
         rows = sum(min(types, tokens[stratum]) for stratum in TYPED)
         widths = setting.layout.widths
-        return sum(RoundedStates.bytes(rows, width) + 12 * rows + 16 * width for width in widths) + 16 * rows
+        return sum(RoundedStates.bytes(rows, width) + 12 * rows for width in widths) + 16 * rows
 
     def compact(self) -> dict[str, torch.Tensor]:
         """Return the same with the means of types in 16 bits, those of all strata as ``types/PLACE``, and ``norms/…``.
@@ -173,37 +162,23 @@ class TypeMoments(Observable):
         """Take over saved arrays."""
         self.seen = tensors["seen"].numpy()
         places = range(len(self.layout.places))
-        self.rounded = "states/types/0" in tensors
-        start = 0
+        is_rounded, start = "states/types/0" in tensors, 0
         for stratum, kept in self.strata.items():
             kept.slots_of(tensors[f"ranks/{stratum}"].numpy())
             kept.count = tensors[f"count/{stratum}"].numpy()
             kept.scatter = [tensors[f"scatter/{stratum}/{at}"] for at in places]
-            kept.whole_mean = [tensors[f"whole_mean/{stratum}/{at}"] for at in places]
-            if not self.rounded:
+            if not is_rounded:
                 kept.mean = [tensors[f"mean/{stratum}/{at}"] for at in places]
             else:
                 rows = torch.arange(start, start + len(kept.ranks))
                 kept.mean = [_as_long(tensors, f"types/{at}", rows) for at in places]
                 start += len(kept.ranks)
-            whole = tensors[f"whole/{stratum}"]
-            kept.total, kept.totals = float(whole[0, 0]), whole[:, 1:].clone()
 
 
 def _as_long(tensors: dict[str, torch.Tensor], at: str, rows: torch.Tensor) -> torch.Tensor:
     states = RoundedStates.read(tensors, at).rows(rows).double()
     lengths, norms = states.norm(dim=1), tensors[f"norms/{at}"][rows].double()
     return states * torch.where(lengths > 0, norms / lengths, 1.0)[:, None]
-
-
-@dataclass(frozen=True)
-class Whole:
-    """Moments of all tokens that the kept types cover, at one place and stratum."""
-
-    count: float
-    mean: torch.Tensor
-    scatter: torch.Tensor
-    squares: torch.Tensor
 
 
 @dataclass(frozen=True)
@@ -216,7 +191,6 @@ class _Step:
         share: of the new tokens in all that a type will have then, (types,).
         between: n·m/(n + m) of known and new tokens, (types,).
         count: new tokens of each type, on the host, (types,).
-        whole: new tokens.
     """
 
     where: Ints
@@ -224,30 +198,23 @@ class _Step:
     share: torch.Tensor
     between: torch.Tensor
     count: Floats
-    whole: float
 
 
 class _Batch:
     """The tokens of kept types in one stratum of a batch."""
 
     def __init__(
-        self,
-        kept: _Stratum,
-        stratum: int,
-        slots: Ints,
-        group: Ints,
-        rows: slice | Ints,
-        device: torch.device,
+        self, kept: _Stratum, stratum: int, slots: Ints, group: Ints, rows: slice | Ints, device: torch.device
     ) -> None:
         count = np.bincount(group).astype(np.float64)
-        self.step = kept.step(slots, count, len(group))
+        self.step = kept.step(slots, count)
         self._stratum = stratum
         self._count = torch.as_tensor(count, device=device)
         self._group = torch.as_tensor(group, device=device)
         self._rows = rows if isinstance(rows, slice) else torch.as_tensor(rows, device=device)
 
-    def moments(self, layer: LayerStates) -> tuple[torch.Tensor, torch.Tensor, Whole]:
-        """Return mean and scatter of each type, and the same of all of them together with Σ‖x‖²."""
+    def moments(self, layer: LayerStates) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return mean and scatter of each type."""
         # Rows by ``index_select``: an index in brackets takes many times as long.
         rows = layer.states[self._rows] if isinstance(self._rows, slice) else layer.states.index_select(0, self._rows)
         x = rows.double()
@@ -255,19 +222,11 @@ class _Batch:
         x -= shift
         count = self._count
         sums = x.new_zeros(len(count), x.shape[1]).index_add_(0, self._group, x)
-        of_row = torch.linalg.vector_norm(x, dim=1).square()
-        about_shift = x.new_zeros(len(count)).index_add_(0, self._group, of_row)
+        about_shift = x.new_zeros(len(count)).index_add_(0, self._group, torch.linalg.vector_norm(x, dim=1).square())
         mean = sums / count[:, None]
         # About the mean of all, not about zero: what this loses is 1e-16 of the variance between types.
         scatter = (about_shift - count * mean.square().sum(dim=1)).clamp(min=0)
-        rest, squares = x.mean(dim=0), of_row.sum()
-        whole = Whole(
-            len(x),
-            shift + rest,
-            squares - len(x) * (rest @ rest),
-            squares + len(x) * (2 * (shift @ rest) + shift @ shift),
-        )
-        return mean + shift, scatter, whole
+        return mean + shift, scatter
 
 
 class _Stratum:
@@ -276,22 +235,14 @@ class _Stratum:
     def __init__(self, types: int, widths: tuple[int, ...]) -> None:
         self._slot = np.full(types, -1, dtype=np.int64)
         self.ranks: Ints = np.zeros(0, dtype=np.int64)
-        self.count: Floats = np.zeros(0)  # on the host, as ``total`` is; all else may be elsewhere
-        self.total = 0.0
+        self.count: Floats = np.zeros(0)  # on the host
         self.mean = [torch.zeros(0, width, dtype=torch.float64) for width in widths]
         self.scatter = [torch.zeros(0, dtype=torch.float64) for _ in widths]
-        self.whole_mean = [torch.zeros(width, dtype=torch.float64) for width in widths]
-        self.totals = torch.zeros(len(widths), 2, dtype=torch.float64)
 
     def follow(self, device: torch.device) -> None:
         """Move the moments."""
-        for held in (self.mean, self.scatter, self.whole_mean):
+        for held in (self.mean, self.scatter):
             held[:] = [x.to(device) for x in held]
-        self.totals = self.totals.to(device)
-
-    def whole(self, at: int) -> Whole:
-        """Return the moments of all covered tokens at a place."""
-        return Whole(self.total, self.whole_mean[at], *self.totals[at])
 
     def slots_of(self, ranks: Ints) -> Ints:
         """Return the slot of each type, a new one for types not seen before."""
@@ -307,42 +258,27 @@ class _Stratum:
                     self.scatter[at] = _longer(self.scatter[at], room)
         return self._slot[ranks]
 
-    def step(self, slots: Ints, count: Floats, whole: float) -> _Step:
+    def step(self, slots: Ints, count: Floats) -> _Step:
         """Return what it takes to add tokens of some types at every place, where the moments are."""
         before = self.count[slots]
         numbers = (slots, count / (before + count), before * count / (before + count))
-        where, share, between = (torch.as_tensor(x, device=self.totals.device) for x in numbers)
-        return _Step(slots, where, share, between, count, whole)
+        where, share, between = (torch.as_tensor(x, device=self.scatter[0].device) for x in numbers)
+        return _Step(slots, where, share, between, count)
 
-    def add(self, at: int, step: _Step, mean: torch.Tensor, scatter: torch.Tensor, whole: Whole) -> None:
-        """Add moments of some types and of all covered tokens at a place; ``counted`` comes after the last place."""
+    def add(self, at: int, step: _Step, mean: torch.Tensor, scatter: torch.Tensor) -> None:
+        """Add moments of some types at a place; ``count`` is raised after the last place."""
         old = self.mean[at][step.slots]
         delta = mean - old
         self.mean[at].index_copy_(0, step.slots, old + delta * step.share[:, None])
         self.scatter[at].index_add_(0, step.slots, scatter + delta.square().sum(dim=1) * step.between)
-
-        n = self.total + whole.count
-        moved = whole.mean - self.whole_mean[at]
-        self.whole_mean[at] = self.whole_mean[at] + moved * (whole.count / n)
-        self.totals[at] += torch.stack(
-            [whole.scatter + (moved @ moved) * (self.total * whole.count / n), whole.squares]
-        )
-
-    def counted(self, step: _Step) -> None:
-        """Count tokens that were added at every place."""
-        self.count[step.where] += step.count
-        self.total += step.whole
 
 
 def _longer(x: torch.Tensor, by: int) -> torch.Tensor:
     return torch.cat([x, x.new_zeros(by, *x.shape[1:])])
 
 
-# Variance within and between types at one place under one view, its sums checked.
+# Variance within and between types at one place under one view.
 
-WITHIN, ROUNDED_WITHIN = 1e-9, 1e-3
-"""Of the variance, by which its two parts may miss it; 16 bits hold squares to 2^-10."""
-_ROUNDING = 1e-16  # of E‖x‖², which float64 does not resolve
 _EQUAL = 1e-12
 """Of E‖x‖²: a variance below it is what rounding in float32 leaves of equal states."""
 
@@ -403,20 +339,12 @@ class TypeView:
 
 
 def type_view(seen: Observed, place: Place, memory: int) -> TypeView:
-    """Return variance within and between the types that fit a memory budget, whatever larger one was kept.
-
-    Raises:
-        ReporterError: if V = V_W + V_B or E‖x‖² = ‖μ‖² + V fails for the sums that were kept.
-    """
+    """Return variance within and between the types that fit a memory budget, whatever larger one was kept."""
     kept, strata = seen.get(TypeMoments), typed_strata(seen)
     at = kept.layout.index[place]
     ranks, count, mean, scatter = _merged(kept, at, strata)
-    whole = _view_of(ranks, count, mean, scatter)
-    _check(kept, at, strata, whole, place)
     few = types_within(memory, kept.layout)
-    if few >= len(kept.types):
-        return whole
-    inside = ranks < few
+    inside = ranks < (few if few < len(kept.types) else np.inf)
     return _view_of(ranks[inside], count[inside], mean[inside], scatter[inside])
 
 
@@ -450,30 +378,3 @@ def _view_of(ranks: NDArray[np.int64], count: Floats, mean: Floats, scatter: Flo
     between = count @ np.square(mean - centre).sum(axis=1) / n
     within, variances = float(scatter.sum() / n), scatter / np.maximum(count, 1.0)
     return TypeView(int(count.sum()), centre, within, float(between), ranks, count, mean, variances)
-
-
-def _check(kept: TypeMoments, at: int, strata: tuple[int, ...], view: TypeView, place: Place) -> None:
-    """Compare with sums over the same tokens that know nothing of types."""
-    n, mean, scatter, squares = 0.0, np.zeros(kept.layout.widths[at]), 0.0, 0.0
-    for stratum in strata:
-        part = kept.strata[stratum].whole(at)
-        delta = part.mean.numpy() - mean
-        scatter += float(part.scatter) + float(delta @ delta) * n * part.count / (n + part.count)
-        mean = mean + delta * (part.count / (n + part.count))
-        n, squares = n + part.count, squares + float(part.squares)
-    if n == 0:
-        return
-    total, square = scatter / n, squares / n
-    within = ROUNDED_WITHIN if kept.rounded else WITHIN
-    # Of states that are equal up to rounding the variance is rounding itself, and so is its difference.
-    residue = _EQUAL if total <= _EQUAL * square else _ROUNDING
-    if n != view.n or abs(total - view.total) > within * total + residue * square:
-        raise ReporterError(
-            f"at {place} the variance within ({view.within}) and between ({view.between}) token types does not add "
-            f"up to the total ({total}): what was kept of this pass is damaged"
-        )
-    if abs(square - view.mean_square) > within * square:
-        raise ReporterError(
-            f"at {place} the mean square norm ({square}) is not the squared norm of the mean plus the variance "
-            f"({view.mean_square}): what was kept of this pass is damaged"
-        )

@@ -9,7 +9,8 @@ the angle that no rotation takes away, CKA, the mean squared canonical correlati
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -52,30 +53,26 @@ class Joint:
 
     def to(self, device: torch.device) -> Joint:
         """Return the same on a device."""
-        return Joint(
-            self.n,
-            self.mean_x.to(device),
-            self.mean_y.to(device),
-            self.xx.to(device),
-            self.xy.to(device),
-            self.yy.to(device),
-            self.known,
-        )
+        moved: dict[str, Any] = {name: x.to(device) for name, x in vars(self).items() if isinstance(x, Tensor)}
+        return replace(self, **moved)
 
     @property
     def vary(self) -> bool:
         """Whether both arrangements vary by more than rounding."""
-        sides = ((float(self.xx.trace()), self.mean_x), (self.spread, self.mean_y))
-        return all(spread > EQUAL * (spread + self.n * float(mean @ mean)) for spread, mean in sides)
+        sides = zip((float(self.xx.trace()), self.spread), self._sizes, strict=True)
+        return all(spread > EQUAL * size for spread, size in sides)
 
     @property
     def moves(self) -> bool:
         """Whether Y is longer than what rounding leaves of X: of updates, whether there are any."""
-        x, y = (
-            spread + self.n * float(mean @ mean)
-            for spread, mean in ((float(self.xx.trace()), self.mean_x), (self.spread, self.mean_y))
-        )
+        x, y = self._sizes
         return y > EQUAL * x
+
+    @property
+    def _sizes(self) -> tuple[float, float]:
+        """Σ‖x‖² and Σ‖y‖²."""
+        x = float(self.xx.trace()) + self.n * float(self.mean_x @ self.mean_x)
+        return x, self.spread + self.n * float(self.mean_y @ self.mean_y)
 
 
 def merged(parts: Iterable[Joint]) -> Joint:

@@ -152,12 +152,7 @@ class Tile:
     """The pairs of some rows with some others. Its numbers are overwritten by the next tile."""
 
     def __init__(
-        self,
-        dots: Tensor,
-        sizes: tuple[Tensor, Tensor],
-        place: tuple[int, int],
-        diagonal: bool,
-        workspace: Workspace,
+        self, dots: Tensor, sizes: tuple[Tensor, Tensor], place: tuple[int, int], diagonal: bool, workspace: Workspace
     ) -> None:
         self.row, self.column = place
         self.diagonal = diagonal
@@ -229,7 +224,9 @@ def _walk(
     for i in range(0, first, size):
         i_stop = min(i + size, first)
         x, x_sizes = rows.block(i, i_stop)
-        for j, j_stop in _columns(i, i_stop, len(other), size, columns is None):
+        starts = [*([i] if columns is None else []), *range(i_stop if columns is None else 0, len(other), size)]
+        for j in starts:
+            j_stop = i_stop if columns is None and j == i else min(j + size, len(other))
             y, y_sizes = (x, x_sizes) if columns is None and j == i else other.block(j, j_stop)
             dots = torch.mm(x, y.T, out=workspace.get("dot", (len(x), len(y))))
             tile = Tile(dots, (x_sizes, y_sizes), (i, j), columns is None and j == i, workspace)
@@ -238,11 +235,6 @@ def _walk(
             done += len(x) * (len(x) - 1) // 2 if tile.diagonal else dots.numel()
         progress(what, done, total)
     return done
-
-
-def _columns(i: int, i_stop: int, count: int, size: int, same: bool) -> list[tuple[int, int]]:
-    begins = [(i, i_stop)] if same else []
-    return begins + [(j, min(j + size, count)) for j in range(i_stop if same else 0, count, size)]
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,11 @@ model's own hidden states is taken, and of several the outermost.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
-from itertools import pairwise
+from functools import partial
+from itertools import count, pairwise
 from typing import Any
 
 import torch
@@ -83,9 +84,38 @@ class Trace:
 
 
 def trace(model: nn.Module, inputs: Mapping[str, Any], copied: Callable[[str, Tensor], bool] | None = None) -> Trace:
-    """Run a model once on small inputs and record every call of every module inside it."""
+    """Run a model once on small inputs and record every call of every module inside it.
+
+    Args:
+        copied: tells by the name of a module which of its tensors are copied; those that may be a block's if left out.
+    """
     calls: list[Call] = []
-    with torch.no_grad(), _watching(model, calls, copied or _may_be_a_block):
+    running: list[Call] = []
+    clock = count(1)
+
+    def passed(name: str, items: Iterable[tuple[Slot, Any]]) -> list[Passed]:
+        tensors = [(slot, x) for slot, x in items if isinstance(x, Tensor) and x.is_floating_point()]
+        copies = copied or (lambda name, tensor: name.rpartition(".")[2].isdecimal())
+        return [Passed(slot, x.clone() if copies(name, x) else x, x, x._version) for slot, x in tensors]
+
+    def began(name: str, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        call = Call(name, module, next(clock))
+        call.inputs = [*passed(name, enumerate(args)), *passed(name, kwargs.items())]
+        calls.append(call)
+        running.append(call)
+
+    def returned(name: str, module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
+        call = running.pop()
+        call.end = next(clock)
+        call.outputs = passed(name, enumerate(output if isinstance(output, (tuple, list)) else (output,)))
+
+    with ExitStack() as hooks, torch.no_grad():
+        for name, module in model.named_modules():
+            if name:  # the model itself is not a part of itself
+                before = module.register_forward_pre_hook(partial(began, name), with_kwargs=True)
+                after = module.register_forward_hook(partial(returned, name))
+                hooks.callback(before.remove)
+                hooks.callback(after.remove)
         result = model(**inputs)
     return Trace(tuple(call for call in calls if call.end >= 0), result)
 
@@ -97,56 +127,6 @@ def same(a: Tensor, b: Tensor) -> bool:
     if a.numel() != b.numel() or a.dtype != b.dtype or a.device != b.device:
         return False
     return torch.equal(a.reshape(-1), b.reshape(-1))
-
-
-@contextmanager
-def _watching(model: nn.Module, calls: list[Call], copied: Callable[[str, Tensor], bool]) -> Iterator[None]:
-    clock = 0
-    running: list[Call] = []
-    handles = []
-
-    def watch(name: str, module: nn.Module) -> None:
-        def tensors(items: Any) -> list[Passed]:
-            return _tensors(items, lambda tensor: copied(name, tensor))
-
-        def began(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-            nonlocal clock
-            clock += 1
-            call = Call(name, module, clock)
-            call.inputs = [*tensors(enumerate(args)), *tensors(kwargs.items())]
-            calls.append(call)
-            running.append(call)
-
-        def returned(module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
-            nonlocal clock
-            clock += 1
-            call = running.pop()
-            call.end = clock
-            call.outputs = tensors(enumerate(output if isinstance(output, (tuple, list)) else (output,)))
-
-        handles.append(module.register_forward_pre_hook(began, with_kwargs=True))
-        handles.append(module.register_forward_hook(returned))
-
-    for name, module in model.named_modules():
-        if name:  # the model itself is not a part of itself
-            watch(name, module)
-    try:
-        yield
-    finally:
-        for handle in handles:
-            handle.remove()
-
-
-def _may_be_a_block(name: str, tensor: Tensor) -> bool:
-    return name.rpartition(".")[2].isdecimal()
-
-
-def _tensors(items: Any, copied: Callable[[Tensor], bool]) -> list[Passed]:
-    return [
-        Passed(slot, value.clone() if copied(value) else value, value, value._version)
-        for slot, value in items
-        if isinstance(value, Tensor) and value.is_floating_point()
-    ]
 
 
 TOLERANCE = 1e-5  # relative deviation of a captured state from the model's own; both are the same tensor as a rule
@@ -216,7 +196,8 @@ def _chain(calls: list[Call], seen: Trace, shape: tuple[int, int], own: Sequence
     returned = next((p for p in calls[-1].outputs if _is_state(p.tensor, shape)), None)
     if returned is None:
         return None
-    first = _first_input(calls[0], entering[0].slot if entering else None, returned.tensor, shape)
+    fitting = [p for p in calls[0].inputs if _is_state(p.tensor, shape) and p.tensor.shape == returned.tensor.shape]
+    first = next((p for p in fitting if not entering or p.slot == entering[0].slot), None)
     if first is None or any(p.slot != first.slot for p in entering):
         return None
     passed = [first, *entering, returned]
@@ -234,21 +215,13 @@ def _chain(calls: list[Call], seen: Trace, shape: tuple[int, int], own: Sequence
 
 def _link(before: Call, after: Call, seen: Trace, shape: tuple[int, int]) -> Passed | None:
     made = [p.tensor for p in before.outputs if _is_state(p.tensor, shape)]
-    for taken in after.inputs:
-        if _is_state(taken.tensor, shape) and any(same(taken.tensor, x) for x in made):
-            return taken
+    sources = [made]
     for between in seen.calls:  # DeBERTa has a convolution there
-        if before.end < between.start and between.end < after.start:
-            fed = any(same(p.tensor, x) for p in between.inputs for x in made)
-            for taken in after.inputs if fed else ():
-                if _is_state(taken.tensor, shape) and any(same(taken.tensor, p.tensor) for p in between.outputs):
-                    return taken
-    return None
-
-
-def _first_input(call: Call, slot: Slot | None, like: Tensor, shape: tuple[int, int]) -> Passed | None:
-    fitting = (p for p in call.inputs if _is_state(p.tensor, shape) and p.tensor.shape == like.shape)
-    return next((p for p in fitting if slot is None or p.slot == slot), None)
+        inside = before.end < between.start and between.end < after.start
+        if inside and any(same(p.tensor, x) for p in between.inputs for x in made):
+            sources.append([p.tensor for p in between.outputs])
+    states = [taken for taken in after.inputs if _is_state(taken.tensor, shape)]
+    return next((t for source in sources for t in states if any(same(t.tensor, x) for x in source)), None)
 
 
 def _is_state(x: Tensor, shape: tuple[int, int]) -> bool:
@@ -256,9 +229,7 @@ def _is_state(x: Tensor, shape: tuple[int, int]) -> bool:
 
 
 def _deviation(x: Tensor, own: Tensor) -> float:
-    if x.shape != own.shape:
-        return torch.inf
-    return relative(x, own).max().item()
+    return relative(x, own).max().item() if x.shape == own.shape else torch.inf
 
 
 def relative(x: Tensor, reference: Tensor) -> Tensor:

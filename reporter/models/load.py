@@ -17,11 +17,10 @@ from torch import Tensor, nn
 from reporter.core.errors import ReporterError, with_type
 from reporter.models.anatomy import Examined, examine
 from reporter.models.checkpoint import loading, local_folder
-from reporter.models.limits import limited
 from reporter.models.model_folder import config_file, weight_files
 from reporter.models.parts import is_spread
 from reporter.models.tokenizer import load_tokenizer, tokenizer_hash
-from reporter.models.weights import load_module
+from reporter.models.weights import limited, load_module
 
 if TYPE_CHECKING:
     from pathlib import Path

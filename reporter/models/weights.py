@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import inspect
 import logging
+import math
 import re
+import signal
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +20,6 @@ from torch import Tensor, nn
 from reporter.core.errors import ReporterError, library_error
 from reporter.core.imports import optional
 from reporter.models.checkpoint import seeded
-from reporter.models.limits import read_headers, refuse_claims
 from reporter.models.model_folder import ADAPTER_WEIGHTS, CONFIG, WEIGHTS, adapter_files, weight_files
 from reporter.models.parts import PartName, measured_part, spread
 
@@ -28,15 +31,6 @@ if TYPE_CHECKING:
 # Products with packed weights are rounded as a kernel likes, which depends on the shape of a batch; those of 8 bits
 # (LLM.int8(), Dettmers et al. 2022) even leave out of the rounding whatever dimension is large in any token of the
 # batch, so that a token's state depends on its neighbours. Neither is a property of the model.
-
-
-def method_of(config: Any) -> str:
-    """Return how a model's weights are quantised, as its configuration calls it; empty where they are not."""
-    settings = getattr(config, "quantization_config", None)
-    if settings is None:
-        return ""
-    method = settings.get("quant_method", "") if isinstance(settings, dict) else getattr(settings, "quant_method", "")
-    return str(getattr(method, "value", method))
 
 
 @contextmanager
@@ -56,7 +50,9 @@ def unpacking(config: Any) -> Iterator[None]:
     """Have weights unpacked while they are loaded, where their format knows how to, and keep its library quiet."""
     from transformers.quantizers.auto import AUTO_QUANTIZATION_CONFIG_MAPPING as KINDS
 
-    settings, method = getattr(config, "quantization_config", None), method_of(config)
+    settings = getattr(config, "quantization_config", None)
+    named = settings.get("quant_method") if isinstance(settings, dict) else getattr(settings, "quant_method", None)
+    method = str(getattr(named, "value", named) or "")
     kind = KINDS.get(method)
     if isinstance(settings, dict) and kind is not None and "dequantize" in inspect.signature(kind.__init__).parameters:
         settings["dequantize"] = True
@@ -272,9 +268,12 @@ def merged(model: Any, folder: Path, *, few_layers: bool) -> Any:
     """
     adapter_files(folder)
     peft = optional("peft", "peft", "an adapter")
+    from safetensors.torch import load_file
+
     try:
         config = peft.PeftConfig.from_pretrained(str(folder))
-        given = _read_adapter(folder / ADAPTER_WEIGHTS)
+        saved = load_file(str(folder / ADAPTER_WEIGHTS))
+        given = {name.removeprefix(_SAVED_UNDER): tensor for name, tensor in saved.items()}
     except Exception as error:  # a file that PEFT cannot read fails in any way
         raise ReporterError(f"the adapter in {folder} cannot be read: {library_error(error)}") from error
     whole, parts, strange = _matched(model, given)
@@ -329,12 +328,6 @@ def merged(model: Any, folder: Path, *, few_layers: bool) -> Any:
         ) from error
 
 
-def _read_adapter(file: Path) -> dict[str, Tensor]:
-    from safetensors.torch import load_file
-
-    return {name.removeprefix(_SAVED_UNDER): tensor for name, tensor in load_file(str(file)).items()}
-
-
 def _matched(
     model: Any, given: Mapping[str, Tensor]
 ) -> tuple[dict[str, Tensor], dict[tuple[str, str], Tensor], list[str]]:
@@ -367,3 +360,103 @@ def _inside(name: str, leaves: set[str]) -> tuple[str, str] | None:
         if (module := ".".join(pieces[:end])) in leaves:
             return module, ".".join(pieces[end:])
     return None
+
+
+# Bounds on loading: what a configuration claims is held against the headers of the weights, and time is limited.
+
+
+LOADING_MINUTES = 15.0
+MINUTES_PER_GIGABYTE = 2.0
+
+_LAYERS = ("num_hidden_layers", "num_layers", "encoder_layers", "decoder_layers", "num_decoder_layers")
+_WIDTHS = ("hidden_size", "d_model", "intermediate_size", "ffn_dim", "d_ff", "vocab_size", "max_position_embeddings")
+_PACKED = 8  # numbers of 4 bits in one of 32
+
+
+@dataclass(frozen=True)
+class Header:
+    """What the headers of safetensors files say, which are read without their weights.
+
+    Args:
+        tensors: how many there are.
+        integers: how many numbers of them are integers.
+        floats: how many are not.
+        largest: the largest dimension.
+    """
+
+    tensors: int
+    integers: int
+    floats: int
+    largest: int
+
+
+def read_headers(files: Sequence[Path]) -> Header:
+    """Read the headers of weights; an index among the files is passed over."""
+    from safetensors import SafetensorError, safe_open
+
+    numbers, tensors, largest = {True: 0, False: 0}, 0, 0
+    for file in files:
+        if file.suffix != ".safetensors":
+            continue
+        try:
+            with safe_open(str(file), framework="pt") as content:  # compares its header with its size
+                for name in content.keys():  # noqa: SIM118 (no mapping)
+                    tensor = content.get_slice(name)
+                    shape = tensor.get_shape()
+                    tensors, largest = tensors + 1, max(largest, *shape, 0) if shape else largest
+                    numbers[tensor.get_dtype()[:1] in "IU"] += math.prod(shape)
+        except (SafetensorError, OSError) as error:
+            raise ReporterError(f"{file} is damaged: {error}; fetch or save it again") from error
+    return Header(tensors, numbers[True], numbers[False], largest)
+
+
+def refuse_claims(config: Any, header: Header, folder: Path) -> None:
+    """Refuse a configuration that claims more than the weights can hold, before anything of it is built.
+
+    Every layer has a weight of its own, or shares those of others, of which there are several; no width is larger than
+    the largest dimension of a weight. The table of positions may be computed, so that only absurd ones are refused.
+    """
+    text = config.get_text_config() if hasattr(config, "get_text_config") else config
+    for part in {id(settings): settings for settings in (config, text)}.values():
+        for name in _LAYERS:
+            claimed = getattr(part, name, None)
+            if isinstance(claimed, int) and claimed > header.tensors:
+                raise ReporterError(
+                    f"{folder}: {CONFIG} says {claimed:,} layers ({name}), and there are {header.tensors:,} weights in "
+                    "all; weights and configuration do not belong together"
+                )
+        for name in _WIDTHS:
+            claimed = getattr(part, name, None)
+            most = header.largest * _PACKED if name != "max_position_embeddings" else 1 << 30
+            if isinstance(claimed, int) and claimed > most:
+                raise ReporterError(
+                    f"{folder}: {CONFIG} says {name} {claimed:,}, and the largest dimension of its weights is "
+                    f"{header.largest:,}; weights and configuration do not belong together"
+                )
+
+
+@contextmanager
+def limited(folder: Path, minutes: float = LOADING_MINUTES) -> Iterator[None]:
+    """Break off what is done inside after ``minutes``, and ``MINUTES_PER_GIGABYTE`` more for each of weights.
+
+    It works in the main thread of systems with alarms; elsewhere there is no limit.
+    """
+    if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "setitimer"):
+        yield
+        return
+    size = sum(file.stat().st_size for file in folder.glob("*") if file.suffix in (".safetensors", ".bin", ".gguf"))
+    allowed = minutes + MINUTES_PER_GIGABYTE * size / 1e9
+
+    def late(number: int, frame: Any) -> None:
+        raise ReporterError(
+            f"loading it took longer than {allowed:.3g} minutes, the limit for {size / 1e9:.3g} GB of weights; "
+            "copy it to a faster disk, or look at its configuration"
+        )
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.setitimer(signal.ITIMER_REAL, allowed * 60)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import codecs
 import json
-import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -33,8 +32,9 @@ if TYPE_CHECKING:
     from reporter.models.checkpoint import Checkpoint
 
 SPACE, LINE_FEED, TAB = "␣", "⏎", "⇥"
-_VISIBLE = str.maketrans({" ": SPACE, "\n": LINE_FEED, "\t": TAB})
-_CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_CONTROLS = (*range(0x20), *range(0x7F, 0xA0))
+_VISIBLE = {code: f"<0x{code:02X}>" if code < 0x80 else f"<U+{code:04X}>" for code in _CONTROLS}
+_VISIBLE |= {ord(" "): SPACE, ord("\n"): LINE_FEED, ord("\t"): TAB}
 
 Marks = Literal["wordpiece", "byte-level", "sentencepiece", "end-of-word", "none"]
 """How a tokenizer marks where words begin or end: ``##`` goes on with a word, ``Ġ`` and ``▁`` begin one, ``</w>``
@@ -91,7 +91,7 @@ class Spelling:
 
 def visible(text: str) -> str:
     """Return a text whose spaces and control characters can be seen."""
-    return _CONTROLS.sub(_control, text.translate(_VISIBLE))
+    return text.translate(_VISIBLE)
 
 
 def readable(tokens: Sequence[str | None], special: Collection[int]) -> tuple[str | None, ...]:
@@ -137,11 +137,6 @@ def byte_alphabet() -> dict[str, int]:
 
 def _byte(number: int) -> str:
     return f"<0x{number:02X}>"
-
-
-def _control(match: re.Match[str]) -> str:
-    code = ord(match[0])
-    return _byte(code) if code < 0x80 else f"<U+{code:04X}>"
 
 
 def _undecoded(error: UnicodeError) -> tuple[str, int]:
@@ -210,7 +205,7 @@ def _folder(checkpoint: Checkpoint, offline: bool) -> Path:
     if checkpoint.states:
         raise ReporterError("there are only its states, no tokenizer")
     if checkpoint.recipe is not None:
-        from reporter.models.toy.tokenizer import ensure_tokenizer
+        from reporter.models.toy.training import ensure_tokenizer
 
         return ensure_tokenizer(checkpoint)
     if checkpoint.tokenizer is not None:

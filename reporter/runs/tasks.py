@@ -18,10 +18,9 @@ from reporter.core.files import held_if_free, lock_at
 from reporter.core.imports import importing
 from reporter.core.progress import Progress
 from reporter.core.threads import given
-from reporter.forward.feeding import Feeding
 from reporter.forward.inputs import FOLDERS, PRECISIONS, Pass, digest, size_of
 from reporter.forward.kept import Want
-from reporter.forward.passes import Passes
+from reporter.forward.passes import Feeding, Passes
 from reporter.models.checkpoint import Checkpoint
 from reporter.models.load import LoadedModel, load
 from reporter.models.states import SavedStates, load_states

@@ -1,13 +1,11 @@
 from __future__ import annotations
 
-import numpy as np
 import pytest
 import torch
-from oracles.fake_model import FakeModel
+from oracles.fake_model import FakeModel, FakeTexts
 
 from reporter.forward import measure as precision
-from reporter.forward.measure import autocast, choose
-from reporter.texts.tokens import TokenBatch
+from reporter.forward.measure import autocast, settle_precision
 
 
 class Rough(FakeModel):
@@ -24,11 +22,8 @@ class Rough(FakeModel):
         return [x * (1 + self.error) if mixed and i else x for i, x in enumerate(found)]
 
 
-@pytest.fixture
-def batch():
-    ids = np.array([[2, 4, 5], [6, 7, 0]])
-    mask = np.array([[1, 1, 1], [1, 1, 0]])
-    return TokenBatch(ids, mask, np.zeros_like(mask, dtype=bool), np.arange(2), mask == 1)
+def choose(asked, model):
+    return settle_precision(asked, model, FakeTexts(["1 2 3", "4 5"]), 16)
 
 
 @pytest.fixture(autouse=True)
@@ -42,29 +37,29 @@ def plain_products(monkeypatch):
     monkeypatch.setattr(torch.Tensor, "__matmul__", lambda a, b: (a[..., None] * b).sum(-2))
 
 
-def test_float32_is_not_tried(batch):
+def test_float32_is_not_tried():
     model = Rough(0.5)
-    chosen = choose("float32", model, batch)
+    chosen = choose("float32", model)
     assert (chosen.precision, chosen.deviation, model.runs) == ("float32", None, [])
 
 
 @pytest.mark.parametrize(
     ("error", "expected"), [(0.004, "mixed"), (0.019, "mixed"), (0.021, "float32"), (9.0, "float32")]
 )
-def test_auto_accepts_a_small_deviation_and_stores_it(batch, error, expected):
-    chosen = choose("auto", Rough(error), batch)
+def test_auto_accepts_a_small_deviation_and_stores_it(error, expected):
+    chosen = choose("auto", Rough(error))
     assert chosen.precision == expected
     assert chosen.deviation == pytest.approx(error, rel=1e-3)
 
 
-def test_mixed_is_mixed_whatever_it_costs_but_says_so(batch):
-    chosen = choose("mixed", Rough(0.5), batch)
+def test_mixed_is_mixed_whatever_it_costs_but_says_so():
+    chosen = choose("mixed", Rough(0.5))
     assert (chosen.precision, chosen.deviation) == ("mixed", pytest.approx(0.5, rel=1e-3))
 
 
 @pytest.mark.parametrize("poison", [float("nan"), float("inf")])
 @pytest.mark.parametrize("layer", [1, 3])
-def test_auto_refuses_states_that_stop_being_finite(batch, poison, layer):
+def test_auto_refuses_states_that_stop_being_finite(poison, layer):
     model = Rough(0.0)
     plain = model.states
 
@@ -75,20 +70,20 @@ def test_auto_refuses_states_that_stop_being_finite(batch, poison, layer):
         return found
 
     model.states = states
-    assert choose("auto", model, batch).precision == "float32"
+    assert choose("auto", model).precision == "float32"
 
 
-def test_zero_states_deviate_by_nothing(batch):
+def test_zero_states_deviate_by_nothing():
     model = Rough(0.01, change=lambda states: [states[0] * 0, *states[1:]])
-    assert choose("auto", model, batch).deviation == pytest.approx(0.01, rel=1e-3)
+    assert choose("auto", model).deviation == pytest.approx(0.01, rel=1e-3)
 
 
-def test_auto_leaves_narrow_models_and_plain_machines_alone(batch, monkeypatch):
+def test_auto_leaves_narrow_models_and_plain_machines_alone(monkeypatch):
     narrow = Rough(0.0, width=64)
-    assert choose("auto", narrow, batch).precision == "float32" and not narrow.runs
+    assert choose("auto", narrow).precision == "float32" and not narrow.runs
     monkeypatch.setattr(precision, "_has_bf16", lambda device: False)
     wide = Rough(0.0)
-    assert choose("auto", wide, batch).precision == "float32" and not wide.runs
+    assert choose("auto", wide).precision == "float32" and not wide.runs
 
 
 def test_autocast_keeps_weights_and_rounds_products():

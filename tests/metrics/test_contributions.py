@@ -13,8 +13,8 @@ from oracles.fake_model import FakeModel, FakeTexts, made_up_texts
 from oracles.families import FAMILIES, WORDS, build_family
 
 from reporter.forward.between_layers import Contributions
-from reporter.forward.feeding import _unfed
 from reporter.forward.observed import Observed
+from reporter.forward.passes import _unfed
 from reporter.metrics.base import Options, catalogue
 from reporter.metrics.contributions import STATISTICS
 from reporter.models.capture import share

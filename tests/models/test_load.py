@@ -14,8 +14,8 @@ from safetensors.torch import load_file, save_file
 
 from reporter.core.errors import ReporterError
 from reporter.models.checkpoint import Checkpoint
-from reporter.models.limits import limited
 from reporter.models.load import LoadedModel, load
+from reporter.models.weights import limited
 
 Family = Callable[[str], Path]
 Load = Callable[..., LoadedModel]

@@ -21,7 +21,7 @@ from reporter.models.head import load_head
 from reporter.models.load import load
 from reporter.models.resolve import resolve
 from reporter.models.toy import model as pocket_training
-from reporter.models.toy import tokenizer as pocket_tokenizer
+from reporter.models.toy import training as pocket_tokenizer
 from reporter.models.toy.training import _remove_unfinished, prepare, prepare_together
 from reporter.models.words import whole_words
 from reporter.spec.models import RecipeModel

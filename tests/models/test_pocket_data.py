@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from reporter.models.toy.model import IGNORED, Stream, held_out
-from reporter.models.toy.tokenizer import write_tokenizer
+from reporter.models.toy.training import write_tokenizer
 from reporter.spec.recipes import Recipe
 from reporter.texts import build_texts
 from reporter.texts.sources.stored import InlineCorpus

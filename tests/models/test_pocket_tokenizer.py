@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from reporter.core.errors import ReporterError
-from reporter.models.toy.tokenizer import SPECIAL_TOKENS, write_tokenizer
+from reporter.models.toy.training import SPECIAL_TOKENS, write_tokenizer
 from reporter.spec.recipes import Recipe
 from reporter.texts import build_texts
 from reporter.texts.sources.stored import InlineCorpus

@@ -11,10 +11,9 @@ import numpy as np
 import pytest
 
 from reporter.core.errors import ReporterError
-from reporter.forward.feeding import unknown_warning
 from reporter.forward.measure import Counts, _check_finite
 from reporter.forward.observed import KINDS
-from reporter.forward.passes import strained_warning
+from reporter.forward.passes import strained_warning, unknown_warning
 from reporter.forward.type_sample import TypeCounts
 from reporter.runs import records
 from reporter.runs.planner import plan_study

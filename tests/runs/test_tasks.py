@@ -211,7 +211,7 @@ def test_who_waits_for_another_says_so_once_and_does_nothing_twice(small, study,
 
 
 def test_a_task_that_fails_is_told_and_leaves_the_others(small, study, out, monkeypatch):
-    from reporter.forward.feeding import Feeding
+    from reporter.forward.passes import Feeding
 
     real, said = Feeding.feed, io.StringIO()
 
@@ -241,8 +241,8 @@ def test_saved_states_are_tasks_as_well(study, run, store, out, anew, given, mon
 
 
 def test_what_a_worker_saved_of_a_range_is_gone_on_with_and_goes_with_the_range(small, study, out, monkeypatch):
-    monkeypatch.setattr("reporter.forward.feeding.MOST_SAVING", float("inf"))
-    monkeypatch.setattr("reporter.forward.feeding.SAVE_EVERY", 0)
+    monkeypatch.setattr("reporter.forward.passes.MOST_SAVING", float("inf"))
+    monkeypatch.setattr("reporter.forward.passes.SAVE_EVERY", 0)
 
     def killed(*_):
         raise KeyboardInterrupt

@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from reporter.core.errors import ReporterError
-from reporter.models.toy.tokenizer import SPECIAL_TOKENS
+from reporter.models.toy.training import SPECIAL_TOKENS
 
 if TYPE_CHECKING:
     from reporter.spec.recipes import Recipe
