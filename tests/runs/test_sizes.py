@@ -51,7 +51,7 @@ def test_what_windows_repeat_is_read_again(folder: Path, size: int, stride: int)
     windows = Windows(size, stride)
     fitting = windows.within(32)
     cut = [windows_of(np.zeros(n, dtype=bool), fitting) for n in WORDS]
-    read = sum(len(window.rows) for text in cut for window in text)
+    read = sum(len(rows) for text in cut for rows, _ in text)
     expected = tokens_of(checkpoint(folder), CORPUS, size, windows)
     assert read <= expected <= read + sum(n > fitting.size for n in WORDS) * stride  # a last window may be shorter
 
