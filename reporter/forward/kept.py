@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from reporter.core.files import SEAL, found_intact, held, is_damaged, read_note, seal, set_aside, sha256, write_note
 from reporter.forward.inputs import digest, lock_of
@@ -18,10 +18,8 @@ from reporter.forward.observable import Observable, Setting
 from reporter.forward.observed import KINDS
 from reporter.forward.token_categories import VIEWS
 from reporter.models.places import Layout
-
-if TYPE_CHECKING:
-    from reporter.spec.study import Keep
-    from reporter.texts.tokens import Range
+from reporter.spec.study import Keep
+from reporter.texts.tokens import Range
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -19,6 +19,8 @@ from numpy.typing import NDArray
 
 from reporter.core.errors import ReporterError, is_out_of_memory
 from reporter.forward.batch import FLOAT16_END, HiddenBatch, ModelOutput, joined
+from reporter.forward.observable import Observable
+from reporter.forward.readout import Readout, Vocabulary
 from reporter.forward.token_categories import (
     DEFAULT_RULE,
     ORDINARY,
@@ -27,9 +29,12 @@ from reporter.forward.token_categories import (
     SinkRule,
     find_sinks,
 )
+from reporter.models.load import LoadedModel
 from reporter.models.parts import pad_id as padding_id
 from reporter.models.places import Layout
 from reporter.models.states import SavedStates
+from reporter.texts.chat import Chat
+from reporter.texts.texts import Texts
 from reporter.texts.tokens import (
     Shard,
     TokenBatch,
@@ -40,13 +45,6 @@ from reporter.texts.tokens import (
     tokenise,
     tokenise_corpus,
 )
-
-if TYPE_CHECKING:
-    from reporter.forward.observable import Observable
-    from reporter.forward.readout import Readout, Vocabulary
-    from reporter.models.load import LoadedModel
-    from reporter.texts.chat import Chat
-    from reporter.texts.texts import Texts
 
 # float32, or bf16 products over float32 weights where the machine is made for it and the states hardly change.
 

@@ -10,12 +10,13 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from reporter.core.errors import ReporterError
 from reporter.core.files import SEAL, held
+from reporter.core.progress import Progress
 from reporter.forward.inputs import FOLDERS, PRECISIONS, Pass, lock_of, note_rate, warnings
 from reporter.forward.kept import Kept, Parts, PassFacts, Wanted
 from reporter.forward.measure import (
@@ -35,17 +36,13 @@ from reporter.forward.token_categories import SinkRule
 from reporter.forward.type_moments import FEWEST_OCCURRENCES
 from reporter.forward.type_sample import TypeCounts, count_types
 from reporter.models.head import load_head
+from reporter.models.load import LoadedModel
 from reporter.models.places import Layout
 from reporter.models.states import NO_MODEL, SavedStates
 from reporter.models.toy.training import UNKNOWN
 from reporter.models.words import token_names
-from reporter.texts.tokens import ranges, shards
-
-if TYPE_CHECKING:
-    from reporter.core.progress import Progress
-    from reporter.models.load import LoadedModel
-    from reporter.spec.study import Keep
-    from reporter.texts.tokens import Range, TokenisedCorpus
+from reporter.spec.study import Keep
+from reporter.texts.tokens import Range, TokenisedCorpus, ranges, shards
 
 Loading = Callable[[], "LoadedModel | SavedStates"]
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -19,14 +18,11 @@ from reporter.forward.means import REPLICATES, PerToken, SampledTokens
 from reporter.geometry.arrays import Ints
 from reporter.geometry.neighbours import compare
 from reporter.geometry.pairs import Rows
+from reporter.models.head import Head
+from reporter.models.load import LoadedModel
 from reporter.models.places import Layout, Place
 from reporter.models.words import word_tokens
-
-if TYPE_CHECKING:
-    from reporter.models.head import Head
-    from reporter.models.load import LoadedModel
-    from reporter.texts.tokens import TokenBatch
-
+from reporter.texts.tokens import TokenBatch
 
 MASKED_SHARE = 0.15  # of the ordinary tokens, hidden from a masked language model at once
 _LOGITS = 32 * 2**20  # logits held at once

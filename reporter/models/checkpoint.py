@@ -7,14 +7,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from reporter.core.errors import ReporterError
 from reporter.models.model_folder import fingerprint, hash_files, identifying_files
-
-if TYPE_CHECKING:
-    from reporter.spec.recipes import Recipe
-    from reporter.texts.texts import Texts
+from reporter.spec.recipes import Recipe
+from reporter.texts.texts import Texts
 
 # Where a checkpoint's files are on this machine, and what holds while something of it is loaded: quiet, for one.
 

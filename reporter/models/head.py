@@ -12,19 +12,16 @@ import inspect
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
 from reporter.core.errors import ReporterError, with_type
 from reporter.models.blocks import trace
-from reporter.models.checkpoint import loading, local_folder
+from reporter.models.checkpoint import Checkpoint, loading, local_folder
+from reporter.models.load import LoadedModel
 from reporter.models.weights import build, needed, read_config
-
-if TYPE_CHECKING:
-    from reporter.models.checkpoint import Checkpoint
-    from reporter.models.load import LoadedModel
 
 TOLERANCE = 1e-4  # of the largest logit, in float32
 

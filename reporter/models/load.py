@@ -9,23 +9,19 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from reporter.core.errors import ReporterError, with_type
 from reporter.models.anatomy import Examined, examine
-from reporter.models.checkpoint import loading, local_folder
+from reporter.models.checkpoint import Checkpoint, loading, local_folder
 from reporter.models.model_folder import config_file, weight_files
 from reporter.models.parts import is_spread
 from reporter.models.tokenizer import load_tokenizer, tokenizer_hash
 from reporter.models.weights import limited, load_module
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from reporter.models.checkpoint import Checkpoint
 
 # Which weights a checkpoint has, by group: so that one that is not what it says can be told.
 

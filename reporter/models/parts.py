@@ -5,17 +5,15 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
 from reporter.core.errors import ReporterError
 from reporter.core.files import read_json
+from reporter.models.checkpoint import Split
 from reporter.models.model_folder import CONFIG, LIMITS
-
-if TYPE_CHECKING:
-    from reporter.models.checkpoint import Split
 
 # Models that are too large for one device: spread by accelerate, which moves states from one device to the next.
 

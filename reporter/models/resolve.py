@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from reporter.core.errors import ReporterError, first_line, shared
 from reporter.core.imports import check_installed
@@ -25,12 +25,9 @@ from reporter.models.model_folder import (
     tokenizer_files,
     weight_files,
 )
-from reporter.spec.models import CheckpointSpec, HubModel, PathModel, RecipeModel, StatesModel
+from reporter.spec.models import CheckpointSpec, HubModel, ModelSpec, PathModel, RecipeModel, StatesModel
 from reporter.spec.recipes import Tuning
-
-if TYPE_CHECKING:
-    from reporter.spec.models import ModelSpec
-    from reporter.texts.texts import Texts
+from reporter.texts.texts import Texts
 
 TextsOf = Callable[[str], "Texts"]
 ModelOf = Callable[[str], tuple[Checkpoint, ...]]

@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast, get_args
+from typing import Any, Literal, cast, get_args
 
 import numpy as np
 import torch
@@ -29,12 +29,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from reporter.core.errors import ReporterError, UsageError
 from reporter.models.anatomy import Anatomy
+from reporter.models.checkpoint import Checkpoint
 from reporter.models.load import Captured
-from reporter.texts.tokens import GivenTokens
-
-if TYPE_CHECKING:
-    from reporter.models.checkpoint import Checkpoint
-    from reporter.texts.tokens import TokenBatch
+from reporter.texts.tokens import GivenTokens, TokenBatch
 
 Role = Literal["encoder", "decoder"]
 NO_MODEL = "there are only the states, not the model that made them"

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from reporter.core.errors import ReporterError, library_error
 from reporter.core.files import read_json
+from reporter.models.checkpoint import Checkpoint
 from reporter.models.model_folder import TOKENIZER_CONFIG, tokenizer_folder
 from reporter.models.parts import decoder_start
-
-if TYPE_CHECKING:
-    from reporter.models.checkpoint import Checkpoint
 
 
 def load_tokenizer(checkpoint: Checkpoint, folder: Path, offline: bool) -> Any:

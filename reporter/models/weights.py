@@ -12,19 +12,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from reporter.core.errors import ReporterError, library_error
 from reporter.core.imports import optional
-from reporter.models.checkpoint import seeded
+from reporter.models.checkpoint import Checkpoint, seeded
 from reporter.models.model_folder import ADAPTER_WEIGHTS, CONFIG, WEIGHTS, adapter_files, weight_files
 from reporter.models.parts import PartName, measured_part, spread
-
-if TYPE_CHECKING:
-    from reporter.models.checkpoint import Checkpoint
 
 # Quantised weights, unpacked when they are loaded, so that what is measured are the numbers that they stand for.
 #

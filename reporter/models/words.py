@@ -20,16 +20,14 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from reporter.core.errors import ReporterError, with_type
+from reporter.models.checkpoint import Checkpoint
 from reporter.models.model_folder import tokenizer_folder
-
-if TYPE_CHECKING:
-    from reporter.models.checkpoint import Checkpoint
 
 SPACE, LINE_FEED, TAB = "␣", "⏎", "⇥"
 _CONTROLS = (*range(0x20), *range(0x7F, 0xA0))

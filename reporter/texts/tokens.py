@@ -18,19 +18,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
+from typing import Any, BinaryIO, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from reporter.core.errors import ReporterError
 from reporter.core.files import found_intact, seal, workplace
+from reporter.spec.corpora import CorpusPart
 from reporter.texts.chat import Chat
 from reporter.texts.chat import tokenised as conversation
 from reporter.texts.texts import Texts, originals
-
-if TYPE_CHECKING:
-    from reporter.spec.corpora import CorpusPart
 
 # Windows over a long text: each of its tokens counts once, with the tokens before it as context.
 #

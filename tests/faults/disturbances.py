@@ -102,9 +102,9 @@ def memory(home: Path, study: Path, expected: dict[str, list[str]]) -> list[str]
 
     def short() -> None:
         no_report()
-        from reporter.forward import feeding
+        from reporter.forward import passes
 
-        real = feeding.measure
+        real = passes.measure
 
         def measure(*given: Any) -> Iterator[Any]:
             now = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
@@ -114,7 +114,7 @@ def memory(home: Path, study: Path, expected: dict[str, list[str]]) -> list[str]
             finally:
                 resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
 
-        feeding.measure = measure
+        passes.measure = measure
 
     code, text = run(wide, home / "out", short)
     wrong = [text[-800:]] if code else differences(numbers(home / "free"), numbers(home / "out"))

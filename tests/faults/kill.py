@@ -56,12 +56,12 @@ def phase(event: str) -> str:
 
 def small_ranges() -> None:
     """Have the sixty texts be three ranges, which are merged, and save after each shard."""
-    from reporter.forward import feeding
+    from reporter.forward import passes
     from reporter.texts import tokens
     from reporter.texts import tokens as ranges
 
     tokens.SHARD_TEXTS, ranges.RANGE_SHARDS = 5, 4
-    feeding.SAVE_EVERY, feeding.MOST_SAVING = 0.0, float("inf")
+    passes.SAVE_EVERY, passes.MOST_SAVING = 0.0, float("inf")
 
 
 def watch(folder: Path, stop: int | None, log: Path | None) -> None:

@@ -54,13 +54,13 @@ def test_what_was_damaged_is_set_aside_and_made_anew(harm, study, run, store, ou
 
 
 def test_a_torn_file_of_unfinished_work_costs_that_work_alone(study, run, store, out, monkeypatch, caplog):
-    from reporter.forward import feeding
+    from reporter.forward import passes
     from reporter.texts import tokens
 
     monkeypatch.setattr(tokens, "SHARD_TEXTS", 10)
-    monkeypatch.setattr(feeding, "MOST_SAVING", float("inf"))
-    monkeypatch.setattr(feeding, "SAVE_EVERY", 0)
-    real = feeding.measure
+    monkeypatch.setattr(passes, "MOST_SAVING", float("inf"))
+    monkeypatch.setattr(passes, "SAVE_EVERY", 0)
+    real = passes.measure
 
     def stop(*args, **kwargs):
         for number, shard in enumerate(real(*args, **kwargs)):
@@ -70,7 +70,7 @@ def test_a_torn_file_of_unfinished_work_costs_that_work_alone(study, run, store,
 
     file = study()
     with monkeypatch.context() as patch:
-        patch.setattr(feeding, "measure", stop)
+        patch.setattr(passes, "measure", stop)
         with pytest.raises(KeyboardInterrupt):
             run(file, only=["dec", "nested"])
     torn = next((out / "cache").glob("observables/*/unfinished-*/shard-*/moments.safetensors"))

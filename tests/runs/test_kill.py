@@ -13,16 +13,16 @@ NUMBERS = "SELECT * FROM layer_metrics ORDER BY ALL"
 RUN = """
 import os, signal, sys
 from pathlib import Path
-from reporter.forward import feeding
+from reporter.forward import passes
 from reporter.runs import runner
 from reporter.runs.studies import offer
 from reporter.spec import load_study
 from reporter.texts import tokens
 
 tokens.SHARD_TEXTS = 10
-feeding.MOST_SAVING, feeding.SAVE_EVERY = float("inf"), 0
+passes.MOST_SAVING, passes.SAVE_EVERY = float("inf"), 0
 runner._report = lambda *_: ()  # as in the tests beside this one
-real = feeding.measure
+real = passes.measure
 
 def measure(*args, **kwargs):
     for number, shard in enumerate(real(*args, **kwargs)):
@@ -31,7 +31,7 @@ def measure(*args, **kwargs):
         yield shard
 
 if sys.argv[3] == "kill":
-    feeding.measure = measure
+    passes.measure = measure
 file = load_study(Path(sys.argv[1]), offer())
 runner.run_studies([file], Path(sys.argv[2]), only=["dec", "nested"])
 """

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from reporter.core.errors import UsageError, describe, library_error
-from reporter.forward import feeding, passes
+from reporter.forward import passes
 from reporter.forward.inputs import digest
 from reporter.metrics import base as registry
 from reporter.metrics.base import Metric, Statistic, Value
@@ -284,13 +284,13 @@ def test_batch_size_changes_nothing(study, run, store):
 
 def test_a_killed_pass_goes_on_at_the_last_shard(study, run, store, monkeypatch):
     monkeypatch.setattr("reporter.texts.tokens.SHARD_TEXTS", 10)
-    monkeypatch.setattr(feeding, "MOST_SAVING", float("inf"))
-    monkeypatch.setattr(feeding, "SAVE_EVERY", 0)
+    monkeypatch.setattr(passes, "MOST_SAVING", float("inf"))
+    monkeypatch.setattr(passes, "SAVE_EVERY", 0)
     run(study(), only=["dec", "nested"])
     whole = store.frame(NUMBERS)
     tokens = store.frame("SELECT max(tokens) AS n FROM cells")["n"][0]
 
-    real = feeding.measure
+    real = passes.measure
 
     def killed(*args, **kwargs):
         for number, shard in enumerate(real(*args, **kwargs)):
@@ -299,10 +299,10 @@ def test_a_killed_pass_goes_on_at_the_last_shard(study, run, store, monkeypatch)
             yield shard
 
     shutil.rmtree(store.path.parent / "cache" / "observables")
-    monkeypatch.setattr(feeding, "measure", killed)
+    monkeypatch.setattr(passes, "measure", killed)
     with pytest.raises(KeyboardInterrupt):
         run(study(), only=["dec", "nested"], force=True)
-    monkeypatch.setattr(feeding, "measure", real)
+    monkeypatch.setattr(passes, "measure", real)
     _, said = run(study(), only=["dec", "nested"], force=True)
     assert "going on after 20 texts" in said
     resumed = store.frame("SELECT sum(forward_tokens) AS n, max(tokens) AS all FROM cells")
@@ -315,7 +315,7 @@ def test_states_of_a_text_that_break_fail_the_cells_and_name_the_text(study, run
 
     from reporter.models.load import LoadedModel
 
-    real_run, real_measure = LoadedModel.run, feeding.measure
+    real_run, real_measure = LoadedModel.run, passes.measure
     corpus = []
 
     def measure(model, texts, *args, **kwargs):
@@ -328,7 +328,7 @@ def test_states_of_a_text_that_break_fail_the_cells_and_name_the_text(study, run
             captured.path[1][0, 0, 0] = torch.nan
         return captured
 
-    monkeypatch.setattr(feeding, "measure", measure)
+    monkeypatch.setattr(passes, "measure", measure)
     monkeypatch.setattr(LoadedModel, "run", broken)
     outcome, _ = run(study(), only=["dec"])
     assert (outcome.computed, outcome.failed) == (3, 3 + 1)  # and the comparison with that corpus

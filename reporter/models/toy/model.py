@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -17,10 +17,8 @@ from torch.nn.functional import cross_entropy
 
 from reporter.core.errors import ReporterError
 from reporter.models.toy.training import SPECIAL_TOKENS
-
-if TYPE_CHECKING:
-    from reporter.spec.recipes import Recipe
-    from reporter.texts.texts import Texts
+from reporter.spec.recipes import Recipe
+from reporter.texts.texts import Texts
 
 # What a recipe model is trained on: rows of token ids, and which of them it has to predict.
 

@@ -19,19 +19,16 @@ from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from reporter.core.errors import ReporterError
 from reporter.core.files import found_intact, held, is_damaged, read_note, seal, set_aside, write_note
+from reporter.core.progress import Progress, Step
 from reporter.core.threads import go_on, single, spread
 from reporter.models.checkpoint import FINAL, Checkpoint, quiet
 from reporter.models.model_folder import fingerprint, tokenizer_files
-from reporter.spec.recipes import Tuning
-
-if TYPE_CHECKING:
-    from reporter.core.progress import Progress, Step
-    from reporter.spec.recipes import Recipe
-    from reporter.texts.texts import Texts
+from reporter.spec.recipes import Recipe, Tuning
+from reporter.texts.texts import Texts
 
 # The tokenizer of a recipe model, made from the texts that it is trained on.
 #
