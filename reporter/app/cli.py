@@ -18,6 +18,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from reporter.core.errors import ReporterError, UsageError, bounded, hint, is_out_of_memory, one_line
 from reporter.core.imports import importing
+from reporter.core.numbers import counted
 from reporter.core.threads import let_waiting_threads_sleep
 
 if TYPE_CHECKING:
@@ -182,15 +183,15 @@ def validate(
             continue
         study = file.study
         counts = [
-            _count(len(study.models), "model"),
-            _count(len(study.corpora), "corpus", "corpora"),
-            _count(len(study.metrics), "metric"),
+            counted(len(study.models), "model"),
+            counted(len(study.corpora), "corpus", "corpora"),
+            counted(len(study.metrics), "metric"),
             *(
-                _count(len(items), *nouns)
+                counted(len(items), *nouns)
                 for key, items in study.sections.items()
                 if items and (nouns := analyses()[key].section.called)
             ),
-            *([_count(len(study.claims), "claim")] if study.claims else []),
+            *([counted(len(study.claims), "claim")] if study.claims else []),
         ]
         typer.echo(f"{one_line(str(path))}: ok ({', '.join(counts)})")
         notes = list(file.notes)
@@ -297,7 +298,7 @@ def run(
         from reporter.report import render
 
         written = render(out / "results.duckdb", out, [_id_of(str(spec)) for spec in specs or ()] or None)
-        typer.echo(f"wrote {_count(len(written), 'file')}; open {out / 'index.html'}")
+        typer.echo(f"wrote {counted(len(written), 'file')}; open {out / 'index.html'}")
         return
     specs = _required(specs, "SPEC")
     if share is not None:
@@ -371,11 +372,11 @@ def merge(
         typer.echo(f"and {len(conflicts) - most} more conflicts (--most)", err=bool(merged.undecided))
     if merged.undecided:
         raise ReporterError(
-            f"nothing was written: {_count(len(merged.undecided), 'conflict')}; name the folder to trust with "
+            f"nothing was written: {counted(len(merged.undecided), 'conflict')}; name the folder to trust with "
             "--prefer FOLDER, or measure one of the folders again"
         )
-    sources = f"{_count(len(merged.folders), 'folder')}, {merged.twice} of them in more than one"
-    typer.echo(f"wrote {out / 'results.duckdb'}: {_count(merged.cells, 'cell')} from {sources}")
+    sources = f"{counted(len(merged.folders), 'folder')}, {merged.twice} of them in more than one"
+    typer.echo(f"wrote {out / 'results.duckdb'}: {counted(merged.cells, 'cell')} from {sources}")
     typer.echo(f"`reporter run --report-only --out {out}` writes its pages")
 
 
@@ -474,7 +475,7 @@ def export(
         from reporter.report.single_file import publish
 
         pages = publish(database, site, [_id_of(study) for study in studies or ()] or None)
-        typer.echo(f"wrote {_count(len(pages), 'page')} ({_megabytes([site])}); open {site / 'index.html'}")
+        typer.echo(f"wrote {counted(len(pages), 'page')} ({_megabytes([site])}); open {site / 'index.html'}")
         return
     if len(studies := _required(studies, "STUDY")) > 1:
         raise UsageError("only --site takes several studies; run the command once for each")
@@ -490,7 +491,7 @@ def export(
             raise UsageError("--format parquet writes tables and cannot be combined with formats of figures")
         folder = to or folder / "parquet"
         files = write_parquet(database, study, folder)
-        typer.echo(f"wrote {_count(len(files), 'file')} ({_megabytes(files)}) into {folder}")
+        typer.echo(f"wrote {counted(len(files), 'file')} ({_megabytes(files)}) into {folder}")
     elif single_file is not None:
         from reporter.report.single_file import write_single_file
 
@@ -518,7 +519,7 @@ def export(
                 bare,
             ),
         )
-        typer.echo(f"wrote {_count(len(written), 'file')} into {folder}")
+        typer.echo(f"wrote {counted(len(written), 'file')} into {folder}")
         for path in written:
             if path.name == "left-out.txt":
                 typer.echo(path.read_text(encoding="utf-8").rstrip())
@@ -752,7 +753,7 @@ def metrics(
         return
     if name is None:
         for metric in definitions.values():
-            typer.echo(f"{metric.name}: {metric.title} ({_count(len(metric.statistics), 'statistic')})")
+            typer.echo(f"{metric.name}: {metric.title} ({counted(len(metric.statistics), 'statistic')})")
             typer.echo(f"    {metric.summary}")
         return
     from reporter.app.docs.reference import metric_page, search
@@ -805,10 +806,6 @@ def _names(values: list[str] | None, option: str = "--only") -> list[str]:
     if values and not names:  # such as "$MODEL" that is not set, which must not mean everything
         raise UsageError(f"{option} '{','.join(values)}' names nothing; write a name, or leave {option} out")
     return names
-
-
-def _count(number: int, noun: str, plural: str = "") -> str:
-    return f"{number} {noun if number == 1 else plural or noun + 's'}"
 
 
 def _megabytes(paths: Iterable[Path]) -> str:

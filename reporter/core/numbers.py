@@ -118,6 +118,11 @@ def whole(value: Any) -> str:
     return f"{int(value):,}"
 
 
+def counted(number: Any, noun: str, plural: str = "") -> str:
+    """Write how many of something there are: ``1 model``, ``1,024 texts``, ``2 corpora``."""
+    return f"{whole(number)} {noun if number == 1 else plural or noun + 's'}"
+
+
 def seconds(value: Any) -> str:
     """Write a duration: ``0.4 s``, ``12 s``, ``3 min 05 s``, ``2 h 10 min``."""
     if is_null(value):

@@ -13,7 +13,7 @@ import yaml
 
 from reporter.charts.chart import Drawn, Query, Read
 from reporter.charts.layout import VIEWS
-from reporter.core.numbers import is_null, whole
+from reporter.core.numbers import counted, is_null, whole
 from reporter.core.sources import Source
 from reporter.report.tables import ModelRow, Row, model_rows, parsed
 from reporter.store.formats import latex
@@ -50,7 +50,6 @@ LIBRARIES = {"torch": "PyTorch", "transformers": "transformers", "numpy": "NumPy
 KINDS = {"random-init": "with random weights", "shuffled": "on shuffled tokens"}
 FEW = 4
 """So many models are named one by one."""
-_PLURALS = {"corpus": "corpora"}
 
 
 @dataclass(frozen=True)
@@ -159,7 +158,9 @@ def methods(contents: Contents) -> str:
     if replicates := {number for text in intervals for number in re.findall(r"(\d+) bootstrap replicates", text)}:
         sentences.append(f"Bootstrap intervals rest on {_list(sorted(replicates))} replicates over texts.")
     if tested := len(contents.claims.all):
-        sentences.append(f"{_count(tested, 'claim')} {'was' if tested == 1 else 'were'} tested with Holm's correction.")
+        sentences.append(
+            f"{counted(tested, 'claim')} {'was' if tested == 1 else 'were'} tested with Holm's correction."
+        )
     if (tests := contents.findings.looked_at) and contents.findings.all:
         sentences.append(
             f"Findings are exploratory; their p-values are corrected for {whole(tests)} tests (Bonferroni)."
@@ -227,7 +228,7 @@ def _model(model: ModelRow) -> str:
         facts.append(f"{whole(row['layers'])} blocks of width {whole(row['width'])}")
     facts += [f"{in_words(row['parameters'])} parameters"] if row.get("parameters") else []
     facts.append(_weights(row))
-    facts += [_count(len(model.checkpoints), "checkpoint")] if len(model.checkpoints) > 1 else []
+    facts += [counted(len(model.checkpoints), "checkpoint")] if len(model.checkpoints) > 1 else []
     return f"{model.name} ({', '.join(filter(None, facts))})"
 
 
@@ -253,7 +254,7 @@ def in_words(number: Any) -> str:
 def _corpus(row: Row, spec: Mapping[str, Any]) -> str:
     of = (spec.get("corpora") or {}).get(row["corpus"])
     of = of if isinstance(of, dict) else {}
-    facts = [_count(row["texts"], "text")]
+    facts = [counted(row["texts"], "text")]
     if row.get("location"):
         made = row.get("source") == "generated"
         facts.append(f"generated: {row['location']}" if made else f"from {_name_of(row)}")
@@ -305,10 +306,6 @@ def span(numbers: Sequence[int]) -> str:
     """Write the least and the largest of some numbers."""
     ends = dict.fromkeys((whole(min(numbers)), whole(max(numbers))))
     return " to ".join(ends)
-
-
-def _count(number: Any, noun: str) -> str:
-    return f"{whole(number)} {noun if number == 1 else _PLURALS.get(noun, noun + 's')}"
 
 
 def _list(parts: Iterable[str]) -> str:

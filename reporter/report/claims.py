@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import inf, isfinite
 from typing import TYPE_CHECKING, Any
 
-from reporter.charts.chart import Query
+from reporter.charts.chart import Query, Read
 from reporter.core.numbers import is_null, short
-from reporter.report.evidence import Evidence, Table, by_model_of, changes_of, evidence_of
-from reporter.report.tables import parsed
+from reporter.report.evidence import by_model_of, changes_of, evidence_of
+from reporter.report.tables import parsed, read_rows, rows_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,49 +23,28 @@ WIDTH = 300
 _MARGIN = 12
 
 
-@dataclass(frozen=True)
-class Tick:
-    """A labelled place on the axis; ``anchor`` as in SVG, so that no label leaves the picture."""
-
-    x: float
-    label: str
-    anchor: str
-
-
-@dataclass(frozen=True)
-class IntervalPlot:
-    """Coordinates for an SVG of width ``WIDTH``, and the same in words.
-
-    Args:
-        value: where our number is.
-        interval: where its interval begins and ends; None where it has none.
-        paper: where the paper's number is; None where it gives none.
-        bands: where the ranges begin and end in which the claim holds; none where they are not known.
-        ticks: the bounds, or else the ends of what is shown.
-        sentence: everything in words.
-    """
-
-    value: float
-    interval: tuple[float, float] | None
-    paper: float | None
-    bands: tuple[tuple[float, float], ...]
-    ticks: tuple[Tick, ...]
-    sentence: str
-
-
-def interval_plot(row: Mapping[str, Any], bound: str) -> IntervalPlot | None:
+def interval_plot(row: Mapping[str, Any], bound: str) -> dict[str, Any] | None:
     """Lay out the number of a claim; None where there is no number, or nothing to see it against.
+
+    Returns coordinates for an SVG of width ``WIDTH``: our ``value``, its ``interval`` and the number of the ``paper``
+    (None where there is none), ``bands``, in which the claim holds, and labelled ``ticks``: the bounds, or else the
+    ends of what is shown. ``sentence`` is the same in words.
 
     Args:
         row: a row of the table ``claims``.
         bound: what it is compared with, in words.
     """
-    value, low, high, paper = (None if is_null(row[name]) else float(row[name]) for name in _NUMBERS)
+    value, low, high, paper, holds_low, holds_high = (
+        None if is_null(row[name]) else float(row[name])
+        for name in ("value", "ci_low", "ci_high", "paper", "holds_low", "holds_high")
+    )
     if value is None:
         return None
     interval = None if low is None or high is None else (low, high)
-    holds = _ranges(row)
-    bounds = sorted({end for pair in holds for end in pair if isfinite(end)})
+    ends = (-inf if holds_low is None else holds_low, inf if holds_high is None else holds_high)
+    bands = [(-inf, ends[0]), (ends[1], inf)] if row["holds_outside"] else [ends]
+    bands = bands if any(map(isfinite, ends)) else []
+    bounds = sorted({end for pair in bands for end in pair if isfinite(end)})
     marks = [number for number in (value, low, high, paper, *bounds) if number is not None]
     if min(marks) == max(marks):
         return None
@@ -76,36 +55,21 @@ def interval_plot(row: Mapping[str, Any], bound: str) -> IntervalPlot | None:
         place = _MARGIN + (number - start) * scale if isfinite(number) else WIDTH * (number > 0)
         return round(place, 1)
 
+    def tick(number: float) -> dict[str, Any]:  # no label leaves the picture
+        anchor = "start" if x(number) < WIDTH * 0.15 else "end" if x(number) > WIDTH * 0.85 else "middle"
+        return {"x": x(number), "label": short(number), "anchor": anchor}
+
     parts = [f"ours {short(value)}"]
-    if interval:
-        parts.append(f"interval {short(interval[0])} to {short(interval[1])}")
-    if paper is not None:
-        parts.append(f"paper {short(paper)}")
-    if bound:
-        parts.append(f"holds if {bound}")
-    return IntervalPlot(
-        value=x(value),
-        interval=None if interval is None else (x(interval[0]), x(interval[1])),
-        paper=None if paper is None else x(paper),
-        bands=tuple((x(begin), x(end)) for begin, end in holds),
-        ticks=tuple(Tick(x(end), short(end), _anchor(x(end))) for end in bounds or (min(marks), max(marks))),
-        sentence="; ".join(parts),
-    )
-
-
-def _ranges(row: Mapping[str, Any]) -> tuple[tuple[float, float], ...]:
-    low, high = (None if is_null(row[name]) else float(row[name]) for name in ("holds_low", "holds_high"))
-    ends = (-inf if low is None else low, inf if high is None else high)
-    if low is None and high is None:
-        return ()
-    return ((-inf, ends[0]), (ends[1], inf)) if row["holds_outside"] else (ends,)
-
-
-_NUMBERS = ("value", "ci_low", "ci_high", "paper")
-
-
-def _anchor(x: float) -> str:
-    return "start" if x < WIDTH * 0.15 else "end" if x > WIDTH * 0.85 else "middle"
+    parts += [f"interval {short(interval[0])} to {short(interval[1])}"] if interval else []
+    parts += [] if paper is None else [f"paper {short(paper)}"]
+    return {
+        "value": x(value),
+        "interval": interval and tuple(map(x, interval)),
+        "paper": None if paper is None else x(paper),
+        "bands": tuple((x(begin), x(end)) for begin, end in bands),
+        "ticks": [tick(end) for end in bounds or (min(marks), max(marks))],
+        "sentence": "; ".join([*parts, *([f"holds if {bound}"] if bound else [])]),
+    }
 
 
 VERDICTS = {"supported": "✓", "refuted": "✗", "inconclusive": "?", "failed": "!"}
@@ -143,11 +107,6 @@ class Test:
     row: Mapping[str, Any]
     detail: Mapping[str, Any]
 
-    @property
-    def where(self) -> str:
-        """Under what it was tested, in words."""
-        return ", ".join(part for part in (self.baseline, self.view) if part) or "as stated"
-
 
 @dataclass(frozen=True)
 class Claim:
@@ -159,9 +118,9 @@ class Claim:
     kind: str
     own: Test
     others: tuple[Test, ...]
-    plot: IntervalPlot | None
-    evidence: Evidence
-    by_model: Table | None = None
+    plot: dict[str, Any] | None
+    evidence: dict[str, Any]
+    by_model: dict[str, Any] | None = None
     said_by_model: str = ""
 
     @property
@@ -172,26 +131,25 @@ class Claim:
     @property
     def models(self) -> list[str]:
         """The models that it was tested on."""
-        return self._named("models") or self._of_evidence("model")
+        return self._named("models", "model")
 
     @property
     def corpora(self) -> list[str]:
         """The corpora that it was tested on."""
-        return self._named("corpora") or self._of_evidence("corpus")
+        return self._named("corpora", "corpus")
 
     @property
     def tables(self) -> list[str]:
         """The tables that it asks by SQL."""
         return self._named("tables")
 
-    def _named(self, key: str) -> list[str]:
-        names = self.own.detail.get(key)
-        return [str(name) for name in names] if isinstance(names, list) else []
-
-    def _of_evidence(self, column: str) -> list[str]:
-        rows = self.own.detail.get("evidence")
-        names = [row.get(column) for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
-        return list(dict.fromkeys(str(name) for name in names if name))
+    def _named(self, key: str, column: str = "") -> list[str]:
+        """Return the names that were recorded under a key, or else those in a column of the evidence."""
+        names, rows = self.own.detail.get(key), self.own.detail.get("evidence")
+        if isinstance(names, list) and (names or not column):
+            return [str(name) for name in names]
+        of_rows = [row.get(column) for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
+        return list(dict.fromkeys(str(name) for name in of_rows if name))
 
     @property
     def flips(self) -> list[Test]:
@@ -209,20 +167,9 @@ class Claim:
         held = self.own.verdict == "supported"
         return [test for test in self.others if held and test.baseline and test.verdict == "supported"]
 
-    def under(self, column: Column) -> Test | None:
-        """The test that belongs into a column of the grid."""
-        for test in (self.own, *self.others):
-            if (test.view, test.baseline) == (column.view, column.baseline):
-                return test
-        return None
-
-
-@dataclass(frozen=True)
-class Column:
-    """A column of the grid: a view, and the null baseline or None for the models themselves."""
-
-    view: str | None
-    baseline: str | None
+    def under(self, view: str | None, baseline: str | None) -> Test | None:
+        """Return the test that belongs into a column of the grid."""
+        return next((test for test in (self.own, *self.others) if (test.view, test.baseline) == (view, baseline)), None)
 
 
 @dataclass(frozen=True)
@@ -251,32 +198,26 @@ class Claims:
         return max((number for number in counts if isinstance(number, int)), default=None)
 
     @property
-    def columns(self) -> list[Column]:
-        """Columns of the grid: the models themselves first; none where every claim was tested once."""
+    def columns(self) -> list[tuple[str | None, str | None]]:
+        """Columns of the grid, view and null baseline: the models themselves first; none if no claim has two tests."""
         tests = [test for claim in self.all if claim.others for test in (claim.own, *claim.others)]
-        columns = dict.fromkeys(Column(test.view, test.baseline) for test in tests)
-        return sorted(columns, key=lambda column: column.baseline is not None)
+        columns = dict.fromkeys((test.view, test.baseline) for test in tests)
+        return sorted(columns, key=lambda column: column[1] is not None)
 
 
-def read_claims(
-    frame: pd.DataFrame, rows: Sequence[Mapping[str, Any]], sql: str, by_model: Sequence[Mapping[str, Any]] = ()
-) -> Claims:
-    """Gather rows of the table ``claims`` by claim; the first row of a claim is the claim itself.
-
-    Args:
-        frame: what the query returned; it becomes the CSV.
-        rows: the same as mappings in which NULL is None.
-        sql: the query.
-        by_model: rows of the table ``claims_by_model``, likewise.
-    """
+def read_claims(read: Read, study: str) -> Claims:
+    """Read the claims of a study; the first row of a claim is the claim itself."""
+    sql = CLAIMS.fill(study=study)
+    frame = read(sql)
+    by_model = read_rows(read, CLAIMS_BY_MODEL, study)
     groups: dict[str, list[Test]] = {}
-    for row in rows:
+    for row in rows_of(frame):
         verdict = row["verdict"] if row["verdict"] in VERDICTS else "failed"
         test = Test(row["view"], row["baseline"], verdict, row, parsed(row["detail"], dict))
         groups.setdefault(str(row["claim"]), []).append(test)
     claims = []
     for name, tests in groups.items():
-        first, row, evidence = tests[0], tests[0].row, evidence_of(tests[0].detail)
+        row, evidence = dict(tests[0].row), evidence_of(tests[0].detail)
         models = [model for model in by_model if model["claim"] == name]
         words = Counter(model["verdict"] for model in models)
         claims.append(
@@ -285,9 +226,9 @@ def read_claims(
                 says=row["says"] or name,
                 source=row["source"],
                 kind=row["kind"] or "",
-                own=first,
+                own=tests[0],
                 others=tuple(tests[1:]),
-                plot=interval_plot(row, evidence.bound),
+                plot=interval_plot(row, evidence["bound"]),
                 evidence=evidence,
                 by_model=by_model_of(models),
                 said_by_model=", ".join(f"{words[word]} {word}" for word in VERDICTS if words[word]),

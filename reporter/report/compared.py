@@ -27,6 +27,7 @@ WIDTH, HEIGHT, MARGIN = 336, 104, 14
 """Of a small profile, in quarters of a pixel: whole numbers are short, and there are many."""
 PAIR = ("words", "no-sinks")
 """The views that stand beside each other where a study has both; otherwise its first two."""
+_NO_NUMBER: Row = {"value": None, "ci_low": None, "ci_high": None}
 
 COMPARED = Query(
     "compared",
@@ -53,65 +54,22 @@ ORDER BY statistic, corpus, view, model NULLS FIRST, role
 
 
 @dataclass(frozen=True)
-class Number:
-    """A number with its interval; None where there is none."""
-
-    value: float | None
-    low: float | None
-    high: float | None
-
-    @property
-    def known(self) -> bool:
-        """Whether it has an interval."""
-        return self.low is not None and self.high is not None
-
-
-@dataclass(frozen=True)
-class Cell:
-    """A statistic of one model, or of the models of a role.
-
-    Args:
-        numbers: one for each view that is shown.
-        lines: for each view its profile as an SVG path; empty where there is none.
-    """
-
-    numbers: tuple[Number, ...]
-    lines: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Line:
-    """A row: a model, or a role where ``style`` is None."""
-
-    name: str
-    style: ModelStyle | None
-    cells: tuple[Cell, ...]
-
-
-@dataclass(frozen=True)
-class Table:
-    """What is compared on one corpus: roles first, then models in the order of the legend."""
-
-    corpus: str
-    roles: tuple[Line, ...]
-    models: tuple[Line, ...]
-
-
-@dataclass(frozen=True)
 class Compared:
     """The headline comparison.
 
     Args:
         charts: the statistics, as the charts of their profiles.
         views: the views beside each other.
-        tables: one for each corpus.
+        tables: one for each ``corpus``: its ``roles``, then its ``models`` in the order of the legend. Each of these
+            has a ``name``, a ``style`` and ``cells``: the ``numbers`` of a statistic and its ``lines`` (profiles as SVG
+            paths, empty where there is none), one for each view.
         sql: the query.
         frame: what it returned.
     """
 
     charts: tuple[Drawn, ...]
     views: tuple[str, ...]
-    tables: tuple[Table, ...]
+    tables: tuple[Row, ...]
     sql: str
     frame: pd.DataFrame
 
@@ -132,48 +90,30 @@ def read_compared(
     sql = COMPARED.fill(study=scene.study, statistics=" ".join(drawn.id for drawn in charts))
     frame = read(sql)
     rows = rows_of(frame)
-    numbers_by_key = {
-        (row["statistic"], row["corpus"], row["view"], row["model"] or f"{row['role']}s"): row for row in rows
-    }
+    by_key = {(row["statistic"], row["corpus"], row["view"], row["model"] or f"{row['role']}s"): row for row in rows}
     count = {(row["corpus"], row["role"]): int(row["models"]) for row in rows if row["model"] is None}
     profiles = {drawn.id: profiles_of(drawn, scene) for drawn in charts}
     tables = []
     for corpus in scene.corpora:
 
-        def numbers(name: str, statistic: str, corpus: str = corpus) -> tuple[Number, ...]:
-            return tuple(_number(numbers_by_key.get((statistic, corpus, view, name))) for view in views)
+        def cells(name: str, style: ModelStyle | None = None, corpus: str = corpus) -> list[Row]:
+            return [
+                {
+                    "numbers": [by_key.get((drawn.id, corpus, view, name), _NO_NUMBER) for view in views],
+                    "lines": _lines(profiles[drawn.id], corpus, views, name) if style else (),
+                }
+                for drawn in charts
+            ]
 
-        roles = [
-            Line(
-                f"{count[corpus, role]} {role}s, mean (interval over {_over(count[corpus, role])})",
-                None,
-                tuple(Cell(numbers(f"{role}s", drawn.id)) for drawn in charts),
-            )
-            for role in ("encoder", "decoder")
-            if (corpus, role) in count
-        ]
-        models = [
-            Line(
-                style.model,
-                style,
-                tuple(
-                    Cell(numbers(style.model, drawn.id), _lines(profiles[drawn.id], corpus, views, style.model))
-                    for drawn in charts
-                ),
-            )
-            for style in scene.styles.own
-        ]
-        if any(number.value is not None for line in models for cell in line.cells for number in cell.numbers):
-            tables.append(Table(corpus, tuple(roles), tuple(models)))
+        roles = []
+        for role in ("encoder", "decoder"):
+            if number := count.get((corpus, role)):
+                name = f"{number} {role}s, mean (interval over {'models' if number > 2 else 'texts'})"
+                roles.append({"name": name, "style": None, "cells": cells(f"{role}s")})
+        models: list[Row] = [{"name": s.model, "style": s, "cells": cells(s.model, s)} for s in scene.styles.own]
+        if any(number["value"] is not None for line in models for cell in line["cells"] for number in cell["numbers"]):
+            tables.append({"corpus": corpus, "roles": roles, "models": models})
     return Compared(tuple(charts), views, tuple(tables), sql, frame) if tables else None
-
-
-def _over(models: int) -> str:
-    return "models" if models > 2 else "texts"
-
-
-def _number(row: Row | None) -> Number:
-    return Number(None, None, None) if row is None else Number(row["value"], row["ci_low"], row["ci_high"])
 
 
 Profiles = dict[tuple[str, str, str], list[tuple[float, float]]]

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import Literal
 
-from reporter.charts.chart import Chart, Drawn, Read
+from reporter.charts.chart import Chart, Drawn, Query, Read
 from reporter.charts.drawing import Sample, draw_chart, read_chart
 from reporter.charts.layout import ATTENTION, PATH, CheckpointName, Scene, moments
 from reporter.charts.styles import Styles, style_models
@@ -17,19 +16,18 @@ from reporter.metrics.analysis import analyses
 from reporter.metrics.base import Definition, Statistic
 from reporter.report import tables as queries
 from reporter.report.citing import read_hash
-from reporter.report.claims import CLAIMS, CLAIMS_BY_MODEL, Claims, read_claims
+from reporter.report.claims import Claims, read_claims
 from reporter.report.compared import Compared, read_compared
 from reporter.report.downsampling import sampling
 from reporter.report.explorers import Explorer, Reader, besides, pages, read_page
-from reporter.report.findings import FINDINGS, Answered, Findings, read_answers, read_findings
+from reporter.report.findings import Findings, read_answers, read_findings
 from reporter.report.free_charts import explained, of_statistic, of_tables, over_training
 from reporter.report.journeys import read_journeys
-from reporter.report.tables import Row, SinksOfStudy, TextsOfCorpus, read_sinks, read_texts, rows_of
+from reporter.report.tables import Row, read_rows, read_sinks, read_texts
 from reporter.store.rows import in_order, order_of
 
-if TYPE_CHECKING:
-    import pandas as pd
-
+KEYS = {"model": "models", "corpus": "corpora"}
+"""The key of a study's file that orders the values of a column."""
 VIEW_ORDER = ("words", "all", "no-sinks")
 BESIDES = {"vocabulary": besides}
 """What some pages show besides their charts, in a template of the page's own name."""
@@ -78,10 +76,10 @@ class Contents:
     claims: Claims
     findings: Findings
     explorers: tuple[Explorer, ...] = ()
-    sinks: SinksOfStudy | None = None
-    answers: tuple[Answered, ...] = ()
+    sinks: Row | None = None
+    answers: tuple[Row, ...] = ()
     compared: Compared | None = None
-    texts: Mapping[str, TextsOfCorpus] = field(default_factory=dict)
+    texts: Mapping[str, Row] = field(default_factory=dict)
     numbers_hash: tuple[str, str] = ("", "")
 
     @property
@@ -108,10 +106,11 @@ class Contents:
 
     def drawn(self) -> Contents:
         """Return the same study with every chart drawn; needs no database any more."""
-        sections = [
-            replace(section, charts=tuple(draw_chart(chart, self.scene) for chart in section.charts))
-            for section in self.sections
-        ]
+        return self.with_charts(lambda chart: draw_chart(chart, self.scene))
+
+    def with_charts(self, change: Callable[[Drawn], Drawn]) -> Contents:
+        """Return the same study with its page's charts changed."""
+        sections = [replace(section, charts=tuple(map(change, section.charts))) for section in self.sections]
         return replace(self, sections=tuple(sections))
 
 
@@ -120,99 +119,64 @@ def read_contents(
 ) -> Contents:
     """Read one study."""
     name = str(study["study"])
-    checkpoint_rows = rows_of(read(queries.CHECKPOINTS.fill(study=name)))
+    order = order_of(study.get("spec"))
+
+    def rows(query: Query, key: str = "") -> list[Row]:
+        """Return the rows of a query; models and corpora in the order of the study's file."""
+        return in_order(read_rows(read, query, name), key, order[KEYS[key]]) if key else read_rows(read, query, name)
+
+    checkpoint_rows = rows(queries.CHECKPOINTS)
     checkpoints = [CheckpointName(row["model"], row["checkpoint"], row["step"]) for row in checkpoint_rows]
-    sample = sampling(read, name, [checkpoint.step for checkpoint in checkpoints if checkpoint.step is not None])
+    steps = {(checkpoint.model, checkpoint.step) for checkpoint in checkpoints if checkpoint.step is not None}
+    sample = sampling(read, name, sorted(step for _, step in steps))
     last = {checkpoint.model: checkpoint for checkpoint in checkpoints}
     carried = [mark for mark in checkpoints if not sample or sample.shows(mark.step, mark is last[mark.model])]
-    order = order_of(study.get("spec"))
     roles = {row["model"]: str(row["role"]) for row in in_order(checkpoint_rows, "model", order["models"])}
-    models = in_order(_given_away(read(queries.MODELS.fill(study=name))), "model", order["models"])
+    models, corpora = (
+        [row | {"location": shared_text(row["location"] or "") or None} for row in rows(query, key)]
+        for query, key in ((queries.MODELS, "model"), (queries.CORPORA, "corpus"))
+    )
     null = {r["model"]: (str(r["base"]), str(r["baseline"])) for r in models if r.get("baseline")}
-    sites = list(read(queries.SITES.fill(study=name))["site"])
+    corpus_names = (row["corpus"] for row in rows(queries.CORPUS_NAMES, "corpus") if row["metric"] not in analyses())
     scene = Scene(
         study=name,
         styles=style_models(roles, null),
-        views=_views(study, list(read(queries.VIEW_NAMES.fill(study=name))["view"])),
+        views=_views(study, [row["view"] for row in rows(queries.VIEW_NAMES)]),
         moments=moments(carried) if checkpoints else [],
-        corpora=_corpora(in_order(rows_of(read(queries.CORPUS_NAMES.fill(study=name))), "corpus", order["corpora"])),
-        sites=[PATH, ATTENTION] if ATTENTION in sites else [PATH],
+        corpora=list(dict.fromkeys(map(str, corpus_names))),
+        sites=[PATH, ATTENTION] if {"site": ATTENTION} in rows(queries.SITES) else [PATH],
         statistics={
             statistic.name: statistic.title for metric in catalogue.values() for statistic in metric.statistics
         },
     )
-    cells = rows_of(read(queries.CELLS.fill(study=name)))
-    trained = any(len(steps) > 1 for steps in _steps(checkpoints).values())
-    sections = _sections(
-        read,
-        name,
-        catalogue,
-        [row["metric"] for row in cells],
-        trained,
-        headlines_only,
-        sample.apply if sample else None,
-    )
+    cells = rows(queries.CELLS)
+    trained = len(steps) > len({model for model, _ in steps})
+    apply = sample.apply if sample else None
+    sections = _sections(read, name, catalogue, [row["metric"] for row in cells], trained, headlines_only, apply)
+    claims = read_claims(read, name)
+    findings = read_findings(read, name, study.get("looked_at"), scene.styles)
+    contents = Contents(study, scene, tuple(sections), models, corpora, cells, claims, findings)
+    if headlines_only:
+        return contents
     # models that only an explorer shows come last, so that the others look the same on every page
     loaded = roles | {row["model"]: str(row["role"]) for row in models if row["role"] and row["model"] not in roles}
-    corpora = in_order(_given_away(read(queries.CORPORA.fill(study=name))), "corpus", order["corpora"])
-    drawn, named = style_models(loaded, null), (*(row["corpus"] for row in corpora), *order["groups"], *order["pairs"])
-    claims, findings = _claims(read, name), _findings(read, study, scene)
-    headlines = [drawn for section in sections for drawn in section.charts if drawn.chart.headline]
-    about = [*findings.about, *claims.about]
-    return Contents(
-        study=study,
-        scene=scene,
-        sections=tuple(sections),
-        models=models,
-        corpora=corpora,
-        cells=cells,
-        claims=claims,
-        findings=findings,
-        explorers=() if headlines_only else read_explorers(read, name, replace(drawn, named=named), catalogue),
-        sinks=None if headlines_only else read_sinks(read, name, models),
-        answers=() if headlines_only else read_answers(read, rows_of, name, order),
-        compared=None if headlines_only else read_compared(read, scene, headlines, about),
-        texts={} if headlines_only else read_texts(read, name),
-        numbers_hash=("", "") if headlines_only else read_hash(read, name),
+    named = (*(row["corpus"] for row in corpora), *order["groups"], *order["pairs"])
+    headlines = [drawn for drawn in contents.charts if drawn.chart.headline]
+    return replace(
+        contents,
+        explorers=read_explorers(read, name, replace(style_models(loaded, null), named=named), catalogue),
+        sinks=read_sinks(read, name, models),
+        answers=read_answers(read, name, order),
+        compared=read_compared(read, scene, headlines, [*findings.about, *claims.about]),
+        texts=read_texts(read, name),
+        numbers_hash=read_hash(read, name),
     )
 
 
-def _steps(checkpoints: Sequence[CheckpointName]) -> dict[str, set[int]]:
-    steps: dict[str, set[int]] = {}
-    for checkpoint in checkpoints:
-        if checkpoint.step is not None:
-            steps.setdefault(checkpoint.model, set()).add(checkpoint.step)
-    return steps
-
-
-def _claims(read: Read, study: str) -> Claims:
-    sql = CLAIMS.fill(study=study)
-    frame = read(sql)
-    return read_claims(frame, rows_of(frame), sql, rows_of(read(CLAIMS_BY_MODEL.fill(study=study))))
-
-
-def _findings(read: Read, study: Row, scene: Scene) -> Findings:
-    sql = FINDINGS.fill(study=str(study["study"]))
-    frame = read(sql)
-    return read_findings(frame, rows_of(frame), study.get("looked_at"), sql, scene.styles)
-
-
-def _corpora(found: Sequence[Row]) -> list[str]:
-    return list(dict.fromkeys(str(row["corpus"]) for row in found if row["metric"] not in analyses()))
-
-
-def _given_away(frame: pd.DataFrame) -> list[Row]:
-    return [row | {"location": shared_text(row["location"] or "") or None} for row in rows_of(frame)]
-
-
-def _views(study: Row, found: list[str]) -> list[str]:
-    try:
-        declared = json.loads(study["views"] or "[]")
-    except (TypeError, ValueError):
-        declared = []
-    order = [view for view in (declared if isinstance(declared, list) else []) if view in found]
-    rest = [view for view in VIEW_ORDER if view in found] + found
-    return list(dict.fromkeys(map(str, order + rest)))
+def _views(study: Row, stored: list[str]) -> list[str]:
+    declared = queries.parsed(study["views"], list)
+    order = [view for view in (*declared, *VIEW_ORDER) if view in stored]
+    return list(dict.fromkeys(map(str, order + stored)))
 
 
 def _sections(
@@ -228,89 +192,63 @@ def _sections(
 
     Analyses without statistics (static embeddings, journeys) have pages of their own and no section.
     """
-    shown_here = [name for name in tried if name not in catalogue or catalogue[name].statistics]
-    statistics: dict[str, dict[str, Row]] = {name: {} for name in shown_here}
-    for row in rows_of(read(queries.STATISTICS.fill(study=study))):
-        statistics.setdefault(row["metric"], {})[row["statistic"]] = row
+    rows: dict[str, dict[str, Row]] = {
+        name: {} for name in tried if name not in catalogue or catalogue[name].statistics
+    }
+    for row in read_rows(read, queries.STATISTICS, study):
+        rows.setdefault(row["metric"], {})[row["statistic"]] = row
     tables: dict[str, set[str]] = {}
-    for row in [] if headlines_only else rows_of(read(queries.BESIDES.fill(study=study))):
-        statistics.setdefault(row["metric"], {})
+    for row in [] if headlines_only else read_rows(read, queries.BESIDES, study):
+        rows.setdefault(row["metric"], {})
         tables.setdefault(row["metric"], set()).add(row["name"])
-    return [
-        _section(
-            read,
-            study,
-            name,
-            statistics[name],
-            tables.get(name, set()),
-            catalogue.get(name),
-            trained,
-            headlines_only,
-            sample,
+
+    def section(name: str) -> Section:
+        metric, present, beside = catalogue.get(name), rows[name], tables.get(name, set())
+        statistics = metric.statistics if metric else ()
+        named = [chart for chart in (metric.charts if metric else ()) if chart.chapter is None]
+        together = {statistic for chart in named if chart.alone for statistic in chart.statistics}
+        defined = {statistic.name for statistic in statistics}
+        strangers = [s for s in present if s not in defined and s.removesuffix("_floor") not in present.keys() - {s}]
+        singles = [s for s in statistics if s.name in present] + [_undefined(s, present[s]) for s in strangers]
+        singles = [statistic for statistic in singles if statistic.name.removesuffix("_floor") not in together]
+
+        def drawn(chart: Chart, statistic: Statistic | None = None, open: bool = True) -> Drawn:
+            of_it = {"statistic": statistic.name, "floor": f"{statistic.name}_floor"} if statistic else {}
+            return read_chart(read, chart, open, sample, study=study, metric=name, **of_it)
+
+        first: list[Drawn] = []
+        for statistic in [s for s in singles if s.headline]:
+            first.append(drawn(of_statistic(name, statistic), statistic))
+            if trained and not headlines_only:
+                training = drawn(over_training(name, statistic), statistic)
+                first += [] if training.empty else [training]
+        rest: list[Drawn] = []
+        if not headlines_only:
+            charts = [explained(chart, metric) for chart in named] if metric else []
+            charts += of_tables(name, [s for s in statistics if s.name not in together], beside)
+            first += [chart for chart in map(drawn, charts) if not chart.empty]
+            minor = [s for s in singles if not s.headline]
+            # a section opens on something, and a single chart needs no collapsible section
+            opened = len(minor) if len(minor) + len(first) <= 2 else 0 if first else 1
+            for place, statistic in enumerate(minor):
+                rest.append(drawn(of_statistic(name, statistic), statistic, open=place < opened))
+        return Section(
+            name=name,
+            title=metric.title if metric else name,
+            summary=metric.summary if metric else "This metric is not installed here: its definitions are missing.",
+            charts=(*first, *rest),
+            absent=tuple(
+                s for s in statistics if s.name not in present and not (s.per == "pair" and "layer_pairs" in beside)
+            ),
         )
-        for name in sorted(statistics, key=lambda name: (name in analyses(), name))
-    ]
 
-
-def _section(
-    read: Read,
-    study: str,
-    name: str,
-    rows: dict[str, Row],
-    tables: set[str],
-    metric: Definition | None,
-    trained: bool,
-    headlines_only: bool,
-    sample: Sample | None,
-) -> Section:
-    statistics = metric.statistics if metric else ()
-    named = [chart for chart in (metric.charts if metric else ()) if chart.chapter is None]
-    together = {statistic for chart in named if chart.alone for statistic in chart.statistics}
-    defined = {statistic.name for statistic in statistics}
-    strangers = [s for s in rows if s not in defined and s.removesuffix("_floor") not in rows.keys() - {s}]
-    singles = [s for s in statistics if s.name in rows] + [_undefined(s, rows[s]) for s in strangers]
-    singles = [statistic for statistic in singles if statistic.name.removesuffix("_floor") not in together]
-
-    def read_one(statistic: Statistic, chart: Chart, open: bool = True) -> Drawn:
-        of_it = {"statistic": statistic.name, "floor": f"{statistic.name}_floor"}
-        return read_chart(read, chart, open, sample, study=study, metric=name, **of_it)
-
-    first: list[Drawn] = []
-    for statistic in [s for s in singles if s.headline]:
-        first.append(read_one(statistic, of_statistic(name, statistic)))
-        if trained and not headlines_only:
-            training = read_one(statistic, over_training(name, statistic))
-            first += [] if training.empty else [training]
-    rest: list[Drawn] = []
-    if not headlines_only:
-        charts = [explained(chart, metric) for chart in named] if metric else []
-        free = of_tables(name, [s for s in statistics if s.name not in together], tables)
-        more = [read_chart(read, chart, sample=sample, study=study, metric=name) for chart in [*charts, *free]]
-        first += [drawn for drawn in more if not drawn.empty]
-        minor = [s for s in singles if not s.headline]
-        # a section opens on something, and a single chart needs no collapsible section
-        opened = len(minor) if len(minor) + len(first) <= 2 else 0 if first else 1
-        for place, statistic in enumerate(minor):
-            rest.append(read_one(statistic, of_statistic(name, statistic), open=place < opened))
-    elsewhere = "layer_pairs" in tables
-    return Section(
-        name=name,
-        title=metric.title if metric else name,
-        summary=metric.summary if metric else "This metric is not installed here: its definitions are missing.",
-        charts=(*first, *rest),
-        absent=tuple(s for s in statistics if s.name not in rows and not (s.per == "pair" and elsewhere)),
-    )
+    return [section(name) for name in sorted(rows, key=lambda name: (name in analyses(), name))]
 
 
 def _undefined(name: str, row: Row) -> Statistic:
-    return Statistic(
-        name,
-        name.replace("_", " "),
-        "not installed here; see the metric's own package",
-        (),
-        per="layer" if row["layers"] else "model",
-        floor=True,
-    )
+    per: Literal["layer", "model"] = "layer" if row["layers"] else "model"
+    definition = "not installed here; see the metric's own package"
+    return Statistic(name, name.replace("_", " "), definition, (), per=per, floor=True)
 
 
 def readers(catalogue: Mapping[str, Definition]) -> dict[str, tuple[str, Reader]]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from reporter.core.numbers import p_value, short
@@ -22,52 +21,14 @@ _ORDER = ["name", "model", "corpus", "statistic", "value", "interval", "claimed"
 _ELSEWHERE = {*_TEXTS, *_TABLES, "notes", "tested", "holds", "views", "metrics", "tables", "models", "corpora"}
 
 
-@dataclass(frozen=True)
-class Table:
-    """A list of objects, one column for each key; ``more`` rows are left out.
+def evidence_of(detail: Mapping[str, Any]) -> dict[str, Any]:
+    """Lay out what is known of a verdict besides its number; texts are empty where nothing was recorded.
 
-    ``columns`` are a heading and whether it is one of numbers.
-    """
-
-    label: str
-    columns: tuple[tuple[str, bool], ...]
-    rows: tuple[tuple[str, ...], ...]
-    more: int
-
-
-@dataclass(frozen=True)
-class Evidence:
-    """What is known of a verdict besides its number; texts are empty where nothing was recorded.
-
-    Args:
-        statistic: what the number is.
-        definition: the rule.
-        reason: why the verdict is what it is.
-        power: what it would take to decide.
-        bound: what the number is compared with.
-        alone: the verdict without the correction for the number of claims, where it is another one.
-        sql: a query that shows the numbers behind it.
-        notes: what a reader must know.
-        views: what each other view changes, in sentences.
-        tables: numbers by model and corpus, and by inequality.
-        facts: everything else, as label and text.
-    """
-
-    statistic: str
-    definition: str
-    reason: str
-    power: str
-    bound: str
-    alone: str
-    sql: str
-    notes: tuple[str, ...]
-    views: tuple[str, ...]
-    tables: tuple[Table, ...]
-    facts: tuple[tuple[str, str], ...]
-
-
-def evidence_of(detail: Mapping[str, Any]) -> Evidence:
-    """Lay out the evidence of a claim.
+    Returns ``statistic`` (what the number is), ``definition`` (the rule), ``reason`` (why the verdict is what it is),
+    ``power`` (what it would take to decide), ``bound`` (what the number is compared with), ``alone`` (the verdict
+    without the correction for the number of claims, where it is another one), ``sql`` (a query for the numbers behind
+    it), ``notes`` (what a reader must know), ``views`` (what each other view changes, in sentences), ``tables``
+    (numbers by model and corpus, and by inequality) and ``facts``: everything else, as label and text.
 
     Args:
         detail: the column ``detail``, parsed; any key may be missing or of a kind that is not expected.
@@ -78,20 +39,19 @@ def evidence_of(detail: Mapping[str, Any]) -> Evidence:
     texts = {name: _text(detail[name]) if detail.get(name) else "" for name in _TEXTS}
     if texts["statistic"].strip() == texts["sql"].strip():  # a claim by SQL; the query has its own place
         texts["statistic"] = ""
-    texts |= {name: _minus(texts[name]) for name in ("definition", "reason", "power")} | {
-        "bound": _bound(texts["bound"])
-    }
-    return Evidence(
+    facts = [(_words(key), _fact(key, value)) for key, value in rest.items()]
+    return {
         **texts,
-        notes=tuple(map(_text, notes)) if isinstance(notes, list) else (_text(notes),) if notes else (),
-        views=tuple(_minus(_text(change["says"])) for change in changes_of(detail)),
-        tables=tuple(_table(name, value) for name, value in tables if value and _is_table(value)),
-        facts=tuple((_words(key), _fact(key, value)) for key, value in rest.items())
-        + tuple((name, _text(value)) for name, value in tables if value and not _is_table(value)),
-    )
+        **{name: _minus(texts[name]) for name in ("definition", "reason", "power")},
+        "bound": _bound(texts["bound"]),
+        "notes": [_text(note) for note in (notes if isinstance(notes, list) else [notes] if notes else [])],
+        "views": [_minus(_text(change["says"])) for change in changes_of(detail)],
+        "tables": [_table(name, value) for name, value in tables if value and _is_table(value)],
+        "facts": facts + [(name, _text(value)) for name, value in tables if value and not _is_table(value)],
+    }
 
 
-def by_model_of(rows: Sequence[Mapping[str, Any]]) -> Table | None:
+def by_model_of(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
     """Lay out what each model says to a claim: rows of the table ``claims_by_model``; None where there are none.
 
     What is the same in all of them stands above already.
@@ -117,11 +77,8 @@ def _minus(text: str) -> str:
 def changes_of(detail: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """Return what other views change of a claim: objects with ``says`` and ``turned``."""
     changes = detail.get("views")
-    return (
-        [change for change in changes if isinstance(change, dict) and "says" in change]
-        if isinstance(changes, list)
-        else []
-    )
+    changes = changes if isinstance(changes, list) else []
+    return [change for change in changes if isinstance(change, dict) and "says" in change]
 
 
 def _by_statistic(key: str, value: Any) -> list[tuple[str, Any]]:
@@ -145,18 +102,22 @@ def _is_table(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(item, dict) for item in value)
 
 
-def _table(label: str, items: list[dict[str, Any]]) -> Table:
+def _table(label: str, items: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return a table of objects, one column for each key; ``more`` rows are left out.
+
+    ``columns`` are a heading and whether it is one of numbers.
+    """
     items = [_with_interval(item) for item in items]
     names = dict.fromkeys(name for item in items for name in item)
     # stored JSON has its keys in alphabetical order
     order = sorted(names, key=lambda name: _ORDER.index(name) if name in _ORDER else len(_ORDER) - 1.5)
     numeric = [all(item.get(name) is None or _is_number(item[name]) for item in items) for name in order]
-    return Table(
-        label=_LABELS.get(label, label),
-        columns=tuple((_words(name), number) for name, number in zip(order, numeric, strict=True)),
-        rows=tuple(tuple(_cell(name, item.get(name)) for name in order) for item in items[:MOST]),
-        more=max(0, len(items) - MOST),
-    )
+    return {
+        "label": _LABELS.get(label, label),
+        "columns": [(_words(name), number) for name, number in zip(order, numeric, strict=True)],
+        "rows": [tuple(_cell(name, item.get(name)) for name in order) for item in items[:MOST]],
+        "more": max(0, len(items) - MOST),
+    }
 
 
 def _fact(key: str, value: Any) -> str:

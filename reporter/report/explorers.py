@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -104,13 +105,10 @@ Reader = Callable[[Read, str, Styles], "Explorer | None"]
 def read_source(read: Read, query: Query, study: str, name: str, title: str, table: str) -> Source:
     """Run a query whose only parameter is the study."""
     sql = query.fill(study=study)
-    return Source(name, title, table, sql, whole_numbers(read(sql), table))
-
-
-def whole_numbers(frame: pd.DataFrame, table: str) -> pd.DataFrame:
-    """Return the frame with whole numbers as such, also where one is NULL, so that a CSV says 512 and not 512.0."""
+    frame = read(sql)
+    # whole numbers stay whole where one is NULL: a CSV says 512 and not 512.0
     whole = [c.name for c in find_table(table).columns if c.type in {"INTEGER", "BIGINT"} and c.name in frame]
-    return frame.astype(dict.fromkeys(whole, "Int64"))
+    return Source(name, title, table, sql, frame.astype(dict.fromkeys(whole, "Int64")))
 
 
 def styled(styles: Styles) -> list[dict[str, Any]]:
@@ -138,40 +136,18 @@ Who = tuple[str, str]
 
 
 @dataclass(frozen=True)
-class Chosen:
-    """A model, or one of its checkpoints, that can be chosen.
-
-    Args:
-        model: its name.
-        checkpoint: which checkpoint.
-        label: what the page calls it.
-    """
-
-    model: str
-    checkpoint: str
-    label: str
-
-    @property
-    def key(self) -> Who:
-        """What names its rows."""
-        return self.model, self.checkpoint
-
-
-@dataclass(frozen=True)
 class ChartPage(Explorer):
     """A page of charts.
 
     Args:
         chapters: its charts that have rows or went wrong, by the name of the chapter.
         headings: its chapters, by name.
-        who: what can be chosen, the last checkpoint of each model first.
         sites: ``path``, and ``attention`` where there are states of it; none where no chart shows one layer at a time.
         more: what its template shows besides.
     """
 
     chapters: Mapping[str, tuple[Drawn, ...]] = field(default_factory=dict)
     headings: Mapping[str, Chapter] = field(default_factory=dict)
-    who: tuple[Chosen, ...] = ()
     sites: tuple[str, ...] = ()
     more: Mapping[str, Any] = field(default_factory=dict)
 
@@ -204,13 +180,13 @@ def read_page(
             headings[chart.chapter.name] = chart.chapter
             chapters.setdefault(chart.chapter.name, []).append(draw_chart(drawn, scene))
     every = [drawn for statistic in chapters.values() for drawn in statistic]
-    who = _who(every, read(queries.MODELS.fill(study=study)), styles)
+    who = _who(every, queries.read_rows(read, queries.MODELS, study), styles)
     if not who:
         return None
-    places = {choice.key: _places(every, choice.key) for choice in who}
+    places = {key: _places(every, key) for key in who}
     sites = {site for statistic in places.values() for site, _ in statistic}
-    twins = {style.model: (style.light, style.dark) for style in styles.models}
-    grey = (FLOOR_GREY, FLOOR_GREY)
+    twins = {style.model: {"light": style.light, "dark": style.dark} for style in styles.models}
+    grey = {"light": FLOOR_GREY, "dark": FLOOR_GREY}
     return ChartPage(
         name=page.name,
         title=page.title,
@@ -218,10 +194,8 @@ def read_page(
         charts=tuple(every),
         data={
             "who": [
-                {"key": "|".join(choice.key), "label": choice.label}
-                | dict(zip(("light", "dark"), twins.get(choice.model, grey), strict=True))
-                | _stops(places[choice.key])
-                for choice in who
+                {"key": "|".join(key), "label": label, **twins.get(key[0], grey), **_stops(places[key])}
+                for key, label in who.items()
             ],
             "dark": styles.dark_twins,
             "categories": list(CATEGORIES),
@@ -230,9 +204,8 @@ def read_page(
         },
         chapters={name: tuple(statistic) for name, statistic in chapters.items()},
         headings=headings,
-        who=tuple(who),
         sites=("path", "attention") if "attention" in sites else ("path",) if sites else (),
-        more=more(read, study, who, styles) if more else {},
+        more=more(read, study, list(who), styles) if more else {},
     )
 
 
@@ -255,24 +228,22 @@ def _stops(places: set[tuple[str, int]]) -> dict[str, list[dict[str, Any]]]:
     return stops
 
 
-def _who(charts: Sequence[Drawn], models: pd.DataFrame, styles: Styles) -> list[Chosen]:
-    keys_present = {key for chart in charts for key in chart.who}
-    columns = (models[name] for name in ("model", "checkpoint", "step", "position"))
-    steps, positions = dict[Who, int | None](), dict[Who, int]()
-    for model, checkpoint, step, position in zip(*columns, strict=True):
-        steps[model, checkpoint] = None if is_null(step) else int(step)
-        positions[model, checkpoint] = int(position)
+def _who(charts: Sequence[Drawn], models: Sequence[queries.Row], styles: Styles) -> dict[Who, str]:
+    """Return what can be chosen, with what the page calls it: the last checkpoint of each model comes first."""
+    rows = {(row["model"], row["checkpoint"]): row for row in models}
     order = {name: place for place, name in enumerate(styles.names)}
-    keys = sorted(keys_present, key=lambda key: (order.get(key[0], len(order)), key[0], -positions.get(key, 0)))
-    many = {model for model, _ in keys if sum(model == other for other, _ in keys) > 1}
-    return [Chosen(model, name, _label(model, name, steps, many)) for model, name in keys]
 
+    def rank(key: Who) -> tuple[int, str, int]:
+        return order.get(key[0], len(order)), key[0], -int(rows[key]["position"]) if key in rows else 0
 
-def _label(model: str, checkpoint: str, steps: Mapping[Who, Any], many: set[str]) -> str:
-    if model not in many:
-        return model
-    step = steps.get((model, checkpoint))
-    return f"{model} · {checkpoint if step is None else f'step {step:,}'}"
+    keys = sorted({key for chart in charts for key in chart.who}, key=rank)
+    counts = Counter(model for model, _ in keys)
+    labels = {}
+    for model, checkpoint in keys:
+        step = rows.get((model, checkpoint), {}).get("step")
+        label = checkpoint if step is None else f"step {int(step):,}"
+        labels[model, checkpoint] = f"{model} · {label}" if counts[model] > 1 else model
+    return labels
 
 
 # What the page of static embeddings shows besides its charts: how positions are known, and where the rest is.
@@ -311,14 +282,14 @@ _SPREAD = re.compile(r"(.+) of (.+): (mean|standard deviation)")
 _HIDDEN = ("positions", "outlier", "note ", "missing: ")
 
 
-def besides(read: Read, study: str, who: Sequence[Chosen], styles: Styles) -> dict[str, Any]:
+def besides(read: Read, study: str, who: Sequence[Who], styles: Styles) -> dict[str, Any]:
     """Return what the template shows besides charts."""
     facts = read(FACTS.fill(study=study))
     return {
-        "known": known(facts, [choice.key for choice in who]),
+        "known": known(facts, who),
         "styles": styles.models,
         "rows": whole(int(read(COUNT.fill(study=study))["n"].iloc[0])),
-        "sql": VOCABULARY.fill(study=study, model=who[0].model),
+        "sql": VOCABULARY.fill(study=study, model=who[0][0]),
         "columns": [column for column in find_table("vocabulary").columns if column.field],
     }
 
@@ -333,23 +304,21 @@ def known(frame: pd.DataFrame, who: Sequence[Who]) -> list[dict[str, Any]]:
             str(fact): (value, text) for fact, value, text in zip(*columns, strict=True)
         }
         kind = str(rows.get("positions", (None, "unrecognised"))[1])
-        plain = [(fact, value, text) for fact, (value, text) in rows.items() if _is_plain(fact)]
+        plain = [fact for fact in rows if not _SPREAD.fullmatch(fact) and not fact.startswith(_HIDDEN)]
         models.append(
             {
                 "model": model,
                 "plain": PLAIN.get(kind, kind),
                 "notes": [text for fact, (_, text) in rows.items() if fact.startswith("note ")],
                 "lacks": [(fact[9:], text) for fact, (_, text) in rows.items() if fact.startswith("missing: ")],
-                "rows": [(fact, whole(value), "" if is_null(text) else text) for fact, value, text in plain],
+                "rows": [
+                    (fact, whole(rows[fact][0]), "" if is_null(rows[fact][1]) else rows[fact][1]) for fact in plain
+                ],
                 "outliers": _outliers(rows),
                 **_spreads(rows),
             }
         )
     return models
-
-
-def _is_plain(fact: str) -> bool:
-    return not _SPREAD.fullmatch(fact) and not fact.startswith(_HIDDEN)
 
 
 def _outliers(rows: Mapping[str, tuple[Any, Any]]) -> str:

@@ -16,9 +16,10 @@ from reporter.core.errors import ReporterError, UsageError, hint, no_study, one_
 from reporter.metrics.analysis import analyses
 from reporter.metrics.base import catalogue
 from reporter.report import tables as queries
-from reporter.report.citing import Cited, cite, entries
+from reporter.report.citing import cite, entries
 from reporter.report.contents import Contents, read_contents
 from reporter.report.tables import parsed
+from reporter.report.templating import write_bytes
 from reporter.report.tex import PREAMBLE, environment, table, tables_of, typeset
 from reporter.store import Store
 from reporter.store.formats import Result, write
@@ -29,15 +30,9 @@ if TYPE_CHECKING:
 HEADLINES, ALL = "headlines", "all"
 
 
-def figures_of(contents: Contents) -> dict[str, Drawn]:
-    """Return every chart that a report draws, by its id, in the order of their numbers."""
-    by_id = {drawn.id: drawn for drawn in contents.every}
-    return {name: by_id[name] for name in contents.numbered}
-
-
 def chosen_figures(contents: Contents, names: Sequence[str]) -> dict[str, Drawn]:
     """Return the figures that names stand for, in the order of the report."""
-    figures = figures_of(contents)
+    figures = {drawn.id: drawn for drawn in contents.every if drawn.shown}  # in the order of their numbers
     numbers = {str(number): name for name, number in contents.numbered.items()}
     sections = {section.name: [drawn.id for drawn in section.charts] for section in contents.sections}
     names_found: set[str] = set()
@@ -84,15 +79,8 @@ def choice_of(contents: Contents, said: Mapping[str, str], figures: Mapping[str,
 def _offered(name: str, value: str, figures: Mapping[str, Drawn], scene: Scene) -> str:
     selectors = [pick for drawn in figures.values() for pick in drawn.picks if name in (pick.name, pick.label.lower())]
     if not selectors:
-        selector_names = dict.fromkeys(pick.name for drawn in figures.values() for pick in drawn.picks)
-        offers = [
-            "view",
-            "checkpoint",
-            *(["site"] if len(scene.sites) > 1 else []),
-            "baselines",
-            "layer",
-            *selector_names,
-        ]
+        names = dict.fromkeys(pick.name for drawn in figures.values() for pick in drawn.picks)
+        offers = ["view", "checkpoint", *["site"][: len(scene.sites) - 1], "baselines", "layer", *names]
         raise UsageError(f"no control '{one_line(name)}'{hint(name, offers, 'there are')}")
     for pick in selectors:
         for offered, text in pick.choices.items():
@@ -132,7 +120,12 @@ class Wanted:
 
 def export(study: str, out: Path, to: Path, wanted: Wanted) -> list[Path]:
     """Write figures, tables, methods and references of a study into a folder, computing no number."""
-    _check(wanted)
+    for name in wanted.formats:
+        if name not in PICTURES:
+            raise UsageError(f"no format '{one_line(name)}'{hint(name, list(PICTURES), 'there are')}")
+    for value, (low, high), what in ((wanted.width, WIDTHS, "width"), (wanted.font_size, FONTS, "font size")):
+        if not low <= value <= high:
+            raise UsageError(f"the {what} must lie between {low:g} and {high:g}, not {value:g}")
     contents = read_study(study, out)
     figures = chosen_figures(contents, wanted.figures)
     choice = choice_of(contents, wanted.choose, figures)
@@ -141,7 +134,9 @@ def export(study: str, out: Path, to: Path, wanted: Wanted) -> list[Path]:
         _figures(contents, figures, choice, wanted, files)
         _tables(contents, wanted.width, files)
         cited = cite(contents, figures.values())
-        files.text("methods.md", f"{as_plain(cited.methods)}\n\n{_hashes(cited)}\n")
+        made = f"SHA-256 of the numbers: `{cited.numbers_hash}`, made by\n\n```sql\n{cited.sql}\n```"
+        hashes = made if cited.numbers_hash else "Numbers by layer: none."
+        files.text("methods.md", f"{as_plain(cited.methods)}\n\n{hashes}\n")
         files.text("methods.tex", f"{typeset(cited.methods)}\n")
         files.text("references.bib", cited.bibtex)
     except OSError as error:
@@ -162,23 +157,12 @@ class _Files:
     def bytes(self, name: str, content: bytes) -> None:
         path = self.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_name(f".{path.name}.new")
-        temporary.write_bytes(content)
-        temporary.replace(path)
+        write_bytes(path, content)
         self.written.append(path)
 
     def csv(self, name: str, frame: pd.DataFrame) -> None:
         rows = [tuple(_plain(value) for value in row.values()) for row in queries.rows_of(frame)]
         self.text(f"tables/{name}.csv", write(Result(tuple(map(str, frame.columns)), rows, len(rows)), "csv") + "\n")
-
-
-def _check(wanted: Wanted) -> None:
-    for name in wanted.formats:
-        if name not in PICTURES:
-            raise UsageError(f"no format '{one_line(name)}'{hint(name, list(PICTURES), 'there are')}")
-    for value, (low, high), what in ((wanted.width, WIDTHS, "width"), (wanted.font_size, FONTS, "font size")):
-        if not low <= value <= high:
-            raise UsageError(f"the {what} must lie between {low:g} and {high:g}, not {value:g}")
 
 
 def read_study(study: str, out: Path) -> Contents:
@@ -248,23 +232,15 @@ def _tables(contents: Contents, width: float, files: _Files) -> None:
     frames |= {"claims": contents.claims.frame, "findings": contents.findings.frame}
     frames |= {"compared": contents.compared.frame} if contents.compared is not None else {}
     for answer in contents.answers:
-        frames |= answer.tables
+        frames |= answer["tables"]
     for name, frame in frames.items():
         if len(frame):
             files.csv(name, frame)
     for name, shown in tables_of(contents, width).items():
-        files.text(
-            f"tables/{name}.tex", "\n\n".join([PREAMBLE, *(table(shown_table, width) for shown_table in shown)]) + "\n"
-        )
-        files.text(f"tables/{name}.md", "\n\n".join(shown_table.markdown for shown_table in shown) + "\n")
+        files.text(f"tables/{name}.tex", "\n\n".join([PREAMBLE, *(table(part, width) for part in shown)]) + "\n")
+        files.text(f"tables/{name}.md", "\n\n".join(part.markdown for part in shown) + "\n")
 
 
 def _plain(value: Any) -> Any:
     item = getattr(value, "item", None)  # of NumPy
     return item() if item is not None and getattr(value, "shape", None) == () else value
-
-
-def _hashes(cited: Cited) -> str:
-    if not cited.numbers_hash:
-        return "Numbers by layer: none."
-    return f"SHA-256 of the numbers: `{cited.numbers_hash}`, made by\n\n```sql\n{cited.sql}\n```"

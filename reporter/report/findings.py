@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from reporter.charts.chart import Query
+from reporter.charts.chart import Query, Read
 from reporter.charts.styles import FLOOR_GREY, MUTED
 from reporter.core.numbers import near
 from reporter.judge.questions import QUESTIONS
-from reporter.judge.questions.question import Box, boxes_of
-from reporter.report.tables import parsed
+from reporter.judge.questions.question import boxes_of
+from reporter.report.tables import Row, parsed, rows_of
 from reporter.store.rows import as_named
 
 if TYPE_CHECKING:
@@ -36,85 +36,17 @@ SELECT * EXCLUDE (study) FROM findings WHERE study = $study ORDER BY rank
 
 
 @dataclass(frozen=True)
-class Line:
-    """A line of a picture: points of an SVG polyline in the colours of both themes.
-
-    ``said`` is the number that the sentence gives for it, empty where it gives none, and ``at`` where a name for it may
-    stand.
-    """
-
-    label: str
-    points: str
-    light: str
-    dark: str
-    own: bool
-    said: str = ""
-    at: tuple[float, float] = (0.0, 0.0)
-
-
-@dataclass(frozen=True)
-class Picture:
-    """A small picture.
-
-    Args:
-        lines: those that are compared first, so that what the finding is about lies above them.
-        mark: where it begins, and how wide it is; None where it is about everything.
-        top: the largest value.
-        bottom: the smallest.
-        along: what the axis is.
-        several: whether the lines are more models than can be named here: the page's legend names them.
-        ends: what its left and its right end are.
-    """
-
-    lines: tuple[Line, ...]
-    mark: tuple[float, float] | None
-    top: str
-    bottom: str
-    along: str
-    several: bool
-    ends: tuple[str, str] = ("embedding", "last block")
-
-    @property
-    def named(self) -> list[Line]:
-        """The lines with names beside them, moved apart where they would lie on each other; none if there are many."""
-        if len(self.lines) > FEW:
-            return []
-        placed: list[Line] = []
-        for line in sorted(self.lines, key=lambda line: line.at[1]):
-            x, y = line.at
-            y = max(y + 16 if y < 16 else y - 6, placed[-1].at[1] + APART if placed else 0.0)
-            placed.append(replace(line, at=(x, round(y, 1))))
-        return placed
-
-    @property
-    def sentence(self) -> str:
-        """The picture in words."""
-        return (
-            f"{', '.join(line.label for line in self.lines[::-1])} over {self.along}, from {self.bottom} to {self.top}"
-        )
-
-
-@dataclass(frozen=True)
-class Finding:
-    """A finding: its row, what is told with it, and its picture."""
-
-    row: Mapping[str, Any]
-    detail: Mapping[str, Any]
-    picture: Picture | None
-
-
-@dataclass(frozen=True)
 class Findings:
     """All findings of a study, with the query they come from.
 
     Args:
-        all: by rank.
+        all: by rank, each with its ``row``, its ``detail`` and its ``picture``.
         looked_at: how many questions were asked; None where numbers changed since.
         sql: the query.
         frame: what it returned.
     """
 
-    all: tuple[Finding, ...]
+    all: tuple[Row, ...]
     looked_at: int | None
     sql: str
     frame: pd.DataFrame
@@ -122,35 +54,38 @@ class Findings:
     @property
     def about(self) -> list[str]:
         """The statistics that they are about, by full name."""
-        return [f"{finding.row['metric']}.{finding.row['statistic']}" for finding in self.all]
+        return [f"{finding['row']['metric']}.{finding['row']['statistic']}" for finding in self.all]
 
 
-def read_findings(
-    frame: pd.DataFrame, rows: Sequence[Mapping[str, Any]], looked_at: int | None, sql: str, styles: Styles
-) -> Findings:
-    """Lay out rows of the table ``findings``.
+def read_findings(read: Read, study: str, looked_at: int | None, styles: Styles) -> Findings:
+    """Read and lay out the findings of a study.
 
     Args:
-        frame: what the query returned; it becomes the CSV.
-        rows: the same as mappings in which NULL is None.
+        read: runs a query.
+        study: id of the study.
         looked_at: the column of ``studies``.
-        sql: the query.
         styles: how models are drawn.
     """
+    sql = FINDINGS.fill(study=study)
+    frame = read(sql)
     findings = []
-    for row in rows:
+    for row in rows_of(frame):
         detail = parsed(row["detail"], dict)
-        findings.append(Finding(row, detail, _picture(row, detail, styles)))
+        findings.append({"row": row, "detail": detail, "picture": picture(row, detail, styles)})
     return Findings(tuple(findings), looked_at, sql, frame)
 
 
-def _middle(curve: Mapping[str, Any], mark: Sequence[float] | None) -> tuple[float, float]:
-    middle = sum(mark) / 2 if mark else 0.5
-    points: list[tuple[float, float]] = list(zip(curve["x"], curve["y"], strict=True))
-    return min(points, key=lambda point: abs(point[0] - middle))
+def picture(row: Mapping[str, Any], detail: Mapping[str, Any], styles: Styles) -> Row | None:
+    """Return the small picture of a finding; None where it has no curves.
 
-
-def _picture(row: Mapping[str, Any], detail: Mapping[str, Any], styles: Styles) -> Picture | None:
+    ``lines``: SVG polylines in the colours of both themes, those that are compared first, so that what the finding is
+    about (``own``) lies above them; ``said`` is the number that the sentence gives for a line, empty where it gives
+    none. ``named``: the lines with names beside them (``at``), moved apart where they would lie on each other; none if
+    there are many. ``mark``: where it begins, and how wide it is; None where it is about everything. ``top`` and
+    ``bottom``: the largest value and the smallest. ``along``: what the axis is, with its two ``ends``. ``several``:
+    whether the lines are more models than can be named here: the page's legend names them. ``sentence``: the picture
+    in words.
+    """
     curves = [curve for curve in detail.get("curves") or () if len(curve["x"]) > 1]
     values = [value for curve in curves for value in curve["y"]]
     if not values:
@@ -163,76 +98,69 @@ def _picture(row: Mapping[str, Any], detail: Mapping[str, Any], styles: Styles) 
     def across(x: float) -> float:
         return round(MARGIN + x * (WIDTH - 2 * MARGIN), 1)
 
+    def down(y: float) -> float:
+        return float(HEIGHT - MARGIN - (y - low) * scale)
+
     def told(value: float) -> str:
         return near(value, 3, max(abs(low), abs(high)), UNSEEN)
 
-    by_model = {style.model: style for style in styles.models}
-    ends = ("first step", "last step") if str(row["chart"]).endswith(".training") else ("embedding", "last block")
-    if ends[0] == "embedding" and detail.get("per") == "step":
+    mark, trained = detail.get("mark"), str(row["chart"]).endswith(".training")
+    along, ends = ("training", ("first step", "last step")) if trained else ("depth", ("embedding", "last block"))
+    if not trained and detail.get("per") == "step":
         ends = ("first block", "last block")
         # a step is stored at the layer before it: the last one lies below depth 1
         reach = max(max(curve["x"]) for curve in curves) or 1.0
         curves = [curve | {"x": [x / reach for x in curve["x"]]} for curve in curves]
-        detail = dict(detail) | {"mark": [x / reach for x in detail.get("mark") or ()]}
-    along = "training" if str(row["chart"]).endswith(".training") else "depth"
-    lines = []
+        mark = [x / reach for x in mark or ()]
+    by_model = {style.model: style for style in styles.models}
+    lines: list[Row] = []
     for curve in sorted(curves, key=lambda curve: bool(curve["own"])):
         style = by_model.get(curve["label"]) or (by_model.get(str(row["model"])) if curve["own"] else None)
-        pairs = zip(curve["x"], curve["y"], strict=True)
-        points = " ".join(f"{across(x)},{HEIGHT - MARGIN - (y - low) * scale:.1f}" for x, y in pairs)
-        place, height = _middle(curve, detail.get("mark"))
-        light, dark = (style.light, style.dark) if style else (FLOOR_GREY, MUTED[FLOOR_GREY])
-        at = (across(place), HEIGHT - MARGIN - (height - low) * scale)
+        pairs = list(zip(curve["x"], curve["y"], strict=True))
+        middle = sum(mark) / 2 if mark else 0.5
+        place, height = min(pairs, key=lambda point: abs(point[0] - middle))
         number = curve.get("number")
-        value = "" if number is None else told(number)
-        lines.append(Line(str(curve["label"]), points, light, dark, bool(style), value, at))
-    mark = detail.get("mark")
+        lines.append(
+            {
+                "label": str(curve["label"]),
+                "points": " ".join(f"{across(x)},{down(y):.1f}" for x, y in pairs),
+                "light": style.light if style else FLOOR_GREY,
+                "dark": style.dark if style else MUTED[FLOOR_GREY],
+                "own": bool(style),
+                "said": "" if number is None else told(number),
+                "at": (across(place), down(height)),
+            }
+        )
+    named: list[Row] = []
+    for line in sorted(lines, key=lambda line: line["at"][1]) if len(lines) <= FEW else ():
+        x, y = line["at"]
+        y = max(y + 16 if y < 16 else y - 6, named[-1]["at"][1] + APART if named else 0.0)
+        named.append(line | {"at": (x, round(y, 1))})
     begin, end = (across(mark[0]), across(mark[1])) if mark else (0.0, 0.0)
-    return Picture(
-        lines=tuple(lines),
-        mark=(round(begin - 3, 1), round(end - begin + 6, 1)) if mark else None,
-        top=told(high),
-        bottom=told(low),
-        along=along,
-        several=row["model"] is None and len(lines) > FEW,
-        ends=ends,
-    )
+    top, bottom = told(high), told(low)
+    return {
+        "lines": lines,
+        "named": named,
+        "mark": (round(begin - 3, 1), round(end - begin + 6, 1)) if mark else None,
+        "top": top,
+        "bottom": bottom,
+        "along": along,
+        "several": row["model"] is None and len(lines) > FEW,
+        "ends": ends,
+        "sentence": f"{', '.join(line['label'] for line in lines[::-1])} over {along}, from {bottom} to {top}",
+    }
 
 
 # What a study's page says of the questions that its numbers answer.
 
 
-Row = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Answered:
-    """A question and what was found.
-
-    Args:
-        name: its name.
-        title: the question.
-        boxes: what is said.
-        tables: the rows behind it, by table.
-    """
-
-    name: str
-    title: str
-    boxes: Sequence[Box]
-    tables: dict[str, pd.DataFrame]
-
-
-def read_answers(
-    read: Callable[[str], pd.DataFrame],
-    rows_of: Callable[[pd.DataFrame], list[Row]],
-    study: str,
-    order: Mapping[str, Sequence[str]],
-) -> tuple[Answered, ...]:
+def read_answers(read: Read, study: str, order: Mapping[str, Sequence[str]]) -> tuple[Row, ...]:
     """Read the questions that have an answer, in order.
+
+    Each has its ``name``, its ``title``, the ``boxes`` that say the answer and the ``tables`` behind it, by name.
 
     Args:
         read: runs a query.
-        rows_of: turns a frame into rows.
         study: id of the study.
         order: its models and corpora as it names them.
     """
@@ -246,5 +174,5 @@ def read_answers(
             frames[table.name] = read(query.fill(study=study)).astype(whole)  # a NULL among them makes floats of all
         boxes = boxes_of(decision, {name: as_named(rows_of(frame), order) for name, frame in frames.items()})
         if boxes:
-            answers.append(Answered(decision.name, decision.title, boxes, frames))
+            answers.append({"name": decision.name, "title": decision.title, "boxes": boxes, "tables": frames})
     return tuple(answers)

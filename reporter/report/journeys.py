@@ -11,7 +11,7 @@ from reporter.charts.chart import Query, Read
 from reporter.charts.drawing import pack, tidy
 from reporter.charts.picture import Part, Size, compose
 from reporter.charts.styles import Styles
-from reporter.core.numbers import is_null, whole
+from reporter.core.numbers import counted, is_null, whole
 from reporter.core.table import NTH_CHECKPOINT
 from reporter.report.explorers import Explorer, read_source, styled
 
@@ -88,7 +88,7 @@ def read_journeys(read: Read, study: str, styles: Styles) -> Explorer | None:
         name="journeys",
         title="Journeys",
         about=f"{ABOUT} {_compared(steps.frame)}",
-        facts=(_count(len(journeys), "journey"), _count(len(models), "model")),
+        facts=(counted(len(journeys), "journey"), counted(len(models), "model")),
         data={
             "journeys": journeys,
             "entries": entries,
@@ -122,10 +122,6 @@ def _split(frame: pd.DataFrame, key: list[str]) -> dict[tuple[str, ...], pd.Data
 
 def _packed(frame: pd.DataFrame) -> dict[str, Any]:
     return pack(frame.drop(columns=[name for name in SAME_IN_A_PART if name in frame]))
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun if number == 1 else noun + 's'}"
 
 
 # Static images: a token of the first journey, as the page shows it when it opens.

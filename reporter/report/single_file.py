@@ -50,23 +50,20 @@ def _file(database: Path, study: str, own: Path) -> str:
     store = Store(database)
     with store.reading() as read:
         row = next(row for row in queries.rows_of(read(queries.STUDIES.text)) if row["study"] == study)
-        claims = queries.rows_of(read(queries.SAID_CLAIMS.fill(study=study)))
-        findings = queries.rows_of(read(queries.SAID_FINDINGS.fill(study=study)))
-    return (
-        environment()
-        .get_template("single.html")
-        .render(
-            theme=match[1] if (match := _THEME.search((own / "index.html").read_text("utf-8"))) else "",
-            title=row["title"] or study,
-            question=row["question"],
-            claims=claims,
-            findings=findings,
-            policy=_policy(first, loader, script),
-            style=(own / "assets" / STYLE).read_text("utf-8"),
-            first=first,
-            loader=loader,
-            packed=_packed(own, script),
-        )
+        claims = queries.read_rows(read, queries.SAID_CLAIMS, study)
+        findings = queries.read_rows(read, queries.SAID_FINDINGS, study)
+    template = environment().get_template("single.html")
+    return template.render(
+        theme=match[1] if (match := _THEME.search((own / "index.html").read_text("utf-8"))) else "",
+        title=row["title"] or study,
+        question=row["question"],
+        claims=claims,
+        findings=findings,
+        policy=_policy(first, loader, script),
+        style=(own / "assets" / STYLE).read_text("utf-8"),
+        first=first,
+        loader=loader,
+        packed=_packed(own, script),
     )
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import errno
 import re
 import shutil
-import tempfile
-import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -23,6 +21,8 @@ from reporter.charts.layout import ATTENTION, PATH, panels_of
 from reporter.charts.picture import Figure, Size, figure_svg
 from reporter.charts.styles import DECODER, ENCODER, RAMP
 from reporter.core.errors import ReporterError, UsageError, no_study, shared_text
+from reporter.core.files import workplace
+from reporter.core.numbers import counted
 from reporter.metrics.analysis import analyses
 from reporter.metrics.base import Definition, catalogue
 from reporter.report import tables as queries
@@ -64,7 +64,7 @@ def study_page(contents: Contents, templates: Environment) -> str:
     views = _views(contents)
     models = queries.model_rows(contents.models)
     warnings = queries.warnings(models, contents.cells)
-    lacks = queries.missing(study, contents.models, contents.corpora, contents.cells)
+    lacks = queries.missing(study, models=contents.models, corpora=contents.corpora, cells=contents.cells)
     return templates.get_template("study.html").render(
         study=study | {"spec": shared_text(study["spec"] or "")},
         title=study["title"] or study["study"],
@@ -124,22 +124,18 @@ def facts(contents: Contents) -> list[str]:
     study = contents.study
     styles = contents.scene.styles
     roles = Counter(style.role for style in styles.own)
-    models = [_count(roles[role], "model" if role == "other" else role) for role in roles]
+    models = [counted(roles[role], "model" if role == "other" else role) for role in roles]
     facts = [" and ".join(models)] if models else ["no model with numbers"]
     if styles.baselines:
-        facts.append(_count(len(styles.baselines), "null baseline"))
-    facts.append(_count(len(contents.scene.corpora) or len(contents.corpora), "corpus", "corpora"))
-    facts.append(_count(len(contents.scene.views), "token set"))
+        facts.append(counted(len(styles.baselines), "null baseline"))
+    facts.append(counted(len(contents.scene.corpora) or len(contents.corpora), "corpus", "corpora"))
+    facts.append(counted(len(contents.scene.views), "token set"))
     status = Counter(row["status"] for row in contents.cells)
-    cells = f"{_count(len(contents.cells), 'cell')}: {status['done']:,} done"
+    cells = f"{counted(len(contents.cells), 'cell')}: {status['done']:,} done"
     if study["cells_cached"] is not None:
         cells += f" ({study['cells_cached']:,} found in the cache)"
     facts.append(f"{cells}, {status['failed']:,} failed")
     return facts
-
-
-def _count(number: int, noun: str, plural: str = "") -> str:
-    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
 def sparkline(contents: Contents) -> dict[str, Any] | None:
@@ -192,14 +188,11 @@ def with_images(contents: Contents, folder: Path) -> Contents:
             return replace(explorer, static=tables | {"images": images})
         return explorer
 
-    sections = [replace(section, charts=tuple(map(with_image, section.charts))) for section in contents.sections]
-    return replace(contents, sections=tuple(sections), explorers=tuple(map(page, contents.explorers)))
+    return replace(contents.with_charts(with_image), explorers=tuple(map(page, contents.explorers)))
 
 
 RESERVED = {"assets", "cache"}
 """Folders of a results folder that are no study's."""
-_DRAFT = ".data."
-_DEAD_SECONDS = 3600  # after which nobody writes to a draft any more
 
 
 def render(database: Path, out: Path, studies: Sequence[str] | None = None, alone: bool = False) -> list[Path]:
@@ -209,15 +202,26 @@ def render(database: Path, out: Path, studies: Sequence[str] | None = None, alon
         rows = queries.rows_of(read(queries.STUDIES.text))
         chosen = _wanted(database, [str(row["study"]) for row in rows], studies)
         definitions = {**catalogue(), **analyses()}
-        contents = [
+        shown = [
             read_contents(read, row, definitions, headlines_only=row["study"] not in chosen)
             for row in rows
             if row["study"] in chosen or not alone
         ]
     try:
-        return _write(out, contents, chosen, definitions, database.parent, alone)
+        out.mkdir(parents=True, exist_ok=True)
+        write_assets(out)
+        pages = []
+        for contents in shown:
+            if (name := str(contents.study["study"])) in chosen:
+                look = read_look(contents.study, database.parent / name)
+                drawn = look.of(contents).drawn()
+                pages += _write_study(out / name, with_images(drawn, out / name) if alone else drawn, look, definitions)
+                carry_assets(out, out / name)
+        cards = [_card(out / str(contents.study["study"]), contents, definitions) for contents in shown]
+        write(out / "index.html", environment().get_template("index.html").render(cards=cards, alone=alone))
     except OSError as error:
         raise ReporterError(f"the report cannot be written: {error}") from error
+    return [out / "index.html", *pages]
 
 
 def _wanted(database: Path, known: Sequence[str], studies: Sequence[str] | None) -> list[str]:
@@ -230,31 +234,6 @@ def _wanted(database: Path, known: Sequence[str], studies: Sequence[str] | None)
         if name in RESERVED or not re.fullmatch(r"[a-z0-9][a-z0-9_-]*", name):
             raise UsageError(f"study {name!r} cannot have a page: its id cannot name a folder; give it another one")
     return names
-
-
-def _write(
-    out: Path,
-    found: Sequence[Contents],
-    wanted: Sequence[str],
-    known: Mapping[str, Definition],
-    home: Path,
-    alone: bool,
-) -> list[Path]:
-    out.mkdir(parents=True, exist_ok=True)
-    write_assets(out)
-    templates = environment()
-    pages = []
-    for contents in found:
-        if contents.study["study"] in wanted:
-            folder = out / str(contents.study["study"])
-            look = read_look(contents.study, home / folder.name)
-            drawn = look.of(contents).drawn()
-            pages += _write_study(folder, with_images(drawn, folder) if alone else drawn, look, known)
-            carry_assets(out, folder)
-    index = out / "index.html"
-    cards = [_card(out, contents, known) for contents in found]
-    write(index, templates.get_template("index.html").render(cards=cards, alone=alone))
-    return [index, *pages]
 
 
 def _write_study(folder: Path, contents: Contents, look: Look, known: Mapping[str, Definition]) -> list[Path]:
@@ -276,7 +255,9 @@ def _write_study(folder: Path, contents: Contents, look: Look, known: Mapping[st
 
 def _write_pages(folder: Path, contents: Contents, templates: Any, known: Mapping[str, Definition]) -> list[Path]:
     html = study_page(contents, templates)
-    _write_data(folder, contents)
+    with workplace(folder) as fresh:
+        _write_data(fresh, contents)
+        _put(fresh, folder / "data")
     page = folder / "index.html"
     write(page, html)
     written = [page]
@@ -297,8 +278,8 @@ def _write_pages(folder: Path, contents: Contents, templates: Any, known: Mappin
     return written
 
 
-def _write_data(folder: Path, contents: Contents) -> None:
-    """Write CSVs and chart data into a fresh folder and put it in the old one's place, so that none is left over."""
+def _write_data(fresh: Path, contents: Contents) -> None:
+    """Write CSVs and chart data into a fresh folder."""
     import pandas as pd
 
     def write_csv(name: str, frame: pd.DataFrame) -> None:
@@ -316,41 +297,26 @@ def _write_data(folder: Path, contents: Contents) -> None:
             text = f"reporterPart({inline_json(name)},{inline_json(value)});\n"
             (fresh / f"{name}.js").write_text(text, encoding="utf-8")
 
-    fresh = _fresh(folder)
     for drawn in contents.every:
         if drawn.frame is not None:
             write_csv(drawn.id, as_in_sql(drawn.frame))
         if drawn.shown:
             write_parts(page_data(drawn))  # each at once: all together would be a few times the database
-    for name, rows in (("models", contents.models), ("corpora", contents.corpora), ("cells", contents.cells)):
-        write_csv(name, pd.DataFrame(rows))
-    if contents.sinks:
-        write_csv("sinks", pd.DataFrame(contents.sinks.all))
+    tables = {"models": contents.models, "corpora": contents.corpora, "cells": contents.cells}
+    tables |= {"sinks": contents.sinks["all"]} if contents.sinks else {}
+    frames = {name: pd.DataFrame(rows) for name, rows in tables.items()}
     for answer in contents.answers:
-        for name, frame in answer.tables.items():
-            write_csv(name, as_in_sql(frame))
-    if contents.claims.all:
-        write_csv("claims", contents.claims.frame)
-    if contents.compared:
-        write_csv("compared", contents.compared.frame)
-    if contents.findings.all:
-        write_csv("findings", contents.findings.frame)
+        frames |= {name: as_in_sql(frame) for name, frame in answer["tables"].items()}
+    frames |= {"claims": contents.claims.frame} if contents.claims.all else {}
+    frames |= {"compared": contents.compared.frame} if contents.compared else {}
+    frames |= {"findings": contents.findings.frame} if contents.findings.all else {}
+    for name, frame in frames.items():
+        write_csv(name, frame)
     for explorer in contents.explorers:
         write_parts(explorer.parts)
         for source in explorer.sources:
             write_csv(source.name, as_in_sql(source.frame))
     (fresh / "references.bib").write_text(cite(contents, contents.every).bibtex, encoding="utf-8")
-    _put(fresh, folder / "data")
-
-
-def _fresh(folder: Path) -> Path:
-    for left in folder.glob(f"{_DRAFT}*"):
-        with suppress(FileNotFoundError):
-            if time.time() - left.stat().st_mtime > _DEAD_SECONDS:
-                shutil.rmtree(left, ignore_errors=True)
-    fresh = Path(tempfile.mkdtemp(prefix=_DRAFT, dir=folder))
-    fresh.chmod(0o755)  # mkdtemp's folders are closed to everybody else
-    return fresh
 
 
 def _put(fresh: Path, place: Path) -> None:
@@ -377,25 +343,20 @@ def _may_run(column: pd.Series[Any]) -> bool:
     return any(inert(value) != value for value in {value for value in column.tolist() if isinstance(value, str)})
 
 
-def _card(out: Path, contents: Contents, known: Mapping[str, Definition]) -> queries.Row:
+def _card(folder: Path, contents: Contents, known: Mapping[str, Definition]) -> queries.Row:
     study = contents.study
     failed = sum(row["status"] == "failed" for row in [*contents.cells, *contents.models, *contents.corpora])
     unfinished = study["started"] is not None and study["finished"] is None
+    pages = [(f"{name}.html", title) for name, (title, _) in readers(known).items()]
     return {
-        "study": study["study"],
+        **{name: study[name] for name in ("study", "question", "finished")},
         "title": study["title"] or study["study"],
-        "question": study["question"],
         "facts": facts(contents),
         "models": contents.scene.styles.own,
-        "finished": study["finished"],
         "status": "unfinished" if unfinished else f"{failed} failed" if failed else "complete",
         "good": not failed and not unfinished,
-        "page": (out / str(study["study"]) / "index.html").exists(),
+        "page": (folder / "index.html").exists(),
         "claims": contents.claims,
-        "explorers": [
-            (f"{name}.html", title)
-            for name, (title, _) in readers(known).items()
-            if (out / str(study["study"]) / f"{name}.html").exists()
-        ],
+        "explorers": [(page, title) for page, title in pages if (folder / page).exists()],
         "spark": sparkline(contents),
     }

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from reporter.charts.chart import Query, Read
@@ -34,7 +35,6 @@ FROM layer_metrics AS l JOIN models USING (study, model, checkpoint) WHERE study
 )
 
 STUDIES = Query("studies", "SELECT * FROM studies ORDER BY study")
-STUDY = Query("study", "SELECT * FROM studies WHERE study = $study")
 MODELS = Query(
     "models",
     "SELECT * FROM models WHERE study = $study ORDER BY role DESC NULLS LAST, model, position",
@@ -100,6 +100,11 @@ def rows_of(frame: pd.DataFrame) -> list[Row]:
     return [{str(name): value for name, value in record.items()} for record in records]
 
 
+def read_rows(read: Read, query: Query, study: str) -> list[Row]:
+    """Return the rows of a query whose only parameter is the study."""
+    return rows_of(read(query.fill(study=study)))
+
+
 @dataclass(frozen=True)
 class ModelRow:
     """A model with its checkpoints; what they share is read from the last one."""
@@ -121,31 +126,6 @@ class ModelRow:
             for row in self.checkpoints
             if row.get("same_weights")
         ]
-
-
-@dataclass(frozen=True)
-class Reason:
-    """Why values are NULL: the same reason for the same statistic, gathered."""
-
-    number: str
-    reason: str
-    where: list[str]
-
-
-@dataclass(frozen=True)
-class Missing:
-    """What a study lacks."""
-
-    models: list[Row]
-    corpora: list[Row]
-    cells: list[Row]
-    reasons: list[Reason]
-    unfinished: bool
-
-    @property
-    def alarming(self) -> bool:
-        """Whether something failed: it is then told at the top of the page."""
-        return bool(self.models or self.corpora or self.cells or self.unfinished)
 
 
 def model_rows(models: Sequence[Row]) -> list[ModelRow]:
@@ -189,19 +169,19 @@ def _joined(words: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return text
 
 
-def missing(study: Row, models: Sequence[Row], corpora: Sequence[Row], cells: Sequence[Row]) -> Missing:
-    """Gather what failed and why values are NULL."""
-    return Missing(
-        models=[row for row in models if row["status"] == "failed"],
-        corpora=[row for row in corpora if row["status"] == "failed"],
-        cells=[row for row in cells if row["status"] == "failed"],
-        reasons=reasons(cells),
-        unfinished=study.get("started") is not None and study.get("finished") is None,
-    )
+def missing(study: Row, **rows: Sequence[Row]) -> Row:
+    """Return the failed rows of models, corpora and cells, and why values are NULL (``reasons``).
+
+    ``alarming``: whether something failed or is ``unfinished``, which the top of the page then says.
+    """
+    failed = {name: [row for row in table if row["status"] == "failed"] for name, table in rows.items()}
+    unfinished = study.get("started") is not None and study.get("finished") is None
+    alarming = unfinished or any(failed.values())
+    return {**failed, "reasons": _reasons(rows["cells"]), "unfinished": unfinished, "alarming": alarming}
 
 
-def reasons(cells: Sequence[Row]) -> list[Reason]:
-    """Read ``cells.reasons``: the same reason of the same number becomes one row."""
+def _reasons(cells: Sequence[Row]) -> list[Row]:
+    """Read ``cells.reasons``: the same reason of the same number becomes one row, with the places it is about."""
     places: dict[tuple[str, str], list[str]] = {}
     for cell in cells:
         for entry in parsed(cell.get("reasons"), list):
@@ -212,7 +192,7 @@ def reasons(cells: Sequence[Row]) -> list[Reason]:
             if cell["checkpoint"] != "final":
                 where = where.replace(",", f" {cell['checkpoint']},", 1)
             places.setdefault((number, str(entry.get("reason", ""))), []).append(where)
-    return [Reason(number, reason, where) for (number, reason), where in sorted(places.items())]
+    return [{"number": number, "reason": reason, "where": where} for (number, reason), where in sorted(places.items())]
 
 
 def parsed(text: Any, kind: type) -> Any:
@@ -228,46 +208,24 @@ def _layers(layers: Any) -> str:
     numbers = [layer for layer in layers if isinstance(layer, int)] if isinstance(layers, list) else []
     if not numbers:
         return ""
-    runs: list[list[int]] = []
-    for number in sorted(set(numbers)):
-        if runs and number == runs[-1][1] + 1:
-            runs[-1][1] = number
-        else:
-            runs.append([number, number])
-    text = ", ".join(str(a) if a == b else f"{a}–{b}" for a, b in runs)
+    runs = [[number for _, number in run] for _, run in groupby(enumerate(sorted(set(numbers))), lambda x: x[1] - x[0])]
+    text = ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}–{run[-1]}" for run in runs)
     return f", layer {text}" if len(numbers) == 1 else f", layers {text}"
 
 
 # What a study's page shows of each corpus beside its counts: some of its texts, and how many were cut, and where.
 
 
-@dataclass(frozen=True)
-class TextsOfCorpus:
-    """What is shown of one corpus.
+def read_texts(read: Read, study: str) -> dict[str, Row]:
+    """Return by corpus its ``samples``, rows of the table ``corpus_texts``, and which share of its texts is ``cut``.
 
-    Args:
-        samples: rows of the table ``corpus_texts``.
-        cut: which share of its texts is longer than what models read of them, one line for models that agree.
+    Models that agree about the share have one line; a corpus that has neither samples nor passes is left out.
     """
-
-    samples: Sequence[Row] = ()
-    cut: Sequence[str] = ()
-
-
-def read_texts(read: Read, study: str) -> dict[str, TextsOfCorpus]:
-    """Read what is shown of each corpus, by its name; what has neither samples nor passes is missing."""
-    samples, cut = (
-        _by_corpus(rows_of(read(CORPUS_TEXTS.fill(study=study)))),
-        _by_corpus(rows_of(read(CUT_TEXTS.fill(study=study)))),
-    )
-    return {name: TextsOfCorpus(samples.get(name, []), _cut(cut.get(name, []))) for name in samples.keys() | cut.keys()}
-
-
-def _by_corpus(rows: Sequence[Row]) -> dict[str, list[Row]]:
-    groups: dict[str, list[Row]] = {}
-    for row in rows:
-        groups.setdefault(str(row["corpus"]), []).append(row)
-    return groups
+    texts: dict[str, Row] = {}
+    for name, query in (("samples", CORPUS_TEXTS), ("cut", CUT_TEXTS)):
+        for row in read_rows(read, query, study):
+            texts.setdefault(str(row["corpus"]), {"samples": [], "cut": []})[name].append(row)
+    return {corpus: shown | {"cut": _cut(shown["cut"])} for corpus, shown in texts.items()}
 
 
 def _cut(rows: Sequence[Row]) -> list[str]:
@@ -314,42 +272,19 @@ GROUP BY ALL ORDER BY value DESC NULLS LAST, model, corpus
 )
 
 
-@dataclass(frozen=True)
-class SinksOfStudy:
-    """The section on sinks.
+def read_sinks(read: Read, study: str, models: Sequence[Row]) -> Row | None:
+    """Return the section on sinks; None where no model has one.
 
-    Args:
-        rule: which tokens are sinks, in words.
-        said: whether the cut decides anything.
-        all: every row of the table ``sinks``.
+    ``rule`` says which tokens are sinks, ``said`` whether the cut decides anything. ``all`` are the rows of the table
+    ``sinks``; the page shows ``rows`` and leaves ``more`` out.
     """
-
-    rule: str
-    said: str
-    all: Sequence[Row]
-
-    @property
-    def rows(self) -> Sequence[Row]:
-        """Those that the page shows."""
-        return self.all[:MOST_ROWS]
-
-    @property
-    def more(self) -> int:
-        """How many it does not show."""
-        return len(self.all) - len(self.rows)
-
-
-def read_sinks(
-    read: Read,
-    study: str,
-    models: Sequence[Row],
-) -> SinksOfStudy | None:
-    """Read the section; None where no model has a sink."""
-    sinks = rows_of(read(SINKS.fill(study=study)))
+    sinks = read_rows(read, SINKS, study)
     if not sinks:
         return None
     rules = dict.fromkeys(str(row["sink_rule"]) for row in models if row.get("sink_rule"))
-    return SinksOfStudy("; or ".join(rules), _said(rows_of(read(CUT_MATTERS.fill(study=study)))), sinks)
+    said = _said(read_rows(read, CUT_MATTERS, study))
+    more = max(0, len(sinks) - MOST_ROWS)
+    return {"rule": "; or ".join(rules), "said": said, "all": sinks, "rows": sinks[:MOST_ROWS], "more": more}
 
 
 def _said(rows: Sequence[Mapping[str, Any]]) -> str:

@@ -23,8 +23,8 @@ from reporter.charts.formulas import as_html, as_plain
 from reporter.charts.models import correlation_rows
 from reporter.charts.picture import VEGA_LITE
 from reporter.charts.styles import THEMES
-from reporter.core import numbers
 from reporter.core.imports import build
+from reporter.core.numbers import p_value, seconds, short, whole
 
 _PACKED = Path(__file__).parent / "templates"
 _SOURCE = Path(__file__).parents[2] / "templates"
@@ -47,17 +47,9 @@ def environment(own: Path | None = None) -> Environment:
         lstrip_blocks=True,
     )
     made.globals["build"] = build()  # a run writes pages of another build again
+    made.filters |= {"short": short, "p_value": p_value, "whole": whole, "duration": seconds, "inline": inline_json}
+    made.filters |= {"folded": folded, "coded": coded, "typeset": typeset, "plain": as_plain, "when": when}
     made.filters["correlation_rows"] = correlation_rows
-    made.filters["short"] = numbers.short
-    made.filters["p_value"] = numbers.p_value
-    made.filters["whole"] = numbers.whole
-    made.filters["duration"] = numbers.seconds
-    made.filters["inline"] = inline_json
-    made.filters["folded"] = folded
-    made.filters["coded"] = coded
-    made.filters["typeset"] = typeset
-    made.filters["plain"] = as_plain
-    made.filters["when"] = when
     return made
 
 
@@ -229,7 +221,10 @@ def _own_parts() -> tuple[str, str, str]:
 
 def _is_current(out: Path, stamp: str) -> bool:
     script = out / "assets" / SCRIPT
-    return script.exists() and _first_line(script) == stamp
+    if not script.exists():
+        return False
+    with script.open(encoding="utf-8") as lines:
+        return lines.readline() == stamp
 
 
 @cache
@@ -249,12 +244,12 @@ def _bundle() -> str:
 
 
 def write(path: Path, text: str) -> None:
+    """Write a text so that a reader sees the old one or the new one, never half of it."""
+    write_bytes(path, text.encode())
+
+
+def write_bytes(path: Path, content: bytes) -> None:
     """Write a file so that a reader sees the old one or the new one, never half of it."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.new")  # of two runs neither takes the other one's
-    temporary.write_text(text, encoding="utf-8", newline="")
+    temporary.write_bytes(content)
     temporary.replace(path)
-
-
-def _first_line(path: Path) -> str:
-    with path.open(encoding="utf-8") as lines:
-        return lines.readline()

@@ -238,20 +238,13 @@ def _compared(contents: Contents, width: float) -> list[Table]:
     tables = []
     names = [capitalised(drawn.chart.title) for drawn in contents.compared.charts]
     for comparison in contents.compared.tables:
-        lines = comparison.models
         for place, view in enumerate(contents.compared.views):
-            cells = [
-                [
-                    estimate(number.value, number.low, number.high)
-                    for number in (cell.numbers[place] for cell in line.cells)
-                ]
-                for line in lines
-            ]
-            models = [line.name for line in lines]
+            cells = [[_estimate(cell["numbers"][place]) for cell in line["cells"]] for line in comparison["models"]]
+            models = [line["name"] for line in comparison["models"]]
             down, across = (names, models) if len(models) <= len(names) else (models, names)
             grid = [list(row) for row in zip(*cells, strict=True)] if down is names else cells
             caption = (
-                f"Mean over the embedding and all blocks, with 95 % intervals, on {comparison.corpus}. "
+                f"Mean over the embedding and all blocks, with 95 % intervals, on {comparison['corpus']}. "
                 f"Computed from {VIEWS.get(view, view)}."
             )
             at_once = 2 if width <= ONE_COLUMN else 4
@@ -259,7 +252,9 @@ def _compared(contents: Contents, width: float) -> list[Table]:
                 part = slice(start, start + at_once)
                 rows = [[name, *row[part]] for name, row in zip(down, grid, strict=True)]
                 columns = {"Statistic" if down is names else "Model": NAMES, **dict.fromkeys(across[part], 1.0)}
-                label = "-".join(["compared", comparison.corpus, view, *([str(start // at_once + 1)] if start else [])])
+                label = "-".join(
+                    ["compared", comparison["corpus"], view, *([str(start // at_once + 1)] if start else [])]
+                )
                 tables.append(Table(label, caption, columns, rows))
     return tables
 

@@ -87,11 +87,11 @@ def test_the_sql_of_an_exhibit_gives_the_rows_of_its_csv(
 
 def test_a_part_is_a_model_at_a_checkpoint_and_says_which_columns(pages: dict[str, ChartPage]) -> None:
     page = pages["sentences"]
-    assert [one.label for one in page.who] == ["bert", "gpt2 · step 600", "gpt2 · step 50"]
+    assert [one["label"] for one in page.data["who"]] == ["bert", "gpt2 · step 600", "gpt2 · step 50"]
     part = page_data(one_of(pages, "sentences.groups"))["sentences.groups.1"]
     assert "model" not in part["columns"]
     assert part["rows"] == 2 * 3 * 4
-    assert [one.label for one in pages["vocabulary"].who] == ["bert", "gpt2"]
+    assert [one["label"] for one in pages["vocabulary"].data["who"]] == ["bert", "gpt2"]
 
 
 def test_the_slider_stops_at_every_place_in_order(pages: dict[str, ChartPage]) -> None:

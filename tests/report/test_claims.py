@@ -154,12 +154,13 @@ def test_hostile_text_is_shown_as_text(folder: Path, html: str) -> None:
 def test_bounds_are_drawn_to_scale(holds: tuple[Any, ...], expected: list[tuple[float, float]]) -> None:
     row = dict(zip(NOTHING, (0.4, 0.2, 0.6, *holds, 1.0), strict=True))
     plot = interval_plot(row, "in words")
-    assert plot is not None and plot.interval is not None and plot.paper is not None
-    unit = (plot.paper - plot.value) / 0.6
-    assert plot.interval[1] - plot.value == pytest.approx(0.2 * unit, abs=0.2)
-    ends = [min(max(plot.value + (end - 0.4) * unit, 0), WIDTH) for pair in expected for end in pair]
-    assert [end for band in plot.bands for end in band] == pytest.approx(ends, abs=0.3)
-    places = [plot.value, plot.paper, *plot.interval, *(tick.x for tick in plot.ticks)]
+    assert plot is not None
+    value, paper, interval = plot["value"], plot["paper"], plot["interval"]
+    unit = (paper - value) / 0.6
+    assert interval[1] - value == pytest.approx(0.2 * unit, abs=0.2)
+    ends = [min(max(value + (end - 0.4) * unit, 0), WIDTH) for pair in expected for end in pair]
+    assert [end for band in plot["bands"] for end in band] == pytest.approx(ends, abs=0.3)
+    places = [value, paper, *interval, *(tick["x"] for tick in plot["ticks"])]
     assert all(0 < place < WIDTH for place in places)
 
 
@@ -180,8 +181,8 @@ def test_evidence_of_any_kind_is_shown() -> None:
             "reason": 7,
         }
     )
-    assert found.facts == (("made up", "1, yes, a b: –"), ("evidence", "none"))
-    assert (found.notes, found.reason, found.tables[0].more) == (("one",), "7", 5)
+    assert found["facts"] == [("made up", "1, yes, a b: –"), ("evidence", "none")]
+    assert (found["notes"], found["reason"], found["tables"][0]["more"]) == (["one"], "7", 5)
 
 
 def test_no_column_of_the_evidence_mixes_two_statistics() -> None:
@@ -193,11 +194,11 @@ def test_no_column_of_the_evidence_mixes_two_statistics() -> None:
         row("b", "middle minus last", 2.0),
         row("c", "middle minus first", 3.0),
     ]
-    first, second = evidence_of({"evidence": [*rows, row("d", "middle minus last", 4.0)]}).tables
-    assert first.label.endswith(": middle minus first") and [one[0] for one in first.rows] == ["a", "c"]
-    assert second.label.endswith(": middle minus last") and [one[0] for one in second.rows] == ["b", "d"]
-    (mixed,) = evidence_of({"evidence": [row(str(i), f"layer {i} minus the first", i) for i in range(5)]}).tables
-    assert [name for name, _ in mixed.columns] == ["model", "statistic", "value"], "each says what its value is"
+    first, second = evidence_of({"evidence": [*rows, row("d", "middle minus last", 4.0)]})["tables"]
+    assert first["label"].endswith(": middle minus first") and [one[0] for one in first["rows"]] == ["a", "c"]
+    assert second["label"].endswith(": middle minus last") and [one[0] for one in second["rows"]] == ["b", "d"]
+    (mixed,) = evidence_of({"evidence": [row(str(i), f"layer {i} minus the first", i) for i in range(5)]})["tables"]
+    assert [name for name, _ in mixed["columns"]] == ["model", "statistic", "value"], "each says what its value is"
 
 
 def test_a_claim_names_what_it_is_about_and_leads_to_its_figure(made_up: ModuleType, tmp_path: Path) -> None:
@@ -231,14 +232,14 @@ def test_a_claim_about_two_statistics_names_their_figures_by_title(made_up: Modu
 def test_a_minus_stands_before_numbers_in_sentences_too() -> None:
     says = "under the view 'no-sinks': -0.0384 becomes -.06, p < 1e-12"
     found = evidence_of({"views": [{"says": says, "turned": False}], "reason": "-2 in 2024-26"})
-    assert found.views == ("under the view 'no-sinks': −0.0384 becomes −.06, p < 1e-12",)
-    assert found.reason == "−2 in 2024-26"
+    assert found["views"] == ["under the view 'no-sinks': −0.0384 becomes −.06, p < 1e-12"]
+    assert found["reason"] == "−2 in 2024-26"
 
 
 def test_two_sides_and_a_p_of_0_are_written_for_readers() -> None:
     effect = {"a": "decoders", "b": "encoders", "mean_a": 0.822, "mean_b": -0.07, "n_a": 1, "n_b": 2, "g": None}
     found = evidence_of({"effect": effect, "parts": [{"name": "first", "value": 0.6, "p_holds": 0.0, "p_fails": 0.2}]})
-    assert found.facts == (("effect", "decoders 0.822 (n = 1), encoders −0.07 (n = 2)"),)
-    assert evidence_of({"effect": effect | {"g": 1.5}}).facts[0][1].endswith("; Hedges' g 1.5")
-    ((row,),) = (table.rows for table in found.tables)
+    assert found["facts"] == [("effect", "decoders 0.822 (n = 1), encoders −0.07 (n = 2)")]
+    assert evidence_of({"effect": effect | {"g": 1.5}})["facts"][0][1].endswith("; Hedges' g 1.5")
+    ((row,),) = (table["rows"] for table in found["tables"])
     assert row == ("first", "0.6", "< 1e-12", "0.2")

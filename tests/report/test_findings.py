@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import csv
 import html as escapes
-import json
 import re
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import pandas as pd
 import pytest
 
 from reporter.charts.styles import style_models
 from reporter.report import render
-from reporter.report.findings import read_findings
+from reporter.report.findings import picture
 
 HOSTILE = "<script>alert(1)</script>"
 ROW: dict[str, Any] = {
@@ -110,10 +108,8 @@ def test_what_cannot_be_seen_on_a_picture_is_approximately_zero(folder: Path) ->
         {"label": "minilm", "x": [0, 1], "y": [low, 0.949], "own": True, "number": low} for low in (-5.32e-5, -0.0532)
     ]
     details = [ROW["detail"] | {"curves": [curve], "mark": [0, 0]} for curve in curves]
-    rows = [ROW | {"rank": rank, "detail": json.dumps(detail)} for rank, detail in enumerate(details, 1)]
-    drawn = read_findings(pd.DataFrame(rows), rows, 90, "", style_models({"minilm": "encoder"}))
-    pictures = [one.picture for one in drawn.all if one.picture]
-    assert [(picture.bottom, picture.top, picture.lines[0].said) for picture in pictures] == [
+    pictures = [picture(ROW, detail, style_models({"minilm": "encoder"})) for detail in details]
+    assert [(one["bottom"], one["top"], one["lines"][0]["said"]) for one in pictures if one] == [
         ("≈ 0", "0.949", "≈ 0"), ("−0.0532", "0.949", "−0.0532")
     ]  # fmt: skip
 
@@ -124,11 +120,11 @@ def test_a_line_is_labelled_with_the_number_of_the_sentence(folder: Path) -> Non
         {"label": name, "x": [0, 0.5, 1], "y": [0.0, high, 0.0], "own": True, "number": high / 3}
         for name, high in (("minilm", 0.9), ("gpt2", 0.6))
     ]
-    row = ROW | {"model": None, "detail": json.dumps({"curves": curves, "what": "a", "test": "b", "per": "step"})}
-    drawn = read_findings(pd.DataFrame([row]), [row], 9, "", style_models({"minilm": "encoder", "gpt2": "decoder"}))
-    picture = drawn.all[0].picture
-    assert picture is not None and {line.label: line.said for line in picture.named} == {"minilm": "0.3", "gpt2": "0.2"}
-    assert picture.ends == ("first block", "last block")
+    styles = style_models({"minilm": "encoder", "gpt2": "decoder"})
+    drawn = picture(ROW | {"model": None}, {"curves": curves, "what": "a", "test": "b", "per": "step"}, styles)
+    assert drawn is not None
+    assert {line["label"]: line["said"] for line in drawn["named"]} == {"minilm": "0.3", "gpt2": "0.2"}
+    assert drawn["ends"] == ("first block", "last block")
 
 
 def test_no_findings_are_said_and_those_not_looked_for_are_not(folder: Path) -> None:

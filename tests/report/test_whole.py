@@ -241,7 +241,7 @@ def test_sinks_are_listed_and_names_are_no_markup(whole: Contents, store: Store)
     from reporter.report.templating import environment
 
     assert whole.sinks is not None
-    assert {row["token"] for row in whole.sinks.rows} == {"the", "<script>alert(2)</script>"}
+    assert {row["token"] for row in whole.sinks["rows"]} == {"the", "<script>alert(2)</script>"}
     (study,) = store.frame("FROM studies WHERE study = 'whole'").to_dict("records")
     templates = environment()
     templates.globals["look"] = Look()
@@ -249,6 +249,6 @@ def test_sinks_are_listed_and_names_are_no_markup(whole: Contents, store: Store)
     section = html[html.index('id="sinks"') :]
     assert "&lt;script&gt;alert(2)" in section and "<script>alert(2)" not in html
     assert "a token that is told apart" in section
-    assert "The cut" in whole.sinks.said
+    assert "The cut" in whole.sinks["said"]
     # encoders have a [CLS] at position 0 and decoders a word: the page says what hangs on it
     assert "compare encoders with decoders under no-sinks" in html
