@@ -72,11 +72,9 @@ def axes_of(frame: pd.DataFrame, reach: Reach, scene: Scene) -> dict[str, dict[s
     for key, rows in groups:
         values, chance = numbers_of(rows, reach)
         linear = axis(values, chance, reach.bounds) if reach.by else fixed(values, chance, reach.bounds)
-        axes_by_choice[str(key)] = {FIXED: linear, LOG: logarithmic(values, chance, least_of(rows, scene))}
-    return {
-        key: {name: _named(axis_kind, reach) for name, axis_kind in axes.items()}
-        for key, axes in axes_by_choice.items()
-    }
+        log = logarithmic(values, chance, least_of(rows, scene))
+        axes_by_choice[str(key)] = {FIXED: _named(linear, reach), LOG: _named(log, reach)}
+    return axes_by_choice
 
 
 def axis_of(rows: pd.DataFrame, every: Axis, reach: Reach, close: bool) -> Axis:
@@ -319,10 +317,5 @@ def _by_role(lines: Sequence[Line]) -> list[tuple[str, list[Line]]]:
     for line in lines:
         groups.setdefault(line.role, []).append(line)
     order = sorted(groups, key=lambda role: (role != "encoder", role != "decoder", role))
-    return [
-        (
-            groups[role][0].model if len(groups[role]) == 1 else f"{len(groups[role])} {ROLES.get(role, 'models')}",
-            groups[role],
-        )
-        for role in order
-    ]
+    names = {role: f"{len(lines)} {ROLES.get(role, 'models')}" for role, lines in groups.items()}
+    return [(groups[role][0].model if len(groups[role]) == 1 else names[role], groups[role]) for role in order]

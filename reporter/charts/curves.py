@@ -21,73 +21,56 @@ def spectra(frame: pd.DataFrame, styles: Styles) -> Any:
     # fewer tokens than dimensions there are many. They are drawn at the edge.
     values = frame.loc[frame["rank"] < frame.groupby("model")["rank"].transform("max"), "value"].dropna()
     real = values[values > values.max() * 1e-9]
-    low = float(real.min()) if len(real) else 1e-6
-    x = alt.X(
-        "rank:Q",
-        title="rank",
-        scale=alt.Scale(type="log", domain=[1, max(2, int(frame["rank"].max()))], nice=False),
-        axis=alt.Axis(values=_decades(1, float(frame["rank"].max())), format="~s", grid=False),
-    )
-    y = alt.Y(
-        "value:Q",
-        title="share of the variance",
-        scale=alt.Scale(type="log", domain=[low, 1], nice=False, clamp=True),
-        axis=alt.Axis(grid=True, values=_decades(low, 1), format="~g", labelOverlap="greedy"),
-    )
+    low, most = float(real.min()) if len(real) else 1e-6, int(frame["rank"].max())
+    ranks = alt.Scale(type="log", domain=[1, max(2, most)], nice=False)
+    shares = alt.Scale(type="log", domain=[low, 1], nice=False, clamp=True)
+    x = alt.X("rank:Q", title="rank", scale=ranks, axis=alt.Axis(values=_decades(1, most), format="~s", grid=False))
+    axis = alt.Axis(grid=True, values=_decades(low, 1), format="~g", labelOverlap="greedy")
+    y = alt.Y("value:Q", title="share of the variance", scale=shares, axis=axis)
     tooltip = tips("model", "checkpoint", "layer", "rank", "value", "n", value="share")
-    return _curves(alt.Chart(), x, y, tooltip, size=9, data=frame).properties(width="container", height=190)
+    return _curves(alt.Chart(), x, y, _BY_DEPTH, tooltip, size=9, data=frame)
 
 
 def scales(frame: pd.DataFrame, styles: Styles) -> Any:
     """Draw dimension by scale, the floor dashed."""
-    scale_values = sorted({int(scale) for scale in frame["scale"].dropna()})
-    x = alt.X(
-        "scale:Q",
-        title="scale: nearest neighbours n and 2n",
-        scale=alt.Scale(type="log", base=2, domain=[scale_values[0], max(scale_values[-1], 2)], nice=False, padding=4),
-        axis=alt.Axis(values=scale_values, format="d", grid=False),
-    )
+    values = sorted({int(scale) for scale in frame["scale"].dropna()})
+    scale = alt.Scale(type="log", base=2, domain=[values[0], max(values[-1], 2)], nice=False, padding=4)
+    axis = alt.Axis(values=values, format="d", grid=False)
+    x, y = alt.X("scale:Q", title="scale: nearest neighbours n and 2n", scale=scale, axis=axis), parts.value_axis()
     columns = ("model", "checkpoint", "layer", "scale", "value", "ci_low", "ci_high", "n")
     tooltip = tips(*columns, frame=frame, value="dimension")
     measured = alt.Chart().transform_filter("datum.kind === 'measured'")
     # floors of different layers differ by chance alone: one line
-    floor = (
-        alt.Chart()
-        .transform_filter("datum.kind === 'floor'")
-        .transform_aggregate(value="mean(value)", groupby=["scale"])
-        .mark_line(color=FLOOR_GREY, strokeWidth=1, strokeDash=[3, 3], clip=True)
-        .encode(x=x, y=parts.value_axis())
-    )
-    chart = _curves(measured, x, parts.value_axis(), tooltip, size=30, data=frame, below=[floor, parts.floor_note()])
-    return chart.add_params(*parts.reach()).properties(width="container", height=190)
+    floor = alt.Chart().transform_filter("datum.kind === 'floor'")
+    mean = floor.transform_aggregate(value="mean(value)", groupby=["scale"])
+    line = mean.mark_line(color=FLOOR_GREY, strokeWidth=1, strokeDash=[3, 3], clip=True).encode(x=x, y=y)
+    below = [line, parts.floor_note()]
+    return _curves(measured, x, y, _BY_DEPTH, tooltip, size=30, data=frame, below=below).add_params(*parts.reach())
 
 
 def cuts(frame: pd.DataFrame, styles: Styles) -> Any:
     """Draw a number over depth, a line for each cut of sinks."""
     x = alt.X("depth:Q", title="depth", scale=alt.Scale(domain=[0, 1], nice=False), axis=alt.Axis(grid=False))
-    scale = alt.Scale(type="log", domain=[float(frame["cut"].min()), float(frame["cut"].max())], range=list(RAMP))
+    domain = [float(frame["cut"].min()), float(frame["cut"].max())]
     tooltip = tips("model", "checkpoint", "layer", "cut", "value", "left_out", "n")
-    color = alt.Color("cut:Q", scale=scale, legend=None)
-    line = alt.Chart().mark_line(strokeWidth=1.4, strokeJoin="round", clip=True, opacity=0.9)
-    points = alt.Chart().mark_point(filled=True, size=16, opacity=0.9, clip=True)
-    chart = alt.layer(
-        line.encode(x=x, y=parts.value_axis(), color=color, detail=alt.Detail("cut:Q")),
-        points.encode(x=x, y=parts.value_axis(), color=color, tooltip=tooltip),
-        data=frame,
-    )
-    return chart.add_params(*parts.reach()).properties(width="container", height=190)
+    by_cut = ("cut:Q", "cut:Q", {"type": "log", "domain": domain})
+    return _curves(alt.Chart(), x, parts.value_axis(), by_cut, tooltip, size=16, data=frame).add_params(*parts.reach())
 
 
-def _curves(rows: Any, x: Any, y: Any, tooltip: list[Any], size: int, data: Any, below: Any = ()) -> Any:
-    color = alt.Color("depth:Q", scale=alt.Scale(domain=[0, 1], range=list(RAMP)), legend=None)
+_BY_DEPTH = ("depth:Q", "layer:Q", {"domain": [0, 1]})
+
+
+def _curves(
+    rows: Any, x: Any, y: Any, by: tuple[str, str, Any], tooltip: list[Any], size: int, data: Any, below: Any = ()
+) -> Any:
+    """Draw lines with points; ``by`` has the columns of their colour and of what is a line, and the colours' scale."""
+    field, detail, scale = by
+    color = alt.Color(field, scale=alt.Scale(**scale, range=list(RAMP)), legend=None)
     line = rows.mark_line(strokeWidth=1.4, strokeJoin="round", clip=True, opacity=0.9)
     points = rows.mark_point(filled=True, size=size, opacity=0.9, clip=True)
-    return alt.layer(
-        *below,
-        line.encode(x=x, y=y, color=color, detail=alt.Detail("layer:Q")),
-        points.encode(x=x, y=y, color=color, tooltip=tooltip),
-        data=data,
-    )
+    lines = line.encode(x=x, y=y, color=color, detail=alt.Detail(detail))
+    chart = alt.layer(*below, lines, points.encode(x=x, y=y, color=color, tooltip=tooltip), data=data)
+    return chart.properties(width="container", height=190)
 
 
 def _decades(low: float, high: float) -> list[float]:
@@ -152,45 +135,32 @@ def counts(frame: pd.DataFrame, styles: Styles) -> Any:
 
 
 def _histogram(frame: pd.DataFrame, styles: Styles, y: Any, shown: str = "") -> Any:
-    parts = ordered(sorted(set(frame["part"]), key=lambda part: ("–" in part, part)), (*KINDS, *styles.named))
-    color = alt.Color(
-        "part:N",
-        scale=alt.Scale(domain=parts, range=colours(len(parts))),
-        legend=None,
-    )
-    chart = alt.Chart()
-    if shown:
-        chart = chart.transform_calculate(shown=shown)
-    base = chart.encode(x=alt.X("low:Q", title=None, scale=alt.Scale(zero=False, nice=True)), color=color)
-    base = base.encode(tooltip=tips("part", "low", "high", "count", "n"))
-    low = 0.7 if shown else 0
-    fill = base.mark_area(interpolate="step-after", opacity=0.16).encode(y=y, y2=alt.Y2Datum(low))
+    color = _by_part(frame, styles, key=lambda part: ("–" in part, part))
+    tooltip = tips("part", "low", "high", "count", "n")
+    chart = alt.Chart().transform_calculate(shown=shown) if shown else alt.Chart()
+    x = alt.X("low:Q", title=None, scale=alt.Scale(zero=False, nice=True))
+    base = chart.encode(x=x, color=color, tooltip=tooltip)
+    apart = y.copy()
+    apart.stack = None
+    fill = base.mark_area(interpolate="step-after", opacity=0.16).encode(y=apart, y2=alt.Y2Datum(0.7 if shown else 0))
     line = base.mark_line(interpolate="step-after", strokeWidth=1.6).encode(y=y)
     bar = base.mark_bar(opacity=0).encode(x2=alt.X2("high:Q"), y=y)
-    return alt.layer(fill.encode(y=_stacked(y)), line, bar).properties(width="container", height=240)
+    return alt.layer(fill, line, bar).properties(width="container", height=240)
 
 
-def _stacked(y: Any) -> Any:
-    made = y.copy()
-    made.stack = None
-    return made
+def _by_part(frame: pd.DataFrame, styles: Styles, key: Any = None) -> Any:
+    names = ordered(sorted(set(frame["part"]), key=key), (*KINDS, *styles.named))
+    return alt.Color("part:N", scale=alt.Scale(domain=names, range=colours(len(names))), legend=None)
 
 
 def explained(frame: pd.DataFrame, styles: Styles) -> Any:
     """Draw the share of the variance that the first components hold together."""
-    parts = ordered(sorted(set(frame["part"])), (*KINDS, *styles.named))
-    most = max(2, int(frame["components"].max()))
-    ticks = [n for n in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000) if n <= most]
-    x = alt.X(
-        "components:Q",
-        title="principal components",
-        scale=alt.Scale(type="log", domain=[1, most], nice=False),
-        axis=alt.Axis(values=ticks, format="d"),
-    )
-    y = alt.Y(
-        "share:Q", title="share of the variance", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format="%", tickCount=5)
-    )
-    color = alt.Color("part:N", scale=alt.Scale(domain=parts, range=colours(len(parts))), legend=None)
+    color, most = _by_part(frame, styles), max(2, int(frame["components"].max()))
+    axis = alt.Axis(values=[n for n in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000) if n <= most], format="d")
+    scale = alt.Scale(type="log", domain=[1, most], nice=False)
+    x = alt.X("components:Q", title="principal components", scale=scale, axis=axis)
+    percent = alt.Axis(format="%", tickCount=5)
+    y = alt.Y("share:Q", title="share of the variance", scale=alt.Scale(domain=[0, 1]), axis=percent)
     rules = alt.Chart(alt.InlineData(values=[{"share": 0.5}, {"share": 0.9}]))
     line = alt.Chart().mark_line(strokeWidth=2).encode(x=x, y=y, color=color)
     points = alt.Chart().mark_point(size=60, filled=True, opacity=0)
@@ -219,19 +189,13 @@ def type_shares(frame: pd.DataFrame, styles: Styles) -> Any:
     scale = alt.Scale(domain=["within_share", "between_share"], range=[GREY, GREEN])
     color = alt.Color("statistic:N", scale=scale, legend=None)
     area = alt.Chart().mark_area(clip=True).encode(x=x, y=y, color=color, order=order)
-    points = (
-        alt.Chart()
-        .transform_filter("datum.statistic === 'between_share'")
-        .transform_calculate(within="1 - datum.value")
-        .mark_point(filled=True, size=26, color=INK, opacity=0.9)
-        .encode(
-            x=x,
-            y=alt.Y("within:Q", title=None),
-            tooltip=tips(
-                "model", "checkpoint", "layer", "value", "within", "n", value="between types", within="within types"
-            ),
-        )
+    columns = ("model", "checkpoint", "layer", "value", "within", "n")
+    between = alt.Chart().transform_filter("datum.statistic === 'between_share'")
+    points = between.transform_calculate(within="1 - datum.value").mark_point(
+        filled=True, size=26, color=INK, opacity=0.9
     )
+    tooltip = tips(*columns, value="between types", within="within types")
+    points = points.encode(x=x, y=alt.Y("within:Q", title=None), tooltip=tooltip)
     return alt.layer(area, points, data=frame).properties(width="container", height=130)
 
 
@@ -243,55 +207,34 @@ def of_shares(rows: pd.DataFrame, scene: Scene) -> str:
 
 def types(frame: pd.DataFrame, styles: Styles) -> Any:
     """Draw a mark for each token type."""
+
+    def scale(column: str) -> Any:
+        values = frame.loc[(frame["variance"] > 0) & (frame["norm_of_mean"] > 0), column].dropna()
+        is_wide = len(values) > 0 and float(values.max() / values.min()) > SPREAD
+        return alt.Scale(type="log", nice=False, padding=8) if is_wide else alt.Scale(zero=False, padding=4)
+
+    axis = {"tickCount": 4, "format": "~g", "labelOverlap": "greedy"}
+    columns = ("token", "model", "layer", "count", "norm_of_mean", "variance")
+    fence = f"max(datum.variance, pow(10, datum.lower - {FENCE} * (datum.upper - datum.lower) - 1))"
     return (
         alt.Chart(frame)
         # a type whose states are all alike has no variance, and no place on a logarithmic axis
         .transform_filter("datum.variance > 0 && datum.norm_of_mean > 0")
         .transform_calculate(size="log(datum.variance) / LN10")  # after filters, so that quartiles are of what is drawn
         .transform_joinaggregate(lower="q1(size)", upper="q3(size)")
-        .transform_calculate(
-            drawn=f"max(datum.variance, pow(10, datum.lower - {FENCE} * (datum.upper - datum.lower) - 1))"
-        )
+        .transform_calculate(drawn=fence)
         .mark_point(filled=True, strokeWidth=0)
         .encode(
-            x=alt.X(
-                "norm_of_mean:Q",
-                title="‖mean‖",
-                scale=_scale(frame, "norm_of_mean"),
-                axis=alt.Axis(tickCount=4, format="~g", labelOverlap="greedy"),
-            ),
-            y=alt.Y(
-                "drawn:Q",
-                title="variance",
-                scale=_scale(frame, "variance"),
-                axis=alt.Axis(grid=False, tickCount=4, format="~g", labelOverlap="greedy"),
-            ),
+            x=alt.X("norm_of_mean:Q", title="‖mean‖", scale=scale("norm_of_mean"), axis=alt.Axis(**axis)),
+            y=alt.Y("drawn:Q", title="variance", scale=scale("variance"), axis=alt.Axis(grid=False, **axis)),
             size=alt.Size("count:Q", scale=alt.Scale(type="sqrt", range=[10, 130], zero=True), legend=None),
             color=parts.color(styles),
             opacity=parts.lit(0.5, 0.1),
-            tooltip=tips(
-                "token",
-                "model",
-                "layer",
-                "count",
-                "norm_of_mean",
-                "variance",
-                count="occurrences",
-                norm_of_mean="‖mean‖",
-            ),
+            tooltip=tips(*columns, count="occurrences", norm_of_mean="‖mean‖"),
         )
         .add_params(parts.highlight())
         .properties(width="container", height=190)
     )
-
-
-def _scale(frame: pd.DataFrame, column: str) -> Any:
-    return alt.Scale(type="log", nice=False, padding=8) if _is_wide(frame, column) else alt.Scale(zero=False, padding=4)
-
-
-def _is_wide(frame: pd.DataFrame, column: str) -> bool:
-    values = frame.loc[(frame["variance"] > 0) & (frame["norm_of_mean"] > 0), column].dropna()
-    return len(values) > 0 and float(values.max() / values.min()) > SPREAD
 
 
 def of_types(rows: pd.DataFrame, scene: Scene) -> str:

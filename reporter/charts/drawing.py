@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from reporter.charts.captions import CLOSE, FIXED, LOG, Axis, axes_of, axis_of
 from reporter.charts.chart import WHO, Chart, Draw, Drawn, Read
 from reporter.charts.layout import ATTENTION, MEAN, PATH, WITH, WITHOUT, Panel, Pick, Scene, panels_of
-from reporter.charts.styles import alt, unvalidated
+from reporter.charts.styles import alt, ordered, unvalidated
 from reporter.core.errors import is_out_of_memory, with_type
 from reporter.core.numbers import is_null
 
@@ -151,8 +151,7 @@ def _of_models(drawn: Drawn, scene: Scene, choice: Choice) -> list[Panel]:
     for model, checkpoint in drawn.who:
         if last.get(model) != shown.get(model) or model not in last:
             last[model] = checkpoint
-    order = {name: place for place, name in enumerate(scene.styles.names)}
-    names = sorted(last, key=lambda name: order.get(name, len(order)))
+    names = ordered(list(last), scene.styles.names)
     return [Panel(f"{name}|{last[name]}", name, (name,)) for name in names]
 
 
@@ -273,10 +272,7 @@ def page_data(drawn: Drawn) -> dict[str, Any]:
 
 def pack(frame: pd.DataFrame) -> dict[str, Any]:
     """Return the frame as ``{"rows": count, "columns": {name: packed column}}``, ready for JSON."""
-    return {
-        "rows": len(frame),
-        "columns": {str(name): pack_column(frame[name].tolist()) for name in frame.columns},
-    }
+    return {"rows": len(frame), "columns": {str(name): pack_column(frame[name].tolist()) for name in frame.columns}}
 
 
 def pack_column(values: list[Any]) -> dict[str, Any]:

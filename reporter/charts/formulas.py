@@ -16,24 +16,26 @@ from typing import NamedTuple
 _ASCII = "A-Za-z0-9_"
 _OVER = "[\u0300-\u036f]?"  # a bar or a hat
 _VARIABLE = f"(?:[A-Za-zα-ωℓ]{_OVER})"
+# The name of a group begins with the kind of its piece.
 _FORMULA = re.compile(
     "|".join(
         [
             r"``?(?P<code>[^`]+)``?",
             # h_l, h_{l+1}, a_ij, Σ_j, mean_i: after one letter, or a word for what is done over the index
-            rf"(?<![{_ASCII}.])(?P<base>mean|min|max|sum|[ΣΠ]|{_VARIABLE})_"
-            rf"(?:\{{(?P<braced>[^{{}}]+)\}}|(?P<index>[A-Za-z0-9]{{1,2}}(?![{_ASCII}])))",
+            rf"(?<![{_ASCII}.])(?P<variable_base>mean|min|max|sum|[ΣΠ]|{_VARIABLE})_"
+            rf"(?:\{{(?P<below_braced>[^{{}}]+)\}}|(?P<below_index>[A-Za-z0-9]{{1,2}}(?![{_ASCII}])))",
             # (Σu)_j, ‖Y‖_*: after what brackets enclose
-            rf"(?<=[)‖])_(?:\{{(?P<enclosed>[^{{}}]+)\}}|(?P<behind>[A-Za-z0-9*])(?![{_ASCII}]))",
-            rf"(?<![{_ASCII}])(?P<name>[A-Za-z][A-Za-z0-9]*(?:[_.][A-Za-z0-9]+)*_[A-Za-z0-9]+(?:\.[A-Za-z0-9_]+)*)",
-            r"\^(?:\{(?P<above>[^{}]+)\}|\((?P<power>[^()]+)\)|(?P<raised>[-−+]?[A-Za-z0-9α-ω]+))",
-            rf"(?<![{_ASCII}])(?P<numbered>[α-ωrvx])(?P<number>[0-9]{{1,3}})(?![{_ASCII}])",
-            rf"(?P<greek>[α-ωℓ]{_OVER})",
-            r"(?P<turned>(?<![A-Za-z])[A-Z]{2}(?=ᵀ))",
+            rf"(?<=[)‖])_(?:\{{(?P<below_enclosed>[^{{}}]+)\}}|(?P<below_behind>[A-Za-z0-9*])(?![{_ASCII}]))",
+            rf"(?<![{_ASCII}])(?P<code_name>[A-Za-z][A-Za-z0-9]*(?:[_.][A-Za-z0-9]+)*_[A-Za-z0-9]+(?:\.[A-Za-z0-9_]+)*)",
+            r"\^(?:\{(?P<above_braced>[^{}]+)\}|\((?P<above_power>[^()]+)\)|(?P<above_raised>[-−+]?[A-Za-z0-9α-ω]+))",
+            rf"(?<![{_ASCII}])(?P<variable_numbered>[α-ωrvx])(?P<below_number>[0-9]{{1,3}})(?![{_ASCII}])",
+            rf"(?P<variable_greek>[α-ωℓ]{_OVER})",
+            r"(?P<variable_turned>(?<![A-Za-z])[A-Z]{2}(?=ᵀ))",
             # no initial, unit ("5 s"), abbreviation ("e.g."), possessive or part of a compound ("t-test")
-            rf"(?<![{_ASCII}.'’-])(?<![0-9] )(?P<letter>[A-Za-z]{_OVER})(?![{_ASCII}'’]|\.[A-Za-z]|[-‑][A-Za-z])",
+            rf"(?<![{_ASCII}.'’-])(?<![0-9] )(?P<variable_letter>[A-Za-z]{_OVER})"
+            rf"(?![{_ASCII}'’]|\.[A-Za-z]|[-‑][A-Za-z])",
             # and no end of a hash
-            r"(?<=[0-9])(?<![A-Za-z][0-9])(?<![A-Za-z][0-9]{2})(?P<times>[dn])(?![A-Za-z0-9_-])",
+            r"(?<=[0-9])(?<![A-Za-z][0-9])(?<![A-Za-z][0-9]{2})(?P<variable_times>[dn])(?![A-Za-z0-9_-])",
         ]
     )
 )
@@ -55,11 +57,14 @@ def pieces(text: str) -> Iterator[Piece]:
     """Take a text apart: what is prose, and what is set as a formula or as code. Nothing of it gets lost but marks."""
     done = 0
     for match in _FORMULA.finditer(text):
-        parts = [Piece(_KINDS[name], part) for name, part in match.groupdict().items() if part is not None]
-        if match["letter"] is not None and _is_word(text, match):
+        parts = [Piece(name.partition("_")[0], part) for name, part in match.groupdict().items() if part is not None]
+        if match["variable_letter"] is not None and _is_word(text, match):
             continue
-        if (match["base"] is not None and len(match["base"]) > 2) or match["base"] in ("Σ", "Π"):
-            parts[0] = Piece("text", match["base"])
+        if (match["variable_base"] is not None and len(match["variable_base"]) > 2) or match["variable_base"] in (
+            "Σ",
+            "Π",
+        ):
+            parts[0] = Piece("text", match["variable_base"])
         if match.start() > done:
             yield Piece("text", text[done : match.start()])
         yield from parts
@@ -113,25 +118,9 @@ _SMALL: dict[str, tuple[Mapping[str, str], str]] = {
         "^",
     ),
 }
-_KINDS = {
-    "code": "code",
-    "base": "variable",
-    "braced": "below",
-    "index": "below",
-    "enclosed": "below",
-    "behind": "below",
-    "name": "code",
-    "above": "above",
-    "power": "above",
-    "raised": "above",
-    "numbered": "variable",
-    "number": "below",
-    "greek": "variable",
-    "turned": "variable",
-    "letter": "variable",
-    "times": "variable",
-}
 
 
 def _is_word(text: str, found: re.Match[str]) -> bool:
-    return found["letter"] == "I" or (found["letter"] in "aA" and _ARTICLE.match(text, found.end()) is not None)
+    return found["variable_letter"] == "I" or (
+        found["variable_letter"] in "aA" and _ARTICLE.match(text, found.end()) is not None
+    )

@@ -6,9 +6,11 @@ parameters. A row's ``tip`` is what the pointer reads, ``hue`` names its colour:
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 from reporter.charts.drawing import bare_spec
+from reporter.charts.parts import set_by_page
 from reporter.charts.styles import FLOOR_GREY, INK, RULE_GREY, Styles, alt, unvalidated
 
 SIDES = {"a": ("#1c5fb8", "#6aa8ff"), "b": ("#c2480c", "#ff9450")}
@@ -25,12 +27,7 @@ def dark_twins(styles: Styles) -> dict[str, str]:
 def specs(styles: Styles) -> dict[str, Any]:
     """Return the charts as Vega-Lite: ``value``, ``log`` and ``rank`` over the layers, and ``path``."""
     with unvalidated():
-        charts = {
-            "value": lines(styles, _values()),
-            "log": lines(styles, _logarithms()),
-            "rank": lines(styles, _ranks()),
-            "path": path(),
-        }
+        charts = {name: lines(styles, y) for name, y in _axes().items()} | {"path": path()}
         return {name: bare_spec(chart) for name, chart in charts.items()}
 
 
@@ -44,40 +41,28 @@ def lines(styles: Styles, y: Any) -> Any:
     hues = [f"model {name}" for name in styles.names] + [f"side {side}" for side in SIDES]
     colours = [style.light for style in styles.models] + [light for light, _ in SIDES.values()]
     dashes = [list(style.dash) for style in styles.models] + [[1, 0] for _ in SIDES]
-    x = alt.X(
-        "x:Q",
-        title=None,
-        scale=alt.Scale(domain=[0, alt.ExprRef("end")], nice=False),
-        axis=alt.Axis(
-            values=alt.ExprRef("ticks"),
-            grid=False,
-            labelOverlap="greedy",
-            labelFlush=False,
-            labelExpr="datum.value > 1 ? 'norm' : !layers ? format(datum.value, '.2~f') : "
-            "round(datum.value * layers) == 0 ? 'emb' : format(round(datum.value * layers), 'd')",
-        ),
+    axis = alt.Axis(
+        values=alt.ExprRef("ticks"),
+        grid=False,
+        labelOverlap="greedy",
+        labelFlush=False,
+        labelExpr="datum.value > 1 ? 'norm' : !layers ? format(datum.value, '.2~f') : "
+        "round(datum.value * layers) == 0 ? 'emb' : format(round(datum.value * layers), 'd')",
     )
+    x = alt.X("x:Q", title=None, scale=alt.Scale(domain=[0, alt.ExprRef("end")], nice=False), axis=axis)
     color = alt.Color("hue:N", scale=alt.Scale(domain=hues, range=colours), legend=None)
-    rows = alt.Chart()
-    now = (
-        alt.Chart(alt.InlineData(values=[{}]))
-        .mark_rule(color=INK, strokeDash=[2, 3], opacity=0.6, clip=True)
-        .encode(x=alt.XDatum(alt.ExprRef("at"), type="quantitative", title=None))
-        .add_params(*_params(end=1, ticks=[], layers=0, at=-1, low=0, high=1))
-    )
-    title = (
-        alt.Chart(alt.InlineData(values=[{}]))
-        .mark_text(baseline="top", color=FLOOR_GREY, text=alt.ExprRef("layers ? 'layer' : 'depth: layer / layers'"))
-        .encode(x=alt.XValue(alt.ExprRef("width / 2")), y=alt.YValue(alt.ExprRef("height + 24")))
-    )
+    rows, single = alt.Chart(), alt.Chart(alt.InlineData(values=[{}]))
+    now = single.mark_rule(color=INK, strokeDash=[2, 3], opacity=0.6, clip=True)
+    now = now.encode(x=alt.XDatum(alt.ExprRef("at"), type="quantitative", title=None))
+    now = now.add_params(*set_by_page(end=1, ticks=[], layers=0, at=-1, low=0, high=1))
+    name = alt.ExprRef("layers ? 'layer' : 'depth: layer / layers'")
+    title = single.mark_text(baseline="top", color=FLOOR_GREY, text=name)
+    title = title.encode(x=alt.XValue(alt.ExprRef("width / 2")), y=alt.YValue(alt.ExprRef("height + 24")))
     line = rows.encode(x=x, y=y, color=color, detail=alt.Detail("line:N"))
-    course = (
-        line.transform_filter("!datum.closing")
-        .mark_line(strokeCap="round", strokeJoin="round")
-        .encode(
-            strokeWidth=_where("datum.strong", alt.StrokeWidthValue, 2.6, 1.8),
-            strokeDash=alt.StrokeDash("hue:N", scale=alt.Scale(domain=hues, range=dashes), legend=None),
-        )
+    course = line.transform_filter("!datum.closing").mark_line(strokeCap="round", strokeJoin="round")
+    course = course.encode(
+        strokeWidth=_where("datum.strong", alt.StrokeWidthValue, 2.6, 1.8),
+        strokeDash=alt.StrokeDash("hue:N", scale=alt.Scale(domain=hues, range=dashes), legend=None),
     )
     tail = line.transform_filter("datum.tail").mark_line(strokeDash=[2, 3], strokeWidth=1.2)
     size = _where("datum.here", alt.SizeValue, 80, 34)
@@ -87,35 +72,26 @@ def lines(styles: Styles, y: Any) -> Any:
     return _chart(now, title, course, tail, points, closing, _pointed(near, ["x"]))
 
 
-def _values() -> Any:
-    return alt.Y(
-        "value:Q",
-        title=None,
-        scale=alt.Scale(domain=[alt.ExprRef("low"), alt.ExprRef("high")], nice=True, zero=False),
-        axis=alt.Axis(grid=True, tickCount=5, format=",.6~g"),
-    )
-
-
-def _logarithms() -> Any:
-    return alt.Y(
-        "value:Q",
-        title=None,
-        scale=alt.Scale(type="log", domain=[alt.ExprRef("low"), alt.ExprRef("high")], nice=False),
-        axis=alt.Axis(grid=True, tickCount=4, format=",.3~g", labelOverlap="greedy"),
-    )
-
-
-def _ranks() -> Any:
-    return alt.Y(
-        "value:Q",
-        title=None,
-        scale=alt.Scale(type="symlog", domain=[0, alt.ExprRef("high")], nice=False, reverse=True),
-        axis=alt.Axis(
-            grid=True,
-            values=alt.ExprRef(f"slice({_RANKS}, 0, 2 + floor(log(high) / LN10 + 1e-9))"),
-            labelExpr="datum.value >= 1000 ? datum.value / 1000 + 'k' : datum.value",
+def _axes() -> dict[str, Any]:
+    """Return the value axes by the name of the chart."""
+    low, high = alt.ExprRef("low"), alt.ExprRef("high")
+    decades = alt.ExprRef(f"slice({_RANKS}, 0, 2 + floor(log(high) / LN10 + 1e-9))")
+    thousands = "datum.value >= 1000 ? datum.value / 1000 + 'k' : datum.value"
+    axes = {
+        "value": (
+            alt.Scale(domain=[low, high], nice=True, zero=False),
+            alt.Axis(grid=True, tickCount=5, format=",.6~g"),
         ),
-    )
+        "log": (
+            alt.Scale(type="log", domain=[low, high], nice=False),
+            alt.Axis(grid=True, tickCount=4, format=",.3~g", labelOverlap="greedy"),
+        ),
+        "rank": (
+            alt.Scale(type="symlog", domain=[0, high], nice=False, reverse=True),
+            alt.Axis(grid=True, values=decades, labelExpr=thousands),
+        ),
+    }
+    return {name: alt.Y("value:Q", title=None, scale=scale, axis=axis) for name, (scale, axis) in axes.items()}
 
 
 def path() -> Any:
@@ -133,31 +109,22 @@ def path() -> Any:
     origin = alt.Chart(alt.InlineData(values=[{}]))
     rule = origin.mark_rule(color=RULE_GREY, clip=True)
     name = {"color": FLOOR_GREY, "clip": True}
+    x0, y0 = alt.XDatum(0, title=None, axis=None), alt.YDatum(0, title=None, axis=None)
     axes = (
-        rule.encode(y=alt.YDatum(0, title=None, axis=None)).add_params(*_params(x0=-1, x1=1, y0=-1, y1=1)),
-        rule.encode(x=alt.XDatum(0, title=None, axis=None)),
-        origin.mark_text(text="PC 1", align="right", dy=-6, **name).encode(
-            x=alt.XValue("width"), y=alt.YDatum(0, title=None, axis=None)
-        ),
-        origin.mark_text(text="PC 2", align="left", dx=5, **name).encode(
-            x=alt.XDatum(0, title=None, axis=None), y=alt.YValue(8)
-        ),
+        rule.encode(y=y0).add_params(*set_by_page(x0=-1, x1=1, y0=-1, y1=1)),
+        rule.encode(x=x0),
+        origin.mark_text(text="PC 1", align="right", dy=-6, **name).encode(x=alt.XValue("width"), y=y0),
+        origin.mark_text(text="PC 2", align="left", dx=5, **name).encode(x=x0, y=alt.YValue(8)),
     )
     course = rows.mark_line(strokeCap="round", strokeJoin="round", clip=True).encode(
         detail=alt.Detail("way:N"),
         order=alt.Order("order:Q"),
         strokeWidth=_by_weight(alt.StrokeWidth, [1, 1.4, 1.8, 3]),
     )
-    dots = (
-        rows.transform_filter("datum.mark == 'dot'")
-        .mark_point(filled=True, clip=True)
-        .encode(size=alt.Size("size:Q", scale=None))
-    )
-    heads = (
-        rows.transform_filter("datum.mark == 'head'")
-        .mark_point(filled=True, shape="triangle", size=42, clip=True)
-        .encode(angle=alt.Angle("turn:Q", scale=None))
-    )
+    dots = rows.transform_filter("datum.mark == 'dot'").mark_point(filled=True, clip=True)
+    dots = dots.encode(size=alt.Size("size:Q", scale=None))
+    heads = rows.transform_filter("datum.mark == 'head'").mark_point(filled=True, shape="triangle", size=42, clip=True)
+    heads = heads.encode(angle=alt.Angle("turn:Q", scale=None))
     numbered = rows.transform_filter("datum.mark == 'number'")
     discs = numbered.mark_point(filled=True, strokeWidth=2, clip=True).encode(
         size=_where("datum.here", alt.SizeValue, 254, 154),
@@ -167,12 +134,8 @@ def path() -> Any:
         text=alt.Text("number:N"), color=alt.ColorValue(SURFACE[0])
     )
     near = alt.Chart().encode(x=x, y=y)
-    names = [
-        _name(rows, align, strong, halo)
-        for strong in (False, True)
-        for halo in (True, False)
-        for align in ("left", "right")
-    ]
+    ends = product((False, True), (True, False), ("left", "right"))
+    names = [_name(rows, align, strong, halo) for strong, halo, align in ends]
     return _chart(*axes, course, dots, heads, discs, numbers, *names, _pointed(near, ["x", "y"]))
 
 
@@ -180,19 +143,11 @@ def _name(rows: Any, align: str, strong: bool, halo: bool) -> Any:
     """Names of ways beside their ends; a halo of the surface lies under each."""
     away = 13 if strong else 6
     mark = {"stroke": SURFACE[0], "strokeWidth": 3} if halo else {}
-    text = (
-        rows.transform_filter(f"datum.align == '{align}' && (datum.weight >= 2) == {str(strong).lower()}")
-        .mark_text(
-            align=align,
-            dx=away if align == "left" else -away,
-            fontSize=13 if strong else 11,
-            fontWeight=700 if strong else 400,
-            strokeJoin="round",
-            clip=True,
-            **mark,
-        )
-        .encode(text=alt.Text("name:N"))
-    )
+    mark |= {"fontSize": 13, "fontWeight": 700} if strong else {"fontSize": 11, "fontWeight": 400}
+    ending = rows.transform_filter(f"datum.align == '{align}' && (datum.weight >= 2) == {str(strong).lower()}")
+    text = ending.mark_text(
+        align=align, dx=away if align == "left" else -away, strokeJoin="round", clip=True, **mark
+    ).encode(text=alt.Text("name:N"))
     return text if strong and not halo else text.encode(color=alt.ColorValue(SURFACE[0] if halo else INK))
 
 
@@ -211,10 +166,6 @@ def _by_weight(channel: Any, values: list[float]) -> Any:
 def _pointed(rows: Any, encodings: list[str]) -> Any:
     nearest = alt.selection_point(name="near", on="pointerover", nearest=True, encodings=encodings)
     return rows.mark_point(opacity=0, size=40, tooltip=alt.ExprRef("(datum.datum || datum).tip")).add_params(nearest)
-
-
-def _params(**values: Any) -> list[Any]:
-    return [alt.param(name=name, value=value) for name, value in values.items()]
 
 
 def _chart(*layers: Any) -> Any:

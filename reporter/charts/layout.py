@@ -86,33 +86,25 @@ def moments(checkpoints: Sequence[CheckpointName]) -> list[Moment]:
     of_model: dict[str, list[CheckpointName]] = {}
     for checkpoint in checkpoints:
         of_model.setdefault(checkpoint.model, []).append(checkpoint)
-    last = {model: checkpoints_of_it[-1].name for model, checkpoints_of_it in of_model.items()}
+    last = {model: every[-1].name for model, every in of_model.items()}
 
     steps = []
-    several = [c for checkpoints_of_it in of_model.values() if len(checkpoints_of_it) > 1 for c in checkpoints_of_it]
+    several = [c for every in of_model.values() if len(every) > 1 for c in every]
     for step in sorted({c.step for c in several if c.step is not None}):
-        shown = {
-            model: name
-            for model, checkpoints_of_it in of_model.items()
-            if (name := _at(checkpoints_of_it, step)) is not None
-        }
-        steps.append(Moment(f"step {step:,}", shown))
+        reached = {model: _at(every, step) for model, every in of_model.items()}
+        steps.append(Moment(f"step {step:,}", {model: name for model, name in reached.items() if name is not None}))
     for name in dict.fromkeys(c.name for c in several if c.step is None):
-        shown = {
-            m: name if any(c.name == name for c in checkpoints_of_it) else last[m]
-            for m, checkpoints_of_it in of_model.items()
-        }
-        steps.append(Moment(name, shown))
+        having = [model for model, every in of_model.items() if any(c.name == name for c in every)]
+        steps.append(Moment(name, last | dict.fromkeys(having, name)))
     same = [moment for moment in steps if moment.shown == last]
     label = f"last ({same[-1].label})" if same else "last"
     return [moment for moment in steps if moment.shown != last] + [Moment(label, last)]
 
 
-def _at(own: Sequence[CheckpointName], step: int) -> str | None:
-    if len(own) == 1 or all(c.step is None for c in own):
-        return own[-1].name
-    reached = [c for c in own if c.step is not None and c.step <= step]
-    return reached[-1].name if reached else None
+def _at(every: Sequence[CheckpointName], step: int) -> str | None:
+    if len(every) == 1 or all(c.step is None for c in every):
+        return every[-1].name
+    return next((c.name for c in reversed(every) if c.step is not None and c.step <= step), None)
 
 
 MEAN = "mean"

@@ -46,35 +46,25 @@ ROW = 24
 def dots(frame: pd.DataFrame, styles: Styles, of: parts.Subject, log: bool = False) -> Any:
     """Draw one number for each model, on a linear axis or on a logarithmic one."""
     # the rows of a comparison are of the statistic that the page's selector names
-    statistic_rows = alt.Chart() if "comparison" in frame else alt.Chart().transform_filter(parts.is_statistic(of.name))
-    present = set(frame["model"])
-    order = [name for name in styles.names if name in present]
+    rows = alt.Chart() if "comparison" in frame else alt.Chart().transform_filter(parts.is_statistic(of.name))
+    order = [name for name in styles.names if name in set(frame["model"])]
     x = alt.X("value:Q", title=None, scale=parts.value_scale(log), axis=parts.ticks(log))
-    y = alt.Y(
-        "model:N",
-        title=None,
-        # where roles have panels of their own each lists its own models
-        **({"sort": order} if ASKED in frame else {"scale": alt.Scale(domain=order)}),
-        axis=alt.Axis(labelLimit=130, grid=True, domain=False),
-    )
+    # where roles have panels of their own each lists its own models
+    listed = {"sort": order} if ASKED in frame else {"scale": alt.Scale(domain=order)}
+    y = alt.Y("model:N", title=None, **listed, axis=alt.Axis(labelLimit=130, grid=True, domain=False))
     layers = [] if log else [parts.rule(x=0)]
     if bool((frame["statistic"] == f"{of.name}_floor").any()):
         floor = alt.Chart().transform_filter(parts.is_statistic(f"{of.name}_floor"))
         layers.append(floor.mark_tick(color=FLOOR_GREY, thickness=1.5, clip=True).encode(x=x, y=y))
+    color = parts.color(styles)
     if parts.has(frame, "ci_low"):
-        layers.append(
-            statistic_rows.mark_rule(strokeWidth=2.5, strokeCap="round", clip=True).encode(
-                x=alt.X("ci_low:Q", title=None, scale=parts.value_scale(log)),
-                x2=alt.X2("ci_high:Q"),
-                y=y,
-                color=parts.color(styles),
-                opacity=parts.lit(0.45, 0.08),
-            )
-        )
-    points = statistic_rows.mark_point(filled=True).encode(
+        line = rows.mark_rule(strokeWidth=2.5, strokeCap="round", clip=True)
+        ends = alt.X("ci_low:Q", title=None, scale=parts.value_scale(log))
+        layers.append(line.encode(x=ends, x2=alt.X2("ci_high:Q"), y=y, color=color, opacity=parts.lit(0.45, 0.08)))
+    points = rows.mark_point(filled=True).encode(
         x=x,
         y=y,
-        color=parts.color(styles),
+        color=color,
         shape=parts.shape(styles),
         size=parts.size(styles, 85),
         opacity=parts.lit(1, 0.1),
@@ -120,16 +110,10 @@ def correlations(frame: pd.DataFrame, styles: Styles) -> Any:
         line = valid.mark_rule(strokeWidth=2, opacity=0.4)
         ends = alt.X("ci_low:Q", title=None, scale=scale)
         layers.append(line.encode(x=ends, x2=alt.X2("ci_high:Q"), y=y, yOffset=place, color=color))
-    points = valid.mark_point(filled=True, size=70, opacity=1).encode(
-        x=x,
-        y=y,
-        yOffset=place,
-        shape=shape,
-        color=color,
-        tooltip=parts.tips(
-            "feature", "score", "method", "value", "ci_low", "ci_high", "p", "n", value="correlation", n="models"
-        ),
-    )
+    columns = ("feature", "score", "method", "value", "ci_low", "ci_high", "p", "n")
+    tooltip = parts.tips(*columns, value="correlation", n="models")
+    points = valid.mark_point(filled=True, size=70, opacity=1)
+    points = points.encode(x=x, y=y, yOffset=place, shape=shape, color=color, tooltip=tooltip)
     height = CORRELATION_ROW * max(1, frame["feature"].nunique())
     return alt.layer(*layers, points, data=frame).properties(width="container", height=height)
 
@@ -144,18 +128,13 @@ def of_correlations(rows: pd.DataFrame, scene: Scene) -> str:
 
 def correlation_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
     """Return the table of correlations: both methods of a feature in one row, the strongest first."""
-    columns = ["corpus", "view", "score", "feature"]
+    columns, numbers = ["corpus", "view", "score", "feature"], ["value", "ci_low", "ci_high", "p"]
     table = []
     for key, rows in frame.groupby(columns, sort=False):
-        row: dict[str, Any] = dict(zip(columns, key, strict=True))
-        row["n"] = int(rows["n"].max())
-        for method in ("pearson", "spearman"):
-            method_rows = rows[rows["method"] == method]
-            names = ("value", "ci_low", "ci_high", "p")
-            row[method] = (
-                {name: method_rows[name].iloc[0] for name in names} if len(method_rows) else dict.fromkeys(names)
-            )
-        row["strength"] = rows["value"].abs().max()
+        row = dict(zip(columns, key, strict=True)) | {"n": int(rows["n"].max()), "strength": rows["value"].abs().max()}
+        for method in METHODS:
+            of_method = rows.loc[rows["method"] == method, numbers].to_dict("records")
+            row[method] = of_method[0] if of_method else dict.fromkeys(numbers)
         table.append(row)
     return sorted(table, key=lambda row: (row["strength"] != row["strength"], -row["strength"]))
 
@@ -201,9 +180,17 @@ ORDER BY whole.statistic, whole.corpus, whole.view, whole.model_a = whole.model_
 )
 
 
-def _plain_axis() -> Any:
-    return alt.Axis(
+def _cells(rows: Any, x: str, y: str, titles: tuple[str, str], tooltip: list[Any], scale: Any) -> Any:
+    """Draw a coloured cell for each two values of two columns."""
+    axis = alt.Axis(
         grid=False, domain=False, ticks=False, labelOverlap="greedy", labelSeparation=3, labelPadding=3, labelAngle=0
+    )
+    return rows.mark_rect(strokeWidth=0.6).encode(  # the stroke closes the hairlines between cells
+        x=alt.X(x, title=titles[0], axis=axis),
+        y=alt.Y(y, title=titles[1], sort="descending", axis=axis),
+        color=alt.Color("value:Q", scale=scale, legend=None),
+        stroke=alt.Stroke("value:Q", scale=scale, legend=None),
+        tooltip=tooltip,
     )
 
 
@@ -212,24 +199,13 @@ def pairs(frame: pd.DataFrame, styles: Styles) -> Any:
 
     The colours run from 0 to 1 on every panel; what is below 0 (a debiased estimate may be) has the colour of 0.
     """
-    plain = _plain_axis()
     columns = ("model_a", "layer_a", "model_b", "layer_b", "value", "ci_low", "ci_high", "floor", "n")
     titles = {"model_a": "first model", "layer_a": "its layer", "model_b": "second model", "layer_b": "its layer"}
     tooltip = parts.tips(*columns, frame=frame, floor="chance level", **titles)
     scale = alt.Scale(scheme="viridis", domain=[0, 1], clamp=True)
-    return (
-        alt.Chart(frame)
-        .transform_filter("isValid(datum.value)")
-        .mark_rect(strokeWidth=0.6)  # closes the hairlines between cells
-        .encode(
-            x=alt.X("layer_b:O", title="layer", axis=plain),
-            y=alt.Y("layer_a:O", title="layer", sort="descending", axis=plain),
-            color=alt.Color("value:Q", scale=scale, legend=None),
-            stroke=alt.Stroke("value:Q", scale=scale, legend=None),
-            tooltip=tooltip,
-        )
-        .properties(width="container", height=230)
-    )
+    valid = alt.Chart(frame).transform_filter("isValid(datum.value)")
+    cells = _cells(valid, "layer_b:O", "layer_a:O", ("layer", "layer"), tooltip, scale)
+    return cells.properties(width="container", height=230)
 
 
 def of_pairs(rows: pd.DataFrame, scene: Scene) -> str:
@@ -260,30 +236,15 @@ def which_pairs(frame: pd.DataFrame, scene: Scene) -> list[Pick]:
 
 def runs(frame: pd.DataFrame, styles: Styles) -> Any:
     """Draw how far each run of blocks turns the states; a dot on the least of each length."""
-    plain = _plain_axis()
-    x = alt.X("layer_a:O", title="layer that the run begins from", axis=plain)
-    y = alt.Y("blocks:O", title="blocks in the run", sort="descending", axis=plain)
     columns = ("model", "run", "value", "ci_low", "ci_high", "n")
     tooltip = parts.tips(*columns, frame=frame, run="blocks", value="angle/π", n="tokens")
     scale = alt.Scale(scheme="viridis", domain=[0, 0.5], clamp=True, reverse=True)
-    cells = (
-        alt.Chart(frame)
-        .mark_rect(strokeWidth=0.6)  # closes the hairlines between cells
-        .encode(
-            x=x,
-            y=y,
-            color=alt.Color("value:Q", scale=scale, legend=None),
-            stroke=alt.Stroke("value:Q", scale=scale, legend=None),
-            tooltip=tooltip,
-        )
-    )
-    least = (
-        alt.Chart(frame)
-        .transform_filter("datum.least")
-        .mark_point(filled=True, opacity=1, color="white", stroke="black", strokeWidth=0.8, size=22)
-        .encode(x=x, y=y, tooltip=tooltip)
-    )
-    return alt.layer(cells, least).properties(width="container", height=230)
+    titles = ("layer that the run begins from", "blocks in the run")
+    cells = _cells(alt.Chart(frame), "layer_a:O", "blocks:O", titles, tooltip, scale)
+    least = alt.Chart(frame).transform_filter("datum.least")
+    dots = least.mark_point(filled=True, opacity=1, color="white", stroke="black", strokeWidth=0.8, size=22)
+    dots = dots.encode(x=cells.encoding.x, y=cells.encoding.y, tooltip=tooltip)
+    return alt.layer(cells, dots).properties(width="container", height=230)
 
 
 def of_runs(rows: pd.DataFrame, scene: Scene) -> str:

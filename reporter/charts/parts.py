@@ -42,6 +42,11 @@ class Subject(Protocol):
         """What its chance level is called."""
 
 
+def set_by_page(**values: Any) -> list[Any]:
+    """Return parameters that the page sets, with their values until then."""
+    return [alt.param(name=name, value=value) for name, value in values.items()]
+
+
 def params() -> list[Any]:
     """What the page sets: the models to highlight, the reach of the value axis, a note on the floor."""
     return [highlight(), *reach()]
@@ -54,7 +59,7 @@ def highlight() -> Any:
 
 def reach() -> list[Any]:
     """Where the value axis begins and ends, and the note on the floor."""
-    return [alt.param(name=name, value=value) for name, value in (("low", 0), ("high", 1), ("note", ""))]
+    return set_by_page(low=0, high=1, note="")
 
 
 def depth_axis(title: str = "relative depth") -> Any:
@@ -87,26 +92,24 @@ def ticks(log: bool = False) -> Any:
     return alt.Axis(grid=True, tickCount=5)
 
 
-def _names(styles: Styles) -> list[str]:
-    return [style.model for style in styles.drawn]
+def _by_model(channel: Any, styles: Styles, looks: list[Any]) -> Any:
+    scale = alt.Scale(domain=[style.model for style in styles.drawn], range=looks)
+    return channel("model:N", scale=scale, legend=None)
 
 
 def color(styles: Styles) -> Any:
     """Each model's own colour. The page draws the legend, one for all charts."""
-    scale = alt.Scale(domain=_names(styles), range=[style.light for style in styles.drawn])
-    return alt.Color("model:N", scale=scale, legend=None)
+    return _by_model(alt.Color, styles, [style.light for style in styles.drawn])
 
 
 def shape(styles: Styles) -> Any:
     """Each model's own mark."""
-    scale = alt.Scale(domain=_names(styles), range=[style.shape for style in styles.drawn])
-    return alt.Shape("model:N", scale=scale, legend=None)
+    return _by_model(alt.Shape, styles, [style.shape for style in styles.drawn])
 
 
 def dash(styles: Styles) -> Any:
     """Each model's own dash."""
-    scale = alt.Scale(domain=_names(styles), range=[list(style.dash) for style in styles.drawn])
-    return alt.StrokeDash("model:N", scale=scale, legend=None)
+    return _by_model(alt.StrokeDash, styles, [list(style.dash) for style in styles.drawn])
 
 
 def width(styles: Styles) -> Any:
@@ -135,6 +138,16 @@ def _is_baseline(styles: Styles) -> str:
 def lit(on: float, off: float) -> Any:
     """Opacity of a model that is highlighted, or of all where none is; and of the others."""
     return alt.OpacityValue(off, condition={"test": _LIT, "value": on})
+
+
+def course(rows: Any, styles: Styles, x: Any, y: Any, tooltip: list[Any]) -> list[Any]:
+    """Return a line for each model, and the points on it."""
+    shared = {"x": x, "y": y, "color": color(styles), "opacity": lit(1, 0.1)}
+    line = rows.mark_line(strokeCap="round", strokeJoin="round", clip=True)
+    return [
+        line.encode(**shared, strokeDash=dash(styles), strokeWidth=width(styles)),
+        rows.mark_point(filled=True).encode(**shared, shape=shape(styles), size=size(styles, 42), tooltip=tooltip),
+    ]
 
 
 def is_statistic(name: str) -> str:
@@ -167,9 +180,7 @@ def quoted(text: str) -> str:
 def rule(**encoding: Any) -> Any:
     """A thin line at a value, such as ``y=0``."""
     line = alt.Chart(alt.InlineData(values=[{}])).mark_rule(color=RULE_GREY, clip=True)
-    return line.encode(
-        **{channel: getattr(alt, f"{channel.upper()}Datum")(value) for channel, value in encoding.items()}
-    )
+    return line.encode(**{axis: getattr(alt, f"{axis.upper()}Datum")(value) for axis, value in encoding.items()})
 
 
 @cache
@@ -180,9 +191,8 @@ def zero() -> Any:
 
 def cosine_colour(field: str = "cosine:Q") -> Any:
     """Return the colours of a cosine from −1 to 1; the legend is part of the page."""
-    return alt.Color(
-        field, scale=alt.Scale(domain=[-1, -0.4, 0, 0.4, 1], range=list(DIVERGING), interpolate="rgb"), legend=None
-    )
+    scale = alt.Scale(domain=[-1, -0.4, 0, 0.4, 1], range=list(DIVERGING), interpolate="rgb")
+    return alt.Color(field, scale=scale, legend=None)
 
 
 FORMATS = {
@@ -199,16 +209,14 @@ TITLES = {"ci_low": "from", "ci_high": "to"}
 
 def tips(*columns: str, frame: pd.DataFrame | None = None, **titles: str) -> list[Any]:
     """Return the tooltip of a mark: text as text, whole numbers whole, others with four digits."""
-    names = [
-        name for name in columns if frame is None or name not in ("ci_low", "ci_high", "floor") or has(frame, name)
-    ]
-    titles = TITLES | titles
-    return [
-        alt.Tooltip(f"{name}:N", title=titles.get(name, name.replace("_", " ")))
-        if name in TEXTS
-        else alt.Tooltip(f"{name}:Q", format=FORMATS.get(name, NUMBER), title=titles.get(name, name.replace("_", " ")))
-        for name in names
-    ]
+    titles = {name: name.replace("_", " ") for name in columns} | TITLES | titles
+    tooltips = []
+    for name in columns:
+        if name in TEXTS:
+            tooltips.append(alt.Tooltip(f"{name}:N", title=titles[name]))
+        elif frame is None or name not in ("ci_low", "ci_high", "floor") or has(frame, name):
+            tooltips.append(alt.Tooltip(f"{name}:Q", format=FORMATS.get(name, NUMBER), title=titles[name]))
+    return tooltips
 
 
 @cache
@@ -243,12 +251,12 @@ def cursor() -> Any:
 
 def cursor_params() -> list[Any]:
     """What the page sets: relative depth of the cursor, below 0 where there is none."""
-    return [alt.param(name="cursor", value=-1)]
+    return set_by_page(cursor=-1)
 
 
 def at_params(**values: Any) -> list[Any]:
     """What the page sets: the layer of its slider, and the choices of selectors that begin with ``$``."""
-    return [alt.param(name=name, value=value) for name, value in {"at": 0, **values}.items()]
+    return set_by_page(**{"at": 0, **values})
 
 
 def by_kind(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -112,10 +112,8 @@ def compose(
         spec = {name: value for name, value in part.spec.items() if name not in ("datasets", "params")}
         params |= {param["name"]: param for param in part.spec.get("params", ()) if "select" not in param}
         datasets |= part.spec.get("datasets", {}) | {f"rows{number}": records(part.rows)}
-        panels.append(
-            _with_legends(_without_slider(spec), legends or {}, parts, size.pixels)
-            | {"data": {"name": f"rows{number}"}}
-        )
+        spec = _with_legends(_without_slider(spec), legends or {}, parts, size.pixels)
+        panels.append(spec | {"data": {"name": f"rows{number}"}})
         if part.label:
             heading = {"text": _lines(part.label, LABEL, width), "subtitle": []}
             for sentence in part.says.split(" · ") if part.says else ():
@@ -147,12 +145,8 @@ def compose(
              "width": inner, "height": 13 * len(lines), "view": {"stroke": None}}
         )  # fmt: skip
     if title:
-        figure["title"] = {
-            "text": _lines(title, 13.5, size.pixels - width + inner),
-            "anchor": "start",
-            "fontSize": 13.5,
-            "offset": 12,
-        }
+        text = _lines(title, 13.5, size.pixels - width + inner)
+        figure["title"] = {"text": text, "anchor": "start", "fontSize": 13.5, "offset": 12}
     across, height, body = _rendered(figure | {"vconcat": rows, "spacing": 10, "bounds": "full"})
     across = max(across, size.pixels)
     return (
@@ -178,61 +172,69 @@ def _rendered(spec: Mapping[str, Any]) -> tuple[float, float, str]:
     return width, height, writable(match[2])
 
 
-def _with_legends(spec: Any, legends: Mapping[str, str], parts: Sequence[Part], width: float) -> Any:
-    """Return a spec in which the encodings of some columns have a legend, of a width, of the values that occur."""
+def _mapped(spec: Any, change: Callable[[dict[str, Any]], Any]) -> Any:
+    """Return a spec in which each mapping was changed, the inner ones first; data stay as they are."""
     if isinstance(spec, list):
-        return [_with_legends(part, legends, parts, width) for part in spec]
+        return [_mapped(part, change) for part in spec]
     if not isinstance(spec, Mapping):
         return spec
-    spec = {name: _with_legends(value, legends, parts, width) for name, value in spec.items()}
-    for channel in ("color", "shape", "strokeDash"):
-        encoding = spec.get("encoding", {}).get(channel)
-        if not isinstance(encoding, Mapping) or encoding.get("field") not in legends:
-            continue
-        field = encoding["field"]
-        legend: dict[str, Any] = {"orient": "top", "title": legends[field] or None}
-        if encoding.get("type") == "quantitative":
-            spec["encoding"].pop("stroke", None)  # a second channel of the same scale would make it a legend of dots
-            legend |= {"type": "gradient", "gradientLength": 140, "gradientThickness": 8, "titleLimit": 600}
-        else:
-            present = {str(value) for part in parts if field in part.rows for value in part.rows[field].dropna()}
-            domain = encoding.get("scale", {}).get("domain", sorted(present))
-            shown = [value for value in domain if value in present]
-            if not shown:  # a legend of nothing has no finite bounds
+    return change({name: part if name == "datasets" else _mapped(part, change) for name, part in spec.items()})
+
+
+def _with_legends(spec: Any, legends: Mapping[str, str], parts: Sequence[Part], width: float) -> Any:
+    """Return a spec in which the encodings of some columns have a legend, of a width, of the values that occur."""
+
+    def change(spec: dict[str, Any]) -> dict[str, Any]:
+        for channel in ("color", "shape", "strokeDash"):
+            encoding = spec.get("encoding", {}).get(channel)
+            if not isinstance(encoding, Mapping) or encoding.get("field") not in legends:
                 continue
-            legend |= {
-                "values": shown,
-                "columns": max(1, int(width / (SYMBOL + 0.55 * LABEL * max(8, *map(len, shown), 8)))),
-                "symbolOpacity": 1,
-                "symbolSize": 70,
-                "labelLimit": 400,
-                "labelExpr": r"replace(replace(datum.label, /_share$/, ' types'), /^(model|side) /, '')",
-            }
-        spec["encoding"][channel] = {**encoding, "legend": legend}
-    return spec
+            field = encoding["field"]
+            legend: dict[str, Any] = {"orient": "top", "title": legends[field] or None}
+            if encoding.get("type") == "quantitative":
+                spec["encoding"].pop("stroke", None)  # a second channel of the same scale makes it a legend of dots
+                legend |= {"type": "gradient", "gradientLength": 140, "gradientThickness": 8, "titleLimit": 600}
+            else:
+                present = {str(value) for part in parts if field in part.rows for value in part.rows[field].dropna()}
+                shown = [
+                    value for value in encoding.get("scale", {}).get("domain", sorted(present)) if value in present
+                ]
+                if not shown:  # a legend of nothing has no finite bounds
+                    continue
+                legend |= {
+                    "values": shown,
+                    "columns": max(1, int(width / (SYMBOL + 0.55 * LABEL * max(8, *map(len, shown), 8)))),
+                    "symbolOpacity": 1,
+                    "symbolSize": 70,
+                    "labelLimit": 400,
+                    "labelExpr": r"replace(replace(datum.label, /_share$/, ' types'), /^(model|side) /, '')",
+                }
+            spec["encoding"][channel] = {**encoding, "legend": legend}
+        return spec
+
+    return _mapped(spec, change)
 
 
 def _sized(spec: Any, width: float, height: float) -> Any:
     """Return a spec whose expressions have its width and height as numbers: a part of a figure has no such signals."""
-    if isinstance(spec, list):
-        return [_sized(part, width, height) for part in spec]
-    if not isinstance(spec, Mapping):
-        return spec
-    if isinstance(text := spec.get("expr"), str):
+
+    def change(spec: dict[str, Any]) -> dict[str, Any]:
+        if not isinstance(text := spec.get("expr"), str):
+            return spec
         return {"expr": re.sub(r"\bheight\b", f"{height:g}", re.sub(r"\bwidth\b", f"{width:g}", text))}
-    return {name: _sized(part, width, height) for name, part in spec.items()}
+
+    return _mapped(spec, change)
 
 
 def _without_slider(spec: dict[str, Any]) -> dict[str, Any]:
     """Return a spec without the line that marks the layer of the page's slider."""
-    if "layer" in spec:
-        spec["layer"] = [layer for layer in spec["layer"] if _x_datum(layer) != {"expr": "at"}]
-    return spec
 
+    def is_slider(layer: Mapping[str, Any]) -> bool:
+        x = layer.get("encoding", {}).get("x", {})
+        return isinstance(x, Mapping) and x.get("datum") == {"expr": "at"}
 
-def _x_datum(layer: Mapping[str, Any]) -> Any:
-    x = layer.get("encoding", {}).get("x", {})
-    return x.get("datum") if isinstance(x, Mapping) else None
+    layers = {"layer": [layer for layer in spec["layer"] if not is_slider(layer)]} if "layer" in spec else {}
+    return spec | layers
 
 
 def _lines(text: str, size: float, width: float) -> list[str]:
@@ -326,7 +328,10 @@ class Figure:
         chart, panels, follows = drawn.chart, self.panels(), drawn.follows
         shown = [rows for _, rows in panels if len(rows)]
         n = [int(value) for rows in shown if "n" in rows for value in rows["n"].dropna()]
-        sentences = [capitalised(_first_part(chart.definition)), self._selected()]
+        picks = picked(drawn, choice)
+        offered = [pick for pick in drawn.picks if len(pick.choices) > 1 and pick.name not in ("axis", "axes")]
+        selected = "; ".join(f"{pick.label.lower()}: {pick.choices[picks[pick.name]]}" for pick in offered)
+        sentences = [capitalised(_first_part(chart.definition)), capitalised(selected)]
         if drawn.frame is not None and "view" in drawn.frame and choice.view:
             sentences.append(f"Computed from {VIEWS.get(choice.view, f'the token set {choice.view}')}")
         if chart.facet == "corpus" and not chart.chapter and len(drawn.panels) == 1:
@@ -350,16 +355,8 @@ class Figure:
     def hollow(self) -> str:
         """What hollow marks are; empty where there are none."""
         sites = [rows["site"] for _, rows in self.panels() if "site" in rows and self.drawn.chart.kind == "profile"]
-        return (
-            "Hollow marks: the state after the closing norm"
-            if any((column == "final").any() for column in sites)
-            else ""
-        )
-
-    def _selected(self) -> str:
-        picks = picked(self.drawn, self.choice)
-        offered = [pick for pick in self.drawn.picks if len(pick.choices) > 1 and pick.name not in ("axis", "axes")]
-        return capitalised("; ".join(f"{pick.label.lower()}: {pick.choices[picks[pick.name]]}" for pick in offered))
+        is_final = any((column == "final").any() for column in sites)
+        return "Hollow marks: the state after the closing norm" if is_final else ""
 
     def spec(self, rows: pd.DataFrame, width: float) -> dict[str, Any]:
         """Return the Vega-Lite of a panel without its rows; its axis says what the numbers are."""
@@ -422,18 +419,17 @@ def panel_spec(figure: Figure, panel: Panel, rows: pd.DataFrame, width: float) -
     }
 
 
-def _coloured(spec: Any) -> Iterator[str]:
-    """Yield the columns that have a colour in a spec."""
-    if isinstance(spec, list):
-        for part in spec:
-            yield from _coloured(part)
-    elif isinstance(spec, Mapping):
-        color = spec.get("encoding", {}).get("color") if isinstance(spec.get("encoding"), Mapping) else None
-        if isinstance(color, Mapping) and "field" in color:
-            yield color["field"]
-        for name, part in spec.items():
-            if name != "datasets":
-                yield from _coloured(part)
+def _coloured(spec: Any) -> list[str]:
+    """Return the columns that have a colour in a spec."""
+    fields = list[str]()
+
+    def collect(spec: dict[str, Any]) -> dict[str, Any]:
+        color = spec["encoding"].get("color") if isinstance(spec.get("encoding"), Mapping) else None
+        fields.extend([color["field"]] if isinstance(color, Mapping) and "field" in color else [])
+        return spec
+
+    _mapped(spec, collect)
+    return fields
 
 
 def _label(figure: Figure, panel: Panel, rows: pd.DataFrame) -> str:
@@ -448,18 +444,17 @@ def _has_numbers(drawn: Drawn, rows: pd.DataFrame) -> bool:
     return bool(rows[value].notna().any()) if value in rows else bool(len(rows))
 
 
-def _titled(part: Any, titles: Mapping[str, list[str]]) -> Any:
+def _titled(spec: Any, titles: Mapping[str, list[str]]) -> Any:
     """Return a spec whose untitled number axes have a title."""
-    if isinstance(part, list):
-        return [_titled(item, titles) for item in part]
-    if not isinstance(part, dict):
-        return part
-    part = {name: value if name == "datasets" else _titled(value, titles) for name, value in part.items()}
-    for axis in titles.keys() & part.get("encoding", {}).keys():
-        channel = part["encoding"][axis]
-        if channel.get("type") == "quantitative" and channel.get("title", "") is None:
-            part["encoding"][axis] = channel | {"title": titles[axis]}
-    return part
+
+    def change(spec: dict[str, Any]) -> dict[str, Any]:
+        for axis in titles.keys() & spec.get("encoding", {}).keys():
+            channel = spec["encoding"][axis]
+            if channel.get("type") == "quantitative" and channel.get("title", "") is None:
+                spec["encoding"][axis] = channel | {"title": titles[axis]}
+        return spec
+
+    return _mapped(spec, change)
 
 
 def _first_part(text: str) -> str:

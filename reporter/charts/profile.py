@@ -76,7 +76,7 @@ def profile(frame: pd.DataFrame, styles: Styles, of: parts.Subject, log: bool = 
     if "site" in frame and bool((frame["site"] == FINAL).any()):
         course = of_it.transform_filter(f"datum.site !== '{FINAL}'")
         layers.append(_final(of_it, frame, styles, of, log))
-    return _over_depth(course, frame, styles, of, layers, _has_floor(frame, of), log)
+    return _over_depth(course, frame, styles, of, layers, bool((frame["statistic"] == f"{of.name}_floor").any()), log)
 
 
 def difference(frame: pd.DataFrame, styles: Styles, of: parts.Subject) -> Any:
@@ -85,13 +85,7 @@ def difference(frame: pd.DataFrame, styles: Styles, of: parts.Subject) -> Any:
 
 
 def _over_depth(
-    own: Any,
-    frame: pd.DataFrame,
-    styles: Styles,
-    of: parts.Subject,
-    above: list[Any],
-    floor: bool,
-    log: bool = False,
+    own: Any, frame: pd.DataFrame, styles: Styles, of: parts.Subject, above: list[Any], floor: bool, log: bool = False
 ) -> Any:
     x, y = parts.depth_axis(TITLES.get(of.per, "relative depth")), parts.value_axis(log=log)
     # Parameters go to one layer before there are many: each change of a layered chart copies all of them several times.
@@ -101,58 +95,27 @@ def _over_depth(
         layers += _floor(of, x, y, log)
     if parts.has(frame, "ci_low") or styles.means:
         # bands of null baselines would bury the others; their intervals are in the tooltips
-        layers.append(
-            parts.without_baselines(own, styles)
-            .mark_area(clip=True)
-            .encode(
-                x=x,
-                y=parts.value_axis("ci_low:Q", log),
-                y2=alt.Y2("ci_high:Q"),
-                color=parts.color(styles),
-                opacity=parts.lit(0.16, 0.02),
-            )
-        )
-    line = own.mark_line(strokeCap="round", strokeJoin="round", clip=True).encode(
-        x=x,
-        y=y,
-        color=parts.color(styles),
-        strokeDash=parts.dash(styles),
-        strokeWidth=parts.width(styles),
-        opacity=parts.lit(1, 0.1),
-    )
-    points = own.mark_point(filled=True).encode(
-        x=x,
-        y=y,
-        color=parts.color(styles),
-        shape=parts.shape(styles),
-        size=parts.size(styles, 42),
-        opacity=parts.lit(1, 0.1),
-        tooltip=_tooltip(frame, of),
-    )
+        band = parts.without_baselines(own, styles).mark_area(clip=True)
+        ends = {"y": parts.value_axis("ci_low:Q", log), "y2": alt.Y2("ci_high:Q")}
+        layers.append(band.encode(x=x, **ends, color=parts.color(styles), opacity=parts.lit(0.16, 0.02)))
+    course = parts.course(own, styles, x, y, _tooltip(frame, of))
     # the cursor must not lie over what is pointed at
-    every = (*layers, cursor, line, points, *above, parts.floor_note())
+    every = (*layers, cursor, *course, *above, parts.floor_note())
     return alt.layer(*every, data=frame, width="container", height=160)
 
 
 def _final(of_it: Any, frame: pd.DataFrame, styles: Styles, of: parts.Subject, log: bool) -> Any:
     """A hollow mark for the state after the closing norm, a little to the right of the last block's."""
-    return (
-        of_it.transform_filter(f"datum.site === '{FINAL}'")
-        .transform_calculate(where="'after the closing norm'")
-        .mark_point(filled=False, size=46, strokeWidth=1.6, xOffset=9)
-        .encode(
-            x=parts.depth_axis(),
-            y=parts.value_axis(log=log),
-            color=parts.color(styles),
-            shape=parts.shape(styles),
-            opacity=parts.lit(1, 0.1),
-            tooltip=[alt.Tooltip("where:N", title="state"), *_tooltip(frame, of)],
-        )
+    rows = of_it.transform_filter(f"datum.site === '{FINAL}'")
+    marks = rows.transform_calculate(where="'after the closing norm'")
+    return marks.mark_point(filled=False, size=46, strokeWidth=1.6, xOffset=9).encode(
+        x=parts.depth_axis(),
+        y=parts.value_axis(log=log),
+        color=parts.color(styles),
+        shape=parts.shape(styles),
+        opacity=parts.lit(1, 0.1),
+        tooltip=[alt.Tooltip("where:N", title="state"), *_tooltip(frame, of)],
     )
-
-
-def _has_floor(frame: pd.DataFrame, of: parts.Subject) -> bool:
-    return bool((frame["statistic"] == f"{of.name}_floor").any())
 
 
 def _floor(of: parts.Subject, x: Any, y: Any, log: bool) -> list[Any]:
@@ -160,29 +123,19 @@ def _floor(of: parts.Subject, x: Any, y: Any, log: bool) -> list[Any]:
 
     Beside the lines there is no place that the models' own lines leave free in every chart.
     """
-    floor = (
-        alt.Chart()
-        .transform_filter(parts.is_statistic(f"{of.name}_floor"))
-        .transform_filter(f"isValid(datum.value) && datum.site !== '{FINAL}'")
-    )
-    line = floor.mark_line(color=FLOOR_GREY, strokeWidth=1, strokeDash=[3, 3], clip=True).encode(
-        x=x, y=y, detail=alt.Detail("model:N"), opacity=parts.lit(0.9, 0.2)
-    )
+    floor = alt.Chart().transform_filter(parts.is_statistic(f"{of.name}_floor"))
+    floor = floor.transform_filter(f"isValid(datum.value) && datum.site !== '{FINAL}'")
+    line = floor.mark_line(color=FLOOR_GREY, strokeWidth=1, strokeDash=[3, 3], clip=True)
+    line = line.encode(x=x, y=y, detail=alt.Detail("model:N"), opacity=parts.lit(0.9, 0.2))
     whole, narrow = (parts.quoted(f"dashed: {noise}") for noise in (of.noise, of.noise.replace("isotropic ", "")))
     text = alt.ExprRef(f"width < 130 ? {narrow} : {whole}")
     # left out where the deepest point of one of the lines is off the axis (the page's rows are rounded, so its end
     # needs a little room); a note of the axis stands below it
-    label = (
-        floor.transform_aggregate(deepest="argmax(depth)")
-        .transform_calculate(value="datum.deepest.value")
-        .transform_filter(
-            "datum.value >= low * 0.999 && datum.value <= high * 1.001"
-            if log
-            else "abs(datum.value - (low + high) / 2) <= (high - low) * 0.501"
-        )
-        .mark_text(text=text, align="right", baseline="bottom", fontSize=10.5, color=FLOOR_GREY)
-        .encode(x=alt.XValue("width"), y=alt.YValue(alt.ExprRef("note ? -17 : -4")))
-    )
+    linear = "abs(datum.value - (low + high) / 2) <= (high - low) * 0.501"
+    deepest = floor.transform_aggregate(deepest="argmax(depth)").transform_calculate(value="datum.deepest.value")
+    seen = deepest.transform_filter("datum.value >= low * 0.999 && datum.value <= high * 1.001" if log else linear)
+    label = seen.mark_text(text=text, align="right", baseline="bottom", fontSize=10.5, color=FLOOR_GREY)
+    label = label.encode(x=alt.XValue("width"), y=alt.YValue(alt.ExprRef("note ? -17 : -4")))
     return [line, label]
 
 
@@ -307,29 +260,13 @@ def training(frame: pd.DataFrame, styles: Styles, of: parts.Subject) -> Any:
     """
     steps = sorted({int(step) for step in frame["step"].dropna().unique()})
     first = next((step for step in steps if step > 0), 1)
-    x = alt.X(
-        "step:Q",
-        title="training step",
-        scale=alt.Scale(type="symlog", constant=first, domain=[steps[0], steps[-1]] if steps else [0, 1], nice=False),
-        axis=alt.Axis(values=ticks(steps), format=",d", grid=False, labelOverlap="greedy"),
-    )
-    y = parts.value_axis()
-    zero = parts.rule(y=0)
-    line = alt.Chart().mark_line(strokeCap="round", strokeJoin="round", clip=True)
-    points = alt.Chart().mark_point(filled=True)
-    shared = {"x": x, "y": y, "color": parts.color(styles), "opacity": parts.lit(1, 0.1)}
-    chart = alt.layer(
-        zero,
-        *_over_models(frame, styles, x),
-        line.encode(**shared, strokeDash=parts.dash(styles), strokeWidth=parts.width(styles)),
-        points.encode(
-            **shared,
-            shape=parts.shape(styles),
-            size=parts.size(styles, 42),
-            tooltip=parts.tips("model", "step", "value", value=of.title),
-        ),
-        data=frame,
-    )
+    domain = [steps[0], steps[-1]] if steps else [0, 1]
+    scale = alt.Scale(type="symlog", constant=first, domain=domain, nice=False)
+    axis = alt.Axis(values=ticks(steps), format=",d", grid=False, labelOverlap="greedy")
+    x = alt.X("step:Q", title="training step", scale=scale, axis=axis)
+    tooltip = parts.tips("model", "step", "value", value=of.title)
+    course = parts.course(alt.Chart(), styles, x, parts.value_axis(), tooltip)
+    chart = alt.layer(parts.rule(y=0), *_over_models(frame, styles, x), *course, data=frame)
     return chart.add_params(*parts.params()).properties(width="container", height=160)
 
 
@@ -341,11 +278,8 @@ def _over_models(frame: pd.DataFrame, styles: Styles, x: Any) -> list[Any]:
     for role, models in styles.by_role:
         of_role = alt.Chart().transform_filter(f"datum.role === '{role}' && isValid(datum.ci_low)")
         area = of_role.transform_aggregate(low="mean(ci_low)", high="mean(ci_high)", groupby=["step"])
-        bands.append(
-            area.mark_area(clip=True, color=models[0].light, opacity=0.14).encode(
-                x=x, y=parts.value_axis("low:Q"), y2=alt.Y2("high:Q")
-            )
-        )
+        band = area.mark_area(clip=True, color=models[0].light, opacity=0.14)
+        bands.append(band.encode(x=x, y=parts.value_axis("low:Q"), y2=alt.Y2("high:Q")))
     return bands
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 # Altair, imported when something is drawn: it takes half a second, and a file of a metric is also read for a check.
@@ -191,48 +191,31 @@ class Styles:
 
 
 def style_models(roles: Mapping[str, str], baselines: Mapping[str, tuple[str, str]] | None = None) -> Styles:
-    """Give each model its style."""
-    null = baselines or {}
+    """Give each model its style; null baselines look like their base, one whose base has no numbers is grey."""
+    null = {name: base for name, base in (baselines or {}).items() if name in roles}
     styles: list[ModelStyle] = []
+    orphans = dict(null)
+
+    def add_baselines(base: ModelStyle, of_it: Mapping[str, tuple[str, str]]) -> None:
+        for kind, name in sorted((kind, name) for name, (_, kind) in of_it.items()):
+            dash = BASELINES.get(kind, (1, 3))
+            styles.append(replace(base, model=name, dash=dash, base=base.model or "?", baseline=kind))
+            orphans.pop(name)
+
     for role in (ENCODER, DECODER, OTHER):
         names = [name for name, its in roles.items() if name not in null and _role(its) == role]
         for place, name in enumerate(names):
-            model_style = ModelStyle(
-                model=name,
-                role=role,
-                light=LIGHT[role][place % len(LIGHT[role])],
-                dark=DARK[role][place % len(DARK[role])],
-                shape=SHAPES[role][place % 3],
-                dash=DASHES[place // 3 % len(DASHES)],
-            )
-            of_it = [(other, kind) for other, (base, kind) in null.items() if base == name and other in roles]
-            styles += [model_style, *_baselines_of(model_style, of_it)]
-    styled = {style.model for style in styles}
-    orphans = [(name, kind) for name, (_, kind) in null.items() if name in roles and name not in styled]
+            light, dark = (colours[role][place % len(colours[role])] for colours in (LIGHT, DARK))
+            style = ModelStyle(name, role, light, dark, SHAPES[role][place % 3], DASHES[place // 3 % len(DASHES)])
+            styles.append(style)
+            add_baselines(style, {other: pair for other, pair in null.items() if pair[0] == name})
     grey = ModelStyle("", OTHER, LIGHT[OTHER][0], DARK[OTHER][0], SHAPES[OTHER][0], DASHES[0])
-    return Styles((*styles, *_baselines_of(grey, orphans)))
+    add_baselines(grey, dict(orphans))
+    return Styles(tuple(styles))
 
 
 def _role(role: str) -> str:
     return role if role in LIGHT else OTHER
-
-
-def _baselines_of(base: ModelStyle, found: Sequence[tuple[str, str]]) -> list[ModelStyle]:
-    """Null baselines look like their base; one whose base has no numbers is grey."""
-    order = sorted(found, key=lambda pair: (list(BASELINES).index(pair[1]) if pair[1] in BASELINES else 9, pair[0]))
-    return [
-        ModelStyle(
-            model=name,
-            role=base.role,
-            light=base.light,
-            dark=base.dark,
-            shape=base.shape,
-            dash=BASELINES.get(kind, (1, 3)),
-            base=base.model or "?",
-            baseline=kind,
-        )
-        for name, kind in order
-    ]
 
 
 def colours(count: int) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import PurePath
@@ -15,13 +15,11 @@ from reporter.charts.chart import Drawn, Query, Read
 from reporter.charts.layout import VIEWS
 from reporter.core.numbers import counted, is_null, whole
 from reporter.core.sources import Source
-from reporter.report.tables import ModelRow, Row, model_rows, parsed
+from reporter.report.tables import ModelRow, Row, model_rows, parsed, read_rows
 from reporter.store.formats import latex
 from reporter.store.shape import quoted
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from reporter.report.contents import Contents
 
 NUMBERS_HASH = Query(
@@ -83,26 +81,19 @@ def read_hash(read: Read, study: str) -> tuple[str, str]:
     """
     sql = NUMBERS_HASH.fill(study=study)
     lines = sql[sql.index("SELECT row(") : sql.rindex(")")].rstrip()
-    digest, begun = sha256(), False
-    for names in _together(read(_STATISTICS.fill(study=study))):
-        sql_part = f"{lines} AND (metric, statistic) IN ({', '.join(f'({quoted(m)}, {quoted(s)})' for m, s in names)})"
-        text = read(f"SELECT string_agg(line, chr(10) ORDER BY line) AS text FROM (\n  {sql_part}\n)")["text"].iloc[0]
-        digest.update(f"\n{text}".encode() if begun else text.encode())
-        begun = True
-    return (digest.hexdigest() if begun else ""), sql
-
-
-def _together(statistics: pd.DataFrame) -> Iterator[list[tuple[str, str]]]:
-    names: list[tuple[str, str]] = []
-    room = MOST_HASHED
-    for metric, statistic, lines in statistics.itertuples(index=False):
-        if names and lines > room:
-            yield names
-            names, room = [], MOST_HASHED
-        names.append((metric, statistic))
-        room -= lines
-    if names:
-        yield names
+    together, room = list[list[str]](), 0
+    for row in read_rows(read, _STATISTICS, study):
+        if not together or row["lines"] > room:
+            together.append([])
+            room = MOST_HASHED
+        together[-1].append(f"({quoted(row['metric'])}, {quoted(row['statistic'])})")
+        room -= row["lines"]
+    digest = sha256()
+    for number, names in enumerate(together):
+        part = f"{lines} AND (metric, statistic) IN ({', '.join(names)})"
+        text = read(f"SELECT string_agg(line, chr(10) ORDER BY line) AS text FROM (\n  {part}\n)")["text"].iloc[0]
+        digest.update(f"\n{text}".encode() if number else text.encode())
+    return (digest.hexdigest() if together else ""), sql
 
 
 def cite(contents: Contents, charts: Iterable[Drawn]) -> Cited:
@@ -254,18 +245,13 @@ def in_words(number: Any) -> str:
 def _corpus(row: Row, spec: Mapping[str, Any]) -> str:
     of = (spec.get("corpora") or {}).get(row["corpus"])
     of = of if isinstance(of, dict) else {}
-    facts = [counted(row["texts"], "text")]
-    if row.get("location"):
-        made = row.get("source") == "generated"
-        facts.append(f"generated: {row['location']}" if made else f"from {_name_of(row)}")
+    facts, location = [counted(row["texts"], "text")], str(row.get("location") or "")
+    if location:
+        name = PurePath(location).name if row.get("source") == "file" else location
+        facts.append(f"generated: {location}" if row.get("source") == "generated" else f"from {name}")
     facts += [f"of at least {whole(of['min_words'])} words"] if of.get("min_words") else []
     facts += [f"SHA-256 {str(row['content_hash'])[:12]}"] if row.get("content_hash") else []
     return f"{row['corpus']} ({', '.join(facts)})"
-
-
-def _name_of(corpus: Row) -> str:
-    location = str(corpus["location"])
-    return PurePath(location).name if corpus.get("source") == "file" else location
 
 
 def _with(study: Row, cells: Sequence[Row], spec: Mapping[str, Any]) -> str:

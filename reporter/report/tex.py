@@ -33,6 +33,7 @@ _ROOT = re.compile(r"\\surd\s*((?:\\sum\s*)?\\?[A-Za-z]+\s*(?:\^\{\w\})?)")
 _RAISED = re.compile("[⁻⁰¹²³⁴-⁹]+")
 _USUAL = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
 _BAR = "\u0304"
+_LONG_WORD = re.compile(r"[^\s\u200b]{13,}")
 
 
 def typeset(text: str) -> str:
@@ -55,7 +56,8 @@ def typeset(text: str) -> str:
             parts[place + 1] = prose
             continue
         parts[place + 1] = behind
-        done += f"{_prose(prose)}${_ROOT.sub(_rooted, maths).strip()}$"
+        rooted = _ROOT.sub(lambda found: rf"\sqrt{{{found[1].strip()}}}", maths)
+        done += f"{_prose(prose)}${rooted.strip()}$"
     return done + _prose(parts[-1])
 
 
@@ -67,10 +69,6 @@ def _open(maths: str) -> int:
 def _named(text: str) -> str:
     text = re.sub(rf"\b({_NAMES})\b", r"\\\1 ", text)
     return re.sub(r"(?<![\\A-Za-z])(map|mean|Var)\b", r"\\mathrm{\1}", text)
-
-
-def _rooted(found: re.Match[str]) -> str:
-    return rf"\sqrt{{{found[1].strip()}}}"
 
 
 def _marked(kind: str, part: str) -> str:
@@ -136,10 +134,8 @@ def table(shown: Table, width: float) -> str:
         rf">{{\raggedright\arraybackslash}}p{{\dimexpr{share / total:.3f}\linewidth-2\tabcolsep\relax}}"
         for share in shown.columns.values()
     )
-    heading, *rows = (
-        " & ".join(typeset(_breakable(cell)) for cell in cells) + r" \\[2pt]"
-        for cells in (list(shown.columns), *shown.rows)
-    )
+    broken = [[_LONG_WORD.sub(_breakable, cell) for cell in cells] for cells in (list(shown.columns), *shown.rows)]
+    heading, *rows = (" & ".join(map(typeset, cells)) + r" \\[2pt]" for cells in broken)
     return environment(
         "table",
         width,
@@ -154,8 +150,8 @@ def table(shown: Table, width: float) -> str:
     )
 
 
-def _breakable(cell: str) -> str:
-    return re.sub(r"[^\s\u200b]{13,}", lambda word: "\u200b".join(re.findall(r"\w{1,12}\W?|\W", word[0])), cell)
+def _breakable(word: re.Match[str]) -> str:
+    return "\u200b".join(re.findall(r"\w{1,12}\W?|\W", word[0]))
 
 
 def environment(name: str, width: float, lines: Sequence[str]) -> str:
@@ -173,13 +169,8 @@ NAMES = 0.85
 
 def tables_of(contents: Contents, width: float) -> dict[str, list[Table]]:
     """Return the tables of a study by the names of their files; none is empty."""
-    tables = {
-        "models": _models(contents),
-        "corpora": _corpora(contents),
-        "claims": _claims(contents),
-        "findings": _findings(contents),
-    }
-    shown = {name: [table] for name, table in tables.items() if table.rows}
+    tables = [made(contents) for made in (_models, _corpora, _claims, _findings)]
+    shown = {table.name: [table] for table in tables if table.rows}
     return shown | ({"compared": compared} if (compared := _compared(contents, width)) else {})
 
 
@@ -205,11 +196,7 @@ def _corpora(contents: Contents) -> Table:
     rows = []
     for row in contents.corpora:
         if readings := passes.get(row["corpus"]):
-            numbers = (
-                [reading.texts for reading in readings],
-                [reading.tokens for reading in readings],
-                [reading.cut for reading in readings],
-            )
+            numbers = zip(*((reading.texts, reading.tokens, reading.cut) for reading in readings), strict=True)
             rows.append([str(row["corpus"]), *map(span, numbers)])
     caption = "Corpora as the models read them: texts, tokens of a pass, and texts that were cut at the token limit."
     return Table("corpora", caption, {"Corpus": 2.0, "Texts": 1.0, "Tokens": 1.8, "Texts cut": 1.0}, rows)

@@ -176,7 +176,7 @@ def test_a_broken_chart_leaves_the_page_alone(
     def broken(*_: Any, **__: Any) -> Any:
         raise RuntimeError("no ink <b>")
 
-    monkeypatch.setattr(free_charts, "profile", broken)
+    monkeypatch.setattr(free_charts.profile, "profile", broken)
     render(tmp_path / "results.duckdb", tmp_path)
     text = (tmp_path / "made-up" / "index.html").read_text(encoding="utf-8")
     assert "This chart could not be made." in text and "RuntimeError: no ink &lt;b&gt;" in text
@@ -191,7 +191,7 @@ def test_a_chart_that_memory_does_not_suffice_for_is_not_shown_as_broken(
     def greedy(*_: Any, **__: Any) -> Any:
         raise MemoryError
 
-    monkeypatch.setattr(free_charts, "profile", greedy)
+    monkeypatch.setattr(free_charts.profile, "profile", greedy)
     with pytest.raises(MemoryError):
         render(tmp_path / "results.duckdb", tmp_path)
     assert not list(tmp_path.rglob("*.html")), "the next run would take it for up to date"
