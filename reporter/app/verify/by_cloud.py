@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from reporter.app.verify.by_token import NONE, cosines, mean, mean_cosine
-from reporter.app.verify.reading import Floats, Found, Mask, Place, Reading
+from reporter.app.verify.by_token import NONE, cosines, mean, mean_cosine, means
+from reporter.app.verify.reading import Floats, Found, Mask, Place, Reading, over_views
 
 
 def spectrum_of(reading: Reading, place: Place, mask: Mask) -> Floats:
@@ -36,47 +36,42 @@ def eigenvalues(x: Floats, centre: bool = True) -> Floats:
 
 def spectrum(reading: Reading, options: Mapping[str, Any]) -> Iterator[Found]:
     """Yield what ``spectrum`` measures, and the curve of the table ``spectra`` by rank."""
-    for place in reading.places:
-        for view, mask in reading.masks.items():
-            values = spectrum_of(reading, place, mask)
-            if not len(values):
-                continue
-            p = values / values.sum()
-            as_they_are = reading.once(
-                ("uncentred", place, mask.tobytes()), partial(eigenvalues, reading.at(place)[mask], centre=False)
-            )
-            most = min(reading.widths[place], int(mask.sum()) - 1)
-            for name, part in {"": values, "_without_first": values[1:]}.items():
-                if not len(part):
-                    continue
-                effective, room = _effective_rank(part), most - len(values) + len(part)
-                yield Found(f"effective_rank{name}", view, place, effective)
+
+    def numbers(place: Place, x: Floats, view: str) -> Iterator[tuple[Any, ...]]:
+        mask = reading.masks[view]
+        values = spectrum_of(reading, place, mask)
+        if not len(values):
+            return
+        p = values / values.sum()
+        name = ("uncentred", place, mask.tobytes())
+        as_they_are = reading.once(name, partial(eigenvalues, x[mask], centre=False))
+        most = min(reading.widths[place], int(mask.sum()) - 1)
+        for ending, part in {"": values, "_without_first": values[1:]}.items():
+            if len(part):
+                effective, room = effective_rank(part), most - len(values) + len(part)
+                yield f"effective_rank{ending}", effective
                 if room > 1:
-                    yield Found(f"entropy{name}", view, place, float(np.log(effective) / np.log(room)))
-            yield Found("effective_rank_singular", view, place, _effective_rank(np.sqrt(values)))
-            yield Found("rankme", view, place, _effective_rank(np.sqrt(as_they_are)))
-            yield Found("participation_ratio", view, place, float(1 / (p * p).sum()))
-            yield Found("stable_rank", view, place, float(1 / p[0]))
-            for name, fitted in {
-                "decay": slice(0, most // 2),
-                "alpha_req": slice(11, min(100, _rooted(values))),
-            }.items():
-                rank = np.arange(1, len(values) + 1)[fitted]
-                if len(rank) >= 3:
-                    # polyfit weighs residuals, not their squares.
-                    slope = np.polyfit(np.log(rank), np.log(values[fitted]), 1, w=1 / np.sqrt(rank))[0]
-                    yield Found(name, view, place, max(0.0, -float(slope)))
-            # An eigenvalue at the threshold may be zero here and not in the run: the curve has the zeros as well.
-            shares = np.pad(p, (0, max(0, reading.widths[place] - len(p))))
-            for before, share in enumerate(shares.tolist()):
-                yield Found("curve", view, place, share, other=before + 1)
+                    yield f"entropy{ending}", float(np.log(effective) / np.log(room))
+        yield "effective_rank_singular", effective_rank(np.sqrt(values))
+        yield "rankme", effective_rank(np.sqrt(as_they_are))
+        yield "participation_ratio", float(1 / (p * p).sum())
+        yield "stable_rank", float(1 / p[0])
+        rooted = int((values > 1e-8 * values.sum()).sum())
+        for slope, fitted in {"decay": slice(0, most // 2), "alpha_req": slice(11, min(100, rooted))}.items():
+            rank = np.arange(1, len(values) + 1)[fitted]
+            if len(rank) >= 3:
+                # polyfit weighs residuals, not their squares.
+                fit = np.polyfit(np.log(rank), np.log(values[fitted]), 1, w=1 / np.sqrt(rank))
+                yield slope, max(0.0, -float(fit[0]))
+        # An eigenvalue at the threshold may be zero here and not in the run: the curve has the zeros as well.
+        for before, share in enumerate(np.pad(p, (0, max(0, reading.widths[place] - len(p)))).tolist()):
+            yield "curve", share, 0.0, before + 1
+
+    return over_views(reading, numbers)
 
 
-def _rooted(values: Floats) -> int:
-    return int((values > 1e-8 * values.sum()).sum())
-
-
-def _effective_rank(values: Floats) -> float:
+def effective_rank(values: Floats) -> float:
+    """Return the exponential of the entropy of positive numbers, as shares of their sum."""
     p = values / values.sum()
     return float(np.exp(-(p * np.log(p)).sum()))
 
@@ -117,19 +112,22 @@ def subspaces(reading: Reading, options: Mapping[str, Any]) -> Iterator[Found]:
 
 def anisotropy(reading: Reading, options: Mapping[str, Any]) -> Iterator[Found]:
     """Yield what ``anisotropy`` measures; its samples are the tokens with the smallest hashes."""
-    for place in reading.places:
-        x = reading.at(place)
-        for view, mask in reading.masks.items():
-            values, d = spectrum_of(reading, place, mask), reading.widths[place]
-            if len(values):
-                yield Found("top_variance_share", view, place, float(values[0] / values.sum()))
-                yield Found("isoscore", view, place, isoscore(values, d))
-            if not mask.any():
-                continue
-            yield Found("mean_cosine", view, place, mean_cosine(x[mask]))
-            rows = reading.drawn(mask, options["sample"] * options["batches"])
-            yield Found("top_variance_share_batch", view, place, _by_batch(x[rows], options))
-            yield from _centred(x[mask], x[rows], view, place)
+
+    def numbers(place: Place, x: Floats, view: str) -> Iterator[tuple[str, float]]:
+        mask = reading.masks[view]
+        values, d = spectrum_of(reading, place, mask), reading.widths[place]
+        if len(values):
+            yield "top_variance_share", float(values[0] / values.sum())
+            yield "isoscore", isoscore(values, d)
+        if mask.any():
+            yield "mean_cosine", mean_cosine(x[mask])
+            sample = x[reading.drawn(mask, options["sample"] * options["batches"])]
+            spectra = [eigenvalues(sample[batch]) for batch in batches(len(sample), options)]
+            shares = [values[0] / values.sum() if len(values) else NONE for values in spectra]
+            yield "top_variance_share_batch", float(np.mean(shares))
+            yield from _centred(x[mask], sample)
+
+    return over_views(reading, numbers)
 
 
 def isoscore(values: Floats, d: int) -> float:
@@ -151,25 +149,15 @@ def batches(drawn: int, options: Mapping[str, Any]) -> list[slice]:
     return [slice(i * size, (i + 1) * size) for i in range(full)] or [slice(0, drawn)]
 
 
-def _by_batch(x: Floats, options: Mapping[str, Any]) -> float:
-    shares = []
-    for batch in batches(len(x), options):
-        values = eigenvalues(x[batch])
-        shares.append(values[0] / values.sum() if len(values) else NONE)
-    return float(np.mean(shares))
-
-
-def _centred(x: Floats, sample: Floats, view: str, place: Place) -> Iterator[Found]:
+def _centred(x: Floats, sample: Floats) -> Iterator[tuple[str, float]]:
     centre, spread = x.mean(axis=0), x.std(axis=0)
     moved = sample - centre
     # What rounding leaves of a state that equals the mean has no direction.
     length = np.linalg.norm(moved, axis=1).max(initial=0.0)
-    zero = 1e-6 * max(float(np.sqrt((x * x).sum() / len(x))), length)
-    yield Found("mean_cosine_centred", view, place, mean_cosine(moved, zero))
+    yield "mean_cosine_centred", mean_cosine(moved, 1e-6 * max(float(np.sqrt((x * x).sum() / len(x))), length))
     varies = spread > 1e-6 * np.maximum(np.abs(centre), np.sqrt((spread * spread).mean()))
     scaled = moved[:, varies] / spread[varies]
-    zero = 1e-6 * np.linalg.norm(scaled, axis=1).max(initial=0.0)
-    yield Found("mean_cosine_standardised", view, place, mean_cosine(scaled, zero))
+    yield "mean_cosine_standardised", mean_cosine(scaled, 1e-6 * np.linalg.norm(scaled, axis=1).max(initial=0.0))
 
 
 def variance(reading: Reading, options: Mapping[str, Any]) -> Iterator[Found]:
@@ -181,15 +169,15 @@ def variance(reading: Reading, options: Mapping[str, Any]) -> Iterator[Found]:
     for view, mask in reading.masks.items():
         if mask.any():
             yield Found("coverage", view, None, float((of_type & mask).sum() / mask.sum()))
-    for place in reading.places:
-        x = reading.at(place)
-        for view, mask in reading.masks.items():
-            rows = np.flatnonzero(mask & of_type)
-            if len(rows):
-                yield from _of_types(x[rows], reading.ids[rows], view, place)
+
+    def numbers(place: Place, x: Floats, view: str) -> Iterator[tuple[str, float]]:
+        rows = np.flatnonzero(reading.masks[view] & of_type)
+        return _of_types(x[rows], reading.ids[rows]) if len(rows) else iter(())
+
+    yield from over_views(reading, numbers)
 
 
-def _of_types(x: Floats, ids: Any, view: str, place: Place) -> Iterator[Found]:
+def _of_types(x: Floats, ids: Any) -> Iterator[tuple[str, float]]:
     centre = x.mean(axis=0)
     total = float(((x - centre) ** 2).sum(axis=1).mean())
     square = float((x * x).sum(axis=1).mean())
@@ -203,20 +191,18 @@ def _of_types(x: Floats, ids: Any, view: str, place: Place) -> Iterator[Found]:
         variances.append(scatter / len(of_type))
         within += scatter / len(x)
         between += len(of_type) / len(x) * float(((middle - centre) ** 2).sum())
-    yield Found("norm_of_mean", view, place, float(np.linalg.norm(centre)))
-    yield Found("mean_square_norm", view, place, square)
+    yield "norm_of_mean", float(np.linalg.norm(centre))
+    yield "mean_square_norm", square
     if total > 1e-12 * square:
-        for name, value in (("total", total), ("within", within), ("between", between)):
-            yield Found(name, view, place, value)
-        yield Found("within_share", view, place, within / total)
-        yield Found("between_share", view, place, between / total)
+        yield from {"total": total, "within": within, "between": between}.items()
+        yield from {"within_share": within / total, "between_share": between / total}.items()
     twice = np.array(counts) >= 2
     spreads = np.array(variances)
     spreads[spreads <= 1e-12 * square] = 0
     if twice.sum() >= 5 and spreads[twice].any():
         a, b = _ranks(np.array(norms)[twice]), _ranks(spreads[twice])
         if a.std() and b.std():
-            yield Found("tradeoff", view, place, float(np.corrcoef(a, b)[0, 1]))
+            yield "tradeoff", float(np.corrcoef(a, b)[0, 1])
 
 
 def _ranks(values: Floats) -> Floats:
@@ -236,28 +222,37 @@ def outliers(reading: Reading, options: Mapping[str, Any]) -> Iterator[Found]:
         if counted.any():
             yield Found("sink_share", view, None, float((counted & reading.kinds.sink).sum() / counted.sum()))
     yield from _norm_ratios(reading)
-    for place, shares in _shares_by_cut(reading, options).items():
-        for view in reading.masks:
-            yield Found("sink_sensitivity", view, place, max(shares) - min(shares))
-    for place in reading.places:
-        x = reading.at(place)
-        largest = np.abs(x).max(axis=1)
-        limit = np.empty(len(x))
-        for _, span in reading.spans:
-            limit[span] = max(100.0, 1000 * float(np.median(np.abs(x[span])))) if largest[span].max() > 50 else 100.0
-        for view, mask in reading.masks.items():
-            if not mask.any():
-                continue
-            close = float((np.abs(largest - limit) <= 1e-5 * limit)[mask].mean())
-            yield Found("massive", view, place, float((largest > limit)[mask].mean()), close)
-            yield Found("largest", view, place, float(largest[mask].max()))
-            root = float(np.sqrt((x[mask] ** 2).mean()))
-            yield Found("largest_ratio", view, place, max(1.0, float(largest[mask].max()) / root) if root else NONE)
-            middle = x[mask].mean(axis=0)
-            away, limit_here = np.abs(middle - middle.mean()), 3 * middle.std()
-            slack = float((np.abs(away - limit_here) <= 1e-5 * limit_here).sum())
-            yield Found("dimensions", view, place, float((away > limit_here).sum()), slack)
-            yield Found("top3_cosine_share", view, place, _top3(x[mask]))
+    rows, by_cut = _without_first(reading, options)
+    sinks = [sink for cut, sink in by_cut.items() if cut.startswith("dominance")]
+    limits = {place: _limit(reading, reading.at(place)) for place in reading.places}
+
+    def numbers(place: Place, x: Floats, view: str) -> Iterator[tuple[Any, ...]]:
+        shares = [_top_share(reading, place, rows[~sink]) for sink in sinks]
+        yield "sink_sensitivity", max(shares) - min(shares)
+        mask, limit, largest = reading.masks[view], limits[place], np.abs(x).max(axis=1)
+        if not mask.any():
+            return
+        close = float((np.abs(largest - limit) <= 1e-5 * limit)[mask].mean())
+        yield "massive", float((largest > limit)[mask].mean()), close
+        yield "largest", float(largest[mask].max())
+        root = float(np.sqrt((x[mask] ** 2).mean()))
+        yield "largest_ratio", max(1.0, float(largest[mask].max()) / root) if root else NONE
+        middle = x[mask].mean(axis=0)
+        away, limit_here = np.abs(middle - middle.mean()), 3 * middle.std()
+        slack = float((np.abs(away - limit_here) <= 1e-5 * limit_here).sum())
+        yield "dimensions", float((away > limit_here).sum()), slack
+        yield "top3_cosine_share", _top3(x[mask])
+
+    yield from over_views(reading, numbers)
+
+
+def _limit(reading: Reading, x: Floats) -> Floats:
+    """Return what a coordinate of each token must exceed to be a massive activation."""
+    limit = np.full(len(x), 100.0)
+    for _, span in reading.spans:
+        if np.abs(x[span]).max() > 50:
+            limit[span] = max(100.0, 1000 * float(np.median(np.abs(x[span]))))
+    return limit
 
 
 def _norm_ratios(reading: Reading) -> Iterator[Found]:
@@ -270,8 +265,7 @@ def _norm_ratios(reading: Reading) -> Iterator[Found]:
             if len(ordinary) and np.median(ordinary) > 0:
                 ratios[span] = norms[span] / np.median(ordinary)
         for name, which in {"sink": reading.kinds.sink, "first": start}.items():
-            for view, mask in reading.masks.items():
-                yield Found(f"{name}_norm_ratio", view, place, mean(ratios, mask & which))
+            yield from means(reading, place, {f"{name}_norm_ratio": np.where(which, ratios, np.nan)})
 
 
 def _top3(x: Floats) -> float:
@@ -299,12 +293,6 @@ def sink_cuts(reading: Reading, options: Mapping[str, Any]) -> Iterator[Found]:
             yield Found("anisotropy.mean_cosine", cut, place, mean_cosine(x[~sink]))
             if to_last is not None:
                 yield Found("convergence.similarity", cut, place, mean(to_last, ~sink))
-
-
-def _shares_by_cut(reading: Reading, options: Mapping[str, Any]) -> dict[Place, list[float]]:
-    rows, sinks = _without_first(reading, options)
-    cuts = [sink for cut, sink in sinks.items() if cut.startswith("dominance")]
-    return {place: [_top_share(reading, place, rows[~sink]) for sink in cuts] for place in reading.places}
 
 
 def _without_first(reading: Reading, options: Mapping[str, Any]) -> tuple[Any, dict[str, Mask]]:

@@ -7,18 +7,15 @@ from fractions import Fraction
 from functools import partial
 from itertools import pairwise
 from math import acos
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from torch import Tensor
 
 from reporter.app.verify.by_cloud import batches
-from reporter.app.verify.by_model import Subject, calls_of
-from reporter.app.verify.by_token import NONE, cosines, mean
+from reporter.app.verify.by_model import Call, Subject, calls_of
+from reporter.app.verify.by_token import NONE, cosines, mean, means, text_rows
 from reporter.app.verify.reading import Floats, Found, Ints, Mask, NoPath, Place, Reading, half_of, key
-
-if TYPE_CHECKING:
-    from reporter.app.verify.reading import Floats
 
 ZERO = 1e-6  # eigenvalues of the correlation matrix up to it count as zero
 EQUAL = 1e-12  # of the mean square: a spread up to it is rounding
@@ -27,8 +24,7 @@ FEWEST = 3  # tokens
 
 def linearity(reading: Reading, options: Mapping[str, Any]) -> Iterator[Found]:
     """Yield what ``linearity`` measures of each layer, the next one and the last."""
-    first = {text.index: text.original for text in reading.texts}
-    halves = {text: half_of(reading.seed, original) for text, original in first.items()}
+    halves = {text: half_of(reading.seed, original) for text, original in reading.originals.items()}
     half = np.array([halves[text] for text in reading.text.tolist()])
     for at, place in enumerate(reading.path[:-1]):
         for view, mask in reading.masks.items():
@@ -127,10 +123,9 @@ def _same_tokens(reading: Reading, base: Reading, view: str, sample: int) -> tup
     both = [name for name in drawn[0] if name in drawn[1]]
     mine, theirs = (np.array([rows[name] for name in both], dtype=np.int64) for rows in drawn)
     if np.array_equal(reading.ids[mine], base.ids[theirs]):
-        first = {text.index: text.original for text in reading.texts}
-        texts = np.array([first[text] for text, _ in both], dtype=np.int64)
+        texts = np.array([reading.originals[text] for text, _ in both], dtype=np.int64)
         return texts, lambda place: reading.at(place)[mine], lambda place: base.at(place)[theirs]
-    spans = [_spans(side, view, min(sample, TEXTS)) for side in (reading, base)]
+    spans = [text_rows(side, view, min(sample, TEXTS)) for side in (reading, base)]
     shared = [text for text in spans[0] if text in spans[1]]
 
     def of(which: int, place: Place) -> Floats:
@@ -138,13 +133,6 @@ def _same_tokens(reading: Reading, base: Reading, view: str, sample: int) -> tup
         return np.stack([x[spans[which][text]].mean(axis=0) for text in shared])
 
     return np.array(shared, dtype=np.int64), partial(of, 0), partial(of, 1)
-
-
-def _spans(reading: Reading, view: str, limit: int) -> dict[int, Ints]:
-    originals, mask = {text.original for text in reading.texts}, reading.masks[view]
-    rows = {text: np.flatnonzero(mask[span]) + span.start for text, span in reading.spans if text in originals}
-    drawn = sorted((key(reading.seed, text), text) for text in rows if len(rows[text]))[:limit]
-    return {text: rows[text] for _, text in drawn}
 
 
 def _numbers(x: Floats, y: Floats, half: Ints) -> Iterator[tuple[str, float, float]]:
@@ -185,29 +173,25 @@ def contributions(reading: Reading, options: Mapping[str, Any], subject: Subject
     """
     for place, following in pairwise(reading.path):
         cosine = cosines(reading.at(following) - reading.at(place), reading.at(place))
-        for view, mask in reading.masks.items():
-            yield Found("block_cosine", view, place, mean(cosine, mask))
+        yield from means(reading, place, {"block_cosine": cosine})
     texts = []
     for text in reading.texts:
         with calls_of(subject.model.norms()) as calls:
             path, _ = subject.model.states(text.ids)
         blocks = [_of_block(h, after, calls[at]) for at, (h, after) in enumerate(pairwise(path))]
         texts.append(np.stack(blocks))  # (L, quantities, tokens)
-    yield from _means(reading, np.concatenate(texts, axis=2))
-
-
-def _means(reading: Reading, numbers: Floats) -> Iterator[Found]:
     names = ("attention_ratio", "attention_cosine", "feed_forward_ratio", "feed_forward_cosine")
-    for place, of_place in zip(reading.path[:-1], numbers, strict=True):
+    for place, of_place in zip(reading.path[:-1], np.concatenate(texts, axis=2), strict=True):
         for name, values, rounding in zip(names, of_place[:4], of_place[4:], strict=True):
             for view, mask in reading.masks.items():
                 yield Found(name, view, place, mean(values, mask), mean(rounding, mask & np.isfinite(values)))
 
 
-def _of_block(before: Tensor, after: Tensor, norms: list[tuple[Tensor, Tensor]]) -> Floats:
+def _of_block(before: Tensor, after: Tensor, norms: list[Call]) -> Floats:
     """Return ratio and cosine of both additions, and how far rounding may move each, (8, tokens)."""
     h, end = (x.double().numpy() for x in (before, after))
-    of_stream = [[x[0].double().numpy() for x in pair] for pair in norms if all(x.shape[1:] == h.shape for x in pair)]
+    pairs = [(taken[0], returned) for taken, returned in norms]
+    of_stream = [[x[0].double().numpy() for x in pair] for pair in pairs if all(x.shape[1:] == h.shape for x in pair)]
     if len(of_stream) != 2:  # those of queries and keys have other shapes
         raise NoPath(_NO_TWO_NORMS)
     (taken, returned), (second, last) = of_stream
@@ -246,12 +230,9 @@ def intrinsic_dimension(reading: Reading, options: Mapping[str, Any]) -> Iterato
             yield Found("duplicates", view, place, repeated)
             if len(kept) < 10 or repeated > 0.5:
                 continue
-            ratios = reading.once((place, kept.tobytes()), partial(_of_batches, reading.at(place)[kept], options))
+            samples = [reading.at(place)[kept][batch] for batch in batches(len(kept), options)]
+            ratios = reading.once((place, kept.tobytes()), partial(list, map(_ratios, samples)))
             yield from _estimates(ratios, options.get("discard", 0.1), view, place)
-
-
-def _of_batches(x: Floats, options: Mapping[str, Any]) -> list[Floats]:
-    return [_ratios(x[batch]) for batch in batches(len(x), options)]
 
 
 def _drawn(reading: Reading, mask: Mask, limit: int) -> tuple[Any, int]:

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from reporter.app.verify.by_token import mean
+from reporter.app.verify.by_token import mean, means
 from reporter.app.verify.reading import Floats, Found, Ints, NoPath, Reading, key
 from reporter.core.errors import ReporterError
 from reporter.models.checkpoint import loading, local_folder
@@ -64,13 +64,13 @@ class PlainModel:
             return [h[0] for h in hidden], None
         if self._blocks is None:
             self._blocks = self._find_blocks(ids)
-        with _outputs_of(list(self._blocks)) as outputs:
+        with calls_of([[block] for block in self._blocks]) as calls:
             hidden, final = self._run(ids)
-        raw = outputs[1][1]
+        (entering, _), (_, raw) = calls[0][-1], calls[1][-1]
         if raw.shape == final.shape and torch.equal(raw, final):
             raise self._error("nothing follows its last block, although `models` says so")
         if torch.equal(hidden[-2], raw):
-            entered = next(x for x in outputs[0][0] if x.shape == raw.shape)
+            entered = next(x for x in entering if x.shape == raw.shape)
             return [h[0] for h in (entered, *hidden[:-1])], final[0]
         return [h[0] for h in (*hidden[:-1], raw)], final[0]
 
@@ -96,10 +96,10 @@ class PlainModel:
     def _find_blocks(self, ids: list[int]) -> tuple[nn.Module, nn.Module]:
         lists = [m for m in self.module.modules() if isinstance(m, nn.ModuleList) and len(m) == self.layers]
         candidates = [blocks[-1] for blocks in lists]
-        with _outputs_of(candidates) as outputs:
+        with calls_of([[module] for module in candidates]) as calls:
             hidden, _ = self._run(ids)
         for place, module in enumerate(candidates):
-            passed = [*outputs[place][0], outputs[place][1]] if place in outputs else []
+            passed = [x for taken, returned in calls[place][-1:] for x in (*taken, returned)]
             if any(x.shape == hidden[-2].shape and torch.equal(x, hidden[-2]) for x in passed):
                 return lists[place][0], module
         raise self._error("its last block was not found in a list of modules, so what it returns cannot be read")
@@ -108,38 +108,24 @@ class PlainModel:
         return ReporterError(f"{self.checkpoint.label}: {text}")
 
 
+Call = tuple[list[Tensor], Tensor]
+"""The tensors that a module takes, and the first one that it returns."""
+
+
 @contextmanager
-def _outputs_of(modules: list[nn.Module]) -> Iterator[dict[int, tuple[list[Tensor], Tensor]]]:
-    """Keep, while this lasts, the tensors that each module takes and the first one that it returns, by its place."""
-    outputs: dict[int, tuple[list[Tensor], Tensor]] = {}
+def calls_of(modules: list[list[nn.Module]]) -> Iterator[list[list[Call]]]:
+    """Keep, while this lasts, what the modules of each list take and return, in the order in which they are called."""
+    calls: list[list[Call]] = [[] for _ in modules]
 
     def keep(place: int) -> Callable[..., None]:
         def hook(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
-            taken = [x for x in (*args, *kwargs.values()) if isinstance(x, Tensor)]
-            outputs[place] = (taken, (output if isinstance(output, Tensor) else output[0]).clone())
+            taken = [x.clone() for x in (*args, *kwargs.values()) if isinstance(x, Tensor)]
+            calls[place].append((taken, (output if isinstance(output, Tensor) else output[0]).clone()))
 
         return hook
 
-    hooks = [m.register_forward_hook(keep(place), with_kwargs=True) for place, m in enumerate(modules)]
-    try:
-        yield outputs
-    finally:
-        for hook in hooks:
-            hook.remove()
-
-
-@contextmanager
-def calls_of(modules: list[list[nn.Module]]) -> Iterator[list[list[tuple[Tensor, Tensor]]]]:
-    """Keep, while this lasts, what the modules of each list take and return, in the order in which they are called."""
-    calls: list[list[tuple[Tensor, Tensor]]] = [[] for _ in modules]
-
-    def keep(place: int) -> Callable[..., None]:
-        def hook(module: nn.Module, args: tuple[Any, ...], output: Tensor) -> None:
-            calls[place].append((args[0].clone(), output.clone()))
-
-        return hook
-
-    hooks = [module.register_forward_hook(keep(at)) for at, group in enumerate(modules) for module in group]
+    every = [(place, module) for place, group in enumerate(modules) for module in group]
+    hooks = [module.register_forward_hook(keep(place), with_kwargs=True) for place, module in every]
     try:
         yield calls
     finally:
@@ -220,9 +206,7 @@ def lens(reading: Reading, options: Mapping[str, Any], subject: Subject) -> Iter
     whole, closing = subject.whole, _closing(reading, subject.model)
     if closing is None:
         raise NoPath("what stands between its blocks and its head is no single module")
-    limit = min(1.0, options["sample"] / len(reading.ids)) * 2.0**64
-    pairs = zip(reading.text.tolist(), reading.position.tolist(), strict=True)
-    drawn = np.flatnonzero([limit >= 2.0**64 or key(reading.seed, *pair) < limit for pair in pairs])
+    drawn = np.flatnonzero(reading.sampled(options["sample"]))
     final = next((place for place in reading.places if place.site == "final"), reading.path[-1])
     for place in reading.path:
         entropy, divergence = np.full(len(reading.ids), np.nan), np.full(len(reading.ids), np.nan)
@@ -236,9 +220,7 @@ def lens(reading: Reading, options: Mapping[str, Any], subject: Subject) -> Iter
             p, q = np.exp(last), np.exp(here)
             entropy[rows] = -np.where(q > 0, q * here, 0.0).sum(axis=1)
             divergence[rows] = np.where(p > 0, p * (last - here), 0.0).sum(axis=1).clip(min=0)
-        for view, mask in reading.masks.items():
-            yield Found("entropy", view, place, mean(entropy, mask))
-            yield Found("kl", view, place, mean(divergence, mask))
+        yield from means(reading, place, {"entropy": entropy, "kl": divergence})
 
 
 def _log_softmax(logits: Tensor) -> Floats:
@@ -311,11 +293,8 @@ def journey(reading: Reading, options: Mapping[str, Any], subject: Subject) -> I
     # A random move by a share of a state's length moves the difference of two cosines by √(2/d) of that share on
     # average; within three times that distance either row may be the nearer one.
     equal = _EQUAL + 3 * subject.moved * math.sqrt(2 / vectors.shape[1])
-    limit = min(1.0, options["sample"] / len(reading.ids)) * 2.0**64
     kinds = [kind for text in reading.texts for kind in words.kinds(list(text.ids))]
-    pairs = zip(reading.text.tolist(), reading.position.tolist(), strict=True)
-    drawn = [limit >= 2.0**64 or key(reading.seed, *pair) < limit for pair in pairs]
-    rows = np.array([at for at, kind in enumerate(kinds) if kind and drawn[at]], dtype=np.int64)
+    rows = np.flatnonzero(reading.sampled(options["sample"]) & np.array([bool(kind) for kind in kinds]))
     with np.errstate(invalid="ignore", divide="ignore"):
         units = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     for place in reading.places:
@@ -326,7 +305,7 @@ def journey(reading: Reading, options: Mapping[str, Any], subject: Subject) -> I
             chosen = np.array([label == kind for label in kinds])
             for view, mask in reading.masks.items():
                 yield Found(f"rank_{kind}", view, place, mean(rank, mask & chosen), mean(near, mask & chosen))
-                yield Found(f"cosine_{kind}", view, place, mean(cosine, mask & chosen))
+            yield from means(reading, place, {f"cosine_{kind}": np.where(chosen, cosine, np.nan)})
 
 
 def _against(x: Floats, ids: Ints, units: Floats, equal: float) -> tuple[Floats, Floats, Floats]:

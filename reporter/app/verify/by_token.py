@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from reporter.app.verify.reading import Floats, Found, Mask, Place, Reading, key
+from reporter.app.verify.reading import Floats, Found, Ints, Mask, Place, Reading, key, over_views
 
 ROUNDING = 2e-6
 """Two cosines of float32 states that differ by less may stand in either order."""
@@ -39,6 +39,15 @@ def mean(values: Floats, mask: Mask) -> float:
     return float(kept.mean()) if len(kept) else float("nan")
 
 
+def means(
+    reading: Reading, place: Place, quantities: Mapping[str, Floats], other: int | None = None
+) -> Iterator[Found]:
+    """Yield the mean of each quantity of tokens under every view."""
+    for name, values in quantities.items():
+        for view, mask in reading.masks.items():
+            yield Found(name, view, place, mean(values, mask), other=other)
+
+
 def convergence(reading: Reading, options: Mapping[str, Any]) -> Iterator[Found]:
     """Yield what ``convergence`` measures: S(l) and all that is made of it (Lee 2024)."""
     path, target = reading.path, reading.path[-1]
@@ -52,8 +61,10 @@ def convergence(reading: Reading, options: Mapping[str, Any]) -> Iterator[Found]
     if target == path[-1]:
         to_target[-1] = np.where(np.isfinite(to_target[-1]), 1.0, np.nan)
     for view, mask in reading.masks.items():
-        over_texts = options.get("mean") == "text"
-        s = np.array([_text_mean(reading, c, mask) if over_texts else mean(c, mask) for c in to_target])
+        s = np.array([mean(c, mask) for c in to_target])
+        if options.get("mean") == "text":
+            of_texts = np.array([[mean(c[span], mask[span]) for _, span in reading.spans] for c in to_target])
+            s = np.array([mean(values, np.ones(len(values), dtype=bool)) for values in of_texts])
         for (name, layer), value in of_similarity(s).items():
             yield Found(name, view, None if layer is None else path[layer], value)
         for layer, place in enumerate(path):
@@ -84,11 +95,6 @@ def of_similarity(s: Floats) -> dict[tuple[str, int | None], float]:
         numbers["rate_published", None] = (s[-1] - s[0]) / (depth - 1)
         numbers["decay", None] = -float(np.polyfit(np.arange(depth) / depth, bounds, 1)[0])
     return numbers
-
-
-def _text_mean(reading: Reading, values: Floats, mask: Mask) -> float:
-    means = np.array([mean(values[span], mask[span]) for _, span in reading.spans])
-    return mean(means, np.ones(len(means), dtype=bool))
 
 
 def _paired_p(reading: Reading, values: Floats, mask: Mask) -> float:
@@ -123,9 +129,7 @@ def motion(reading: Reading, options: Mapping[str, Any]) -> Iterator[Found]:
             turns += np.divide(y - x, step[:, None], out=np.zeros_like(x), where=step[:, None] > 0)
             if layer + 2 < len(path):
                 quantities["curvature"] = np.arccos(cosines(y - x, reading.at(path[layer + 2]) - y))
-        for name, values in quantities.items():
-            for view, mask in reading.masks.items():
-                yield Found(name, view, place, mean(values, mask))
+        yield from means(reading, place, quantities)
         for view, mask in reading.masks.items():
             norms[view].append(mean(norm, mask))
     distance, turned = np.linalg.norm(reading.at(path[-1]) - reading.at(path[0]), axis=1), np.linalg.norm(turns, axis=1)
@@ -150,8 +154,8 @@ def angular_distance(reading: Reading, options: Mapping[str, Any]) -> Iterator[F
         x = reading.at(place)
         for other in range(at + 1, len(reading.path)):
             angles = np.arccos(cosines(x, reading.at(reading.path[other]))) / np.pi
-            for view, mask in reading.masks.items():
-                yield Found("tokens", view, place, mean(angles, mask), other=other)
+            yield from means(reading, place, {"tokens": angles}, other)
+            for view in reading.masks:
                 yield Found("last_token", view, place, mean(angles, last[view]), other=other)
 
 
@@ -169,38 +173,37 @@ def entropy(reading: Reading, options: Mapping[str, Any]) -> Iterator[Found]:
         sizes = np.array([int(mask[span].sum()) for span in spans])
         if (sizes > 0).any():
             yield Found("skipped", view, None, float((sizes[sizes > 0] < 3).mean()))
-    for place in reading.places:
-        x, d = reading.at(place), reading.widths[place]
-        for view, mask in reading.masks.items():
-            texts = [x[span][mask[span]] for span in spans]
-            entropies = {text: _entropies(states) for text, states in enumerate(texts) if _varies(states)}
-            if not entropies:
-                continue
-            centred, raw, unit = np.array(list(entropies.values())).T
-            n = np.array([len(texts[text]) for text in entropies])
-            yield Found("prompt", view, place, float(centred.mean()))
-            yield Found("prompt_raw", view, place, float(raw.mean()))
-            if d > 1:
-                most = np.log(np.maximum(2, np.minimum(n - 1, d)))
-                yield Found("prompt_normalised", view, place, float(np.minimum(centred / most, 1).mean()))
-                yield Found("prompt_unit", view, place, float(np.minimum(unit / np.log(np.minimum(n, d)), 1).mean()))
+
+    def numbers(place: Place, x: Floats, view: str) -> Iterator[tuple[str, float]]:
+        texts, d = [x[span][reading.masks[view][span]] for span in spans], reading.widths[place]
+        texts = [states for states in texts if _varies(states)]
+        if not texts:
+            return
+        centred, raw, unit = np.array([_entropies(states) for states in texts]).T
+        n = np.array([len(states) for states in texts])
+        yield "prompt", float(centred.mean())
+        yield "prompt_raw", float(raw.mean())
+        if d > 1:
+            most = np.log(np.maximum(2, np.minimum(n - 1, d)))
+            yield "prompt_normalised", float(np.minimum(centred / most, 1).mean())
+            yield "prompt_unit", float(np.minimum(unit / np.log(np.minimum(n, d)), 1).mean())
+
+    yield from over_views(reading, numbers)
 
 
 def _varies(x: Floats) -> bool:
     return len(x) >= 3 and float(((x - x.mean(axis=0)) ** 2).sum()) > 1e-12 * float((x * x).sum())
 
 
-def _entropies(x: Floats) -> tuple[float, float, float]:
+def _entropies(x: Floats) -> tuple[float, ...]:
     centred = x - x.mean(axis=0)
     lengths = np.linalg.norm(centred, axis=1, keepdims=True)
     zero = lengths <= 1e-6 * np.linalg.norm(lengths)
     units = np.where(zero, 0, centred / np.where(zero, 1, lengths))
-    return _entropy(_products(centred)), _entropy(_products(x)), _entropy(_products(units).clip(min=0))
-
-
-def _products(x: Floats) -> Floats:
-    gram: Floats = x @ x.T if len(x) <= x.shape[1] else x.T @ x
-    return gram
+    of_centred, of_raw, of_units = (
+        rows @ rows.T if len(x) <= x.shape[1] else rows.T @ rows for rows in (centred, x, units)
+    )
+    return _entropy(of_centred), _entropy(of_raw), _entropy(of_units.clip(min=0))
 
 
 def _entropy(products: Floats) -> float:
@@ -212,13 +215,14 @@ def _entropy(products: Floats) -> float:
 def token_path(reading: Reading, options: Mapping[str, Any]) -> Iterator[Found]:
     """Yield what ``token_path`` measures: the mean over texts of the mean turn from token to token."""
     first: dict[str, float] = {}
-    for place in reading.places:
-        x = reading.at(place)
-        for view, mask in reading.masks.items():
-            turns = np.array([_turn(x[span], mask[span]) for _, span in reading.spans])
-            curvature = float(turns[np.isfinite(turns)].mean()) if np.isfinite(turns).any() else NONE
-            yield Found("curvature", view, place, curvature)
-            yield Found("straightening", view, place, first.setdefault(view, curvature) - curvature)
+
+    def numbers(place: Place, x: Floats, view: str) -> Iterator[tuple[str, float]]:
+        turns = np.array([_turn(x[span], reading.masks[view][span]) for _, span in reading.spans])
+        curvature = float(turns[np.isfinite(turns)].mean()) if np.isfinite(turns).any() else NONE
+        yield "curvature", curvature
+        yield "straightening", first.setdefault(view, curvature) - curvature
+
+    return over_views(reading, numbers)
 
 
 def _turn(x: Floats, mask: Mask) -> float:
@@ -234,22 +238,22 @@ def _turn(x: Floats, mask: Mask) -> float:
 def contextuality(reading: Reading, options: Mapping[str, Any]) -> Iterator[Found]:
     """Yield what ``contextuality`` measures, but for its baseline, which draws at random."""
     occurrences = {view: _occurrences(reading, mask, options) for view, mask in reading.masks.items()}
-    for place in reading.places:
-        x = reading.at(place)
-        for view, mask in reading.masks.items():
-            cosine = mean_cosine(x[mask]) if mask.any() else NONE
-            within = np.array([_to_mean(x[span][mask[span]]) for _, span in reading.spans])
-            if np.isfinite(within).any():
-                yield Found("intra_text", view, place, float(np.nanmean(within)))
-                yield Found("intra_text_adjusted", view, place, float(np.nanmean(within)) - cosine)
-            alike = np.array([mean_cosine(x[rows]) for rows in occurrences[view]])
-            if np.isfinite(alike).any():
-                yield Found("self_similarity", view, place, float(np.nanmean(alike)))
-                yield Found("self_similarity_adjusted", view, place, float(np.nanmean(alike)) - cosine)
-            shares = np.array([_explained(x[rows]) for rows in occurrences[view]]).reshape(-1, 3)
-            for name, of_types in zip(("", "_published", "_truncated"), shares.T, strict=True):
-                if np.isfinite(of_types).any():
-                    yield Found(f"explained_by_first{name}", view, place, float(np.nanmean(of_types)))
+
+    def numbers(place: Place, x: Floats, view: str) -> Iterator[tuple[str, float]]:
+        mask = reading.masks[view]
+        cosine = mean_cosine(x[mask]) if mask.any() else NONE
+        within = [_to_mean(x[span][mask[span]]) for _, span in reading.spans]
+        alike = [mean_cosine(x[rows]) for rows in occurrences[view]]
+        for name, values in {"intra_text": within, "self_similarity": alike}.items():
+            if np.isfinite(values).any():
+                yield name, float(np.nanmean(values))
+                yield f"{name}_adjusted", float(np.nanmean(values)) - cosine
+        shares = np.array([_explained(x[rows]) for rows in occurrences[view]]).reshape(-1, 3)
+        for name, of_types in zip(("", "_published", "_truncated"), shares.T, strict=True):
+            if np.isfinite(of_types).any():
+                yield f"explained_by_first{name}", float(np.nanmean(of_types))
+
+    return over_views(reading, numbers)
 
 
 def _to_mean(x: Floats) -> float:
@@ -299,13 +303,17 @@ class Means(NamedTuple):
 
 def text_means(reading: Reading, view: str, limit: int) -> Means:
     """Return the mean states of at most ``wanted`` texts, with the smallest hashes; repetitions are left out."""
-    mask, originals = reading.masks[view], {text.original for text in reading.texts}
-    spans = [
-        (key(reading.seed, text), text, span) for text, span in reading.spans if text in originals and mask[span].any()
-    ]
-    spans = sorted(spans)[:limit]
-    states = [np.stack([reading.at(p)[s][mask[s]].mean(axis=0) for _, _, s in spans]) for p in reading.path if spans]
-    return Means([text for _, text, _ in spans], states)
+    rows = text_rows(reading, view, limit)
+    states = [np.stack([reading.at(p)[own].mean(axis=0) for own in rows.values()]) for p in reading.path if rows]
+    return Means(list(rows), states)
+
+
+def text_rows(reading: Reading, view: str, limit: int) -> dict[int, Ints]:
+    """Return the tokens of at most ``limit`` texts, those with the smallest hashes; repetitions are left out."""
+    originals, mask = set(reading.originals.values()), reading.masks[view]
+    rows = {text: np.flatnonzero(mask[span]) + span.start for text, span in reading.spans if text in originals}
+    drawn = sorted((key(reading.seed, text), text) for text in rows if len(rows[text]))[:limit]
+    return {text: rows[text] for _, text in drawn}
 
 
 def layer_pairs(reading: Reading, options: Mapping[str, Any]) -> Iterator[Found]:

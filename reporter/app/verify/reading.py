@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
@@ -179,6 +179,17 @@ class Found(NamedTuple):
     other: int | None = None
 
 
+def over_views(
+    reading: Reading, numbers: Callable[[Place, Floats, str], Iterator[tuple[Any, ...]]], places: Sequence[Place] = ()
+) -> Iterator[Found]:
+    """Yield the numbers of each place under every view: ``numbers`` yields name, value and slack of its states."""
+    for place in places or reading.places:
+        x = reading.at(place)
+        for view in reading.masks:
+            for name, value, *slack in numbers(place, x, view):
+                yield Found(name, view, place, value, *slack)
+
+
 @dataclass(frozen=True)
 class Tokenised:
     """One text as the model sees it."""
@@ -231,11 +242,9 @@ class Reading:
         """
         for text in self.texts:
             if self.shuffled:
-                tokens = [token for token, special in zip(text.ids, text.special, strict=True) if not special]
-                moved = iter(np.random.default_rng([self.seed, text.index]).permutation(tokens).tolist())
-                text.ids[:] = [
-                    token if special else next(moved) for token, special in zip(text.ids, text.special, strict=True)
-                ]
+                ids = np.array(text.ids)
+                ids[~text.special] = np.random.default_rng([self.seed, text.index]).permutation(ids[~text.special])
+                text.ids[:] = ids.tolist()
             path, final = model.states(text.ids)
             states = {Place("block" if layer else "embedding", layer): h.numpy() for layer, h in enumerate(path)}
             if final is not None and "final" in self.sites:
@@ -307,10 +316,8 @@ class Reading:
     @cached_property
     def spans(self) -> list[tuple[int, slice]]:
         """Each text's place in the corpus, and where its tokens lie."""
-        ends = np.cumsum([len(text.ids) for text in self.texts])
-        return [
-            (text.index, slice(int(end) - len(text.ids), int(end))) for text, end in zip(self.texts, ends, strict=True)
-        ]
+        ends = np.cumsum([len(text.ids) for text in self.texts]).tolist()
+        return [(text.index, slice(end - len(text.ids), end)) for text, end in zip(self.texts, ends, strict=True)]
 
     @cached_property
     def type_counts(self) -> Counter[int]:
@@ -328,6 +335,17 @@ class Reading:
         """Return the tokens of a mask with the smallest hashes of seed, text and position, in the order of these."""
         rows = np.flatnonzero(mask)
         return rows[np.argsort(self._draws[rows])][:limit]
+
+    def sampled(self, size: int) -> Mask:
+        """Return which tokens a metric of single tokens reads: about ``size``, by the hashes of text and position."""
+        limit = min(1.0, size / len(self.ids)) * 2.0**64
+        pairs = zip(self.text.tolist(), self.position.tolist(), strict=True)
+        return np.array([limit >= 2.0**64 or key(self.seed, *pair) < limit for pair in pairs], dtype=bool)
+
+    @cached_property
+    def originals(self) -> dict[int, int]:
+        """The place of the first text that says the same as each text, by its own place."""
+        return {text.index: text.original for text in self.texts}
 
     @cached_property
     def _draws(self) -> NDArray[np.uint64]:

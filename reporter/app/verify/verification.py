@@ -14,28 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from reporter.app.verify.by_cloud import anisotropy, outliers, sink_cuts, sinks, spectrum, subspaces, variance
-from reporter.app.verify.by_map import (
-    change,
-    contributions,
-    information_imbalance,
-    intrinsic_dimension,
-    linearity,
-    local_dimension,
-)
-from reporter.app.verify.by_model import PlainModel, Subject, journey, lens, loss
-from reporter.app.verify.by_token import (
-    Means,
-    angular_distance,
-    compare_means,
-    contextuality,
-    convergence,
-    entropy,
-    layer_pairs,
-    motion,
-    text_means,
-    token_path,
-)
+from reporter.app.verify import by_cloud, by_map, by_model, by_token
+from reporter.app.verify.by_model import PlainModel, Subject
+from reporter.app.verify.by_token import Means, compare_means, text_means
 from reporter.app.verify.cells import Asked, Cell, Side, choose, find_study
 from reporter.app.verify.deviations import Deviation, Numbers, compare, counts, missing, stored_numbers, stored_pairs
 from reporter.app.verify.reading import Found, NoPath, Reading, Rule, tokenised
@@ -54,31 +35,31 @@ if TYPE_CHECKING:
 Path_ = Callable[[Reading, Mapping[str, Any]], Iterator[Found]]
 
 PATHS: Mapping[str, tuple[Path_, dict[str, tuple[Any, ...]]]] = {
-    "convergence": (convergence, {"target": ("block", "final"), "mean": ("token", "text")}),
-    "motion": (motion, {}),
-    "anisotropy": (anisotropy, {"sample": (), "batches": ()}),
-    "spectrum": (spectrum, {}),
-    "subspaces": (subspaces, {"axes": (), "explained": (None,)}),
-    "variance": (variance, {"memory": (), "scatter": ()}),
-    "outliers": (outliers, {"sample": ()}),
-    "sinks": (sinks, {"sample": ()}),
-    "sink_cuts": (sink_cuts, {"sample": ()}),
-    "entropy": (entropy, {"texts": ()}),
-    "contextuality": (contextuality, {"types": (), "occurrences": ()}),
-    "layer_pairs": (layer_pairs, {"texts": (), "k": ()}),
-    "intrinsic_dimension": (intrinsic_dimension, {"sample": (), "batches": (), "discard": ()}),
-    "token_path": (token_path, {}),
-    "angular_distance": (angular_distance, {}),
-    "information_imbalance": (information_imbalance, {"sample": ()}),
-    "linearity": (linearity, {}),
-    "local_dimension": (local_dimension, {"sample": (), "centres": (), "neighbours": ()}),
+    "convergence": (by_token.convergence, {"target": ("block", "final"), "mean": ("token", "text")}),
+    "motion": (by_token.motion, {}),
+    "anisotropy": (by_cloud.anisotropy, {"sample": (), "batches": ()}),
+    "spectrum": (by_cloud.spectrum, {}),
+    "subspaces": (by_cloud.subspaces, {"axes": (), "explained": (None,)}),
+    "variance": (by_cloud.variance, {"memory": (), "scatter": ()}),
+    "outliers": (by_cloud.outliers, {"sample": ()}),
+    "sinks": (by_cloud.sinks, {"sample": ()}),
+    "sink_cuts": (by_cloud.sink_cuts, {"sample": ()}),
+    "entropy": (by_token.entropy, {"texts": ()}),
+    "contextuality": (by_token.contextuality, {"types": (), "occurrences": ()}),
+    "layer_pairs": (by_token.layer_pairs, {"texts": (), "k": ()}),
+    "intrinsic_dimension": (by_map.intrinsic_dimension, {"sample": (), "batches": (), "discard": ()}),
+    "token_path": (by_token.token_path, {}),
+    "angular_distance": (by_token.angular_distance, {}),
+    "information_imbalance": (by_map.information_imbalance, {"sample": ()}),
+    "linearity": (by_map.linearity, {}),
+    "local_dimension": (by_map.local_dimension, {"sample": (), "centres": (), "neighbours": ()}),
 }
 """Each metric that a path measures again from the states, and the values of its options; () for any number."""
 MODEL_PATHS: Mapping[str, Callable[[Reading, Mapping[str, Any], Subject], Iterator[Found]]] = {
-    "loss": loss,
-    "lens": lens,
-    "journey": journey,
-    "contributions": contributions,
+    "loss": by_model.loss,
+    "lens": by_model.lens,
+    "journey": by_model.journey,
+    "contributions": by_map.contributions,
 }
 """Each metric whose path needs the model itself."""
 TABLES: Mapping[str, tuple[str, ...]] = {"outliers": ("sinks", "sink_cuts")}
@@ -240,7 +221,7 @@ class _Verifier:
     def _other_sinks(self, cell: Cell, sinks_counted: int, reading: Reading, stored: Numbers) -> bool:
         again = {
             (measured.statistic, measured.view): measured.value
-            for measured in sinks(reading, {})
+            for measured in by_cloud.sinks(reading, {})
             if measured.statistic in _COUNTED
         }
         was = {key[:2]: number.value for key, number in stored.items() if key[0] in _COUNTED}
@@ -368,6 +349,6 @@ class _Verifier:
             again: list[Found] = []
             for other, ending in zip(partners, ("", "_seed"), strict=False):
                 if other in self.read:
-                    again += change(self.read[model], self.read[other], options, ending)
+                    again += by_map.change(self.read[model], self.read[other], options, ending)
             self.result.add(compare("change", numbers, again, f"{name} | {partners[0][0]} × {corpus}", moved))
             self._note_missing("change", numbers, again, "" if len(measured) > len(partners) else _OTHER_NOT_READ)
