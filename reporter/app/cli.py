@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 
 _T = TypeVar("_T")
+Names = list[str] | None
 _RESUME = "finished work is saved; rerun the same command to resume"
 _GROUPS = {
     "Start": ("init", "validate", "plan"),
@@ -90,16 +91,23 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
+
+def option(help: str, metavar: str | None = None, name: str | None = None, **more: Any) -> Any:
+    """Return an option with its help, its metavar and its name where that does not follow from the parameter."""
+    return typer.Option(*([name] if name else []), metavar=metavar, help=help, **more)
+
+
+def flag(name: str, help: str) -> Any:
+    """Return an option without a value."""
+    return typer.Option(name, help=help)
+
+
 Study = Annotated[str, typer.Argument(metavar="STUDY", help="A study that ran: its YAML file or its id.")]
-Out = Annotated[Path, typer.Option(help="The folder of the database, the reports and the cache.")]
-Offline = Annotated[bool, typer.Option("--offline", help="Do not use the network.")]
+Out = Annotated[Path, option("The folder of the database, the reports and the cache.")]
+Offline = Annotated[bool, flag("--offline", "Do not use the network.")]
 Override = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set",
-        metavar="KEY=VALUE",
-        help="Override a value of the study, such as models.bert=./mine; may be repeated.",
-    ),
+    Names,
+    option("Override a value of the study, such as models.bert=./mine; may be repeated.", "KEY=VALUE", name="--set"),
 ]
 
 
@@ -152,12 +160,8 @@ def init(
 def validate(
     specs: Annotated[list[Path] | None, typer.Argument(metavar="SPEC...", help="Studies, as YAML files.")] = None,
     set: Override = None,
-    paths: Annotated[
-        bool, typer.Option("--paths", help="Also check that folders, files, packages and the device exist.")
-    ] = False,
-    schema: Annotated[
-        bool, typer.Option("--schema", help="Print the JSON Schema of a study instead, for editors.")
-    ] = False,
+    paths: Annotated[bool, flag("--paths", "Also check that folders, files, packages and the device exist.")] = False,
+    schema: Annotated[bool, flag("--schema", "Print the JSON Schema of a study instead, for editors.")] = False,
 ) -> None:
     """Check studies, or print their JSON Schema.
 
@@ -212,11 +216,9 @@ def plan(
     set: Override = None,
     offline: Offline = False,
     slurm: Annotated[
-        bool, typer.Option("--slurm", help="Print the script of a Slurm job array for the forward passes instead.")
+        bool, flag("--slurm", "Print the script of a Slurm job array for the forward passes instead.")
     ] = False,
-    at_once: Annotated[
-        int, typer.Option(min=1, metavar="K", help="With --slurm: the most jobs that run at the same time.")
-    ] = 64,
+    at_once: Annotated[int, option("With --slurm: the most jobs that run at the same time.", "K", min=1)] = 64,
 ) -> None:
     """Show what would run, what is cached, and why."""
     from reporter.runs.planner import plan_study
@@ -245,43 +247,40 @@ def run(
     set: Override = None,
     only: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="NAME,…",
-            help="Run only these models, corpora, metrics, analyses or items; may be repeated. A cell must match one "
+        option(
+            "Run only these models, corpora, metrics, analyses or items; may be repeated. A cell must match one "
             "name of each kind.",
+            "NAME,…",
         ),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Compute finished cells again.")] = False,
+    force: Annotated[bool, flag("--force", "Compute finished cells again.")] = False,
     offline: Offline = False,
     strict: Annotated[
         Literal["refuted", "inconclusive"] | None,
-        typer.Option(
-            "--strict",
-            metavar="[=WORD]",
-            help="Exit with 3 if a claim was refuted and with 1 if it could not be tested. --strict=inconclusive: "
+        option(
+            "Exit with 3 if a claim was refuted and with 1 if it could not be tested. --strict=inconclusive: "
             "exit with 3 also if a claim was inconclusive.",
+            "[=WORD]",
+            name="--strict",
         ),
     ] = None,
     workers: Annotated[
-        int | None,
-        typer.Option(min=1, metavar="N", help="Do the passes in N processes, each on its own GPU or core."),
+        int | None, option("Do the passes in N processes, each on its own GPU or core.", "N", min=1)
     ] = None,
-    engine: Annotated[
-        Literal["local", "ray"] | None, typer.Option(metavar="NAME", help="What does the passes: local or ray.")
-    ] = None,
+    engine: Annotated[Literal["local", "ray"] | None, option("What does the passes: local or ray.", "NAME")] = None,
     address: Annotated[
-        str | None, typer.Option(help="Address of the Ray cluster's head; auto: the cluster on this machine.")
+        str | None, option("Address of the Ray cluster's head; auto: the cluster on this machine.")
     ] = None,
     share: Annotated[
         str | None,
-        typer.Option(
-            metavar="I/N",
-            help="Only do forward passes, beginning with share I of N, such as 3/16. A later `run` without --share "
+        option(
+            "Only do forward passes, beginning with share I of N, such as 3/16. A later `run` without --share "
             "merges them.",
+            "I/N",
         ),
     ] = None,
     report_only: Annotated[
-        bool, typer.Option("--report-only", help="Only write the report again from the database; all studies if none.")
+        bool, flag("--report-only", "Only write the report again from the database; all studies if none.")
     ] = False,
 ) -> None:
     """Measure, test the claims, write the report.
@@ -344,10 +343,9 @@ def merge(
     out: Annotated[Path, typer.Argument(metavar="OUT", help="The results folder to write.")],
     folders: Annotated[list[Path], typer.Argument(metavar="A B...", help="Results folders; they are not changed.")],
     prefer: Annotated[
-        Path | None,
-        typer.Option(metavar="FOLDER", help="Take the values of this folder where folders contradict each other."),
+        Path | None, option("Take the values of this folder where folders contradict each other.", "FOLDER")
     ] = None,
-    most: Annotated[int, typer.Option(min=1, help="The most conflicts to list.")] = 20,
+    most: Annotated[int, option("The most conflicts to list.", min=1)] = 20,
 ) -> None:
     """Join results folders of several machines into a new one.
 
@@ -389,56 +387,41 @@ def export(
         ),
     ] = None,
     out: Out = Path("results"),
-    to: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="The folder to write; OUT/STUDY/export by default.")
-    ] = None,
+    to: Annotated[Path | None, option("The folder to write; OUT/STUDY/export by default.", "DIR")] = None,
     figures: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="NAME,…",
-            help="Figures by name or number, a metric for all its figures, 'all', or 'headlines' (the default).",
+        option(
+            "Figures by name or number, a metric for all its figures, 'all', or 'headlines' (the default).", "NAME,…"
         ),
     ] = None,
     format: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME,…",
-            help="Formats of figures: svg, pdf, png; svg and pdf by default. Or parquet, alone: the tables.",
-        ),
+        Names,
+        option("Formats of figures: svg, pdf, png; svg and pdf by default. Or parquet, alone: the tables.", "NAME,…"),
     ] = None,
-    width: Annotated[float, typer.Option(metavar="MM", help="Width of a figure in millimetres.")] = 170,
-    font_size: Annotated[float, typer.Option(metavar="PT", help="Size of its labels in points.")] = 8,
+    width: Annotated[float, option("Width of a figure in millimetres.", "MM")] = 170,
+    font_size: Annotated[float, option("Size of its labels in points.", "PT")] = 8,
     choose: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME=VALUE",
-            help="State of the page's controls: view, checkpoint, baselines, layer, or a figure's own.",
-        ),
+        Names,
+        option("State of the page's controls: view, checkpoint, baselines, layer, or a figure's own.", "NAME=VALUE"),
     ] = None,
     bare: Annotated[
-        bool,
-        typer.Option("--bare/--captions", help="Figures without title and caption (for papers) or with (for slides)."),
+        bool, option("Figures without title and caption (for papers) or with (for slides).", name="--bare/--captions")
     ] = True,
-    single_file: Annotated[
-        Path | None, typer.Option(metavar="FILE.html", help="Write the report as one HTML file instead.")
-    ] = None,
+    single_file: Annotated[Path | None, option("Write the report as one HTML file instead.", "FILE.html")] = None,
     site: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Write a folder of pages for a static host instead; replaces an older one."),
+        Path | None, option("Write a folder of pages for a static host instead; replaces an older one.", "DIR")
     ] = None,
     guard: Annotated[
-        bool, typer.Option("--guard", help="Print a study instead that tests whether the numbers stay the same.")
+        bool, flag("--guard", "Print a study instead that tests whether the numbers stay the same.")
     ] = False,
-    only: Annotated[
-        list[str] | None, typer.Option(metavar="NAME,…", help="With --guard: only these metrics; may be repeated.")
-    ] = None,
+    only: Annotated[Names, option("With --guard: only these metrics; may be repeated.", "NAME,…")] = None,
     tool: Annotated[
         str | None,
-        typer.Option(
-            "--for",
-            metavar="TOOL",
-            help="Write for another tool instead: tensorboard, mlflow, wandb (headline numbers over training) or "
+        option(
+            "Write for another tool instead: tensorboard, mlflow, wandb (headline numbers over training) or "
             "huggingface (a data set with its card, and a model-index). Nothing is sent.",
+            "TOOL",
+            name="--for",
         ),
     ] = None,
 ) -> None:
@@ -543,9 +526,7 @@ def _guard(study: str, out: Path, metrics: list[str]) -> str:
 def answer(
     study: Study,
     out: Out = Path("results"),
-    only: Annotated[
-        list[str] | None, typer.Option(metavar="NAME,…", help="Answer only these questions; may be repeated.")
-    ] = None,
+    only: Annotated[Names, option("Answer only these questions; may be repeated.", "NAME,…")] = None,
 ) -> None:
     """Print what the numbers of a study decide, as Markdown.
 
@@ -567,14 +548,14 @@ def sql(
     out: Out = Path("results"),
     format: Annotated[
         Literal["table", "csv", "json", "markdown", "latex", "parquet"],
-        typer.Option(
-            "--format",
-            metavar="FORM",
-            help="How to print rows: table, csv, json, markdown, latex, or parquet (into a file: > rows.parquet).",
+        option(
+            "How to print rows: table, csv, json, markdown, latex, or parquet (into a file: > rows.parquet).",
+            "FORM",
+            name="--format",
         ),
     ] = "table",
     tables: Annotated[
-        bool, typer.Option("--tables", help="List the tables and views, or explain the named one with its columns.")
+        bool, flag("--tables", "List the tables and views, or explain the named one with its columns.")
     ] = False,
 ) -> None:
     """Query the results with read-only SQL.
@@ -617,11 +598,11 @@ def diff(
     out: Out = Path("results"),
     format: Annotated[
         Literal["table", "markdown", "json"],
-        typer.Option("--format", metavar="FORM", help="How to print it: table, markdown or json."),
+        option("How to print it: table, markdown or json.", "FORM", name="--format"),
     ] = "table",
-    most: Annotated[int, typer.Option(min=1, help="The most rows of each list.")] = 20,
+    most: Annotated[int, option("The most rows of each list.", min=1)] = 20,
     exit_code: Annotated[
-        bool, typer.Option("--exit-code", help="Exit with 1 if a number moved, came or went, or a verdict changed.")
+        bool, flag("--exit-code", "Exit with 1 if a number moved, came or went, or a verdict changed.")
     ] = False,
 ) -> None:
     """Compare two studies, two runs or two models.
@@ -652,11 +633,11 @@ def diff(
 def verify(
     study: Study,
     out: Out = Path("results"),
-    cells: Annotated[int, typer.Option(min=1, help="Checkpoints × corpora to measure, the smallest first.")] = 2,
-    model: Annotated[str | None, typer.Option(help="Only this model or baseline.")] = None,
-    corpus: Annotated[str | None, typer.Option(help="Only this corpus.")] = None,
-    max_texts: Annotated[int, typer.Option(min=1, help="Skip corpora with more texts than this.")] = 500,
-    format: Annotated[Literal["table", "json"], typer.Option("--format", help="How to print it.")] = "table",
+    cells: Annotated[int, option("Checkpoints × corpora to measure, the smallest first.", min=1)] = 2,
+    model: Annotated[str | None, option("Only this model or baseline.")] = None,
+    corpus: Annotated[str | None, option("Only this corpus.")] = None,
+    max_texts: Annotated[int, option("Skip corpora with more texts than this.", min=1)] = 500,
+    format: Annotated[Literal["table", "json"], flag("--format", "How to print it.")] = "table",
     offline: Offline = False,
 ) -> None:
     """Measure a few cells again by an independent path.
@@ -686,14 +667,13 @@ def verify(
 def cache(
     out: Out = Path("results"),
     older_than: Annotated[
-        str | None, typer.Option(metavar="AGE", help="Remove entries that were last used longer ago: 12h, 30d, 2w.")
+        str | None, option("Remove entries that were last used longer ago: 12h, 30d, 2w.", "AGE")
     ] = None,
     larger_than: Annotated[
-        str | None,
-        typer.Option(metavar="SIZE", help="Remove the oldest entries until this size is left: 10GB, 500MiB."),
+        str | None, option("Remove the oldest entries until this size is left: 10GB, 500MiB.", "SIZE")
     ] = None,
-    study: Annotated[str | None, typer.Option(help="Remove entries that only this study uses.")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="List what would be removed, and remove nothing.")] = False,
+    study: Annotated[str | None, option("Remove entries that only this study uses.")] = None,
+    dry_run: Annotated[bool, flag("--dry-run", "List what would be removed, and remove nothing.")] = False,
 ) -> None:
     """Show what the cache holds, or remove a part of it.
 
@@ -722,9 +702,9 @@ def metrics(
     name: Annotated[
         str | None, typer.Argument(help="A metric to explain, or a word to search for; lists all metrics by default.")
     ] = None,
-    study: Annotated[Path | None, typer.Option(metavar="FILE", help="A study whose plug-ins are included.")] = None,
+    study: Annotated[Path | None, option("A study whose plug-ins are included.", "FILE")] = None,
     new: Annotated[
-        str | None, typer.Option("--new", metavar="NAME", help="Write NAME.py, a metric of your own to start from.")
+        str | None, option("Write NAME.py, a metric of your own to start from.", "NAME", name="--new")
     ] = None,
 ) -> None:
     """Explain or search metrics, or begin a new one.
@@ -768,9 +748,7 @@ def metrics(
 
 @app.command()
 def docs(
-    out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Write the pages into this folder and do not open them.")
-    ] = None,
+    out: Annotated[Path | None, option("Write the pages into this folder and do not open them.", "DIR")] = None,
 ) -> None:
     """Open the documentation, which needs no network.
 
