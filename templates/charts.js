@@ -5,31 +5,18 @@
 import { all, find, make } from "./dom.js";
 import { drawTheme } from "./page.js";
 
-/** @type {WeakMap<Element, { view: any, finalize: () => void, own: any, spec: object, theme: string, height?: number, names?: object, press?: Options["press"] }>} */
+/** @type {WeakMap<Element, { view: any, finalize: () => void, own: any, spec: object, theme: string, height?: number, names?: object, press?: ChartOptions["press"] }>} */
 const mounted = new WeakMap();
 
 // The last call for each element.
-/** @type {WeakMap<Element, { done: Promise<any> }>} */
-const turns = new WeakMap();
+const turns = /** @type {WeakMap<Element, { done: Promise<any> }>} */ (new WeakMap());
 
-/**
- * @typedef {object} Options
- * @property {string} label what the chart is called for those who do not see it
- * @property {string} file what it is called as a picture that is saved, without an ending
- * @property {Record<string, any>} [signals] values of the spec's params; what the spec has no param for is left out
- * @property {Record<string, string>} [dark] the colour of the dark theme for each of the light theme
- * @property {Record<string, string>} [names] what the reader calls models
- * @property {number} [height] in place of the spec's own
- * @property {"svg" | "canvas"} [renderer]
- * @property {(datum: any, mark: string) => void} [press] called when a mark is pressed, with its row and type
- */
 // Draws a spec in an element, or gives the chart that is already there other rows and signals. It is drawn afresh when
 // spec, height or theme are others. The spec itself stays as it is; its dataset "rows" is filled here. Of calls that
 // come while a chart is being drawn only the last one counts.
 export function mountChart(element, spec, rows, options) {
   const before = turns.get(element)?.done;
-  /** @type {{ done: Promise<any> }} */
-  const turn = { done: Promise.resolve() };
+  const turn = /** @type {{ done: Promise<any> }} */ ({ done: Promise.resolve() });
   const drawn = Promise.resolve(before).then(() => (turns.get(element) === turn ? draw(element, spec, rows, options) : null));
   turn.done = drawn.then(() => {}, () => {});  // without the view: a chart that was taken down must not live on in it
   turns.set(element, turn);
@@ -116,16 +103,12 @@ export function unmountChart(element) {
 // Single marks of a chart, read one by one: arrow keys go from mark to mark, a press or a finger takes the nearest. On
 // charts over depth the keys , and . and a press move the cursor of the page instead, which reads all models at once.
 
-
 const FAR = 40;  // pixels between a finger and the mark that it means
-const WAYS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
-
-/** @typedef {{ x: number, y: number, says: Record<string, any> }} Mark where a mark lies in its drawing, and what is said at it */
+export const WAYS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 
 // The marks of a drawing that say something, wherever in its groups they lie.
 export function marksOf(view) {
-  /** @type {Mark[]} */
-  const found = [];
+  const found = /** @type {Mark[]} */ ([]);
   const [left, top] = view.origin();
   const visit = (/** @type {any} */ mark, /** @type {number} */ x, /** @type {number} */ y) => {
     for (const item of mark.items ?? []) {
@@ -161,8 +144,7 @@ export function letRead(plot) {
   plot.setAttribute("role", "group");
   const told = make("p", { class: "told", "aria-live": "polite" });
   const ring = make("i", { class: "ring", "aria-hidden": "true" });
-  /** @type {Mark | null} */
-  let at = null;
+  let at = /** @type {Mark | null} */ (null);
   const tell = (/** @type {Mark | null} */ mark) => {
     at = mark;
     if (!mark) { told.remove(); return ring.remove(); }

@@ -1,9 +1,12 @@
 // @ts-check
 // What a reader chooses on a study's page.
 
+import { unmountChart, viewOf } from "./charts.js";
 import { all, find, make } from "./dom.js";
 import { given, keep, page } from "./page.js";
-import { chosen, hidePanels, momentOf, nameOf, refreshAll } from "./panels.js";
+import { chosen, hidePanels, momentOf, nameOf, panels, refreshAll } from "./panels.js";
+import { rowsAt } from "./rows.js";
+import { short } from "./tokens.js";
 
 for (const name of ["view", "site"]) {
   for (const radio of all(`input[name=${name}]`)) {
@@ -19,8 +22,7 @@ for (const name of ["view", "site"]) {
   }
 }
 
-/** @type {any} */
-const baselines = document.getElementById("baselines");
+const baselines = /** @type {any} */ (document.getElementById("baselines"));
 if (baselines) {
   baselines.checked = chosen.baselines === "with";
   find(".legend").classList.toggle("without", !baselines.checked);
@@ -28,14 +30,13 @@ if (baselines) {
     chosen.baselines = baselines.checked ? "with" : "without";
     keep("baselines", baselines.checked ? null : "without");
     find(".legend").classList.toggle("without", !baselines.checked);
-    for (const name of page.baselines) if (!baselines.checked) chosen.highlight.delete(name);
+    if (!baselines.checked) for (const name of page.baselines) chosen.highlight.delete(name);
     hidePanels();
     showHighlight();
   });
 }
 
-/** @type {any} */
-const slider = document.getElementById("moment");
+const slider = /** @type {any} */ (document.getElementById("moment"));
 function setMoment(number) {
   chosen.moment = number;
   keep("moment", number === page.moments.length - 1 ? null : page.moments[number].label);
@@ -49,17 +50,12 @@ if (slider) {
   setMoment(chosen.moment);
   const play = find("button.play");
   let timer = null;
-  const stop = () => {
-    clearInterval(timer);
-    timer = null;
-    find("span", play).textContent = "▶";
-    play.setAttribute("aria-label", "Play through training");
-  };
+  const say = (sign, label) => { find("span", play).textContent = sign; play.setAttribute("aria-label", label); };
+  const stop = () => { clearInterval(timer); timer = null; say("▶", "Play through training"); };
   slider.addEventListener("input", () => { stop(); setMoment(Number(slider.value)); });
   play.addEventListener("click", () => {
     if (timer) return stop();
-    find("span", play).textContent = "❚❚";
-    play.setAttribute("aria-label", "Stop");
+    say("❚❚", "Stop");
     const last = page.moments.length - 1;
     setMoment(chosen.moment === last ? 0 : chosen.moment + 1);
     timer = setInterval(() => {
@@ -69,10 +65,9 @@ if (slider) {
   });
 }
 
-// ---------------------------------------------------------------- the legend
+// The legend.
 
-/** @type {HTMLElement | null} */
-const legendElement = document.querySelector(".legend");
+const legendElement = /** @type {HTMLElement | null} */ (document.querySelector(".legend"));
 const buttons = all("button.model");
 const ofRole = role => Object.keys(page.roles).filter(model => page.roles[model] === role);
 
@@ -90,21 +85,19 @@ function showHighlight() {
   keep("highlight", chosen.highlight);
   refreshAll();
 }
-for (const button of all("button.role-name")) {
-  button.addEventListener("click", () => {
-    const pressed = button.getAttribute("aria-pressed") === "true";
-    chosen.highlight = new Set(pressed ? [] : ofRole(button.dataset.role));
-    showHighlight();
-  });
-}
+for (const button of all("button.role-name")) button.addEventListener("click", () => {
+  chosen.highlight = new Set(button.getAttribute("aria-pressed") === "true" ? [] : ofRole(button.dataset.role));
+  showHighlight();
+});
 
+const othersOf = model => buttons.map(other => String(other.dataset.model)).filter(other => other !== model);
 function showHidden() {
   for (const button of buttons) {
     const model = String(button.dataset.model);
     const row = button.parentElement;
     row?.classList.toggle("off", chosen.hidden.has(model));
     row?.querySelector(".hide")?.setAttribute("aria-pressed", String(chosen.hidden.has(model)));
-    const others = buttons.map(other => String(other.dataset.model)).filter(other => other !== model);
+    const others = othersOf(model);
     row?.querySelector(".solo")?.setAttribute("aria-pressed", String(!chosen.hidden.has(model) && others.length > 0 && others.every(other => chosen.hidden.has(other))));
   }
   find(".show-all").hidden = chosen.hidden.size === 0;
@@ -156,7 +149,7 @@ for (const button of buttons) {
     make("button", { type: "button", class: "hide", "aria-label": `Hide ${model}`, "aria-pressed": "false", title: "Hide, or show again", text: "hide", onclick: () => { chosen.hidden.delete(model) || chosen.hidden.add(model); showHidden(); } }),
     make("button", { type: "button", class: "solo", "aria-label": `Show ${model} alone`, "aria-pressed": "false", title: "Show it alone, or all again", text: "only", onclick: event => {
       const alone = event.currentTarget.getAttribute("aria-pressed") === "true";
-      chosen.hidden = new Set(alone ? [] : buttons.map(other => String(other.dataset.model)).filter(other => other !== model));
+      chosen.hidden = new Set(alone ? [] : othersOf(model));
       showHidden();
     } }),
     make("button", { type: "button", class: "name", "aria-label": `Rename ${model}`, title: "Rename on this page", text: "✎", onclick: () => askName(button) }),
@@ -172,10 +165,9 @@ if (legendElement && buttons.length) {
 addEventListener("keydown", event => { if (event.key === "Escape" && chosen.highlight.size) { chosen.highlight.clear(); showHighlight(); } });
 addEventListener("press-model", event => { if (buttons.some(button => button.dataset.model === /** @type {CustomEvent} */ (event).detail)) toggle(/** @type {CustomEvent} */ (event).detail); });
 
-// ---------------------------------------------------------------- role means, two views beside each other
+// Role means, two views beside each other.
 
-/** @type {HTMLElement | null} */
-const switches = document.querySelector(".switches");
+const switches = /** @type {HTMLElement | null} */ (document.querySelector(".switches"));
 if (switches && page.views) {
   const own = make("div", { class: "reading-tools" });
   if (Object.keys(page.means ?? {}).length) {
@@ -184,11 +176,10 @@ if (switches && page.views) {
     box.addEventListener("change", () => { chosen.means = box.checked; keep("means", box.checked ? "yes" : null); refreshAll(); });
     own.append(make("label", { class: "toggle", title: "The mean of each role, its band from the lowest to the highest model" }, box, " role means"));
   }
-  const others = [...page.views.map(view => ["view", view, view]), ...page.moments.map(({ label }) => ["moment", label, label])];
   if (page.views.length > 1 || page.moments.length > 1) {
+    const group = (label, kind, names) => names.length > 1 && make("optgroup", { label }, names.map(text => make("option", { value: `${kind}.${text}`, text })));
     const select = make("select", { id: "beside", autocomplete: "off" }, make("option", { value: "", text: "nothing" }),
-      page.views.length > 1 && make("optgroup", { label: "View" }, others.filter(([kind]) => kind === "view").map(([kind, value, text]) => make("option", { value: `${kind}.${value}`, text }))),
-      page.moments.length > 1 && make("optgroup", { label: "Checkpoint" }, others.filter(([kind]) => kind === "moment").map(([kind, value, text]) => make("option", { value: `${kind}.${value}`, text }))));
+      group("View", "view", page.views), group("Checkpoint", "moment", page.moments.map(({ label }) => label)));
     const [kind, value] = ["view", "moment"].map(name => [name, given(`beside.${name}`)]).find(([, value]) => value) ?? [];
     if (chosen.beside) select.value = `${kind}.${value}`;
     select.addEventListener("change", () => {
@@ -202,23 +193,20 @@ if (switches && page.views) {
   switches.append(own);
 }
 
-// On a narrow screen the legend would cover the charts: it starts folded there.
-/** @type {any} */
-const legend = document.querySelector(".legend");
+// On a narrow screen legend and table of contents would cover the charts: they start folded there.
+const legend = /** @type {any} */ (document.querySelector(".legend"));
 const narrow = matchMedia("(max-width: 1079px)");
-const foldLegend = () => { if (legend) legend.open = !narrow.matches; };
-narrow.addEventListener("change", foldLegend);
-foldLegend();
+const tocs = all("details.toc");
+const fold = () => { for (const lid of [legend, ...tocs]) if (lid) lid.open = !narrow.matches; };
+narrow.addEventListener("change", fold);
+fold();
+for (const toc of tocs) toc.addEventListener("click", event => { if (narrow.matches && /** @type {Element} */ (event.target).closest("a")) toc.open = false; });
 
 // There the controls stay on top, and what a link leads to must not hide under them.
-/** @type {HTMLElement | null} */
-const controls = document.querySelector(".controls");
-if (controls) {
-  new ResizeObserver(() => {
-    const covered = narrow.matches && !legend?.open ? `${controls.offsetHeight + 12}px` : "";
-    document.documentElement.style.scrollPaddingTop = covered;
-  }).observe(controls);
-}
+const controls = /** @type {HTMLElement | null} */ (document.querySelector(".controls"));
+if (controls) new ResizeObserver(() => {
+  document.documentElement.style.scrollPaddingTop = narrow.matches && !legend?.open ? `${controls.offsetHeight + 12}px` : "";
+}).observe(controls);
 
 const links = new Map(all(".contents a").map(link => [String(link.getAttribute("href")).slice(1), link]));
 const reading = new IntersectionObserver(entries => {
@@ -248,8 +236,7 @@ addEventListener("hashchange", revealTarget);
 revealTarget();
 
 // A reader finds her model among many: two keys, "f" and a letter, leave the names that hold it; Enter brings them out.
-/** @type {HTMLInputElement | null} */
-const finder = document.querySelector("input#find-model");
+const finder = /** @type {HTMLInputElement | null} */ (document.querySelector("input#find-model"));
 
 if (finder) {
   const modelButtons = all("button.model");
@@ -274,18 +261,130 @@ if (finder) {
   });
   addEventListener("keydown", event => {
     if (event.key !== "f" || event.ctrlKey || event.metaKey || event.altKey || /** @type {Element} */ (event.target).closest?.("input, select, textarea")) return;
-    const legend = finder.closest("details");
-    if (legend) legend.open = true;
+    legend.open = true;
     finder.focus();
     finder.select();
     event.preventDefault();
   });
 }
 
-// The table of contents: always open beside the charts, folded above them on a narrow screen.
-const narrowToc = matchMedia("(max-width: 1079px)");
-const tocs = all("details.toc");
-const foldTocs = () => { for (const toc of tocs) toc.open = !narrowToc.matches; };
-narrowToc.addEventListener("change", foldTocs);
-foldTocs();
-for (const toc of tocs) toc.addEventListener("click", event => { if (narrowToc.matches && /** @type {Element} */ (event.target).closest("a")) toc.open = false; });
+// One cursor over depth for all charts of a page: a line in each of them, and a table of what they read there. A pointer
+// that moves over a chart carries it along; a press, a finger, the keys , and . or the slider of the table let it stay.
+
+const MOST = 8;  // columns of the table
+let pinned = -1;
+
+const follows = panel => panel.chart.spec?.params?.some(param => param.name === "cursor");
+const inSight = () => [...panels].filter(({ element, near }) => {
+  if (!near || element.hidden || !element.checkVisibility()) return false;
+  const { top, bottom } = element.getBoundingClientRect();
+  return bottom - 60 > 0 && top + 60 < innerHeight;
+}).sort((a, b) => (a.element.compareDocumentPosition(b.element) & Node.DOCUMENT_POSITION_FOLLOWING ? -1 : 1));
+// The depths that the models in sight have, where the keys stop.
+function stops() {
+  const depths = inSight().filter(follows).flatMap(panel => panel.rows.flatMap(row => (typeof row.depth === "number" ? [row.depth] : [])));
+  return [...new Set(depths.length ? depths : [0, 1])].sort((a, b) => a - b);
+}
+
+// The table.
+
+const cursorSlider = make("input", { type: "range", min: 0, max: 1, step: "any", id: "cursor", "aria-label": "Relative depth of the cursor" });
+const depthSaid = make("output", { for: "cursor" });
+const readings = make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Values at the cursor" });
+const dock = make("aside", { class: "readout", "aria-label": "Readout", hidden: true },
+  make("div", { class: "readout-head" }, make("label", { for: "cursor", text: "Depth" }), cursorSlider, depthSaid,
+    make("button", { type: "button", class: "unread", "aria-label": "Put the cursor away", text: "✕", onclick: () => pin(-1) })),
+  readings);
+
+const swatch = model => document.querySelector(`button.model[data-model="${CSS.escape(model)}"] .swatch`)?.cloneNode(true);
+const interval = row => (typeof row.ci_low === "number" && typeof row.ci_high === "number" ? make("small", { text: `${short(row.ci_low)} to ${short(row.ci_high)}` }) : null);
+function readout() {
+  dock.hidden = chosen.cursor < 0;
+  dock.classList.toggle("passing", chosen.cursor !== pinned);  // it must not come between the pointer and its chart
+  document.documentElement.classList.toggle("reading-depth", !dock.hidden);
+  if (dock.hidden) return;
+  cursorSlider.value = String(chosen.cursor);
+  depthSaid.textContent = chosen.cursor.toFixed(2);
+  const shown = inSight().filter(follows).slice(0, MOST);
+  const columns = shown.map(panel => rowsAt(panel.rows, chosen.cursor));
+  const order = [...all("button.model").map(button => String(button.dataset.model)), ...Object.values(page.means ?? {})];
+  const models = [...new Set(columns.flatMap(column => [...column.keys()]))].sort((a, b) => order.indexOf(a) - order.indexOf(b));
+  if (!models.length) return readings.replaceChildren(make("p", { class: "hint", text: "No chart over depth is in sight." }));
+  // the layer that is read, or how many models a mean is of
+  const about = model => columns.flatMap(column => column.get(model) ?? []).map(row => (typeof row.layer === "number" ? `layer ${row.layer}` : `${row.checkpoint}, lowest to highest`))[0];
+  readings.replaceChildren(make("table", {},
+    make("thead", {}, make("tr", {}, make("th", { scope: "col", text: "Model" }),
+      shown.map(panel => make("th", { scope: "col", class: "n" }, panel.chart.title, make("small", { text: panel.label }))))),
+    make("tbody", {}, models.map(model => make("tr", {},
+      make("th", { scope: "row" }, swatch(model), ` ${nameOf(model)}`, make("small", { text: about(model) })),
+      columns.map(column => {
+        const row = column.get(model);
+        return make("td", { class: "n" }, row ? short(row.value, 4) : "", row && interval(row));
+      }))))));
+}
+
+// The line.
+
+let frameAsked = 0;
+// Sets the line in what is near the window; what is not catches up when it comes.
+function point(depth) {
+  chosen.cursor = depth;
+  if (frameAsked) return;
+  frameAsked = requestAnimationFrame(() => {
+    frameAsked = 0;
+    for (const panel of panels) {
+      if (!follows(panel)) continue;
+      if (!panel.near) panel.stale = true;
+      else viewOf(panel.plot)?.signal("cursor", chosen.cursor).runAsync();
+    }
+    readout();
+  });
+}
+function pin(depth) {
+  pinned = depth;
+  keep("depth", depth < 0 ? null : String(Number(depth.toFixed(4))));
+  point(depth);
+}
+// The depth under a pointer, or null where there is no chart over depth.
+function depthAt(event) {
+  const { clientX, target } = /** @type {PointerEvent} */ (event);
+  const panel = /** @type {any} */ (target instanceof Element && target.closest(".plot")?.parentElement);
+  const view = panel?.panel && follows(panel.panel) ? viewOf(panel.panel.plot) : null;
+  const box = view && panel.querySelector("svg.marks")?.getBoundingClientRect();
+  if (!box) return null;
+  dock.classList.toggle("high", /** @type {PointerEvent} */ (event).clientY > innerHeight / 2);
+  return Math.min(1, Math.max(0, (clientX - box.left - view.padding().left - view.origin()[0]) / view.width()));
+}
+
+if (page.views) {
+  document.body.append(dock);
+  cursorSlider.addEventListener("input", () => pin(Number(cursorSlider.value)));
+  let over = false;
+  addEventListener("pointermove", event => {
+    const depth = depthAt(event);
+    if (event.pointerType !== "mouse") {
+      if (depth !== null) pin(depth);  // a finger that goes sideways; up and down it moves the page
+    } else if (depth !== null) point(depth);
+    else if (over) point(pinned);
+    over = depth !== null;
+  });
+  addEventListener("click", event => {
+    const depth = depthAt(event);
+    if (depth !== null && !(event.target instanceof Element && event.target.closest("details, .mark-symbol, .mark-line"))) pin(depth);
+  });
+  addEventListener("keydown", event => {
+    if (event.ctrlKey || event.metaKey || event.altKey || (event.target instanceof Element && event.target.closest("input:not([type=range]), select, textarea, dialog"))) return;
+    if (event.key === "Escape" && pinned >= 0) pin(-1);
+    const step = { ",": -1, ".": 1 }[event.key];
+    if (!step) return;
+    const own = stops();
+    const at = chosen.cursor;
+    const next = at < 0 ? own[0] : step > 0 ? own.find(depth => depth > at + 1e-6) : own.filter(depth => depth < at - 1e-6).pop();
+    if (next !== undefined) pin(next);
+  });
+  let waits = 0;
+  addEventListener("scroll", () => { if (chosen.cursor >= 0) waits ||= window.setTimeout(() => { waits = 0; readout(); }, 200); }, { passive: true });
+  addEventListener("panel-shown", () => { if (chosen.cursor >= 0) waits ||= window.setTimeout(() => { waits = 0; readout(); }, 60); });
+  const depth = Number(given("depth") ?? -1);
+  if (depth >= 0 && depth <= 1) pin(depth);
+}

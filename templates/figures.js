@@ -16,8 +16,7 @@ const figures = all("article.figure[id^=figure-]").map(element => ({
   section: String(element.closest("section")?.querySelector("h2")?.textContent).trim(),
 }));
 
-/** @type {Figure | null} */
-let here = null;
+let here = /** @type {Figure | null} */ (null);
 function goTo(figure) {
   here = figure;
   for (let lid = figure.element.closest("details"); lid; lid = lid.parentElement?.closest("details") ?? null) lid.open = true;
@@ -33,10 +32,9 @@ function current() {
   return { seen, at: seen.filter(({ element }) => element.getBoundingClientRect().top < 140).length - 1 };
 }
 
-// ---------------------------------------------------------------- a figure that fills the window
+// A figure that fills the window.
 
-/** @type {HTMLElement | null} */
-let full = null;
+let full = /** @type {HTMLElement | null} */ (null);
 const besides = element => { const found = []; for (let own = element; own && own !== document.body; own = own.parentElement) found.push(...[...(own.parentElement?.children ?? [])].filter(other => other !== own && !other.matches("script, style, .readout"))); return found; };
 function fill(element) {
   if (full) {
@@ -71,7 +69,7 @@ for (const { element, title } of figures) {
     make("svg:svg", { viewBox: "0 0 14 14", width: 14, height: 14, "aria-hidden": "true" }, make("svg:path", { d: "M1 5V1h4M9 1h4v4M13 9v4H9M5 13H1V9", fill: "none", stroke: "currentColor", "stroke-width": 1.6 }))));
 }
 
-// ---------------------------------------------------------------- search
+// Search.
 
 /** @typedef {{ title: string, about: string, words: string, choose: () => void }} Hit */
 const figureHits = figures.map(figure => ({
@@ -83,8 +81,7 @@ const figureHits = figures.map(figure => ({
 // Models by the names that a reader gave them: one of the legend is brought out, one of a list of models is chosen there.
 function modelHits() {
   const named = all("button.model").map(button => ({ title: String(button.querySelector("span")?.textContent), about: "model: bring it out on every chart", choose: () => button.click() }));
-  /** @type {HTMLSelectElement | null} */
-  const slot = document.querySelector("select#slot-0");
+  const slot = /** @type {HTMLSelectElement | null} */ (document.querySelector("select#slot-0"));
   const listed = [...slot?.options ?? []].map(option => ({ title: option.text, about: "model: show it", choose: () => { if (slot) { slot.value = option.value; slot.dispatchEvent(new Event("change")); } } }));
   return [...named, ...listed].map(hit => ({ ...hit, words: hit.title.toLowerCase() }));
 }

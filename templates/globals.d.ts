@@ -21,3 +21,79 @@ interface Window {
 
 /** Newer than Debian's tsc. */
 interface Element { checkVisibility(): boolean }
+
+// Types of what the modules hand to each other.
+
+/** The element that a selector begins with. */
+type Found<S extends string> = S extends keyof HTMLElementTagNameMap ? HTMLElementTagNameMap[S] : S extends `${infer T}[${string}` ? Found<T> : S extends `${infer T}.${string}` ? Found<T> : HTMLElement;
+/** The element that a tag makes. */
+type Made<T extends string> = T extends keyof HTMLElementTagNameMap ? HTMLElementTagNameMap[T] : T extends `svg:${infer S}` ? S extends keyof SVGElementTagNameMap ? SVGElementTagNameMap[S] : SVGElement : HTMLElement;
+type Row = Record<string, any>;
+type Cell = string | number | boolean | null;
+type PackedColumn = { plain?: Cell[]; levels?: Cell[]; codes?: number[]; runs?: number[] };
+type Packed = { rows: number; columns: Record<string, PackedColumn> };
+type Literal = string | number | null;
+/** Of a query: a column and its value or values; what is undefined is left open. */
+type Choice = Record<string, Literal | Literal[] | undefined>;
+/** Of a tip: text or an element, or a label and its value. */
+type Line = string | Node | [string, string | Node];
+/** Where a mark lies in its drawing, and what is said at it. */
+type Mark = { x: number; y: number; says: Record<string, any> };
+
+interface ChartOptions {
+  /** What the chart is called for those who do not see it. */
+  label: string;
+  /** What it is called as a picture that is saved, without an ending. */
+  file: string;
+  /** Values of the spec's params; what the spec has no param for is left out. */
+  signals?: Record<string, any>;
+  /** The colour of the dark theme for each of the light theme. */
+  dark?: Record<string, string>;
+  /** What the reader calls models. */
+  names?: Record<string, string>;
+  /** In place of the spec's own. */
+  height?: number;
+  renderer?: "svg" | "canvas";
+  /** Called when a mark is pressed, with its row and type. */
+  press?: (datum: any, mark: string) => void;
+}
+
+// Journeys.
+
+type Token = { text: number; position: number; token: string; id: number; special: boolean; followed: boolean };
+/** Its key is the layer, or "final". */
+type Place = { key: string; site: string; layer: number; depth: number };
+type Neighbour = { place: number; id: number; token: string; cosine: number | null; distance: number | null };
+type Site = "path" | "attention";
+type SideName = "a" | "b";
+type Journey = import("./journey.js").Journey;
+/** What is chosen on one side of a comparison, or alone. */
+type Side = { journey: string; model: string; checkpoint: string; layer: string; token: Token; data: Journey };
+/** What is chosen for both sides. */
+type Shared = { site: Site; measure: "cosine" | "distance"; positions: string; heat: string; last: string; texts: string; zoom: string };
+/** How a model is drawn. */
+type Style = { model: string; light: string; dark: string; dash: number[]; shape: string; baseline?: boolean };
+/** What the figures of the page are given. */
+interface App {
+  shared: Shared;
+  sides: { a: Side; b: Side | null };
+  styleOf: (model: string) => Style;
+  /** Whether there is a side B. */
+  comparing: boolean;
+  /** A, and B where there is one. */
+  both: Side[];
+  /** The column of ranks by the chosen measure. */
+  rank: string;
+  /** The models of side A's journey, each at the checkpoint of its side or at its last one. */
+  others: Journey[];
+  /** Chooses something on a side or for both; focus is the data-key of the element that has it then. */
+  choose: (change: any, side?: SideName | null, focus?: string | null) => Promise<void>;
+}
+/** The token of a profile, in one model. */
+type Profile = { data: Journey; token: Token; label: string; side?: SideName; style: Style | null };
+/** A place of a journey, and where a token is there. */
+type PathPoint = { key: string; x: number; y: number };
+/** The path of one token; weight: 3 chosen, 2 the same word in another text, 1 followed, 0 in the background. */
+type Way = { name: string; hue: string; weight: 0 | 1 | 2 | 3; points: PathPoint[] };
+/** Reach of both axes; pixels of one unit. */
+type Frame = { x: [number, number]; y: [number, number]; scale: number };

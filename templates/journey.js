@@ -12,26 +12,6 @@ export const bareToken = token => (token ?? "").replace(/^##|[␣ ]/g, "").norma
 
 const NOTHING = { rows: 0, columns: {} };
 
-/**
- * @typedef {{ text: number, position: number, token: string, id: number, special: boolean, followed: boolean }} Token
- * @typedef {{ key: string, site: string, layer: number, depth: number }} Place key is the layer, or "final"
- * @typedef {{ place: number, id: number, token: string, cosine: number | null, distance: number | null }} Neighbour
- * @typedef {"path" | "attention"} Site
- * @typedef {"a" | "b"} SideName
- * @typedef {{ journey: string, model: string, checkpoint: string, layer: string, token: Token, data: Journey }} Side what is chosen on one side of a comparison, or alone
- * @typedef {{ site: Site, measure: "cosine" | "distance", positions: string, heat: string, last: string, texts: string, zoom: string }} Shared what is chosen for both sides
- * @typedef {{ model: string, light: string, dark: string, dash: number[], shape: string, baseline?: boolean }} Style how a model is drawn
- * @typedef {object} App what the figures of the page are given
- * @property {Shared} shared
- * @property {{ a: Side, b: Side | null }} sides
- * @property {(model: string) => Style} styleOf
- * @property {boolean} comparing whether there is a side B
- * @property {Side[]} both A, and B where there is one
- * @property {string} rank the column of ranks by the chosen measure
- * @property {Journey[]} others the models of side A's journey, each at the checkpoint of its side or at its last one
- * @property {(change: object, side?: SideName | null, focus?: string | null) => Promise<void>} choose chooses something on a side or for both; focus is the data-key of the element that has it then
- */
-
 // One journey in one checkpoint: its texts, its places, and rows by what is chosen.
 export class Journey {
   constructor({ journey, model, checkpoint }, raw) {
@@ -40,14 +20,10 @@ export class Journey {
     this.checkpoint = checkpoint;
     this.steps = columnsOf(raw.steps ?? NOTHING);
     this.paths = columnsOf(raw.paths ?? NOTHING);
-    /** @type {Map<string, number>} */
-    this.rows = new Map();
-    /** @type {Map<number, Map<number, Token>>} */
-    this.texts = new Map();
-    /** @type {Record<Site, Map<string, Place>>} */
-    this.places = { path: new Map(), attention: new Map() };
-    /** @type {string[]} */
-    this.positions = [...new Set(this.steps.positions)];
+    this.rows = /** @type {Map<string, number>} */ (new Map());
+    this.texts = /** @type {Map<number, Map<number, Token>>} */ (new Map());
+    this.places = /** @type {Record<Site, Map<string, Place>>} */ ({ path: new Map(), attention: new Map() });
+    this.positions = /** @type {string[]} */ ([...new Set(this.steps.positions)]);
     const { text, position, token, token_id, special, followed, positions, site, layer, depth } = this.steps;
     for (let i = 0; i < this.steps.rows; i++) {
       const stretch = site[i] === "attention" ? "attention" : "path";
@@ -58,8 +34,7 @@ export class Journey {
       tokens.set(position[i], { text: text[i], position: position[i], token: token[i], id: token_id[i], special: !!special[i], followed: !!followed[i] });
       this.places[stretch].set(key, { key, site: site[i], layer: layer[i], depth: depth[i] });
     }
-    /** @type {Map<string, Neighbour[]>} */
-    this.listed = new Map();
+    this.listed = /** @type {Map<string, Neighbour[]>} */ (new Map());
     const own = columnsOf(raw.neighbours ?? NOTHING);
     for (let i = 0; i < own.rows; i++) {
       const stretch = own.site[i] === "attention" ? "attention" : "path";
@@ -94,8 +69,7 @@ export class Journey {
   // Where each token of a text ends in the text without spaces and special tokens.
   ends(text) {
     let written = "";
-    /** @type {Map<number, number>} by position */
-    const ends = new Map();
+    const ends = /** @type {Map<number, number>} */ (new Map());  // by position
     for (const token of this.tokens(text)) {
       if (token.special) continue;
       written += bareToken(token.token);
@@ -118,17 +92,6 @@ export class Journey {
 
 // Where the paths of tokens lie in a plane: its frame, and what of each path is marked and named.
 
-
-/**
- * @typedef {{ key: string, x: number, y: number }} Point a place of a journey, and where a token is there
- * @typedef {object} Way the path of one token
- * @property {string} name
- * @property {string} hue
- * @property {0 | 1 | 2 | 3} weight 3 chosen, 2 the same word in another text, 1 followed, 0 in the background
- * @property {Point[]} points
- * @typedef {{ x: [number, number], y: [number, number], scale: number }} Frame reach of both axes; pixels of one unit
- */
-
 // The frame of some points: both axes have the same unit, and every point has room around it.
 /** @returns {Frame} */
 export function frameOf(points, width, height, margin = 26) {
@@ -148,15 +111,14 @@ export function frameOf(points, width, height, margin = 26) {
  * @param {string} here key of the chosen place
  */
 export function rowsOf(ways, frame, here) {
-  const across = (/** @type {Point} */ point) => (point.x - frame.x[0]) * frame.scale;
-  const down = (/** @type {Point} */ point) => (frame.y[1] - point.y) * frame.scale;
+  const across = (/** @type {PathPoint} */ point) => (point.x - frame.x[0]) * frame.scale;
+  const down = (/** @type {PathPoint} */ point) => (frame.y[1] - point.y) * frame.scale;
   const ordered = [...ways].sort((a, b) => a.weight - b.weight);
 
   // numbers where they have room, on the strong ways first: at the chosen place, at the ends, and then between
   const rank = (/** @type {W} */ way, /** @type {number} */ i) => (way.points[i].key === here ? 0 : i === way.points.length - 1 ? 1 : i === 0 ? 2 : 3);
   const wanted = ordered.filter(way => way.weight >= 2).flatMap(way => way.points.map((point, i) => ({ point, rank: rank(way, i) - way.weight / 10 })));
-  /** @type {Set<Point>} */
-  const numbered = new Set();
+  const numbered = /** @type {Set<PathPoint>} */ (new Set());
   for (const { point } of wanted.sort((a, b) => a.rank - b.rank)) {
     if ([...numbered].every(other => Math.hypot(across(point) - across(other), down(point) - down(other)) > 12)) numbered.add(point);
   }
@@ -165,8 +127,7 @@ export function rowsOf(ways, frame, here) {
   const [width, height] = [(frame.x[1] - frame.x[0]) * frame.scale, (frame.y[1] - frame.y[0]) * frame.scale];
   const axis = { x: 0, y: 0, key: "" };
   const taken = [[width - 36, down(axis) - 16, 36], [across(axis), 0, 34]];  // the names of the axes
-  /** @type {Map<W, { name: string, align: "left" | "right" }>} */
-  const names = new Map();
+  const names = /** @type {Map<W, { name: string, align: "left" | "right" }>} */ (new Map());
   for (const way of [...ordered].reverse()) {
     const end = way.points[way.points.length - 1];
     const [x, y] = [across(end), down(end)];

@@ -3,9 +3,8 @@
 
 import { labelChart, mountChart, unmountChart } from "./charts.js";
 import { all, find, make } from "./dom.js";
-import { explorer, narrowSql, readAddress, tipped, writeAddress } from "./explorer.js";
 import { Journey, bareToken, frameOf, placeKey, placeName, placeShort, rowsOf } from "./journey.js";
-import { onTheme, part } from "./page.js";
+import { explorer, narrowSql, onTheme, part, readAddress, tipped, writeAddress } from "./page.js";
 import { plain, short, tokenNode, whole } from "./tokens.js";
 
 // A row of buttons of which one is pressed, as radio buttons that the arrow keys reach.
@@ -142,10 +141,6 @@ export function showOwn(app) {
 
 // Journeys: profiles of the chosen token.
 
-
-/**
- * @typedef {{ data: import("./journey.js").Journey, token: import("./journey.js").Token, label: string, side?: import("./journey.js").SideName, style: import("./journey.js").Style | null }} Line
- */
 // The lines of the profiles: the token of side A in every model, or that of both sides.
 export function followed(app) {
   const { sides } = app;
@@ -252,7 +247,6 @@ function profileTable(lines, app) {
 
 // Journeys: the nearest tokens, and the strip of cells.
 
-
 export function showNear(slot, side, app, name) {
   const { shared } = app;
   const { data, token } = side;
@@ -357,7 +351,7 @@ export function showHeat(slot, side, app, name) {
   const column = shared.heat === "rank" ? app.rank : shared.measure;
   const texts = app.comparing ? [side.token.text] : [...data.texts.keys()];
   const tokens = texts.flatMap(text => data.tokens(text));
-  /** @type {(token: import("./journey.js").Token, place: import("./journey.js").Place) => number | null} */
+  /** @type {(token: Token, place: Place) => number | null} */
   const value = (token, place) => data.at(token, shared.positions, shared.site, place.key)?.(column) ?? null;
   const found = [...data.texts.keys()].flatMap(text => data.tokens(text)).flatMap(token => places.map(place => value(token, place))).flatMap(one => one ?? []);
   const most = Math.max(1e-9, ...found), least = Math.min(0, ...found);
@@ -403,8 +397,7 @@ export function showHeat(slot, side, app, name) {
 
 // Journeys: the path of the tokens in one plane.
 
-
-/** @typedef {import("./journey.js").Way & { text: number, position: number, own?: import("./journey.js").Token }} TokenWay */
+/** @typedef {Way & { text: number, position: number, own?: Token }} TokenWay */
 
 export function showPath(slot, side, app, name) {
   const { shared } = app;
@@ -488,24 +481,19 @@ function keepPlanes(slot, wanted) {
 
 // The page of journeys: what is chosen on it, and what follows from that.
 
-
-
 /**
  * What each figure shows of a side.
- * @type {Record<string, (slot: HTMLElement, side: import("./journey.js").Side, app: import("./journey.js").App, name: import("./journey.js").SideName) => void>}
+ * @type {Record<string, (slot: HTMLElement, side: Side, app: App, name: SideName) => void>}
  */
 const VIEWS = { choose: showChoose, near: showNear, heat: showHeat, path: showPath };
 
 export async function showJourneys() {
-  /** @type {{ a: import("./journey.js").Side, b: import("./journey.js").Side | null }} */
-  const sides = { a: /** @type {any} */ ({}), b: null };
-  /** @type {import("./journey.js").Shared} */
-  const shared = { site: "path", measure: "cosine", positions: "without", heat: "rank", last: "with", texts: "over", zoom: "all" };
+  const sides = /** @type {{ a: Side, b: Side | null }} */ ({ a: /** @type {any} */ ({}), b: null });
+  const shared = /** @type {Shared} */ ({ site: "path", measure: "cosine", positions: "without", heat: "rank", last: "with", texts: "over", zoom: "all" });
   /** @type {Record<string, string[]>} */
   const OPTIONS = { site: ["path", "attention"], measure: ["cosine", "distance"], positions: ["without", "with"], heat: ["rank", "value"], last: ["with", "without"], texts: ["over", "beside"], zoom: ["all", "chosen"] };
   /** @typedef {{ journey: string, model: string, checkpoint: string, part: string }} Entry */
-  /** @type {Map<string, Promise<Journey>>} */
-  const loaded = new Map();
+  const loaded = /** @type {Map<string, Promise<Journey>>} */ (new Map());
   /** @type {(journey: string, model?: string) => Entry[]} */
   const entriesOf = (journey, model) => explorer.entries.filter(/** @type {Entry} */ entry => entry.journey === journey && (!model || entry.model === model));
   const load = entry => {
@@ -514,10 +502,10 @@ export async function showJourneys() {
     return known;
   };
 
-  /** @type {import("./journey.js").App} */
+  /** @type {App} */
   const app = {
     shared, sides,
-    styleOf: model => explorer.models.find((/** @type {import("./journey.js").Style} */ style) => style.model === model) ?? { light: "#52525b", dark: "#c4c4cc", dash: [], shape: "circle" },
+    styleOf: model => explorer.models.find((/** @type {Style} */ style) => style.model === model) ?? { light: "#52525b", dark: "#c4c4cc", dash: [], shape: "circle" },
     get comparing() { return !!sides.b; },
     get both() { return sides.b ? [sides.a, sides.b] : [sides.a]; },
     get rank() { return `rank_${shared.measure}`; },
@@ -565,7 +553,7 @@ export async function showJourneys() {
 
   // Readers choose faster than data loads: only the last choice is made whole and drawn, from what was drawn last.
   let turn = 0, drawn = 0;
-  /** @type {{ a?: import("./journey.js").Side, b?: import("./journey.js").Side }} what a side was when it was drawn last, where its journey or model has changed since */
+  /** @type {{ a?: Side, b?: Side }} what a side was when it was drawn last, where its journey or model has changed since */
   let from = {};
   // Shows what is chosen.
   /** @param {string | null} [focus] */
@@ -602,7 +590,7 @@ export async function showJourneys() {
     find(".stage").classList.toggle("comparing", app.comparing);
     showBar(find(".bar"), app, { swap, attention: hasAttention(), positions: positionsOf() });
     for (const slot of all(".slot")) {
-      const name = /** @type {import("./journey.js").SideName} */ (slot.dataset.side);
+      const name = /** @type {SideName} */ (slot.dataset.side);
       const side = sides[name];
       slot.hidden = !side;
       if (side) VIEWS[String(slot.dataset.part)](slot, side, app, name);
@@ -651,7 +639,7 @@ export async function showJourneys() {
   }
 
   function address() {
-    const of = (/** @type {import("./journey.js").Side | null} */ side, /** @type {string} */ prefix) => side && { [`${prefix}journey`]: side.journey, [`${prefix}model`]: side.model, [`${prefix}checkpoint`]: side.checkpoint, [`${prefix}text`]: side.token.text, [`${prefix}token`]: side.token.position, [`${prefix}layer`]: side.layer };
+    const of = (/** @type {Side | null} */ side, /** @type {string} */ prefix) => side && { [`${prefix}journey`]: side.journey, [`${prefix}model`]: side.model, [`${prefix}checkpoint`]: side.checkpoint, [`${prefix}text`]: side.token.text, [`${prefix}token`]: side.token.position, [`${prefix}layer`]: side.layer };
     writeAddress({ ...of(sides.a, ""), ...shared, ...of(sides.b, "b.") });
   }
   function fromAddress() {

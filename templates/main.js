@@ -2,10 +2,8 @@
 // Where the script of all pages begins: each page takes from it what it has the elements for.
 
 import "./controls.js";
-import "./cursor.js";
-import "./data.js";
 import { find, make } from "./dom.js";
-import { explorer } from "./explorer.js";
+import { explorer } from "./page.js";
 import "./figures.js";
 import { showJourneys } from "./journeys.js";
 import "./paper.js";

@@ -1,7 +1,8 @@
 // @ts-check
 // What every page has: its theme, paper, and buttons that copy.
 
-import { all, find } from "./dom.js";
+import { all, find, make } from "./dom.js";
+import { narrowed } from "./tokens.js";
 
 // The address of a page says all that a reader chose there, so that what is seen can be sent, and a reload keeps it. It
 // stands before the #, which leads to a place of the page; what is as it was at first is left out.
@@ -44,17 +45,14 @@ addEventListener("afterprint", () => { printing = false; });
 
 // What this page has to show: what its controls say, or what there is to choose from.
 const pageElement = document.getElementById("page");
-/** @type {any} */
-export const page = pageElement ? JSON.parse(String(pageElement.textContent)) : {};
+export const page = /** @type {any} */ (pageElement ? JSON.parse(String(pageElement.textContent)) : {});
 // A colour of the light theme, or the one that stands for it in the dark theme.
 export const twin = colour => (drawTheme() === "dark" ? page.dark[colour] ?? colour : colour);
 
 // Parts are scripts of their own, which call reporterPart: a page opened as a file may load nothing else. A report in
 // one file has them packed in itself (single_file.js).
-/** @type {Map<string, Promise<any>>} */
-const parts = new Map();
-/** @type {Map<string, (value: any) => void>} */
-const awaited = new Map();
+const parts = /** @type {Map<string, Promise<any>>} */ (new Map());
+const awaited = /** @type {Map<string, (value: any) => void>} */ (new Map());
 window.reporterPart = (name, value) => awaited.get(name)?.(value);
 // What is in data/NAME.js; it is loaded once.
 export function part(name) {
@@ -71,10 +69,9 @@ export function part(name) {
   return loading;
 }
 
-// ---------------------------------------------------------------- theme, copying: every page has them
+// Theme, copying: every page has them.
 
-/** @type {(() => void)[]} */
-const listeners = [];
+const listeners = /** @type {(() => void)[]} */ ([]);
 // Calls a function whenever the theme has changed.
 export const onTheme = listener => listeners.push(listener);
 // A press goes on from the system's theme to the other one, to the same one said aloud, and back to the system's.
@@ -113,3 +110,48 @@ addEventListener("click", async ({ target }) => {
   setTimeout(() => { button.textContent = "Copy"; }, 1600);
 });
 showTheme();
+
+// What this page has to show, or null where it is no such page.
+export const explorer = /** @type {any} */ (page.name ? page : null);
+
+// Addresses, SQL.
+
+// What is chosen stands in the address, so that a link shows the same.
+export function readAddress() {
+  return Object.fromEntries(new URLSearchParams(location.hash.includes("=") ? location.hash.slice(1) : ""));
+}
+export function writeAddress(state) {
+  const given = Object.entries(state).flatMap(([name, value]) => (value === undefined || value === null ? [] : [[name, String(value)]]));
+  history.replaceState(null, "", `#${new URLSearchParams(given)}`);
+}
+
+const statements = new Map(all("code[data-sql]").map(element => [element, String(element.textContent)]));
+// Narrows the SQL that is shown for a source.
+/** @param {ParentNode} [within] */
+export function narrowSql(source, choices, within = document) {
+  for (const element of all(`code[data-sql="${source}"]`, within)) element.textContent = narrowed(String(statements.get(element)), choices);
+}
+
+// What the pointer is on.
+
+const tipElement = explorer && document.body.appendChild(make("div", { class: "tip", "aria-hidden": "true", hidden: true }));
+// Shows lines beside the pointer.
+function tip(event, lines) {
+  tipElement.hidden = !lines;
+  if (!lines) return;
+  tipElement.replaceChildren(...lines.map(line => (Array.isArray(line) ? make("p", {}, make("span", { text: line[0] }), " ", make("b", {}, line[1])) : make("p", {}, line))));
+  const { width, height } = tipElement.getBoundingClientRect();
+  tipElement.style.left = `${Math.max(4, Math.min(event.clientX + 14, innerWidth - width - 8))}px`;
+  tipElement.style.top = `${event.clientY + 18 + height > innerHeight ? Math.max(4, event.clientY - height - 12) : event.clientY + 18}px`;
+}
+/**
+ * Gives an element lines to show, made when they are wanted.
+ * @template {Element} E
+ * @param {E} element
+ * @param {(event: PointerEvent) => Line[] | null | undefined} lines
+ */
+export const tipped = (element, lines) => {
+  element.addEventListener("pointermove", event => tip(/** @type {PointerEvent} */ (event), lines(/** @type {PointerEvent} */ (event))));
+  element.addEventListener("pointerleave", () => { tipElement.hidden = true; });
+  return element;
+};

@@ -39,7 +39,7 @@ const opening = { view: page.views?.[0], site: "path", moment: moments.length - 
 // What a model is called.
 export const nameOf = model => chosen.names[model] ?? model;
 
-// ---------------------------------------------------------------- charts
+// Charts.
 
 // Which model stands in a row, and at which checkpoint; a row about two models has the last two pairs or one of them.
 const WHO = [["model", "checkpoint"], ["model_a", "checkpoint_a"], ["model_b", "checkpoint_b"]];
@@ -50,40 +50,28 @@ class Chart {
   // What data/<id>.js says: see Drawn.for_page in reporter.charts.chart.
   title = "";
   kind = "";
-  /** @type {Record<string, any>} Vega-Lite, by variant; none until it is loaded */
-  specs = {};
-  /** @type {Record<string, string>} the sentence under each panel as the page opens */
-  captions = {};
-  /** @type {Record<string, Record<"fixed" | "log", [number, number, string]>>} reaches of the axis that all token sets share, by the choice of the selector `by` */
-  axes = {};
+  specs = /** @type {Record<string, any>} */ ({});  // Vega-Lite, by variant; none until it is loaded
+  captions = /** @type {Record<string, string>} */ ({});  // the sentence under each panel as the page opens
+  axes = /** @type {Record<string, Record<"fixed" | "log", [number, number, string]>>} */ ({});  // reaches of the axis that all token sets share, by the choice of the selector `by`
   by = "";
   noise = "";
   zero = false;
-  /** @type {string[]} */
-  keys = [];
+  keys = /** @type {string[]} */ ([]);
   facet = "";
   value = "";
   key = "";
   byLayer = false;
-  /** @type {any} */
-  options = {};
-  /** @type {any} */
-  data = null;
-  /** @type {Record<string, string> | undefined} */
-  parts = undefined;
+  options = /** @type {any} */ ({});
+  data = /** @type {any} */ (null);
+  parts = /** @type {Record<string, string> | undefined} */ (undefined);
 
   constructor(id) {
     this.id = id;
-    /** @type {Record<string, string>} */
-    this.picks = {};
-    /** @type {Record<string, string>} */
-    this.firstPicks = {};
-    /** @type {Map<string, any>} */
-    this.frames = new Map();
-    /** @type {Set<Panel>} */
-    this.panels = new Set();
-    /** @type {Promise<unknown> | null} */
-    this.loaded = null;
+    this.picks = /** @type {Record<string, string>} */ ({});
+    this.firstPicks = /** @type {Record<string, string>} */ ({});
+    this.frames = /** @type {Map<string, any>} */ (new Map());
+    this.panels = /** @type {Set<Panel>} */ (new Set());
+    this.loaded = /** @type {Promise<unknown> | null} */ (null);
   }
 
   load() {
@@ -175,15 +163,14 @@ export function findScale(spec, field) {
   return null;
 }
 
-/** @type {Map<string, Chart>} */
-const charts = new Map();
+const charts = /** @type {Map<string, Chart>} */ (new Map());
 export function chartOf(id) {
   const own = charts.get(id) ?? new Chart(id);
   charts.set(id, own);
   return own;
 }
 
-// ---------------------------------------------------------------- panels
+// Panels.
 
 const TALL = /\b(profile|training|differences)\b/;
 // Rows of a panel, and of all panels of a chart, that are drawn as elements, which can be printed at any size and read one
@@ -196,25 +183,20 @@ export class Panel {
   /** @param {Panel | null} [of] */
   constructor(chart, place, of = null) {
     this.chart = chart;
-    /** @type {Panel | null} the panel beside which it stands, if it shows the same under another view */
-    this.of = of;
-    /** @type {Panel | null} */
-    this.twin = null;
+    this.of = /** @type {Panel | null} */ (of);  // the panel beside which it stands, if it shows the same under another view
+    this.twin = /** @type {Panel | null} */ (null);
     this.element = place;
     this.stale = true;
     this.near = false;
     this.busy = false;
-    /** @type {Points | null} */
-    this.cloud = null;
-    /** @type {Record<string, any>[]} */
-    this.rows = [];
+    this.cloud = /** @type {Points | null} */ (null);
+    this.rows = /** @type {Record<string, any>[]} */ ([]);
     this.plot = find(".plot", place);
     this.kind = this.plot.className;
     this.name = String(place.querySelector(".panel-name")?.textContent);
     this.sentence = find(".reading", place);
     this.wide = !!place.closest(".wide");
-    /** @type {string[]} */
-    this.models = JSON.parse(place.dataset.models ?? "[]");
+    this.models = /** @type {string[]} */ (JSON.parse(place.dataset.models ?? "[]"));
     chart.panels.add(this);
     panels.add(this);
     place.panel = this;
@@ -360,8 +342,7 @@ function highlighted(averaged) {
   return [...chosen.highlight].flatMap(model => [nameOf(model), page.means[page.roles[model]]].filter(Boolean));
 }
 
-/** @type {Set<Panel>} */
-export const panels = new Set();
+export const panels = /** @type {Set<Panel>} */ (new Set());
 const watcher = new IntersectionObserver(entries => {
   for (const { target, isIntersecting } of entries) {
     const { panel } = /** @type {any} */ (target);

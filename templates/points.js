@@ -1,7 +1,7 @@
 // @ts-check
 // A picture of vectors as points, that can be turned and searched.
 
-import { nextMark } from "./charts.js";
+import { WAYS, nextMark } from "./charts.js";
 import { all, element, make } from "./dom.js";
 import { isPrinting, page, twin } from "./page.js";
 import { isolated, number, phrase, plain, tokenNode } from "./tokens.js";
@@ -22,38 +22,31 @@ export class Points {
   turn = [-0.55, 0.35];
   zoom = 1;
   shift = [0, 0];
-  /** @type {Set<string>} parts that are hidden */
-  hidden = new Set();
-  /** @type {any} the point that is read off */
-  at = null;
-  /** @type {any[]} what the search found */
-  found = [];
-  /** @type {any[]} */
-  all = [];
+  hidden = /** @type {Set<string>} */ (new Set());  // parts that are hidden
+  at = /** @type {any} */ (null);  // the point that is read off
+  names = ["x", "y"];  // of the axes
+  means = /** @type {any[]} */ ([]);
+  found = /** @type {any[]} */ ([]);  // what the search found
+  all = /** @type {any[]} */ ([]);
 
   constructor(plot, chart) {
-    this.plot = plot;
+    const { options } = chart;
     this.chart = chart;
-    this.options = chart.options;
-    const { options } = this;
+    this.options = options;
+    this.by = options.colour?.[0] ?? "part";
     this.tools = element("div", "tools");
     this.key = element("div", "key");
-    this.canvas = document.createElement("canvas");
-    this.canvas.tabIndex = 0;
-    this.canvas.setAttribute("role", "img");
-    this.told = element("p", "told");
-    this.told.setAttribute("aria-live", "polite");
+    this.canvas = make("canvas", {
+      tabindex: 0, role: "img", style: `height:${options.height ?? 380}px`,
+      onpointermove: event => this.move(event), onkeydown: event => this.press(event),
+      onpointerdown: event => { this.drag = [event.clientX, event.clientY]; this.canvas.setPointerCapture(event.pointerId); },
+      onpointerup: () => { this.drag = null; }, onpointercancel: () => { this.drag = null; },
+      onpointerleave: () => { if (!this.drag) this.tell(null); },
+    });
+    this.told = make("p", { class: "told", "aria-live": "polite" });
     if (options.colour?.length > 1) this.tools.append(this.choice("Colour", options.colour, value => { this.by = value; this.recolour(); }));
-    this.by = options.colour?.[0] ?? "part";
     if (options.search) this.tools.append(this.searching());
     plot.replaceChildren(this.tools, this.key, make("div", { class: "canvas-box" }, this.canvas, this.zooming()), this.told);
-    this.canvas.style.height = `${options.height ?? 380}px`;
-    this.canvas.addEventListener("pointermove", event => this.move(event));
-    this.canvas.addEventListener("pointerdown", event => { this.drag = [event.clientX, event.clientY]; this.canvas.setPointerCapture(event.pointerId); });
-    this.canvas.addEventListener("pointerup", () => { this.drag = null; });
-    this.canvas.addEventListener("pointercancel", () => { this.drag = null; });
-    this.canvas.addEventListener("pointerleave", () => { if (!this.drag) this.tell(null); });
-    this.canvas.addEventListener("keydown", event => this.press(event));
     new ResizeObserver(() => this.draw()).observe(this.canvas);
   }
 
@@ -68,8 +61,7 @@ export class Points {
   }
 
   zooming() {
-    /** @type {[string, string, number][]} */
-    const sizes = [["−", "Smaller", 1 / 1.4], ["+", "Larger", 1.4], ["⟲", "Reset", 0]];
+    const sizes = /** @type {[string, string, number][]} */ ([["−", "Smaller", 1 / 1.4], ["+", "Larger", 1.4], ["⟲", "Reset", 0]]);
     return make("span", { class: "zooming" }, sizes.map(([text, label, factor]) => make("button", { type: "button", title: label, "aria-label": label, text, onclick: () => this.scale(factor) })));
   }
 
@@ -85,30 +77,21 @@ export class Points {
   node(text, most) { return this.options.search ? tokenNode(text, most) : make("bdi", { text: phrase(text, most) }); }
   label(point, most) { return this.options.search ? plain(point.row.label, most) : phrase(point.row.label, most); }
 
-  // ------------------------------------------------------------ rows
+  // Rows.
 
   set(rows) {
     const { options } = this;
     const names = AXES[this.chart.picks.axes ?? (options.z ? "xyz" : "xy")];
-    const field = { x: options.x ?? "x", y: options.y ?? "y", z: options.z ?? "z" };
-    this.names = names;
-    this.dims = names.length;
-    this.means = rows.filter(row => row.mean);
-    const usable = rows.filter(row => !row.mean && names.every(name => row[field[name]] !== null && row[field[name]] !== undefined));
-    const points = usable.map(row => ({ row, at: names.map(name => row[field[name]]) }));
-    const size = Math.max(1e-12, ...[0, 1, 2].slice(0, this.dims).map(k => {
-      const values = points.map(point => point.at[k]);
-      return values.length ? Math.max(...values) - Math.min(...values) : 0;
-    }));
-    const origin = options.origin ? [0, 0, 0] : null;
-    this.middle = [0, 1, 2].map(k => {
-      const values = points.map(point => point.at[k] ?? 0).concat(origin ? [0] : []);
-      return values.length ? (Math.max(...values) + Math.min(...values)) / 2 : 0;
-    });
-    for (const point of points) point.unit = [0, 1, 2].map(k => ((point.at[k] ?? this.middle[k]) - this.middle[k]) / size);
-    this.size = size;
-    this.all = points;
-    this.at = null;
+    const field = name => options[name] ?? name;
+    const means = rows.filter(row => row.mean);
+    const usable = rows.filter(row => !row.mean && names.every(name => row[field(name)] !== null && row[field(name)] !== undefined));
+    const points = usable.map(row => ({ row, at: names.map(name => row[field(name)]) }));
+    const ends = (/** @type {number[]} */ values) => (values.length ? [Math.min(...values), Math.max(...values)] : [0, 0]);
+    const reach = names.map((_, k) => ends(points.map(point => point.at[k])));
+    const size = Math.max(1e-12, ...reach.map(([low, high]) => high - low));
+    const middle = [0, 1, 2].map(k => ends(points.map(point => point.at[k] ?? 0).concat(options.origin ? [0] : []))).map(([low, high]) => (low + high) / 2);
+    for (const point of points) point.unit = [0, 1, 2].map(k => ((point.at[k] ?? middle[k]) - middle[k]) / size);
+    Object.assign(this, { names, dims: names.length, means, size, middle, all: points, at: null });
     this.recolour();
     this.search();
     this.canvas.setAttribute("aria-label", `${this.chart.title}: ${points.length} points. Arrow keys ${this.dims === 3 ? "turn the picture" : "go from point to point"}, plus and minus change its size.`);
@@ -119,11 +102,9 @@ export class Points {
 
   recolour() {
     const { options } = this;
-    const ramp = options.ramps?.includes(this.by);
-    const values = this.all.map(point => point.row[this.by]).filter(value => value !== null && value !== undefined);
-    if (ramp) {
-      this.low = Math.min(...values);
-      this.high = Math.max(...values);
+    if (options.ramps?.includes(this.by)) {
+      const values = this.all.map(point => point.row[this.by]).filter(value => value !== null && value !== undefined);
+      Object.assign(this, { low: Math.min(...values), high: Math.max(...values) });
       for (const point of this.all) Object.assign(point, { part: "", colour: this.ramp(point.row[this.by]) });
       this.legendRamp(values.length);
     } else {
@@ -132,13 +113,11 @@ export class Points {
         point.part = String(point.row[this.by] ?? (options.of && point.row[options.of] !== "token" ? point.row[options.of] : "none"));
         count.set(point.part, (count.get(point.part) ?? 0) + 1);
       }
-      const known = options.values[this.by] ?? [];
-      const every = [...new Set([...known, ...count.keys()])];
-      const own = every.filter(name => count.has(name));
+      const every = [...new Set([...options.values[this.by] ?? [], ...count.keys()])];
       this.colours = new Map(every.map((name, i) => [name, name === "none" ? page.grey : page.categories[i % page.categories.length]]));
       for (const name of [...this.hidden]) if (!every.includes(name)) this.hidden.delete(name);
       for (const point of this.all) point.colour = this.colours.get(point.part);
-      this.legendParts(own, count);
+      this.legendParts(every.filter(name => count.has(name)), count);
     }
     this.draw();
   }
@@ -151,9 +130,7 @@ export class Points {
   }
 
   legendRamp(some) {
-    const bar = element("span", "ramp");
-    const stops = Object.keys(page.ramp);
-    bar.style.background = `linear-gradient(to right, ${stops.map(colour => twin(colour)).join(", ")})`;
+    const bar = make("span", { class: "ramp", style: `background:linear-gradient(to right, ${Object.keys(page.ramp).map(colour => twin(colour)).join(", ")})` });
     this.key.replaceChildren(...(some ? [element("span", "", number(this.low)), bar, element("span", "", `${number(this.high)} ${this.by.replaceAll("_", " ")}`)] : []));
   }
 
@@ -168,7 +145,7 @@ export class Points {
     if (names.length > MOST_NAMED) this.key.append(make("span", { text: `and ${names.length - MOST_NAMED} more` }));
   }
 
-  // ------------------------------------------------------------ drawing
+  // Drawing.
 
   project(unit) {
     let [x, y, z] = unit;
@@ -193,9 +170,8 @@ export class Points {
     canvas.height = Math.round(box.height * ratio);
     const pen = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
     const style = getComputedStyle(document.documentElement);
-    const ink = isPrinting() ? "#000" : style.getPropertyValue("--ink").trim();
-    const line = isPrinting() ? "#ccc" : style.getPropertyValue("--line").trim();
-    const quiet = isPrinting() ? "#444" : style.getPropertyValue("--quiet").trim();
+    const inks = ["--ink", "--line", "--quiet"].map(name => style.getPropertyValue(name).trim());
+    const [ink, line, quiet] = isPrinting() ? ["#000", "#ccc", "#444"] : inks;
     pen.scale(ratio, ratio);
     pen.font = `11px ${style.getPropertyValue("--sans")}`;
     for (const mark of all("i", this.key)) mark.style.background = twin(String(mark.dataset.colour));
@@ -223,43 +199,33 @@ export class Points {
   shape(pen, point, radius) {
     const [x, y] = point.seen;
     pen.beginPath();
-    if (point.row.hollow) {
-      pen.arc(x, y, radius, 0, 7);
-      pen.strokeStyle = pen.fillStyle;
-      pen.lineWidth = 1.2;
-      pen.stroke();
-    } else {
-      pen.arc(x, y, Math.max(0.8, radius), 0, 7);
-      pen.fill();
-    }
+    pen.arc(x, y, point.row.hollow ? radius : Math.max(0.8, radius), 0, 7);
+    if (!point.row.hollow) return pen.fill();
+    Object.assign(pen, { strokeStyle: pen.fillStyle, lineWidth: 1.2 }).stroke();
+  }
+
+  line(pen, from, to, style) {
+    Object.assign(pen, style).beginPath();
+    pen.moveTo(from[0], from[1]);
+    pen.lineTo(to[0], to[1]);
+    pen.stroke();
   }
 
   axes(pen, line, quiet) {
-    pen.strokeStyle = line;
     pen.fillStyle = quiet;
-    pen.lineWidth = 1;
     const zero = this.options.origin ? [0, 1, 2].map(k => -this.middle[k] / this.size) : [0, 0, 0];
     const names = this.options.axisNames ?? ["", "", ""];
     for (let k = 0; k < this.dims; k++) {
       const ends = [-0.5, 0.5].map(end => this.project(zero.map((value, i) => (i === k ? (this.options.origin && this.dims === 2 ? end * 3 : end) : value))));
-      pen.beginPath();
-      pen.moveTo(...ends[0].slice(0, 2));
-      pen.lineTo(...ends[1].slice(0, 2));
-      pen.stroke();
+      this.line(pen, ends[0], ends[1], { strokeStyle: line, lineWidth: 1 });
       const name = names[{ x: 0, y: 1, z: 2 }[this.names[k]]];
       if (name) pen.fillText(name, Math.min(ends[1][0], this.width - 30) + 4, Math.max(12, ends[1][1] - 4));
     }
   }
 
   join(pen, points) {
-    pen.lineWidth = 1.1;
     for (let i = 1; i < points.length; i++) {
-      pen.globalAlpha = 0.35;
-      pen.strokeStyle = twin(points[i].colour ?? page.grey);
-      pen.beginPath();
-      pen.moveTo(points[i - 1].seen[0], points[i - 1].seen[1]);
-      pen.lineTo(points[i].seen[0], points[i].seen[1]);
-      pen.stroke();
+      this.line(pen, points[i - 1].seen, points[i].seen, { globalAlpha: 0.35, lineWidth: 1.1, strokeStyle: twin(points[i].colour ?? page.grey) });
     }
     pen.globalAlpha = 1;
   }
@@ -272,12 +238,8 @@ export class Points {
       const part = String(row[this.by]);
       const [x, y] = this.project([row.x, row.y, row.z ?? 0].map((value, k) => (value - this.middle[k]) / this.size));
       const angle = Math.atan2(y - oy, x - ox);
-      pen.strokeStyle = pen.fillStyle = twin(this.colours?.get(part) ?? page.grey);
-      pen.lineWidth = 2.2;
-      pen.beginPath();
-      pen.moveTo(ox, oy);
-      pen.lineTo(x, y);
-      pen.stroke();
+      pen.fillStyle = twin(this.colours?.get(part) ?? page.grey);
+      this.line(pen, [ox, oy], [x, y], { strokeStyle: pen.fillStyle, lineWidth: 2.2 });
       pen.beginPath();
       pen.moveTo(x + 5 * Math.cos(angle), y + 5 * Math.sin(angle));
       for (const side of [2.5, -2.5]) pen.lineTo(x + 9 * Math.cos(angle + side), y + 9 * Math.sin(angle + side));
@@ -297,10 +259,7 @@ export class Points {
   }
 
   ring(pen, point, ink, radius) {
-    pen.strokeStyle = ink;
-    pen.fillStyle = twin(point.colour ?? page.grey);
-    pen.lineWidth = 1.5;
-    pen.beginPath();
+    Object.assign(pen, { strokeStyle: ink, fillStyle: twin(point.colour ?? page.grey), lineWidth: 1.5 }).beginPath();
     pen.arc(point.seen[0], point.seen[1], radius, 0, 7);
     pen.fill();
     pen.stroke();
@@ -311,15 +270,13 @@ export class Points {
     const width = pen.measureText(text).width;
     const right = point.seen[0] + 10 + width > this.width;
     const x = right ? point.seen[0] - 10 - width : point.seen[0] + 9;
-    pen.fillStyle = getComputedStyle(this.canvas).getPropertyValue("--surface");
-    pen.globalAlpha = 0.85;
+    Object.assign(pen, { fillStyle: getComputedStyle(this.canvas).getPropertyValue("--surface"), globalAlpha: 0.85 });
     pen.fillRect(x - 2, point.seen[1] - 9, width + 4, 16);
-    pen.globalAlpha = 1;
-    pen.fillStyle = ink;
+    Object.assign(pen, { fillStyle: ink, globalAlpha: 1 });
     pen.fillText(text, x, point.seen[1] + 4);
   }
 
-  // ------------------------------------------------------------ reading and turning
+  // Reading and turning.
 
   tell(point) {
     if (this.at !== point) { this.at = point; this.draw(); }
@@ -350,7 +307,7 @@ export class Points {
   }
 
   press(event) {
-    const way = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key];
+    const way = WAYS[event.key];
     if (event.key === "+" || event.key === "=") this.scale(1.4);
     else if (event.key === "-") this.scale(1 / 1.4);
     else if (event.key === "0") this.scale(0);

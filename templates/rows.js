@@ -3,12 +3,6 @@
 
 import { short } from "./tokens.js";
 
-/**
- * @typedef {string | number | boolean | null} Cell
- * @typedef {{ plain?: Cell[], levels?: Cell[], codes?: number[], runs?: number[] }} PackedColumn
- * @typedef {{ rows: number, columns: Record<string, PackedColumn> }} Packed
- */
-
 // The values of a column, in whichever of its three forms it comes.
 export function unpack(column) {
   if (column.plain) return column.plain;
@@ -26,9 +20,6 @@ export function unpack(column) {
 export const columnsOf = packed => ({ rows: packed.rows, ...Object.fromEntries(Object.entries(packed.columns).map(([name, column]) => [name, unpack(column)])) });
 
 // What is drawn of rows that a reader put together: the mean of a role, the reach of an axis, the values at a depth.
-
-
-/** @typedef {Record<string, any>} Row */
 
 const isFloor = row => row.kind === "floor" || String(row.statistic ?? "").endsWith("_floor");
 const isNumber = value => typeof value === "number" && Number.isFinite(value);
@@ -49,8 +40,7 @@ function valueAt(line, depth) {
 // keeps that model. Models with other numbers of layers meet at the same relative depth. There is a mean only where
 // every model has a number: otherwise it would jump where one begins or ends.
 export function roleMeans(rows, roles, name) {
-  /** @type {Map<string, Map<string, Row[]>>} */
-  const groups = new Map();
+  const groups = /** @type {Map<string, Map<string, Row[]>>} */ (new Map());
   for (const row of rows) {
     if (!roles[row.model]) continue;
     const key = [roles[row.model], row.statistic, row.site === "final"].join("|");
@@ -94,8 +84,7 @@ export function reachOf(rows, { whole, log, close, flat, zero, noise = "chance l
 
 // The row of each model that lies nearest to a depth; the floor and the state after the closing norm are none.
 export function rowsAt(rows, depth) {
-  /** @type {Map<string, Row>} */
-  const nearest = new Map();
+  const nearest = /** @type {Map<string, Row>} */ (new Map());
   for (const row of rows) {
     if (isFloor(row) || row.site === "final" || !isNumber(row.depth)) continue;
     const best = nearest.get(row.model);

@@ -4,8 +4,7 @@
 (() => {
   "use strict";
   // What is packed together stands under all its names, and has a null character between one and the next.
-  /** @type {Map<string, [Element, number]>} */
-  const packed = new Map();
+  const packed = /** @type {Map<string, [Element, number]>} */ (new Map());
   for (const element of document.querySelectorAll("script[data-packed]")) {
     String(element.getAttribute("data-packed")).split(" ").forEach((name, place) => packed.set(name, [element, place]));
   }

@@ -7,8 +7,7 @@ import { given, keep, page } from "./page.js";
 import { Panel, chartOf, chosen, fetchAll, refreshAll } from "./panels.js";
 
 // Which model stands in each slot, and which stop of the slider is chosen.
-/** @type {(number | null)[]} */
-const slots = [0, null];
+const slots = /** @type {(number | null)[]} */ ([0, null]);
 let at = 0;
 const stops = who => page.who[who]?.[chosen.site === "attention" ? "attention" : "path"] ?? [];
 // Two models need not have as many layers: the second one stands at the same relative depth.
@@ -62,8 +61,7 @@ class Slot extends Panel {
   }
 }
 
-/** @type {Map<Element, Slot[]>} */
-const shown = new Map(all("[data-slots]").map(place => [place, []]));
+const shown = /** @type {Map<Element, Slot[]>} */ (new Map(all("[data-slots]").map(place => [place, []])));
 // One panel for each model that is chosen; a single one for all.
 function arrange() {
   for (const [place, own] of shown) {
@@ -109,8 +107,7 @@ export function showSlots() {
   const layer = given("layer");
   at = layer !== null && /^\d+$/.test(layer) ? Math.min(Number(layer), stops(slots[0]).length - 1) : middle();
   for (const slot of [0, 1]) {
-    /** @type {any} */
-    const select = document.getElementById(`slot-${slot}`);
+    const select = /** @type {any} */ (document.getElementById(`slot-${slot}`));
     if (select && slots[slot] !== null) select.value = String(slots[slot]);
     select?.addEventListener("change", () => {
       const depth = at / Math.max(1, stops(slots[0]).length - 1);

@@ -50,7 +50,6 @@ function placeOf(table, heading) {
 // Lids that may hide a large table: it waits as text in a <noscript>, which a reader without scripts sees as it stands, and
 // becomes elements when its lid is first opened.
 
-
 export function fill(lid) {
   for (const inside of all("noscript.inside", lid)) {
     // A report in one file is parsed without scripts: there it holds elements, of which the text is no markup.
@@ -66,7 +65,6 @@ for (const lid of /** @type {HTMLDetailsElement[]} */ (all("details:has(> noscri
 }
 
 // Rows as a table, in parts where a column says so; tokens are shown as such.
-
 
 export function table(rows, { options, title }) {
   const ends = options.split ? [...new Set(rows.map(row => row[options.split]))] : [null];

@@ -6,8 +6,7 @@ import { make } from "./dom.js";
 // What cannot be seen is shown as its code: controls, zero-width and bidirectional marks, odd spaces, halves of pairs.
 const UNSEEN = /[\p{Cc}\p{Cf}\p{Co}\p{Cs}\p{Zl}\p{Zp}\u00a0\u034f\u115f\u1160\u17b4\u17b5\u2000-\u200a\u202f\u205f\u2800\u3000\u3164\ufe00-\ufe0f\uffa0]/u;
 const codeOf = sign => `U+${Number(sign.codePointAt(0)).toString(16).toUpperCase().padStart(4, "0")}`;
-/** @type {Record<string, string>} */
-const MARKS = { " ": "␣", "␣": "␣", "⏎": "⏎", "⇥": "⇥", "\n": "⏎", "\t": "⇥" };
+const MARKS = /** @type {Record<string, string>} */ ({ " ": "␣", "␣": "␣", "⏎": "⏎", "⇥": "⇥", "\n": "⏎", "\t": "⇥" });
 const segments = new Intl.Segmenter();
 
 // Pieces of a token: [text, whether it is a mark and no text].
@@ -15,8 +14,7 @@ const segments = new Intl.Segmenter();
 export function pieces(token) {
   if (token === null || token === undefined) return [["no token", true]];
   if (token === "") return [["empty", true]];
-  /** @type {[string, boolean][]} */
-  const found = [];
+  const found = /** @type {[string, boolean][]} */ ([]);
   const put = (text, mark) => {
     const last = found.at(-1);
     if (last && last[1] === mark && !mark) last[0] += text;
@@ -84,11 +82,6 @@ export const whole = value => (value === null || value === undefined ? "–" : v
 export const number = value => (typeof value !== "number" || Number.isInteger(value) || Math.abs(value) < 1e-3 || Math.abs(value) >= 999.95 ? short(value, 4) : value.toPrecision(4).replace("-", "−"));
 
 // The SQL under a chart, narrowed to the rows that the chart shows.
-
-/**
- * @typedef {string | number | null} Literal
- * @typedef {Record<string, Literal | Literal[] | undefined>} Choice column: its value or values; what is undefined is left open
- */
 
 const literal = value => (value === null ? "NULL" : typeof value === "number" ? String(value) : `'${value.replaceAll("'", "''")}'`);
 
