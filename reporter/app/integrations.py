@@ -22,7 +22,7 @@ from reporter.core.errors import ReporterError, UsageError, hint, one_line
 from reporter.core.imports import optional
 from reporter.core.places import place, tag
 from reporter.metrics.analysis import analyses
-from reporter.metrics.base import catalogue
+from reporter.metrics.base import Statistic, catalogue
 from reporter.store import Store
 from reporter.store.schema import tables
 
@@ -51,11 +51,8 @@ def hub(study: str, store: Store, folder: Path) -> None:
     )
     lines = [f"# {row['title'] or study}", *([row["question"]] if row["question"] else [])]
     lines += [f"Measured by `reporter` {__version__}; one file for each table of the study `{study}`."]
-    if claims:
-        lines += [
-            "## Claims",
-            *(f"- {claim['says']} **{claim['verdict']}** {_number(claim)}".rstrip() for claim in claims),
-        ]
+    said = [f"- {claim['says']} **{claim['verdict']}** {_number(claim)}".rstrip() for claim in claims]
+    lines += ["## Claims", *said] if claims else []
     lines += ["## Tables", *(f"- `{name}`: {tables()[name].comment}" for name in written)]
     (folder / "README.md").write_text(f"---\n{_yaml(head)}---\n\n" + "\n\n".join(lines) + "\n", "utf-8")
     for model, index in model_indices(study, store).items():
@@ -65,29 +62,31 @@ def hub(study: str, store: Store, folder: Path) -> None:
 
 def model_indices(study: str, store: Store) -> dict[str, dict[str, Any]]:
     """Return, by model, an entry for ``model-index``: headline numbers at the last block, with their intervals."""
-    definitions = catalogue() | analyses()
+    headlines = _headlines()
     indices: dict[str, dict[str, Any]] = {}
     for row in store.records(_LAST, [study]):
-        definition = definitions.get(row["metric"])
-        statistics = {defined.name: defined for defined in definition.statistics} if definition else {}
-        if row["statistic"] not in statistics or not statistics[row["statistic"]].headline:
+        if (statistic := headlines.get(name := f"{row['metric']}.{row['statistic']}")) is None:
             continue
-        entry = indices.setdefault(row["model"], {"name": row["model"], "results": []})
-        if not entry["results"] or entry["results"][-1]["dataset"]["name"] != row["corpus"]:
-            entry["results"].append(
-                {
-                    "task": {"type": "feature-extraction", "name": "Geometry of hidden states"},
-                    "dataset": {"name": row["corpus"], "type": row["corpus"]},
-                    "metrics": [],
-                }
-            )
-        statistic = statistics[row["statistic"]]
+        results = indices.setdefault(row["model"], {"name": row["model"], "results": []})["results"]
+        if not results or results[-1]["dataset"]["name"] != row["corpus"]:
+            task = {"type": "feature-extraction", "name": "Geometry of hidden states"}
+            results.append({"task": task, "dataset": {"name": row["corpus"], "type": row["corpus"]}, "metrics": []})
         title = f"{statistic.title}, {place(row['layer'], statistic.per == 'step')}, {row['view']}"
-        number = {"type": f"{row['metric']}.{row['statistic']}", "name": title, "value": row["value"]}
+        number = {"type": name, "name": title, "value": row["value"]}
         if row["ci_low"] is not None:
             number["args"] = {"ci_low": row["ci_low"], "ci_high": row["ci_high"]}
-        entry["results"][-1]["metrics"].append(number)
+        results[-1]["metrics"].append(number)
     return indices
+
+
+def _headlines() -> dict[str, Statistic]:
+    """Return the headline statistics by full name."""
+    every = (
+        (definition, statistic)
+        for definition in (catalogue() | analyses()).values()
+        for statistic in definition.statistics
+    )
+    return {f"{definition.name}.{statistic.name}": statistic for definition, statistic in every if statistic.headline}
 
 
 def _parquet(study: str, store: Store, folder: Path) -> list[str]:
@@ -145,13 +144,7 @@ class Scalar:
 
 def scalars(study: str, store: Store) -> Iterator[Scalar]:
     """Yield the headline numbers of a study, by model and step."""
-    definitions = (catalogue() | analyses()).values()
-    headlines = {
-        f"{definition.name}.{statistic.name}": statistic
-        for definition in definitions
-        for statistic in definition.statistics
-        if statistic.headline
-    }
+    headlines = _headlines()
     for row in store.records(_NUMBERS, [study]):
         if row["name"] in headlines:
             step = headlines[row["name"]].per == "step"
@@ -203,17 +196,12 @@ def wandb(study: str, store: Store, folder: Path) -> None:
         tool.teardown()  # its helper process holds back what it has not written yet
 
 
-TRACKERS: Mapping[str, Callable[[str, Store, Path], Any]] = {
+TOOLS: Mapping[str, Callable[[str, Store, Path], Any]] = {
     "tensorboard": tensorboard,
     "mlflow": mlflow,
     "wandb": wandb,
+    "huggingface": hub,
 }
-
-
-# Writes a study for another tool.
-
-
-TOOLS: Mapping[str, Callable[[str, Store, Path], Any]] = {**TRACKERS, "huggingface": hub}
 
 
 def write_for(tool: str, study: str, out: Path, to: Path) -> Path:

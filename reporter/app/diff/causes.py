@@ -98,8 +98,8 @@ class _Recorded:
 
     rows: str
     noun: str
-    keys: tuple[str, ...]
-    columns: tuple[str, ...]
+    keys: str
+    columns: str
     plural: str = ""
     alone: bool = True
 
@@ -108,20 +108,17 @@ _RECORDED = (
     _Recorded(
         "FROM $_models",
         "model",
-        ("model", "checkpoint"),
-        (
-            *("source", "location", "revision", "fingerprint", "family", "role", "layers", "width", "parameters"),
-            *("positions", "norm_placement", "last_hidden_state", "attention", "bos", "first_token", "sink_rule"),
-            *("precision", "device", "base"),
-            *("baseline", "scores", "status", "error"),
-        ),
+        "model, checkpoint",
+        "source, location, revision, fingerprint, family, role, layers, width, parameters, positions, norm_placement, "
+        "last_hidden_state, attention, bos, first_token, sink_rule, precision, device, base, baseline, scores, status, "
+        "error",
         "checkpoints",
     ),
     _Recorded(
         "FROM $_corpora",
         "corpus",
-        ("corpus",),
-        ("source", "location", "content_hash", "texts", "words", "dropped", "labels", "status", "error"),
+        "corpus",
+        "source, location, content_hash, texts, words, dropped, labels, status, error",
     ),
     # all metrics of a checkpoint see the same tokens of a corpus; those that compare it count those of both sides
     _Recorded(
@@ -129,16 +126,16 @@ _RECORDED = (
         "max(cut_texts) AS cut_texts FROM $_cells WHERE NOT coalesce(contains(inputs, 'compared with'), false) "
         "GROUP BY ALL",
         "input of",
-        ("model", "checkpoint", "corpus"),
-        ("texts", "tokens", "sinks", "cut_texts"),
+        "model, checkpoint, corpus",
+        "texts, tokens, sinks, cut_texts",
         "inputs",
         alone=False,
     ),
     _Recorded(
         "FROM $_cells",
         "metric",
-        ("metric", "model", "checkpoint", "corpus"),
-        ("options", "status", "error"),
+        "metric, model, checkpoint, corpus",
+        "options, status, error",
         "cells",
         alone=False,
     ),
@@ -167,13 +164,11 @@ def provenance_changes(connection: duckdb.DuckDBPyConnection) -> list[Change]:
 
 def _differing(connection: duckdb.DuckDBPyConnection, recorded: _Recorded) -> Iterator[tuple[str, str, str, Any, Any]]:
     """Yield subject, place, column and both values of each difference; no column if a side lacks the row."""
-    keys = ", ".join(recorded.keys)
-    columns = ", ".join(f"{column} := {column}" for column in recorded.columns)
-    sides = [
-        f"(SELECT {keys}, struct_pack({columns}) AS row_{side} FROM ({recorded.rows.replace('$', side)}))"
-        for side in "ab"
-    ]
-    query = f"FROM {sides[0]} FULL JOIN {sides[1]} USING ({keys}) SELECT {keys}, row_a, row_b"
+    keys = recorded.keys
+    columns = ", ".join(f"{column} := {column}" for column in recorded.columns.split(", "))
+    packed = f"(SELECT {keys}, struct_pack({columns}) AS row_$ FROM ({recorded.rows}))"
+    sides = f"{packed.replace('$', 'a')} FULL JOIN {packed.replace('$', 'b')}"
+    query = f"FROM {sides} USING ({keys}) SELECT {keys}, row_a, row_b"
     rows = connection.execute(f"{query} WHERE row_a IS DISTINCT FROM row_b ORDER BY ALL").fetchall()
     for subject, *names, a, b in rows:
         place = ", ".join(name for name in names if name != "final")

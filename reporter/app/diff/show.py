@@ -40,14 +40,8 @@ def _sections(comparison: Comparison, most: int) -> Iterator[tuple[str, Result |
         ("Provenance", comparison.provenance, "the same models, corpora, options and versions"),
     ):
         rows: list[tuple[Any, ...]] = [(change.where, *_values(change)) for change in changes]
-        yield (
-            _listed(title, Result(("where", "A", "B"), rows, len(rows)), most)
-            if rows
-            else (
-                f"{title}: {otherwise}",
-                None,
-            )
-        )
+        changed = Result(("where", "A", "B"), rows, len(rows))
+        yield _listed(title, changed, most) if rows else (f"{title}: {otherwise}", None)
     summary = comparison.summary
     counts = {name: sum(row[i] for row in summary.rows) for i, name in enumerate(summary.columns) if i}
     total = ", ".join(f"{number:,} {name}" for name, number in counts.items() if number)
@@ -65,23 +59,22 @@ def _sections(comparison: Comparison, most: int) -> Iterator[tuple[str, Result |
 def _moves(numbers: Result, with_interval: int, most: int) -> Iterator[tuple[str, Result]]:
     change, interval = numbers.columns.index("change"), numbers.columns.index("interval")
     moved = [row for row in numbers.rows if row[change] == "moved"]
-    for title, rows, hidden in (
-        (
-            f"Moved beyond their intervals (of {with_interval:,}; by chance 1 in 20 does, where texts or seeds differ)",
+    by_chance = f"(of {with_interval:,}; by chance 1 in 20 does, where texts or seeds differ)"
+    lists = {
+        f"Moved beyond their intervals {by_chance}": (
             [row for row in moved if row[interval] is not None],
             {"change", "relative"},
         ),
-        (
-            "Moved, without an interval",
+        "Moved, without an interval": (
             [row for row in moved if row[interval] is None],
             {"change", "interval", "intervals"},
         ),
-        (
-            "Became or was NULL",
+        "Became or was NULL": (
             [row for row in numbers.rows if row[change].endswith("NULL")],
             {"delta", "interval", "intervals", "relative"},
         ),
-    ):
+    }
+    for title, (rows, hidden) in lists.items():
         if rows:
             yield _listed(title, _without(Result(numbers.columns, rows, len(rows)), hidden), most)
     places = [numbers.columns.index(name) for name in _GROUP]

@@ -113,17 +113,14 @@ def _read(text: str, out: Path) -> tuple[Path, str | None]:
 
 
 def _perhaps_a_folder(text: str) -> str:
-    is_folder = (Path(text) / DATABASE).is_file()
-    return (
-        f". For the results folder {one_line(text)} write '{one_line(text)}:'" if is_folder and ":" not in text else ""
-    )
+    is_folder = ":" not in text and (Path(text) / DATABASE).is_file()
+    return f". For the results folder {one_line(text)} write '{one_line(text)}:'" if is_folder else ""
 
 
 def _studies_of(path: Path) -> list[str]:
     with opened(path, read_only=True) as connection:
-        rows = None
-        if version_of(connection, path):
-            rows = connection.execute("SELECT study FROM studies ORDER BY study").fetchall()
+        query = "SELECT study FROM studies ORDER BY study"
+        rows = connection.execute(query).fetchall() if version_of(connection, path) else None
     if not rows:
         raise UsageError(f"{path}: holds no study yet; run `reporter run STUDY` first")
     return [str(study) for (study,) in rows]

@@ -84,6 +84,7 @@ def search(word: str, metrics: Iterable[Definition]) -> list[str]:
 def facts_of(metric: Definition, statistic: Statistic) -> dict[str, str]:
     """Return the facts of a number by label: definition, range, interval and so on."""
     low, high = statistic.bounds
+    smallest = "1 % of the numbers' mean size" if statistic.smallest is None else f"{statistic.smallest:g}"
     floor = (
         f"{metric.name}.{statistic.name}_floor is what it reads where there is nothing to see: on an isotropic "
         "Gaussian of the same n and d, unless it says otherwise"
@@ -96,11 +97,7 @@ def facts_of(metric: Definition, statistic: Statistic) -> dict[str, str]:
         "interval": _interval(metric.name, statistic),
         "floor": floor if statistic.floor else "none",
         "fixed by definition": _fixed(statistic.fixed),
-        "smallest effect": (
-            f"1 % of the numbers' mean size{_LEAST}"
-            if statistic.smallest is None
-            else f"{statistic.smallest:g}{_LEAST}"
-        ),
+        "smallest effect": f"{smallest}{_LEAST}",
         "source": "; ".join(f"{source.key}: {source.citation}" for source in statistic.sources),
         "beware": statistic.trap,
         "size of the corpus": statistic.grows,
@@ -292,8 +289,7 @@ def _default(key: str, form: Schema, around: Schema) -> str:
 def _holds(form: Schema, parts: Schema) -> str:
     """Return in words what may stand there."""
     if "$ref" in form:
-        name = form["$ref"].rsplit("/", 1)[1]
-        return _title_reference(name).lower()
+        return _title_reference(form["$ref"].rsplit("/", 1)[1]).lower()
     if "anyOf" in form:
         options = [_holds(option, parts) for option in form["anyOf"] if option.get("type") != "null"]
         return " or ".join(dict.fromkeys(options))
@@ -361,9 +357,8 @@ def definition_page(metric: Definition) -> str:
     summary = {"Cost": prose(metric.cost or "not stated")}
     if isinstance(metric, Metric):
         summary["Reads"] = ", ".join(code(need) for need in metric.needs) or "nothing"
-        summary["In a study"] = (
-            f"`metrics: [{metric.name}]`; `metrics: all` leaves it out" if metric.optional else "part of `metrics: all`"
-        )
+        optional = f"`metrics: [{metric.name}]`; `metrics: all` leaves it out"
+        summary["In a study"] = optional if metric.optional else "part of `metrics: all`"
     else:
         summary["In a study"] = f"under {code(metric.name)}, see [its keys](#key-{metric.name})"
     summary["Tables"] = ", ".join(f"[{table_.name}](#table-{table_.name})" for table_ in tables_of(metric))
@@ -376,36 +371,23 @@ def definition_page(metric: Definition) -> str:
             lines += [facts({"In published code": prose(statistic.published)})]
     if isinstance(metric, Metric) and metric.options.model_fields:
         lines += ["## Options\n", "Written `metrics: [{" + metric.name + ": {option: value}}]`.\n"]
-        lines += [
-            facts(
-                {
-                    name: (
-                        (
-                            "required"
-                            if field.is_required()
-                            else f"{code(str(field.get_default(call_default_factory=True)))} if left out"
-                        )
-                        + f"; {prose(field.description or '')}"
-                    )
-                    for name, field in metric.options.model_fields.items()
-                }
-            )
-        ]
+        options = {}
+        for name, info in metric.options.model_fields.items():
+            default = code(str(info.get_default(call_default_factory=True)))
+            options[name] = "required" if info.is_required() else f"{default} if left out"
+            options[name] += f"; {prose(info.description or '')}"
+        lines += [facts(options)]
     return "\n".join(lines)
 
 
 def _list(title: str, lead: str, definitions: Mapping[str, Definition]) -> str:
-    rows = [
-        (f"[{name}]({name}.md)", prose(definition.summary), _authors(definition))
-        for name, definition in definitions.items()
-    ]
+    rows = []
+    for name, definition in definitions.items():
+        keys = list(dict.fromkeys(source.key for statistic in definition.statistics for source in statistic.sources))
+        authors = ", ".join(keys[:4]) + " and others" * (len(keys) > 4)
+        rows.append((f"[{name}]({name}.md)", prose(definition.summary), prose(authors)))
     tree = "\n".join(definitions)
     return f"# {title}\n\n{lead}\n\n{table(('name', 'asks', 'from'), rows)}\n```{{toctree}}\n:hidden:\n\n{tree}\n```\n"
-
-
-def _authors(definition: Definition) -> str:
-    keys = list(dict.fromkeys(source.key for statistic in definition.statistics for source in statistic.sources))
-    return prose(", ".join(keys[:4]) + " and others" * (len(keys) > 4))
 
 
 def _tables() -> str:
@@ -435,10 +417,8 @@ def _glossary() -> str:
     from reporter.report.templating import folder  # imports all of the report
 
     shown = (folder() / "glossary.html").read_text("utf-8")
-    words = {
-        html.unescape(word): prose(html.unescape(meaning))
-        for word, meaning in re.findall(r"<dt[^>]*>(.*?)</dt><dd>(.*?)</dd>", shown)
-    }
+    entries = re.findall(r"<dt[^>]*>(.*?)</dt><dd>(.*?)</dd>", shown)
+    words = {html.unescape(word): prose(html.unescape(meaning)) for word, meaning in entries}
     return (
         f"# Glossary\n\nThe words of the reports.\n\n{facts(words)}\n## Words of the code\n\n"
         "```{include} parts/contributing/words.md\n```\n"
@@ -449,13 +429,8 @@ def _python() -> str:
     """Return the page of what ``import reporter`` offers, from docstrings; Sphinx reads them."""
     lines = ["# Names in Python\n", "What `import reporter` offers, from its docstrings.\n", "```{eval-rst}"]
     for name in sorted(set(reporter.__all__) - {"geometry", "Field"}, key=str.lower):
-        kind = (
-            "class"
-            if isinstance(getattr(reporter, name), type)
-            else "function"
-            if callable(getattr(reporter, name))
-            else "data"
-        )
+        value = getattr(reporter, name)
+        kind = "class" if isinstance(value, type) else "function" if callable(value) else "data"
         lines += [f".. auto{kind}:: reporter.{name}", ""]
     lines += ["```\n", "## reporter.geometry\n", "```{eval-rst}", ".. automodule:: reporter.geometry", "```"]
     return "\n".join(lines) + "\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -73,8 +74,9 @@ def find_study(study: str, out: Path, offer: Offer) -> StudyFile:
     database = out / "results.duckdb"
     if not database.is_file():
         raise UsageError(f"{database}: no results there; run `reporter run STUDY` first, or say --out FOLDER")
-    rows = Store(database).frame("SELECT study, spec FROM studies ORDER BY study")
-    specs = dict(zip(rows["study"], rows["spec"], strict=True))
+    specs = {
+        row["study"]: row["spec"] for row in Store(database).records("SELECT study, spec FROM studies ORDER BY study")
+    }
     if study not in specs:
         raise no_study(study, out, list(specs))
     try:
@@ -118,12 +120,12 @@ def _check(name: str | None, what: str, names: list[str]) -> None:
 
 
 def _in_turn(cells: list[Cell]) -> list[Cell]:
-    places: dict[str, int] = {}
+    places: Counter[str] = Counter()
     ranked = []
     for cell in sorted(cells, key=lambda cell: (cell.cost, str(cell))):
-        place = places[cell.facts["role"]] = places.get(cell.facts["role"], -1) + 1
-        ranked.append((place, cell.cost, str(cell), cell))
-    return [cell for *_, cell in sorted(ranked, key=lambda one: one[:3])]
+        ranked.append((places[cell.facts["role"]], cell.cost, str(cell), cell))
+        places[cell.facts["role"]] += 1
+    return [cell for *_, cell in sorted(ranked, key=lambda rank: rank[:3])]
 
 
 _COUNTED = ("texts", "tokens", "special", "sinks", "cut_texts")
@@ -156,7 +158,4 @@ def _done(plan: Plan, store: Store) -> tuple[list[Cell], dict[str, str]]:
 
 
 def _rows(store: Store, query: str, study: str, key: tuple[str, ...]) -> dict[tuple[str, ...], dict[str, Any]]:
-    frame = store.frame(query, [study])
-    frame = frame.astype(object).where(frame.notna(), None)
-    rows: list[dict[str, Any]] = frame.to_dict("records")  # type: ignore[assignment]
-    return {tuple(str(row[name]) for name in key): row for row in rows}
+    return {tuple(str(row[name]) for name in key): row for row in store.records(query, [study])}

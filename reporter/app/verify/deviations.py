@@ -6,6 +6,7 @@ The numbers of all tables are read in one form.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -17,8 +18,6 @@ from reporter.store.formats import Result, plain, write
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    import pandas as pd
 
     from reporter.app.verify.verification import Verification
     from reporter.store import Store
@@ -144,10 +143,10 @@ class Deviation:
         return Deviation(**{**vars(worse), "numbers": self.numbers + other.numbers})
 
 
-def numbers_of(rows: pd.DataFrame) -> dict[str, dict[Key, Stored]]:
+def numbers_of(rows: Iterable[Mapping[str, Any]]) -> dict[str, dict[Key, Stored]]:
     """Return stored numbers by metric."""
     by_metric: dict[str, dict[Key, Stored]] = {}
-    for row in rows.astype(object).where(rows.notna(), None).to_dict("records"):
+    for row in rows:
         place = None if row["layer"] is None else Place(str(row["site"]), int(row["layer"]))
         other = None if row.get("other") is None else int(row["other"])
         half = None if row.get("ci_low") is None else (float(row["ci_high"]) - float(row["ci_low"])) / 2
@@ -195,15 +194,8 @@ def _at(number: Found) -> str:
 
 def missing(stored: Numbers, again: Iterable[Found]) -> dict[str, int]:
     """Return how many stored numbers of each statistic were not measured again; those that are NULL do not count."""
-    measured = {
-        (measured_again.statistic, measured_again.view, measured_again.place, measured_again.other)
-        for measured_again in again
-    }
-    counts_by_statistic: dict[str, int] = {}
-    for key, number in stored.items():
-        if number.value is not None and key not in measured:
-            counts_by_statistic[key[0]] = counts_by_statistic.get(key[0], 0) + 1
-    return counts_by_statistic
+    measured = {(number.statistic, number.view, number.place, number.other) for number in again}
+    return Counter(key[0] for key, number in stored.items() if number.value is not None and key not in measured)
 
 
 def counts(stored: Mapping[str, Any], again: Mapping[str, int], cell: str) -> dict[str, Deviation]:
@@ -212,9 +204,8 @@ def counts(stored: Mapping[str, Any], again: Mapping[str, int], cell: str) -> di
     for name, number in again.items():
         was = float(stored[name])
         away = abs(was - number)
-        deviations[f"cells.{name}"] = Deviation(
-            f"cells.{name}", 1, away, away / max(was, 1.0), MEANS, cell, was, float(number), None
-        )
+        deviation = Deviation(f"cells.{name}", 1, away, away / max(was, 1.0), MEANS, cell, was, float(number), None)
+        deviations[deviation.name] = deviation
     return deviations
 
 
@@ -246,18 +237,16 @@ def stored_numbers(store: Store, study: str, model: str, checkpoint: str, corpus
     Their view says which sinks, or which cut. Numbers without a value are among them.
     """
     by_metric: dict[str, Numbers] = {}
-    tables: list[Mapping[str, Numbers]] = [
-        dict(numbers_of(store.frame(query, [study, model, checkpoint, corpus]))) for query in _TABLES
-    ]
+    tables = [numbers_of(store.records(query, [study, model, checkpoint, corpus])) for query in _TABLES]
     for table in (*tables, stored_pairs(store, study, corpus, [model, checkpoint] * 2)):
         for metric, numbers in table.items():
             by_metric[metric] = {**by_metric.get(metric, {}), **numbers}
     return by_metric
 
 
-def stored_pairs(store: Store, study: str, corpus: str, sides: Sequence[str]) -> dict[str, Numbers]:
+def stored_pairs(store: Store, study: str, corpus: str, sides: Sequence[str]) -> dict[str, dict[Key, Stored]]:
     """Return what is stored of the layers of two sides, each a model and its checkpoint, by metric."""
-    return dict(numbers_of(store.frame(_PAIRS, [study, corpus, *sides])))
+    return numbers_of(store.records(_PAIRS, [study, corpus, *sides]))
 
 
 # How a second opinion is written: a table for eyes, JSON for programs.
@@ -312,9 +301,8 @@ def _sections(verification: Verification) -> Iterator[str]:
         lines += [f"  and {more} more; --format json has all"] if more > 0 else []
         yield "\n".join(["Left out", *lines])
     if verification.failed:
-        yield "\n".join(
-            ["Could not be measured again", *(f"  {name}: {why}" for name, why in verification.failed.items())]
-        )
+        lines = [f"  {name}: {why}" for name, why in verification.failed.items()]
+        yield "\n".join(["Could not be measured again", *lines])
     yield _verdict(verification)
 
 
