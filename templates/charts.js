@@ -1,6 +1,4 @@
-// @ts-check
-// Vega-Lite charts: one way to draw them for all pages. The bundle stands beside this script as window.vegaEmbed; THEMES
-// comes from the Python side (reporter.charts.styles).
+// Vega-Lite charts: one way to draw them for all pages. THEMES comes from reporter.charts.styles.
 
 import { all, find, make } from "./dom.js";
 import { drawTheme } from "./page.js";
@@ -11,9 +9,8 @@ const mounted = new WeakMap();
 // The last call for each element.
 const turns = /** @type {WeakMap<Element, { done: Promise<any> }>} */ (new WeakMap());
 
-// Draws a spec in an element, or gives the chart that is already there other rows and signals. It is drawn afresh when
-// spec, height or theme are others. The spec itself stays as it is; its dataset "rows" is filled here. Of calls that
-// come while a chart is being drawn only the last one counts.
+// Draws a spec with its dataset "rows" in an element. A chart of the same spec, height and theme that is already there takes
+// on the new rows and signals. Of calls that come while a chart is being drawn only the last one counts.
 export function mountChart(element, spec, rows, options) {
   const before = turns.get(element)?.done;
   const turn = /** @type {{ done: Promise<any> }} */ ({ done: Promise.resolve() });
@@ -22,9 +19,7 @@ export function mountChart(element, spec, rows, options) {
   turns.set(element, turn);
   return drawn;
 }
-
-// Marks that stand on no field, such as a floor, and marks that are not there are pictures without a name to Vega, which
-// says so again with every drawing: to who listens to the page they are groups.
+// Vega gives marks without a field, such as a floor, the role of a picture without a name: a screen reader needs a group.
 const nameless = new MutationObserver(records => {
   const drawings = new Set(records.map(({ target }) => /** @type {Element} */ (target).closest(".vega-embed") ?? /** @type {Element} */ (target)));
   for (const drawing of drawings) for (const mark of all("[role=graphics-symbol]:not([aria-label])", drawing)) mark.setAttribute("role", "graphics-object");
@@ -72,7 +67,6 @@ async function draw(element, spec, rows, { label, file, signals = {}, dark = {},
   view.addEventListener("click", (_, item) => { if (item?.datum) chart.press?.(item.isVoronoi ? item.datum.datum : item.datum, item.mark?.marktype); });
   return view;
 }
-
 // Models by the names that the reader gave them: in a row, and in an expression that names models.
 const WHO = ["model", "model_a", "model_b"];
 const renamed = (row, called) => ({ ...row, ...Object.fromEntries(WHO.filter(name => row[name] in called).map(name => [name, called[row[name]]])) });
@@ -81,7 +75,6 @@ const quotedAs = (text, called) => Object.entries(called).reduce((now, [name, ot
 export function labelChart(element, label) {
   element.querySelector("[role=graphics-document]")?.setAttribute("aria-label", label);
 }
-
 // The Vega view that an element shows; null where it shows none.
 export const viewOf = element => mounted.get(element)?.view ?? null;
 
@@ -93,16 +86,12 @@ export function drawnIn(element) {
   const params = (own.params ?? []).map(param => ("value" in param ? { ...param, value: view.signal(param.name) } : param));
   return { spec: { ...own, params }, rows: view.data("rows").map(row => ({ ...row })), width: view.width(), height: view.height() };
 }
-
 // Ends a chart; what it drew stays until something else takes its place.
 export function unmountChart(element) {
   mounted.get(element)?.finalize();
   mounted.delete(element);
 }
-
-// Single marks of a chart, read one by one: arrow keys go from mark to mark, a press or a finger takes the nearest. On
-// charts over depth the keys , and . and a press move the cursor of the page instead, which reads all models at once.
-
+// Single marks of a chart, read one by one: arrow keys go from mark to mark, a press or a finger takes the nearest.
 const FAR = 40;  // pixels between a finger and the mark that it means
 export const WAYS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 
@@ -122,9 +111,7 @@ export function marksOf(view) {
   visit(view.scenegraph().root, 0, 0);
   return found;
 }
-
-// The mark that lies nearest in a direction: what is aside counts twice, and more aside than ahead is another
-// direction.
+// The mark that lies nearest in a direction: what is aside counts twice, more aside than ahead is another direction.
 export function nextMark(marks, from, way) {
   let best = null, least = Infinity;
   for (const mark of marks) {
@@ -135,7 +122,6 @@ export function nextMark(marks, from, way) {
   }
   return best;
 }
-
 // Lets the marks of a panel be read. What was read is forgotten when the panel is drawn afresh.
 export function letRead(plot) {
   if (plot.dataset.reads) return;

@@ -1,4 +1,3 @@
-// @ts-check
 // What a reader chooses on a study's page.
 
 import { unmountChart, viewOf } from "./charts.js";
@@ -64,9 +63,7 @@ if (slider) {
     }, 900);
   });
 }
-
 // The legend.
-
 const legendElement = /** @type {HTMLElement | null} */ (document.querySelector(".legend"));
 const buttons = all("button.model");
 const ofRole = role => Object.keys(page.roles).filter(model => page.roles[model] === role);
@@ -120,7 +117,10 @@ function rename(model, name) {
 }
 function askName(button) {
   const model = button.dataset.model;
-  const field = make("input", { type: "text", class: "rename", value: nameOf(model), maxlength: 60, "aria-label": `Name of ${model} on this page` });
+  const field = make("input", {
+    type: "text", class: "rename", value: nameOf(model), maxlength: 60, "aria-label": `Name of ${model} on this page`, onblur: () => done(true),
+    onkeydown: event => { event.stopPropagation(); if (["Enter", "Escape"].includes(event.key)) done(event.key === "Enter"); },
+  });
   const done = (/** @type {boolean} */ take) => {
     if (!field.isConnected) return;
     if (take) rename(model, field.value.trim());
@@ -129,12 +129,6 @@ function askName(button) {
     showName(button);
     button.focus();
   };
-  field.addEventListener("keydown", event => {
-    event.stopPropagation();
-    if (event.key === "Enter") done(true);
-    else if (event.key === "Escape") done(false);
-  });
-  field.addEventListener("blur", () => done(true));
   button.hidden = true;
   button.before(field);
   field.select();
@@ -166,7 +160,6 @@ addEventListener("keydown", event => { if (event.key === "Escape" && chosen.high
 addEventListener("press-model", event => { if (buttons.some(button => button.dataset.model === /** @type {CustomEvent} */ (event).detail)) toggle(/** @type {CustomEvent} */ (event).detail); });
 
 // Role means, two views beside each other.
-
 const switches = /** @type {HTMLElement | null} */ (document.querySelector(".switches"));
 if (switches && page.views) {
   const own = make("div", { class: "reading-tools" });
@@ -192,7 +185,6 @@ if (switches && page.views) {
   }
   switches.append(own);
 }
-
 // On a narrow screen legend and table of contents would cover the charts: they start folded there.
 const legend = /** @type {any} */ (document.querySelector(".legend"));
 const narrow = matchMedia("(max-width: 1079px)");
@@ -221,8 +213,7 @@ function revealTarget() {
   if (lid) lid.open = true;
   hold(target);
 }
-// Charts above it come and grow, twice as high where views stand beside each other: what an address leads to stays where
-// it is until they rest, or the reader moves.
+// Charts above grow while they are drawn: what an address leads to stays in place until they rest, or the reader moves.
 function hold(target) {
   const to = () => target.scrollIntoView(/** @type {any} */ ({ behavior: "instant" }));
   let rest = 0;
@@ -267,10 +258,8 @@ if (finder) {
     event.preventDefault();
   });
 }
-
-// One cursor over depth for all charts of a page: a line in each of them, and a table of what they read there. A pointer
-// that moves over a chart carries it along; a press, a finger, the keys , and . or the slider of the table let it stay.
-
+// One cursor over depth for all charts of a page: a line in each, and a table of the values there. The pointer moves it; a
+// press, a finger, the keys , and . or the slider of the table fix it.
 const MOST = 8;  // columns of the table
 let pinned = -1;
 
@@ -285,9 +274,7 @@ function stops() {
   const depths = inSight().filter(follows).flatMap(panel => panel.rows.flatMap(row => (typeof row.depth === "number" ? [row.depth] : [])));
   return [...new Set(depths.length ? depths : [0, 1])].sort((a, b) => a - b);
 }
-
 // The table.
-
 const cursorSlider = make("input", { type: "range", min: 0, max: 1, step: "any", id: "cursor", "aria-label": "Relative depth of the cursor" });
 const depthSaid = make("output", { for: "cursor" });
 const readings = make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Values at the cursor" });
@@ -322,9 +309,7 @@ function readout() {
         return make("td", { class: "n" }, row ? short(row.value, 4) : "", row && interval(row));
       }))))));
 }
-
 // The line.
-
 let frameAsked = 0;
 // Sets the line in what is near the window; what is not catches up when it comes.
 function point(depth) {

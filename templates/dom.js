@@ -1,4 +1,3 @@
-// @ts-check
 // Elements: finding them and making them.
 
 // All elements that a selector finds; the type follows from its beginning: "input[name=view]" finds HTMLInputElement.
@@ -12,7 +11,6 @@ export const find = (selector, within = document) => {
   if (!found) throw new Error(`The page has no ${selector}.`);
   return /** @type {any} */ (found);
 };
-
 // An element of HTML, or of SVG after "svg:", with properties (also data-*, aria-* and classes) and children. on… listens,
 // "text" is its text. Strings become text, never markup; null, undefined and false are left out.
 /** @type {<T extends string>(tag: T, properties?: Record<string, any>, ...children: any[]) => Made<T>} */

@@ -1,14 +1,13 @@
-// @ts-check
-// From figure to figure: / searches them and the models, j and k go to the next and the one before, e fills the window
-// with one.
+// From figure to figure: / searches figures and models, j and k go to the next and the previous one, e fills the window.
 
 import { drawnIn } from "./charts.js";
 import { all, element, find, make } from "./dom.js";
-import { drawTheme, given, keep, page } from "./page.js";
-import { chosen, refreshAll } from "./panels.js";
+import { drawTheme, given, keep, page, part } from "./page.js";
+import { chartOf, chosen, controlsSaid, findScale, nameOf, refreshAll } from "./panels.js";
+import { columnsOf } from "./rows.js";
+import { fill as openTables } from "./tables.js";
+import { isolated, number, phrase } from "./tokens.js";
 
-/** @typedef {{ element: HTMLElement, title: string, name: string, section: string }} Figure */
-/** @type {Figure[]} */
 const figures = all("article.figure[id^=figure-]").map(element => ({
   element,
   title: String(element.querySelector("h3")?.textContent).trim(),
@@ -23,7 +22,7 @@ function goTo(figure) {
   figure.element.tabIndex = -1;
   figure.element.scrollIntoView(/** @type {any} */ ({ behavior: "instant", block: "start" }));
   figure.element.focus({ preventScroll: true });
-  try { history.replaceState(null, "", `#${encodeURIComponent(figure.element.id)}`); } catch { /* see address.js */ }
+  try { history.replaceState(null, "", `#${encodeURIComponent(figure.element.id)}`); } catch { /* a page within a page has no address */ }
 }
 // The figure that is read: the last one whose head is above the middle of the window.
 function current() {
@@ -31,25 +30,22 @@ function current() {
   if (here?.element.checkVisibility() && here.element === document.activeElement) return { seen, at: seen.indexOf(here) };
   return { seen, at: seen.filter(({ element }) => element.getBoundingClientRect().top < 140).length - 1 };
 }
-
 // A figure that fills the window.
-
 let full = /** @type {HTMLElement | null} */ (null);
 const besides = element => { const found = []; for (let own = element; own && own !== document.body; own = own.parentElement) found.push(...[...(own.parentElement?.children ?? [])].filter(other => other !== own && !other.matches("script, style, .readout"))); return found; };
+function setFull(element, on) {
+  element.classList.toggle("full", on);
+  for (const other of besides(element)) /** @type {HTMLElement} */ (other).inert = on;
+  element.querySelector("button.fill")?.setAttribute("aria-pressed", String(on));
+}
 function fill(element) {
-  if (full) {
-    full.classList.remove("full");
-    for (const other of besides(full)) /** @type {HTMLElement} */ (other).inert = false;
-    full.querySelector("button.fill")?.setAttribute("aria-pressed", "false");
-  }
   const was = full;
+  if (was) setFull(was, false);
   full = element;
   keep("full", element && element.id);
   document.documentElement.classList.toggle("filled", !!element);
   if (element) {
-    element.classList.add("full");
-    for (const other of besides(element)) /** @type {HTMLElement} */ (other).inert = true;
-    element.querySelector("button.fill")?.setAttribute("aria-pressed", "true");
+    setFull(element, true);
     element.scrollTop = 0;
   } else {
     if (document.fullscreenElement) document.exitFullscreen();
@@ -68,10 +64,7 @@ for (const { element, title } of figures) {
   element.querySelector("h3")?.after(make("button", { type: "button", class: "fill", "aria-pressed": "false", "aria-label": `Show ${title} on the whole screen`, title: "Whole screen (e)", onclick: () => press(full === element ? null : element) },
     make("svg:svg", { viewBox: "0 0 14 14", width: 14, height: 14, "aria-hidden": "true" }, make("svg:path", { d: "M1 5V1h4M9 1h4v4M13 9v4H9M5 13H1V9", fill: "none", stroke: "currentColor", "stroke-width": 1.6 }))));
 }
-
 // Search.
-
-/** @typedef {{ title: string, about: string, words: string, choose: () => void }} Hit */
 const figureHits = figures.map(figure => ({
   title: figure.title,
   about: `${figure.section} · ${figure.name}`,
@@ -145,9 +138,7 @@ function move(figure) {
   goTo(figure);
   if (filled) fill(figure.element);
 }
-
 // Saves a whole figure as it is seen: one Vega-Lite chart of its panels, with title, legends and what the controls say.
-
 const LABEL = 11;
 const FONT = "Helvetica, Arial, 'Liberation Sans', sans-serif";
 
@@ -160,7 +151,6 @@ function wrap(text, size, width) {
   }
   return lines;
 }
-
 // Legends of the columns that a chart has colours for.
 function withLegends(spec, title, present) {
   if (!spec || typeof spec !== "object") return spec;
@@ -177,7 +167,6 @@ function withLegends(spec, title, present) {
   }
   return own;
 }
-
 // A panel as a part of that chart: as Vega has it, or the picture of a canvas.
 function partOf(panel, number, title) {
   const subtitle = [...panel.sentence.children].map(part => String(part.textContent)).filter(Boolean);
@@ -197,21 +186,11 @@ function partOf(panel, number, title) {
     datasets: { ...datasets, [`rows${number}`]: drawn.rows }, params: params.filter(param => !param.select), width: drawn.width,
   };
 }
-
-// What the controls say of a figure, in words.
-function choices(figure, panels) {
-  const of = panels[0]?.chart;
-  const said = [];
-  if (chosen.view) said.push(`Tokens: ${chosen.view}.`);
-  if (of?.keys.includes("moment") && page.moments?.length > 1) said.push(`Checkpoint: ${page.moments[chosen.moment].label}.`);
-  if (of?.keys.includes("site") && chosen.site === "attention") said.push("States after attention.");
-  for (const select of all("select[data-pick]", figure)) {
-    if (select.options.length > 1) said.push(`${String(select.labels?.[0]?.firstChild?.textContent).trim()}: ${select.selectedOptions[0]?.text}.`);
-  }
-  const study = document.title;
-  return [...said, `${study}, ${document.querySelector("meta[name=generator]")?.getAttribute("content") ?? "reporter"}.`].join(" ");
+// What the controls say of a figure, and where it is from, in sentences.
+function caption(panels) {
+  const words = controlsSaid(panels[0].chart).map(text => `${text[0].toUpperCase()}${text.slice(1)}.`);
+  return [...words, `${document.title}, ${document.querySelector("meta[name=generator]")?.getAttribute("content") ?? "reporter"}.`].join(" ");
 }
-
 // The figure as SVG, as wide as is asked for in millimetres.
 async function svgOf(figure, millimetres) {
   const panels = all(".panel", figure).filter(place => !place.hidden).map(place => /** @type {any} */ (place).panel).filter(panel => panel && !panel.plot.classList.contains("void") && (drawnIn(panel.plot) || panel.plot.querySelector("canvas")));
@@ -222,7 +201,7 @@ async function svgOf(figure, millimetres) {
   const across = columns * (parts[0].width + 40);
   const number = String(find(".figure-number", figure).firstChild?.textContent).trim();
   const title = String(find("h3", figure).textContent).trim();
-  const lines = wrap(choices(figure, panels), 10, across);
+  const lines = wrap(caption(panels), 10, across);
   const quiet = getComputedStyle(find(".figure-number", figure)).color;
   const config = { ...THEMES[drawTheme()], font: FONT, autosize: "pad", title: { anchor: "start", frame: "group", fontSize: LABEL, color: getComputedStyle(figure).color, subtitleColor: quiet, subtitleFontSize: 10 } };
   const params = new Map(parts.flatMap(part => part.params ?? []).map(param => [param.name, param]));
@@ -282,4 +261,150 @@ for (const figure of all("article.figure:has(.panels)")) {
     told,
     make("p", { class: "hint" }, "As it is seen here. As PDF, and with labels of a certain size: ", make("code", { text: `reporter export ${page.study ?? "STUDY"} --figures ${id}` })));
   place.append(make("details", {}, make("summary", { text: "Save figure" }), box));
+}
+// Paper shows every chart in ink on white, each with its key and with the choices of the controls in words.
+const root = document.documentElement;
+
+function keyOf(chart) {
+  if (chart.kind === "dots" || !findScale(chart.spec, "model")) return [];
+  const there = new Set([...chart.frames.values()].flatMap(columns => columns.model ?? []));
+  const shown = name => there.has(name) && !chosen.hidden.has(name) && !(chosen.baselines === "without" && page.baselines.includes(name));
+  return all(".legend button.model").filter(button => shown(button.dataset.model))
+    .map(button => make("span", { class: "entry" }, button.querySelector("svg")?.cloneNode(true), isolated(nameOf(String(button.dataset.model)))));
+}
+// Draws a figure, and says what it shows once its rows are there.
+async function printFigure(figure) {
+  const place = /** @type {HTMLElement | null} */ (figure.querySelector(".panel[data-chart], [data-slots]"));
+  if (!place) return;
+  const chart = chartOf(place.dataset.chart ?? place.dataset.slots);
+  const heading = figure.querySelector("h3");
+  const words = controlsSaid(chart);
+  if (words.length) heading?.after(make("p", { class: "on-paper panel-name" }, words.join(" · ")));
+  const late = make("p", { class: "on-paper nothing" }, "Its numbers had not been read yet when this was printed. Print it again.");
+  find(".panels", figure).before(late);
+  await refreshAll(panel => figure.contains(panel.element) && !!panel.element.offsetParent);
+  late.remove();
+  const entries = keyOf(chart);
+  if (entries.length) find(".panels", figure).before(make("p", { class: "on-paper" }, make("span", { class: "key" }, entries)));
+}
+// The choices of journeys, whose controls are made by their page.
+function tellBar(bar) {
+  const words = all(".choice", bar).map(choice => [choice.querySelector("legend, label"), choice.querySelector("input:checked + span, output")])
+    .filter(pair => pair.every(Boolean)).map(pair => pair.map(one => String(one?.textContent).trim().toLowerCase()).join(": "));
+  if (words.length) bar.after(make("p", { class: "on-paper panel-name" }, words.join(" · ")));
+}
+
+const appendix = /** @type {HTMLInputElement | null} */ (document.querySelector("#appendix"));
+appendix?.addEventListener("change", () => root.classList.toggle("appendix", appendix.checked));
+root.classList.toggle("appendix", !!appendix?.checked);
+// Paper waits for nothing once a browser prints: the button waits before, until the numbers are there.
+for (const button of /** @type {HTMLButtonElement[]} */ (all("button.print"))) button.addEventListener("click", async () => {
+  button.disabled = true;
+  while (!root.classList.contains("all-data")) await new Promise(done => setTimeout(done, 100));
+  button.disabled = false;
+  window.print();
+});
+
+const opened = /** @type {HTMLDetailsElement[]} */ ([]);
+addEventListener("beforeprint", () => {
+  root.classList.add("paper");
+  if (appendix?.checked) for (const lid of /** @type {HTMLDetailsElement[]} */ (all("details.more:not([open])"))) { openTables(lid); lid.open = true; opened.push(lid); }
+  for (const bar of all(".bar, .own-bar")) tellBar(bar);
+  for (const figure of all(".figure")) if (figure.offsetParent) printFigure(figure);
+});
+addEventListener("afterprint", () => {
+  root.classList.remove("paper");
+  for (const lid of opened.splice(0)) lid.open = false;
+  for (const note of all(".on-paper")) note.remove();
+  refreshAll();
+});
+// The table behind a chart: the rows of its panels as the controls have them now, for keys, fingers and screen readers.
+const MOST = 400;  // rows; the CSV beside the table has them all
+
+// Columns of rows that differ, or all where none does: what every row says, the controls say.
+export function telling(rows) {
+  const names = Object.keys(rows[0] ?? {}).filter(name => rows.some(row => row[name] !== null && row[name] !== undefined));
+  const differing = names.filter(name => ["value", "model"].includes(name) || rows.some(row => row[name] !== rows[0][name]));
+  return differing.length ? differing : names;
+}
+
+function tableOf(rows, title) {
+  const columns = telling(rows);
+  const numeric = new Set(columns.filter(name => rows.every(row => row[name] === null || typeof row[name] === "number")));
+  const text = value => (value === null || value === undefined ? "–" : typeof value === "number" ? (Number.isInteger(value) ? String(value) : number(value)) : phrase(String(value), 80));
+  const count = rows.length.toLocaleString("en");
+  return make("table", {},
+    make("caption", { text: rows.length > MOST ? `${title}: the first ${MOST} of ${count} rows; the CSV has them all.` : `${title}: ${count} ${rows.length === 1 ? "row" : "rows"}.` }),
+    make("thead", {}, make("tr", {}, columns.map(name => make("th", { scope: "col", class: numeric.has(name) ? "n" : "", text: name.replaceAll("_", " ") })))),
+    make("tbody", {}, rows.slice(0, MOST).map(row => make("tr", {}, columns.map(name => make("td", { class: numeric.has(name) && "n", text: text(row[name]) }))))));
+}
+
+async function fillTable(lid) {
+  const chart = chartOf(lid.dataset.behind);
+  const figure = /** @type {Element} */ (lid.closest(".figure"));
+  await chart.load();
+  const rows = [];
+  for (const panel of [...chart.panels].filter(panel => figure.contains(panel.element) && !panel.element.hidden)) {
+    const columns = await chart.columns(panel.value);
+    for (const row of columns ? chart.rows(columns, panel) : []) rows.push(chart.facet || chart.parts === undefined ? row : { model: panel.label, ...row });
+  }
+  find(".scroll", lid).replaceChildren(rows.length ? tableOf(rows, chart.title) : element("p", "nothing", "No numbers for this choice."));
+}
+// Panels of one chart are shown one after the other: its table is made once for them all.
+const waiting = /** @type {Set<HTMLDetailsElement>} */ (new Set());
+function refill(lid) {
+  if (!lid.open || waiting.has(lid)) return;
+  waiting.add(lid);
+  requestAnimationFrame(() => {
+    waiting.delete(lid);
+    fillTable(lid).catch(error => find(".scroll", lid).replaceChildren(element("p", "broken", `This table could not be made. ${error}`)));
+  });
+}
+
+for (const lid of all("details.behind")) lid.addEventListener("toggle", () => { if (lid.open) refill(lid); else find(".scroll", lid).replaceChildren(); });
+addEventListener("panel-shown", event => {
+  const lid = /** @type {Element} */ (event.target).closest(".figure")?.querySelector("details.behind");
+  if (lid) refill(/** @type {HTMLDetailsElement} */ (lid));
+});
+// A report in one file has no CSV beside it: what a reader saves is made of the rows that the page has.
+const fileOf = link => (link.getAttribute("href") ?? "").replace(/^data\//, "");
+
+const csvField = value => {
+  const text = value === null || value === undefined ? "" : String(value);
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+};
+// Columns as CSV.
+export function csvOf(frames) {
+  const names = Object.keys(frames[0] ?? {}).filter(name => name !== "rows");
+  const lines = frames.flatMap(frame => Array.from({ length: frame.rows }, (_, i) => names.map(name => csvField(frame[name][i])).join(",")));
+  return `${[names.map(csvField).join(","), ...lines].join("\n")}\n`;
+}
+
+async function rowsOf(name) {
+  const chart = await part(name);
+  if (chart.data) return [columnsOf(chart.data)];
+  return Promise.all(Object.entries(chart.parts ?? {}).map(async ([key, own]) => {
+    const frame = columnsOf(await part(own));
+    if (chart.facet) return frame;
+    const [model, checkpoint] = key.split("|");
+    return { model: Array(frame.rows).fill(model), checkpoint: Array(frame.rows).fill(checkpoint), ...frame };
+  }));
+}
+
+if (window.reporterPacked) {
+  const { reporterPacked, reporterHolds } = window;
+  for (const link of /** @type {HTMLAnchorElement[]} */ (all("a[download]"))) {
+    const file = fileOf(link), name = file.replace(/\.csv$/, "");
+    const made = !reporterHolds(file);
+    if (made && !reporterHolds(name)) {
+      link.replaceWith(make("span", { class: "hint", text: `${link.textContent}: not in this file, but in the results folder` }));
+      continue;
+    }
+    if (made) link.title = "Numbers in this file keep six significant digits; the results folder has all of them.";
+    link.addEventListener("click", async event => {
+      event.preventDefault();
+      const text = made ? csvOf(await rowsOf(name)) : await reporterPacked(file);
+      download(new Blob([text ?? ""], { type: made ? "text/csv" : "text/plain" }), file);
+    });
+  }
 }

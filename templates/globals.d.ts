@@ -97,3 +97,12 @@ type PathPoint = { key: string; x: number; y: number };
 type Way = { name: string; hue: string; weight: 0 | 1 | 2 | 3; points: PathPoint[] };
 /** Reach of both axes; pixels of one unit. */
 type Frame = { x: [number, number]; y: [number, number]; scale: number };
+type TokenWay = Way & { text: number; position: number; own?: Token };
+/** A journey in one checkpoint, and the name of the part with its rows. */
+type Entry = { journey: string; model: string; checkpoint: string; part: string };
+
+// Figures.
+
+type Figure = { element: HTMLElement; title: string; name: string; section: string };
+/** What a search finds. */
+type Hit = { title: string; about: string; words: string; choose: () => void };

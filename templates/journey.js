@@ -1,4 +1,3 @@
-// @ts-check
 // One journey in one checkpoint: its tokens, its places, and its numbers by what is chosen.
 
 import { columnsOf } from "./rows.js";
@@ -46,6 +45,7 @@ export class Journey {
   }
 
   tokens(text) { return [...(this.texts.get(text) ?? new Map()).values()]; }
+  everyToken() { return [...this.texts.keys()].flatMap(text => this.tokens(text)); }
   // The places of a site, first to last.
   stretch(site) { return [...this.places[site].values()]; }
   // The same, or the places of the path where the model has none after attention.
@@ -56,7 +56,6 @@ export class Journey {
     if (place.key === "final" && own.some(one => one.key === "final")) return "final";
     return own.filter(one => one.key !== "final").reduce((best, one) => (Math.abs(one.depth - place.depth) < Math.abs(best.depth - place.depth) ? one : best)).key;
   }
-
   // The numbers of a token at a place, by the name of their column; null where there are none.
   at(token, positions, site, key) {
     const i = this.rows.get(`${token.text}|${token.position}|${positions}|${site}|${key}`);
@@ -70,15 +69,13 @@ export class Journey {
   ends(text) {
     let written = "";
     const ends = /** @type {Map<number, number>} */ (new Map());  // by position
-    for (const token of this.tokens(text)) {
-      if (token.special) continue;
+    for (const token of this.tokens(text).filter(one => !one.special)) {
       written += bareToken(token.token);
       ends.set(token.position, written.length);
     }
     return { written, ends };
   }
-  // The token of this model at the same place of the same text as another model's: the piece in which it ends. Where
-  // the two do not write the text alike, the one with the same letters, if there is one.
+  // The piece in which another model's token ends; if the two write the text differently, the token with the same letters.
   twin(token, other) {
     const [own, its] = [this.ends(token.text), other.ends(token.text)];
     const end = its.ends.get(token.position);
@@ -89,9 +86,7 @@ export class Journey {
     return alike(this)[alike(other).findIndex(one => one.position === token.position)] ?? null;
   }
 }
-
 // Where the paths of tokens lie in a plane: its frame, and what of each path is marked and named.
-
 // The frame of some points: both axes have the same unit, and every point has room around it.
 /** @returns {Frame} */
 export function frameOf(points, width, height, margin = 26) {
@@ -102,14 +97,8 @@ export function frameOf(points, width, height, margin = 26) {
   const [x, y] = [(x0 + x1) / 2, (y0 + y1) / 2];
   return { x: [x - width / 2 / scale, x + width / 2 / scale], y: [y - height / 2 / scale, y + height / 2 / scale], scale };
 }
-
-/**
- * The rows of the chart `path` (reporter.charts.journeys) but for their tips.
- * @template {Way} W
- * @param {W[]} ways
- * @param {Frame} frame
- * @param {string} here key of the chosen place
- */
+// The rows of the chart `path` (reporter.charts.journeys) but for their tips; `here` is the key of the chosen place.
+/** @template {Way} W @param {W[]} ways @param {Frame} frame @param {string} here */
 export function rowsOf(ways, frame, here) {
   const across = (/** @type {PathPoint} */ point) => (point.x - frame.x[0]) * frame.scale;
   const down = (/** @type {PathPoint} */ point) => (frame.y[1] - point.y) * frame.scale;
@@ -122,7 +111,6 @@ export function rowsOf(ways, frame, here) {
   for (const { point } of wanted.sort((a, b) => a.rank - b.rank)) {
     if ([...numbered].every(other => Math.hypot(across(point) - across(other), down(point) - down(other)) > 12)) numbered.add(point);
   }
-
   // names at the ends of ways, the strong ones first; one that would cover another is left to the pointer
   const [width, height] = [(frame.x[1] - frame.x[0]) * frame.scale, (frame.y[1] - frame.y[0]) * frame.scale];
   const axis = { x: 0, y: 0, key: "" };

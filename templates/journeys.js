@@ -1,4 +1,3 @@
-// @ts-check
 // Journeys: the controls.
 
 import { labelChart, mountChart, unmountChart } from "./charts.js";
@@ -17,7 +16,6 @@ function segmented(name, label, choices, chosenNow, act, about = {}) {
       return make("label", { title: about[value] }, radio, make("span", { text }));
     })));
 }
-
 // A model's line and mark, as in the legend of the study's page.
 /** @type {Record<string, string>} */
 const SHAPE = { circle: "M16 3a4 4 0 1 1 0 8 4 4 0 1 1 0-8z", square: "M12.4 3.4h7.2v7.2h-7.2z", cross: "M14.4 2.6h3.2v2.8h2.8v3.2h-2.8v2.8h-3.2v-2.8h-2.8v-3.2h2.8z", diamond: "M16 1.8l4 5.2-4 5.2-4-5.2z", "triangle-up": "M16 2.4l4.8 8.4h-9.6z", "triangle-down": "M16 11.6l4.8-8.4h-9.6z" };
@@ -46,7 +44,6 @@ export function showBar(bar, app, { swap, attention, positions }) {
     make("button", { type: "button", class: "compare", "data-key": "compare", "aria-pressed": String(app.comparing), text: app.comparing ? "Stop comparing" : "Compare", onclick: swap }),
   );
 }
-
 // Selects of journey and checkpoint, the models, the tokens of the texts, and a sentence.
 export function showChoose(slot, side, app, name) {
   const { data } = side;
@@ -64,7 +61,7 @@ export function showChoose(slot, side, app, name) {
     radio.checked = model === side.model;
     return make("label", { class: "chip", title: model }, radio, make("span", {}, swatch(app.styleOf(model)), make("b", { text: model })));
   }));
-  const tokens = [...data.texts.keys()].flatMap(text => data.tokens(text));
+  const tokens = data.everyToken();
   const go = by => {
     const next = tokens[Math.max(0, Math.min(tokens.length - 1, tokens.indexOf(side.token) + by))];
     app.choose({ token: next }, name, key(`token.${next.text}.${next.position}`));
@@ -103,7 +100,6 @@ export function showChoose(slot, side, app, name) {
   );
   if (name === "a") find(".sr").textContent = `${plain(side.token.token)}, ${placeName(side.layer)}: ${find(".journey-told", slot).textContent}`;
 }
-
 // What the numbers say about a token, in a sentence or two.
 function told(side, app) {
   const { shared } = app;
@@ -127,7 +123,6 @@ function told(side, app) {
   const at = placeName(side.layer);
   return [name, first, ` ${at[0].toUpperCase()}${at.slice(1)}: ${shared.measure} ${short(here(shared.measure))}, ${rank === 0 ? "itself the nearest" : `${whole(rank)} ${rank === 1 ? "token is" : "tokens are"} nearer`}`, ...tail, "."];
 }
-
 // The controls of single figures.
 export function showOwn(app) {
   const { shared } = app;
@@ -138,9 +133,7 @@ export function showOwn(app) {
     segmented("zoom", "Frame", { all: "all tokens", chosen: "the chosen one" }, shared.zoom, zoom => app.choose({ zoom })),
     several ? segmented("texts", "Texts", { over: "in one", beside: "side by side" }, shared.texts, texts => app.choose({ texts })) : "");
 }
-
 // Journeys: profiles of the chosen token.
-
 // The lines of the profiles: the token of side A in every model, or that of both sides.
 export function followed(app) {
   const { sides } = app;
@@ -180,7 +173,6 @@ export function showLines(holder, app) {
   });
   find("#profile details .scroll").replaceChildren(profileTable(lines, app));
 }
-
 // Where the state after the closing norm stands: to the right of the last block, which is at depth 1.
 const CLOSING = 1.09;
 const MOST_TIMES = 50;  // between lengths on a linear axis
@@ -244,9 +236,7 @@ function profileTable(lines, app) {
         columns.map(column => make("td", { class: "n", text: column.startsWith("rank") ? whole(row?.(column)) : short(row?.(column)) })));
     }))));
 }
-
 // Journeys: the nearest tokens, and the strip of cells.
-
 export function showNear(slot, side, app, name) {
   const { shared } = app;
   const { data, token } = side;
@@ -322,7 +312,6 @@ export function showNear(slot, side, app, name) {
     if (a < scroll.scrollLeft + 40 || b > scroll.scrollLeft + scroll.clientWidth) scroll.scrollLeft = a - scroll.clientWidth / 2;
   }
 }
-
 // A line for each token that is listed at two layers in a row, from the one cell to the other.
 function drawRibbons(svg, sheet, columns, token) {
   const base = sheet.getBoundingClientRect();
@@ -342,7 +331,6 @@ function drawRibbons(svg, sheet, columns, token) {
     }
   }
 }
-
 // Tokens × layers: one cell for each, coloured by how much of itself a token still is.
 export function showHeat(slot, side, app, name) {
   const { shared } = app;
@@ -353,7 +341,7 @@ export function showHeat(slot, side, app, name) {
   const tokens = texts.flatMap(text => data.tokens(text));
   /** @type {(token: Token, place: Place) => number | null} */
   const value = (token, place) => data.at(token, shared.positions, shared.site, place.key)?.(column) ?? null;
-  const found = [...data.texts.keys()].flatMap(text => data.tokens(text)).flatMap(token => places.map(place => value(token, place))).flatMap(one => one ?? []);
+  const found = data.everyToken().flatMap(token => places.map(place => value(token, place))).flatMap(one => one ?? []);
   const most = Math.max(1e-9, ...found), least = Math.min(0, ...found);
   const strength = (/** @type {number} */ one) => (column.startsWith("rank") ? 1 - Math.log1p(one) / Math.log1p(Math.max(most, 10)) : column === "distance" ? 1 - one / most : (one - least) / (1 - least));
   const text = one => (one === null ? "–" : column.startsWith("rank") ? (one >= 10000 ? `${Math.round(one / 1000)}k` : one >= 1000 ? `${(one / 1000).toFixed(1)}k` : String(one)) : short(one, 2).replace(/^0\./, "."));
@@ -397,7 +385,6 @@ export function showHeat(slot, side, app, name) {
 
 // Journeys: the path of the tokens in one plane.
 
-/** @typedef {Way & { text: number, position: number, own?: Token }} TokenWay */
 
 export function showPath(slot, side, app, name) {
   const { shared } = app;
@@ -445,7 +432,6 @@ export function showPath(slot, side, app, name) {
     });
   });
 }
-
 // The path of each token of a journey in one projection.
 function waysOf(data, projection) {
   const { paths } = data;
@@ -459,7 +445,6 @@ function waysOf(data, projection) {
   }
   return ways;
 }
-
 // The figures of a slot, as many as are wanted: those that are there stay, so that their charts take on other rows.
 function keepPlanes(slot, wanted) {
   if (!wanted) {
@@ -478,24 +463,21 @@ function keepPlanes(slot, wanted) {
   if (!holder.parentElement) slot.replaceChildren(holder);
   return figures;
 }
-
 // The page of journeys: what is chosen on it, and what follows from that.
-
-/**
- * What each figure shows of a side.
- * @type {Record<string, (slot: HTMLElement, side: Side, app: App, name: SideName) => void>}
- */
-const VIEWS = { choose: showChoose, near: showNear, heat: showHeat, path: showPath };
+// What each figure shows of a side.
+const VIEWS = /** @type {Record<string, (slot: HTMLElement, side: Side, app: App, name: SideName) => void>} */ ({ choose: showChoose, near: showNear, heat: showHeat, path: showPath });
 
 export async function showJourneys() {
   const sides = /** @type {{ a: Side, b: Side | null }} */ ({ a: /** @type {any} */ ({}), b: null });
-  const shared = /** @type {Shared} */ ({ site: "path", measure: "cosine", positions: "without", heat: "rank", last: "with", texts: "over", zoom: "all" });
-  /** @type {Record<string, string[]>} */
-  const OPTIONS = { site: ["path", "attention"], measure: ["cosine", "distance"], positions: ["without", "with"], heat: ["rank", "value"], last: ["with", "without"], texts: ["over", "beside"], zoom: ["all", "chosen"] };
-  /** @typedef {{ journey: string, model: string, checkpoint: string, part: string }} Entry */
+  const OPTIONS = /** @type {Record<string, string[]>} */ ({ site: ["path", "attention"], measure: ["cosine", "distance"], positions: ["without", "with"], heat: ["rank", "value"], last: ["with", "without"], texts: ["over", "beside"], zoom: ["all", "chosen"] });
+  const shared = /** @type {Shared} */ (Object.fromEntries(Object.entries(OPTIONS).map(([name, [first]]) => [name, first])));
   const loaded = /** @type {Map<string, Promise<Journey>>} */ (new Map());
-  /** @type {(journey: string, model?: string) => Entry[]} */
-  const entriesOf = (journey, model) => explorer.entries.filter(/** @type {Entry} */ entry => entry.journey === journey && (!model || entry.model === model));
+  const modelsOf = journey => [...new Set(/** @type {Entry[]} */ (explorer.entries).filter(entry => entry.journey === journey).map(entry => entry.model))];
+  // A model at a checkpoint, or else at its last one.
+  const entryOf = (journey, model, checkpoint) => {
+    const entries = /** @type {Entry[]} */ (explorer.entries).filter(entry => entry.journey === journey && entry.model === model);
+    return entries.find(entry => entry.checkpoint === checkpoint) ?? entries[entries.length - 1];
+  };
   const load = entry => {
     const known = loaded.get(entry.part) ?? part(entry.part).then(raw => new Journey(entry, raw));
     loaded.set(entry.part, known);
@@ -525,39 +507,30 @@ export async function showJourneys() {
       return show(focus).catch(error => find(".bar").after(make("p", { class: "broken", role: "alert", text: String(error) })));
     },
   };
-
   // Makes a side whole: whatever is not there is replaced by what is nearest to it.
   async function settle(side, before) {
     if (!explorer.journeys.includes(side.journey)) side.journey = explorer.journeys[0];
-    const models = [...new Set(entriesOf(side.journey).map(entry => entry.model))];
+    const models = modelsOf(side.journey);
     if (!models.includes(side.model)) side.model = models[0];
-    const entries = entriesOf(side.journey, side.model);
-    const entry = entries.find(one => one.checkpoint === side.checkpoint) ?? entries[entries.length - 1];
+    const entry = entryOf(side.journey, side.model, side.checkpoint);
     side.checkpoint = entry.checkpoint;
     side.data = await load(entry);
     const was = before?.data?.placesOf(shared.site).find(place => place.key === before.layer);
     if (was) side.layer = side.data.asDeep(was, shared.site);
-    if (before?.token && before.journey === side.journey) {
-      side.token = side.data.twin(before.token, before.data) ?? undefined;
-    } else if (before) {
-      side.token = undefined;
-    }
+    if (before) side.token = before.token && before.journey === side.journey ? side.data.twin(before.token, before.data) ?? undefined : undefined;
     if (side.token) side.token = side.data.texts.get(side.token.text)?.get(side.token.position);
     if (!side.token) {
-      const data = /** @type {Journey} */ (side.data);
-      const all = [...data.texts.keys()].flatMap(text => data.tokens(text));
+      const all = /** @type {Journey} */ (side.data).everyToken();
       const words = all.filter(one => !one.special);
       side.token = words.find(one => one.followed && /\p{L}{3}/u.test(one.token)) ?? words.find(one => one.followed) ?? words[0] ?? all[0];
     }
   }
-
   // Readers choose faster than data loads: only the last choice is made whole and drawn, from what was drawn last.
   let turn = 0, drawn = 0;
-  /** @type {{ a?: Side, b?: Side }} what a side was when it was drawn last, where its journey or model has changed since */
-  let from = {};
+  // What a side was when it was drawn last, where its journey or model has changed since.
+  let from = /** @type {{ a?: Side, b?: Side }} */ ({});
   // Shows what is chosen.
-  /** @param {string | null} [focus] */
-  async function show(focus = null) {
+  async function show(focus = /** @type {string | null} */ (null)) {
     const own = ++turn;
     await settle(sides.a, from.a);
     if (own === turn && sides.b) await settle(sides.b, from.b);
@@ -573,11 +546,8 @@ export async function showJourneys() {
       const blocks = places.filter(place => place.key !== "final");
       side.layer = (side.layer === "0" ? blocks[0] : blocks[blocks.length - 1]).key;
     }
-    const models = [...new Set(entriesOf(sides.a.journey).map(entry => entry.model))];
-    const others = await Promise.all(models.map(model => {
-      const entries = entriesOf(sides.a.journey, model);
-      return model === sides.a.model ? data : load(entries.find(entry => entry.checkpoint === sides.a.checkpoint) ?? entries[entries.length - 1]);
-    }));
+    const { journey, model: ofA, checkpoint } = sides.a;
+    const others = await Promise.all(modelsOf(journey).map(model => (model === ofA ? data : load(entryOf(journey, model, checkpoint)))));
     if (own !== turn) return;
     app.others = others;
     from = {};
@@ -613,17 +583,16 @@ export async function showJourneys() {
     if (!data) return;
     const side = sides.b = { ...own };
     const texts = [...data.texts.keys()];
-    const other = entriesOf(own.journey).find(entry => entry.model !== own.model);
+    const model = modelsOf(own.journey).find(name => name !== own.model);
     // what a reader most likely wants beside it: the other text of a homonym, or else the other model
     if (texts.length > 1) {
       const next = texts[(texts.indexOf(own.token.text) + 1) % texts.length];
       const same = data.tokens(next).find(one => bareToken(one.token) === bareToken(own.token.token));
       side.token = same ?? data.tokens(next).find(one => one.followed && !one.special) ?? data.tokens(next)[0];
-      return show("compare");
+    } else if (model) {
+      from.b = { ...side };
+      Object.assign(side, { model, checkpoint: undefined });
     }
-    if (!other) return show("compare");
-    from.b = { ...side };
-    Object.assign(side, { model: other.model, checkpoint: undefined });
     return show("compare");
   }
 

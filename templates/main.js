@@ -1,4 +1,3 @@
-// @ts-check
 // Where the script of all pages begins: each page takes from it what it has the elements for.
 
 import "./controls.js";
@@ -6,13 +5,11 @@ import { find, make } from "./dom.js";
 import { explorer } from "./page.js";
 import "./figures.js";
 import { showJourneys } from "./journeys.js";
-import "./paper.js";
-import { showSlots } from "./slots.js";
+import { showSlots } from "./panels.js";
 import "./tables.js";
 
 const show = explorer?.name === "journeys" ? showJourneys : explorer?.who ? showSlots : null;
 
-if (show) {
-  const broken = error => find("#main").prepend(make("p", { class: "broken", role: "alert", text: `This page could not be shown. ${error}` }));
-  Promise.resolve().then(show).catch(broken);
-}
+if (show) Promise.resolve().then(show).catch(error => {
+  find("#main").prepend(make("p", { class: "broken", role: "alert", text: `This page could not be shown. ${error}` }));
+});

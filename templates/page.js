@@ -1,12 +1,9 @@
-// @ts-check
 // What every page has: its theme, paper, and buttons that copy.
 
 import { all, find, make } from "./dom.js";
 import { narrowed } from "./tokens.js";
 
-// The address of a page says all that a reader chose there, so that what is seen can be sent, and a reload keeps it. It
-// stands before the #, which leads to a place of the page; what is as it was at first is left out.
-
+// The query of the address has all that a reader chose, so that a link or a reload shows the same; defaults are left out.
 const wanted = new URLSearchParams(location.search);
 let waiting = 0;
 
@@ -49,8 +46,7 @@ export const page = /** @type {any} */ (pageElement ? JSON.parse(String(pageElem
 // A colour of the light theme, or the one that stands for it in the dark theme.
 export const twin = colour => (drawTheme() === "dark" ? page.dark[colour] ?? colour : colour);
 
-// Parts are scripts of their own, which call reporterPart: a page opened as a file may load nothing else. A report in
-// one file has them packed in itself (single_file.js).
+// Parts are scripts, which call reporterPart: a page opened as a file may load nothing else. single_file.js packs them.
 const parts = /** @type {Map<string, Promise<any>>} */ (new Map());
 const awaited = /** @type {Map<string, (value: any) => void>} */ (new Map());
 window.reporterPart = (name, value) => awaited.get(name)?.(value);
@@ -68,9 +64,7 @@ export function part(name) {
   parts.set(name, loading);
   return loading;
 }
-
 // Theme, copying: every page has them.
-
 const listeners = /** @type {(() => void)[]} */ ([]);
 // Calls a function whenever the theme has changed.
 export const onTheme = listener => listeners.push(listener);
@@ -115,7 +109,6 @@ showTheme();
 export const explorer = /** @type {any} */ (page.name ? page : null);
 
 // Addresses, SQL.
-
 // What is chosen stands in the address, so that a link shows the same.
 export function readAddress() {
   return Object.fromEntries(new URLSearchParams(location.hash.includes("=") ? location.hash.slice(1) : ""));
@@ -131,9 +124,7 @@ const statements = new Map(all("code[data-sql]").map(element => [element, String
 export function narrowSql(source, choices, within = document) {
   for (const element of all(`code[data-sql="${source}"]`, within)) element.textContent = narrowed(String(statements.get(element)), choices);
 }
-
 // What the pointer is on.
-
 const tipElement = explorer && document.body.appendChild(make("div", { class: "tip", "aria-hidden": "true", hidden: true }));
 // Shows lines beside the pointer.
 function tip(event, lines) {
@@ -144,12 +135,8 @@ function tip(event, lines) {
   tipElement.style.left = `${Math.max(4, Math.min(event.clientX + 14, innerWidth - width - 8))}px`;
   tipElement.style.top = `${event.clientY + 18 + height > innerHeight ? Math.max(4, event.clientY - height - 12) : event.clientY + 18}px`;
 }
-/**
- * Gives an element lines to show, made when they are wanted.
- * @template {Element} E
- * @param {E} element
- * @param {(event: PointerEvent) => Line[] | null | undefined} lines
- */
+// Gives an element lines to show, made when they are wanted.
+/** @type {<E extends Element>(element: E, lines: (event: PointerEvent) => Line[] | null | undefined) => E} */
 export const tipped = (element, lines) => {
   element.addEventListener("pointermove", event => tip(/** @type {PointerEvent} */ (event), lines(/** @type {PointerEvent} */ (event))));
   element.addEventListener("pointerleave", () => { tipElement.hidden = true; });

@@ -1,6 +1,4 @@
-// @ts-check
-// Charts on a page: the data of each, its selectors, and its panels, small drawings that follow the controls. They hold no
-// rules about numbers: they pick the rows that the controls ask for, and look up axis and sentence.
+// Charts on a page: the data of each, its selectors, and its panels, small drawings that follow the controls.
 
 import { labelChart, letRead, mountChart, unmountChart, viewOf } from "./charts.js";
 import { all, element, find, make } from "./dom.js";
@@ -10,9 +8,9 @@ import { columnsOf, reachOf, roleMeans } from "./rows.js";
 import { table } from "./tables.js";
 import { isolated } from "./tokens.js";
 
-// What the controls of the page say, as the address has it at first. `hidden` are models that are not drawn, `names` what
-// the reader calls models, `means` draws the mean of each role in place of its models, `beside` is a control with another
-// of its values, whose drawings stand beside the others, `cursor` a relative depth, below 0 where there is none.
+// What the controls of the page say, at first from the address: `hidden` models are not drawn, `names` is what the reader
+// calls models, `means` draws the mean of each role in place of its models, `beside` is a control with a second value, whose
+// drawings stand beside the others, `cursor` a relative depth, below 0 where there is none.
 const moments = page.moments ?? [];
 export const momentOf = label => moments.findIndex(moment => moment.label === label);
 const momentGiven = momentOf(given("moment"));
@@ -40,12 +38,10 @@ const opening = { view: page.views?.[0], site: "path", moment: moments.length - 
 export const nameOf = model => chosen.names[model] ?? model;
 
 // Charts.
-
 // Which model stands in a row, and at which checkpoint; a row about two models has the last two pairs or one of them.
 const WHO = [["model", "checkpoint"], ["model_a", "checkpoint_a"], ["model_b", "checkpoint_b"]];
 
-// One chart: what data/<id>.js says of it, and its rows, there or in a part for each model. `picks` is what its own
-// selectors say.
+// One chart: what data/<id>.js says of it, its rows, there or in a part for each model, and its own selectors (`picks`).
 class Chart {
   // What data/<id>.js says: see Drawn.for_page in reporter.charts.chart.
   title = "";
@@ -78,7 +74,6 @@ class Chart {
     this.loaded ??= part(this.id).then(own => Object.assign(this, own), error => { this.loaded = null; throw error; });
     return this.loaded;
   }
-
   // The rows of a model's key, column by column, or null where it has none; without parts all rows.
   async columns(key) {
     const name = this.parts ? this.parts[key] : this.id;
@@ -86,16 +81,14 @@ class Chart {
     if (!this.frames.has(name)) this.frames.set(name, columnsOf(this.parts ? await part(name) : this.data));
     return this.frames.get(name);
   }
-
   // Captions are about the opening state: the first choice of every control and selector that chooses rows.
   caption(value, said = chosen) {
     const opens = this.keys.every(key => said[key] === opening[key]) && said.baselines === "with";
     const first = Object.entries(this.picks).every(([name, pick]) => /^(axis|variant|\$)/.test(name) || pick === this.firstPicks[name]);
     return opens && first ? this.captions[value] ?? "" : "";
   }
-
-  // The reach of its value axis and a note on it. It is the same for every token set and checkpoint, unless models are
-  // hidden, a reader wants it fitted, or what is shown would be a flat line on it.
+  // The reach of its value axis and a note on it: that of all token sets, unless models are hidden, a reader wants it fitted,
+  // or what is shown would be a flat line on it.
   axis(columns, said = chosen) {
     const axes = this.axes[this.picks[this.by] ?? ""];
     if (!axes) return [0, 1, ""];
@@ -106,13 +99,11 @@ class Chart {
     const rows = this.rows(columns, {}, this.picks, close ? said : { ...said, view: "", moment: -1 });
     return reachOf(rows, { whole, log: axis === "log", close: axis === "close", flat: !axis && !fewer, zero: this.zero, noise: this.noise, chance: this.by !== "statistic" });
   }
-
   // a logarithmic axis is another drawing, other reaches of a linear one are the same
   get spec() {
     const name = this.picks.axis ? (this.picks.axis === "log" ? "log" : "") : this.picks.variant;
     return this.specs[name] ?? Object.values(this.specs)[0];
   }
-
   // The rows of a panel: of its value of the facet, of its place where one place is shown, and as the controls say.
   /** @param {any} columns @param {{ value?: string, stop?: any, said?: any }} panel */
   rows({ rows: count, ...columns }, { value, stop, said: own }, picks = this.picks, said = own ?? chosen) {
@@ -138,7 +129,6 @@ class Chart {
     }
     return rows;
   }
-
   // the colours of what is drawn
   showKey() {
     const place = this.key && document.querySelector(`.key[data-chart="${this.id}"]`);
@@ -146,9 +136,7 @@ class Chart {
     if (!scale) return;
     const present = new Set([...this.panels].flatMap(panel => (panel.rows ?? []).map(row => row[this.key])));
     place.replaceChildren(...scale.domain.map((name, i) => [name, scale.range[i]]).filter(([name]) => present.has(name)).map(([name, colour]) => {
-      const mark = element("i");
-      mark.style.background = twin(colour);
-      return make("span", { class: "entry" }, mark, isolated(nameOf(name)));
+      return make("span", { class: "entry" }, make("i", { style: `background:${twin(colour)}` }), isolated(nameOf(name)));
     }));
   }
 }
@@ -169,16 +157,12 @@ export function chartOf(id) {
   charts.set(id, own);
   return own;
 }
-
 // Panels.
-
 const TALL = /\b(profile|training|differences)\b/;
-// Rows of a panel, and of all panels of a chart, that are drawn as elements, which can be printed at any size and read one
-// by one; more of them are drawn as one picture, and read in the table behind it.
+// Rows of a panel, and of all panels of a chart, that are drawn as SVG elements; more of them are drawn on a canvas.
 const MOST_ELEMENTS = [600, 4000];
 
-// One panel is one small drawing of one chart. It draws when it comes near the window, and follows the controls while it
-// is there; a panel that is out of sight catches up when it returns.
+// One small drawing of one chart. It follows the controls while it is near the window, and catches up when it returns.
 export class Panel {
   /** @param {Panel | null} [of] */
   constructor(chart, place, of = null) {
@@ -218,7 +202,6 @@ export class Panel {
     const which = this.of || this.twin ? (chosen.beside?.[0] === "view" ? view : moments[moment]?.label) : "";
     this.element.querySelector(".panel-name").textContent = [own, which].filter(Boolean).join(" · ");
   }
-
   // The same once more, under another view or at another checkpoint, where the reader wants both side by side.
   pair() {
     if (this.of) return;
@@ -304,7 +287,6 @@ export class Panel {
     chart.showKey();
     this.element.dispatchEvent(new CustomEvent("panel-shown", { bubbles: true }));
   }
-
   // Taller where there is room: in a figure that fills the window, or has its width; on paper not so tall.
   get height() {
     if (isPrinting() && this.kind.includes("profile")) return 104;  // three stand on a sheet
@@ -313,9 +295,7 @@ export class Panel {
     const shown = all(".panel", figure).filter(panel => !panel.hidden).length;
     return Math.max(230, Math.round((innerHeight - 260) / (shown > 2 ? 2 : 1)) - 60);
   }
-
-  // Far from the window a drawing is taken down and leaves its place as high as it was: on a page of many models all that
-  // were seen would hold hundreds of megabytes. What a reader turned or searched, points, stays.
+  // Takes a drawing down that is far from the window, to save memory; its place stays as high. Points stay as turned.
   close() {
     if (isPrinting() || this.busy || this.cloud || !this.plot.firstElementChild) return;
     if (this.plot.offsetHeight) this.plot.style.minHeight = `${this.plot.offsetHeight}px`;
@@ -335,7 +315,6 @@ export class Panel {
     this.element.remove();
   }
 }
-
 // The models to bring out; where means are drawn, those of their roles.
 function highlighted(averaged) {
   if (!averaged) return [...chosen.highlight].map(nameOf);
@@ -366,7 +345,6 @@ export function hidePanels() {
     if (!panel.element.hidden && panel.near && panel.stale) panel.refresh();
   }
 }
-
 // A selector chooses rows by a column, a drawing (variant), a value for it ($…), or (with data-shows) the panels.
 for (const select of all("select[data-chart]")) {
   const chart = chartOf(select.dataset.chart);
@@ -408,3 +386,144 @@ export async function fetchAll() {
 const idle = () => new Promise(done => ("requestIdleCallback" in window ? requestIdleCallback(done, { timeout: 2000 }) : setTimeout(done, 50)));
 if (document.readyState === "complete") fetchAll();
 else addEventListener("load", fetchAll);
+
+// What the controls say, as far as a chart follows them.
+export function controlsSaid(chart) {
+  const follows = name => chart.keys.includes(name);
+  const moment = moments[chosen.moment]?.label;
+  const picks = all("select[data-chart]").filter(select => select.dataset.chart === chart.id && select.options.length > 1);
+  return [
+    follows("view") && chosen.view ? `tokens: ${chosen.view}` : "",
+    follows("moment") && moments.length > 1 ? `checkpoint: ${moment}` : "",
+    follows("site") && chosen.site === "attention" ? "after attention" : "",
+    chosen.baselines === "without" ? "without null baselines" : "",
+    chosen.means && chart.kind === "profile" ? "mean of each role" : "",
+    ...picks.map(select => `${String(select.closest("label")?.firstChild?.textContent).trim().toLowerCase()}: ${select.selectedOptions[0]?.textContent}`),
+  ].filter(Boolean);
+}
+
+// The pages of charts on which a reader chooses one model or two, and a layer.
+// Which model stands in each slot, and which stop of the slider is chosen.
+const slots = /** @type {(number | null)[]} */ ([0, null]);
+let at = 0;
+const stops = who => page.who[who]?.[chosen.site === "attention" ? "attention" : "path"] ?? [];
+// Two models need not have as many layers: the second one stands at the same relative depth.
+function stopOf(slot) {
+  const own = stops(slots[slot]);
+  const lead = stops(slots[0]);
+  if (slot === 0 || own.length === lead.length) return own[Math.min(at, own.length - 1)];
+  return own[Math.round((at / Math.max(1, lead.length - 1)) * (own.length - 1))];
+}
+// A panel that shows the model of a slot; or all models, where one drawing has them together.
+class Slot extends Panel {
+  constructor(place, slot) {
+    const chart = chartOf(place.dataset.slots);
+    const own = make("div", { class: "panel" }, make("p", { class: "panel-name" }), make("div", { class: `plot ${place.dataset.kind}` }), make("p", { class: "reading" }));
+    place.append(own);
+    super(chart, own);
+    this.slot = slot;
+    this.together = place.dataset.together === "true";
+    // a chart that is drawn learns of a new width from windows alone; these change theirs with what stands beside them
+    this.sizes = new ResizeObserver(([{ contentRect }]) => {
+      const width = Math.round(contentRect.width);
+      if (this.width && width && width !== this.width && chart.kind !== "points" && chart.kind !== "table") {
+        unmountChart(this.plot);
+        this.refresh();
+      }
+      this.width = width || this.width;
+    });
+    this.sizes.observe(this.plot);
+  }
+
+  get who() { return page.who[slots[this.slot] ?? 0]; }
+  get value() { return this.together ? "" : this.who.key; }
+  get label() { return this.together ? "all models" : this.who.label; }
+  get file() { return this.chart.id; }
+  get stop() { return stopOf(this.slot); }
+
+  head() {
+    if (this.together) return;
+    const mark = make("i", { class: "model-mark", style: `--light:${this.who.light};--dark:${this.who.dark}` });
+    const place = this.chart.byLayer && this.stop ? ` · ${this.stop.label}` : "";
+    this.element.firstChild.replaceChildren(mark, make("span", { text: this.who.label + place }));
+  }
+
+  drop() {
+    this.sizes.disconnect();
+    super.drop();
+  }
+}
+
+const slotPanels = /** @type {Map<Element, Slot[]>} */ (new Map(all("[data-slots]").map(place => [place, []])));
+// One panel for each model that is chosen; a single one for all.
+function arrange() {
+  for (const [place, own] of slotPanels) {
+    const wanted = slots[1] === null ? 1 : 2;
+    while (own.length > wanted) own.pop()?.drop();
+    while (own.length < 1 || (own.length < wanted && !own[0].together)) own.push(new Slot(place, own.length));
+    place.classList.toggle("two", own.length === 2);
+  }
+  document.documentElement.classList.toggle("comparing", slots[1] !== null);
+}
+
+/** @returns {any} */
+const theSlider = () => document.getElementById("stop");
+function setSlider() {
+  const slider = theSlider();
+  if (!slider) return;
+  const own = stops(slots[0]);
+  at = Math.max(0, Math.min(at, own.length - 1));
+  Object.assign(slider, { max: Math.max(0, own.length - 1), value: at });
+  const said = [0, 1].filter(slot => slots[slot] !== null).map(slot => stopOf(slot)?.label ?? "–");
+  const text = said.length === 2 && said[0] !== said[1] ? `${said[0]} | ${said[1]}` : said[0];
+  find("#stop-label").textContent = text;
+  slider.setAttribute("aria-valuetext", text);
+}
+// Only what shows one place, or marks it, is drawn again.
+const marksStop = ({ chart }) => chart.byLayer || chart.spec?.params?.some(param => param.name === "at");
+function chooseStop(stop) {
+  at = stop;
+  setSlider();
+  keepStop();
+  return refreshAll(panel => !panel.chart.specs || marksStop(panel));
+}
+
+const middle = () => Math.floor((stops(slots[0]).length - 1) / 2);
+const keepStop = () => keep("layer", stops(slots[0]).length && at !== middle() ? at : null);
+
+export function showSlots() {
+  for (const [slot, name] of [[0, "model"], [1, "beside"]]) {
+    const who = page.who.findIndex(({ key }) => key === given(String(name)));
+    if (who >= 0) slots[slot] = who;
+  }
+  const layer = given("layer");
+  at = layer !== null && /^\d+$/.test(layer) ? Math.min(Number(layer), stops(slots[0]).length - 1) : middle();
+  for (const slot of [0, 1]) {
+    const select = /** @type {any} */ (document.getElementById(`slot-${slot}`));
+    if (select && slots[slot] !== null) select.value = String(slots[slot]);
+    select?.addEventListener("change", () => {
+      const depth = at / Math.max(1, stops(slots[0]).length - 1);
+      slots[slot] = select.value === "" ? null : Number(select.value);
+      if (slot === 0) at = Math.round(depth * Math.max(0, stops(slots[0]).length - 1));
+      keep(slot ? "beside" : "model", select.value === (slot ? "" : "0") ? null : page.who[Number(select.value)].key);
+      keepStop();
+      setSlider();
+      arrange();
+      refreshAll();
+      fetchAll();
+    });
+  }
+  for (const radio of all("input[name=stop-site]")) {
+    radio.checked = radio.value === chosen.site;
+    radio.addEventListener("change", () => { chosen.site = radio.value; keep("site", radio.value === "path" ? null : radio.value); setSlider(); refreshAll(); });
+  }
+  const slider = theSlider();
+  slider?.addEventListener("input", () => chooseStop(Number(slider.value)));
+  addEventListener("keydown", event => {
+    const step = { ",": -1, ".": 1 }[event.key];
+    if (!slider || !step || event.ctrlKey || event.metaKey || event.altKey || /** @type {any} */ (event.target).closest?.("input:not([type=range]), select, textarea")) return;
+    chooseStop(Math.max(0, Math.min(Number(slider.max), at + step)));
+  });
+  setSlider();
+  arrange();
+}

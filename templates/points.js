@@ -1,4 +1,3 @@
-// @ts-check
 // A picture of vectors as points, that can be turned and searched.
 
 import { WAYS, nextMark } from "./charts.js";
@@ -8,8 +7,6 @@ import { isolated, number, phrase, plain, tokenNode } from "./tokens.js";
 
 const AXES = { xyz: ["x", "y", "z"], xy: ["x", "y"], xz: ["x", "z"], yz: ["y", "z"] };
 const MOST_NAMED = 24;
-
-/** @typedef {{ row: any, at: number[], unit: number[], part: string, colour: string | null, seen?: number[] }} Point */
 
 export class Points {
   width = 0;
@@ -72,7 +69,6 @@ export class Points {
     } else Object.assign(this, { zoom: 1, shift: [0, 0], turn: [-0.55, 0.35] });
     this.draw();
   }
-
   // tokens show their spaces, texts do not
   node(text, most) { return this.options.search ? tokenNode(text, most) : make("bdi", { text: phrase(text, most) }); }
   label(point, most) { return this.options.search ? plain(point.row.label, most) : phrase(point.row.label, most); }
@@ -194,7 +190,6 @@ export class Points {
     for (const point of named.slice(0, MOST_NAMED)) this.name(pen, point, ink);
     if (this.at?.seen) { this.ring(pen, this.at, ink, 6); this.name(pen, this.at, ink); }
   }
-
   // controls (random texts) are hollow: colour is never the only cue
   shape(pen, point, radius) {
     const [x, y] = point.seen;
@@ -229,7 +224,6 @@ export class Points {
     }
     pen.globalAlpha = 1;
   }
-
   // from the origin to the mean of each part
   arrows(pen, points, ink) {
     const named = [];
@@ -319,7 +313,6 @@ export class Points {
     else return;
     event.preventDefault();
   }
-
   // the nearest point in that direction
   step(way) {
     const from = this.at?.seen ?? [this.width / 2, this.height / 2];

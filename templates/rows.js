@@ -1,4 +1,3 @@
-// @ts-check
 // Frames as the Python side packs them (reporter.charts.drawing), back into columns of values.
 
 import { short } from "./tokens.js";
@@ -8,24 +7,17 @@ export function unpack(column) {
   if (column.plain) return column.plain;
   const { levels = [], codes, runs = [] } = column;
   if (codes) return codes.map(code => levels[code]);
-  const values = [];
-  for (let i = 0; i < runs.length; i += 2) {
-    for (let k = 0; k < runs[i + 1]; k++) values.push(levels[runs[i]]);
-  }
-  return values;
+  return runs.flatMap((code, i) => (i % 2 ? [] : Array(runs[i + 1]).fill(levels[code])));
 }
-
 // A packed frame as columns: {rows, model: […], …}.
 /** @type {(packed: Packed) => { rows: number } & Record<string, any>} */
 export const columnsOf = packed => ({ rows: packed.rows, ...Object.fromEntries(Object.entries(packed.columns).map(([name, column]) => [name, unpack(column)])) });
 
 // What is drawn of rows that a reader put together: the mean of a role, the reach of an axis, the values at a depth.
-
 const isFloor = row => row.kind === "floor" || String(row.statistic ?? "").endsWith("_floor");
 const isNumber = value => typeof value === "number" && Number.isFinite(value);
 
-// The value of a line at a depth, on a straight line between its layers; null beyond its ends and beside what is
-// missing.
+// The value of a line at a depth, between its layers by interpolation; null beyond its ends and beside missing values.
 function valueAt(line, depth) {
   const after = line.findIndex(row => row.depth >= depth - 1e-9);
   if (after < 0) return null;
@@ -35,10 +27,8 @@ function valueAt(line, depth) {
   if (!left || !isNumber(left.value) || !isNumber(right.value)) return null;
   return left.value + ((right.value - left.value) * (depth - left.depth)) / (right.depth - left.depth);
 }
-
-// Each role's mean in place of its models, with the lowest and the highest of them as its band; a role with one model
-// keeps that model. Models with other numbers of layers meet at the same relative depth. There is a mean only where
-// every model has a number: otherwise it would jump where one begins or ends.
+// Each role's mean in place of its models, at the same relative depths, its band from the lowest to the highest model. A role
+// with one model keeps that model. There is a mean only where every model has a number.
 export function roleMeans(rows, roles, name) {
   const groups = /** @type {Map<string, Map<string, Row[]>>} */ (new Map());
   for (const row of rows) {
@@ -60,7 +50,6 @@ export function roleMeans(rows, roles, name) {
     });
   });
 }
-
 // The reach of an axis for a part of a chart's rows, with its note, by the rules of reporter.charts.captions: an axis
 // that begins at 0 still does, and the chance level is drawn as long as enough of the height is left to the values.
 export function reachOf(rows, { whole, log, close, flat, zero, noise = "chance level", chance = true }) {
@@ -81,7 +70,6 @@ export function reachOf(rows, { whole, log, close, flat, zero, noise = "chance l
   const text = log ? note : [(close || flat) && "of this token set", beyond].filter(Boolean).join(" · ");
   return drawn ? [all[0], all[1], text] : [least, most, text];
 }
-
 // The row of each model that lies nearest to a depth; the floor and the state after the closing norm are none.
 export function rowsAt(rows, depth) {
   const nearest = /** @type {Map<string, Row>} */ (new Map());

@@ -1,4 +1,3 @@
-// @ts-check
 // The loader of a report in one file. It is no module: it stands in the page itself, before the script is unpacked.
 
 (() => {

@@ -1,4 +1,3 @@
-// @ts-check
 // Tables that sort their models by the column whose heading is pressed: largest first, then smallest first.
 
 import { all, find, make } from "./dom.js";
@@ -10,14 +9,12 @@ export function keyOf(cell) {
   if (cell.dataset.value !== undefined) return Number(cell.dataset.value);
   return cell.tagName === "TH" ? String(cell.textContent).trim() : null;
 }
-
 // Which of two keys stands first; what has no key stands last either way.
 export function compare(a, b, rising) {
   if (a === null || b === null) return Number(a === null) - Number(b === null);
   const order = typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b), "en", { numeric: true });
   return rising ? order : -order;
 }
-
 // Let the headings of a table sort it.
 export function letSort(table) {
   const buttons = all("button.sort", table);
@@ -39,17 +36,14 @@ export function letSort(table) {
   }
 }
 
-all("table.sortable:not(noscript *)").forEach(letSort);  // see lids.js
+all("table.sortable:not(noscript *)").forEach(letSort);  // a table in a <noscript> waits
 
 // The place of the cells under a heading: the first heading stands beside two rows, the others in the second.
 function placeOf(table, heading) {
   const [first, second] = table.tHead?.rows ?? [];
   return first.cells[0] === heading ? 0 : 1 + [...second.cells].indexOf(heading);
 }
-
-// Lids that may hide a large table: it waits as text in a <noscript>, which a reader without scripts sees as it stands, and
-// becomes elements when its lid is first opened.
-
+// A collapsed section may have a large table as text in a <noscript>: it becomes elements when the section is first opened.
 export function fill(lid) {
   for (const inside of all("noscript.inside", lid)) {
     // A report in one file is parsed without scripts: there it holds elements, of which the text is no markup.
@@ -63,9 +57,7 @@ for (const lid of /** @type {HTMLDetailsElement[]} */ (all("details:has(> noscri
   if (lid.open) fill(lid);
   else lid.addEventListener("toggle", () => fill(lid), { once: true });
 }
-
 // Rows as a table, in parts where a column says so; tokens are shown as such.
-
 export function table(rows, { options, title }) {
   const ends = options.split ? [...new Set(rows.map(row => row[options.split]))] : [null];
   return make("div", { class: ends.length > 1 ? "ends" : "" }, ends.map(end => {

@@ -1,4 +1,3 @@
-// @ts-check
 // Tokens and texts as text that a page can show.
 
 import { make } from "./dom.js";
@@ -25,8 +24,7 @@ export function pieces(token) {
     else if (UNSEEN.test(sign)) put(codeOf(sign), true);
     else put(sign, false);
   }
-  if (found.length > 1 && found[0][0].startsWith("##") && !found[0][1]) return found;
-  if (!found[0][1] && found[0][0].startsWith("##") && found[0][0].length > 2) found.splice(0, 1, ["##", true], [found[0][0].slice(2), false]);
+  if (found.length === 1 && !found[0][1] && found[0][0].startsWith("##") && found[0][0].length > 2) found.splice(0, 1, ["##", true], [found[0][0].slice(2), false]);
   return found;
 }
 // A token as one line of plain text, for labels and titles.
@@ -52,7 +50,6 @@ export function tokenNode(token, most = 24) {
   }
   return node;
 }
-
 // A text that is no token: its spaces stay spaces.
 export function phrase(text, most = 90) {
   if (text === null || text === undefined || text === "") return plain(text);
@@ -63,7 +60,6 @@ export function phrase(text, most = 90) {
 export const isolated = text => make("bdi", { text: phrase(text, 60) });
 
 // Numbers as text.
-
 // As powers of ten are printed.
 function powered(size, digits) {
   const [front, power] = size.toExponential(digits - 1).split("e");
@@ -82,7 +78,6 @@ export const whole = value => (value === null || value === undefined ? "–" : v
 export const number = value => (typeof value !== "number" || Number.isInteger(value) || Math.abs(value) < 1e-3 || Math.abs(value) >= 999.95 ? short(value, 4) : value.toPrecision(4).replace("-", "−"));
 
 // The SQL under a chart, narrowed to the rows that the chart shows.
-
 const literal = value => (value === null ? "NULL" : typeof value === "number" ? String(value) : `'${value.replaceAll("'", "''")}'`);
 
 const condition = (column, value) => (Array.isArray(value) ? `${column} IN (${value.map(literal).join(", ")})` : `${column} ${value === null ? "IS" : "="} ${literal(value)}`);
