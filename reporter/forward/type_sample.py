@@ -89,16 +89,18 @@ class TypeSample(Observable):
     """
 
     name = "type_sample"
-    version = 2
+    version = 3
     reads_types = True
     bounded = "at least"
     states_kept = True
 
     def __init__(self, layout: Layout, types: Sequence[int]) -> None:
         self.layout, self.types = layout, list(types)
-        # Sorted by group = stratum · types + rank of the type, then by key; the state lies in a slot.
+        # Sorted by group = stratum · types + rank of the type, then by key; of the texts with this context the first;
+        # the state lies in a slot.
         self.groups: Ints = np.zeros(0, dtype=np.int64)
         self.keys: Keys = np.zeros(0, dtype=np.uint64)
+        self.texts: Ints = np.zeros(0, dtype=np.int64)
         self.slots: Ints = np.zeros(0, dtype=np.int64)
         self.states = SlottedStates(layout.widths)
         self._rank = rank_by_id(self.types)
@@ -117,7 +119,7 @@ class TypeSample(Observable):
         rank = ranks_of(batch.token_ids, self._rank)
         rows = np.flatnonzero((rank >= 0) & np.isin(batch.strata, TYPED))
         groups = batch.strata[rows] * len(self.types) + rank[rows]
-        chosen, slots = self._admit(groups, batch.contexts[rows])
+        chosen, slots = self._admit(groups, batch.contexts[rows], batch.originals[rows])
         self._rows, self._into = (torch.from_numpy(x).to(batch.device) for x in (rows[chosen], slots))
 
     def observe(self, layer: LayerStates) -> None:
@@ -134,13 +136,14 @@ class TypeSample(Observable):
 
     def merge(self, other: TypeSample) -> None:
         """Take in the sample of other texts."""
-        chosen, slots = self._admit(other.groups, other.keys)
+        chosen, slots = self._admit(other.groups, other.keys, other.texts)
         self.states.take(slots, other.states, other.slots[chosen])
 
-    def _admit(self, groups: Ints, keys: Keys) -> tuple[Ints, Ints]:
+    def _admit(self, groups: Ints, keys: Keys, texts: Ints) -> tuple[Ints, Ints]:
         """Take in occurrences; return those that need a state written, and its slots."""
         all_groups = np.concatenate([self.groups, groups])
         all_keys = np.concatenate([self.keys, keys])
+        all_texts = np.concatenate([self.texts, texts])
         # lexsort is stable: of equal occurrences the one that is known, then the first, comes first.
         order = smallest(all_groups, all_keys)
         held = len(self.groups)
@@ -150,10 +153,11 @@ class TypeSample(Observable):
         slots = np.empty(len(order), dtype=np.int64)
         slots[~new], slots[new] = stay, free
         self.groups, self.keys, self.slots = all_groups[order], all_keys[order], slots
+        self.texts = all_texts[smallest(all_groups, all_keys, ties=all_texts)]
         return order[new] - held, free
 
     def tensors(self) -> dict[str, torch.Tensor]:
-        """Return ``groups``, ``keys`` and, for each place, ``states/PLACE``, sorted by group and key."""
+        """Return ``groups``, ``keys``, ``texts`` and, for each place, ``states/PLACE``, sorted by group and key."""
         return self._chosen() | self.states.tensors(self.slots)
 
     def compact(self) -> dict[str, torch.Tensor]:
@@ -166,14 +170,16 @@ class TypeSample(Observable):
         counts = [setting.counts[token] for token in cls.empty(setting).types]
         typed = max(1, sum(tokens[stratum] for stratum in TYPED))
         rows = sum(min(round(count * tokens[stratum] / typed), OCCURRENCES) for count in counts for stratum in TYPED)
-        return sum(RoundedStates.bytes(rows, width) for width in setting.layout.widths) + 16 * rows
+        return sum(RoundedStates.bytes(rows, width) for width in setting.layout.widths) + 24 * rows
 
     def _chosen(self) -> dict[str, torch.Tensor]:
-        return {"groups": torch.from_numpy(self.groups), "keys": torch.from_numpy(self.keys.view(np.int64).copy())}
+        arrays = {"groups": self.groups, "keys": self.keys.view(np.int64).copy(), "texts": self.texts}
+        return {name: torch.from_numpy(array) for name, array in arrays.items()}
 
     def restore(self, tensors: dict[str, torch.Tensor]) -> None:
         """Take over saved arrays."""
         self.groups, self.keys = tensors["groups"].numpy(), tensors["keys"].numpy().view(np.uint64)
+        self.texts = tensors["texts"].numpy()
         self.slots = np.arange(len(self.groups))
         self.states.restore(tensors)
 
@@ -183,20 +189,32 @@ class TypeSample(Observable):
         """Return occurrences of the first ``types`` types over some strata, those with the smallest keys."""
         stratum, rank = np.divmod(self.groups, max(len(self.types), 1))
         rows = np.flatnonzero(np.isin(stratum, strata) & (rank < types))
-        rows = rows[smallest(rank[rows], self.keys[rows], occurrences)]  # a context found in two strata counts once
+        rows = rows[
+            smallest(rank[rows], self.keys[rows], size=occurrences)
+        ]  # a context found in two strata counts once
         which, first, size = np.unique(rank[rows], return_index=True, return_counts=True)
         kept = size >= fewest
         spans = [np.arange(start, start + count) for start, count in zip(first[kept], size[kept], strict=True)]
         taken = rows[np.concatenate(spans)] if spans else rows[:0]
-        return Occurrences(self, [self.types[i] for i in which[kept]], size[kept], self.slots[taken], device)
+        chosen = [self.types[i] for i in which[kept]]
+        return Occurrences(self, chosen, size[kept], self.slots[taken], self.texts[taken], device)
 
 
 class Occurrences:
-    """Some occurrences of some types."""
+    """Some occurrences of some types.
 
-    def __init__(self, sample: TypeSample, types: list[int], sizes: Ints, slots: Ints, device: str) -> None:
+    Args:
+        types: their token ids.
+        sizes: occurrences of each.
+        slots: where the state of each occurrence lies in the sample, type after type.
+        texts: which text each occurrence belongs to; those that say the same have one number.
+    """
+
+    def __init__(
+        self, sample: TypeSample, types: list[int], sizes: Ints, slots: Ints, texts: Ints, device: str
+    ) -> None:
         self._sample, self._slots, self._device = sample, slots, device
-        self.types, self.sizes = types, sizes
+        self.types, self.sizes, self.texts = types, sizes, texts
 
     def keys(self) -> list[bytes]:
         """Return what is equal for types of which the same occurrences were selected, in this selection or another."""
@@ -207,9 +225,12 @@ class Occurrences:
         return self._sample.states.read(self._sample.layout.index[place], self._slots, self._device)
 
 
-def smallest(groups: Ints, keys: Keys, size: int = OCCURRENCES) -> Ints:
-    """Return the places of the ``size`` smallest distinct keys of each group, sorted by group and key."""
-    order = np.lexsort((keys, groups))
+def smallest(groups: Ints, keys: Keys, ties: Ints | None = None, size: int = OCCURRENCES) -> Ints:
+    """Return the places of the ``size`` smallest distinct keys of each group, sorted by group and key.
+
+    Of equal keys the first is taken, or the one with the least of ``ties``.
+    """
+    order = np.lexsort((keys, groups) if ties is None else (ties, keys, groups))
     groups, keys = groups[order], keys[order]
     repeated = np.zeros(len(order), dtype=bool)
     repeated[1:] = (groups[1:] == groups[:-1]) & (keys[1:] == keys[:-1])

@@ -242,12 +242,15 @@ class Likeness:
         explained: σ1²/Σσ², σ the singular values of the occurrences, not centred.
         published: λ1/Σλ, λ the eigenvalues of their covariance.
         truncated: what share of their variance is on the first right singular vector of the matrix as it is.
+        added: what each occurrence adds to these four, to first order, shape (4, T, m). Over a type they sum to 0, and
+            their squares to the variance over fresh occurrences.
     """
 
     similarity: torch.Tensor
     explained: torch.Tensor
     published: torch.Tensor
     truncated: torch.Tensor
+    added: torch.Tensor
 
 
 def likeness(x: torch.Tensor, sizes: torch.Tensor) -> Likeness:
@@ -255,6 +258,10 @@ def likeness(x: torch.Tensor, sizes: torch.Tensor) -> Likeness:
 
     One Gram matrix of the occurrences minus their mean serves for all; the mean comes back in float64. With σ1 and u1
     from XXᵀ = UΣ²Uᵀ, X·v1 = σ1·u1, whose variance is σ1²·(1/m − (mean u1)²).
+
+    What an occurrence adds is found by leaving it out for the similarity, and otherwise the derivative by its weight:
+    ((x·v1)² − r‖x‖²)/Σ‖x‖² for r = λ1/Σ‖x‖². ``truncated`` takes the variance along an axis that turns as well:
+    dv1 = Σ_k v_k (x·v1)(x·v_k)/(λ1 − λ_k). All are times √(m/(m − 1)), as for a mean.
 
     Args:
         x: shape (T, m, d); rows beyond a type's size are zero.
@@ -272,23 +279,52 @@ def likeness(x: torch.Tensor, sizes: torch.Tensor) -> Likeness:
     inverse = norms.reciprocal().where(norms > 0, 0.0)
     cosines = gram * inverse[:, :, None] * inverse[:, None]
     n = (norms > 0).sum(dim=1).double()
-    pairs = cosines.sum(dim=(1, 2)) - cosines.diagonal(dim1=1, dim2=2).sum(dim=1)
-    similarity = (pairs / (n * (n - 1))).where(n > 1, torch.nan).clamp(-1, 1)
+    with_others = cosines.sum(dim=2) - cosines.diagonal(dim1=1, dim2=2)
+    similarity = (with_others.sum(dim=1) / (n * (n - 1))).where(n > 1, torch.nan).clamp(-1, 1)
+    without = (n * (n - 1) * similarity)[:, None] - 2 * with_others
+    without = without / ((n - 1) * (n - 2)).clamp(min=1)[:, None]
+    left_out = (similarity[:, None] - without) * ((n - 1) / n)[:, None] * (norms > 0)
 
     squares, left = torch.linalg.eigh(gram)
     total, variance = norms.square().sum(dim=1), centred.diagonal(dim1=1, dim2=2).sum(dim=1)
     varies = variance > _EQUAL * total
-    on_first = squares[:, -1] * (1 - left[:, :, -1].sum(dim=1).square() / m)
-    shares = torch.stack([torch.linalg.eigvalsh(centred)[:, -1], on_first]) / variance
+    first = left[:, :, -1]
+    explained = _share(squares[:, -1], total)
+    on_first = squares[:, -1] * (1 - first.sum(dim=1).square() / m)
+    own_squares, own_left = torch.linalg.eigh(centred)
+    shares = torch.stack([own_squares[:, -1], on_first]) / variance
     published, truncated = shares.clamp(0, 1).where(varies, torch.nan)
-    return Likeness(similarity, _share(squares[:, -1], total), published, truncated)
+
+    each = centred.diagonal(dim1=1, dim2=2)
+    sums = left.sum(dim=1)  # of each left singular vector
+    from_mean = (first - sums[:, -1:] / m[:, None]) * inside
+    gaps = (squares[:, -1:] - squares[:, :-1]).clamp(min=_EQUAL)
+    turning = (left[:, :, :-1] * (squares * sums)[:, None, :-1] / gaps[:, None]).sum(dim=2)
+    along_axis = squares[:, -1:] * (from_mean.square() - 2 / m[:, None] * first * sums[:, -1:] * turning)
+    added = [
+        left_out,
+        _added(squares[:, -1:] * first.square(), norms.square(), explained),
+        _added(own_squares[:, -1:] * own_left[:, :, -1].square(), each, published),
+        _added(along_axis, each, truncated),
+    ]
+    of_mean = (m / (m - 1)).sqrt()[:, None]
+    return Likeness(similarity, explained, published, truncated, torch.stack(added) * of_mean)
 
 
-def explained_by_first(x: torch.Tensor) -> torch.Tensor:
-    """Return σ1²/Σσ² of each matrix, not centred, shape (T,); NaN for a matrix of zeros."""
+def explained_by_first(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return σ1²/Σσ² of each matrix, not centred, (T,), and what each row adds to it, (T, m); NaN for zeros."""
     x = _scaled(x)
     gram = (x @ x.mT).double()
-    return _share(torch.linalg.eigvalsh(gram)[:, -1], gram.diagonal(dim1=1, dim2=2).sum(dim=1))
+    squares, left = torch.linalg.eigh(gram)
+    each = gram.diagonal(dim1=1, dim2=2)
+    share, m = _share(squares[:, -1], each.sum(dim=1)), (each > 0).sum(dim=1)
+    of_mean = (m / (m - 1).clamp(min=1)).sqrt()[:, None]
+    return share, _added(squares[:, -1:] * left[:, :, -1].square(), each, share) * of_mean
+
+
+def _added(on_axis: Tensor, squares: Tensor, share: Tensor) -> Tensor:
+    """Return what each row adds to the share that one axis has of Σ‖x‖², given (x·v)² and ‖x‖² of each, (T, m)."""
+    return (on_axis - share[:, None] * squares) / squares.sum(dim=1, keepdim=True)
 
 
 def _scaled(x: torch.Tensor) -> torch.Tensor:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,9 +14,25 @@ from reporter.core.sources import ETHAYARAJH
 from reporter.core.threads import spread
 from reporter.geometry import noise
 from reporter.geometry.arrays import Floats, Ints, wide
-from reporter.geometry.intervals import FEWEST_TEXTS, Error, error_over_texts, interval, percentile_interval
-from reporter.metrics._intervals import BOOTSTRAP, MORE_TYPES, TO_A_THOUSAND, per_doubling, sampled, texts_of
-from reporter.metrics.base import ROUNDING, Options, Statistic, Value, metric
+from reporter.geometry.intervals import (
+    FEWEST_TEXTS,
+    Error,
+    Interval,
+    Scale,
+    error_over_texts,
+    interval,
+    percentile_interval,
+)
+from reporter.metrics._intervals import (
+    BOOTSTRAP,
+    MORE_TYPES,
+    ON_SCALE,
+    TO_A_THOUSAND,
+    per_doubling,
+    sampled,
+    texts_of,
+)
+from reporter.metrics.base import Options, Statistic, Value, metric
 
 if TYPE_CHECKING:
     import torch
@@ -27,7 +43,6 @@ if TYPE_CHECKING:
 
 
 _FEWEST = 5  # contexts of a type
-_REPLICATES = 1000
 _KEPT = 12  # occurrences that the observable keeps of a type
 
 _SAMPLE = (
@@ -35,15 +50,11 @@ _SAMPLE = (
     f"corpus; of each, up to `occurrences` occurrences in different contexts; types with fewer than {_FEWEST} contexts "
     "in the view, and tokens that the tokenizer added, are left out"
 )
-_OVER_TYPES = (
-    f"95 % percentile interval of {_REPLICATES} bootstrap replicates over types; none for fewer than "
-    f"{FEWEST_TEXTS} types; it speaks of other types in the same texts, and is about 1.6 times as wide as what other "
-    "texts move the number by, since these bring most of the same types"
+_OVER_TEXTS = (
+    "95 %, delta method over texts: what each occurrence adds to the number of its type, summed by distinct text, and "
+    "the variance of the types that other texts would bring or lack, Student's t "
 )
-_LESS_COSINE = (
-    "the mean cosine of the same view is taken as exact in the interval; where self_similarity is 1 by definition the "
-    "interval is that of the mean cosine, by the delta method over texts"
-)
+_EXPLAINED = _OVER_TEXTS + ON_SCALE["logit"]
 
 STATISTICS = (
     Statistic(
@@ -51,7 +62,7 @@ STATISTICS = (
         "self-similarity of a type",
         f"mean over types of the mean cosine of two different occurrences of the type, {_SAMPLE}",
         (ETHAYARAJH,),
-        interval=_OVER_TYPES,
+        interval=_OVER_TEXTS + ON_SCALE["fisher"],
         floor=True,
         bounds=(-1, 1),
         smallest=0.01,
@@ -67,7 +78,7 @@ STATISTICS = (
         "adjusted self-similarity",
         "self_similarity − anisotropy.mean_cosine of the same view",
         (ETHAYARAJH,),
-        interval=f"{_OVER_TYPES}; {_LESS_COSINE}",
+        interval=f"{_OVER_TEXTS}on its own scale; the error of the mean cosine, and what texts do to both, are counted",
         bounds=(-2, 2),
         headline=True,
         plainly="How alike one token's states are in different contexts, beyond what any two tokens are.",
@@ -80,7 +91,7 @@ STATISTICS = (
         "mean over types of σ1²/Σσ², σ the singular values of the matrix of the type's occurrences, not centred, "
         f"{_SAMPLE}",
         (ETHAYARAJH,),
-        interval=_OVER_TYPES,
+        interval=_EXPLAINED,
         floor=True,
         bounds=(0, 1),
         smallest=0.01,
@@ -98,7 +109,7 @@ STATISTICS = (
         "mean over types of λ1/Σλ, λ the eigenvalues of the covariance of the type's occurrences about their mean, "
         f"{_SAMPLE}; types whose occurrences all have the same state are left out",
         (ETHAYARAJH,),
-        interval=_OVER_TYPES,
+        interval=_EXPLAINED,
         floor=True,
         bounds=(0, 1),
         trap="The mean, which is what a static vector would keep, is what it leaves out. At least 1 over the number of "
@@ -113,7 +124,7 @@ STATISTICS = (
         "mean over types of Var(X·v1) / Σ_j Var(x_j), X the matrix of the type's occurrences, v1 its first right "
         f"singular vector, not centred, {_SAMPLE}; types whose occurrences all have the same state are left out",
         (ETHAYARAJH,),
-        interval=_OVER_TYPES,
+        interval=_EXPLAINED,
         floor=True,
         bounds=(0, 1),
         trap="The axis v1 points along the mean, so this is the variance of the lengths: 0 does not say that a static "
@@ -129,7 +140,7 @@ STATISTICS = (
         "explained_by_first with the occurrences of each type replaced by as many random occurrences of other types "
         "of the sample",
         (ETHAYARAJH,),
-        interval=f"{_OVER_TYPES}; what stands in comes from the same types and texts, which it takes as given",
+        interval=_EXPLAINED,
         bounds=(0, 1),
         grows=per_doubling("−3 to −12 %", "0.9 to 3.6", "since types have more occurrences"),
         smallest=0.01,
@@ -139,7 +150,7 @@ STATISTICS = (
         "maximum explainable variance (adjusted)",
         "explained_by_first − explained_by_first_baseline",
         (ETHAYARAJH,),
-        interval=_OVER_TYPES,
+        interval=_OVER_TEXTS + ON_SCALE["plain"],
         bounds=(-1, 1),
         trap="Compare at equal `types`: random occurrences of fewer types repeat more of them, which raises the "
         "baseline. On a pretrained encoder 64 types of 12 occurrences read 0.03 less than 256 of 24, 1.8 half widths "
@@ -190,7 +201,7 @@ class ContextualityOptions(Options):
     statistics=STATISTICS,
     needs=("moments", "tokens", "type_sample", "intra_text"),
     options=ContextualityOptions,
-    version=6,
+    version=7,
     cost="a bounded sample; two sums by text for each layer",
 )
 def contextuality(seen: Observed, options: ContextualityOptions) -> Iterator[Value]:
@@ -235,9 +246,8 @@ def _adjusted(seen: Observed, place: Place, within: TextAverage, cosine: float |
     of_texts = np.bincount(which, influence) / len(influence)
     other = (of_texts @ poisson_weights(texts, seen.seed, len(drawn)))[drawn]
     shared = np.cov(within.replicates[drawn], other)
-    text_sd = float(np.sqrt(shared[0, 0]))
-    square = max(shared[0, 0] + error.sd**2 - 2 * shared[0, 1], (text_sd - error.sd) ** 2)
-    ends = interval(value, Error(float(np.sqrt(square)), error.df), "plain", (-2.0, 2.0))
+    of_text = Error(float(np.sqrt(shared[0, 0])), error.df)
+    ends = interval(value, _of_difference(of_text, error, float(shared[0, 1])), "plain", (-2.0, 2.0))
     return Value("intra_text_adjusted", place, value, within.n, *ends)
 
 
@@ -250,12 +260,16 @@ class _Drawn:
         members: where each type's occurrences lie in it, −1 beyond its size, shape (T, m).
         others: the same, of other types; None where the other types have too few.
         strata: the strata they come from.
+        texts: distinct texts of the occurrences, ascending.
+        which_text: which of these each occurrence belongs to.
     """
 
     occurrences: Occurrences
     members: torch.Tensor
     others: torch.Tensor | None
     strata: tuple[int, ...]
+    texts: Ints
+    which_text: Ints
 
 
 def _draw(seen: Observed, options: ContextualityOptions) -> _Drawn:
@@ -280,53 +294,53 @@ def _draw(seen: Observed, options: ContextualityOptions) -> _Drawn:
             if enough:
                 away = rng.choice(total - size, size, replace=False)
                 substitutes[row, :size] = torch.from_numpy(away + size * (away >= end - size))
-        return _Drawn(occurrences, members, substitutes if enough else None, strata)
+        texts, which_text = np.unique(occurrences.texts, return_inverse=True)
+        return _Drawn(occurrences, members, substitutes if enough else None, strata, texts, which_text)
 
     return seen.once(("occurrences", strata, options), draw)
 
 
-@dataclass(frozen=True)
-class _OfTypes:
-    """One number for each type, NaN where it has none: self-similarity, MEV in its forms, and that of random tokens."""
-
-    similarity: Floats
-    explained: Floats
-    published: Floats
-    truncated: Floats
-    baseline: Floats | None
+FORMS = ("similarity", "explained", "published", "truncated")
+OfTypes = dict[str, tuple[Floats, Floats]]
+"""By form, and as ``baseline`` of random tokens: the number of each type, NaN where it has none, shape (T,), and what
+each of its occurrences adds to it, shape (T, m)."""
 
 
-def _at_places(drawn: _Drawn, seen: Observed, options: ContextualityOptions) -> dict[Place, _OfTypes]:
+def _at_places(drawn: _Drawn, seen: Observed, options: ContextualityOptions) -> dict[Place, OfTypes]:
     memo: dict[bytes, Floats] = seen.once(("contextuality of types", options), dict)
     keys = drawn.occurrences.keys()
     new = np.array([at for at, key in enumerate(keys) if key not in memo], dtype=np.int64)
     of_places = spread(partial(_at_place, drawn, new), seen.places)
     for at, of_type in zip(new, np.stack([numbers for numbers, _ in of_places], axis=1), strict=True):
         memo[keys[at]] = of_type
-    numbers = np.stack([memo[key] for key in keys], axis=1) if keys else np.zeros((len(of_places), 0, 4))
+    width = 1 + options.occurrences  # the number of a type, then what each occurrence adds to it
+    numbers = (
+        np.stack([memo[key] for key in keys], axis=1) if keys else np.zeros((len(of_places), 0, len(FORMS), width))
+    )
     return {
-        place: _OfTypes(numbers[at, :, 0], numbers[at, :, 1], numbers[at, :, 2], numbers[at, :, 3], baseline)
-        for at, (place, (_, baseline)) in enumerate(zip(seen.places, of_places, strict=True))
+        place: {form: (of[:, which, 0], of[:, which, 1:]) for which, form in enumerate(FORMS)} | baseline
+        for place, of, (_, baseline) in zip(seen.places, numbers, of_places, strict=True)
     }
 
 
-def _at_place(drawn: _Drawn, new: Ints, place: Place) -> tuple[Floats, Floats | None]:
-    """Return four numbers of some types, shape (types, 4), and that of random tokens for all."""
+def _at_place(drawn: _Drawn, new: Ints, place: Place) -> tuple[Floats, OfTypes]:
+    """Return the forms of some types, shape (types, forms, 1 + m), and the number of random tokens for all."""
     import torch
 
     from reporter.geometry.similarity import explained_by_first, gathered, likeness
 
     states = drawn.occurrences.states(place)
     device = states.device
-    numbers, baseline = np.zeros((len(new), 4)), None
+    numbers, baseline = np.zeros((len(new), len(FORMS), 1 + drawn.members.shape[1])), {}
     if len(new):
         measured = likeness(
             gathered(states, drawn.members[new].to(device)), torch.from_numpy(drawn.occurrences.sizes[new]).to(device)
         )
-        forms = [measured.similarity, measured.explained, measured.published, measured.truncated]
-        numbers = torch.stack(forms, dim=1).cpu().numpy()
+        forms = torch.stack([getattr(measured, form) for form in FORMS])
+        numbers = torch.cat([forms[:, :, None], measured.added], dim=2).transpose(0, 1).cpu().numpy()
     if drawn.others is not None and len(drawn.others):
-        baseline = explained_by_first(gathered(states, drawn.others.to(device))).cpu().numpy()
+        share, added = explained_by_first(gathered(states, drawn.others.to(device)))
+        baseline = {"baseline": (share.cpu().numpy(), added.cpu().numpy())}
     return numbers, baseline
 
 
@@ -336,47 +350,94 @@ def _mean_cosine(seen: Observed, place: Place) -> float | None:
     return float((moments.unit_sum @ moments.unit_sum - n) / (n * (n - 1))) if n > 1 else None
 
 
-def _mean_over_types(statistic: str, place: Place, values: Floats, seed: int) -> Value:
-    values = values[np.isfinite(values)]
-    n = len(values)
-    if n == 0:
-        reason = f"no token type has {_FEWEST} different contexts and states that are not zero"
+@dataclass(frozen=True)
+class _Mean:
+    """A mean over types.
+
+    Args:
+        value: the mean.
+        n: types that it was taken over.
+        error: over texts.
+        of_texts: what each text adds to the mean, shape (texts of the occurrences,), as ``texts`` of _Drawn lists them.
+    """
+
+    value: float
+    n: int
+    error: Error | None
+    of_texts: Floats
+
+
+def _mean_over_types(drawn: _Drawn, seen: Observed, of: OfTypes, form: str, less: str = "") -> _Mean | None:
+    """Return the mean of a form over types, or that of its difference from another one; None where no type has it.
+
+    The error has two independent parts: what texts do to the types that they have, and which types have the contexts
+    that they need. With N contexts in this corpus, another corpus gives a type too few with the probability
+    P(Poisson(N) < 5); the mean then lacks what the type adds to it. The spread of the numbers of types bounds both from
+    above: they differ by their few contexts, and in themselves. That of the baseline does not, whose types share tokens.
+    """
+    from scipy.special import pdtr
+
+    numbers = of[form][0] - of[less][0] if less else of[form][0]
+    finite = np.isfinite(numbers)
+    n = int(finite.sum())
+    if not n:
+        return None
+    mean = float(numbers[finite].mean())
+    occurrences = drawn.occurrences
+    each = np.zeros(len(occurrences.texts))
+    for sign, name in ((1, form), (-1, less)) if less else ((1, form),):
+        which = drawn.members if drawn.others is None or name != "baseline" else drawn.others
+        rows, added = which.numpy()[finite], of[name][1][finite]
+        np.add.at(each, rows[rows >= 0], sign * added[rows >= 0] / n)
+    error = None
+    if n >= FEWEST_TEXTS:
+        error = error_over_texts(each * len(each), occurrences.texts, len(each), seen.texts)
+    if error is not None:
+        lost = pdtr(_FEWEST - 1, occurrences.sizes[finite])
+        apart = np.square(numbers[finite] - mean)
+        entry = float((lost * apart).sum()) / n**2
+        square, most = error.sd**2 + entry, float(apart.sum()) / (n * (n - 1))
+        if square > most and "baseline" not in (form, less):
+            error = Error(float(np.sqrt(most)), n - 1)
+        elif square > 0:
+            freedom = square**2 / (error.sd**4 / error.df + entry**2 / (n - 1))
+            error = Error(float(np.sqrt(square)), freedom)
+    return _Mean(mean, n, error, np.bincount(drawn.which_text, each).astype(np.float64))
+
+
+def _value(statistic: str, place: Place, mean: _Mean | None, scale: Scale, reason: str = "") -> Value:
+    if mean is None:
+        reason = reason or f"no token type has {_FEWEST} different contexts and states that are not zero"
         return Value(statistic, place, None, 0, reason=reason)
-    replicates = _draws(n, seed) @ values / n
-    return Value(statistic, place, float(values.mean()), n, *percentile_interval(replicates, n))
+    bounds = (0.0, 1.0) if scale == "logit" else (-1.0, 1.0)
+    return Value(statistic, place, mean.value, mean.n, *interval(mean.value, mean.error, scale, bounds))
 
 
-@lru_cache(maxsize=16)
-def _draws(n: int, seed: int) -> Floats:
-    """Return how often each of n types is drawn in each bootstrap replicate, shape (R, n)."""
-    drawn = np.random.default_rng([seed, n]).integers(0, n, (_REPLICATES, n)) + n * np.arange(_REPLICATES)[:, None]
-    return np.bincount(drawn.ravel(), minlength=_REPLICATES * n).reshape(_REPLICATES, n).astype(np.float64)
-
-
-def _less(statistic: str, cosine: float | None, value: Value) -> Value:
-    if value.value is None or cosine is None:
-        reason = value.reason or "fewer than two states that are not zero"
-        return Value(statistic, value.place, None, value.n, reason=reason)
-    low, high = value.ci_low, value.ci_high
-    if low is None or high is None:
-        return Value(statistic, value.place, value.value - cosine, value.n)
-    return Value(statistic, value.place, value.value - cosine, value.n, low - cosine, high - cosine)
-
-
-def _self_similarity(
-    found: _OfTypes, drawn: _Drawn, cosine: float | None, place: Place, seen: Observed
-) -> Iterator[Value]:
-    value = _mean_over_types("self_similarity", place, found.similarity, seen.seed)
+def _self_similarity(of: OfTypes, drawn: _Drawn, cosine: float | None, place: Place, seen: Observed) -> Iterator[Value]:
+    mean = _mean_over_types(drawn, seen, of, "similarity")
+    value = _value("self_similarity", place, mean, "fisher")
     yield value
-    if value.value is not None:
+    if mean is not None:
         sizes = tuple(drawn.occurrences.sizes.tolist())
         yield Value("self_similarity_floor", place, noise.self_similarity(sizes, seen.width(place), seen.seed), value.n)
-    adjusted = _less("self_similarity_adjusted", cosine, value)
-    if adjusted.value is not None and value.value is not None and abs(value.value - 1) <= ROUNDING:
-        error, _ = _error_of_cosine(seen, place)  # nothing else varies where a type has one state
-        low, high = interval(adjusted.value, error, "plain", (-2.0, 2.0))
-        adjusted = replace(adjusted, ci_low=low, ci_high=high)
-    yield adjusted
+    if mean is None or cosine is None:
+        reason = value.reason or "fewer than two states that are not zero"
+        yield Value("self_similarity_adjusted", place, None, value.n, reason=reason)
+        return
+    error, influence = _error_of_cosine(seen, place)
+    ends: Interval = (None, None)
+    if mean.error is not None and error is not None:
+        texts, which = np.unique(texts_of(sampled(seen)), return_inverse=True)
+        _, of_both, of_these = np.intersect1d(drawn.texts, texts, assume_unique=True, return_indices=True)
+        shared = float(mean.of_texts[of_both] @ (np.bincount(which, influence) / len(influence))[of_these])
+        ends = interval(mean.value - cosine, _of_difference(mean.error, error, shared), "plain", (-2.0, 2.0))
+    yield Value("self_similarity_adjusted", place, mean.value - cosine, mean.n, *ends)
+
+
+def _of_difference(a: Error, b: Error, shared: float) -> Error:
+    """Return the error of a difference from those of both sides and their covariance."""
+    square = max(a.sd**2 + b.sd**2 - 2 * shared, (a.sd - b.sd) ** 2)
+    return Error(float(np.sqrt(square)), min(a.df, b.df))
 
 
 def _error_of_cosine(seen: Observed, place: Place) -> tuple[Error | None, Floats]:
@@ -388,36 +449,24 @@ def _error_of_cosine(seen: Observed, place: Place) -> tuple[Error | None, Floats
     return error_over_texts(influence, texts_of(sample), moments.n, seen.texts), influence
 
 
-def _explained(found: _OfTypes, drawn: _Drawn, place: Place, seen: Observed) -> Iterator[Value]:
-    from reporter.geometry.similarity import floors
-
-    value = _mean_over_types("explained_by_first", place, found.explained, seen.seed)
-    yield value
-    if value.value is not None:
-        sizes = tuple(drawn.occurrences.sizes.tolist())
-        floor = floors(sizes, seen.width(place), seen.seed)["explained"]
-        yield Value("explained_by_first_floor", place, floor, value.n)
-    yield from _about_mean(found, drawn, place, seen)
-    names = ("explained_by_first_baseline", "explained_by_first_adjusted")
-    if value.value is None or found.baseline is None:
-        for name in names:
-            yield Value(name, place, None, value.n, reason=value.reason or "the other types have too few occurrences")
-        return
-    for name, values in zip(names, (found.baseline, found.explained - found.baseline), strict=True):
-        yield _mean_over_types(name, place, values, seen.seed)
-
-
-def _about_mean(found: _OfTypes, drawn: _Drawn, place: Place, seen: Observed) -> Iterator[Value]:
+def _explained(of: OfTypes, drawn: _Drawn, place: Place, seen: Observed) -> Iterator[Value]:
     from reporter.geometry.similarity import floors
 
     sizes = tuple(drawn.occurrences.sizes.tolist())
-    for form, values in {"published": found.published, "truncated": found.truncated}.items():
-        name = f"explained_by_first_{form}"
-        if found.explained.size and not np.isfinite(values).any():
-            reason = "every occurrence of a type has the same state"
-            yield Value(name, place, None, 0, reason=reason)
-            continue
-        value = _mean_over_types(name, place, values, seen.seed)
+    whole = _mean_over_types(drawn, seen, of, "explained")
+    equal = "" if whole is None else "every occurrence of a type has the same state"
+    for form, ending in (("explained", ""), ("published", "_published"), ("truncated", "_truncated")):
+        mean = _mean_over_types(drawn, seen, of, form)
+        value = _value(f"explained_by_first{ending}", place, mean, "logit", equal)
         yield value
-        if value.value is not None:
-            yield Value(f"{name}_floor", place, floors(sizes, seen.width(place), seen.seed)[form], value.n)
+        if mean is not None:
+            floor = floors(sizes, seen.width(place), seen.seed)[form]
+            yield Value(f"explained_by_first{ending}_floor", place, floor, mean.n)
+    names = ("explained_by_first_baseline", "explained_by_first_adjusted")
+    if whole is None or "baseline" not in of:
+        reason = "the other types have too few occurrences" if whole else value.reason
+        for name in names:
+            yield Value(name, place, None, 0 if whole is None else whole.n, reason=reason)
+        return
+    yield _value(names[0], place, _mean_over_types(drawn, seen, of, "baseline"), "logit")
+    yield _value(names[1], place, _mean_over_types(drawn, seen, of, "explained", less="baseline"), "plain")

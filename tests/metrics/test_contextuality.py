@@ -21,7 +21,11 @@ def of(x, sizes=None):
 
 
 def first_of(x):
-    return explained_by_first(torch.from_numpy(x)).numpy()
+    return explained_by_first(torch.from_numpy(x))[0].numpy()
+
+
+def first_added(x):
+    return explained_by_first(torch.from_numpy(x))[1].numpy()
 
 
 def test_pairs_and_singular_values_with_zero_rows():
@@ -54,6 +58,30 @@ def test_shares_about_the_mean_are_scikit_learns(offset, d):
         assert found.similarity[at].item() == pytest.approx(oracle.mean_pair_cosine(x[at, :m]), abs=1e-12)
     assert tiny.published.numpy() == pytest.approx(found.published.numpy())
     assert tiny.truncated.numpy() == pytest.approx(found.truncated.numpy())
+
+
+def test_what_an_occurrence_adds_is_the_change_by_its_weight_or_without_it():
+    rng = np.random.default_rng(4)
+    sizes, x = np.array([6, 9]), rng.standard_normal((2, 9, 5)) * [3, 2, 1, 1, 0.5] + 0.7
+    x[0, 6:] = 0
+    added = of(x, sizes).added.numpy()
+    assert added.sum(axis=2) == pytest.approx(0, abs=1e-12) and (added[:, 0, 6:] == 0).all()
+
+    def forms(y, w):
+        about = y - w @ y / w.sum()
+        squares = np.linalg.eigvalsh((y.T * w) @ y), np.linalg.eigvalsh((about.T * w) @ about)
+        v1 = np.linalg.eigh((y.T * w) @ y)[1][:, -1]
+        return [*(of[-1] / of.sum() for of in squares), w @ (about @ v1) ** 2 / (w @ np.square(about).sum(axis=1))]
+
+    for at, m in enumerate(sizes):
+        y, of_mean = x[at, :m], np.sqrt(m / (m - 1))
+        for row in range(m):
+            without = oracle.mean_pair_cosine(np.delete(y, row, axis=0))
+            alone = (oracle.mean_pair_cosine(y) - without) * (m - 1) / m
+            step = 1e-6 * np.eye(m)[row]
+            change = np.subtract(forms(y, 1 + step), forms(y, 1 - step)) / 2e-6
+            assert added[:, at, row] == pytest.approx(of_mean * np.array([alone, *change]), abs=1e-8)
+        assert first_added(y[None])[0] == pytest.approx(added[1, at, :m])
 
 
 @pytest.mark.parametrize("offset", [0.0, 3.0, 100.0])
@@ -166,8 +194,8 @@ def test_smaller_options_read_the_beginning_of_a_larger_sample(observe, values):
     for sample in (9 * 12, 100_000):
         observables, _ = observe(FakeModel(), texts, sample=sample)
         of_types = values(FakeModel(), observables, 150, "words", ["contextuality"], **options)
-        of_types = {key: value for key, value in of_types.items() if not key[0].startswith("contextuality.intra_text")}
-        found.append(of_types)
+        from_tokens = ("contextuality.intra_text", "contextuality.self_similarity_adjusted")  # errors of sampled tokens
+        found.append({key: value for key, value in of_types.items() if not key[0].startswith(from_tokens)})
     assert found[0] == found[1]
     assert found[0]["contextuality.self_similarity", 1].n == 9
     assert ContextualityOptions(**options["contextuality"]).sample_size() == 9 * 12
