@@ -373,7 +373,7 @@ def _mean_over_types(drawn: _Drawn, seen: Observed, of: OfTypes, form: str, less
     The error has two independent parts: what texts do to the types that they have, and which types have the contexts
     that they need. With N contexts in this corpus, another corpus gives a type too few with the probability
     P(Poisson(N) < 5); the mean then lacks what the type adds to it. The spread of the numbers of types bounds both from
-    above: they differ by their few contexts, and in themselves. That of the baseline does not, whose types share tokens.
+    above: they differ by their few contexts, and in themselves. That of the baseline does not: its types share tokens.
     """
     from scipy.special import pdtr
 
