@@ -51,8 +51,8 @@ def hub(study: str, store: Store, folder: Path) -> None:
     )
     lines = [f"# {row['title'] or study}", *([row["question"]] if row["question"] else [])]
     lines += [f"Measured by `reporter` {__version__}; one file for each table of the study `{study}`."]
-    said = [f"- {claim['says']} **{claim['verdict']}** {_number(claim)}".rstrip() for claim in claims]
-    lines += ["## Claims", *said] if claims else []
+    stated = [f"- {claim['says']} **{claim['verdict']}** {_number(claim)}".rstrip() for claim in claims]
+    lines += ["## Claims", *stated] if claims else []
     lines += ["## Tables", *(f"- `{name}`: {tables()[name].comment}" for name in written)]
     (folder / "README.md").write_text(f"---\n{_yaml(head)}---\n\n" + "\n\n".join(lines) + "\n", "utf-8")
     for model, index in model_indices(study, store).items():

@@ -101,7 +101,7 @@ class Results(Tables):
 
     def __init__(self, folder: Path, ids: Sequence[str]) -> None:
         self.folder = _path(folder, "folder")
-        self._ids = [_text(one, "the id of a study") for one in ([ids] if isinstance(ids, str) else ids)]
+        self._ids = [_text(study, "the id of a study") for study in ([ids] if isinstance(ids, str) else ids)]
 
     @property
     def ids(self) -> tuple[str, ...]:

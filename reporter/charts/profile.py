@@ -133,8 +133,8 @@ def _floor(of: parts.Subject, x: Any, y: Any, log: bool) -> list[Any]:
     # needs a little room); a note of the axis stands below it
     linear = "abs(datum.value - (low + high) / 2) <= (high - low) * 0.501"
     deepest = floor.transform_aggregate(deepest="argmax(depth)").transform_calculate(value="datum.deepest.value")
-    seen = deepest.transform_filter("datum.value >= low * 0.999 && datum.value <= high * 1.001" if log else linear)
-    label = seen.mark_text(text=text, align="right", baseline="bottom", fontSize=10.5, color=FLOOR_GREY)
+    visible = deepest.transform_filter("datum.value >= low * 0.999 && datum.value <= high * 1.001" if log else linear)
+    label = visible.mark_text(text=text, align="right", baseline="bottom", fontSize=10.5, color=FLOOR_GREY)
     label = label.encode(x=alt.XValue("width"), y=alt.YValue(alt.ExprRef("note ? -17 : -4")))
     return [line, label]
 

@@ -37,9 +37,9 @@ else:
             """
             for chart in charts:
                 for part in ("encoding", "mark"):
-                    own = getattr(chart, part, None)
-                    if hasattr(own, "copy"):  # neither absent nor undefined
-                        object.__setattr__(own, "__deepcopy__", lambda memo, own=own: own)
+                    shared = getattr(chart, part, None)
+                    if hasattr(shared, "copy"):  # neither absent nor undefined
+                        object.__setattr__(shared, "__deepcopy__", lambda memo, shared=shared: shared)
             return self.__getattr__("layer")(*charts, **said)
 
     alt = _Altair()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from reporter.charts.chart import Query, Read
 from reporter.core.numbers import is_null, short
 from reporter.report.evidence import by_model_of, changes_of, evidence_of
-from reporter.report.tables import parsed, read_rows, rows_of
+from reporter.report.tables import Row, parsed, read_rows, rows_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -98,141 +98,94 @@ ORDER BY claim, model
 
 
 @dataclass(frozen=True)
-class Test:
-    """A claim tested once: under one view, on the models themselves or on a null baseline of theirs."""
-
-    view: str | None
-    baseline: str | None
-    verdict: str
-    row: Mapping[str, Any]
-    detail: Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class Claim:
-    """A claim: its own test decides, the others tell whether the verdict hangs on a view or on training."""
-
-    name: str
-    says: str
-    source: str | None
-    kind: str
-    own: Test
-    others: tuple[Test, ...]
-    plot: dict[str, Any] | None
-    evidence: dict[str, Any]
-    by_model: dict[str, Any] | None = None
-    said_by_model: str = ""
-
-    @property
-    def metrics(self) -> list[str]:
-        """The statistics that it is about, by full name, as far as that was recorded."""
-        return list(dict.fromkeys(self._named("metrics")))
-
-    @property
-    def models(self) -> list[str]:
-        """The models that it was tested on."""
-        return self._named("models", "model")
-
-    @property
-    def corpora(self) -> list[str]:
-        """The corpora that it was tested on."""
-        return self._named("corpora", "corpus")
-
-    @property
-    def tables(self) -> list[str]:
-        """The tables that it asks by SQL."""
-        return self._named("tables")
-
-    def _named(self, key: str, column: str = "") -> list[str]:
-        """Return the names that were recorded under a key, or else those in a column of the evidence."""
-        names, rows = self.own.detail.get(key), self.own.detail.get("evidence")
-        if isinstance(names, list) and (names or not column):
-            return [str(name) for name in names]
-        of_rows = [row.get(column) for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
-        return list(dict.fromkeys(str(name) for name in of_rows if name))
-
-    @property
-    def flips(self) -> list[Test]:
-        """Tests on the same models under another view that came out differently."""
-        return [test for test in self.others if not test.baseline and test.verdict != self.own.verdict]
-
-    @property
-    def turns(self) -> bool:
-        """Whether another view makes another number or profile of it, even where the verdict stays."""
-        return bool(self.flips) or any(change.get("turned") for change in changes_of(self.own.detail))
-
-    @property
-    def shared(self) -> list[Test]:
-        """Null baselines of which the claim holds, too, so that it says nothing about what training does."""
-        held = self.own.verdict == "supported"
-        return [test for test in self.others if held and test.baseline and test.verdict == "supported"]
-
-    def under(self, view: str | None, baseline: str | None) -> Test | None:
-        """Return the test that belongs into a column of the grid."""
-        return next((test for test in (self.own, *self.others) if (test.view, test.baseline) == (view, baseline)), None)
-
-
-@dataclass(frozen=True)
 class Claims:
-    """All claims of a study, with the query they come from."""
+    """All claims of a study (see :func:`read_claims`), with the query they come from."""
 
-    all: tuple[Claim, ...]
+    all: tuple[Row, ...]
     sql: str
     frame: pd.DataFrame
 
     @property
     def about(self) -> list[str]:
         """The statistics that they are about."""
-        return list(dict.fromkeys(name for claim in self.all for name in claim.metrics))
+        return list(dict.fromkeys(name for claim in self.all for name in claim["metrics"]))
 
     @property
     def tally(self) -> list[tuple[str, str, int]]:
         """Verdicts that occur, each with its sign and how many claims have it."""
-        counts = Counter(claim.own.verdict for claim in self.all)
+        counts = Counter(claim["test"]["verdict"] for claim in self.all)
         return [(verdict, VERDICTS[verdict], counts[verdict]) for verdict in VERDICTS if counts[verdict]]
 
     @property
     def tested(self) -> int | None:
         """How many tests the verdicts are corrected for; None where it is not known."""
-        counts = [claim.own.detail.get("tested") for claim in self.all]
+        counts = [claim["test"]["detail"].get("tested") for claim in self.all]
         return max((number for number in counts if isinstance(number, int)), default=None)
+
+    @property
+    def several(self) -> list[Row]:
+        """The claims that were tested more than once."""
+        return [claim for claim in self.all if len(claim["tests"]) > 1]
 
     @property
     def columns(self) -> list[tuple[str | None, str | None]]:
         """Columns of the grid, view and null baseline: the models themselves first; none if no claim has two tests."""
-        tests = [test for claim in self.all if claim.others for test in (claim.own, *claim.others)]
-        columns = dict.fromkeys((test.view, test.baseline) for test in tests)
+        columns = dict.fromkeys(column for claim in self.several for column in reversed(claim["tests"]))
         return sorted(columns, key=lambda column: column[1] is not None)
 
 
 def read_claims(read: Read, study: str) -> Claims:
-    """Read the claims of a study; the first row of a claim is the claim itself."""
+    """Read the claims of a study; the first row of a claim is the claim itself.
+
+    A claim has its ``tests`` by view and null baseline. The first one, ``test``, decides; the others tell whether the
+    verdict depends on a view or on training: ``flips`` are tests on the same models under another view with another
+    verdict, ``turns`` says whether another view changes the number or the profile, even where the verdict stays, and
+    ``shared`` are null baselines for which the claim holds as well, so that it says nothing about what training does.
+    """
     sql = CLAIMS.fill(study=study)
     frame = read(sql)
     by_model = read_rows(read, CLAIMS_BY_MODEL, study)
-    groups: dict[str, list[Test]] = {}
+    groups: dict[str, list[Row]] = {}
     for row in rows_of(frame):
         verdict = row["verdict"] if row["verdict"] in VERDICTS else "failed"
-        test = Test(row["view"], row["baseline"], verdict, row, parsed(row["detail"], dict))
-        groups.setdefault(str(row["claim"]), []).append(test)
+        test = {"view": row["view"], "baseline": row["baseline"], "verdict": verdict, "row": row}
+        groups.setdefault(str(row["claim"]), []).append(test | {"detail": parsed(row["detail"], dict)})
     claims = []
-    for name, tests in groups.items():
-        row, evidence = dict(tests[0].row), evidence_of(tests[0].detail)
+    for name, (test, *further) in groups.items():
+        row, detail, evidence = test["row"], test["detail"], evidence_of(test["detail"])
         models = [model for model in by_model if model["claim"] == name]
         words = Counter(model["verdict"] for model in models)
+        flips = [other for other in further if not other["baseline"] and other["verdict"] != test["verdict"]]
+        held = [other for other in further if other["baseline"] and other["verdict"] == "supported"]
         claims.append(
-            Claim(
-                name=name,
-                says=row["says"] or name,
-                source=row["source"],
-                kind=row["kind"] or "",
-                own=tests[0],
-                others=tuple(tests[1:]),
-                plot=interval_plot(row, evidence["bound"]),
-                evidence=evidence,
-                by_model=by_model_of(models),
-                said_by_model=", ".join(f"{words[word]} {word}" for word in VERDICTS if words[word]),
-            )
+            {
+                "name": name,
+                "says": row["says"] or name,
+                "source": row["source"],
+                "kind": row["kind"] or "",
+                "test": test,
+                "tests": {(each["view"], each["baseline"]): each for each in reversed((test, *further))},
+                "flips": flips,
+                "turns": bool(flips) or any(change.get("turned") for change in changes_of(detail)),
+                "shared": held if test["verdict"] == "supported" else [],
+                "metrics": list(dict.fromkeys(_names(detail, "metrics"))),
+                "models": _names(detail, "models", "model"),
+                "corpora": _names(detail, "corpora", "corpus"),
+                "tables": _names(detail, "tables"),
+                "plot": interval_plot(row, evidence["bound"]),
+                "evidence": evidence,
+                "by_model": by_model_of(models),
+                "said_by_model": ", ".join(f"{words[word]} {word}" for word in VERDICTS if words[word]),
+            }
         )
     as_in_sql = frame["holds_outside"].map({True: "true", False: "false"})
     return Claims(tuple(claims), sql, frame.assign(holds_outside=as_in_sql))
+
+
+def _names(detail: Mapping[str, Any], key: str, column: str = "") -> list[str]:
+    """Return the names that were recorded under a key, or else those in a column of the evidence."""
+    names, rows = detail.get(key), detail.get("evidence")
+    if isinstance(names, list) and (names or not column):
+        return [str(name) for name in names]
+    of_rows = [row.get(column) for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
+    return list(dict.fromkeys(str(name) for name in of_rows if name))

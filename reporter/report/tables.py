@@ -282,9 +282,9 @@ def read_sinks(read: Read, study: str, models: Sequence[Row]) -> Row | None:
     if not sinks:
         return None
     rules = dict.fromkeys(str(row["sink_rule"]) for row in models if row.get("sink_rule"))
-    said = _said(read_rows(read, CUT_MATTERS, study))
+    sentence = _said(read_rows(read, CUT_MATTERS, study))
     more = max(0, len(sinks) - MOST_ROWS)
-    return {"rule": "; or ".join(rules), "said": said, "all": sinks, "rows": sinks[:MOST_ROWS], "more": more}
+    return {"rule": "; or ".join(rules), "said": sentence, "all": sinks, "rows": sinks[:MOST_ROWS], "more": more}
 
 
 def _said(rows: Sequence[Mapping[str, Any]]) -> str:

@@ -304,7 +304,7 @@ class Means(NamedTuple):
 def text_means(reading: Reading, view: str, limit: int) -> Means:
     """Return the mean states of at most ``wanted`` texts, with the smallest hashes; repetitions are left out."""
     rows = text_rows(reading, view, limit)
-    states = [np.stack([reading.at(p)[own].mean(axis=0) for own in rows.values()]) for p in reading.path if rows]
+    states = [np.stack([reading.at(p)[tokens].mean(axis=0) for tokens in rows.values()]) for p in reading.path if rows]
     return Means(list(rows), states)
 
 
