@@ -233,32 +233,17 @@ FONT = 'ui-sans-serif, system-ui, -apple-system, "Segoe UI", "Helvetica Neue", A
 
 
 def _config(surface: str, ink: str, quiet: str, grid: str) -> dict[str, Any]:
+    titles = {"titleColor": quiet, "titleFontWeight": 400, "titleFontSize": 11, "titlePadding": 7}
+    labels = {"labelColor": quiet, "labelFontSize": 11, "labelPadding": 5}
+    line = {"domain": True, "domainColor": quiet, "ticks": True, "tickColor": quiet, "tickSize": 4, "grid": False}
     return {
         "background": surface,
         "font": FONT,
         "padding": {"left": 2, "right": 6, "top": 6, "bottom": 2},
         "autosize": {"type": "fit-x", "contains": "padding"},
         "view": {"stroke": None},
-        "axis": {
-            "labelColor": quiet,
-            "titleColor": quiet,
-            "titleFontWeight": 400,
-            "titleFontSize": 11,
-            "labelFontSize": 11,
-            "labelPadding": 5,
-            "titlePadding": 7,
-            "gridColor": grid,
-            "domain": False,
-            "ticks": False,
-        },
-        "axisX": {
-            "domain": True,
-            "domainColor": quiet,
-            "ticks": True,
-            "tickColor": quiet,
-            "tickSize": 4,
-            "grid": False,
-        },
+        "axis": {**titles, **labels, "gridColor": grid, "domain": False, "ticks": False},
+        "axisX": line,
         "axisY": {"tickCount": 5},
         "text": {"color": ink, "fontSize": 11},
     }

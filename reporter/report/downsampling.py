@@ -108,13 +108,10 @@ class Sampling:
                 views.append(f"{table.name} AS (\n  FROM main.{table.name} WHERE {' AND '.join(where)}\n)")
         if not views:
             return sql
+        kept = f"SELECT model, checkpoint FROM models WHERE study = {self.study}"
         if self.steps is not None:
             steps = ", ".join(map(str, self.steps))
-            views.insert(
-                0,
-                f"kept AS (\n  SELECT model, checkpoint FROM models WHERE study = {self.study}\n"
-                f"  AND (step IS NULL OR step IN ({steps}) OR is_last)\n)",
-            )
+            views.insert(0, f"kept AS (\n  {kept}\n  AND (step IS NULL OR step IN ({steps}) OR is_last)\n)")
         return f"WITH {', '.join(views)}\n{_inner(sql)}"
 
 

@@ -47,6 +47,7 @@ class Look:
     def of(self, contents: Contents) -> Contents:
         """Return what of a study is shown, in its order."""
         sections = [section for section in contents.sections if self.shows(section.name)]
+        unfound = replace(contents.findings, all=(), looked_at=None)
         if self.figures:
             sections = self._chosen(sections)
         return replace(
@@ -54,9 +55,7 @@ class Look:
             sections=tuple(sections),
             explorers=tuple(explorer for explorer in contents.explorers if self.shows(explorer.name)),
             claims=contents.claims if self.shows("claims") else replace(contents.claims, all=()),
-            findings=contents.findings
-            if self.shows("findings")
-            else replace(contents.findings, all=(), looked_at=None),
+            findings=contents.findings if self.shows("findings") else unfound,
             sinks=contents.sinks if self.shows("sinks") else None,
             answers=contents.answers if self.shows("answers") else (),
             compared=contents.compared if self.shows("compared") else None,
@@ -84,12 +83,11 @@ def read_look(study: Mapping[str, Any], folder: Path) -> Look:
     report = spec.get("report") if isinstance(spec, dict) else None
     settings = report if isinstance(report, dict) else {}
     style, theme = folder / FOLDER / STYLE, settings.get("theme")
+    css = style.read_text(encoding="utf-8") if settings.get("style") and style.is_file() else ""
     return Look(
         theme=theme if theme in ("light", "dark") else "system",
         # in CSS a backslash before a slash changes nothing, and the element does not end
-        style=style.read_text(encoding="utf-8").replace("</", "<\\/")
-        if settings.get("style") and style.is_file()
-        else "",
+        style=css.replace("</", "<\\/"),
         templates=folder / FOLDER if settings.get("templates") and (folder / FOLDER).is_dir() else None,
         figures=_names(settings.get("figures")),
         hidden=frozenset(_names(settings.get("hide"))),

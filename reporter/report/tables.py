@@ -121,11 +121,8 @@ class ModelRow:
     @property
     def same_weights(self) -> list[str]:
         """Which of its checkpoints have weights of another one."""
-        return [
-            f"checkpoint '{row['checkpoint']}': {row['same_weights']}"
-            for row in self.checkpoints
-            if row.get("same_weights")
-        ]
+        alike = [row for row in self.checkpoints if row.get("same_weights")]
+        return [f"checkpoint '{row['checkpoint']}': {row['same_weights']}" for row in alike]
 
 
 def model_rows(models: Sequence[Row]) -> list[ModelRow]:
@@ -143,18 +140,14 @@ def warnings(models: Sequence[ModelRow], cells: Sequence[Row] = ()) -> list[tupl
     """
     by_words: dict[tuple[str, ...], list[tuple[str, list[str]]]] = {}
     for model in models:
-        of_passes = (
-            warning
-            for row in cells
-            if row["model"] == model.name
-            for warning in (row.get("warning") or "").splitlines()
-        )
-        for warning in dict.fromkeys([*model.warnings, *of_passes]):
+        of_passes = [row["warning"] for row in cells if row["model"] == model.name and row.get("warning")]
+        for warning in dict.fromkeys([*model.warnings, *"\n".join(of_passes).splitlines()]):
             words, numbers = tuple(_NUMBER.split(warning)), _NUMBER.findall(warning)
             by_words.setdefault(words, []).append((model.name, numbers))
-    joined = [
-        (_joined(words, [numbers for _, numbers in of]), [name for name, _ in of]) for words, of in by_words.items()
-    ]
+    joined = []
+    for words, models_warned in by_words.items():
+        names, rows = zip(*models_warned, strict=True)
+        joined.append((_joined(words, rows), list(names)))
     return joined + [(text, [model.name]) for model in models for text in model.same_weights]
 
 
@@ -297,9 +290,8 @@ def _said(rows: Sequence[Mapping[str, Any]]) -> str:
     if worst["value"] <= MATTERS:
         return f"The cut decides little: with cuts from a quarter to four times as high, {moved} {largest}."
     several = sum(row["value"] > MATTERS for row in measured)
-    more = (
-        f"; by more than {MATTERS:g} in {several} of {len(measured)} pairs of model and corpus" if several > 1 else ""
-    )
+    pairs = f"; by more than {MATTERS:g} in {several} of {len(measured)} pairs of model and corpus"
+    more = pairs if several > 1 else ""
     return (
         f"The cut matters: with cuts from a quarter to four times as high, {moved} {largest}{more}; "
         "see the chart of numbers without sinks, cut elsewhere."

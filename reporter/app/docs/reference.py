@@ -6,12 +6,13 @@ import html
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import replace
 from pathlib import Path
 from textwrap import wrap
 from typing import Any
 
 import reporter
+from reporter.core import numbers
 from reporter.core.table import Column, Table
 from reporter.metrics._coverage import counted, texts_needed
 from reporter.metrics.analysis import analyses
@@ -149,67 +150,48 @@ _COLUMNS = (
 _HERE = "database_name = current_database() AND NOT internal"
 
 
-@dataclass(frozen=True)
-class Described:
-    """A table or a view with its columns and, where there are results, its number of rows."""
-
-    name: str
-    comment: str
-    columns: tuple[Column, ...] = field(default=())
-    rows: int | None = None
-    of: str = ""
-    more: str = ""
-
-
-def described(path: Path) -> dict[str, Described]:
+def described(path: Path) -> dict[str, Table]:
     """Return all tables and views by name: reporter's, and those that plug-ins left in a database.
+
+    The name inside a table also has its number of rows, or what it is a view of.
 
     Raises:
         ReporterError: the database cannot be read, or is of a newer version.
     """
-    stored: dict[str, dict[str, str | int]] = {}
-    columns: dict[str, list[Column]] = {}
+    stored: dict[str, dict[str, Any]] = {}
+    columns: dict[str, tuple[Column, ...]] = {}
     if path.exists():
         store = Store(path)
         stored = {row["name"]: row for row in store.records(_TABLES.format(here=_HERE))}
         for row in store.records(_COLUMNS.format(here=_HERE)):
-            columns.setdefault(row["table_name"], []).append(Column(row["name"], row["type"], row["comment"] or ""))
-    descriptions = {}
-    for name, table in tables().items():
-        rows = int(stored[name]["rows"]) if name in stored else None
-        descriptions[name] = Described(name, table.comment, table.columns, rows, more=table.more)
+            column = Column(row["name"], row["type"], row["comment"] or "")
+            columns[row["table_name"]] = (*columns.get(row["table_name"], ()), column)
+    descriptions = {name: Table(name, row["comment"] or "", columns[name]) for name, row in stored.items()} | tables()
     for name, row in stored.items():
-        if name not in descriptions:
-            descriptions[name] = Described(name, str(row["comment"] or ""), tuple(columns[name]), int(row["rows"]))
+        descriptions[name] = replace(descriptions[name], name=f"{name} ({numbers.counted(row['rows'], 'row')})")
     for name, view in VIEWS.items():
-        descriptions[name] = Described(name, view.comment, view.columns, of=view.of.name)
+        descriptions[name] = Table(f"{name} (view of {view.of.name})", view.comment, view.columns)
     return dict(sorted(descriptions.items()))
 
 
-def tables_page(descriptions: Mapping[str, Described]) -> str:
+def tables_page(descriptions: Mapping[str, Table]) -> str:
     """Return each table and view with what a row of it is, and the names of its columns."""
     lines = []
     for table in descriptions.values():
-        lines += [_title(table), *wrapped(table.comment, "    ")]
+        lines += [table.name, *wrapped(table.comment, "    ")]
         lines += [*wrapped(f"columns: {', '.join(column.name for column in table.columns)}", "    "), ""]
     return "\n".join([*lines, "`reporter sql --tables NAME` says what each column holds."])
 
 
-def table_page(table: Described) -> str:
+def table_page(table: Table) -> str:
     """Return all that is known of a table or a view: what a row is, and what each column holds."""
-    lines = [_title(table), "", *wrapped(table.comment)]
+    lines = [table.name, "", *wrapped(table.comment)]
     if table.more:
         lines += ["", *table.more.splitlines()]
     lines += ["", "columns (* together tell its rows apart)"]
     for column in table.columns:
         lines += wrapped(f"{column.name}{' *' if column.key else ''} {column.type}: {column.comment}", "    ")
     return "\n".join(lines)
-
-
-def _title(table: Described) -> str:
-    if table.of:
-        return f"{table.name} (view of {table.of})"
-    return table.name if table.rows is None else f"{table.name} ({table.rows:,} {'row' if table.rows == 1 else 'rows'})"
 
 
 # How text of declarations is written in Markdown, as pages of the site have it.

@@ -95,11 +95,8 @@ class Verification:
     @property
     def passed(self) -> bool:
         """Whether something was measured again, and nothing deviates beyond its tolerance."""
-        return (
-            bool(self.deviations)
-            and not self.failed
-            and all(deviation.passed for deviation in self.deviations.values())
-        )
+        is_close = all(deviation.passed for deviation in self.deviations.values())
+        return bool(self.deviations) and not self.failed and is_close
 
     def add(self, deviations: Mapping[str, Deviation]) -> None:
         """Take in the deviations of one metric of one cell."""
@@ -219,11 +216,8 @@ class _Verifier:
         ]
 
     def _other_sinks(self, cell: Cell, sinks_counted: int, reading: Reading, stored: Numbers) -> bool:
-        again = {
-            (measured.statistic, measured.view): measured.value
-            for measured in by_cloud.sinks(reading, {})
-            if measured.statistic in _COUNTED
-        }
+        measured = [number for number in by_cloud.sinks(reading, {}) if number.statistic in _COUNTED]
+        again = {(number.statistic, number.view): number.value for number in measured}
         was = {key[:2]: number.value for key, number in stored.items() if key[0] in _COUNTED}
         return sinks_counted != cell.counted["sinks"] or ("outliers" in cell.metrics and again != was)
 
@@ -295,10 +289,9 @@ class _Verifier:
             return [], _NO_PATH
         if metric == "layer_pairs":
             self.means[cell.side] = {view: text_means(reading, view, options["texts"]) for view in reading.views}
-        numbers = []
+        numbers: list[Found] = []
         try:
-            for number in path:
-                numbers.append(number)
+            numbers.extend(path)  # keeps what came before the reason
         except NoPath as reason:
             return numbers, str(reason)
         return numbers, ""
