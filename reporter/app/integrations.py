@@ -3,8 +3,6 @@
 Everything is written to the disk of this machine; nothing is sent.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -6,8 +6,6 @@ letters are variables; ``_`` behind a variable begins an index, ``^`` an exponen
 words joined by ``_`` and what stands between backticks are names.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from html import escape

@@ -4,8 +4,6 @@ Their rows are there only when a reader has chosen a token: the page's script fi
 parameters. A row's ``tip`` is what the pointer reads, ``hue`` names its colour: a model, or a side of a comparison.
 """
 
-from __future__ import annotations
-
 from itertools import product
 from typing import Any
 

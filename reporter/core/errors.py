@@ -1,7 +1,5 @@
 """Errors meant for people: what is wrong, where, and what to do. They are printed without a traceback."""
 
-from __future__ import annotations
-
 import errno
 import os
 import re

@@ -1,7 +1,5 @@
 """Imports: optional packages, plug-ins and the registries that they add to, and the build of reporter itself."""
 
-from __future__ import annotations
-
 import gc
 import hashlib
 import importlib

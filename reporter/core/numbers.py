@@ -1,7 +1,5 @@
 """How numbers are written for people."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from itertools import pairwise

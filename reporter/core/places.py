@@ -4,8 +4,6 @@ A model of L blocks has L + 1 layers: layer 0 is the embedding, and layer l is w
 from layer l to layer l + 1 (``Statistic.per == "step"``) is stored at l, and it is a number of block l + 1.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 EMBEDDING = "the embedding"

@@ -1,7 +1,5 @@
 """The works that definitions come from. Each is an entry of ``references.bib``, its only record."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from dataclasses import dataclass

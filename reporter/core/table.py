@@ -15,8 +15,6 @@ say which cell it belongs to come from the base (here :class:`UnderView`) or fro
 Columns have the order of their declaration, those of the base first.
 """
 
-from __future__ import annotations
-
 import inspect
 import re
 import sys

@@ -10,8 +10,6 @@ Source: Hanley & MacGibbon 2006, "Creating non-parametric bootstrap samples usin
 2012, "Estimating uncertainty for massive data streams".
 """
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass

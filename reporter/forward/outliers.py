@@ -1,7 +1,5 @@
 """What stands out: massive activations, the largest activation of each place, sinks and their norms."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self

@@ -1,7 +1,5 @@
 """Quantities of a token's path through the layers, and of the path from token to token within a text."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, ClassVar
 

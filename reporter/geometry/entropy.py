@@ -1,7 +1,5 @@
 """Entropy of the spectrum of a few states, such as those of a text, for many sets of them at once."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial

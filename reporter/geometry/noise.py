@@ -4,8 +4,6 @@ Each floor is drawn, not derived, so that it carries the bias of a finite sample
 statistic needs is known exactly, that is drawn instead of n × d numbers.
 """
 
-from __future__ import annotations
-
 from functools import lru_cache
 
 import numpy as np

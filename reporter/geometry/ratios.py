@@ -3,8 +3,6 @@
 What :mod:`reporter.geometry.spectra` estimates from; in torch, where the states are.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 Of many pairs of layers at once, and without each group of rows, or in each.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """Numbers from the eigenvalues of a covariance, and dimension from the distances to neighbours."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from reporter.geometry.arrays import Floats, Ints

@@ -1,7 +1,5 @@
 """Statistics of many numbers: corrected p-values, correlations, the best of several, changes of a series."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import permutations

@@ -1,7 +1,5 @@
 """Reads what a claim rests on: single numbers, profiles over depth or training, numbers of token types."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

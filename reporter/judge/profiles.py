@@ -1,7 +1,5 @@
 """Profiles: a statistic of one model on one corpus over its layers, or over its training."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """How many texts the interval of a statistic needs, as counted by ``tests/intervals/study.py --write``."""
 
-from __future__ import annotations
-
 import csv
 from collections import defaultdict
 from dataclasses import replace

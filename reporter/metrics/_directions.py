@@ -1,7 +1,5 @@
 """Do the differences of pairs of vectors point the same way? Numbers of one concept, and of two."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 

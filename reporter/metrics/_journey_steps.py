@@ -1,7 +1,5 @@
 """Each token of a journey at each place: against the vocabulary, the place before, and in one plane with all."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Norms and pairs of static vectors, as rows: how they are distributed, and which are at the ends."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """Static embeddings: the token, position and token-type vectors of a model, from its weights alone."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal

@@ -1,7 +1,5 @@
 """What a model is, measured on a few tokens: role, depth, limit, where it normalises, whether hooks tell the truth."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal

@@ -1,7 +1,5 @@
 """Hooks that keep what enters each block, what the last one returns and, when asked, what follows attention."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ it is given, so that transforms, biases, softcaps and logit scales are what they
 block and shares its weights with the loaded model, so that nothing large is in memory twice.
 """
 
-from __future__ import annotations
-
 import copy
 import inspect
 from collections.abc import Iterator, Mapping

@@ -3,8 +3,6 @@
 Hashes are remembered: gigabytes of weights are read once, not at every run.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -1,7 +1,5 @@
 """Which part of a model is measured: the whole, the encoder or the decoder of a pair, or the text tower of two."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Mapping
 from pathlib import Path

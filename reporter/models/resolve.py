@@ -1,7 +1,5 @@
 """Finds the checkpoints of a study's model and what identifies each, without loading anything."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace

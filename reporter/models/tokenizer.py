@@ -1,7 +1,5 @@
 """Loads a checkpoint's tokenizer."""
 
-from __future__ import annotations
-
 import hashlib
 from pathlib import Path
 from typing import Any, Literal

@@ -1,7 +1,5 @@
 """Builds a model from its configuration and fills in its weights: read, all that are needed, or drawn afresh."""
 
-from __future__ import annotations
-
 import inspect
 import logging
 import math

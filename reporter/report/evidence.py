@@ -4,8 +4,6 @@ The keys that every claim may have get their own place; any other key is shown u
 that was recorded is hidden.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any

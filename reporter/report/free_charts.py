@@ -1,7 +1,5 @@
 """What every metric and analysis gets for free: charts of its statistics, of pairs, differences and correlations."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial

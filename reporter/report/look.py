@@ -5,8 +5,6 @@ copied into the folder ``look`` beside its pages when it runs, so that they can 
 Templates may come from anybody, with a results folder: they run in Jinja's sandbox.
 """
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

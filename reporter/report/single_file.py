@@ -4,8 +4,6 @@ It is made of the pages that are written anyway. Its policy lets a browser run t
 no others, so that not even a gap in escaping would let a name or a text act; and it may load nothing.
 """
 
-from __future__ import annotations
-
 import base64
 import gzip
 import hashlib

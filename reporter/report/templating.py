@@ -1,7 +1,5 @@
 """The Jinja environment, and the script and the stylesheet that all pages share."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -1,7 +1,5 @@
 """LaTeX of a paper: sentences whose formulas are formulas, and its tables."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The folder ``cache``: what takes space, which study uses it, when it was last used, and what may be deleted."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """Computes one cell, a metric under every view or an analysis of an item, into rows of the database's tables."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence

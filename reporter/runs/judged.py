@@ -1,7 +1,5 @@
 """Judges a study once its numbers are stored: tests claims, looks for findings, answers questions, and prints them."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Joins results folders, and computes again what is said of a study as a whole: means, claims, findings, answers."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

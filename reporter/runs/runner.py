@@ -1,7 +1,5 @@
 """The main job: run what the plans say, then write the report."""
 
-from __future__ import annotations
-
 import json
 import os
 import time

@@ -1,7 +1,5 @@
 """Read a study with its plug-ins, and check that what it names is on this machine."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace

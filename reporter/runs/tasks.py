@@ -4,8 +4,6 @@ A task leaves a folder that never changes (:mod:`reporter.forward.kept`). So a t
 order; ``reporter run`` merges the folders in the order of the ranges.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager

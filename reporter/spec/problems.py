@@ -1,7 +1,5 @@
 """What is wrong with a study: one line for each problem, with file, line and column."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable, Sequence

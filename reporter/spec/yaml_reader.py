@@ -5,8 +5,6 @@ last of two equal keys wins in silence. Here plain values follow the core schema
 (https://yaml.org/spec/1.2.2, section 10.3.2), and equal keys are a mistake.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, field
 from typing import Any

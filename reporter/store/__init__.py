@@ -1,7 +1,5 @@
 """Where numbers rest: one DuckDB file with commented tables, safe writes and sandboxed reads."""
 
-from __future__ import annotations
-
 from reporter.store.database import Store
 from reporter.store.rows import CellKey, CellName, CellRecord, StudyRecord, joined
 from reporter.store.sandbox import query, query_frame, stream, write_parquet

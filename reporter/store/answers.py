@@ -1,7 +1,5 @@
 """The tables of what the numbers of a study answer."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from reporter.core.table import CORPUS, HIGH, LOW, METRIC, TOKEN, Comparable, OfModel, Row, column

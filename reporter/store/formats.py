@@ -1,7 +1,5 @@
 """How a query's result is written: a table for eyes, CSV and JSON for programs, Markdown and LaTeX for texts."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

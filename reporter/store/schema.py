@@ -3,8 +3,6 @@
 Tables of numbers are declared beside the code that computes them (:class:`reporter.metrics.base.Definition`).
 """
 
-from __future__ import annotations
-
 from datetime import datetime
 from functools import lru_cache
 from typing import Any, Literal

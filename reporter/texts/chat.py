@@ -4,8 +4,6 @@ What the template adds (headers of turns, closing tokens, a system prompt of its
 a conversation all turns count, or those of one role, with the others as context: the model reads the whole.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

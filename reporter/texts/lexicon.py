@@ -8,8 +8,6 @@ it is built.
 A plural or past tense that the rules of ``inflection`` would get wrong stands after a slash: ``mouse/mice``.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Reads texts from files: plain text, CSV, JSON lines, and what DuckDB reads; says where a file is wrong."""
 
-from __future__ import annotations
-
 import codecs
 import csv
 import glob

@@ -6,8 +6,6 @@ none; only where there are labels) and ``meta.json``. Offsets rather than separa
 any character.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass

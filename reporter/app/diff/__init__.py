@@ -1,7 +1,5 @@
 """Compare two studies, two runs of a study or two of its models: study files, provenance, numbers and verdicts."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Prints a comparison as text or Markdown, or everything as JSON for programs."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence

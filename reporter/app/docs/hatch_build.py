@@ -5,8 +5,6 @@ It takes an environment with reporter's own packages and those of the extra ``do
 ``reporter docs`` says how to have them.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

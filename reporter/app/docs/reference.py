@@ -1,7 +1,5 @@
 """Pages that follow from what the program declares: metrics, analyses, tables, keys of a study, words, Python."""
 
-from __future__ import annotations
-
 import html
 import json
 import re

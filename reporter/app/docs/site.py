@@ -1,7 +1,5 @@
 """The site: Sphinx makes HTML of all pages, without network, to be searched and read from a disk."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import os

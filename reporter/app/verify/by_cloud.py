@@ -1,7 +1,5 @@
 """Numbers of all states of a view as one cloud of points: anisotropy, spectrum, variance by token type, outliers."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any

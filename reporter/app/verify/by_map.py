@@ -1,7 +1,5 @@
 """What one linear map makes of the states: ``linearity``, from the states themselves."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
 from functools import partial

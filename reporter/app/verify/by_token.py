@@ -1,7 +1,5 @@
 """Means over tokens: ``convergence``, ``motion``, ``angular_distance``, of a path; ``loss``, of what is predicted."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 

@@ -4,8 +4,6 @@
 the tolerance is what rounding, batch size, threads and machine move.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -10,8 +10,6 @@ significant results are shown (those with the largest effects) makes no differen
 not corrected, like those of claims.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, zip_longest

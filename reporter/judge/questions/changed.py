@@ -4,8 +4,6 @@ Both sides are measured on the same texts, so a difference beyond rounding, or b
 matter of chance. A difference beyond another seed may be one, so the finding tests it again, corrected for all layers.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial

@@ -4,8 +4,6 @@ Consistency tells that the differences of a concept's pairs point the same way. 
 task, so no layer is recommended here. The finding corrects the answer's p-values for all tests of the study.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 

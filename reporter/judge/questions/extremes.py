@@ -7,8 +7,6 @@ A trained network's numbers lie far from those of isotropic noise, which says no
 if a number does not differ from it, in a model of which another number does.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial

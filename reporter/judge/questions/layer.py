@@ -9,8 +9,6 @@ High-Dimensional Abstraction Phase' (dimension). Pairs have an answer of their o
 (:mod:`reporter.judge.questions.concepts`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any

@@ -7,8 +7,6 @@ Numbers that measure different things in both roles, such as their losses, are n
 (``Statistic.within_role``).
 """
 
-from __future__ import annotations
-
 import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence

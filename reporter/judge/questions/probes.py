@@ -1,7 +1,5 @@
 """Where probes differ (a tuned model from its base, layers of a model), and which blocks can be removed."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations, groupby
 from math import sqrt

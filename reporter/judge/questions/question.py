@@ -1,7 +1,5 @@
 """A question that stored numbers answer: the rows of its answer, and what they come to, as boxes and as Markdown."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

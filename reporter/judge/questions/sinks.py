@@ -4,8 +4,6 @@ In a decoder whose tokenizer puts no BOS before a text, the sink is whatever wor
 ``sinks`` has a row for each of these words. The answer takes them together.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """When in training: where each headline number of a model with checkpoints changes, and from when on it rests."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import groupby

@@ -1,7 +1,5 @@
 """Builds the small models that recipes describe, with transformers' own classes, and trains them step by step."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass

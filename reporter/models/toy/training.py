@@ -5,8 +5,6 @@ which makes checkpoints count, is written last. A training that was killed start
 models train in seconds, and the same seed gives the same weights.
 """
 
-from __future__ import annotations
-
 import json
 import platform
 import shutil

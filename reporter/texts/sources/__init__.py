@@ -1,7 +1,5 @@
 """Sources of texts: each module has what a study says of one kind of corpus, and how its texts are found and read."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
