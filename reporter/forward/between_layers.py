@@ -159,17 +159,14 @@ class Cross(Observable):
         self._parts, self._batch, self._centred, self._final = [], {}, {}, {}
 
     def _add(self, key: _Key, sums: _Sums) -> None:
-        if key in self.sums:
-            self.sums[key].add(sums)
-        else:
-            self.sums[key] = sums
+        if key not in self.sums:
+            self.sums[key] = _Sums.empty(len(sums.mean), self.layout.width, sums.mean.device)
+        self.sums[key].add(sums)
 
     def merge(self, other: Cross) -> None:
         """Add the moments of other texts."""
         for key, sums in other.sums.items():
-            mine = _Sums.empty(len(sums.mean), sums.mean.shape[1], sums.mean.device)
-            mine.add(sums)  # a copy: the other one may go on
-            self._add(key, mine)
+            self._add(key, sums)
 
     def tensors(self) -> dict[str, torch.Tensor]:
         """Return ``count/HALF/STRATUM`` and so on for ``mean``, ``own``, ``updates``, ``steps`` and ``last``."""

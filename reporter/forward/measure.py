@@ -215,12 +215,15 @@ def tokenised(
     windows: Windows | None = None,
     chat: Chat | None = None,
 ) -> TokenisedCorpus:
-    """Return a corpus as a model reads it, cut at the study's limit or the model's own."""
+    """Return a corpus as a model reads it, cut at the study's limit or the model's own.
+
+    Args:
+        folder: where its tokens are kept, called as :func:`tokens_name` says.
+    """
     limit, windows = longest(max_tokens, model), windows and windows.within(model.anatomy.max_tokens)
     if isinstance(model, SavedStates):  # whose texts were read elsewhere
         return tokenise_corpus(texts, model.tokenizer, limit)
-    place = None if folder is None else folder / tokens_name(model, texts, max_tokens, windows, chat)
-    return tokenise_corpus(texts, model.tokenizer, limit, place, windows, chat)
+    return tokenise_corpus(texts, model.tokenizer, limit, folder, windows, chat)
 
 
 def tokens_name(

@@ -118,24 +118,6 @@ class MassiveType(_OfType):
     dimension: int
 
 
-@dataclass(frozen=True, eq=False)
-class Seen:
-    """Activations at one layer of which some are massive; all that is not an array of the host is where states are."""
-
-    layer: int
-    tokens: Ints
-    dimensions: torch.Tensor
-    values: torch.Tensor
-    massive: torch.Tensor
-
-    def rows(self) -> tuple[Ints, Floats]:
-        """Return dimension, token id, text, position, own, layer of each massive activation, and its value."""
-        dimensions, values, massive = (x.cpu().numpy() for x in (self.dimensions, self.values, self.massive))
-        row, column = np.nonzero(massive)
-        facts = [dimensions[row, column], self.tokens[row], np.full(len(row), self.layer)]
-        return np.column_stack(facts), values[row, column].astype(np.float64)
-
-
 LARGE, MANY_MEDIANS = 100.0, 1000.0  # what a massive activation exceeds: Sun et al. 2024
 _TOP = 4  # of a token's coordinates are looked at: models are known to have one to three such dimensions
 
@@ -164,7 +146,8 @@ class Activations(ByType):
         self.unit_squares = [torch.zeros(len(STRATA), width, dtype=torch.float64) for width in layout.widths]
         self.types = Tally(4, 1)  # by dimension, token id, whether at position 0, whether own
         self._text = torch.zeros(0, dtype=torch.int64)  # of each token of the batch at hand
-        self._seen: list[Seen] = []  # in this shard
+        # Of this shard, by layer: facts of tokens, and where states are dimensions, values and which are massive.
+        self._seen: list[tuple[int, Ints, tuple[torch.Tensor, ...]]] = []
 
     def start(self, batch: HiddenBatch) -> None:
         """Take in the largest activations, which are known."""
@@ -203,21 +186,26 @@ class Activations(ByType):
         if layer.index <= self.layout.layers:
             facts = (batch.token_ids, batch.texts, batch.positions, batch.strata != SPECIAL)
             of_tokens = np.stack([fact[large].astype(np.int64) for fact in facts], axis=1)
-            self._seen.append(Seen(layer.place.layer, of_tokens, dimensions, x.gather(1, dimensions), massive))
+            self._seen.append((layer.place.layer, of_tokens, (dimensions, x.gather(1, dimensions), massive)))
 
     def settle(self) -> None:
         """Bring what was gathered to the host, and list what was massive in this shard."""
         super().settle()
-        parts = [place.rows() for place in self._seen]
+        parts = []
+        for number, tokens, tensors in self._seen:
+            dimensions, values, massive = (x.cpu().numpy() for x in tensors)
+            row, column = np.nonzero(massive)
+            sizes = values[row, column].astype(np.float64)
+            parts.append((dimensions[row, column], *tokens[row].T, np.full(len(row), number), sizes))
         self._seen = []
         if parts:
-            facts, values = (np.concatenate(columns) for columns in zip(*parts, strict=True))
-            dimension, token, text, position, of_text, layer = facts.T
+            columns = (np.concatenate(column) for column in zip(*parts, strict=True))
+            dimension, token, text, position, of_text, layer, sizes = columns
             keys = np.column_stack([dimension, token, position == 0, of_text])
             # A token counts once, though it has the activation at many layers; so does a text with several of them.
-            tokens, texts = _first(dimension, text, position), _first(*keys.T, text)
-            facts = np.column_stack([texts, tokens, position, position, layer, layer, layer])
-            self.types.add(keys, facts, values[:, None])
+            count, texts = _first(dimension, text, position), _first(*keys.T, text)
+            facts = np.column_stack([texts, count, position, position, layer, layer, layer])
+            self.types.add(keys, facts, sizes[:, None])
 
     def listed(self) -> list[MassiveType]:
         """Return the massive activations of the path by dimension and token type, the largest first."""

@@ -42,7 +42,7 @@ from reporter.models.states import NO_MODEL, SavedStates
 from reporter.models.toy.training import UNKNOWN
 from reporter.models.words import token_names
 from reporter.spec.study import Keep
-from reporter.texts.tokens import Range, TokenisedCorpus, ranges, shards
+from reporter.texts.tokens import Range, ranges, shards
 
 Loading = Callable[[], "LoadedModel | SavedStates"]
 
@@ -242,13 +242,20 @@ class Feeding:
         self._of, self._wanted, self._model, self._chosen, self._passes = of, wanted, model, chosen, passes
         self._clock, texts, anatomy = passes.progress.clock, of.texts, model.anatomy
         with self._clock.within("tokenising"):
-            self._corpus = _tokenised(model, of, passes)
+            name = tokens_name(model, texts, of.max_tokens, of.windows, of.chat)
+            folder = passes.cache / FOLDERS["tokens"] / name
+            with ExitStack() as stack:
+                if name and not (folder / SEAL).exists():
+                    folder.parent.mkdir(parents=True, exist_ok=True)
+                    lock = held(lock_of(folder), f"tokens of {texts.name}", passes.progress.note)
+                    stack.enter_context(lock)
+                self._corpus = tokenised(model, texts, of.max_tokens, folder, of.windows, of.chat)
             counted = count_types(self._corpus, anatomy.vocabulary_size, of.seed)
         self.tokens = int(counted.counts.sum() + counted.added.sum())
         """Of the corpus, those that the tokenizer adds included."""
         self.called = {"model": of.checkpoint.model, "checkpoint": of.checkpoint.name, "corpus": texts.name}
         """What ``reporter cache`` says of the pass."""
-        self.called |= {"tokens": tokens_name(model, texts, of.max_tokens, of.windows, of.chat)}
+        self.called |= {"tokens": name}
         ids = np.flatnonzero(counted.counts + counted.added).tolist()
         names = token_names(model.tokenizer, ids)
         types, self._layout = counted.at_least(FEWEST_OCCURRENCES), Layout.of(anatomy, of.sites)
@@ -359,16 +366,6 @@ class Feeding:
         if checkpoint.fingerprint not in safe:
             self._passes.progress.note(f"  {checkpoint.model}: memory is short; going on in smaller batches")
         safe[checkpoint.fingerprint] = max(1, tokens)
-
-
-def _tokenised(model: LoadedModel | SavedStates, of: Pass, passes: Passes) -> TokenisedCorpus:
-    folder = passes.cache / FOLDERS["tokens"]
-    name = tokens_name(model, of.texts, of.max_tokens, of.windows, of.chat)
-    with ExitStack() as stack:
-        if name and not (folder / name / SEAL).exists():
-            folder.mkdir(parents=True, exist_ok=True)
-            stack.enter_context(held(lock_of(folder / name), f"tokens of {of.texts.name}", passes.progress.note))
-        return tokenised(model, of.texts, of.max_tokens, folder, of.windows, of.chat)
 
 
 def _unfed(model: LoadedModel | SavedStates) -> dict[str, str]:

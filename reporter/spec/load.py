@@ -91,12 +91,13 @@ def _extended(text: str, path: Path, above: tuple[Path, ...] = ()) -> Layers:
         if other.resolve() in {file.resolve() for file in (*above, path)}:
             raise UsageError(f"goes in a circle: {one_line(str(reference))} extends this study, or is it")
         below = _extended(read_text(other), other, (*above, path))
-    except SpecError as error:
-        if error.problems[0].line:  # it was found, and what is wrong stands there
-            raise
-        raise SpecError([plain.problem(Complaint(error.problems[0].message, (EXTENDS,)))]) from None
     except UsageError as error:
-        raise SpecError([plain.problem(Complaint(str(error), (EXTENDS,)))]) from None
+        message = str(error)
+        if isinstance(error, SpecError):
+            message = error.problems[0].message
+            if error.problems[0].line:  # it was found, and what is wrong stands there
+                raise
+        raise SpecError([plain.problem(Complaint(message, (EXTENDS,)))]) from None
     if not isinstance(below.data, dict):
         return replace(plain, below=below)
     way = os.path.relpath(other.resolve().parent, path.resolve().parent)

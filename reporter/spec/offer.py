@@ -6,7 +6,7 @@ It travels as Pydantic's validation context.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -102,14 +102,6 @@ class Section:
             yield from ((part, (name,)) for name, part in content.items())
 
 
-def _nothing(claim: Any, fixed: Fixed, plain: Collection[str]) -> Iterator[Complaint]:
-    yield from ()
-
-
-def _always(claim: Any, study: Any) -> Iterator[Complaint]:
-    yield from ()
-
-
 @dataclass(frozen=True)
 class ClaimForm:
     """What a kind of claim looks like in a study.
@@ -122,8 +114,8 @@ class ClaimForm:
     """
 
     form: Any
-    refuses: Callable[[Any, Fixed, Collection[str]], Iterator[Complaint]] = _nothing
-    fits: Callable[[Any, Any], Iterator[Complaint]] = _always
+    refuses: Callable[[Any, Fixed, Collection[str]], Iterable[Complaint]] = lambda claim, fixed, plain: ()
+    fits: Callable[[Any, Any], Iterable[Complaint]] = lambda claim, study: ()
 
 
 @dataclass(frozen=True)

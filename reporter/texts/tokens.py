@@ -17,6 +17,7 @@ import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar
 
@@ -255,14 +256,10 @@ class TokenisedCorpus:
             if stop == start:
                 continue
             cut = bool(self.cut[index])
-            if marks is None:
-                inputs.append(TokenisedText(index, ids[rows], special[rows], cut))
-                continue
-            begins = np.flatnonzero(marks[rows] & _BEGINS)
-            ends = [*begins[1:].tolist(), stop - start]
-            for window, (begin, end) in enumerate(zip(begins.tolist(), ends, strict=True)):
+            begins = [0] if marks is None else np.flatnonzero(marks[rows] & _BEGINS).tolist()
+            for window, (begin, end) in enumerate(pairwise([*begins, stop - start])):
                 part = slice(rows.start + begin, rows.start + end)
-                context = (marks[part] & _CONTEXT) > 0
+                context = None if marks is None else (marks[part] & _CONTEXT) > 0
                 inputs.append(TokenisedText(index + window * len(self), ids[part], special[part], cut, context))
         return inputs
 
