@@ -160,9 +160,7 @@ def column(
         default_factory: makes the field's default.
     """
     metadata = {"columns": (Column(name, type, comment, key, last=last),)}
-    if default_factory is not MISSING:
-        return field(default_factory=default_factory, metadata=metadata)
-    return field(default=default, metadata=metadata)
+    return field(default=default, default_factory=default_factory, metadata=metadata)
 
 
 def at_place(

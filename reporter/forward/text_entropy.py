@@ -16,7 +16,7 @@ from reporter.forward.means import poisson_weights
 from reporter.forward.observable import Observable, Setting
 from reporter.forward.token_categories import VIEWS
 from reporter.geometry.arrays import Floats, Ints
-from reporter.geometry.entropy import FEWEST, FORMS, Bunch, Matrices, bunches, entropies_from, entropies_in, matrices
+from reporter.geometry.entropy import FEWEST, FORMS, Bunch, bunches, entropies_from, entropies_in, matrices
 from reporter.geometry.entropy import of_views as by_view
 from reporter.models.places import Layout, Place
 
@@ -111,10 +111,8 @@ class TextEntropy(Observable):
         for bunch, places in by_bunch.items():
             room = max(1, _WAITING // bunch.numbers)
             for some in (places[start : start + room] for start in range(0, len(places), room)):
-                parts = [matrices(states, bunch) for _, states in some]
-                forms, varies = torch.cat([x.forms for x in parts], dim=1), torch.cat([x.varies for x in parts])
-                together = Matrices(forms, varies)
-                of_places = entropies_from(together).chunk(len(some))
+                forms, varies = zip(*(matrices(states, bunch) for _, states in some), strict=True)
+                of_places = entropies_from(torch.cat(forms, dim=1), torch.cat(varies)).chunk(len(some))
                 for (place, _), entropies in zip(some, of_places, strict=True):
                     self._measured[bunch.texts, place] = by_view(entropies, bunch)
 

@@ -119,7 +119,7 @@ def entropies_of(states: torch.Tensor, rows: Sequence[Ints], views: Sequence[NDA
 
 def entropies_in(states: torch.Tensor, bunch: Bunch) -> torch.Tensor:
     """Return the entropies of a bunch of texts, shape (b, V, F); see ``entropies_of``."""
-    return of_views(entropies_from(matrices(states, bunch)), bunch)
+    return of_views(entropies_from(*matrices(states, bunch)), bunch)
 
 
 def of_views(entropies: torch.Tensor, bunch: Bunch) -> torch.Tensor:
@@ -128,21 +128,12 @@ def of_views(entropies: torch.Tensor, bunch: Bunch) -> torch.Tensor:
     return torch.cat([entropies, none])[bunch.sets]
 
 
-@dataclass(frozen=True, eq=False)
-class Matrices:
-    """The matrices whose eigenvalues are wanted, of S sets.
-
-    Args:
-        forms: shape (F, S, m, m), in the order of ``FORMS``.
-        varies: whether the states of a set differ, shape (S,).
-    """
-
-    forms: torch.Tensor
-    varies: torch.Tensor
-
-
-def matrices(states: torch.Tensor, bunch: Bunch) -> Matrices:
+def matrices(states: torch.Tensor, bunch: Bunch) -> tuple[torch.Tensor, torch.Tensor]:
     """Return the matrices of a bunch of texts, in float64: in float32 a sink would leave the rest to rounding.
+
+    Returns:
+        the matrices of S sets in each form, in the order of ``FORMS``, (F, S, m, m); whether the states of a set
+        differ, (S,).
 
     One Gram matrix serves all views of a text and all forms. It is of the states minus the mean of those that all views
     share (no sinks), which leaves little to take off where a view is centred by itself; the mean comes back for the raw
@@ -170,7 +161,7 @@ def matrices(states: torch.Tensor, bunch: Bunch) -> Matrices:
         raw = centred + (means + mean).mT @ (means + mean) * count
         forms = torch.stack([centred, raw, _of_unit_rows(rows, bunch)])
     variance, squares = forms[:2].diagonal(dim1=2, dim2=3).sum(dim=2)
-    return Matrices(forms, variance > EQUAL * squares)
+    return forms, variance > EQUAL * squares
 
 
 def _add_to_both(gram: torch.Tensor, by: torch.Tensor, kept: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
@@ -202,12 +193,12 @@ def _of_unit_rows(rows: torch.Tensor, bunch: Bunch) -> torch.Tensor:
     return products
 
 
-def entropies_from(found: Matrices) -> torch.Tensor:
+def entropies_from(forms: torch.Tensor, varies: torch.Tensor) -> torch.Tensor:
     """Return −Σ p log p, p = λ/Σλ over the positive eigenvalues of each matrix, shape (S, F); NaN for equal states."""
-    if not len(found.varies):
-        return found.forms.new_zeros(0, len(FORMS))
-    eigenvalues = torch.linalg.eigvalsh(found.forms).clamp(min=0)
+    if not len(varies):
+        return forms.new_zeros(0, len(FORMS))
+    eigenvalues = torch.linalg.eigvalsh(forms).clamp(min=0)
     p = eigenvalues / eigenvalues.sum(dim=2, keepdim=True).clamp(min=torch.finfo(torch.float64).tiny)
     entropies = torch.special.entr(p).sum(dim=2).clamp(min=0)
-    of_sets: torch.Tensor = entropies.where(found.varies, torch.nan).T
+    of_sets: torch.Tensor = entropies.where(varies, torch.nan).T
     return of_sets

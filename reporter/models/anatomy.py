@@ -9,19 +9,11 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from reporter.core.errors import ReporterError, with_type
+from reporter.models import sublayers
 from reporter.models.blocks import Blocks, find_blocks, noise_of, relative, trace
 from reporter.models.capture import Capture, Closing, find_closing
 from reporter.models.parts import DecoderBesideEncoder, Inputs, PartName, config_limit, weight_of
-from reporter.models.sublayers import (
-    NormPlacement,
-    Placement,
-    Ran,
-    Sublayer,
-    as_they_ran,
-    find_attention,
-    find_feed_forward,
-    norm_placement,
-)
+from reporter.models.sublayers import Sublayer
 from reporter.models.tokenizer import added_tokens
 
 Role = Literal["encoder", "decoder"]
@@ -70,10 +62,10 @@ class Anatomy:
     vocabulary_size: int
     max_tokens: int | None
     positions: Literal["added", "not-added"]
-    norm_placement: NormPlacement | None
+    norm_placement: sublayers.NormPlacement | None
     last_hidden_state: Literal["block", "final"]
     final_width: int | None
-    attention: Placement
+    attention: sublayers.Placement
     first_token: str
     self_test: float | None
     initialised: bool | None
@@ -138,7 +130,7 @@ def examine(module: nn.Module, tokenizer: Any, part: PartName | None = None) -> 
         vocabulary_size=inputs.vocabulary_size,
         max_tokens=own_limit if own_limit is not None else config_limit(config),
         positions="added" if added else "not-added",
-        norm_placement=norm_placement(traced, blocks),
+        norm_placement=sublayers.norm_placement(traced, blocks),
         last_hidden_state=closing.last,
         final_width=closing.width,
         attention=attention.placement,
@@ -173,18 +165,18 @@ def _sublayers(module: nn.Module, inputs: Inputs, ids: Tensor, blocks: Blocks) -
     names = {call.name for call in blocks.calls}
     size = blocks.states[0].numel()
 
-    def watch(other_first: bool) -> list[Ran]:
+    def watch(other_first: bool) -> list[sublayers.Ran]:
         tokens = inputs.with_other_token(ids, 0) if other_first else ids
         traced = trace(
             module,
             inputs(tokens, torch.ones_like(tokens)),
             copied=lambda name, tensor: tensor.numel() == size and (name in names or name.startswith(inside)),
         )
-        return as_they_ran(traced, blocks)
+        return sublayers.as_they_ran(traced, blocks)
 
     ran = watch(other_first=False)
-    attention = find_attention(ran, watch(other_first=True), blocks)
-    return attention, find_feed_forward(ran, attention)
+    attention = sublayers.find_attention(ran, watch(other_first=True), blocks)
+    return attention, sublayers.find_feed_forward(ran, attention)
 
 
 def _role(states: list[Tensor], changed: list[Tensor]) -> Role:

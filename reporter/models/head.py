@@ -6,7 +6,6 @@ block and shares its weights with the loaded model, so that nothing large is in 
 """
 
 import copy
-import inspect
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -19,6 +18,7 @@ from reporter.core.errors import ReporterError, with_type
 from reporter.models.blocks import trace
 from reporter.models.checkpoint import Checkpoint, loading, local_folder
 from reporter.models.load import LoadedModel
+from reporter.models.parts import fixed_arguments
 from reporter.models.weights import build, needed, read_config
 
 TOLERANCE = 1e-4  # of the largest logit, in float32
@@ -160,6 +160,4 @@ def _with_base(whole: Any, module: nn.Module) -> Iterator[None]:
 
 
 def _arguments(whole: nn.Module, ids: Tensor, **more: Tensor) -> dict[str, Any]:
-    accepted = inspect.signature(whole.forward).parameters
-    fixed = {k: v for k, v in {"use_cache": False, "return_dict": True}.items() if k in accepted}
-    return {"input_ids": ids, **fixed, **more}
+    return {"input_ids": ids, **fixed_arguments(whole), **more}

@@ -60,8 +60,7 @@ class Inputs:
         accepted = inspect.signature(module.forward).parameters
         if "input_ids" not in accepted:
             raise ReporterError(f"{type(module).__name__} takes no input_ids; it is no text model")
-        # A cache of keys and values would only cost memory. Models without one would not know the word.
-        self._fixed = {k: v for k, v in {"use_cache": False, "return_dict": True}.items() if k in accepted}
+        self._fixed = fixed_arguments(module)
         self._beside_encoder = "encoder_input_ids" in accepted
         self.vocabulary = _input_embedding(module)
         self.vocabulary_size = int(self.vocabulary.shape[0])
@@ -110,6 +109,15 @@ class Inputs:
         if len(ordinary) < 2:
             raise ReporterError("its vocabulary has fewer than two ordinary tokens")
         return torch.tensor(ordinary)
+
+
+def fixed_arguments(module: nn.Module) -> dict[str, Any]:
+    """Return what every call of a model says, as far as its ``forward`` knows the words.
+
+    A cache of keys and values would only cost memory.
+    """
+    accepted = inspect.signature(module.forward).parameters
+    return {k: v for k, v in {"use_cache": False, "return_dict": True}.items() if k in accepted}
 
 
 def config_limit(config: Any) -> int | None:

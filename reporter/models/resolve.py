@@ -8,21 +8,9 @@ from typing import Any
 
 from reporter.core.errors import ReporterError, first_line, shared
 from reporter.core.imports import check_installed
+from reporter.models import model_folder
 from reporter.models.checkpoint import FINAL, Borrowed, Checkpoint, Split
-from reporter.models.model_folder import (
-    PICKLE,
-    PICKLE_INDEX,
-    adapter_files,
-    config_file,
-    fingerprint,
-    gguf_file,
-    hash_files,
-    identifying_files,
-    offload_folder,
-    quantised_by,
-    tokenizer_files,
-    weight_files,
-)
+from reporter.models.model_folder import fingerprint
 from reporter.spec.models import CheckpointSpec, HubModel, ModelSpec, PathModel, RecipeModel, StatesModel
 from reporter.spec.recipes import Tuning
 from reporter.texts.texts import Texts
@@ -83,7 +71,7 @@ def _as_read(checkpoint: Checkpoint, spec: HubModel | PathModel, folder: Path, c
         more["part"] = spec.part
     if spec.adapter is not None:
         adapter = folder / spec.adapter.expanduser()
-        more["adapter"] = hash_files(adapter_files(adapter), cache)
+        more["adapter"] = model_folder.hash_files(model_folder.adapter_files(adapter), cache)
         location = f"{checkpoint.location} + {shared(spec.adapter, folder)}"
         checkpoint = replace(checkpoint, adapter=adapter, location=location)
     if more:
@@ -91,7 +79,7 @@ def _as_read(checkpoint: Checkpoint, spec: HubModel | PathModel, folder: Path, c
     split = None
     if spec.device_map is not None:
         check_installed("accelerate", "split", "device_map")
-        offload = spec.offload_folder and offload_folder(folder / spec.offload_folder.expanduser())
+        offload = spec.offload_folder and model_folder.offload_folder(folder / spec.offload_folder.expanduser())
         room = {int(device) if device.isdigit() else device: most for device, most in spec.max_memory.items()}
         split = Split(room, offload)
     return replace(checkpoint, part=spec.part, split=split)
@@ -99,7 +87,7 @@ def _as_read(checkpoint: Checkpoint, spec: HubModel | PathModel, folder: Path, c
 
 def _of_path(name: str, spec: PathModel, folder: Path, cache: Path) -> tuple[Checkpoint, ...]:
     root = folder / spec.path.expanduser()
-    file = gguf_file(root)
+    file = model_folder.gguf_file(root)
     if file is not None and spec.checkpoints:
         raise ReporterError(
             f"{file} is one file, which has no sub-folders; give each checkpoint's file a model of its own"
@@ -110,7 +98,7 @@ def _of_path(name: str, spec: PathModel, folder: Path, cache: Path) -> tuple[Che
             identity = _path_fingerprint(root, step.name, spec, cache)
             where: dict[str, Any] = {"path": root, "subfolder": step.name or None}
         else:
-            identity = fingerprint({"gguf": hash_files([file], cache)[file.name], "dtype": spec.dtype})
+            identity = fingerprint({"gguf": model_folder.hash_files([file], cache)[file.name], "dtype": spec.dtype})
             where = {"path": file.parent, "gguf": file.name}
         where["location"] = shared(spec.path / step.name, folder)
         checkpoints.append(
@@ -128,7 +116,8 @@ def _of_states(name: str, spec: StatesModel, folder: Path, cache: Path) -> Check
     files = {corpus: folder / path for corpus, path in spec.states.items()}
     # Files of several folders may have one name, so each is hashed by itself.
     hashes = {
-        corpus: fingerprint({"states": hash_files([file], cache), "role": spec.role}) for corpus, file in files.items()
+        corpus: fingerprint({"states": model_folder.hash_files([file], cache), "role": spec.role})
+        for corpus, file in files.items()
     }
     whole = fingerprint(hashes)
     return Checkpoint(
@@ -145,16 +134,16 @@ def _of_states(name: str, spec: StatesModel, folder: Path, cache: Path) -> Check
 
 def _path_fingerprint(root: Path, subfolder: str, spec: PathModel, cache: Path) -> str:
     folder = root / subfolder
-    config_file(folder)
-    weights = weight_files(folder, spec.allow_pickle)
-    files, tokenizer = identifying_files(folder, root, spec.trust_remote_code)
+    model_folder.config_file(folder)
+    weights = model_folder.weight_files(folder, spec.allow_pickle)
+    files, tokenizer = model_folder.identifying_files(folder, root, spec.trust_remote_code)
     return fingerprint(
         {
-            "model": hash_files([*files, *weights], cache),
-            "tokenizer": hash_files(tokenizer, cache),
+            "model": model_folder.hash_files([*files, *weights], cache),
+            "tokenizer": model_folder.hash_files(tokenizer, cache),
             "dtype": spec.dtype,
             # earlier versions ran packed weights as they are, with other numbers
-            **({"quantised": "unpacked"} if quantised_by(folder) else {}),
+            **({"quantised": "unpacked"} if model_folder.quantised_by(folder) else {}),
         }
     )
 
@@ -171,10 +160,6 @@ _WANTED = ("*.json", "*.txt", "*.model", "*.tiktoken", "*.spm", "*.jinja", "bpe.
 _SAFE = ("model.safetensors", "model-*-of-*.safetensors")
 _PICKLED = ("pytorch_model.bin", "pytorch_model-*-of-*.bin")
 _DEFAULT = "main"
-
-
-class _Unreachable(Exception):
-    """The hub did not answer; the local cache may still help."""
 
 
 def resolve_hub(name: str, spec: HubModel, offline: bool) -> tuple[Checkpoint, ...]:
@@ -237,15 +222,15 @@ def _locate(spec: HubModel, revision: str, offline: bool) -> tuple[str, Path | N
         return commit, snapshot if snapshot and _is_complete(snapshot, spec) else None
     assert snapshot is not None
     if offline:
-        config_file(snapshot)
-        weight_files(snapshot, spec.allow_pickle)
+        model_folder.config_file(snapshot)
+        model_folder.weight_files(snapshot, spec.allow_pickle)
     return snapshot.name, snapshot if _is_complete(snapshot, spec) else None
 
 
 def _borrow(hub: str, offline: bool) -> Borrowed:
     """Return where the tokenizer of another repository is: its commit, and its folder in the local cache, if there."""
     snapshot = cached_snapshot(hub, _DEFAULT)
-    if snapshot is not None and not tokenizer_files(snapshot):
+    if snapshot is not None and not model_folder.tokenizer_files(snapshot):
         snapshot = None
     answer = _ask_where_needed(hub, _DEFAULT, offline, snapshot is not None, f"the tokenizer of {hub}")
     if answer is not None:
@@ -262,7 +247,7 @@ def _ask_where_needed(
     if not offline:
         try:
             return _ask(hub, revision)
-        except _Unreachable as error:
+        except ConnectionError as error:
             problem = f"the hub cannot be reached ({error})"
     if not cached:
         raise ReporterError(f"{what} is not in the local hub cache and {problem}")
@@ -285,12 +270,12 @@ def _ask(hub: str, revision: str) -> tuple[str, tuple[str, ...]]:
             f"{hub} is not on the hub; mind the spelling, or log in with `hf auth login` if it is private"
         ) from error
     except Exception as error:  # no network, a proxy, a hub that is down: all the same to the user
-        raise _Unreachable(first_line(error)[:200]) from error
+        raise ConnectionError(first_line(error)[:200]) from error
     return str(info.sha), tuple(file.rfilename for file in info.siblings or ())
 
 
 def _check_files(spec: HubModel, full_name: str, files: Sequence[str]) -> None:
-    pickled = {PICKLE, PICKLE_INDEX} & set(files)
+    pickled = {model_folder.PICKLE, model_folder.PICKLE_INDEX} & set(files)
     if not files or any(file.endswith(".safetensors") and "/" not in file for file in files):
         return
     if pickled and not spec.allow_pickle:
@@ -320,11 +305,11 @@ def _fetch(hub: str, commit: str, patterns: list[str], offline: bool) -> Path:
 
 def _is_complete(snapshot: Path, spec: HubModel) -> bool:
     try:
-        config_file(snapshot)
-        weight_files(snapshot, spec.allow_pickle)
+        model_folder.config_file(snapshot)
+        model_folder.weight_files(snapshot, spec.allow_pickle)
     except ReporterError:
         return False
-    return spec.tokenizer is not None or bool(tokenizer_files(snapshot))
+    return spec.tokenizer is not None or bool(model_folder.tokenizer_files(snapshot))
 
 
 def _full_name(hub: str, revision: str) -> str:

@@ -15,7 +15,6 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
-from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -203,6 +202,7 @@ def _drawn(places: NDArray[np.uint64], lengths: NDArray[np.int64], words: int) -
     return np.sort(order[: nearest + 1])
 
 
+_REASONS = ("missing (NULL)", "empty", "shorter than min_words", "longer than max_words", "with another label")
 FORMAT = 1  # counts up whenever the same source would be read or filtered into other texts
 
 
@@ -248,24 +248,34 @@ def build_texts(
 
 
 def _write(place: Path, spec: CorpusPart, origin: Origin) -> None:
-    kept = Filter(spec.min_words, spec.max_words)
-    labelled = getattr(spec, "label", None) is not None
-    only = getattr(spec, "only", None)
+    """Keep the texts with ``min_words`` to ``max_words`` words and a label that is wanted.
+
+    A word is what stands between white space. Surrounding white space is cut off; nothing else is changed.
+    """
+    dropped: Counter[str] = Counter()
+    labelled, only = getattr(spec, "label", None) is not None, getattr(spec, "only", None)
     with TextsWriter(place, labelled) as writer:
         for record in _records(origin):
-            text = kept.keep(record.text, only is None or record.label in only)
-            if text is None:
+            text = (record.text or "").strip()
+            words = len(text.split())
+            too_long = spec.max_words is not None and words > spec.max_words
+            other_label = only is not None and record.label not in only
+            failed = (record.text is None, words == 0, words < spec.min_words, too_long, other_label)
+            if any(failed):
+                dropped[_REASONS[failed.index(True)]] += 1
                 continue
-            if len(text[0]) > LONGEST_TEXT:
+            if len(text) > LONGEST_TEXT:
                 raise ReporterError(
                     f"text {writer.texts + 1} of those kept has more than {LONGEST_TEXT:,} characters, which is no text"
                 )
-            writer.add(*text, label=record.label)
+            writer.add(text, words, label=record.label)
             if writer.texts == spec.limit:
                 break
         if not writer.texts:
-            raise ReporterError(f"no text is left of {origin.location}: {kept.explain()}")
-        writer.finish(kept.dropped)
+            reasons = ", ".join(f"{dropped[reason]} {reason}" for reason in _REASONS if dropped[reason])
+            read = f"read {dropped.total()} texts" + (f": {reasons}" if reasons else "")
+            raise ReporterError(f"no text is left of {origin.location}: {read}")
+        writer.finish(dropped.total())
 
 
 def _records(origin: Origin) -> Iterator[Record]:
@@ -283,44 +293,3 @@ def _key(spec: CorpusPart, state: str, code: str) -> str:
     settings = {key: value for key, value in settings.items() if key not in ("only", "streaming", "chat") or value}
     everything = json.dumps([FORMAT, settings, state, *([code] if code else [])], sort_keys=True)
     return hashlib.sha256(everything.encode("utf-8", errors="surrogatepass")).hexdigest()[:32]
-
-
-_REASONS = (
-    "missing (NULL)",
-    "empty",
-    "shorter than min_words",
-    "longer than max_words",
-    "with another label",
-)
-
-
-class Filter:
-    """Keeps texts with ``min_words`` to ``max_words`` words and counts what it drops, by reason.
-
-    A word is what stands between white space. Surrounding white space is cut off; nothing else is changed.
-    """
-
-    def __init__(self, min_words: int = 1, max_words: int | None = None) -> None:
-        self._bounds = min_words, inf if max_words is None else max_words
-        self._dropped: Counter[str] = Counter()
-
-    def keep(self, text: str | None, wanted: bool = True) -> tuple[str, int] | None:
-        """Return the text without surrounding white space and its number of words, or None to drop it."""
-        stripped = (text or "").strip()
-        words = len(stripped.split())
-        fewest, most = self._bounds
-        failed = (text is None, words == 0, words < fewest, words > most, not wanted)
-        if any(failed):
-            self._dropped[_REASONS[failed.index(True)]] += 1
-            return None
-        return stripped, words
-
-    @property
-    def dropped(self) -> int:
-        """How many texts were not kept."""
-        return self._dropped.total()
-
-    def explain(self) -> str:
-        """Say how many texts were read and why none was kept: "read 3 texts: 1 empty, 2 shorter …"."""
-        reasons = [f"{self._dropped[reason]} {reason}" for reason in _REASONS if self._dropped[reason]]
-        return f"read {self.dropped} texts" + (": " + ", ".join(reasons) if reasons else "")

@@ -31,19 +31,12 @@ def lines(path: Path) -> Iterator[str]:
         ReporterError: the file cannot be read, or is not UTF-8; with line and byte.
     """
     try:
-        with open_bytes(path) as file:
-            yield from _decode(file, path)
+        with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as file:
+            yield from _decode(cast("IO[bytes]", file), path)
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise ReporterError(f"{path} is not a whole gzip file ({error}); pack it again") from error
     except OSError as error:
         raise unreadable(path, error) from error
-
-
-def open_bytes(path: Path) -> IO[bytes]:
-    """Open a file for reading bytes, unpacking ``.gz``."""
-    if path.suffix.lower() == ".gz":
-        return cast("IO[bytes]", gzip.open(path, "rb"))
-    return path.open("rb")
 
 
 def unreadable(path: Path, error: OSError) -> ReporterError:
@@ -184,7 +177,8 @@ def read_csv(path: Path, column: str | None, label: str | None, tabs: bool) -> I
     csv.field_size_limit(LONGEST_TEXT)
     text = lines(path)
     first = next(text, "")
-    delimiter = "\t" if tabs else next((d for d in _DELIMITERS if d in _unquoted(first)), ",")
+    unquoted = "".join(first.split('"')[::2])
+    delimiter = "\t" if tabs else next((d for d in _DELIMITERS if d in unquoted), ",")
     rows = csv.reader(chain([first], text), delimiter=delimiter, strict=True)
     try:
         header = [name.strip() for name in next(rows)]
@@ -200,10 +194,6 @@ def read_csv(path: Path, column: str | None, label: str | None, tabs: bool) -> I
                 )
     except csv.Error as error:
         raise ReporterError(f"{path}:{rows.line_num}: not a valid CSV row ({error}); check its quotes") from error
-
-
-def _unquoted(line: str) -> str:
-    return "".join(line.split('"')[::2])
 
 
 # Texts from a file with one JSON object on each line (also gzipped).

@@ -141,7 +141,7 @@ def test_what_is_unpacked_has_a_fingerprint_of_its_own(
     plain = found(folder).fingerprint
     (folder / "config.json").write_text(json.dumps(config | {"quantization_config": {"quant_method": "bitsandbytes"}}))
     packed = found(folder).fingerprint
-    monkeypatch.setattr("reporter.models.resolve.quantised_by", lambda _: "")
+    monkeypatch.setattr("reporter.models.model_folder.quantised_by", lambda _: "")
     assert len({plain, packed, found(folder).fingerprint}) == 3
     (folder / "config.json").write_bytes((family("llama") / "config.json").read_bytes())
     assert quantised_by(folder) == ""

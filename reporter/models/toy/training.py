@@ -13,7 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from threading import Lock
@@ -173,33 +173,11 @@ def _byte_level(recipe: Recipe, texts: Texts, names: list[str]) -> Any:
 RECORD = "training.json"
 
 
-@dataclass(frozen=True)
-class TrainingRecord:
-    """What was measured while a recipe model was trained.
-
-    Args:
-        recipe: the recipe, as JSON values.
-        texts: hash of the texts.
-        unigram_entropy: of the tokens to be predicted, in nats.
-        losses: step to loss on held-out texts, in nats per predicted token.
-        curve: pairs of step and training loss, each a mean over the steps since the pair before.
-        training_tokens: tokens of the training texts, special ones included.
-        held_out_texts: texts that were not trained on.
-        seconds: how long the training took.
-        versions: of the libraries, and the number of threads: what else decides about the last digits.
-        unknown_share: of the training tokens, those that the tokenizer does not know.
-    """
-
-    recipe: dict[str, Any]
-    texts: str
-    unigram_entropy: float
-    losses: dict[int, float]
-    curve: tuple[tuple[int, float], ...]
-    training_tokens: int
-    held_out_texts: int
-    seconds: float
-    versions: dict[str, str]
-    unknown_share: float = 0.0
+Record = dict[str, Any]
+"""What was measured while a recipe model was trained: ``recipe``, hash of the ``texts``, ``unigram_entropy`` of the
+tokens to be predicted in nats, ``losses`` on held-out texts by step, ``curve`` of pairs of step and mean training loss
+since the pair before, ``training_tokens``, ``held_out_texts``, ``seconds``, ``versions`` of what else decides about the
+last digits, ``unknown_share`` of the training tokens that the tokenizer does not know."""
 
 
 def step_folder(step: int) -> str:
@@ -207,30 +185,22 @@ def step_folder(step: int) -> str:
     return f"step-{step:06d}"
 
 
-def step_of(folder: str) -> int:
-    """Return the number of steps in the name of a checkpoint's folder."""
-    return int(folder.removeprefix("step-"))
-
-
 def is_saved(folder: Path) -> bool:
     """Tell whether a checkpoint's folder holds what was saved there; one that does not is set aside."""
     return found_intact(folder, "it is trained once more")
 
 
-def read_record(folder: Path) -> TrainingRecord | None:
+def read_record(folder: Path) -> Record | None:
     """Return the record of a training, with the losses of those checkpoints alone that are there; None without one."""
     if is_damaged(folder / RECORD):
         set_aside(folder / RECORD, "what it names is trained once more")
-    content = read_note(folder / RECORD)
-    if content is None:
-        return None
+    record = read_note(folder / RECORD)
     try:
-        losses = {int(step): float(loss) for step, loss in content.pop("losses").items()}
-        curve = tuple((int(step), float(loss)) for step, loss in content.pop("curve"))
-        saved = {step: loss for step, loss in losses.items() if is_saved(folder / step_folder(step))}
-        return TrainingRecord(losses=saved, curve=curve, **content)
+        losses = {int(step): float(loss) for step, loss in record["losses"].items()} if record else {}
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
+    saved = {step: loss for step, loss in losses.items() if is_saved(folder / step_folder(step))}
+    return record and record | {"losses": saved}
 
 
 VERSION = 2  # raise it when the same recipe would give other weights or another tokenizer
@@ -282,12 +252,12 @@ def resolve_recipe(
     )
 
 
-def with_record(checkpoint: Checkpoint, record: TrainingRecord | None) -> Checkpoint:
+def with_record(checkpoint: Checkpoint, record: Record | None) -> Checkpoint:
     """Return the checkpoint with what its training measured, if it was trained."""
-    if record is None or checkpoint.step is None or checkpoint.step not in record.losses:
+    if record is None or checkpoint.step is None or checkpoint.step not in record["losses"]:
         return checkpoint
-    recipe, loss = checkpoint.recipe, record.losses[checkpoint.step]
-    entropy, unknown, warnings = record.unigram_entropy, record.unknown_share, []
+    recipe, loss = checkpoint.recipe, record["losses"][checkpoint.step]
+    entropy, unknown, warnings = record["unigram_entropy"], record.get("unknown_share", 0.0), []
     if recipe is not None and checkpoint.step == recipe.steps > 0 and loss > PLATEAU * entropy:
         warnings.append(
             f"stayed on the unigram plateau: the loss after training is {loss:.2f}, and knowing only how often each "
@@ -367,19 +337,19 @@ def prepare(checkpoints: Sequence[Checkpoint], progress: Progress, bar: Step | N
     return tuple(with_record(checkpoint, record) for checkpoint in checkpoints)
 
 
-def _record(checkpoints: Sequence[Checkpoint]) -> TrainingRecord | None:
+def _record(checkpoints: Sequence[Checkpoint]) -> Record | None:
     path = checkpoints[0].path
     record = None if path is None else read_record(path)
-    return record if record and _steps(checkpoints) <= record.losses.keys() else None
+    return record if record and _steps(checkpoints) <= record["losses"].keys() else None
 
 
-def _train(checkpoints: Sequence[Checkpoint], progress: Progress, bar: Step | None) -> TrainingRecord:
+def _train(checkpoints: Sequence[Checkpoint], progress: Progress, bar: Step | None) -> Record:
     first = checkpoints[0]
     texts = first.training_texts
     assert first.path is not None and first.recipe is not None and texts is not None
     before = read_record(first.path)
     steps = _steps(checkpoints)
-    if before is not None and steps <= before.losses.keys():
+    if before is not None and steps <= before["losses"].keys():
         return before
     _remove_unfinished(first.path)
     tokenizer = ensure_tokenizer(first)
@@ -409,24 +379,24 @@ def _train(checkpoints: Sequence[Checkpoint], progress: Progress, bar: Step | No
                 _save(state.model, tokenizer, first.path / step_folder(state.step))
         versions = {name: version(name) for name in ("torch", "transformers", "tokenizers")}
         versions |= {"python": platform.python_version(), "threads": str(torch.get_num_threads())}
-    record = TrainingRecord(
-        recipe=first.recipe.model_dump(mode="json"),
-        texts=texts.hash,
-        unigram_entropy=training.stream.entropy(),
-        losses={**(before.losses if before else {}), **losses},
-        curve=_curve(train_losses),
-        training_tokens=len(training.stream.tokens),
-        held_out_texts=training.held_out_texts,
-        seconds=time.perf_counter() - began,
-        versions=versions,
-        unknown_share=training.stream.unknown_share(),
-    )
-    write_note(first.path / RECORD, asdict(record))  # last of all: what it names is complete
+    record = {
+        "recipe": first.recipe.model_dump(mode="json"),
+        "texts": texts.hash,
+        "unigram_entropy": training.stream.entropy(),
+        "losses": {**(before["losses"] if before else {}), **losses},
+        "curve": _curve(train_losses),
+        "training_tokens": len(training.stream.tokens),
+        "held_out_texts": training.held_out_texts,
+        "seconds": time.perf_counter() - began,
+        "versions": versions,
+        "unknown_share": training.stream.unknown_share(),
+    }
+    write_note(first.path / RECORD, record)  # last of all: what it names is complete
     return record
 
 
 def _steps(checkpoints: Sequence[Checkpoint]) -> set[int]:
-    return {step_of(c.subfolder) for c in checkpoints if c.subfolder}
+    return {int(c.subfolder.removeprefix("step-")) for c in checkpoints if c.subfolder}
 
 
 def _save(model: Any, tokenizer: Path, folder: Path) -> None:

@@ -13,14 +13,7 @@ from reporter.core.errors import ReporterError, first_line, shared
 from reporter.core.imports import optional
 from reporter.spec.corpora import CorpusPart, LabelledCorpus
 from reporter.spec.part import AsPath, AsTuple, Complaint, Elsewhere, Text, failure
-from reporter.texts.readers import (
-    find_files,
-    read_csv,
-    read_json_lines,
-    read_text_files,
-    read_with_duckdb,
-    require_column,
-)
+from reporter.texts import readers
 from reporter.texts.sources import Around, Origin, corpus_source, digest, file_hash
 from reporter.texts.texts import Record
 
@@ -85,17 +78,17 @@ def file(said: FileCorpus, around: Around) -> Origin:
         )
     if said.chat and kind != "jsonl":
         raise ReporterError(f"a chat is a .jsonl file with a conversation on each line; {path} is none")
-    files = find_files(path, said.unit if kind == "text" else "line")
+    files = readers.find_files(path, said.unit if kind == "text" else "line")
 
     def read() -> Iterator[Record]:
         if kind == "text":
-            return read_text_files(files, said.unit)
+            return readers.read_text_files(files, said.unit)
         if kind == "jsonl":
             column = said.column or ("messages" if said.chat else None)
-            return read_json_lines(path, column, said.label, said.chat)
+            return readers.read_json_lines(path, column, said.label, said.chat)
         if kind == "json" or kind == "parquet":
-            return read_with_duckdb(path, kind, said.column, said.label)
-        return read_csv(path, said.column, said.label, tabs=kind == "tsv")
+            return readers.read_with_duckdb(path, kind, said.column, said.label)
+        return readers.read_csv(path, said.column, said.label, tabs=kind == "tsv")
 
     return Origin(shared(said.file, around.folder), digest(map(file_hash, files)), read)
 
@@ -173,9 +166,9 @@ def read_dataset(spec: DatasetCorpus, folder: Path, offline: bool) -> Iterator[R
     names = rows.column_names
     if names is None:  # a stream may not know its columns before its first row
         names = list(next(iter(rows), {}))
-    columns = [require_column(spec.column, names, where)]
+    columns = [readers.require_column(spec.column, names, where)]
     if spec.label is not None:
-        columns.append(require_column(spec.label, names, where, "label"))
+        columns.append(readers.require_column(spec.label, names, where, "label"))
     label_of = None if spec.label is None or rows.features is None else rows.features[spec.label]
     rows = rows.select_columns(list(dict.fromkeys(columns)))  # a column named twice is read once
     start = 0
