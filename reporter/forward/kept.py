@@ -220,8 +220,13 @@ class Parts:
     @classmethod
     def of(cls, kept: Path, wanted: Wanted) -> Parts:
         """Return the parts of a pass that have what is wanted: those with most ranges, if there are several."""
-        candidates = [parts for parts in _begun_parts(kept) if parts._have(wanted)]
-        return max(candidates, key=lambda parts: parts.count, default=cls(kept / _name(wanted), dict(wanted)))
+        candidates = [
+            parts
+            for parts in _begun_parts(kept)
+            if all(lacking(name, parts.wanted.get(name), want) is None for name, want in wanted.items())
+        ]
+        new = f"{_FOLDER}{digest(_as_json(wanted))[:12]}"
+        return max(candidates, key=lambda parts: parts.count, default=cls(kept / new, dict(wanted)))
 
     @property
     def count(self) -> int:
@@ -232,9 +237,6 @@ class Parts:
     def begun(self) -> bool:
         """Whether somebody is, or was, at these ranges."""
         return (self.folder / _WANTED).exists()
-
-    def _have(self, wanted: Wanted) -> bool:
-        return all(lacking(name, self.wanted.get(name), want) is None for name, want in wanted.items())
 
     def place(self, of: Range) -> Path:
         """Return the folder of a range."""
@@ -352,10 +354,6 @@ def _begun_parts(kept: Path) -> Iterator[Parts]:
             name in KINDS and KINDS[name].version == want[2] for name, want in content.items()
         ):
             yield Parts(folder, {name: Want(size, tuple(views)) for name, (size, views, _) in content.items()})
-
-
-def _name(wanted: Wanted) -> str:
-    return f"{_FOLDER}{digest(_as_json(wanted))[:12]}"
 
 
 def _as_json(wanted: Wanted) -> dict[str, Any]:

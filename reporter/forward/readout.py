@@ -68,7 +68,9 @@ class Readout:
             rows, columns = np.nonzero(predicted)
             return self._losses(last, batch, (rows, columns - 1), (rows, columns))
         assert self.head.mask_id is not None  # see ``loss_problem``
-        hidden = _hidden(batch, seed) & predicted
+        positions = np.arange(batch.ids.shape[1])[None, :]
+        hidden = key_of(seed, batch.texts[:, None], positions) < np.uint64(MASKED_SHARE * 2.0**64)
+        hidden &= predicted
         ids, mask = (
             torch.as_tensor(x, device=last.device) for x in (np.where(hidden, self.head.mask_id, batch.ids), batch.mask)
         )
@@ -92,11 +94,6 @@ class Readout:
         if parts:
             losses[where] = torch.cat(parts)
         return losses
-
-
-def _hidden(batch: TokenBatch, seed: int) -> NDArray[np.bool_]:
-    positions = np.arange(batch.ids.shape[1])[None, :]
-    return key_of(seed, batch.texts[:, None], positions) < np.uint64(MASKED_SHARE * 2.0**64)
 
 
 NO_WORD, FUNCTION, CONTENT = range(3)

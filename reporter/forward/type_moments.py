@@ -171,14 +171,11 @@ class TypeMoments(Observable):
                 kept.mean = [tensors[f"mean/{stratum}/{at}"] for at in places]
             else:
                 rows = torch.arange(start, start + len(kept.ranks))
-                kept.mean = [_as_long(tensors, f"types/{at}", rows) for at in places]
+                for at in places:
+                    states = RoundedStates.read(tensors, f"types/{at}").rows(rows).double()
+                    lengths, norms = states.norm(dim=1), tensors[f"norms/types/{at}"][rows].double()
+                    kept.mean[at] = states * torch.where(lengths > 0, norms / lengths, 1.0)[:, None]
                 start += len(kept.ranks)
-
-
-def _as_long(tensors: dict[str, torch.Tensor], at: str, rows: torch.Tensor) -> torch.Tensor:
-    states = RoundedStates.read(tensors, at).rows(rows).double()
-    lengths, norms = states.norm(dim=1), tensors[f"norms/{at}"][rows].double()
-    return states * torch.where(lengths > 0, norms / lengths, 1.0)[:, None]
 
 
 @dataclass(frozen=True)

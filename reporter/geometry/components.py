@@ -55,7 +55,9 @@ def principal_axes(tables: Sequence[Tensor], what: str = "components", progress:
         return None
     mean = sum((block.sum(dim=0).cpu().numpy() for t in tables for _, block in blocks(t)), np.zeros(d)) / n
     if n <= d:
-        values, vectors = _of_few(np.concatenate([_centred(t, mean) for t in tables]))
+        x = np.concatenate([block.cpu().numpy() - mean for table in tables for _, block in blocks(table)])
+        _, singular, vectors = np.linalg.svd(x, full_matrices=False)
+        values, vectors = (singular**2 / n)[: n - 1], vectors[: n - 1]
     else:
         values, vectors = _of_many(tables, mean, n, what, progress)
     scale = mean @ mean + values.sum()
@@ -64,16 +66,6 @@ def principal_axes(tables: Sequence[Tensor], what: str = "components", progress:
     directions = vectors[: min(3, int((values > ZERO * values.sum()).sum()))]
     signs = np.sign(directions[np.arange(len(directions)), np.abs(directions).argmax(axis=1)])
     return Axes(n, mean, values, directions * signs[:, None])
-
-
-def _centred(table: Tensor, mean: Floats) -> Floats:
-    return np.concatenate([block.cpu().numpy() - mean for _, block in blocks(table)])
-
-
-def _of_few(x: Floats) -> tuple[Floats, Floats]:
-    _, singular, vectors = np.linalg.svd(x, full_matrices=False)
-    count = min(x.shape[1], len(x) - 1)
-    return (singular**2 / len(x))[:count], vectors[:count]
 
 
 def _of_many(tables: Sequence[Tensor], mean: Floats, n: int, what: str, progress: Progress) -> tuple[Floats, Floats]:

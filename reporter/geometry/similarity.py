@@ -125,16 +125,14 @@ def overlaps_without(a: torch.Tensor, b: torch.Tensor, k: int, groups: Sequence[
     """
     shares = []
     for left_out in groups:
-        kept_a, kept_b = (_outside(near, left_out)[:, :, :k] for near in (a, b))
+        kept = []
+        for near in (a, b):
+            inside = (near >= left_out.start) & (near < left_out.stop)
+            kept.append(near.gather(2, inside.to(torch.uint8).argsort(dim=2, stable=True))[:, :, :k])
         remaining = [group for group in groups if group != left_out]
         sizes = np.array([group.stop - group.start for group in remaining])
-        shares.append(np.tensordot(sizes / sizes.sum(), overlaps(kept_a, kept_b, remaining), axes=1))
+        shares.append(np.tensordot(sizes / sizes.sum(), overlaps(kept[0], kept[1], remaining), axes=1))
     return np.stack(shares)
-
-
-def _outside(near: torch.Tensor, group: slice) -> torch.Tensor:
-    inside = (near >= group.start) & (near < group.stop)
-    return near.gather(2, inside.to(torch.uint8).argsort(dim=2, stable=True))
 
 
 def influence_on_mean_cosine(x: torch.Tensor, unit_sum: Floats, n: int) -> Floats:
