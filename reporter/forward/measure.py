@@ -21,14 +21,7 @@ from reporter.core.errors import ReporterError, is_out_of_memory
 from reporter.forward.batch import FLOAT16_END, HiddenBatch, ModelOutput, joined
 from reporter.forward.observable import Observable
 from reporter.forward.readout import Readout, Vocabulary
-from reporter.forward.token_categories import (
-    DEFAULT_RULE,
-    ORDINARY,
-    SPECIAL,
-    STRATA,
-    SinkRule,
-    find_sinks,
-)
+from reporter.forward.token_categories import DEFAULT_RULE, ORDINARY, SPECIAL, STRATA, SinkRule, find_sinks
 from reporter.models.load import LoadedModel
 from reporter.models.parts import pad_id as padding_id
 from reporter.models.places import Layout

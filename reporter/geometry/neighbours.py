@@ -290,17 +290,17 @@ def compare(
     ranks: dict[Nearness, list[Ints]] = {measure: [] for measure in measures}
     nearest_ids: dict[Nearness, list[Ints]] = {measure: [] for measure in measures}
     for start in range(0, len(states), STATES):
-        group = _States(states[start : start + STATES], own[start : start + STATES], vectors, nearest)
-        searches = {measure: _Search(group, measure) for measure in measures}
+        x = states[start : start + STATES].to(vectors.table.device).float()
+        searches = {measure: _Search(x, own[start : start + STATES], vectors, nearest, measure) for measure in measures}
         for first in range(0, len(vectors), VECTORS):
             block, norms = vectors.block(first, first + VECTORS)
-            products = group.x @ block.T
+            products = x @ block.T
             for search in searches.values():
                 search.see(first, products, norms)
         for measure, search in searches.items():
             ranks[measure].append(search.rank())
             nearest_ids[measure].append(search.nearest())
-        tell(group.size)
+        tell(len(x))
     none = np.zeros((0, min(nearest, len(vectors))), dtype=np.int64)
     return Closeness(
         cosine[:, 0],
@@ -322,18 +322,6 @@ def against(states: Tensor, ids: Ints, vectors: Rows) -> tuple[Floats, Floats]:
     return cosines, distances
 
 
-class _States:
-    """Some states, in both precisions, with their own vectors."""
-
-    def __init__(self, states: Tensor, own: Ints, vectors: Rows, nearest: int) -> None:
-        self.vectors, self.size, self.k = vectors, len(states), min(nearest, len(vectors))
-        self.x = states.to(vectors.table.device).float()
-        self.own = vectors.wide(torch.from_numpy(own))
-        self.wide = wide(self.x).to(self.own.device)
-        self.norm = self.wide.norm(dim=1)
-        self.roundings = roundings(vectors.table.shape[1])
-
-
 class _Search:
     """Counts the vectors that are nearer than a state's own, by one measure, and keeps the nearest.
 
@@ -341,40 +329,43 @@ class _Search:
     same for all vectors: the larger, the nearer.
     """
 
-    def __init__(self, group: _States, measure: Nearness) -> None:
-        self._group, self._measure = group, measure
-        every = torch.arange(group.size, device=group.wide.device)
-        self._score, self._unit = self._exact(every, group.own)
+    def __init__(self, x: Tensor, own: Ints, vectors: Rows, nearest: int, measure: Nearness) -> None:
+        self._vectors, self._k, self._measure = vectors, min(nearest, len(vectors)), measure
+        own_vectors = vectors.wide(torch.from_numpy(own))
+        self._wide = wide(x).to(own_vectors.device)
+        self._norm, self._own_norm = self._wide.norm(dim=1), own_vectors.norm(dim=1)
+        self._roundings = roundings(vectors.table.shape[1])
+        self._score, self._unit = self._exact(torch.arange(len(x), device=self._wide.device), own_vectors)
         self._defined = self._score.isfinite()
-        self._count = torch.zeros(group.size, dtype=torch.int64, device=group.wide.device)
-        self._best = torch.zeros(group.size, 0, device=group.x.device)
-        self._ids = torch.zeros(group.size, 0, dtype=torch.int64, device=group.x.device)
-        self._margins = torch.zeros(group.size, device=group.x.device)
+        self._count = torch.zeros(len(x), dtype=torch.int64, device=self._wide.device)
+        self._best = torch.zeros(len(x), 0, device=x.device)
+        self._ids = torch.zeros(len(x), 0, dtype=torch.int64, device=x.device)
+        self._margins = torch.zeros(len(x), device=x.device)
 
     def see(self, first: int, products: Tensor, norms: Tensor) -> None:
         """Take in a block of vectors."""
-        group, device = self._group, products.device
-        x_norm = group.norm.to(device).float()
+        device = products.device
+        x_norm = self._norm.to(device).float()
         if self._measure == "cosine":
             scores = products / x_norm.clamp_min(TINY)[:, None] / norms.clamp_min(TINY)
             scores.masked_fill_(norms[None] <= TINY, -torch.inf)
-            margins = torch.full_like(x_norm, 2 * group.roundings * UNIT32)
+            margins = torch.full_like(x_norm, 2 * self._roundings * UNIT32)
         else:
             scores = products - norms.square() / 2
-            largest = torch.maximum(norms.max(), group.own.norm(dim=1).to(device).float())
-            margins = 2 * group.roundings * UNIT32 * (x_norm + largest) * largest
+            largest = torch.maximum(norms.max(), self._own_norm.to(device).float())
+            margins = 2 * self._roundings * UNIT32 * (x_norm + largest) * largest
         own_score = self._score.to(device).float()
         above = scores - own_score[:, None]
         self._count += (above > margins[:, None]).sum(dim=1).to(self._count.device)
         near = (above.abs() <= margins[:, None]) & self._defined.to(device)[:, None]
-        for state, vector in _pairs(near.nonzero().to(group.wide.device), group.wide.shape[1]):
-            score, unit = self._exact(state, group.vectors.wide(vector + first))
-            apart = group.roundings * UNIT64 * torch.maximum(unit, self._unit[state])
+        for state, vector in _pairs(near.nonzero().to(self._wide.device), self._wide.shape[1]):
+            score, unit = self._exact(state, self._vectors.wide(vector + first))
+            apart = self._roundings * UNIT64 * torch.maximum(unit, self._unit[state])
             self._count.index_add_(0, state, (score - self._score[state] > apart).long())
-        if group.k:
-            here, columns = smallest(scores.neg_(), min(group.k + _MORE, scores.shape[1]))
+        if self._k:
+            here, columns = smallest(scores.neg_(), min(self._k + _MORE, scores.shape[1]))
             best = torch.cat([self._best, here.neg()], dim=1)
-            self._best, at = best.topk(min(group.k + _MORE, best.shape[1]), dim=1)
+            self._best, at = best.topk(min(self._k + _MORE, best.shape[1]), dim=1)
             self._ids = torch.cat([self._ids, columns + first], dim=1).gather(1, at)
             self._margins = torch.maximum(self._margins, margins)
 
@@ -384,20 +375,20 @@ class _Search:
 
     def nearest(self) -> Ints:
         """Return the ids of the nearest vectors, (states, k)."""
-        group, kept = self._group, self._best.isfinite()
-        if not group.k:
-            return np.zeros((group.size, 0), dtype=np.int64)
-        exact = group.wide.new_full(self._best.shape, -torch.inf)
-        for state, at in _pairs(kept.nonzero().to(exact.device), group.wide.shape[1]):
-            exact[state, at] = self._exact(state, group.vectors.wide(self._ids.to(exact.device)[state, at]))[0]
+        kept = self._best.isfinite()
+        if not self._k:
+            return np.zeros((len(self._wide), 0), dtype=np.int64)
+        exact = self._wide.new_full(self._best.shape, -torch.inf)
+        for state, at in _pairs(kept.nonzero().to(exact.device), self._wide.shape[1]):
+            exact[state, at] = self._exact(state, self._vectors.wide(self._ids.to(exact.device)[state, at]))[0]
         scores, ids, last = exact.cpu().numpy(), self._ids.cpu().numpy(), self._best[:, -1].double().cpu().numpy()
-        order = np.lexsort((ids, -scores), axis=1)[:, : group.k]
+        order = np.lexsort((ids, -scores), axis=1)[:, : self._k]
         scores = np.take_along_axis(scores, order, axis=1)
         nearest_ids = np.where(np.isfinite(scores), np.take_along_axis(ids, order, axis=1), -1)
         certain = scores[:, -1] > last + self._margins.double().cpu().numpy()
-        certain |= ~kept.all(dim=1).cpu().numpy() | (kept.shape[1] == len(group.vectors))
+        certain |= ~kept.all(dim=1).cpu().numpy() | (kept.shape[1] == len(self._vectors))
         if self._measure == "cosine":  # a zero state has no nearest
-            nothing = (group.norm <= TINY).cpu().numpy()
+            nothing = (self._norm <= TINY).cpu().numpy()
             nearest_ids[nothing], certain[nothing] = -1, True
         for i in np.flatnonzero(~certain).tolist():
             # More vectors than are kept are about as near as the last one, such as rows never trained.
@@ -405,18 +396,18 @@ class _Search:
         return nearest_ids
 
     def _among_all(self, i: int) -> Ints:
-        group, scores = self._group, []
-        for start in range(0, len(group.vectors), step := max(1, _GATHERED // group.wide.shape[1])):
-            ids = torch.arange(start, min(start + step, len(group.vectors)))
-            score, _ = self._exact(torch.full((len(ids),), i), group.vectors.wide(ids))
+        scores = []
+        for start in range(0, len(self._vectors), step := max(1, _GATHERED // self._wide.shape[1])):
+            ids = torch.arange(start, min(start + step, len(self._vectors)))
+            score, _ = self._exact(torch.full((len(ids),), i), self._vectors.wide(ids))
             scores.append(score.nan_to_num(nan=-torch.inf).cpu().numpy())
         joined = np.concatenate(scores)
-        order = np.lexsort((np.arange(len(joined)), -joined))[: group.k]
+        order = np.lexsort((np.arange(len(joined)), -joined))[: self._k]
         return np.where(np.isfinite(joined[order]), order, -1)
 
     def _exact(self, state: Tensor, w: Tensor) -> tuple[Tensor, Tensor]:
         """Return scores in float64, and the size of the numbers that were added up for each."""
-        x = self._group.wide[state.to(w.device)]
+        x = self._wide[state.to(w.device)]
         if self._measure == "cosine":
             score = measured("cosine", x, w)
             return score, torch.full_like(score, 2.0)
