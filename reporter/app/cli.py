@@ -359,7 +359,7 @@ def merge(
     Exit code: 0 merged, 1 conflicts, 2 the call is wrong.
     """
     with importing():
-        from reporter.runs.merging import merge as join
+        from reporter.runs.whole import merge as join
 
     merged = join(out, folders, prefer)
     _echo_lines(merged.notes)
@@ -535,7 +535,7 @@ def answer(
     data for an answer, one line says what to add.
     """
     from reporter.judge.questions.question import markdown
-    from reporter.runs.judged import ask
+    from reporter.runs.whole import ask
 
     typer.echo(markdown(ask(_id_of(study), out, _names(only))))
 

@@ -4,7 +4,7 @@ A model of L blocks has L + 1 layers: layer 0 is the embedding, and layer l is w
 from layer l to layer l + 1 (``Statistic.per == "step"``) is stored at l, and it is a number of block l + 1.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 EMBEDDING = "the embedding"
 
@@ -58,3 +58,19 @@ def ranges(numbers: Sequence[int]) -> str:
 def listed(names: Sequence[str]) -> str:
     """Write names one after another: ``a``, ``a and b``, ``a, b and c``."""
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def together(names: Iterable[str], most: int = 6) -> str:
+    """Return the names of the models of a box, each once, or their number if there are more than ``most``."""
+    models = list(dict.fromkeys(names))
+    return ", ".join(models) if len(models) <= most else f"{len(models)} models"
+
+
+def in_backticks(text: str) -> str:
+    """Return a token, or any text of a user, between backticks that nothing in it can end."""
+    return "`" + (" ".join(text.replace("`", "ˋ").split()) or repr(text)) + "`"
+
+
+def capital(text: str) -> str:
+    """Return a text that begins a sentence."""
+    return text[:1].upper() + text[1:]

@@ -23,7 +23,7 @@ from dataclasses import MISSING, Field, dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 from types import NoneType, SimpleNamespace, UnionType
-from typing import Any, ClassVar, Literal, Union, dataclass_transform, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Literal, Self, Union, dataclass_transform, get_args, get_origin, get_type_hints
 
 WEIGHTS = "(weights)"
 """Takes the place of a corpus where only the weights are read."""
@@ -214,6 +214,12 @@ class Row:
         cls.table = Table(table, comment, tuple(columns), {**cls.table.fixed, **fixed}, cls.compared, more)
         dataclass(frozen=True)(cls)
 
+    @classmethod
+    def of(cls, source: Mapping[str, Any], **more: Any) -> Self:
+        """Return a row with the values that a mapping has under the names of the fields; ``more`` is taken first."""
+        fields = vars(cls)["__dataclass_fields__"]
+        return cls(**{name: value for name, value in source.items() if name in fields} | more)
+
     def record(self, cell: Mapping[str, Any], layers: int) -> dict[str, Any]:
         """Return the row's values by column.
 
@@ -266,10 +272,15 @@ def _sql_type(cls: type[Row], name: str, annotation: Any) -> str:
     return sql_type
 
 
-class OfModel(Row):
-    """What belongs to a model checkpoint."""
+class OfStudy(Row):
+    """What belongs to a study."""
 
     study = of_cell("id of the study")
+
+
+class OfModel(OfStudy):
+    """What belongs to a model checkpoint."""
+
     model = of_cell("name of the model in the study")
     checkpoint = of_cell("name of the checkpoint; 'final' where the study names none")
     step = of_cell("training step of the checkpoint; NULL where it is unknown", "BIGINT", key=False)

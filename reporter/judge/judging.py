@@ -167,7 +167,7 @@ def judge(store: Store, study: Study, statistics: Mapping[str, Statistic] | None
             p = adjusted.get(name) if reading.place == 1 else None
             verdict = _verdict(of_test, finding, p, len(adjusted), about)
             each = [
-                _of_model(verdict, model, found, by_model.get((name, model)) if reading.place == 1 else None)
+                _of_model(of_test, model, found, by_model.get((name, model)) if reading.place == 1 else None)
                 for model, found in finding.each.items()
             ]
             of_claim.append(replace(verdict, by_model=tuple(each)))
@@ -194,15 +194,12 @@ def _adjusted(family: Mapping[Key, Finding]) -> dict[Key, float]:
     return dict(zip(tested, corrected(list(tested.values())), strict=True))
 
 
-def _of_model(verdict: Verdict, model: str, found: Finding, adjusted: float | None) -> ModelVerdict:
+def _of_model(columns: Mapping[str, Any], model: str, found: Finding, adjusted: float | None) -> ModelVerdict:
     alone = found.word(found.p)
     word = alone if adjusted is None else found.word(adjusted)
     shown = found.shown(word)
-    return ModelVerdict(
-        claim=verdict.claim,
-        reading=verdict.reading,
-        view=verdict.view,
-        baseline=verdict.baseline,
+    return ModelVerdict.of(
+        columns,
         model=model,
         verdict=word,
         alone=alone,

@@ -11,7 +11,8 @@ from typing import Any
 
 from reporter.core.table import FREE
 from reporter.judge.points import Array
-from reporter.metrics.base import Metric, Statistic
+from reporter.metrics.analysis import analyses
+from reporter.metrics.base import Metric, Statistic, catalogue
 from reporter.spec import Study
 from reporter.spec.claims import WITH_BASE
 from reporter.store import Store
@@ -29,9 +30,16 @@ _READ = re.compile(r"\b(?:from|join)\s+(?:main\s*\.\s*)?\"?(\w+)", re.IGNORECASE
 
 def declared() -> dict[str, tuple[Metric, Statistic]]:
     """Return every statistic of a metric with its metric, by full name."""
-    from reporter.metrics.base import catalogue
-
     return {f"{metric.name}.{s.name}": (metric, s) for metric in catalogue().values() for s in metric.statistics}
+
+
+def with_analyses() -> dict[str, Statistic]:
+    """Return every statistic of a metric or an analysis by full name."""
+    return {
+        f"{definition.name}.{s.name}": s
+        for definition in (*catalogue().values(), *analyses().values())
+        for s in definition.statistics
+    }
 
 
 class Missing(Exception):
@@ -124,6 +132,11 @@ class Numbers:
 
     def _records(self, sql: str, **values: Any) -> list[dict[str, Any]]:
         return self.store.records(sql, {"study": self.study.study, **values})
+
+    def key(self, full_name: str, view: str) -> dict[str, str]:
+        """Return the columns of ``layer_metrics`` that identify a statistic under a view."""
+        metric, _, statistic = full_name.partition(".")
+        return {"metric": metric, "statistic": statistic, "view": self.view_of(full_name, view)}
 
     def corpus_sizes(self) -> list[dict[str, Any]]:
         """Return the columns corpus, words and texts of each corpus of the study that was read."""
@@ -231,17 +244,13 @@ class Numbers:
 
     def _rows(self, full_name: str, view: str) -> tuple[MetricRow, ...]:
         """Return all numbers of a statistic under a view, by model, checkpoint, corpus and layer."""
-        metric, _, statistic = full_name.partition(".")
-        view = self.view_of(full_name, view)
         records = self._records(
             "SELECT model, checkpoint, l.step, is_last, l.role, corpus, site, layer, depth, value, ci_low, ci_high, "
             f"NOT ({FREE}) AS by_definition "
             "FROM layer_metrics AS l JOIN models USING (study, model, checkpoint) WHERE study = $study "
             "AND metric = $metric AND statistic = $statistic AND view = $view "
             "ORDER BY model, position, corpus, layer NULLS FIRST, site",
-            metric=metric,
-            statistic=statistic,
-            view=view,
+            **self.key(full_name, view),
         )
         rows = []
         for row in records:
@@ -251,31 +260,24 @@ class Numbers:
         return tuple(rows)
 
     def _against_base(self, full_name: str, view: str) -> tuple[MetricRow, ...]:
-        metric, _, statistic = full_name.partition(".")
         records = self._records(
             "SELECT model_a AS model, checkpoint_a AS checkpoint, NULL AS step, is_last, NULL AS role, "
             "corpus_a AS corpus, site, layer, depth, value, ci_low AS low, ci_high AS high FROM differences AS d JOIN "
             "models AS m ON (m.study, m.model, m.checkpoint) = (d.study, model_a, checkpoint_a) WHERE d.study = $study "
             "AND kind = 'base' AND metric = $metric AND statistic = $statistic AND view = $view",
-            metric=metric,
-            statistic=statistic,
-            view=self.view_of(full_name, view),
+            **self.key(full_name, view),
         )
         return tuple(MetricRow(**row) for row in records)
 
     def _apart(self, full_name: str, view: str) -> dict[tuple[str, str, str], dict[int, list[float]]]:
         """Return by model, checkpoint and corpus how surely layers are told apart (``layer_errors``), by layer."""
-        metric, _, statistic = full_name.partition(".")
-        errors: dict[tuple[str, str, str], dict[int, list[float]]] = {}
+        errors: dict[tuple[str, str, str], dict[int, list[float]]] = defaultdict(dict)
         for row in self._records(
             "SELECT model, checkpoint, corpus, layer, errors FROM layer_errors WHERE study = $study "
             "AND metric = $metric AND statistic = $statistic AND view = $view ORDER BY layer",
-            metric=metric,
-            statistic=statistic,
-            view=self.view_of(full_name, view),
+            **self.key(full_name, view),
         ):
-            key = row["model"], row["checkpoint"], row["corpus"]
-            errors.setdefault(key, {})[row["layer"]] = json.loads(row["errors"])
+            errors[row["model"], row["checkpoint"], row["corpus"]][row["layer"]] = json.loads(row["errors"])
         return errors
 
     def named(self, names: Sequence[str]) -> bool:

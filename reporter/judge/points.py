@@ -76,10 +76,6 @@ class Estimates:
         reach = self.error * quantile((1 + level) / 2, self.df)
         return self.value - reach, self.value + reach
 
-    def beyond(self, by: float | Array) -> Array:
-        """Return the two-sided p-values of "the number is greater than ``by``, or less than −``by``"."""
-        return np.asarray(np.minimum(1.0, 2 * np.minimum(self.above(by), self.below(-by))))
-
     def minus(self, other: Estimates) -> Estimates:
         """Return the differences from other numbers, with errors as if independent."""
         return Estimates(self.value - other.value, np.hypot(self.error, other.error), min(self.df, other.df))

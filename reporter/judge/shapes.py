@@ -67,7 +67,7 @@ def bell(points: Points, at_least: float = 0.0, tolerance: float | None = None) 
 
     The thirds are fixed beforehand, so no peak is chosen from the data. Supported: the mean of the middle third exceeds
     the mean of each outer third by more than ``at_least``, also when any one middle point is left out (no single layer
-    makes a bell), and no valley is deeper than ``tolerance`` (see :class:`Valley`). Refuted: it exceeds one of them by
+    makes a bell), and no valley is deeper than ``tolerance`` (see :func:`valleys`). Refuted: it exceeds one of them by
     less, or there is such a valley (Bonferroni over both and the valley, the valley over all pairs of points).
     """
     size, least = len(points.x), points.least(at_least)
@@ -93,13 +93,13 @@ def bell(points: Points, at_least: float = 0.0, tolerance: float | None = None) 
         )
         for name, end in ends
     )
-    valley = Valley.of(points, least, tolerance)
+    allowed, absent, present = valleys(points, least, tolerance, tests=3)
     definition = (
         f"the middle third of the points lies above the first and the last third by more than {_text(least)}, "
-        f"whichever one middle point is left out, with no valley deeper than {_text(valley.tolerance)} between two "
+        f"whichever one middle point is left out, with no valley deeper than {_text(allowed)} between two "
         "hills"
     )
-    return Ruling((*needs, *valley.absent()), (*breaks, *valley.present(3)), definition, positive=needs[0])
+    return Ruling((*needs, *absent), (*breaks, *present), definition, positive=needs[0])
 
 
 def rise_then_fall(points: Points, at_least: float = 0.0, tolerance: float | None = None) -> Ruling:
@@ -125,12 +125,12 @@ def rise_then_fall(points: Points, at_least: float = 0.0, tolerance: float | Non
     low = down.min(axis=-2).argmax(axis=-1)
     lower = np.take_along_axis(down, low[..., None, None], -1)[..., 0].argmin(axis=-1)
     none = _chosen(gaps, lower * (size - 2) + low, name, least, fails=True, scale=4)
-    valley = Valley.of(points, least, tolerance)
+    allowed, absent, present = valleys(points, least, tolerance, tests=2)
     definition = (
         f"an inner point (running median of three) lies above the first and the last by more than {_text(least)}, with "
-        f"no valley deeper than {_text(valley.tolerance)} between two hills; corrected for {size - 2} inner points"
+        f"no valley deeper than {_text(allowed)} between two hills; corrected for {size - 2} inner points"
     )
-    return Ruling((highest, *valley.absent()), (none, *valley.present(2)), definition, positive=highest)
+    return Ruling((highest, *absent), (none, *present), definition, positive=highest)
 
 
 def monotone(points: Points, at_least: float = 0.0, tolerance: float | None = None, sign: int = 1) -> Ruling:
@@ -256,61 +256,35 @@ def peak_at(points: Points, at: float, within: float, at_least: float = 0.0) -> 
     return Ruling((needs,), (breaks,), definition, head)
 
 
-@dataclass(frozen=True)
-class Valley:
-    """Valleys between two hills, after running medians of three points.
+def valleys(
+    points: Points, least: Array, tolerance: float | None, tests: int
+) -> tuple[Array, tuple[Inequality, ...], tuple[Inequality, ...]]:
+    """Test for valleys between two hills, after running medians of three points.
 
     A valley at a point is as deep as the point lies below the lower of the two hills beside it. One that is a quarter
     as deep as the hill is high (its top over the higher end of the profile) makes two hills of one.
 
     Args:
-        over: v_i − v_j for every pair of smoothed points, P = K².
-        points: the smoothed points.
-        tolerance: how deep a valley may be, shape (..., 1).
+        points: the points.
+        least: the smallest effect.
+        tolerance: how deep a valley may be; by default a quarter of the hill's height.
+        tests: for how many tests one that there is a valley is corrected, besides all ordered pairs of points.
+
+    Returns:
+        The tolerance, shape (..., 1), the test that there is no valley, and the test that there is one.
     """
+    size, smooth = len(points.x), points.smoothed()
+    mean, over = smooth.mean, smooth.differences()  # v_i − v_j for every pair, P = K²
+    hill = mean.max(axis=-1, keepdims=True) - np.maximum(mean[..., :1], mean[..., -1:])
+    allowed = np.maximum(least, VALLEY * hill) if tolerance is None else points.least(tolerance)
+    if size < 4:
+        return allowed, (), ()
 
-    over: Estimates
-    points: Points
-    tolerance: Array
+    def name(index: int) -> str:
+        bottom, top = (points.place(place) for place in (index % size, index // size))
+        return f"depth of the valley at {points.what} {bottom}, below {top}"
 
-    @classmethod
-    def of(cls, points: Points, least: Array, tolerance: float | None) -> Valley:
-        """Look for valleys deeper than a tolerance, by default a quarter of the hill's height."""
-        smooth = points.smoothed()
-        if tolerance is None:
-            mean = smooth.mean
-            ends = np.maximum(mean[..., :1], mean[..., -1:])
-            allowed = np.maximum(least, VALLEY * (mean.max(axis=-1, keepdims=True) - ends))
-        else:
-            allowed = points.least(tolerance)
-        return cls(smooth.differences(), smooth, allowed)
-
-    def absent(self) -> tuple[Inequality, ...]:
-        """Return the test that there is none.
-
-        Beside every point, all points of one side stay below it plus the tolerance: twice the smaller p of both sides,
-        the largest of all points.
-        """
-        same = (self.points.values[..., :, None] == self.points.values[..., None, :]).all(axis=-3)  # one number
-        p = np.where(same.reshape(*same.shape[:-2], -1), 0.0, self.over.below(self.tolerance))
-        return self._test(p, 1, scale=2)
-
-    def present(self, tests: int) -> tuple[Inequality, ...]:
-        """Return the test that there is one, corrected for all ordered pairs of points and for ``tests`` more."""
-        size = len(self.points.x)
-        return self._test(self.over.above(self.tolerance), -1, scale=tests * size * (size - 1))
-
-    def _test(self, p: Array, sign: int, scale: float) -> tuple[Inequality, ...]:
-        """Return the test at the point that decides: of each point the p of both sides, which needs one of them.
-
-        Args:
-            p: of all pairs of points.
-            sign: 1 to test that there is no valley: all points of a side must be clear. −1 to test that there is one.
-            scale: see :class:`Inequality`.
-        """
-        size, points = len(self.points.x), self.points
-        if size < 4:
-            return ()
+    def test(p: Array, sign: int, scale: float) -> tuple[Inequality, ...]:
         later = np.tri(size, k=-1, dtype=bool)  # [i, j]: i > j
         # An outermost point has a side with no points, which is clear.
         pairs = sign * p.reshape(*p.shape[:-1], size, size)
@@ -320,12 +294,13 @@ class Valley:
         at = sides.min(axis=-2).argmax(axis=-1)
         side = np.take_along_axis(sides, at[..., None, None], -1)[..., 0].argmin(axis=-1)
         row = np.take_along_axis(np.take_along_axis(rows, at[..., None, None], -1)[..., 0], side[..., None], -1)[..., 0]
+        return (_chosen(over, row * size + at, name, allowed, less=True, fails=sign < 0, scale=scale),)
 
-        def name(index: int) -> str:
-            bottom, top = (points.place(place) for place in (index % size, index // size))
-            return f"depth of the valley at {points.what} {bottom}, below {top}"
-
-        return (_chosen(self.over, row * size + at, name, self.tolerance, less=True, fails=sign < 0, scale=scale),)
+    # None: beside every point, all points of one side stay below it plus the tolerance; twice the smaller p of both
+    # sides, the largest of all points.
+    same = (smooth.values[..., :, None] == smooth.values[..., None, :]).all(axis=-3)  # pairs of one number
+    absent = np.where(same.reshape(*same.shape[:-2], -1), 0.0, over.below(allowed))
+    return allowed, test(absent, 1, 2), test(over.above(allowed), -1, tests * size * (size - 1))
 
 
 def _chosen(

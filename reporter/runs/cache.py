@@ -153,15 +153,11 @@ def make_room(folder: Path, budget: int) -> list[str]:
 
 def _removed(folder: Path) -> bool:
     with held_if_free(lock_at(lock_of(folder))) as free:
-        if free and not _is_worked_at(folder):
-            shutil.rmtree(folder, ignore_errors=True)
-            return True
-        return False
-
-
-def _is_worked_at(folder: Path) -> bool:
-    changed = (path.parent.stat().st_mtime for path in folder.glob("unfinished-*/wanted.json"))
-    return any(time.time() - when < 24 * 3600 for when in changed)
+        changed = (path.parent.stat().st_mtime for path in folder.glob("unfinished-*/wanted.json"))
+        if not free or any(time.time() - when < 24 * 3600 for when in changed):  # a worker is at it
+            return False
+        shutil.rmtree(folder, ignore_errors=True)
+        return True
 
 
 def not_kept(folder: Path, cell: MetricCell) -> list[str]:

@@ -67,7 +67,13 @@ def compute(cell: MetricCell, sides: Sequence[Measured]) -> Computed:
             against = observed[1:] if metric.between.own else observed[1]
             results = metric.between.compare(observed[0], against, cell.options)
         unfed = dict.fromkeys(side.unfed[name] for side in observed for name in metric.needs if name in side.unfed)
-        rows.add(_explained(quiet(results), "; ".join(unfed)), view)
+        explained = (
+            replace(row, reason=f"{row.reason} ({'; '.join(unfed)})")
+            if unfed and isinstance(row, Value | PairValue) and row.reason
+            else row
+            for row in quiet(results)
+        )
+        rows.add(explained, view)
     return Computed(rows.tables, rows.reasons(), time.perf_counter() - began)
 
 
@@ -104,13 +110,6 @@ def analyse(cell: AnalysisCell, model: LoadedModel, batch_tokens: int, tell: Tel
     rows = Rows(parts, model.anatomy.layers)
     rows.add(quiet(cell.analysis.compute(cell.item, context)), VIEW)
     return Computed(rows.tables, rows.reasons(), time.perf_counter() - began)
-
-
-def _explained(results: Iterable[Row], unfed: str) -> Iterator[Row]:
-    for result in results:
-        if unfed and isinstance(result, Value | PairValue) and result.reason:
-            result = replace(result, reason=f"{result.reason} ({unfed})")
-        yield result
 
 
 def _parts_of(cell: MetricCell, sides: Sequence[Measured]) -> dict[str, Any]:

@@ -21,7 +21,6 @@ from reporter.models.words import whole_words
 from reporter.runs.cache import not_kept
 from reporter.runs.plan import FORCED, AnalysisCell, Baseline, Cell, MetricCell, Plan, difference, or_raise
 from reporter.spec import Study, StudyFile
-from reporter.spec.corpora import CorpusPart
 from reporter.spec.models import StatesModel
 from reporter.spec.offer import MetricChoice
 from reporter.store import CellName, CellRecord, Store, joined
@@ -90,10 +89,10 @@ class _Grid:
         self.file, self.inputs, self.only, self.done, self.force = file, inputs, only, done, force
         self.study = study = file.study
         self.metrics = catalogue()
-        self.models = [name for name in study.models if only.has_model(name)]
-        self.choices = [choice for choice in study.metrics if only.has_metric(choice.name)]
-        self.analyses = {name: analysis for name, analysis in analyses().items() if only.has_metric(name)}
-        self.corpora = [name for name in study.corpora if only.has_corpus(name)]
+        self.models = [name for name in study.models if name in only.models]
+        self.choices = [choice for choice in study.metrics if choice.name in only.metrics]
+        self.analyses = {name: analysis for name, analysis in analyses().items() if name in only.metrics}
+        self.corpora = [name for name in study.corpora if name in only.corpora]
         read = {*self.corpora, *self._read_besides()}
         self.texts: Mapping[str, Texts | Exception] = {
             name: inputs.texts(name) for name in study.corpora if name in read
@@ -112,7 +111,7 @@ class _Grid:
                 yield recipe.train_on
         for analysis in self.analyses.values():
             for name, item in analysis.items(self.study).items():
-                if self.only.has_corpus(name):
+                if name in self.only.corpora:
                     yield from analysis.corpora(item)
 
     def _of_baseline(self, baseline: Baseline) -> Checkpoints:
@@ -192,7 +191,7 @@ class _Grid:
             (analysis, name, item)
             for analysis in self.analyses.values()
             for name, item in analysis.items(self.study).items()
-            if self.only.has_corpus(name)
+            if name in self.only.corpora
         ]
         for model in self.checkpoints:
             for analysis, name, item in items:
@@ -272,7 +271,7 @@ class _Grid:
             precision="auto" if of.states else study.run.precision,  # states that are given are what they are
             shuffled=model in self.baselines and self.baselines[model].kind == "shuffled",
             windows=None if of.states else Windows.of(part),
-            chat=_chat(part),
+            chat=Chat(getattr(part, "role", None)) if getattr(part, "chat", False) else None,
         )
 
     def _of_analysis(
@@ -296,10 +295,6 @@ class _Grid:
             )
         except ReporterError as error:
             return Cell(key=key, state="failed", why=str(error))
-
-
-def _chat(part: CorpusPart) -> Chat | None:
-    return Chat(getattr(part, "role", None)) if getattr(part, "chat", False) else None
 
 
 class _Inputs:
@@ -378,19 +373,10 @@ class _Only:
         items = {name: analysis.items(study) for name, analysis in analyses().items()}
         metrics = {choice.name for choice in study.metrics} | {name for name, named in items.items() if named}
         kinds = (set(study.models), {*study.corpora, *(item for named in items.values() for item in named)}, metrics)
-        everything = set().union(*kinds)
+        everything = set[str]().union(*kinds)
         for name in names:
             if name not in everything:
                 meant = get_close_matches(name, everything, 1)
                 hint = f"; did you mean {meant[0]!r}?" if meant else f"; there are {', '.join(sorted(everything))}"
                 raise UsageError(f"--only {name}: nothing of study {study.study!r} is called so{hint}")
-        self._kept = [kind & set(names) or kind for kind in kinds]
-
-    def has_model(self, name: str) -> bool:
-        return name in self._kept[0]
-
-    def has_corpus(self, name: str) -> bool:
-        return name in self._kept[1]
-
-    def has_metric(self, name: str) -> bool:
-        return name in self._kept[2]
+        self.models, self.corpora, self.metrics = (kind & set(names) or kind for kind in kinds)

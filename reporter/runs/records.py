@@ -36,6 +36,8 @@ FIRST_TEXTS = DRAWN_TEXTS = 5
 SHOWN_CHARACTERS = 200
 
 MODEL_KEY = ("study", "model", "checkpoint")
+_OF_CHECKPOINT = ("model", "step", "source", "location", "revision", "fingerprint", "bos", "loss", "unigram_entropy")
+_OF_COUNTS = ("texts", "tokens", "ordinary", "special", "sinks", "cut_texts", "short_texts")
 _LIBRARIES = ("torch", "transformers", "tokenizers", "numpy", "scipy", "duckdb", "altair")
 
 
@@ -79,19 +81,13 @@ def corpus_row(study: str, name: str, texts: Texts | Exception) -> Record:
     row: Record = {"study": study, "corpus": name}
     if isinstance(texts, Exception):
         return row | {"status": "failed", "error": describe(texts)}
-    return row | {
-        "source": texts.source,
-        "location": texts.location,
-        "content_hash": texts.hash,
-        "texts": len(texts),
-        "words": texts.words,
-        "characters": texts.characters,
-        "dropped": texts.dropped,
-        "thinned": texts.thinned,
-        "labels": _label_counts(texts),
-        "status": "done",
-        "error": None,
-    }
+    row |= {name: getattr(texts, name) for name in ("source", "location", "words", "characters", "dropped", "thinned")}
+    labels = None
+    if texts.labels is not None and texts.label_codes is not None:
+        codes, counts = np.unique(texts.label_codes, return_counts=True)
+        labels = {texts.labels[code]: int(n) for code, n in zip(codes, counts, strict=True) if code >= 0}
+    row |= {"content_hash": texts.hash, "texts": len(texts), "labels": labels and json.dumps(labels)}
+    return row | {"status": "done", "error": None}
 
 
 def text_rows(name: str, texts: Texts, seed: int) -> list[Record]:
@@ -113,13 +109,6 @@ def text_rows(name: str, texts: Texts, seed: int) -> list[Record]:
     ]
 
 
-def _label_counts(texts: Texts) -> str | None:
-    if texts.labels is None or texts.label_codes is None:
-        return None
-    codes, counts = np.unique(texts.label_codes, return_counts=True)
-    return json.dumps({texts.labels[code]: int(n) for code, n in zip(codes, counts, strict=True) if code >= 0})
-
-
 def model_row(plan: Plan, checkpoint: Checkpoint) -> Record:
     """Return the columns of ``models`` that are known before the checkpoint is loaded."""
     name, study = checkpoint.model, plan.file.study
@@ -129,22 +118,14 @@ def model_row(plan: Plan, checkpoint: Checkpoint) -> Record:
     spec = study.models[baseline.base if baseline else name]
     return {
         "study": study.study,
-        "model": name,
         "checkpoint": checkpoint.name,
-        "step": checkpoint.step,
+        **{column: getattr(checkpoint, column) for column in _OF_CHECKPOINT},
         "position": names.index(checkpoint.name) + 1,
         "is_last": checkpoint.name == names[-1],
-        "source": checkpoint.source,
-        "location": checkpoint.location,
-        "revision": checkpoint.revision,
-        "fingerprint": checkpoint.fingerprint,
-        "bos": checkpoint.bos,
         "sink_rule": SinkRule.of(study.sinks.factor, study.sinks.dominance).said,
         "base": baseline.base if baseline else spec.base,
         "baseline": baseline.kind if baseline else None,
         "scores": None if baseline or not spec.scores else json.dumps(spec.scores),
-        "loss": checkpoint.loss,
-        "unigram_entropy": checkpoint.unigram_entropy,
         "warning": checkpoint.warning or None,
     }
 
@@ -203,16 +184,9 @@ def cell_row(cell: Cell, study: str, status: str, **more: Any) -> Record:
 
 def pass_columns(measured: Measured, caused: bool) -> Record:
     """Return the columns of ``cells`` that describe the pass; ``caused`` marks the one cell that shows its cost."""
-    counts = measured.facts.counts
     forward = measured.forward if caused else None
     return {
-        "texts": counts.texts,
-        "tokens": counts.tokens,
-        "ordinary": counts.ordinary,
-        "special": counts.special,
-        "sinks": counts.sinks,
-        "cut_texts": counts.cut_texts,
-        "short_texts": counts.short_texts,
+        **{column: getattr(measured.facts.counts, column) for column in _OF_COUNTS},
         "forward_tokens": forward.tokens if forward else 0,
         "forward_passes": int(bool(forward and forward.tokens)),
         "forward_seconds": forward.seconds if forward else 0.0,

@@ -18,11 +18,10 @@ from reporter.judge.questions.models import write_correlations
 from reporter.models.resolve import resolve
 from reporter.runs.cache import CACHE_BYTES, make_room
 from reporter.runs.engines import OnRay, Processes, engine_of, have_done
-from reporter.runs.judged import judge_claims, write_answers, write_findings
-from reporter.runs.merging import number_checkpoints, write_over_models, write_same_weights
 from reporter.runs.plan import Plan
 from reporter.runs.planner import plan_study
 from reporter.runs.records import now, spec_hash, study_row
+from reporter.runs.whole import derive
 from reporter.spec import StudyFile
 from reporter.spec.models import PathModel, StatesModel
 from reporter.store import Store
@@ -154,16 +153,7 @@ def run_studies(
             name = plan.file.study.study
             counts.append(_run(plan, out, offline, progress, engines[name]))
             store = Store(out / "results.duckdb", waiting=progress.note)
-            number_checkpoints(store, plan.file.study)
-            for sentence in write_same_weights(store, name):
-                progress.note(f"  {sentence}")
-            with progress.clock.within("claims"):
-                write_over_models(store, name)
-                words += judge_claims(plan.file.study, store, progress, plan.partial)
-            with progress.clock.within("answers"):
-                write_answers(store, name, progress)
-            with progress.clock.within("findings"):  # those about concepts read the answers
-                write_findings(plan.file.study, store, progress)
+            words += derive(plan.file.study, store, progress, plan.partial)
             # as soon as a study is done: a run that is killed leaves the pages of those that were finished
             with progress.clock.within("report"):
                 pages += _report(out, plan.file, progress)

@@ -64,7 +64,7 @@ class Worker:
     """Does tasks of a plan in this process; models run on ``device``, or else where the study says."""
 
     def __init__(self, plan: Plan, out: Path, offline: bool, progress: Progress, device: str | None = None) -> None:
-        self._plan, self._offline, self._progress = plan, offline, progress
+        self._plan, self._offline, self._progress, self.threads = plan, offline, progress, threads_of(plan)
         self._run = run = plan.file.study.run
         self._device = cache(lambda: device or pick_device(run.device))
         self._folder = out / "cache" / FOLDERS["pass"]
@@ -75,11 +75,6 @@ class Worker:
         self._lock = cache(lock_at)
         self._loaded: tuple[str, LoadedModel | SavedStates] | None = None
         self._feeding: tuple[object, Feeding] | None = None
-
-    @property
-    def threads(self) -> int:
-        """How many threads it has, as :func:`threads_of` returns them."""
-        return threads_of(self._plan)
 
     def wants_gpu(self, there_is: bool) -> bool:
         """Return whether it runs on a GPU, where the machine has one or not."""

@@ -20,26 +20,16 @@ from reporter.models.checkpoint import FINAL, Checkpoint
 from reporter.models.load import LoadedModel, load
 from reporter.models.states import SavedStates, load_states
 from reporter.models.toy.training import prepare, prepare_together
+from reporter.runs import records
 from reporter.runs.cells import NO_INTERVAL, Computed, analyse, compute, wanted_by
 from reporter.runs.plan import FORCED, AnalysisCell, Cell, MetricCell, Plan, in_windows, or_raise, windowed
-from reporter.runs.records import (
-    MODEL_KEY,
-    cell_row,
-    compared_columns,
-    corpus_row,
-    failed_columns,
-    loaded_columns,
-    measured_columns,
-    model_row,
-    pass_columns,
-    text_rows,
-)
 from reporter.spec import Study
-from reporter.store import CellKey, Store
+from reporter.store import CellKey, CellName, Store
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+_NO_PASS = {"forward_tokens": 0, "forward_passes": 0, "forward_seconds": 0.0}
 AnyCell = TypeVar("AnyCell", MetricCell, AnalysisCell)
 
 
@@ -77,7 +67,7 @@ class _Worker:
 
     def do(self) -> tuple[int, int]:
         for name, texts in self.plan.texts.items():
-            self.store.put("corpora", ["study", "corpus"], corpus_row(self.study.study, name, texts))
+            self.store.put("corpora", ["study", "corpus"], records.corpus_row(self.study.study, name, texts))
         self._put_texts()
         lost = [cell for cell in self.plan.cells if cell.state == "failed"]
         for why, cells in groupby(lost, key=lambda cell: cell.why):
@@ -86,7 +76,7 @@ class _Worker:
         for model, series in self.plan.checkpoints.items():
             if isinstance(series, Exception):
                 row = {"study": self.study.study, "model": model, "checkpoint": FINAL, "position": 1, "is_last": True}
-                self.store.put("models", MODEL_KEY, row | {"status": "failed", "error": describe(series)})
+                self.store.put("models", records.MODEL_KEY, row | {"status": "failed", "error": describe(series)})
             else:
                 self._model(model, series)
         for alike in self.compared.values():
@@ -107,20 +97,20 @@ class _Worker:
         rows = [row for row in stays if row["corpus"] not in self.plan.texts]
         for name, texts in self.plan.texts.items():
             if not isinstance(texts, Exception):
-                rows += text_rows(name, texts, self.study.run.seed)
+                rows += records.text_rows(name, texts, self.study.run.seed)
         self.store.replace("corpus_texts", self.study.study, rows)
 
     def _relate(self) -> None:
         """Store what the study says of models with cached cells, which may have changed."""
         cached = {cell.key.model for cell in self.plan.cells if cell.state == "cached"}
-        columns = (*MODEL_KEY, "step", "base", "baseline", "scores")
+        columns = (*records.MODEL_KEY, "step", "base", "baseline", "scores")
         rows = [
-            model_row(self.plan, checkpoint)
+            records.model_row(self.plan, checkpoint)
             for model, series in self.plan.checkpoints.items()
             if model in cached and isinstance(series, tuple)
             for checkpoint in series
         ]
-        self.store.put_all("models", MODEL_KEY, [{name: row[name] for name in columns} for row in rows])
+        self.store.put_all("models", records.MODEL_KEY, [{name: row[name] for name in columns} for row in rows])
 
     def _model(self, model: str, checkpoints: tuple[Checkpoint, ...]) -> None:
         todo = [
@@ -131,7 +121,7 @@ class _Worker:
         ready = self.prepared(model)
         if isinstance(ready, Exception):  # a model that cannot be trained must not take the others down
             for checkpoint in checkpoints:
-                self._put_model(checkpoint, failed_columns(ready))
+                self._put_model(checkpoint, records.failed_columns(ready))
             self._fail(todo, describe(ready))
             return
         for checkpoint in ready:
@@ -157,7 +147,7 @@ class _Worker:
             try:
                 return self._loaded(checkpoint)
             except Exception as error:
-                self._put_model(checkpoint, failed_columns(error))
+                self._put_model(checkpoint, records.failed_columns(error))
                 return error
 
         def model() -> LoadedModel:
@@ -179,17 +169,17 @@ class _Worker:
         except Exception as error:  # a model that cannot be loaded, or a pass that breaks, must not either
             self._fail(cells, describe(error))
             return
-        self._put_model(checkpoint, measured_columns(side))
+        self._put_model(checkpoint, records.measured_columns(side))
         with self._together():
             for place, cell in enumerate(cells):
-                self._compute(cell, [side], pass_columns(side, caused=place == 0))
+                self._compute(cell, [side], records.pass_columns(side, caused=place == 0))
         if str(side.of) not in self.needed_later:
             self.passes.drop(side.of)
 
     def _analyse(self, cell: AnalysisCell, checkpoint: Checkpoint, model: Callable[[], LoadedModel]) -> None:
         try:
             ready = model()
-            self._put_model(checkpoint, loaded_columns(ready, self.study))
+            self._put_model(checkpoint, records.loaded_columns(ready, self.study))
             with self.progress.telling(str(cell.key)) as tell:
                 with self.clock.within("analyses"):
                     done = analyse(cell, ready, self.study.run.batch_tokens, tell)
@@ -207,7 +197,7 @@ class _Worker:
             return
         with self._together():
             for place, cell in enumerate(cells):
-                self._compute(cell, sides, compared_columns(sides, caused=place == 0))
+                self._compute(cell, sides, records.compared_columns(sides, caused=place == 0))
 
     def _side(self, of: Pass, cells: list[MetricCell]) -> Measured:
         ready = or_raise(self.prepared(of.checkpoint.model))
@@ -233,7 +223,7 @@ class _Worker:
             try:
                 return load_states(of.checkpoint, of.texts.name, len(of.texts))
             except Exception as error:
-                self._put_model(of.checkpoint, failed_columns(error))
+                self._put_model(of.checkpoint, records.failed_columns(error))
                 raise
 
         return opened
@@ -248,15 +238,23 @@ class _Worker:
             self._fail([cell], describe(error), columns)
 
     def _left(self, cells: Sequence[AnyCell], checkpoint: Checkpoint) -> list[AnyCell]:
+        """Copy the cells whose numbers another study has; return the others."""
         with self.clock.within("store"):
-            ways = {cell.key: self._ways(cell) for cell in cells}
+            ways: dict[CellName, Mapping[str, Cell]] = {cell.key: self._ways(cell) for cell in cells}
             fingerprints = [fingerprint for of_cell in ways.values() for fingerprint in of_cell]
             sources = self.store.find(*fingerprints) if fingerprints else {}
-            copies = {cell.key: copy for cell in cells if (copy := self._copy(cell, ways[cell.key], sources))}
+            copies: dict[CellName, tuple[CellKey, dict[str, Any]]] = {}
+            for name, of_cell in ways.items():
+                for fingerprint, settled in of_cell.items():
+                    source = sources.get(fingerprint)
+                    here = source is not None and source.study == self.study.study and source[1:] == name
+                    if source is not None and not here and name not in copies:
+                        why = f"{settled.why}; taken over from study {source.study}"
+                        copies[name] = source, records.cell_row(settled, self.study.study, "done", why=why, **_NO_PASS)
             done = self.store.copy_cells(list(copies.values()), {"step": checkpoint.step}) if copies else []
             copied = {key: source for (key, (source, _)), is_done in zip(copies.items(), done, strict=True) if is_done}
-            for source in sorted({tuple(source[:3]) for source in copied.values()}):
-                self.store.copy_row("models", source, model_row(self.plan, checkpoint))
+            for of_model in sorted({tuple(source[:3]) for source in copied.values()}):
+                self.store.copy_row("models", of_model, records.model_row(self.plan, checkpoint))
             self.computed += len(copied)
             return [cell for cell in cells if cell.key not in copied]
 
@@ -267,23 +265,6 @@ class _Worker:
         ways = [cell, *(cell.as_in({"precision": precision}) for precision in PRECISIONS)]
         return {way.fingerprint: way for way in ways}
 
-    def _copy(
-        self,
-        cell: MetricCell | AnalysisCell,
-        ways: Mapping[str, MetricCell | AnalysisCell],
-        sources: Mapping[str, CellKey],
-    ) -> tuple[CellKey, dict[str, Any]] | None:
-        """Return the cell of another study with the same numbers, and the row of its copy; None without one."""
-        here = (self.study.study, *cell.key)
-        for fingerprint, settled in ways.items():
-            source = sources.get(fingerprint)
-            if source is not None and tuple(source) != here:
-                row = cell_row(
-                    settled, self.study.study, "done", forward_tokens=0, forward_passes=0, forward_seconds=0.0
-                )
-                return source, row | {"why": f"{cell.why}; taken over from study {source.study}"}
-        return None
-
     @contextmanager
     def _together(self) -> Iterator[None]:
         """Store the cells of the block a few at a time."""
@@ -292,10 +273,10 @@ class _Worker:
 
     def _put_model(self, checkpoint: Checkpoint, columns: Mapping[str, Any]) -> None:
         with self.clock.within("store"):
-            self.store.put("models", MODEL_KEY, {**model_row(self.plan, checkpoint), **columns})
+            self.store.put("models", records.MODEL_KEY, {**records.model_row(self.plan, checkpoint), **columns})
 
     def _put_computed(self, cell: Cell, done: Computed, columns: Mapping[str, Any]) -> None:
-        row = cell_row(
+        row = records.cell_row(
             cell, self.study.study, "done", reasons=json.dumps(done.reasons), seconds=done.seconds, **columns
         )
         numbers = dict(done.tables)
@@ -311,7 +292,9 @@ class _Worker:
         self.progress.note(f"  failed: {cells[0].key}{more}: {error}")
         with self._together():
             for cell in cells:
-                self.store.commit_cell(cell_row(cell, self.study.study, "failed", error=error, **(columns or {})))
+                self.store.commit_cell(
+                    records.cell_row(cell, self.study.study, "failed", error=error, **(columns or {}))
+                )
 
 
 def _warned(cell: MetricCell, sides: Sequence[Measured], columns: Mapping[str, Any], study: Study) -> Mapping[str, Any]:

@@ -2,17 +2,21 @@
 
 from typing import Literal
 
-from reporter.core.table import CORPUS, HIGH, LOW, METRIC, TOKEN, Comparable, OfModel, Row, column
+from reporter.core.table import CORPUS, HIGH, LOW, METRIC, TOKEN, Comparable, OfStudy, Row, column
 
 
-class BlockAnswer(Row, table="block_answers"):
+class OfLastCheckpoint(OfStudy):
+    """An answer about the last checkpoint of a model."""
+
+    model: str = column("name of the model in the study", key=True)
+    checkpoint: str = column("its checkpoint, the last one measured", key=True)
+
+
+class BlockAnswer(OfLastCheckpoint, table="block_answers"):
     """The blocks that a model loses least by leaving out, of so many: the best of the sets that were run."""
 
     compared = (Comparable(("change",), "item", of="'the best ' || many || ' to leave out'", interval=True),)
 
-    study = OfModel.study
-    model: str = column("name of the model in the study", key=True)
-    checkpoint: str = column("its checkpoint, the last one measured", key=True)
     item: str = column("name of the trial in the study", key=True)
     many: int = column("how many blocks are left out", key=True)
     blocks: str = column("which, from 1")
@@ -27,7 +31,7 @@ class BlockAnswer(Row, table="block_answers"):
     tokens: int = column("tokens that were predicted", "BIGINT")
 
 
-class ChangeAnswer(Row, table="change_answers"):
+class ChangeAnswer(OfLastCheckpoint, table="change_answers"):
     """What changed in a model against its base, on a corpus."""
 
     compared = (
@@ -36,9 +40,6 @@ class ChangeAnswer(Row, table="change_answers"):
         Comparable(("loss",), "corpus", interval=("loss_low", "loss_high")),
     )
 
-    study = OfModel.study
-    model: str = column("name of the model in the study", key=True)
-    checkpoint: str = column("its checkpoint, the last one measured", key=True)
     base: str = column("the model that it was made from")
     corpus: str = column("name of the corpus", key=True)
     view: str = column("which tokens were compared")
@@ -68,7 +69,7 @@ class ChangeAnswer(Row, table="change_answers"):
     n: int = column("tokens, or texts where the tokenizers disagree, that were compared", "BIGINT")
 
 
-class ChangedNumber(Row, table="changed_numbers"):
+class ChangedNumber(OfStudy, table="changed_numbers"):
     """A headline number of a model minus that of its base, at the layer beyond its interval where it moves most.
 
     Where no layer is beyond, at the one that comes nearest to it.
@@ -79,7 +80,6 @@ class ChangedNumber(Row, table="changed_numbers"):
         Comparable(("beyond",), "corpus", of="number"),
     )
 
-    study = OfModel.study
     model: str = column("name of the model in the study", key=True)
     corpus: str = column("name of the corpus", key=True)
     number: str = column("metric.statistic", key=True)
@@ -94,7 +94,7 @@ class ChangedNumber(Row, table="changed_numbers"):
     largest: float = column("the largest change among the layers beyond, in units of `smallest`; 0 where there is none")
 
 
-class ConceptAnswer(Row, table="concept_answers"):
+class ConceptAnswer(OfLastCheckpoint, table="concept_answers"):
     """A concept of a set of pairs at one layer of a model: is it a direction that its pairs share?"""
 
     compared = (
@@ -102,9 +102,6 @@ class ConceptAnswer(Row, table="concept_answers"):
         Comparable(("strongest",), "pair_set || ': ' || concept"),
     )
 
-    study = OfModel.study
-    model: str = column("name of the model in the study", key=True)
-    checkpoint: str = column("its checkpoint, the last one measured", key=True)
     pair_set: str = column("name of the set of pairs in the study", key=True)
     concept: str = column("the concept", key=True)
     layer: int = column("0 = embedding, 1..L = blocks", key=True)
@@ -144,7 +141,7 @@ _NORMED = (
 _NAMED = "criterion || coalesce(' with pooling ' || pooling, '')"
 
 
-class LayerAnswer(Row, table="layer_answers"):
+class LayerAnswer(OfLastCheckpoint, table="layer_answers"):
     """A layer of a model, with a pooling, by one criterion: how good it is, and what it loses against the best."""
 
     compared = (
@@ -152,9 +149,6 @@ class LayerAnswer(Row, table="layer_answers"):
         Comparable(("best",), "item", of=_NAMED),
     )
 
-    study = OfModel.study
-    model: str = column("name of the model in the study", key=True)
-    checkpoint: str = column("its checkpoint, the last one measured", key=True)
     kind: Kind = column(
         "what tells good layers from bad ones: 'labels' (a probe), 'neighbours' (that are of the same class), 'groups' "
         "of texts, 'no labels' (a number that has been proposed for choosing)"
@@ -203,7 +197,7 @@ class LayerAnswer(Row, table="layer_answers"):
     probe_loss_high: float | None = column("upper end", default=None)
 
 
-class ProbeDifference(Row, table="probe_differences"):
+class ProbeDifference(OfStudy, table="probe_differences"):
     """The accuracy of a probe on one side minus that on another, on the same held-out texts.
 
     The sides are a checkpoint of a tuned model and the last one of its base at the same layer, or two layers of one
@@ -220,7 +214,6 @@ class ProbeDifference(Row, table="probe_differences"):
         ),
     )
 
-    study = OfModel.study
     kind: Literal["base", "layers"] = column("'base': a model minus its base; 'layers': two layers of one", key=True)
     model: str = column("name of the model in the study", key=True)
     checkpoint: str = column("its checkpoint", key=True)
@@ -242,7 +235,7 @@ class ProbeDifference(Row, table="probe_differences"):
     apart: bool = column("whether the interval leaves out 0")
 
 
-class SinkAnswer(Row, table="sink_answers"):
+class SinkAnswer(OfLastCheckpoint, table="sink_answers"):
     """What is a sink in a model on a corpus: a token, or whatever stands at position 0 of a text."""
 
     compared = (
@@ -254,9 +247,6 @@ class SinkAnswer(Row, table="sink_answers"):
         ),
     )
 
-    study = OfModel.study
-    model: str = column("name of the model in the study", key=True)
-    checkpoint: str = column("its checkpoint, the last one measured", key=True)
     corpus: str = column("name of the corpus", key=True)
     number: int = column("1 = the one that is in most texts, and so on", key=True)
     token: str | None = column(f"{TOKEN}; NULL for whatever stands at position 0")
@@ -273,7 +263,7 @@ class SinkAnswer(Row, table="sink_answers"):
     dimension: int | None = column("the coordinate on which most of them stand out, from 0; NULL where none does")
 
 
-class TrainingAnswer(Row, table="training_answers"):
+class TrainingAnswer(OfStudy, table="training_answers"):
     """Where in training a headline number of a model changes: its mean over layers, or the model's own."""
 
     compared = (
@@ -285,7 +275,6 @@ class TrainingAnswer(Row, table="training_answers"):
         ),
     )
 
-    study = OfModel.study
     model: str = column("name of the model in the study", key=True)
     corpus: str = column(CORPUS.comment, key=True)
     view: str = column("the view that is read", key=True)

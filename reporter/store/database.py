@@ -253,18 +253,11 @@ class Store:
             source: the key of the row to copy: (study, model, checkpoint) or (study, corpus).
             to: the new key, and further columns whose values differ from the source's.
         """
-        changed = clean_row(find_table(name), to)
-        columns = find_table(name).key
-        key = _values(name, columns, changed)
-        if not self.path.exists():
-            return False
-        with self._file.writing() as connection:
-            row = _row(connection, name, source)
-            if row is None:
-                return False
-            connection.execute(f"DELETE FROM {name} WHERE {_is(columns)}", key)
-            _insert(connection, name, row | changed)
-        return True
+        key = find_table(name).key
+        _values(name, key, to)
+        rows = self.records(f"SELECT * FROM {name} WHERE {_is(key)}", list(source)) if self.path.exists() else []
+        self.put_all(name, key, [row | dict(to) for row in rows])
+        return bool(rows)
 
     def frame(self, query: str, parameters: Sequence[Any] | Mapping[str, Any] | None = None) -> pd.DataFrame:
         """Return the rows of one of reporter's own queries; for foreign SQL use :func:`reporter.store.query`.

@@ -192,7 +192,8 @@ def pieces(columns: tuple[str, ...], chunks: Iterable[Sequence[tuple[Any, ...]]]
         names, before = _unique(columns), "[\n  "
         for rows in chunks:
             for row in rows:
-                yield before + _json_line(names, row)
+                record = dict(zip(names, map(plain, row), strict=True))
+                yield before + json.dumps(record, ensure_ascii=False, allow_nan=False)
                 before = ",\n  "
         yield "[]" if before == "[\n  " else "\n]"
     else:
@@ -220,8 +221,11 @@ def _table(result: Result) -> str:
             padded.append(blank + cell if to_the_right else cell + blank)
         return "  ".join(padded).rstrip()
 
+    count = f"({result.total:,} {'row' if result.total == 1 else 'rows'})"
+    if len(result.rows) < result.total:
+        count = f"({len(result.rows):,} of {result.total:,} rows; --format csv or json gives all)"
     rule = "  ".join("-" * width for width in widths)
-    return "\n".join([line(head), rule, *map(line, body), _count(result)])
+    return "\n".join([line(head), rule, *map(line, body), count])
 
 
 def _numeric(result: Result) -> list[bool]:
@@ -230,12 +234,6 @@ def _numeric(result: Result) -> list[bool]:
         and all(row[i] is None or _is_number(row[i]) for row in result.rows)
         for i in range(len(result.columns))
     ]
-
-
-def _count(result: Result) -> str:
-    if len(result.rows) < result.total:
-        return f"({len(result.rows):,} of {result.total:,} rows; --format csv or json gives all)"
-    return f"({result.total:,} {'row' if result.total == 1 else 'rows'})"
 
 
 def _shown(value: Any) -> str:
@@ -331,10 +329,6 @@ def _unique(columns: Iterable[str]) -> list[str]:
             unique, number = f"{name}_{number}", number + 1
         names.append(unique)
     return names
-
-
-def _json_line(names: Sequence[str], row: Sequence[Any]) -> str:
-    return json.dumps(dict(zip(names, map(plain, row), strict=True)), ensure_ascii=False, allow_nan=False)
 
 
 def plain(value: Any) -> Any:

@@ -17,7 +17,7 @@ from reporter import __version__
 from reporter.core.errors import ReporterError, UsageError, first_line, no_study
 from reporter.core.table import Table
 from reporter.store.schema import SCHEMA_VERSION, tables
-from reporter.store.shape import DatabaseFile, quoted
+from reporter.store.shape import DatabaseFile, comments_on, quoted
 
 if TYPE_CHECKING:
     import duckdb
@@ -104,8 +104,8 @@ def _make_view(connection: duckdb.DuckDBPyConnection, table: Table, columns: lis
     name, rows = table.name, f" FROM {source}" if columns else " WHERE false"
     connection.execute(f'CREATE VIEW "{name}" AS SELECT {listed}{rows}')
     connection.execute(f'COMMENT ON VIEW "{name}" IS {quoted(table.comment)}')
-    for column in table.columns:
-        connection.execute(f'COMMENT ON COLUMN "{name}"."{column.name}" IS {quoted(column.comment)}')
+    for statement in comments_on(table):
+        connection.execute(statement)
 
 
 def _copy_tables(database: Path, study: str, draft: Path) -> None:

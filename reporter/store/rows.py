@@ -214,14 +214,11 @@ def order_of(spec: str | None) -> dict[str, list[str]]:
         study = yaml.safe_load(spec or "")
     except yaml.YAMLError:
         study = None
-    parts = {key: _section(study, key) for key in ("models", "corpora", "groups", "pairs")}
+    whole = study if isinstance(study, dict) else {}
+    sections = {key: whole.get(key) for key in ("models", "corpora", "groups", "pairs")}
+    parts = {key: part if isinstance(part, dict) else {} for key, part in sections.items()}
     parts["pairs"] = {name: None for pairs in parts["pairs"].values() if isinstance(pairs, dict) for name in pairs}
     return {key: [str(name) for name in part] for key, part in parts.items()}
-
-
-def _section(study: Any, key: str) -> dict[Any, Any]:
-    part = study.get(key) if isinstance(study, dict) else None
-    return part if isinstance(part, dict) else {}
 
 
 def in_order(rows: Iterable[Row], column: str, names: Sequence[str]) -> list[Row]:

@@ -8,7 +8,21 @@ from functools import lru_cache
 from typing import Any, Literal
 
 from reporter.core.errors import ReporterError
-from reporter.core.table import CORPUS, HIGH, LOW, METRIC, VIEW, Comparable, OfModel, Row, Table, aside, column, of_cell
+from reporter.core.table import (
+    CORPUS,
+    HIGH,
+    LOW,
+    METRIC,
+    VIEW,
+    Comparable,
+    OfModel,
+    OfStudy,
+    Row,
+    Table,
+    aside,
+    column,
+    of_cell,
+)
 from reporter.store.rows import CellKey
 
 # Raise it whenever a table or a column is added: a file of another version is refused instead of misread.
@@ -18,10 +32,9 @@ SCHEMA_VERSION = 15
 Word = Literal["supported", "refuted", "inconclusive", "failed"]
 
 
-class Correlation(Row, table="correlations"):
+class Correlation(OfStudy, table="correlations"):
     """Over the models of a study, how a feature of their layers goes with how well they do."""
 
-    study = OfModel.study
     corpus = CORPUS
     view = VIEW
     metric = METRIC
@@ -35,7 +48,7 @@ class Correlation(Row, table="correlations"):
     n: int = column("models it rests on", "BIGINT")
 
 
-class OverModels(Row, table="over_models"):
+class OverModels(OfStudy, table="over_models"):
     """A number's mean over the models of a role that have it, with a 95 % interval.
 
     Of three models or more it is Student's over these models. Two say nothing of others like them: their interval is
@@ -44,7 +57,6 @@ class OverModels(Row, table="over_models"):
     Each model counts as one, relatives and copies, too; null baselines are left out.
     """
 
-    study = OfModel.study
     role = of_cell("'encoder' or 'decoder', measured")
     step: int | None = column(
         "training step at which the models are compared, of those with several; NULL = the last checkpoint of each",
@@ -69,7 +81,7 @@ class OverModels(Row, table="over_models"):
     ci_high: float | None = column("upper end")
 
 
-class ModelVerdict(Row, table="claims_by_model"):
+class ModelVerdict(OfStudy, table="claims_by_model"):
     """What each model by itself says to a claim about several, on all corpora of the claim together.
 
     The verdicts are corrected together for all models of all claims of the study (Holm, two tests each), apart from
@@ -78,7 +90,6 @@ class ModelVerdict(Row, table="claims_by_model"):
     NULL there.
     """
 
-    study = OfModel.study
     claim: str = column("name of the claim in the study", key=True)
     reading: int = column("1 = the claim itself; others as in `claims`", key=True)
     view: str | None = column("which tokens counted")
@@ -95,7 +106,7 @@ class ModelVerdict(Row, table="claims_by_model"):
     p_adjusted: float | None = column("after the correction; NULL for readings after the first, and where p is")
 
 
-class Verdict(Row, table="claims"):
+class Verdict(OfStudy, table="claims"):
     """A claim of a study under one view, on its models or on a null baseline of them, and the verdict.
 
     ``detail`` is stored as a JSON object with these keys; a key that has nothing to say is left out:
@@ -142,7 +153,6 @@ class Verdict(Row, table="claims"):
         a query that shows the numbers behind the verdict, in ``reporter sql``.
     """
 
-    study = OfModel.study
     claim: str = column("name of the claim in the study", key=True)
     number: int = column("place of the claim in the study, from 1")
     reading: int = column(
@@ -194,7 +204,7 @@ class Verdict(Row, table="claims"):
     by_model: tuple[ModelVerdict, ...] = aside(default=())
 
 
-class Found(Row, table="findings"):
+class Found(OfStudy, table="findings"):
     """What stands out among a study's numbers without anyone having claimed it; exploratory.
 
     Every headline statistic is asked the same few questions; p is corrected for all of them, not only for what is
@@ -227,7 +237,6 @@ class Found(Row, table="findings"):
         ),
     )
 
-    study = OfModel.study
     rank: int = column("place among the findings of the study, from 1", key=True)
     kind: str = column("what is compared: 'base', 'roles', 'models', 'training', 'concepts', 'sinks' and others")
     says: str = column("the finding in a sentence")
@@ -327,10 +336,9 @@ class Model(OfModel, table="models"):
     error: str | None = column("why it failed")
 
 
-class Corpus(Row, table="corpora"):
+class Corpus(OfStudy, table="corpora"):
     """One corpus: where its texts came from and what was kept."""
 
-    study = OfModel.study
     corpus = CORPUS
     source: str = column("'inline', 'file', 'dataset' or 'generated'")
     location: str = column("file name as written in the study, dataset id or generator")
@@ -347,10 +355,9 @@ class Corpus(Row, table="corpora"):
     error: str | None = column("why it failed")
 
 
-class CorpusText(Row, table="corpus_texts"):
+class CorpusText(OfStudy, table="corpus_texts"):
     """A text of a corpus, as far as its beginning: the first few, and a few that a seed draws from the others."""
 
-    study = OfModel.study
     corpus = CORPUS
     number: int = column("place of the text in the corpus, from 1", "BIGINT", key=True)
     drawn: bool = column("true where run.seed drew it; false for the first ones")
@@ -359,12 +366,11 @@ class CorpusText(Row, table="corpus_texts"):
     label: str | None = column("its label; NULL without one")
 
 
-class Cell(Row, table="cells"):
+class Cell(OfStudy, table="cells"):
     """One unit of work: a metric of a model checkpoint on a corpus; one that compares two sides names both, as in
     'bert | gpt2'.
     """  # noqa: D205
 
-    study = OfModel.study
     model = OfModel.model
     checkpoint = OfModel.checkpoint
     corpus = CORPUS
@@ -404,10 +410,9 @@ class Cell(Row, table="cells"):
     folder: str | None = column("results folder that it was merged from; NULL where it was measured in this one")
 
 
-class Study(Row, table="studies"):
+class Study(OfStudy, table="studies"):
     """One study: its text and its last run."""
 
-    study = OfModel.study
     title: str = column("title")
     question: str = column("the question it asks")
     spec: str = column("the study file as it was read, or the study as JSON when it came from the API")

@@ -265,15 +265,22 @@ def create_file(path: Path) -> None:
             draft = Path(folder) / path.name
             with opened(draft, read_only=False, options=_NEW_FILE) as connection:
                 complete(connection, draft)
-            try:
-                os.link(draft, path)
-            except FileExistsError:
-                return
-            except OSError:  # a file system without hard links
-                if not path.exists():
-                    draft.rename(path)
+            place_file(draft, path)
     except OSError as problem:
         raise ReporterError(f"{path} cannot be created: {problem.strerror or repr(problem)}") from problem
+
+
+def place_file(draft: Path, path: Path) -> bool:
+    """Give a finished file its place at once; return False where another file is there already."""
+    try:
+        os.link(draft, path)
+    except FileExistsError:
+        return False
+    except OSError:  # a file system without hard links
+        if path.exists():
+            return False
+        draft.rename(path)
+    return True
 
 
 def complete(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
@@ -286,30 +293,24 @@ def complete(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
     comments = _comments(connection)
     declared: dict[tuple[str, str | None], str] = {}
     described: list[Any] = [*tables().values(), *VIEWS.values()]
-    for table in described:
-        declared[table.name, None] = table.comment
-        declared |= {(table.name, column.name): column.comment for column in table.columns}
+    for shown in described:
+        declared[shown.name, None] = shown.comment
+        declared |= {(shown.name, column.name): column.comment for column in shown.columns}
     if version:
         if all(comments.get(key) == comment for key, comment in declared.items()):
             return
-        _refuse_altered(comments.keys(), declared.keys(), path)
+        # Without a table or a column of reporter itself its cells would count as done without numbers.
+        ours = {"layer_metrics", *(row.table.name for row in KEPT)}
+        for table, column in declared:
+            if table in ours and (table, column) not in comments:
+                what = f"table {table}" if column is None else f"column {column} of table {table}"
+                raise ReporterError(f"{path} lacks the {what}, somebody changed it; {REMEDY}")
         _warn_of_lost_tables(connection, comments.keys(), path)
     with transaction(connection):
         for statement in _statements(comments.keys()):
             connection.execute(statement)
         connection.execute("DELETE FROM schema_version")
         connection.execute("INSERT INTO schema_version VALUES (?, ?)", [SCHEMA_VERSION, __version__])
-
-
-def _refuse_altered(
-    present: Collection[tuple[str, str | None]], declared: Collection[tuple[str, str | None]], path: Path
-) -> None:
-    """Refuse a file that lacks a table or column of reporter itself: its cells would count as done without numbers."""
-    ours = {"layer_metrics", *(row.table.name for row in KEPT)}
-    for table, column in declared:
-        if table in ours and (table, column) not in present:
-            what = f"table {table}" if column is None else f"column {column} of table {table}"
-            raise ReporterError(f"{path} lacks the {what}, somebody changed it; {REMEDY}")
 
 
 def _warn_of_lost_tables(
@@ -379,14 +380,15 @@ def _statements(present: Collection[tuple[str, str | None]]) -> Iterator[str]:
             if (table.name, column.name) not in present:
                 yield f'ALTER TABLE {table.name} ADD COLUMN "{column.name}" {column.type}'
         yield f"COMMENT ON TABLE {table.name} IS {quoted(table.comment)}"
-        yield from _comments_on(table)
+        yield from comments_on(table)
     for view in VIEWS.values():  # after its table, which may have changed
         yield view.sql
         yield f"COMMENT ON VIEW {view.name} IS {quoted(view.comment)}"
-        yield from _comments_on(view)
+        yield from comments_on(view)
 
 
-def _comments_on(table: Table | View) -> Iterator[str]:
+def comments_on(table: Table | View) -> Iterator[str]:
+    """Yield the statements that describe the columns of a table or of a view."""
     for column in table.columns:
         yield f'COMMENT ON COLUMN {table.name}."{column.name}" IS {quoted(column.comment)}'
 

@@ -11,7 +11,7 @@ from scipy import stats
 
 from reporter.charts.profile import TRAINING, training
 from reporter.charts.styles import style_models
-from reporter.runs.merging import write_over_models
+from reporter.runs.whole import write_over_models
 from reporter.store import Store
 
 ROLES = {f"d{i}": "decoder" for i in range(4)} | {"e0": "encoder", "e1": "encoder", "d0 (random-init)": "decoder"}

@@ -18,7 +18,7 @@ from reporter.report import render
 from reporter.report.compared import path_of
 from reporter.report.tables import ModelRow, warnings
 from reporter.report.templating import folded
-from reporter.runs.merging import _interval, write_over_models
+from reporter.runs.whole import _interval, write_over_models
 from reporter.store import query
 
 MODELS = [(f"model-{i}", ("encoder", "decoder")[i % 2], 3, 16, (0, 50) if i == 3 else (None,)) for i in range(4)]

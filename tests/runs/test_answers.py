@@ -9,7 +9,7 @@ import pytest
 from reporter.core.errors import UsageError
 from reporter.judge.questions import QUESTIONS
 from reporter.judge.questions.question import markdown
-from reporter.runs.judged import ask
+from reporter.runs.whole import ask
 
 LABELLED = "\n".join(
     f"{'a cat sleeps' if i % 2 else 'the dogs run'} {i},{'one' if i % 2 else 'many'}" for i in range(80)
@@ -49,7 +49,7 @@ def test_a_question_that_breaks_loses_neither_the_others_nor_the_report(study, r
     def broken(read):
         raise KeyError("layer")
 
-    monkeypatch.setattr("reporter.runs.judged.QUESTIONS", (replace(QUESTIONS[0], answer=broken), *QUESTIONS[1:]))
+    monkeypatch.setattr("reporter.runs.whole.QUESTIONS", (replace(QUESTIONS[0], answer=broken), *QUESTIONS[1:]))
     outcome, said = run(study(("metrics: [", "metrics: [outliers, ")))
     assert outcome.exit_code == 0
     assert f"'{QUESTIONS[0].name}' could not be answered: KeyError: 'layer'" in said

@@ -6,8 +6,8 @@ import pytest
 from typer.testing import CliRunner
 
 from reporter.app.cli import app
-from reporter.runs.judged import also
 from reporter.runs.runner import Outcome
+from reporter.runs.whole import also
 from reporter.store.schema import Verdict
 
 CLAIMS = """claims:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from reporter.judge.questions.question import markdown
-from reporter.runs.judged import ask
+from reporter.runs.whole import ask
 
 WIDTH = 16
 TEXTS = "\n".join(

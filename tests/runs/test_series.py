@@ -10,7 +10,7 @@ from transformers import GPT2Config, GPT2Model
 
 from reporter.models.load import weight_groups
 from reporter.report.tables import model_rows, warnings
-from reporter.runs.merging import same_weights, write_same_weights
+from reporter.runs.whole import same_weights, write_same_weights
 from reporter.store import Store
 
 

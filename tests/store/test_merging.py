@@ -13,7 +13,7 @@ import duckdb
 import pytest
 
 from reporter.core.errors import ReporterError, UsageError
-from reporter.runs.merging import merge
+from reporter.runs.whole import merge
 from reporter.store import Store
 from reporter.store.merging import DATABASE
 from reporter.store.shape import create_file

@@ -243,14 +243,10 @@ class Kinship:
         groups: list[tuple[set[str], list[str]]] = []
         for model in kept:
             roots = _roots(model, numbers)
-            members = [model]
-            rest = []
-            for shared, names in groups:
-                if shared & roots:
-                    roots, members = roots | shared, names + members
-                else:
-                    rest.append((shared, names))
-            groups = [*rest, (roots, members)]
+            related = [group for group in groups if group[0] & roots]
+            members = [name for _, names in reversed(related) for name in names]
+            joined = (roots.union(*(shared for shared, _ in related)), [*members, model])
+            groups = [*(group for group in groups if group not in related), joined]
         for _, names in groups:
             if len(names) > 1:
                 notes.append(f"{', '.join(names)} have one origin and count as one model")
@@ -365,13 +361,10 @@ def layer_sql(
     layer: int | str | None = None,
 ) -> str:
     """Return a query that shows the numbers of a statistic that a claim rests on."""
-    metric, _, statistic = full_name.partition(".")
     sites = among("site", PATH if site is None else (site,))
     where = [
         f"study = {quoted(numbers.study.study)}",
-        f"metric = {quoted(metric)}",
-        f"statistic = {quoted(statistic)}",
-        f"view = {quoted(numbers.view_of(full_name, view))}",
+        *(f"{column} = {quoted(value)}" for column, value in numbers.key(full_name, view).items()),
         among("model", models),
         among("corpus", corpora),
         f"(site IS NULL OR {sites})",

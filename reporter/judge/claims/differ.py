@@ -160,8 +160,6 @@ def differ_finding(numbers: Numbers, said: DifferClaim, view: str, baseline: str
     fixed = numbers.study.texts == "fixed"
     certain = bool(np.isfinite(estimates.error).all())
     where = _where(numbers.statistic(claim.metric), claim.layer)
-    effect = {"a": a.name, "b": b.name, "mean_a": found_a.mean, "mean_b": found_b.mean, "n_a": len(found_a.values)}
-    effect |= {"n_b": len(found_b.values), "g": g}
     corpora = list(dict.fromkeys([*a.corpora, *b.corpora]))
     models = list(dict.fromkeys(model for model, *_ in (*each_a, *each_b)))
     few = [side for side in (found_a, found_b) if len(side.values) < points.FEWEST_MODELS]
@@ -176,35 +174,28 @@ def differ_finding(numbers: Numbers, said: DifferClaim, view: str, baseline: str
             "there; the view 'no-sinks' does not"
         )
     notes += [] if same else _copies(numbers, [model for model, *_ in each_a], [model for model, *_ in each_b])
-    bounds = numbers.bounds(claim.metric)
     detail: dict[str, Any] = {
         "statistic": f"{claim.metric} ({where}): {a.name} minus {b.name}",
         "definition": _rule(claim.is_, a.name, b.name, least),
         "models": models,
         "corpora": corpora,
-        "effect": effect,
+        "effect": {"a": a.name, "b": b.name, "mean_a": found_a.mean, "mean_b": found_b.mean}
+        | {"n_a": len(found_a.values), "n_b": len(found_b.values), "g": g},
         "evidence": [
-            *_evidence(each_a, a, bounds, fixed, found_a.df),
-            *_evidence(each_b, b, bounds, fixed, found_b.df),
+            row
+            for each, side, df in ((each_a, a, found_a.df), (each_b, b, found_b.df))
+            for row in _evidence(each, side, numbers.bounds(claim.metric), fixed, df)
         ],
         "notes": notes,
         "sql": claims.layer_sql(numbers, claim.metric, view, models, corpora, claim.site, claim.layer),
     }
-    unknown = [side for side in (found_a, found_b) if not side.known]
-    why = "" if certain else claims.no_error(len((unknown or [found_a])[0].values), (unknown or [found_a])[0].models)
-    finding = _tested(
-        numbers,
-        claim,
-        estimates,
-        least,
-        f"{a.name} minus {b.name}",
-        why=why,
-        models=0 if few else min(len(found_a.values), len(found_b.values)),
-        each=_by_itself(numbers, claim, each_a, each_b, least, min(found_a.df, found_b.df))
-        if same and len(each_a) > 1
-        else {},
-        detail=detail,
-    )
+    unsure = next((side for side in (found_a, found_b) if not side.known), found_a)
+    alone = {}
+    if same and len(each_a) > 1:
+        alone = _by_itself(numbers, claim, each_a, each_b, least, min(found_a.df, found_b.df))
+    more: dict[str, Any] = {"why": "" if certain else claims.no_error(len(unsure.values), unsure.models), "each": alone}
+    more |= {"models": 0 if few else min(len(found_a.values), len(found_b.values)), "detail": detail}
+    finding = _tested(numbers, claim, estimates, least, f"{a.name} minus {b.name}", **more)
     return finding.as_it_stands() if fixed and certain and len(few) == 2 else finding
 
 

@@ -24,7 +24,7 @@ from reporter.judge.questions.extremes import ask_chance, ask_extremes, ask_refe
 from reporter.judge.questions.layer import LAYER
 from reporter.judge.questions.models import ask_corpora, ask_models, ask_roles
 from reporter.judge.questions.probes import BLOCKS, PROBED
-from reporter.judge.questions.question import Answer, Box, Question, Read, Record, heads, numeric
+from reporter.judge.questions.question import Answer, Box, Column, Question, Read, Record, numeric, table
 from reporter.judge.questions.sinks import SINKS, ask_sinks
 from reporter.judge.questions.subjects import MATERIAL, Curve, Observation, Subjects, Test
 from reporter.judge.questions.training import TRAINING, ask_training
@@ -123,23 +123,17 @@ def _row(subjects: Subjects, rank: int, kind: str, result: Observation, looked_a
     metric, _, name = result.full_name.partition(".")
     statistic = subjects.statistics.get(result.full_name)
     first, last = result.layers or (None, None)
-    return Found(
+    return Found.of(
+        vars(result),
         rank=rank,
         kind=kind,
-        says=result.says,
         statistic=name,
-        model=result.model,
-        corpus=result.corpus,
-        view=result.view,
         layer_first=first,
         layer_last=last,
-        value=result.value,
         ci_low=result.interval[0],
         ci_high=result.interval[1],
-        p=result.p,
         p_adjusted=min(1.0, result.p * looked_at),
         looked_at=looked_at,
-        effect=result.effect,
         chart=result.full_name + ".training" * result.training,
         detail={
             "what": result.what,
@@ -185,32 +179,20 @@ def _claims(tables: Mapping[str, Sequence[Record]]) -> Iterator[Box]:
     rows = tables["claims"]
     verdicts = [row["verdict"] for row in rows if row["reading"] == 1]
     counts = ", ".join(f"{verdicts.count(word)} {word}" for word in dict.fromkeys(verdicts))
-    estimate = ("verdict", numeric("number"), numeric("95 %"))
-    yield Box(
-        "Verdicts",
-        f"{counts}, corrected for the number of claims.",
-        columns=heads("claim", "tokens", *estimate),
-        rows=tuple(
-            (
-                str(row["says"]) if row["reading"] == 1 else "the same",
-                ", ".join(str(part) for part in (row["view"], row["baseline"]) if part),
-                *_estimate(row),
-            )
-            for row in rows
-        ),
+    estimate = (
+        Column("verdict", lambda row: row["verdict"]),
+        numeric("number", lambda row: "" if row["value"] is None else short(row["value"])),
+        numeric("95 %", _ends),
     )
+    says = Column("claim", lambda row: row["says"] if row["reading"] == 1 else "the same")
+    tokens = Column("tokens", lambda row: ", ".join(part for part in (row["view"], row["baseline"]) if part))
+    verdict = f"{counts}, corrected for the number of claims."
+    yield Box("Verdicts", verdict, **table(rows, says, tokens, *estimate))
     if by_model := tables.get("claims_by_model"):
-        says = {row["claim"]: row["says"] for row in rows}
-        yield Box(
-            "Model by model",
-            "the verdict of each model alone, corrected for all models of all claims.",
-            columns=heads("claim", "model", *estimate),
-            rows=tuple((says[row["claim"]], row["model"], *_estimate(row)) for row in by_model),
-        )
-
-
-def _estimate(row: Record) -> tuple[str, str, str]:
-    return row["verdict"], "" if row["value"] is None else short(row["value"]), _ends(row)
+        of_claim = {row["claim"]: row["says"] for row in rows}
+        says, model = Column("claim", lambda row: of_claim[row["claim"]]), Column("model", lambda row: row["model"])
+        alone = "the verdict of each model alone, corrected for all models of all claims."
+        yield Box("Model by model", alone, **table(by_model, says, model, *estimate))
 
 
 def _ends(row: Record) -> str:

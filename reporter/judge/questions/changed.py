@@ -13,15 +13,15 @@ from typing import Any
 import numpy as np
 
 from reporter.core.numbers import interval, short, signed
-from reporter.core.places import place
+from reporter.core.places import capital, in_backticks, place
 from reporter.core.table import Row
 from reporter.geometry.intervals import freedom, quantile, text_error
 from reporter.judge.claims import SHARE
 from reporter.judge.numbers import PATH, Missing, declared
 from reporter.judge.points import Estimates
 from reporter.judge.profiles import Profile, Profiles
-from reporter.judge.questions.question import Box, Lacks, Question, Read, Record, grouped, heads, in_backticks, numeric
-from reporter.judge.questions.subjects import MATERIAL, Curve, Observation, Subject, Subjects, Test, capital, number
+from reporter.judge.questions.question import Box, Column, Lacks, Question, Read, Record, grouped, numeric, table
+from reporter.judge.questions.subjects import MATERIAL, Curve, Observation, Subject, Subjects, Test, number
 from reporter.metrics.base import Statistic
 from reporter.store.answers import ChangeAnswer, ChangedNumber
 
@@ -237,7 +237,6 @@ def _boxes(tables: Mapping[str, Sequence[Record]]) -> list[Box]:
 
 def _box(row: Record, numbers: Sequence[Record]) -> Box:
     sentences = [_depth(row), _states(row), _loss(row)]
-    per = {name: statistic.per for name, (_, statistic) in declared().items()}
     if numbers and row["changed"]:
         sentences.append(_differ(numbers))
     if row["changed"] and (tokens := json.loads(row["tokens"])):
@@ -246,28 +245,27 @@ def _box(row: Record, numbers: Sequence[Record]) -> Box:
     return Box(
         about=f"{row['model']} against {row['base']}, on {row['corpus']}",
         says=" ".join(sentence for sentence in sentences if sentence),
-        columns=heads(
-            "number",
-            numeric("layer"),
-            numeric("change"),
-            "95 % interval",
-            numeric("minimum meaningful difference"),
-            numeric("layers beyond"),
-        ),
-        rows=tuple(
-            (
-                change["number"],
-                f"{change['layer']} → {change['layer'] + 1}" * (per.get(change["number"]) == "step")
-                or str(change["layer"]),
-                signed(change["value"]),
-                interval(change["ci_low"], change["ci_high"]) + ("" if change["paired"] else ", not paired"),
-                short(change["smallest"], 2),
-                f"{change['beyond']} of {change['layers']}",
-            )
-            for change in shown
+        **table(
+            shown,
+            Column("number", lambda change: change["number"]),
+            numeric("layer", _layer),
+            numeric("change", lambda change: signed(change["value"])),
+            Column("95 % interval", _interval),
+            numeric("minimum meaningful difference", lambda change: short(change["smallest"], 2)),
+            numeric("layers beyond", lambda change: f"{change['beyond']} of {change['layers']}"),
         ),
         notes=_notes(row),
     )
+
+
+def _layer(change: Record) -> str:
+    _, statistic = declared().get(change["number"], (None, None))
+    step = statistic is not None and statistic.per == "step"
+    return f"{change['layer']} → {change['layer'] + 1}" if step else str(change["layer"])
+
+
+def _interval(change: Record) -> str:
+    return interval(change["ci_low"], change["ci_high"]) + ("" if change["paired"] else ", not paired")
 
 
 def _differ(numbers: Sequence[Record]) -> str:

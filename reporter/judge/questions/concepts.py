@@ -10,11 +10,11 @@ from functools import partial
 import numpy as np
 
 from reporter.core.numbers import interval, p_value, short
-from reporter.core.places import place, places, ranges
+from reporter.core.places import in_backticks, place, places, ranges
 from reporter.core.table import Row
 from reporter.geometry.clouds import LEVEL, error_of, fewest_pairs, shared_p
 from reporter.geometry.statistics import behind_best
-from reporter.judge.questions.question import Box, Lacks, Question, Read, Record, grouped, heads, in_backticks, numeric
+from reporter.judge.questions.question import Box, Column, Lacks, Question, Read, Record, grouped, numeric, table
 from reporter.judge.questions.subjects import ONE_DRAW, UNKNOWN, Curve, Observation, Subjects, Test, number
 from reporter.store.answers import ConceptAnswer
 from reporter.store.shape import quoted
@@ -77,9 +77,8 @@ def _rows(
     p_untrained = _p([row for row, _ in pairs], [base["consistency"] for _, base in pairs], errors, concepts)
     for row in rows:
         layer = row["layer"]
-        yield ConceptAnswer(
-            **{name: row[name] for name in ("model", "checkpoint", "pair_set", "concept", "layer", "pooling", "n")},
-            **{name: row[name] for name in ("consistency", "ci_low", "ci_high", "chance", "same_token")},
+        yield ConceptAnswer.of(
+            row,
             p=p.get(layer),
             p_untrained=p_untrained.get(layer),
             shared=p.get(layer, 1.0) <= LEVEL / concepts,
@@ -129,18 +128,20 @@ def _box(rows: Sequence[Record]) -> Box:
     return Box(
         about=f"{rows[0]['model']}, pairs {rows[0]['pair_set']}",
         says=_says(concepts),
-        columns=heads(
-            "concept",
-            "shared direction",
-            numeric("strongest at layer"),
-            numeric("consistency"),
-            "95 % interval",
-            numeric("chance level"),
-            numeric("p, corrected for layers"),
-            "no significant difference at layers",
-            numeric("pairs"),
+        **table(
+            [(concept, _strongest(concept)) for concept in concepts],
+            Column("concept", lambda row: row[0][0]["concept"]),
+            Column("shared direction", partial(_where, concepts=len(concepts))),
+            numeric("strongest at layer", lambda row: "–" if row[1] is None else row[1]["layer"]),
+            numeric("consistency", lambda row: "–" if row[1] is None else short(row[1]["consistency"], 2)),
+            Column(
+                "95 % interval", lambda row: "" if row[1] is None else interval(row[1]["ci_low"], row[1]["ci_high"])
+            ),
+            numeric("chance level", lambda row: "–" if row[1] is None else short(row[1]["chance"], 2)),
+            numeric("p, corrected for layers", lambda row: "–" if row[1] is None else p_value(row[1]["p"], 2)),
+            Column("no significant difference at layers", _similar),
+            numeric("pairs", lambda row: row[0][0]["n"]),
         ),
-        rows=tuple(_line(concept, len(concepts)) for concept in concepts),
         notes=tuple(_notes(concepts)),
     )
 
@@ -177,25 +178,21 @@ def _too_few(rows: Sequence[Record], concepts: int) -> str:
     return f": {pairs} pairs are too few to test, {fewest} are needed" if pairs < fewest else ""
 
 
-def _line(rows: Sequence[Record], concepts: int) -> tuple[str, ...]:
-    best = _strongest(rows)
+def _where(concept: tuple[Sequence[Record], Record | None], concepts: int) -> str:
+    rows, best = concept
     if best is None:
-        return (rows[0]["concept"], "not tested", "–", "–", "", "–", "–", "", str(rows[0]["n"]))
+        return "not tested"
+    return layers_of(rows) if _shared(rows) else f"not shown at any layer{_too_few(rows, concepts)}"
+
+
+def _similar(concept: tuple[Sequence[Record], Record | None]) -> str:
+    rows, best = concept
+    if best is None:
+        return ""
     similar = [{"layer": row["layer"], "shared": row["alike"] and not row["strongest"]} for row in rows]
-    alike = "–" if best["alike"] is None else "none"
     if _shared(similar):
-        alike = layers_of(similar).removeprefix("in layers ").removeprefix("in layer ")
-    return (
-        best["concept"],
-        layers_of(rows) if _shared(rows) else f"not shown at any layer{_too_few(rows, concepts)}",
-        str(best["layer"]),
-        short(best["consistency"], 2),
-        interval(best["ci_low"], best["ci_high"]),
-        short(best["chance"], 2),
-        p_value(best["p"], 2),
-        alike,
-        str(best["n"]),
-    )
+        return layers_of(similar).removeprefix("in layers ").removeprefix("in layer ")
+    return "–" if best["alike"] is None else "none"
 
 
 def _notes(concepts: Sequence[Sequence[Record]]) -> Iterator[str]:

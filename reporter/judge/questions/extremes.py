@@ -13,7 +13,7 @@ from functools import partial
 
 import numpy as np
 
-from reporter.core.places import ranges
+from reporter.core.places import capital, ranges
 from reporter.judge.points import Array, Estimates, Points, span
 from reporter.judge.profiles import Profile
 from reporter.judge.questions.subjects import (
@@ -27,7 +27,6 @@ from reporter.judge.questions.subjects import (
     Subject,
     Subjects,
     Test,
-    capital,
     number,
 )
 

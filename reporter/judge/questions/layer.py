@@ -16,24 +16,11 @@ from typing import Any
 import numpy as np
 
 from reporter.core.numbers import short
-from reporter.core.places import listed, ranges
+from reporter.core.places import capital, in_backticks, listed, ranges, together
 from reporter.core.table import ALL_GROUPS, Row
 from reporter.geometry.statistics import Behind, behind_best
 from reporter.judge.questions.concepts import same_token_note
-from reporter.judge.questions.question import (
-    VIEWS,
-    Box,
-    Lacks,
-    Question,
-    Read,
-    Record,
-    grouped,
-    heads,
-    in_backticks,
-    numeric,
-    together,
-)
-from reporter.judge.questions.subjects import capital
+from reporter.judge.questions.question import VIEWS, Box, Column, Lacks, Question, Read, Record, grouped, numeric, table
 from reporter.store.answers import End, Kind, LayerAnswer
 
 Cell = tuple[str, int, str | None]
@@ -191,7 +178,10 @@ def _in_order(cell: Cell) -> tuple[int, bool, str]:
 
 def _rows(model: Record, criterion: _Criterion, criteria: Sequence[_Criterion]) -> Iterator[LayerAnswer]:
     judge = next((other for other in criteria if other.kind == "labels"), None)
+    last = "final" if model["last_hidden_state"] == "final" else "block"
     for cell in sorted(criterion.rows, key=_in_order):
+        site, layer, _ = cell
+        at_end = (site, layer) == (last, model["layers"])
         number, (loss, low, high) = criterion.rows[cell], criterion.loss(cell)
         judged: dict[str, Any] = {}
         if criterion.kind != "labels" and judge is not None:
@@ -199,49 +189,21 @@ def _rows(model: Record, criterion: _Criterion, criteria: Sequence[_Criterion]) 
             if same in judge.rows:
                 names = ("probe_loss", "probe_loss_low", "probe_loss_high")
                 judged = {"probe": judge.item, **dict(zip(names, judge.loss(same), strict=True))}
-        yield LayerAnswer(
-            model=model["model"],
-            checkpoint=model["checkpoint"],
+        yield LayerAnswer.of(
+            number,
             kind=criterion.kind,
             criterion=criterion.name,
             end=criterion.end,
-            item=criterion.item,
-            site=cell[0],
-            layer=cell[1],
-            entry=_entry(model, cell),
-            normed=_normed(model, cell),
-            usual=cell[:2] == _usual(model) and number.get("main", True),
-            view=number["view"],
-            pooling=cell[2],
-            value=number["value"],
-            ci_low=number["ci_low"],
-            ci_high=number["ci_high"],
-            chance=number["chance"],
-            n=number["n"],
+            entry="last_hidden_state" if at_end else None if layer == model["layers"] else f"hidden_states[{layer}]",
+            normed={"final": True, "embedding": None}.get(site, model["norm_placement"] == "post"),
+            usual=at_end and number.get("main", True),
             best=cell == criterion.best,
             loss=loss,
             loss_low=low,
             loss_high=high,
             needed=criterion.needed(cell),
-            same_token=number["same_token"],
             **judged,
         )
-
-
-def _usual(model: Record) -> tuple[str, int]:
-    return ("final" if model["last_hidden_state"] == "final" else "block", model["layers"])
-
-
-def _entry(model: Record, cell: Cell) -> str | None:
-    if cell[:2] == _usual(model):
-        return "last_hidden_state"
-    return None if cell[1] == model["layers"] else f"hidden_states[{cell[1]}]"
-
-
-def _normed(model: Record, cell: Cell) -> bool | None:
-    if cell[0] == "final":
-        return True
-    return None if cell[0] == "embedding" else bool(model["norm_placement"] == "post")
 
 
 def _boxes(tables: Mapping[str, Sequence[Record]]) -> list[Box]:
@@ -276,17 +238,17 @@ def _recommended(rows: Sequence[Record], labels: Sequence[object]) -> Box:
         about=f"{model}, probe {probe}" if len(labels) > 1 else model,
         says=says,
         code=_code(take),
-        columns=heads(
-            "pooling",
-            "best layer",
-            numeric("accuracy"),
-            numeric("points below the best"),
-            "significant",
-            numeric("last hidden state: points below"),
-            "significant",
-            "no significant difference from the best",
+        **table(
+            grouped(sorted(rows, key=lambda row: (not row["best"], -row["value"])), "pooling"),
+            Column("pooling", lambda rows: rows[0]["pooling"]),
+            Column("best layer", lambda rows: _place(rows[0])),
+            numeric("accuracy", lambda rows: _number(rows[0])),
+            numeric("points below the best", lambda rows: _below(rows[0])),
+            Column("significant", lambda rows: _significant(rows[0])),
+            numeric("last hidden state: points below", lambda rows: _below(_last(rows))),
+            Column("significant", lambda rows: _significant(_last(rows))),
+            Column("no significant difference from the best", _not_worse),
         ),
-        rows=tuple(map(_line, grouped(sorted(rows, key=lambda row: (not row["best"], -row["value"])), "pooling"))),
         notes=tuple(_notes(rows, take)),
     )
 
@@ -295,7 +257,7 @@ def _compared(criteria: Sequence[Sequence[Record]]) -> Box:
     """Show where numbers that do not measure use are best; none of them recommends a layer."""
     best = [next(row for row in criterion if row["best"]) for criterion in criteria]
     judged = next((row["probe"] for row in best if row["probe"]), None)
-    points = [numeric(f"points below the best of the probe {judged}")] if judged else []
+    points = numeric(f"points below the best of the probe {judged}", _loss_by_probe)
     notes = [note for row in best if (note := same_token_note(row, "texts of the groups"))]
     if any(row["kind"] == "no labels" for row in best):
         notes.append(_WEAK)
@@ -303,16 +265,13 @@ def _compared(criteria: Sequence[Sequence[Record]]) -> Box:
         about=best[0]["model"],
         says="Other numbers are highest or lowest at these layers. They do not measure use in a task, and the "
         "uncertainty of the layer is not known.",
-        columns=heads("by", "pooling", "layer", numeric("value"), *points),
-        rows=tuple(
-            (
-                _criterion(row),
-                row["pooling"] or "–",
-                _place(row),
-                _number(row),
-                *([_points(row["probe_loss"], row["probe_loss_low"], row["probe_loss_high"])] if judged else []),
-            )
-            for row in best
+        **table(
+            best,
+            Column("by", _criterion),
+            Column("pooling", lambda row: row["pooling"] or "–"),
+            Column("layer", _place),
+            numeric("value", _number),
+            *([points] if judged else []),
         ),
         notes=tuple(notes),
     )
@@ -323,8 +282,13 @@ def _guessed(models: Sequence[Sequence[Sequence[Record]]]) -> Box:
     return Box(
         about=together(row["model"] for row in best),
         says="Nothing here says which layer is good; these numbers have been proposed for choosing one without labels.",
-        columns=heads("model", "by", "chosen layer", numeric("value")),
-        rows=tuple((row["model"], _criterion(row), _place(row), _number(row)) for row in best),
+        **table(
+            best,
+            Column("model", lambda row: row["model"]),
+            Column("by", _criterion),
+            Column("chosen layer", _place),
+            numeric("value", _number),
+        ),
         notes=(_WEAK,),
     )
 
@@ -393,25 +357,31 @@ def _alike(rows: Sequence[Record]) -> str:
     return f"{says}."
 
 
-def _line(rows: Sequence[Record]) -> tuple[str, ...]:
-    best, last = rows[0], next((row for row in rows if row["entry"] == "last_hidden_state"), None)
+def _not_worse(rows: Sequence[Record]) -> str:
+    if rows[0]["loss_low"] is None:
+        return "not known"
     alike = sorted((row for row in rows if row["loss_low"] == 0), key=lambda row: _in_order(_cell_of(row)))
-    tested = best["loss_low"] is not None
-    return (
-        str(best["pooling"]),
-        _place(best),
-        _number(best),
-        *_significance(best),
-        *(("–", "–") if last is None else _significance(last)),
-        ("all layers" if len(alike) == len(rows) else _places(alike) or "none") if tested else "not known",
-    )
+    return "all layers" if len(alike) == len(rows) else _places(alike) or "none"
 
 
-def _significance(row: Record) -> tuple[str, str]:
-    if row["best"]:
-        return "best", "–"
-    significant = "not known" if row["loss_low"] is None else "yes" if row["loss_low"] > 0 else "no"
-    return _points(row["loss"], row["loss_low"], row["loss_high"]), significant
+def _last(rows: Sequence[Record]) -> Record | None:
+    return next((row for row in rows if row["entry"] == "last_hidden_state"), None)
+
+
+def _below(row: Record | None) -> str:
+    if row is None:
+        return "–"
+    return "best" if row["best"] else _points(row["loss"], row["loss_low"], row["loss_high"])
+
+
+def _significant(row: Record | None) -> str:
+    if row is None or row["best"]:
+        return "–"
+    return "not known" if row["loss_low"] is None else "yes" if row["loss_low"] > 0 else "no"
+
+
+def _loss_by_probe(row: Record) -> str:
+    return _points(row["probe_loss"], row["probe_loss_low"], row["probe_loss_high"])
 
 
 def _points(loss: float | None, low: float | None = None, high: float | None = None) -> str:

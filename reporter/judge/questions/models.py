@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from reporter.core.places import capital
 from reporter.geometry.statistics import Method, fisher_interval
 from reporter.judge.claims import Kinship, at_equal_size, first_token_differences
 from reporter.judge.claims.differ import Group, difference
@@ -31,7 +32,6 @@ from reporter.judge.questions.subjects import (
     Subject,
     Subjects,
     Test,
-    capital,
     number,
 )
 from reporter.store import Store
@@ -360,14 +360,13 @@ def write_correlations(store: Store, study: str) -> int:
 
     Scores are those of the study, and the measured loss, which is compared among encoders and among decoders apart.
     """
-    with store.reading() as read:
-        features: list[dict[Any, Any]] = read(_FEATURES, {"study": study}).to_dict("records")
-        given = {row["model"]: json.loads(row["scores"]) for row in read(_SCORES, {"study": study}).to_dict("records")}
+    features = store.records(_FEATURES, {"study": study})
+    given = {row["model"]: json.loads(row["scores"]) for row in store.records(_SCORES, {"study": study})}
     by_feature: dict[Any, dict[str, float]] = defaultdict(dict)
     for row in features:
         if (row["metric"], row["statistic"]) != LOSS:
             by_feature[row["corpus"], row["view"], row["metric"], row["statistic"]][row["model"]] = row["value"]
-    rows: list[dict[Any, Any]] = [
+    rows = [
         correlation.record({"corpus": corpus, "view": view, "metric": metric}, 0)
         for (corpus, view, metric, feature), values in by_feature.items()
         for score, scores in _scores(features, given, corpus, view).items()
@@ -379,7 +378,7 @@ def write_correlations(store: Store, study: str) -> int:
 
 
 def _scores(
-    features: list[dict[Any, Any]], given: Mapping[str, Mapping[str, float]], corpus: str, view: str
+    features: list[dict[str, Any]], given: Mapping[str, Mapping[str, float]], corpus: str, view: str
 ) -> dict[str, dict[str, float]]:
     by_score: dict[str, dict[str, float]] = defaultdict(dict)
     for model, scores in given.items():

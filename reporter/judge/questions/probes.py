@@ -1,28 +1,18 @@
 """Where probes differ (a tuned model from its base, layers of a model), and which blocks can be removed."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import combinations, groupby
+from itertools import combinations
 from math import sqrt
 from typing import Literal
 
 import numpy as np
 
 from reporter.core.numbers import interval, short, signed
+from reporter.core.places import in_backticks, together
 from reporter.core.table import Row
 from reporter.geometry.arrays import Floats
 from reporter.geometry.intervals import FEWEST_TEXTS, quantile
-from reporter.judge.questions.question import (
-    Box,
-    Lacks,
-    Question,
-    Read,
-    Record,
-    grouped,
-    heads,
-    in_backticks,
-    numeric,
-    together,
-)
+from reporter.judge.questions.question import Box, Column, Lacks, Question, Read, Record, grouped, numeric, table
 from reporter.store.answers import BlockAnswer, ProbeDifference
 
 _MODELS = """
@@ -96,15 +86,11 @@ def _rows(
         a, b = np.array(mine["told"])[at], np.array(theirs["told"])[at_other]
         value, low, high = difference(a, b, min(mine["folds"], theirs["folds"]), len(pairs))
         apart = low is not None and high is not None and not low <= 0 <= high
-        yield ProbeDifference(
+        yield ProbeDifference.of(
+            mine,
             kind=kind,
-            model=mine["model"],
-            checkpoint=mine["checkpoint"],
             last=bool(model["last"]),
             other=theirs["model"],
-            probe=mine["probe"],
-            statistic=mine["statistic"],
-            layer=mine["layer"],
             layer_b=theirs["layer"],
             value=value,
             ci_low=low,
@@ -137,10 +123,12 @@ def _against_base(rows: Sequence[Record]) -> Box:
     return Box(
         about=f"{model} against {base}",
         says=says,
-        columns=heads(numeric("layer"), numeric("change of accuracy"), "95 % interval", numeric("texts")),
-        rows=tuple(
-            (str(row["layer"]), short(row["value"], 2), interval(row["ci_low"], row["ci_high"]), str(row["n"]))
-            for row in rows
+        **table(
+            rows,
+            numeric("layer", lambda row: row["layer"]),
+            numeric("change of accuracy", lambda row: short(row["value"], 2)),
+            Column("95 % interval", lambda row: interval(row["ci_low"], row["ci_high"])),
+            numeric("texts", lambda row: row["n"]),
         ),
         notes=("Intervals are paired over texts and hold for all layers together.",),
     )
@@ -148,22 +136,25 @@ def _against_base(rows: Sequence[Record]) -> Box:
 
 def _of_layers(found: Sequence[Sequence[Record]]) -> Box:
     """Count for each model the pairs of layers that differ significantly, and name the neighbours among them."""
-    lines = []
-    for pairs in found:
-        model, probe, kind = (pairs[0][name] for name in ("model", "probe", "statistic"))
-        steps = [
-            f"{a}–{b}" for a, b in sorted((row["layer"], row["layer_b"]) for row in pairs if row["apart"]) if b - a == 1
-        ]
-        apart = f"{sum(row['apart'] for row in pairs)} of {len(pairs)}"
-        lines.append((model, probe, KINDS[kind], apart, ", ".join(steps) or "none"))
+
+    def neighbours(pairs: Sequence[Record]) -> str:
+        steps = sorted((row["layer"], row["layer_b"]) for row in pairs if row["apart"])
+        return ", ".join(f"{a}–{b}" for a, b in steps if b - a == 1) or "none"
+
     return Box(
-        about=together(line[0] for line in lines),
+        about=together(pairs[0]["model"] for pairs in found),
         says="No two layers of a model differ significantly by these probes. "
         * (not any(row["apart"] for pairs in found for row in pairs))
         + "Layers are compared on the same texts: a difference counts where its interval, which holds for all pairs "
         "of layers of a model and probe together, leaves out 0.",
-        columns=heads("model", "probe", "kind", numeric("pairs that differ"), "neighbours that differ"),
-        rows=tuple(lines),
+        **table(
+            found,
+            Column("model", lambda pairs: pairs[0]["model"]),
+            Column("probe", lambda pairs: pairs[0]["probe"]),
+            Column("kind", lambda pairs: KINDS[pairs[0]["statistic"]]),
+            numeric("pairs that differ", lambda pairs: f"{sum(row['apart'] for row in pairs)} of {len(pairs)}"),
+            Column("neighbours that differ", neighbours),
+        ),
     )
 
 
@@ -202,16 +193,10 @@ def _block_rows(read: Read) -> Iterator[Row | Lacks]:
     if not tried and not read(_ORDERED):
         says = "no block was left out: add `skip: {trial: {corpus: NAME}}`, for models with a language-model head"
         yield Lacks(says, runs=True)
-    for (model, checkpoint, item, many), rows in groupby(
-        tried, key=lambda row: (row["model"], row["checkpoint"], row["item"], row["many"])
-    ):
+    for rows in grouped(tried, "model", "checkpoint", "item", "many"):
         best, *rest = sorted(rows, key=lambda row: (row["change"], row["proposal"]))
-        yield BlockAnswer(
-            model,
-            checkpoint,
-            item,
-            many,
-            **{name: best[name] for name in ("blocks", "by", "change", "whole", "least", "tokens")},
+        yield BlockAnswer.of(
+            best,
             ci_low=best["change_low"],
             ci_high=best["change_high"],
             runner_up=rest[0]["blocks"] if rest else None,
@@ -220,25 +205,23 @@ def _block_rows(read: Read) -> Iterator[Row | Lacks]:
 
 
 def _block_boxes(tables: Mapping[str, Sequence[Record]]) -> list[Box]:
-    groups = grouped(tables["block_answers"], "model", "item")
-    return [_block_box(sorted(group, key=lambda row: row["many"])) for group in groups]
+    return [_block_box(rows) for rows in grouped(tables["block_answers"], "model", "item")]
 
 
 def _block_box(rows: Sequence[Record]) -> Box:
+    rows = sorted(rows, key=lambda row: row["many"])
     first = rows[0]
+    change = f"{signed(first['change'])} {interval(first['ci_low'], first['ci_high'])}".strip()
     free = [row for row in rows if row["ci_low"] is not None and row["ci_low"] <= 0]
-    sentences = [
-        f"Without {_blocks(first['blocks'])} the loss moves by {_change(first)} nats, from {short(first['whole'])}."
-    ]
+    sentences = [f"Without {_blocks(first['blocks'])} the loss moves by {change} nats, from {short(first['whole'])}."]
     if free:
         most = _blocks(free[-1]["blocks"]).capitalize()
         high = free[-1]["ci_high"]
-        if high <= NEGLIGIBLE:
-            sentences.append(f"{most} can be removed: the loss is no higher without.")
-        else:
-            sentences.append(
-                f"{most} may be removable: no significant loss, though up to {signed(high)} is not ruled out."
-            )
+        sentences.append(
+            f"{most} can be removed: the loss is no higher without."
+            if high <= NEGLIGIBLE
+            else f"{most} may be removable: no significant loss, though up to {signed(high)} is not ruled out."
+        )
     elif all(row["ci_low"] is not None for row in rows):
         sentences.append("No tested set of blocks can be removed without loss.")
     order = first["least"].split(", ")
@@ -246,24 +229,14 @@ def _block_box(rows: Sequence[Record]) -> Box:
     return Box(
         about=f"{first['model']}, {first['item']}",
         says=" ".join(sentences) + f" In the order of their influence, the least first: {shown}.",
-        columns=heads(
-            numeric("blocks left out"),
-            "best tried",
-            "proposed by",
-            numeric("change of loss"),
-            "95 % interval",
-            "next best",
-        ),
-        rows=tuple(
-            (
-                str(row["many"]),
-                row["blocks"],
-                row["by"],
-                signed(row["change"]),
-                interval(row["ci_low"], row["ci_high"]),
-                "–" if row["runner_up"] is None else f"{row['runner_up']} ({signed(row['runner_up_change'])})",
-            )
-            for row in rows
+        **table(
+            rows,
+            numeric("blocks left out", lambda row: row["many"]),
+            Column("best tried", lambda row: row["blocks"]),
+            Column("proposed by", lambda row: row["by"]),
+            numeric("change of loss", lambda row: signed(row["change"])),
+            Column("95 % interval", lambda row: interval(row["ci_low"], row["ci_high"])),
+            Column("next best", _next_best),
         ),
         notes=(
             f"Each is the best of up to three sets on {first['tokens']:,} tokens, without any training afterwards; "
@@ -272,12 +245,12 @@ def _block_box(rows: Sequence[Record]) -> Box:
     )
 
 
+def _next_best(row: Record) -> str:
+    return "–" if row["runner_up"] is None else f"{row['runner_up']} ({signed(row['runner_up_change'])})"
+
+
 def _blocks(blocks: str) -> str:
     return f"{'block' if blocks.isdecimal() else 'blocks'} {blocks}"
-
-
-def _change(row: Record) -> str:
-    return f"{signed(row['change'])} {interval(row['ci_low'], row['ci_high'])}".strip()
 
 
 BLOCKS = Question("blocks", "Which blocks can go?", (BlockAnswer,), _block_rows, _block_boxes)

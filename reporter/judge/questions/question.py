@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from reporter.core.table import Row
 
@@ -16,11 +16,6 @@ VIEWS = "coalesce(list_position(['words', 'all', 'no-sinks'], view), 9), view"
 """The order of token sets in SQL; of a number on several sets the first is read."""
 
 
-def in_backticks(text: str) -> str:
-    """Return a token, or any text of a user, between backticks that nothing in it can end."""
-    return "`" + (" ".join(text.replace("`", "ˋ").split()) or repr(text)) + "`"
-
-
 def grouped(rows: Iterable[Record], *columns: str) -> list[list[Record]]:
     """Group rows by the values of some columns, in the order in which these first occur."""
     groups: dict[tuple[Any, ...], list[Record]] = {}
@@ -29,20 +24,23 @@ def grouped(rows: Iterable[Record], *columns: str) -> list[list[Record]]:
     return list(groups.values())
 
 
-def together(names: Iterable[str], most: int = 6) -> str:
-    """Return the names of the models of a box, each once, or their number if there are more than ``most``."""
-    models = list(dict.fromkeys(names))
-    return ", ".join(models) if len(models) <= most else f"{len(models)} models"
+class Column(NamedTuple):
+    """A column of a box's table: its heading, how a row is written in it, and whether it is one of numbers."""
+
+    heading: str
+    cell: Callable[[Any], str | int]
+    numeric: bool = False
 
 
-def numeric(name: str) -> Head:
-    """Return the heading of a column of numbers."""
-    return name, True
+def numeric(heading: str, cell: Callable[[Any], str | int]) -> Column:
+    """Return a column of numbers."""
+    return Column(heading, cell, numeric=True)
 
 
-def heads(*names: str | Head) -> tuple[Head, ...]:
-    """Return the headings of a table; those of numbers are given by :func:`numeric`."""
-    return tuple((name, False) if isinstance(name, str) else name for name in names)
+def table(rows: Iterable[Any], *columns: Column) -> dict[str, Any]:
+    """Return the columns and the rows of a box."""
+    cells = tuple(tuple(str(column.cell(row)) for column in columns) for row in rows)
+    return {"columns": tuple((column.heading, column.numeric) for column in columns), "rows": cells}
 
 
 @dataclass(frozen=True)

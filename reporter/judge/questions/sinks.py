@@ -14,11 +14,12 @@ from typing import Any
 import numpy as np
 
 from reporter.core.numbers import short
+from reporter.core.places import in_backticks
 from reporter.core.table import Row
 from reporter.judge.judging import NO_SINKS
 from reporter.judge.points import Array, Estimates, span
 from reporter.judge.profiles import Profile
-from reporter.judge.questions.question import Box, Lacks, Question, Read, Record, grouped, heads, in_backticks, numeric
+from reporter.judge.questions.question import Box, Column, Lacks, Question, Read, Record, grouped, numeric, table
 from reporter.judge.questions.subjects import RANDOM, SEARCHED, Curve, Observation, Subject, Subjects, Test, between
 from reporter.store.answers import SinkAnswer
 
@@ -96,27 +97,7 @@ def _box(rows: Sequence[Record]) -> Box:
         says=f"{name} is a sink in {first['texts']:,} of {first['measured']:,} texts: {blocks}{on}, with a "
         f"norm up to {short(first['norm_ratio'], 2)} times the median of its text{further}. The token set `no-sinks` "
         "leaves them out.",
-        columns=heads(
-            "token",
-            "positions",
-            numeric("texts"),
-            numeric("sinks"),
-            "blocks",
-            numeric("dimension"),
-            numeric("norm, in medians"),
-        ),
-        rows=tuple(
-            (
-                f"any of {row['types']} tokens" if row["token"] is None else in_backticks(row["token"]),
-                _range(row, "position"),
-                f"{row['texts']:,}",
-                f"{row['count']:,}",
-                _range(row, "layer"),
-                "–" if row["dimension"] is None else str(row["dimension"]),
-                short(row["norm_ratio"], 2),
-            )
-            for row in rows[:MOST_ROWS]
-        ),
+        **table(rows[:MOST_ROWS], *_COLUMNS),
         notes=(f"{len(rows) - MOST_ROWS} more are in the table sink_answers.",) if len(rows) > MOST_ROWS else (),
     )
 
@@ -126,6 +107,17 @@ def _range(row: Record, what: str) -> str:
     return str(first) if first == last else f"{first}–{last}"
 
 
+_COLUMNS = (
+    Column(
+        "token", lambda row: f"any of {row['types']} tokens" if row["token"] is None else in_backticks(row["token"])
+    ),
+    Column("positions", partial(_range, what="position")),
+    numeric("texts", lambda row: f"{row['texts']:,}"),
+    numeric("sinks", lambda row: f"{row['count']:,}"),
+    Column("blocks", partial(_range, what="layer")),
+    numeric("dimension", lambda row: "–" if row["dimension"] is None else row["dimension"]),
+    numeric("norm, in medians", lambda row: short(row["norm_ratio"], 2)),
+)
 SINKS = Question("sinks", "Which tokens are sinks?", (SinkAnswer,), _sink_rows, _boxes)
 
 

@@ -85,11 +85,6 @@ def between(values: Sequence[float]) -> str:
     return ends[0] if ends[0] == ends[1] else f"{ends[0]} to {ends[1]}" if "−" in "".join(ends) else "–".join(ends)
 
 
-def capital(text: str) -> str:
-    """Return a text that begins a sentence."""
-    return text[:1].upper() + text[1:]
-
-
 @dataclass(frozen=True)
 class Curve:
     """A line of the small picture beside a finding.

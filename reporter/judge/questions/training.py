@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -12,11 +11,11 @@ from reporter.core.table import FREE, Row
 from reporter.geometry.arrays import Floats
 from reporter.geometry.intervals import freedom, quantile, text_error
 from reporter.geometry.statistics import LEVEL, Change, half_way, holm, passage, rests, turn
-from reporter.judge.numbers import Missing
+from reporter.judge.numbers import Missing, with_analyses
 from reporter.judge.points import Points
 from reporter.judge.profiles import Profile, Profiles
 from reporter.judge.questions.extremes import FEWEST, extreme, signed
-from reporter.judge.questions.question import VIEWS, Box, Lacks, Question, Read, Record, grouped, heads, numeric
+from reporter.judge.questions.question import VIEWS, Box, Column, Lacks, Question, Read, Record, grouped, numeric, table
 from reporter.judge.questions.subjects import Curve, Observation, Subject, Subjects, Test, number
 from reporter.metrics.base import Statistic
 from reporter.store.answers import TrainingAnswer
@@ -43,12 +42,16 @@ Series = Sequence[Record]
 def _training_rows(read: Read) -> Iterator[Row | Lacks]:
     statistics, views = _headlines(), dict[tuple[Any, ...], Any]()
     series: list[tuple[Statistic, Series]] = []
-    for key, rows in groupby(
-        read(_SERIES), key=lambda row: tuple(row[name] for name in ("model", "corpus", "metric", "statistic", "view"))
-    ):
-        checkpoints, statistic = list(rows), statistics.get(f"{key[2]}.{key[3]}")
-        if statistic and len(checkpoints) >= FEWEST_CHECKPOINTS and views.setdefault(key[:4], key[4]) == key[4]:
-            series.append((statistic, checkpoints))
+    for rows in grouped(read(_SERIES), "model", "corpus", "metric", "statistic", "view"):
+        first = rows[0]
+        name = f"{first['metric']}.{first['statistic']}"
+        number = first["model"], first["corpus"], name
+        if (
+            name in statistics
+            and len(rows) >= FEWEST_CHECKPOINTS
+            and views.setdefault(number, first["view"]) == first["view"]
+        ):
+            series.append((statistics[name], rows))
     tested = [(statistic, rows) for statistic, rows in series if all(row["sure"] for row in rows)]
     if read(_CHECKPOINTS)[0]["steps"] < FEWEST_CHECKPOINTS:
         yield Lacks(
@@ -60,11 +63,7 @@ def _training_rows(read: Read) -> Iterator[Row | Lacks]:
 
 
 def _headlines() -> dict[str, Statistic]:
-    from reporter.metrics.analysis import analyses
-    from reporter.metrics.base import catalogue
-
-    definitions = (*catalogue().values(), *analyses().values())
-    return {f"{metric.name}.{s.name}": s for metric in definitions for s in metric.statistics if s.headline}
+    return {name: statistic for name, statistic in with_analyses().items() if statistic.headline}
 
 
 def _rows(tested: Sequence[tuple[Statistic, Series]]) -> Iterator[TrainingAnswer]:
@@ -96,19 +95,12 @@ def _numbers(series: Series, statistic: Statistic) -> tuple[Floats, Floats]:
 
 def _row(series: Series, kind: Any, at: int, change: Change | None = None, p: float | None = None) -> TrainingAnswer:
     row = series[at]
-    return TrainingAnswer(
-        **{name: row[name] for name in ("model", "corpus", "view", "metric", "statistic", "step", "value")},
-        kind=kind,
-        step_low=None if change is None else series[change.low]["step"],
-        step_high=None if change is None else series[change.high]["step"],
-        first=series[0]["value"],
-        last=series[-1]["value"],
-        size=None if change is None else change.size,
-        size_low=None if change is None else change.size_low,
-        size_high=None if change is None else change.size_high,
-        p_adjusted=p,
-        checkpoints=len(series),
-    )
+    sizes = dict.fromkeys(("size", "size_low", "size_high", "step_low", "step_high"))
+    if change is not None:
+        sizes = {"size": change.size, "size_low": change.size_low, "size_high": change.size_high}
+        sizes |= {"step_low": series[change.low]["step"], "step_high": series[change.high]["step"]}
+    first, last = series[0]["value"], series[-1]["value"]
+    return TrainingAnswer.of(row, kind=kind, first=first, last=last, p_adjusted=p, checkpoints=len(series), **sizes)
 
 
 def _boxes(tables: Mapping[str, Sequence[Record]]) -> list[Box]:
@@ -129,24 +121,14 @@ def _box(rows: Sequence[Record]) -> Box:
     return Box(
         about=f"{rows[0]['model']} on {rows[0]['corpus']}",
         says=_says(changed, titles, len(by_number)),
-        columns=heads(
-            "number",
-            numeric("first"),
-            numeric("last"),
-            numeric("half of the change, at step"),
-            numeric("turns, at step"),
-            numeric("like its last value from step"),
-        ),
-        rows=tuple(
-            (
-                titles[name],
-                short(kinds["rest"]["first"], 2),
-                short(kinds["rest"]["last"], 2),
-                _step(kinds.get("half-way")),
-                _step(kinds.get("turn")) + (f": {short(kinds['turn']['value'], 2)}" if "turn" in kinds else ""),
-                f"{kinds['rest']['step']:,}",
-            )
-            for name, kinds in changed.items()
+        **table(
+            [kinds | {"title": titles[name]} for name, kinds in changed.items()],
+            Column("number", lambda kinds: kinds["title"]),
+            numeric("first", lambda kinds: short(kinds["rest"]["first"], 2)),
+            numeric("last", lambda kinds: short(kinds["rest"]["last"], 2)),
+            numeric("half of the change, at step", lambda kinds: _step(kinds.get("half-way"))),
+            numeric("turns, at step", lambda kinds: _step(kinds.get("turn"), value=True)),
+            numeric("like its last value from step", lambda kinds: f"{kinds['rest']['step']:,}"),
         ),
         notes=(_MEANS.format(rows[0]["checkpoints"]), *([_RANGES] if changed else [])),
     )
@@ -177,8 +159,11 @@ def _steps(row: Record) -> str:
     return f"between steps {row['step_low']:,} and {row['step_high']:,}"
 
 
-def _step(row: Record | None) -> str:
-    return "–" if row is None else f"{row['step']:,} ({row['step_low']:,} to {row['step_high']:,})"
+def _step(row: Record | None, value: bool = False) -> str:
+    if row is None:
+        return "–"
+    at = f"{row['step']:,} ({row['step_low']:,} to {row['step_high']:,})"
+    return f"{at}: {short(row['value'], 2)}" if value else at
 
 
 TRAINING = Question("training", "When in training?", (TrainingAnswer,), _training_rows, _boxes)

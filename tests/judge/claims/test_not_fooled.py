@@ -10,7 +10,7 @@ from reporter.judge.judging import _reason, _side
 from reporter.judge.points import Finding, Range, Shown
 from reporter.judge.questions.training import _SERIES as SERIES
 from reporter.report.compared import COMPARED
-from reporter.runs.merging import write_over_models
+from reporter.runs.whole import write_over_models
 
 MEASURE = "metric: convergence.similarity"
 X = np.linspace(0, 1, 13)

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 from store.escapes import ESCAPES
 
-from reporter.runs.merging import write_over_models
+from reporter.runs.whole import write_over_models
 
 RATE = "value: {metric: convergence.rate, model: bert}"
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from reporter.core.places import together
 from reporter.judge.questions.probes import PROBED, difference
-from reporter.judge.questions.question import answered, together
+from reporter.judge.questions.question import answered
 
 
 def reading(told, folds=5):

@@ -1,0 +1,431 @@
+"""What is computed of a study as a whole, from all of its numbers: means over models, claims, findings, answers.
+
+A run computes it last, and so does whoever joins results folders.
+"""
+
+import json
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from itertools import groupby
+from math import sqrt
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from reporter.core.errors import ReporterError, UsageError, describe
+from reporter.core.places import ranges
+from reporter.core.progress import Progress
+from reporter.core.table import FREE
+from reporter.geometry.intervals import quantile
+from reporter.judge.judging import judge
+from reporter.judge.numbers import with_analyses
+from reporter.judge.questions import QUESTIONS, STATED, stated
+from reporter.judge.questions.models import write_correlations
+from reporter.judge.questions.question import Answer, answered
+from reporter.runs.studies import study_of_text
+from reporter.spec import Study
+from reporter.store import Store
+from reporter.store.merging import DATABASE, Merged, merge_databases
+from reporter.store.rows import as_named, order_of
+from reporter.store.schema import Verdict
+from reporter.store.shape import place_file
+
+
+def derive(study: Study, store: Store, progress: Progress, partial: bool = False) -> list[str]:
+    """Compute what depends on all numbers of a study, and return the verdicts of its tested claims."""
+    number_checkpoints(store, study)
+    for sentence in write_same_weights(store, study.study):
+        progress.note(f"  {sentence}")
+    with progress.clock.within("claims"):
+        write_over_models(store, study.study)
+        words = judge_claims(study, store, progress, partial)
+    with progress.clock.within("answers"):
+        write_answers(store, study.study, progress)
+    with progress.clock.within("findings"):  # those about concepts read the answers
+        write_findings(study, store, progress)
+    return words
+
+
+_MODELS = """
+SELECT model, checkpoint, weights, same_weights FROM models
+WHERE study = $study AND baseline IS NULL ORDER BY model, position
+"""
+_KEY = ("study", "model", "checkpoint")
+
+
+def number_checkpoints(store: Store, study: Study) -> None:
+    """Store the position of each checkpoint in the study's list, after those that it no longer names.
+
+    A checkpoint that a training deleted keeps its numbers, and merged folders may each have a part.
+    """
+    rows = store.records(
+        "SELECT study, model, checkpoint, position, is_last FROM models WHERE study = $study "
+        "ORDER BY model, step NULLS LAST, position",
+        {"study": study.study},
+    )
+    numbered = []
+    for model, of_model in groupby(rows, key=lambda row: row["model"]):
+        names = [checkpoint.name for checkpoint in getattr(study.models.get(model), "checkpoints", ())]
+        ordered = sorted(of_model, key=lambda row: names.index(row["checkpoint"]) if row["checkpoint"] in names else -1)
+        numbered += [row | {"position": n, "is_last": row is ordered[-1]} for n, row in enumerate(ordered, 1)]
+    if numbered != rows:
+        store.put_all("models", _KEY, numbered)
+
+
+def write_same_weights(store: Store, study: str) -> list[str]:
+    """Store which checkpoints of a series share weights with another one; return a sentence for each of them."""
+    changed, sentences = [], []
+    for model, of_model in groupby(store.records(_MODELS, {"study": study}), key=lambda row: row["model"]):
+        rows = list(of_model)
+        same = same_weights({row["checkpoint"]: json.loads(row["weights"]) for row in rows if row["weights"]})
+        sentences += [f"model '{model}', checkpoint '{name}': {text}" for name, text in same.items()]
+        for row in rows:
+            text = same.get(row["checkpoint"])
+            if row["same_weights"] != text:
+                key = {"study": study, "model": model, "checkpoint": row["checkpoint"]}
+                changed.append({**key, "same_weights": text})
+    store.put_all("models", _KEY, changed)
+    return sentences
+
+
+def same_weights(series: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
+    """Return a sentence for each checkpoint that has all weights of an earlier one, or some of its blocks.
+
+    Equal embeddings, norms or heads are no news: they may be frozen. Neither are blocks that are equal in all of three
+    checkpoints or more; of two checkpoints alone this cannot be known, so their equal blocks are reported.
+
+    Args:
+        series: by checkpoint, in order of training, the hash of each group of weights (``reporter.models.load``).
+    """
+    names = [name for name, groups in series.items() if groups]
+    blocks = {group for name in names for group in series[name] if group.isdigit()}
+    moving = {block for block in blocks if len({series[name].get(block) for name in names}) > 1}
+    compared = moving if len(names) > 2 else blocks
+    sentences: dict[str, str] = {}
+    for position, name in enumerate(names):
+        groups, earlier = series[name], names[:position]
+        if same := [other for other in earlier if series[other] == groups]:
+            sentences[name] = f"all of its weights are, byte for byte, those of {_quoted(same)}"
+            continue
+        shared = {
+            other: [block for block in sorted(blocks, key=int) if groups.get(block, "") == series[other].get(block)]
+            for other in earlier
+        }
+        best = max(shared, key=lambda other: len(compared.intersection(shared[other])), default=None)
+        if best is None or not compared.intersection(shared[best]) or len(shared[best]) == len(blocks):
+            continue
+        where = "blocks" if len(shared[best]) > 1 else "block"
+        sentences[name] = (
+            f"{where} {_ranges(shared[best])} of {len(blocks)} are, byte for byte, those of "
+            f"{_quoted([best])}, while the others differ: layers were frozen between the two, or files were mixed up"
+        )
+    return sentences
+
+
+def _ranges(blocks: Sequence[str]) -> str:
+    return ranges([int(block) for block in blocks]).replace(" and ", ", ")
+
+
+def _quoted(names: Sequence[str]) -> str:
+    return " and ".join(f"'{name}'" for name in names)
+
+
+FEWEST_MODELS = 2  # one is no mean
+FEWEST_SPREAD = 3  # with two, Student's t has one degree of freedom: the interval would be 12.7 standard errors wide
+_KEY_OVER_MODELS = ("role", "step", "corpus", "view", "metric", "statistic", "site", "layer")
+_COLUMNS = (*_KEY_OVER_MODELS, "models", "value", "ci_low", "ci_high")
+# Null baselines are no models of a role. Means over layers are over the embedding and the blocks, as profiles show.
+# A value that is fixed by definition takes no part in any mean.
+_OF_MODELS = f"""
+WITH own AS (
+    FROM layer_metrics WHERE study = $study AND value IS NOT NULL AND {FREE}
+    AND model NOT IN (SELECT model FROM models WHERE study = $study AND baseline IS NOT NULL)
+), known AS (
+    SELECT model, models.checkpoint AS last, count(DISTINCT own.step) > 1 AS trained
+    FROM own JOIN models USING (study, model) WHERE is_last GROUP BY ALL
+), each AS (
+    SELECT model, checkpoint, {", ".join(_KEY_OVER_MODELS)}, value, ci_low, ci_high FROM own
+    UNION ALL BY NAME
+    SELECT model, checkpoint, role, step, corpus, view, metric, statistic, avg(value ORDER BY layer) AS value,
+        if(count(ci_low) = count(value), avg(ci_low ORDER BY layer), NULL) AS ci_low,
+        if(count(ci_high) = count(value), avg(ci_high ORDER BY layer), NULL) AS ci_high
+    FROM own WHERE site IN ('embedding', 'block') AND layer IS NOT NULL GROUP BY ALL
+)
+SELECT {", ".join(_KEY_OVER_MODELS)}, list(value ORDER BY model) AS values, list(ci_low ORDER BY model) AS lows,
+    list(ci_high ORDER BY model) AS highs
+FROM (
+    SELECT * FROM each JOIN known USING (model) WHERE trained AND step IS NOT NULL
+    UNION ALL BY NAME
+    SELECT * EXCLUDE (step) FROM each JOIN known USING (model) WHERE checkpoint = last
+) WHERE role IS NOT NULL GROUP BY ALL HAVING count(*) >= {FEWEST_MODELS} ORDER BY {", ".join(_KEY_OVER_MODELS)}
+"""
+_STORED = f"SELECT {', '.join(_COLUMNS)} FROM over_models WHERE study = $study ORDER BY {', '.join(_KEY_OVER_MODELS)}"
+
+
+def write_over_models(store: Store, study: str) -> int:
+    """Store the mean of every number over the models of a role, where two or more have it; return how many are new.
+
+    Models with several checkpoints are compared at each training step, and all models at their last checkpoint. The
+    interval is mean ± t(0.975, M − 1) · s/√M for M models, s their standard deviation (Student 1908, "The probable
+    error of a mean", Biometrika 6). Two models say nothing about others: their interval is over texts and about these
+    two alone. Its ends are the means of theirs, as for fully correlated errors, so it is never too narrow; NULL where
+    one of them has none.
+    """
+    each, stored = (
+        [tuple(row.values()) for row in store.records(sql, {"study": study})] for sql in (_OF_MODELS, _STORED)
+    )
+    rows = [
+        dict(zip(_COLUMNS, (*key, len(values), *_interval(values, lows, highs)), strict=True))
+        for *key, values, lows, highs in each
+    ]
+    if [tuple(row.values()) for row in rows] == stored:
+        return 0
+    store.replace("over_models", study, rows)
+    return len(rows)
+
+
+_Ends = list[float | None]  # of intervals; None where a number has none
+
+
+def _interval(values: list[float], lows: _Ends, highs: _Ends) -> tuple[float, float | None, float | None]:
+    mean = float(np.mean(values))
+    if len(values) < FEWEST_SPREAD:
+        ends = [end for end in (*lows, *highs) if end is not None]
+        if len(ends) < 2 * len(values):
+            return mean, None, None
+        return mean, float(np.mean(ends[: len(values)])), float(np.mean(ends[len(values) :]))
+    half = quantile(0.975, len(values) - 1) * float(np.std(values, ddof=1)) / sqrt(len(values))
+    return mean, mean - half, mean + half
+
+
+_CLAIMS = "SELECT * EXCLUDE (study) FROM claims WHERE study = $study ORDER BY number, reading"
+_BY_MODEL = "SELECT * EXCLUDE (study) FROM claims_by_model WHERE study = $study"
+_LOOKED_AT = "SELECT looked_at FROM studies WHERE study = $study"
+_FINDINGS = "SELECT rank, says, value, ci_low, ci_high FROM findings WHERE study = $study ORDER BY rank"
+
+
+def judge_claims(study: Study, store: Store, progress: Progress, partial: bool = False) -> list[str]:
+    """Test the claims of a study, store the verdicts that changed, print them, and return those of tested claims.
+
+    A partial run says nothing of claims whose numbers are missing: their stored rows stay as they are.
+    """
+    if not study.claims:
+        store.replace("claims", study.study, [])
+        store.replace("claims_by_model", study.study, [])
+        return []
+    verdicts = judge(store, study, with_analyses())
+    skipped = {verdict.claim for verdict in verdicts if partial and verdict.verdict == "failed"}
+    stored = store.records(_CLAIMS, {"study": study.study})
+    numbers = {name: number for number, name in enumerate(study.claims, 1)}
+    rows = [
+        row | {"detail": json.dumps(row["detail"], ensure_ascii=False)}
+        for row in (verdict.record({}, 0) for verdict in verdicts)
+    ]
+    rows = [row for row in rows if row["claim"] not in skipped]
+    rows += [row | {"number": numbers[row["claim"]]} for row in stored if row["claim"] in skipped]
+    _replace(store, "claims", study.study, rows, stored)
+    stored = store.records(_BY_MODEL, {"study": study.study})
+    rows = [row.record({}, 0) for verdict in verdicts if verdict.claim not in skipped for row in verdict.by_model]
+    rows += [row for row in stored if row["claim"] in skipped]
+    _replace(store, "claims_by_model", study.study, rows, stored)
+    tested = [verdict for verdict in verdicts if verdict.reading == 1 and verdict.claim not in skipped]
+    for verdict in tested:
+        for text in (line(verdict), *more(verdict)):
+            progress.note(f"  {text}")
+    for verdict in verdicts:
+        if verdict.reading > 1 and verdict.verdict == "failed" and verdict.claim not in skipped:
+            progress.note(f"  {also(verdict)}")
+    for name in sorted(skipped):
+        progress.note(f"  claim {name}: not tested, this run measured only a part of the study")
+    if tested:
+        progress.note(f"{study.study}: {tally(tested)}")
+    return [verdict.verdict for verdict in tested]
+
+
+def line(verdict: Verdict) -> str:
+    """Return a verdict as one line."""
+    text = f"claim {verdict.claim}: {verdict.verdict}"
+    if verdict.verdict == "failed":
+        return f"{text}  {verdict.detail['reason']}"
+    if verdict.value is not None:
+        text += f"  {verdict.value:.4g}"
+    if verdict.ci_low is not None and verdict.ci_high is not None:
+        text += f" [{verdict.ci_low:.4g}, {verdict.ci_high:.4g}]"
+    return text + (f", paper {verdict.paper:g}" if verdict.paper is not None else "")
+
+
+def also(verdict: Verdict) -> str:
+    """Return the line of a claim that could not be tested on another token set, or on a baseline."""
+    on = [f"view '{verdict.view}'"] * (verdict.view is not None) + [f"baseline {verdict.baseline}"] * bool(
+        verdict.baseline
+    )
+    return f"claim {verdict.claim} ({', '.join(on)}): not tested there  {verdict.detail['reason']}"
+
+
+def more(verdict: Verdict) -> list[str]:
+    """Return further lines of a verdict: what it takes to decide, and what changes on other token sets."""
+    reason = verdict.detail["reason"] if verdict.p is None and verdict.verdict == "inconclusive" else ""
+    changes = [change["says"] for change in verdict.detail.get("views", ()) if change["turned"]]
+    return [f"  {text}" for text in (reason, verdict.detail.get("power", ""), *changes) if text]
+
+
+def tally(verdicts: list[Verdict]) -> str:
+    """Return how many claims have each verdict."""
+    counts = Counter(verdict.verdict for verdict in verdicts)
+    words = ", ".join(f"{counts[w]} {w}" for w in ("supported", "refuted", "inconclusive", "failed") if counts[w])
+    tested = sum(verdict.p is not None for verdict in verdicts)
+    corrected = f"; corrected for {tested} tests" if tested > 1 else ""
+    return f"{len(verdicts)} claim{'s' * (len(verdicts) != 1)}: {words}{corrected}"
+
+
+def write_findings(study: Study, store: Store, progress: Progress) -> int:
+    """Store the findings of a study if its numbers changed since the last search, print them, return their number."""
+    if not (study.metrics and study.corpora) and not study.sections.get("pairs"):
+        store.replace("findings", study.study, [])
+        return 0
+    counts = [row["looked_at"] for row in store.records(_LOOKED_AT, {"study": study.study})]
+    looked_at = counts[0] if counts else None
+    if looked_at is None:
+        from reporter.judge.questions import find
+
+        try:
+            findings = find(store, study)
+        except Exception as error:  # a failed search is no reason to lose the run's report
+            progress.note(f"{study.study}: findings could not be looked for: {describe(error)}")
+            return 0
+        looked_at = findings.looked_at
+        rows = [row | {"detail": json.dumps(row["detail"], ensure_ascii=False)} for row in findings.rows]
+        store.replace("findings", study.study, rows)
+        store.put("studies", ["study"], {"study": study.study, "looked_at": looked_at})
+    stored = store.records(_FINDINGS, {"study": study.study})
+    if stored:
+        count = f"{len(stored)} finding{'s' * (len(stored) != 1)}"
+        progress.note(f"{study.study}: {count} (exploratory, corrected for {looked_at} tests)")
+    for row in stored:
+        interval = f"{row['ci_low']:.3g} to {row['ci_high']:.3g}"
+        progress.note(f"  {row['says']}  [difference {row['value']:.3g}, {interval}]")
+    return len(stored)
+
+
+def write_answers(store: Store, study: str, progress: Progress) -> None:
+    """Answer every question and store the rows that changed; a question that fails takes no other with it."""
+    for question in QUESTIONS:
+        try:
+            (answer,) = _answers(store, study, [question.name])
+        except Exception as error:  # a failed answer is no reason to lose the run's report
+            progress.note(f"{study}: {question.name!r} could not be answered: {describe(error)}")
+            continue
+        for name, rows in answer.tables.items():
+            stored = store.records(f"SELECT * FROM {name} WHERE study = $study", {"study": study})
+            _replace(store, name, study, [dict(row) for row in rows], stored)
+
+
+def ask(study: str, out: Path, only: Sequence[str] = ()) -> list[Answer]:
+    """Return the answers of a study of a results folder, from its numbers as they are now; writes nothing.
+
+    Args:
+        study: id of the study.
+        out: the results folder.
+        only: names of questions; all if empty.
+
+    Raises:
+        UsageError: there is no such study or question.
+    """
+    store, names = Store(out / "results.duckdb"), [question.name for question in (*STATED, *QUESTIONS)]
+    for name in only:
+        if name not in names:
+            raise UsageError(f"there is no question {name!r}; there are: {', '.join(names)}")
+    store.require(study)
+    answers = stated(_reading(store, study), only or names)
+    return [answer for answer in answers if answer.boxes] + _answers(store, study, only or names)
+
+
+def _reading(store: Store, study: str) -> Callable[[str], list[dict[str, Any]]]:
+    return lambda sql: store.records(sql, {"study": study})
+
+
+def _answers(store: Store, study: str, names: Sequence[str]) -> list[Answer]:
+    read = _reading(store, study)
+    order = order_of(read("SELECT spec FROM studies WHERE study = $study")[0]["spec"])
+    answers = [answered(question, study, read) for question in QUESTIONS if question.name in names]
+    return [
+        replace(answer, tables={name: as_named(rows, order) for name, rows in answer.tables.items()})
+        for answer in answers
+    ]
+
+
+def _replace(
+    store: Store, table: str, study: str, rows: Sequence[dict[str, Any]], stored: Sequence[Mapping[str, Any]]
+) -> None:
+    """Replace the rows of a study if they changed."""
+    if _keys(rows) != _keys(stored):
+        store.replace(table, study, list(rows))
+
+
+def _keys(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    return sorted(json.dumps(dict(row), sort_keys=True, default=str) for row in rows)
+
+
+_LOOK = "look"  # a study's own templates and stylesheet, beside its pages
+
+
+def merge(out: Path, folders: Sequence[Path], prefer: Path | None = None, progress: Progress | None = None) -> Merged:
+    """Write a results folder with every cell of several others, once; with undecided conflicts nothing is written.
+
+    Args:
+        out: the folder to write; its database appears when it is complete.
+        folders: results folders; nothing is written into them.
+        prefer: the folder that is taken where two contradict each other.
+        progress: where the new claims and findings are shown; standard error by default.
+
+    Raises:
+        UsageError: the folder holds results already, or one that is to be merged holds none or is named twice.
+        ReporterError: a file cannot be read or written, or a newer reporter wrote it.
+    """
+    target = out / DATABASE
+    if target.exists():
+        raise UsageError(f"{target} is there already; merge into a new folder")
+    progress = progress or Progress()
+    made = not out.exists()
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".merging-", dir=out) as folder:
+            draft = Path(folder) / DATABASE
+            merged = merge_databases(draft, [path / DATABASE for path in folders], prefer and prefer / DATABASE)
+            if not merged.undecided:
+                for study in merged.joined:
+                    _derive_again(Store(draft), study, progress)
+                for study, database in merged.studies.items():
+                    if (look := database.parent / study / _LOOK).is_dir():
+                        shutil.copytree(look, out / study / _LOOK, dirs_exist_ok=True)
+                if not place_file(draft, target):
+                    raise UsageError(f"{target} is there already; merge into a new folder")
+        return merged
+    except OSError as problem:
+        raise ReporterError(f"{target} cannot be written: {problem.strerror or repr(problem)}") from problem
+    finally:
+        if made:
+            with suppress(OSError):  # it is not empty: all is well
+                out.rmdir()
+
+
+def _derive_again(store: Store, study: str, progress: Progress) -> None:
+    """Compute what depends on all numbers of a merged study; what fails is left empty and reported."""
+    [row] = store.records("SELECT spec FROM studies WHERE study = $study", {"study": study})
+    write_correlations(store, study)
+    try:
+        spec = study_of_text(row["spec"]).study
+    except ReporterError as error:
+        why = describe(error).partition("\n")[0]
+        progress.note(f"{study}: claims and findings wait for the next `reporter run`, its text cannot be read: {why}")
+        for sentence in write_same_weights(store, study):
+            progress.note(f"  {sentence}")
+        write_over_models(store, study)
+        write_answers(store, study, progress)
+        return
+    derive(spec, store, progress)
