@@ -5,7 +5,7 @@ Points: the projection ``pca`` holds the vectors of at most 300 texts or words o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
@@ -28,7 +28,7 @@ from reporter.geometry.intervals import jackknife_interval, wilson
 from reporter.metrics import _classifiers as classifiers
 from reporter.metrics._items import LISTS, Point, points, read_list, readable, stream
 from reporter.metrics.analysis import POOLED, POOLINGS, Context, Corpus, Pooling, analysis
-from reporter.metrics.base import Statistic, Value
+from reporter.metrics.base import Statistic, Value, undefined, with_floor
 from reporter.spec.offer import Reference, Section
 from reporter.spec.part import AsTuple, Complaint, Elsewhere, Name, Part, Prose, complaints_of, failure, one_of
 from reporter.spec.problems import show
@@ -45,19 +45,15 @@ CHAPTER = Chapter(SENTENCES, "probes", "Probes", "What can a simple classifier r
 DASHES = {"accuracy": [1, 0], "control": [6, 3], "floor": [1, 3]}
 
 
-def draw_probes(frame: pd.DataFrame, styles: Styles) -> Any:
-    """Draw what classifiers read at each layer, and what they read of classes drawn at random."""
-    y = alt.Y("value:Q", title=None, scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format="%", tickCount=5))
-    tips = parts.tips("classifier", "kind", "layer", "value", "ci_low", "ci_high", "n")
-    return parts.by_kind(frame, "classifier", DASHES, y, tips, _band)
+def accuracies(of: str, *kinds: str) -> Callable[[pd.DataFrame, Styles], Any]:
+    """Return what draws accuracies over layers: a colour for each value of a column, a dash for each kind."""
 
+    def draw(frame: pd.DataFrame, styles: Styles) -> Any:
+        y = alt.Y("value:Q", title=None, scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format="%", tickCount=5))
+        tips = parts.tips(of, "kind", "layer", "value", "ci_low", "ci_high", "n")
+        return parts.by_kind(frame, of, {kind: DASHES[kind] for kind in kinds}, y, tips, _band)
 
-def draw_poolings(frame: pd.DataFrame, styles: Styles) -> Any:
-    """Draw the accuracy of the linear probe over layers, a line for each pooling."""
-    y = alt.Y("value:Q", title=None, scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format="%", tickCount=5))
-    tips = parts.tips("pooling", "kind", "layer", "value", "ci_low", "ci_high", "n")
-    kinds = {kind: DASHES[kind] for kind in ("accuracy", "floor")}
-    return parts.by_kind(frame, "pooling", kinds, y, tips, _band)
+    return draw
 
 
 def _band(base: Any) -> Any:
@@ -80,7 +76,7 @@ WHERE study = $study AND metric = 'probes' AND site IN ('embedding', 'block')
 ORDER BY model, checkpoint, corpus, list_position(['linear probe', 'one-hidden-layer probe'], classifier) NULLS LAST,
   kind, layer
 """,
-    draw_probes,
+    accuracies("classifier", *DASHES),
     lead="Solid: cross-validated accuracy, and the share of neighbours of the same class. Dashed: the same classifier "
     "on classes drawn at random; dotted: chance.",
     mind="Each band is for one layer alone. The table probe_differences compares layers, and a model with its base, on "
@@ -111,7 +107,7 @@ UNION ALL
 SELECT model, checkpoint, probe, named, 'floor', layer, depth, chance, NULL, NULL, n, main FROM own WHERE main
 ORDER BY model, checkpoint, probe, main DESC, pooling, kind, layer
 """,
-    draw_poolings,
+    accuracies("pooling", "accuracy", "floor"),
     lead="Cross-validated accuracy of the linear probe with each pooling, on the same texts. Dotted: chance.",
     mind="Each band is for one layer and pooling alone; the answer 'Which layer?' compares them on the same texts.",
     table="probe_poolings",
@@ -379,14 +375,15 @@ def _written(data: dict[str, Any]) -> dict[str, tuple[str, ...]]:
     try:
         words = WordsProbe.model_validate({"words": data}).words
     except ValidationError as error:  # 'words' is no key of the file
-        raise failure(*(_inside(complaint) for complaint in complaints_of(error))) from None
+        left_out = ("words", "dict[str,tuple[str, ...]]")
+        raise failure(
+            *(
+                replace(complaint, location=tuple(part for part in complaint.location if part not in left_out))
+                for complaint in complaints_of(error)
+            )
+        ) from None
     assert isinstance(words, dict)
     return words
-
-
-def _inside(complaint: Complaint) -> Complaint:
-    left_out = ("words", "dict[str,tuple[str, ...]]")
-    return replace(complaint, location=tuple(part for part in complaint.location if part not in left_out))
 
 
 @analysis(
@@ -414,16 +411,17 @@ def probes(item: CorpusProbe | WrittenWords, context: Context) -> Iterator[Row]:
     """Yield what both classifiers read at each place, and what they read of random classes."""
     from reporter.metrics._items import pooled_by
 
+    further: list[Pooling] = []
     if isinstance(item, CorpusProbe):
         read = of_corpus(context.corpora[item.corpus], item.sample, item.folds, context)
         further = [pooling for pooling in POOLINGS if context.auto and pooling != context.pooling]
     else:
         read = of_words(item.words, item.sample, item.folds, context)
-        further = []
     places = context.layout.places
     if len(read.names) < 2:
         for place in places:
-            yield from _nothing(place, f"fewer than two classes have {item.folds} different texts, one for a fold")
+            reason = f"fewer than two classes have {item.folds} different texts, one for a fold"
+            yield from undefined(STATISTICS, place, 0, reason)
         return
     by_pooling = pooled_by(read.texts, context, (context.pooling, *further), read.max_tokens)
     vectors = by_pooling[context.pooling]
@@ -432,78 +430,74 @@ def probes(item: CorpusProbe | WrittenWords, context: Context) -> Iterator[Row]:
 
     def at(place: Place) -> list[Row]:
         x = vectors[place].astype(np.float64)
-        same = classifiers.all_the_same(x)
-        rows = list(_nothing(place, _SAME) if same else _rows_at(place, x, read, fold, item.hidden, context))
-        if not same:
-            rows += _overlap(place, x, read.y, item.neighbours)
+        if classifiers.all_the_same(x):
+            rows: list[Row] = list(undefined(STATISTICS, place, 0, _SAME))
+        else:
+            rows = [
+                *_classified(place, x, read, fold, item.hidden, context),
+                *_overlap(place, x, read.y, item.neighbours),
+            ]
         for pooling in further:
-            rows += _with(pooling, place, by_pooling[pooling][place].astype(np.float64), read, fold)
+            x = by_pooling[pooling][place].astype(np.float64)
+            if not classifiers.all_the_same(x):
+                right = classifiers.cross_validated(x, read.y, fold, classifiers.linear).right
+                rows += _by_text(place, pooling, right, None, read, fold, main=False)
         context.tell("layers", next(done), len(places))
         return rows
 
+    texts: dict[str, list[str]] = {name: [] for name in read.names}
+    for text, code in zip(read.texts, read.y.tolist(), strict=True):
+        texts[read.names[code]].append(text)
     for place, rows in zip(places, spread(at, places), strict=True):
         x = vectors[place].astype(np.float64)
         yield from rows
-        yield from points(place, {name: x[read.y == code] for code, name in enumerate(read.names)}, _texts(read))
+        yield from points(place, {name: x[read.y == code] for code, name in enumerate(read.names)}, texts)
 
 
-def _texts(read: Labelled) -> dict[str, list[str]]:
-    return {
-        name: [text for text, label in zip(read.texts, read.y.tolist(), strict=True) if label == code]
-        for code, name in enumerate(read.names)
-    }
-
-
-def _rows_at(place: Place, x: Floats, read: Labelled, fold: Ints, hidden: int, context: Context) -> Iterator[Row]:
-    y, classes, seed = read.y, len(read.names), context.seed
-    control = stream(seed, "control").choice(y, len(y))
-
-    def both(
-        train: classifiers.Train, train_control: classifiers.Train
-    ) -> tuple[classifiers.Outcome, classifiers.Outcome]:
-        return classifiers.cross_validated(x, y, fold, train), classifiers.cross_validated(
-            x, control, fold, train_control
-        )
-
-    majority = float(np.bincount(y).max() / len(y))
-    of, of_control = both(classifiers.linear, classifiers.linear)
-    yield from _four(place, "linear", of, of_control, majority)
-    hidden_right: Sequence[bool | None] = [None] * len(y)
+def _classified(place: Place, x: Floats, read: Labelled, fold: Ints, hidden: int, context: Context) -> Iterator[Row]:
+    """Yield the numbers of both classifiers, and which texts were classified correctly."""
+    y, n, seed = read.y, len(read.y), context.seed
+    control = stream(seed, "control").choice(y, n)
+    majority = float(np.bincount(y).max() / n)
+    trains: dict[str, list[classifiers.Train]] = {"linear": [classifiers.linear] * 2}
     if hidden:
-        trains = [
-            classifiers.one_hidden_layer(classes, hidden, seed, f"{what} {place}") for what in ("classes", "control")
+        trains["hidden"] = [
+            classifiers.one_hidden_layer(len(read.names), hidden, seed, f"{what} {place}")
+            for what in ("classes", "control")
         ]
-        by_hidden, by_hidden_control = both(*trains)
-        yield from _four(place, "hidden", by_hidden, by_hidden_control, majority)
-        hidden_right = by_hidden.right.tolist()
     else:
-        yield from _nothing(place, _LINEAR_ALONE, "hidden")
-    yield from _by_text(place, context.pooling, of.right, hidden_right, read, fold, True)
-
-
-def _with(pooling: Pooling, place: Place, x: Floats, read: Labelled, fold: Ints) -> Iterator[Row]:
-    if not classifiers.all_the_same(x):
-        right = classifiers.cross_validated(x, read.y, fold, classifiers.linear).right
-        yield from _by_text(place, pooling, right, [None] * len(right), read, fold, False)
+        yield from undefined((s for s in STATISTICS if s.name.startswith("hidden")), place, 0, _LINEAR_ALONE)
+    right_by: dict[str, NDArray[np.bool_]] = {}
+    for name, (train, train_control) in trains.items():
+        of = classifiers.cross_validated(x, y, fold, train)
+        of_control = classifiers.cross_validated(x, control, fold, train_control)
+        right_by[name] = of.right
+        ends = wilson(int(of.right.sum()), n)
+        yield from with_floor(Value(name, place, of.accuracy, n, *ends), majority)
+        ends = wilson(int(of_control.right.sum()), n)
+        yield Value(f"{name}_control", place, of_control.accuracy, n, *ends)
+        selectivity, low, high = classifiers.paired(of.right, of_control.right)
+        yield Value(f"{name}_selectivity", place, selectivity, n, low, high)
+        yield Value(f"{name}_memorised", place, of_control.memorised, n)
+    yield from _by_text(place, context.pooling, right_by["linear"], right_by.get("hidden"), read, fold, main=True)
 
 
 def _by_text(
     place: Place,
     pooling: Pooling,
     right: NDArray[np.bool_],
-    by_hidden: Sequence[bool | None],
+    by_hidden: NDArray[np.bool_] | None,
     read: Labelled,
     fold: Ints,
     main: bool,
 ) -> Iterator[Row]:
     """Yield the accuracy with one pooling, and which texts were classified correctly."""
-    y, n = read.y, len(read.y)
-    majority = float(np.bincount(y).max() / n)
+    y, n = read.y.tolist(), len(read.y)
+    majority = float(np.bincount(read.y).max() / n)
     yield ProbePooling(pooling, place, main, float(right.mean()), *wilson(int(right.sum()), n), majority, n)
-    for row, code, out, by_linear, also in zip(
-        read.rows, y.tolist(), fold.tolist(), right.tolist(), by_hidden, strict=True
-    ):
-        yield ProbeText(row, read.names[code], out, pooling, place, by_linear, also)
+    also = [None] * n if by_hidden is None else by_hidden.tolist()
+    for row, code, out, *by in zip(read.rows, y, fold.tolist(), right.tolist(), also, strict=True):
+        yield ProbeText(row, read.names[code], out, pooling, place, *by)
 
 
 def _overlap(place: Place, x: Floats, y: Ints, k: int) -> Iterator[Value]:
@@ -523,27 +517,9 @@ def _overlap(place: Place, x: Floats, y: Ints, k: int) -> Iterator[Value]:
         rows = group != left_out
         without.append((same & kept)[rows].sum() / kept[rows].sum())
     value = float(same[:, :k].mean())
-    yield Value("label_overlap", place, value, n, *jackknife_interval(value, np.array(without)))
     counts = np.bincount(y)
-    yield Value("label_overlap_floor", place, float((counts * (counts - 1)).sum() / (n * (n - 1))), n)
-
-
-def _four(
-    place: Place, name: str, of: classifiers.Outcome, control: classifiers.Outcome, majority: float
-) -> Iterator[Value]:
-    n = len(of.right)
-    yield Value(name, place, of.accuracy, n, *wilson(int(of.right.sum()), n))
-    yield Value(f"{name}_floor", place, majority, n)
-    yield Value(f"{name}_control", place, control.accuracy, n, *wilson(int(control.right.sum()), n))
-    selectivity, low, high = classifiers.paired(of.right, control.right)
-    yield Value(f"{name}_selectivity", place, selectivity, n, low, high)
-    yield Value(f"{name}_memorised", place, control.memorised, n)
-
-
-def _nothing(place: Place, reason: str, which: str = "") -> Iterator[Value]:
-    for statistic in STATISTICS:
-        if statistic.name.startswith(which):
-            yield Value(statistic.name, place, None, 0, reason=reason)
+    number = Value("label_overlap", place, value, n, *jackknife_interval(value, np.array(without)))
+    yield from with_floor(number, float((counts * (counts - 1)).sum() / (n * (n - 1))))
 
 
 _AT_ONCE = 512
