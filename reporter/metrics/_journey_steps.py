@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from reporter.core.errors import ReporterError
 from reporter.geometry.arrays import Floats, Ints
 from reporter.geometry.components import coordinates
-from reporter.geometry.neighbours import BOTH, Closeness, against, compare
+from reporter.geometry.neighbours import BOTH, against, compare
 from reporter.geometry.pairs import Rows
 from reporter.metrics._items import EncodedText, Point
 from reporter.metrics._static_vectors import StaticVectors
@@ -76,37 +76,19 @@ def followed(words: Sequence[str], texts: Sequence[Written], tokenizer: Any) -> 
 
 
 def _hits(word: str, text: Written, spans: Sequence[Span]) -> NDArray[np.bool_]:
-    for flags in (0, re.IGNORECASE):
-        for hit in (_as_word(word, text, spans, flags), _as_token(word, text, flags)):
-            if hit.any():
-                return hit
-    return np.zeros(len(text.ids), dtype=bool)
-
-
-def _as_word(word: str, text: Written, spans: Sequence[Span], flags: int) -> NDArray[np.bool_]:
+    """Return the tokens of a whole word of the text, or those that read or are written so, capitals or not."""
+    before, after = r"(?<!\w)" * bool(re.match(r"\w", word)), r"(?!\w)" * bool(re.search(r"\w\Z", word))
     mask = np.zeros(len(text.ids), dtype=bool)
-    before = r"(?<!\w)" if re.match(r"\w", word) else ""
-    after = r"(?!\w)" if re.search(r"\w\Z", word) else ""
-    for match in re.finditer(before + re.escape(word) + after, text.text, flags):
-        for i, (start, end) in enumerate(spans):
-            mask[i] |= start < match.end() and end > match.start() and not text.special[i]
+    for flags, same in ((re.NOFLAG, str), (re.IGNORECASE, str.casefold)):
+        for match in re.finditer(before + re.escape(word) + after, text.text, flags):
+            inside = [start < match.end() and end > match.start() for start, end in spans]
+            mask |= np.array(inside, dtype=bool) & ~text.special
+        if not mask.any():
+            spellings = zip(text.tokens, text.raw, (bare.strip() for bare in text.bare), strict=True)
+            mask = np.array([same(word) in map(same, of_token) for of_token in spellings], dtype=bool)
+        if mask.any():
+            break
     return mask
-
-
-def _as_token(word: str, text: Written, flags: int) -> NDArray[np.bool_]:
-    return np.array(
-        [
-            _same(token, word, flags)
-            or _same(raw, word, flags)
-            or (bool(bare.strip()) and _same(bare.strip(), word, flags))
-            for token, raw, bare in zip(text.tokens, text.raw, text.bare, strict=True)
-        ],
-        dtype=bool,
-    )
-
-
-def _same(a: str, b: str, flags: int) -> bool:
-    return a.casefold() == b.casefold() if flags else a == b
 
 
 def _spans(text: Written, tokenizer: Any) -> Sequence[Span]:
@@ -176,25 +158,23 @@ def steps(
 ) -> Iterator[Value | JourneyStep | Neighbour]:
     """Yield all steps of all tokens, and the neighbours of those that are followed."""
     size = len(vectors.tokens)
-    problem = _problem(vectors, layout)
+    width, problem = vectors.tokens.shape[1], ""
+    if width not in layout.widths:
+        problem = f"its token vectors have {width} dimensions, its states {layout.width}: they cannot be compared"
     yield Value("vocabulary", None, None if problem else float(size), size, reason=problem)
     variants: list[WithPositions] = ["without"]
     if positions:
         missing = problem or _no_positions(vectors, journeys)
         yield Value("vocabulary_with_positions", None, None if missing else float(size), size, reason=missing)
         variants += [] if missing else ["with"]
-    before = places_before(layout)
-    after = {then: place for place, then in before.items() if then is not None}
     total = sum(len(journey.text.ids) for journey in journeys) * len(variants)
     done = 0
     for variant in variants:
         for journey in journeys:
-            for tokens, shift in _portions(journey, vectors, variant):
-                portion = _Portion(
-                    journey, tokens, vectors, shift, variant, top, close if variant == "without" else None
-                )
-                for place in layout.places:
-                    yield from portion.rows(place, before[place], after.get(place))
+            every = np.arange(len(journey.text.ids), dtype=np.int64)
+            # Each position has vectors of its own where positions are added to them.
+            for tokens in [every] if variant == "without" else np.split(every, len(every)):
+                yield from _portion(journey, tokens, vectors, layout, variant, top, close)
                 done += len(tokens)
                 tell("tokens against the vocabulary", done, total)
 
@@ -210,13 +190,6 @@ def places_before(layout: Layout) -> dict[Place, Place | None]:
     return before
 
 
-def _problem(vectors: StaticVectors, layout: Layout) -> str:
-    width = vectors.tokens.shape[1]
-    if width in layout.widths:
-        return ""
-    return f"its token vectors have {width} dimensions, its states {layout.width}: they cannot be compared"
-
-
 def _no_positions(vectors: StaticVectors, journeys: Sequence[Journey]) -> str:
     table = vectors.positions
     if table is None:
@@ -227,130 +200,105 @@ def _no_positions(vectors: StaticVectors, journeys: Sequence[Journey]) -> str:
     return "" if longest <= len(table) else f"it has {len(table)} position vectors for {longest} tokens"
 
 
-def _portions(
-    journey: Journey, vectors: StaticVectors, variant: WithPositions
-) -> Iterator[tuple[Ints, torch.Tensor | None]]:
-    every = np.arange(len(journey.text.ids), dtype=np.int64)
-    if variant == "without":
-        yield every, None
-        return
-    assert vectors.positions is not None
-    for position in every:
-        yield every[position : position + 1], vectors.positions[position].detach()
+def _portion(
+    journey: Journey,
+    tokens: Ints,
+    vectors: StaticVectors,
+    layout: Layout,
+    variant: WithPositions,
+    top: int,
+    close: Close | None,
+) -> Iterator[JourneyStep | Neighbour]:
+    """Yield some tokens of a text at all places against the same vectors, and the neighbours of followed ones."""
+    text, closed = journey.text, close if variant == "without" else None
+    norm: Norm = "none" if closed is None else "closing"
+    shift = None
+    if variant == "with":
+        assert vectors.positions is not None
+        shift = vectors.positions[int(tokens[0])].detach()
+    vocabulary = Rows(vectors.tokens, shift=shift)
+    states = {place: x[torch.from_numpy(tokens)] for place, x in text.states.items()}
+    compared = {place: x if closed is None or place.site == "final" else closed(x) for place, x in states.items()}
+    same = [place for place, x in compared.items() if x.shape[1] == vectors.tokens.shape[1]]
+    first = {place: i * len(tokens) for i, place in enumerate(same)}
+    if same:  # all places at once, so that the vocabulary is read once
+        ids = np.tile(text.ids[tokens], len(same))
+        found = compare(torch.cat([compared[place] for place in same]), ids, vocabulary, BOTH, max(top, TURNOVER))
 
+    def nearest(place: Place | None, measure: Measure, i: int) -> Ints:
+        if place not in first:
+            return np.zeros(0, dtype=np.int64)
+        ids: Ints = found.nearest[measure][first[place] + i]
+        return ids[ids >= 0]
 
-class _Portion:
-    """Some tokens of a text, at all places, against the same vectors."""
+    def turnover(place: Place, measure: Measure, i: int) -> float | None:
+        now, then = (nearest(at, measure, i)[:TURNOVER] for at in (place, before[place]))
+        if not len(now) or not len(then) or len(vocabulary) <= TURNOVER:
+            return None
+        return 1.0 - len(np.intersect1d(now, then)) / len(now)
 
-    def __init__(
-        self,
-        journey: Journey,
-        tokens: Ints,
-        vectors: StaticVectors,
-        shift: torch.Tensor | None,
-        variant: WithPositions,
-        top: int,
-        close: Close | None,
-    ) -> None:
-        self.text, self.journey, self.tokens = journey.text, journey, tokens
-        self.strings, self.variant, self.top = vectors.shown, variant, top
-        self.norm_before: Norm = "none" if close is None else "closing"
-        self.vectors = Rows(vectors.tokens, shift=shift)
-        self.states = {place: x[torch.from_numpy(tokens)] for place, x in self.text.states.items()}
-        self.compared = {
-            place: x if close is None or place.site == "final" else close(x) for place, x in self.states.items()
-        }
-        same = [place for place, x in self.compared.items() if x.shape[1] == vectors.tokens.shape[1]]
-        self.at = {place: i * len(tokens) for i, place in enumerate(same)}
-        self.found: Closeness | None = None
-        if same:  # all places at once, so that the vocabulary is read once
-            states = torch.cat([self.compared[place] for place in same])
-            token_ids = np.tile(self.text.ids[tokens], len(same))
-            self.found = compare(states, token_ids, self.vectors, BOTH, max(top, TURNOVER))
-
-    def rows(self, place: Place, before: Place | None, after: Place | None) -> Iterator[JourneyStep | Neighbour]:
-        """Yield each token at a place, its step from there on, and the neighbours of those that are followed."""
-        norms, lengths, cosines = self._moved(place, after)
-        for i, position in enumerate(self.tokens.tolist()):
-            token_id, token = int(self.text.ids[position]), self.journey.tokens[position]
-            cosine, distance, rank_cosine, rank_distance = self._own(place, i)
+    before = places_before(layout)
+    after = {then: place for place, then in before.items() if then is not None}
+    for place in layout.places:
+        norms, lengths, cosines = _moved(states[place], states[after[place]] if place in after else None)
+        for i, position in enumerate(tokens.tolist()):
+            token_id, token = int(text.ids[position]), journey.tokens[position]
+            cosine, distance, rank_cosine, rank_distance = None, None, None, None
+            if place in first:
+                row = first[place] + i
+                cosine, distance = _or_none(float(found.cosine[row])), float(found.distance[row])
+                rank_cosine, rank_distance = int(found.ranks["cosine"][row]), int(found.ranks["distance"][row])
             yield JourneyStep(
                 place=place,
-                text=self.text.index,
+                text=text.index,
                 position=position,
                 token_id=token_id,
                 token=token,
-                followed=bool(self.journey.followed[position]),
-                special=bool(self.text.special[position]),
-                positions=self.variant,
-                norm_before=self.norm_before,
+                followed=bool(journey.followed[position]),
+                special=bool(text.special[position]),
+                positions=variant,
+                norm_before=norm,
                 cosine=cosine,
                 distance=distance,
-                rank_cosine=rank_cosine,
+                rank_cosine=None if rank_cosine is None or rank_cosine < 0 else rank_cosine,
                 rank_distance=rank_distance,
                 norm=norms[i],
                 step_length=lengths[i],
                 step_cosine=cosines[i],
-                turnover_cosine=self._turnover(place, before, "cosine", i),
-                turnover_distance=self._turnover(place, before, "distance", i),
+                turnover_cosine=turnover(place, "cosine", i),
+                turnover_distance=turnover(place, "distance", i),
             )
-            for measure in BOTH if self.journey.followed[position] else ():
-                yield from self._neighbours(place, i, position, token_id, token, measure)
+            for measure in BOTH if journey.followed[position] else ():
+                ids = nearest(place, measure, i)[:top]
+                if not len(ids):
+                    continue
+                near = against(compared[place][i : i + 1], ids[None], vocabulary)
+                for rank, (other, cosine, distance) in enumerate(
+                    zip(ids.tolist(), *(of[0].tolist() for of in near), strict=True), 1
+                ):
+                    yield Neighbour(
+                        *(text.index, position, token_id, token, place, variant, norm, measure, rank),
+                        *(other, vectors.shown[other], _or_none(cosine), distance),
+                    )
 
-    def _own(self, place: Place, i: int) -> tuple[float | None, float | None, int | None, int | None]:
-        if self.found is None or place not in self.at:
-            return None, None, None, None
-        row = self.at[place] + i
-        cosine, rank = float(self.found.cosine[row]), int(self.found.ranks["cosine"][row])
-        return (
-            None if np.isnan(cosine) else cosine,
-            float(self.found.distance[row]),
-            None if rank < 0 else rank,
-            int(self.found.ranks["distance"][row]),
-        )
 
-    def _moved(
-        self, place: Place, after: Place | None
-    ) -> tuple[list[float], Sequence[float | None], Sequence[float | None]]:
-        """Return the norm of each state, how far it is from the next one, and the cosine of the two."""
-        x = self.states[place].double()
-        if after is None:
-            return x.norm(dim=1).tolist(), [None] * len(x), [None] * len(x)
-        y = self.states[after].double()
-        size = x.norm(dim=1) * y.norm(dim=1)
-        cosines = ((x * y).sum(dim=1) / size.clamp_min(_TINY)).clamp(-1, 1)
-        return (
-            x.norm(dim=1).tolist(),
-            (x - y).norm(dim=1).tolist(),
-            [c if s > _TINY else None for c, s in zip(cosines.tolist(), size.tolist(), strict=True)],
-        )
+def _or_none(x: float) -> float | None:
+    return None if np.isnan(x) else x
 
-    def _nearest(self, place: Place | None, measure: Measure, i: int) -> Ints:
-        if self.found is None or place not in self.at:
-            return np.zeros(0, dtype=np.int64)
-        ids: Ints = self.found.nearest[measure][self.at[place] + i]
-        return ids[ids >= 0]
 
-    def _turnover(self, place: Place, before: Place | None, measure: Measure, i: int) -> float | None:
-        now, then = (self._nearest(p, measure, i)[:TURNOVER] for p in (place, before))
-        if not len(now) or not len(then) or len(self.vectors) <= TURNOVER:
-            return None
-        return 1.0 - len(np.intersect1d(now, then)) / len(now)
-
-    def _neighbours(
-        self, place: Place, i: int, position: int, token_id: int, token: str, measure: Measure
-    ) -> Iterator[Neighbour]:
-        ids = self._nearest(place, measure, i)[: self.top]
-        if not len(ids):
-            return
-        cosines, distances = against(self.compared[place][i : i + 1], ids[None], self.vectors)
-        for rank, (near, cosine, distance) in enumerate(
-            zip(ids.tolist(), cosines[0].tolist(), distances[0].tolist(), strict=True), 1
-        ):
-            yield Neighbour(
-                *(self.text.index, position, token_id, token, place, self.variant, self.norm_before, measure, rank),
-                *(near, self.strings[near], None if np.isnan(cosine) else cosine, distance),
-            )
+def _moved(
+    states: torch.Tensor, following: torch.Tensor | None
+) -> tuple[list[float], Sequence[float | None], Sequence[float | None]]:
+    """Return the norm of each state, how far it is from the next one, and the cosine of the two."""
+    x = states.double()
+    norms = x.norm(dim=1)
+    if following is None:
+        return norms.tolist(), [None] * len(x), [None] * len(x)
+    y = following.double()
+    size = norms * y.norm(dim=1)
+    cosines = ((x * y).sum(dim=1) / size.clamp_min(_TINY)).clamp(-1, 1)
+    moved = [c if s > _TINY else None for c, s in zip(cosines.tolist(), size.tolist(), strict=True)]
+    return norms.tolist(), (x - y).norm(dim=1).tolist(), moved
 
 
 def between(journeys: Sequence[Journey], places: Sequence[Place]) -> Iterator[TokenPair]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -23,7 +22,7 @@ from reporter.metrics._intervals import (
     sampled,
     spectrum_of,
 )
-from reporter.metrics.base import SampleOptions, Statistic, Value, metric
+from reporter.metrics.base import SampleOptions, Statistic, Value, metric, undefined, with_floor
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -134,18 +133,13 @@ def anisotropy(seen: Observed, options: AnisotropyOptions) -> Iterator[Value]:
     """Yield the six statistics and their floors at every layer."""
     sample, influencing = seen.token_sample(options.sample_size()), sampled(seen)
     axes = {place: spectrum_of(seen, place).axis for place in seen.places}
-    sampled_at = seen.everywhere(
+    of_sample = seen.everywhere(
         ("anisotropy", seen.held, options),
-        lambda place: _sampled(seen, place, sample, influencing, axes[place], options),
+        lambda place: list(_of_sample(seen, place, sample, influencing, axes[place], options)),
     )
     for place in seen.places:
-        of_sample, moments = sampled_at[place], seen.moments(place)
         yield from _of_spectrum(seen, place)
-        yield from _top_share_of_batches(of_sample, seen, place)
-        exact = _Cosines(moments.unit_sum, moments.units, of_sample.of_all)
-        yield from _mean_cosine("mean_cosine", seen, place, exact)
-        yield from _mean_cosine("mean_cosine_centred", seen, place, of_sample.centred)
-        yield from _mean_cosine("mean_cosine_standardised", seen, place, of_sample.standardised)
+        yield from of_sample[place]
 
 
 def _of_spectrum(seen: Observed, place: Place) -> Iterator[Value]:
@@ -153,106 +147,58 @@ def _of_spectrum(seen: Observed, place: Place) -> Iterator[Value]:
     n, d = seen.tokens, seen.width(place)
     at = spectrum_of(seen, place)
     if at.reason:
-        yield Value("top_variance_share", place, None, n, reason=at.reason)
-        yield Value("isoscore", place, None, n, reason=at.reason)
+        yield from undefined(("top_variance_share", "isoscore"), place, n, at.reason)
         return
     spectrum, errors = at.values, at.errors
-    share = top_share_of(spectrum)
-    least = 1 / min(d, n - 1)
-    error = errors["top_variance_share"]
-    ends = interval(share, error, "logit", (least, 1.0))
-    yield Value("top_variance_share", place, share, n, *ends, spread=error)
-    yield Value("top_variance_share_floor", place, noise.top_variance_share(n, d, seen.seed), n)
+    share, most, error = top_share_of(spectrum), float(min(d, n - 1)), errors["top_variance_share"]
+    ends = interval(share, error, "logit", (1 / most, 1.0))
+    number = Value("top_variance_share", place, share, n, *ends, spread=error)
+    yield from with_floor(number, noise.top_variance_share(n, d, seen.seed))
     if d < 2:
         yield Value("isoscore", place, None, n, reason="states of one dimension")
         return
-    ratio = participation_ratio_of(spectrum)
-    low, high = interval(ratio, errors["participation_ratio"], "log", (1.0, float(min(d, n - 1))))
     # IsoScore is the participation ratio stretched, and its interval is too.
-    ends = (None, None) if low is None or high is None else (_stretched(low, d), _stretched(high, d))
-    yield Value("isoscore", place, isoscore_of(spectrum, d), n, *ends)
-    yield Value("isoscore_floor", place, isoscore_of(noise.eigenvalues(n, d, seen.seed), d), n)
+    ends = interval(participation_ratio_of(spectrum), errors["participation_ratio"], "log", (1.0, most))
+    low, high = (None if end is None else float(np.clip((end - 1) / (d - 1), 0.0, 1.0)) for end in ends)
+    number = Value("isoscore", place, isoscore_of(spectrum, d), n, low, high)
+    yield from with_floor(number, isoscore_of(noise.eigenvalues(n, d, seen.seed), d))
 
 
-def _stretched(participation: float, d: int) -> float:
-    return float(np.clip((participation - 1) / (d - 1), 0.0, 1.0))
-
-
-@dataclass(frozen=True, eq=False)
-class _Cosines:
-    """What a mean cosine is made from.
-
-    Args:
-        unit_sum: Σu over the states that are not zero, shape (d,).
-        n: how many they are.
-        error: of the mean cosine; None for few texts.
-    """
-
-    unit_sum: Floats
-    n: int
-    error: Error | None
-
-
-@dataclass(frozen=True)
-class _Sampled:
-    """What the sampled statistics need of a layer.
-
-    Args:
-        n: tokens in all batches together.
-        shares: λ1/Σλ of each batch, NaN for a batch of equal states.
-        error: of their mean; None for few texts.
-        size: tokens in a batch.
-        centred: of x − μ over the whole sample.
-        standardised: of (x − μ)/σ over the whole sample.
-        of_all: error of the mean cosine over all tokens; None for few texts.
-    """
-
-    n: int
-    shares: list[float]
-    error: Error | None
-    size: int
-    centred: _Cosines
-    standardised: _Cosines
-    of_all: Error | None
-
-
-def _sampled(
+def _of_sample(
     seen: Observed,
     place: Place,
     sample: Selection,
     influencing: Selection,
     axis: Floats | None,
     options: AnisotropyOptions,
-) -> _Sampled:
+) -> Iterator[Value]:
+    """Yield the share of the first axis in batches, and the mean cosines."""
     import torch
 
-    moments, texts = seen.moments(place), sample.texts
+    moments = seen.moments(place)
     states = wide(sample.states(place))
     of_all = _error_of_all(seen, place, influencing, states if influencing is sample else None)
-    batches = options.split(len(sample))
     mean = torch.from_numpy(moments.mean).to(states.device)
     whole = states.square().sum(dim=1)
     states -= mean
     squares = states.square()
     lengths = squares.sum(dim=1)
     near = None if axis is None else torch.from_numpy(axis).to(states.device)
-    first_shares = (
-        [_first_share(states[batch], lengths[batch], whole[batch], near) for batch in batches] if len(sample) else []
-    )
-    shares, error = [share for share, _ in first_shares], None
-    if first_shares:
-        influence = np.concatenate([of_batch.cpu().numpy() * len(of_batch) for _, of_batch in first_shares])
-        error = error_over_texts(influence, texts[: len(influence)], len(influence), seen.texts)
+    batches = options.split(len(sample)) if len(sample) else []
+    shares = [_first_share(states[batch], lengths[batch], whole[batch], near) for batch in batches]
+    yield from _top_share_of_batches(seen, place, batches, shares, sample)
+    yield from _mean_cosine("mean_cosine", seen, place, moments.unit_sum, moments.units, of_all)
     deviation = torch.from_numpy(moments.squares).to(states.device).div_(max(moments.n, 1)).sqrt_()
     # What rounding leaves of states that equal the mean has no direction.
     scale = float((mean.square() + deviation.square()).sum().sqrt())
     # Samples hold no coordinate that is 2^28 times smaller than its state: a dead dimension would count as rounding.
     least = 1e-6 * mean.abs().clamp(min=float(deviation.square().mean().sqrt()))
     inverse = _reciprocal(deviation, deviation > least)
-    centred = _cosines(states, squares, lengths.sqrt(), 1e-6 * scale, texts, seen.texts)
+    centred = _cosines(states, squares, lengths.sqrt(), 1e-6 * scale, sample.texts, seen.texts)
+    yield from _mean_cosine("mean_cosine_centred", seen, place, *centred)
     norms = (squares @ inverse.square()).sqrt_()
-    standardised = _cosines(states, squares, norms, 0.0, texts, seen.texts, inverse)
-    return _Sampled(batches[-1].stop, shares, error, batches[0].stop, centred, standardised, of_all)
+    standardised = _cosines(states, squares, norms, 0.0, sample.texts, seen.texts, inverse)
+    yield from _mean_cosine("mean_cosine_standardised", seen, place, *standardised)
 
 
 def _error_of_all(seen: Observed, place: Place, sample: Selection, states: Tensor | None) -> Error | None:
@@ -274,8 +220,8 @@ def _cosines(
     texts: Ints,
     distinct: int,
     each: Tensor | None = None,
-) -> _Cosines:
-    """Return the unit vectors' sum and the error of their mean cosine; norms up to ``zero`` count as zero.
+) -> tuple[Floats, int, Error | None]:
+    """Return the unit vectors' sum, their number and the error of their mean cosine; norms up to ``zero`` are zero.
 
     The mean that was taken off the states, and the deviations that they were divided by, are estimates as well: with
     u = x/‖x‖ and m = E u, a shift −δ of the states moves m by −E[(δ − u(u·δ))/‖x‖], and a dimension's log deviation ε_j
@@ -284,12 +230,12 @@ def _cosines(
     Every step is a product of all states and one vector: x itself, divided by the deviations, is never written down.
     """
     if not len(states):
-        return _Cosines(np.zeros(states.shape[1]), 0, None)
+        return np.zeros(states.shape[1]), 0, None
     inverse = _reciprocal(norms, norms > (1e-6 * norms.max()).clamp(min=zero))
     scale = states.new_ones(states.shape[1]) if each is None else each
     total, count = (inverse @ states) * scale, int((inverse > 0).sum())
     if count < 2:
-        return _Cosines(total.cpu().numpy(), count, None)
+        return total.cpu().numpy(), count, None
     mean = total / count
     along = (states @ (mean * scale)) * inverse  # m·u
     weights = along * inverse.square()
@@ -305,21 +251,24 @@ def _cosines(
     more = 1 - len(states) / distinct / sizes[which]
     influence += float(len(states) * (1 - mean @ mean) / (count - 1) ** 2) * states.new_tensor(more)
     influence -= influence.mean()
-    return _Cosines(total.cpu().numpy(), count, error_over_texts(influence.cpu().numpy(), texts, len(states), distinct))
+    return total.cpu().numpy(), count, error_over_texts(influence.cpu().numpy(), texts, len(states), distinct)
 
 
-def _top_share_of_batches(sampled: _Sampled, seen: Observed, place: Place) -> Iterator[Value]:
-    shares, n = sampled.shares, sampled.n
+def _top_share_of_batches(
+    seen: Observed, place: Place, batches: list[slice], of_batches: list[tuple[float, Tensor]], sample: Selection
+) -> Iterator[Value]:
+    name, n, shares = "top_variance_share_batch", batches[-1].stop if batches else 0, [share for share, _ in of_batches]
     if n < 2:
-        yield Value("top_variance_share_batch", place, None, n, reason="fewer than two tokens")
+        yield Value(name, place, None, n, reason="fewer than two tokens")
         return
     if not np.isfinite(shares).all():
-        yield Value("top_variance_share_batch", place, None, n, reason="all states of a batch are equal")
+        yield Value(name, place, None, n, reason="all states of a batch are equal")
         return
-    mean = float(np.mean(shares))
-    yield Value("top_variance_share_batch", place, mean, n, *interval(mean, sampled.error, "logit", (0.0, 1.0)))
-    floor = noise.top_variance_share(sampled.size, seen.width(place), seen.seed)
-    yield Value("top_variance_share_batch_floor", place, floor, sampled.size)
+    influence = np.concatenate([of_batch.cpu().numpy() * len(of_batch) for _, of_batch in of_batches])
+    error = error_over_texts(influence, sample.texts[: len(influence)], len(influence), seen.texts)
+    mean, size = float(np.mean(shares)), batches[0].stop
+    number = Value(name, place, mean, n, *interval(mean, error, "logit", (0.0, 1.0)))
+    yield from with_floor(number, noise.top_variance_share(size, seen.width(place), seen.seed), size)
 
 
 def _first_share(x: Tensor, lengths: Tensor, whole: Tensor, near: Tensor | None) -> tuple[float, Tensor]:
@@ -338,12 +287,12 @@ def _reciprocal(x: Tensor, where: Tensor) -> Tensor:
     return x.reciprocal().masked_fill_(~where, 0.0)
 
 
-def _mean_cosine(statistic: str, seen: Observed, place: Place, of: _Cosines) -> Iterator[Value]:
-    n = of.n
+def _mean_cosine(
+    statistic: str, seen: Observed, place: Place, unit_sum: Floats, n: int, error: Error | None
+) -> Iterator[Value]:
     if n < 2:
         yield Value(statistic, place, None, n, reason="fewer than two states that are not zero")
         return
-    value = mean_cosine_of(of.unit_sum, n)
-    ends = interval(value, of.error, "fisher", (-1.0, 1.0))
-    yield Value(statistic, place, value, n, *ends, spread=of.error)
-    yield Value(f"{statistic}_floor", place, noise.mean_cosine(n, seen.width(place), seen.seed), n)
+    value = mean_cosine_of(unit_sum, n)
+    number = Value(statistic, place, value, n, *interval(value, error, "fisher", (-1.0, 1.0)), spread=error)
+    yield from with_floor(number, noise.mean_cosine(n, seen.width(place), seen.seed))
