@@ -25,7 +25,7 @@ from reporter.core.sources import EFRON, FISHER, LUISTO
 from reporter.core.table import HIGH, LOW, Comparable, OfModel, Row, at_place, column, of_cell
 from reporter.geometry.arrays import Floats
 from reporter.geometry.components import coordinates
-from reporter.geometry.intervals import percentile_interval
+from reporter.geometry.intervals import Interval, percentile_interval
 from reporter.metrics import _directions
 from reporter.metrics._items import LISTS, MOST_POINTS, Point, evenly, label, read_list, stream
 from reporter.metrics.analysis import POOLED, SAME_TOKEN, Context, analysis
@@ -447,99 +447,84 @@ def pairs(item: WrittenPairs, context: Context) -> Iterator[Row]:
             start += 2 * len(pairs)
         sizes = [len(pairs) for pairs in concepts.values()]
         chance = _directions.by_chance(x, sizes, stream(context.seed, "random pairs"))
-        rows = list(_value_rows(place, concept_differences, signs, chance, shared, context))
-        yield from rows
-        yield from _floors([row for row in rows if isinstance(row, Value)], chance)
+        yield from _of_concepts(place, concept_differences, chance, shared, context)
+        yield from _between(place, concept_differences, signs, chance, context.pooling)
         yield from _points(place, concept_differences, concepts)
         context.tell("layers", done, len(context.layout.places))
 
 
-def _value_rows(
+def _mean(
+    statistic: str,
+    place: Place,
+    values: Sequence[float],
+    n: int,
+    floor: float | None,
+    reason: str,
+    ends: Interval = (None, None),
+) -> Iterator[Value]:
+    """Yield the mean over concepts, and what it reads on texts paired at random."""
+    if not values:
+        yield Value(statistic, place, None, 0, reason=reason)
+        return
+    yield Value(statistic, place, float(np.mean(values)), n, *ends)
+    if floor is not None:
+        yield Value(f"{statistic}_floor", place, floor, n)
+
+
+def _of_concepts(
     place: Place,
     concept_differences: Mapping[str, _directions.Differences],
-    signs: Mapping[str, Floats],
     chance: _directions.ByChance,
     shared: Mapping[str, str | None],
     context: Context,
 ) -> Iterator[Row]:
+    """Yield what the differences of each concept have in common, and the means over concepts."""
     consistent, replicates, norms, pairs = [], [], [], 0
     for (name, of), by_luck in zip(concept_differences.items(), chance.consistencies, strict=True):
-        x, value, low, high, p = of.different, None, None, None, None
+        x, value, p = of.different, None, None
+        ends: Interval = None, None
         if len(x) > 1:
-            value, p = (
-                _directions.consistency(x),
-                _directions.consistency_p(x, stream(context.seed, "consistency", name)),
-            )
+            value = _directions.consistency(x)
+            p = _directions.consistency_p(x, stream(context.seed, "consistency", name))
             replicates.append(_directions.resampled(x, stream(context.seed, "resampled", name)))
-            low, high = percentile_interval(replicates[-1], len(x))
+            ends = percentile_interval(replicates[-1], len(x))
             consistent.append(value)
             pairs += len(x)
         norm, n = float(np.linalg.norm(of.mean)), len(of.vectors)
         relative = norm / of.scale if of.scale > 0 else None
         norms += [] if relative is None else [relative]
-        yield PairDirection(
-            concept=name,
-            pooling=context.pooling,
-            place=place,
-            consistency=value,
-            ci_low=low,
-            ci_high=high,
-            p=p,
-            chance=by_luck,
-            norm=norm,
-            relative_norm=relative,
-            n=n,
-            same=n - len(x),
-            same_token=shared[name],
-        )
+        numbers = (value, *ends, p, by_luck, norm, relative, n, n - len(x), shared[name])
+        yield PairDirection(name, context.pooling, place, *numbers)
         if len(x) > 2:
             which = np.flatnonzero(np.any(of.vectors != 0, axis=1)).tolist()
-            for pair, cosine, influence in zip(
-                which, *(part.tolist() for part in _directions.cosines_and_influences(x)), strict=True
-            ):
+            of_pairs = (part.tolist() for part in _directions.cosines_and_influences(x))
+            for pair, cosine, influence in zip(which, *of_pairs, strict=True):
                 yield PairText(name, pair, context.pooling, place, cosine, influence)
+    of_mean = percentile_interval(np.mean(replicates, axis=0), pairs) if consistent else (None, None)
+    yield from _mean("consistency", place, consistent, pairs, chance.consistency, _SAME, of_mean)
     whole = sum(len(of.vectors) for of in concept_differences.values())
-    if consistent:
-        ends = percentile_interval(np.mean(replicates, axis=0), pairs)
-        yield Value("consistency", place, float(np.mean(consistent)), pairs, *ends)
-    else:
-        yield Value("consistency", place, None, 0, reason=_SAME)
-    if norms:
-        yield Value("relative_norm", place, float(np.mean(norms)), whole)
-    else:
-        yield Value("relative_norm", place, None, 0, reason="all vectors are zero here")
-    yield from _between(place, concept_differences, signs, context.pooling)
+    yield from _mean("relative_norm", place, norms, whole, chance.relative_norm, "all vectors are zero here")
 
 
 def _between(
-    place: Place, concept_differences: Mapping[str, _directions.Differences], signs: Mapping[str, Floats], pooling: str
+    place: Place,
+    concept_differences: Mapping[str, _directions.Differences],
+    signs: Mapping[str, Floats],
+    chance: _directions.ByChance,
+    pooling: str,
 ) -> Iterator[Row]:
     directions = {name: of.direction for name, of in concept_differences.items()}
-    for a, b in combinations(concept_differences, 2):
+    for (a, of_a), (b, of_b) in combinations(concept_differences.items(), 2):
         x, y, cosine, p = directions[a], directions[b], None, None
         if x is not None and y is not None:
             cosine = float(np.clip(x @ y, -1.0, 1.0))
-            p = _directions.cosine_p(concept_differences[a].vectors, concept_differences[b].vectors, signs[a], signs[b])
-        yield DirectionCosine(
-            a, b, pooling, place, cosine, p, len(concept_differences[a].vectors), len(concept_differences[b].vectors)
-        )
+            p = _directions.cosine_p(of_a.vectors, of_b.vectors, signs[a], signs[b])
+        yield DirectionCosine(a, b, pooling, place, cosine, p, len(of_a.vectors), len(of_b.vectors))
     cosines = _directions.aligned([x for x in directions.values() if x is not None])
-    if cosines:
-        yield Value("aligned", place, float(np.mean(cosines)), len(cosines))
-    else:
-        few = (
-            "there is one concept alone"
-            if len(concept_differences) < 2
-            else "fewer than two concepts have a direction here"
-        )
-        yield Value("aligned", place, None, 0, reason=few)
-
-
-def _floors(values: Sequence[Value], chance: _directions.ByChance) -> Iterator[Value]:
-    for value in values:
-        floor: float | None = getattr(chance, value.statistic)
-        if value.value is not None and floor is not None:
-            yield Value(f"{value.statistic}_floor", value.place, floor, value.n)
+    few = "fewer than two concepts have a direction here"
+    if len(concept_differences) < 2:
+        few = "there is one concept alone"
+    yield from _mean("aligned", place, cosines, len(cosines), chance.aligned, few)
 
 
 def _points(
