@@ -14,7 +14,7 @@ from reporter.core.threads import spread
 from reporter.geometry.arrays import Floats, Ints, wide
 from reporter.geometry.components import first_axis
 from reporter.geometry.spectra import EQUAL
-from reporter.metrics.base import N, Value
+from reporter.metrics.base import N
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -198,38 +198,23 @@ class Standing:
             chance,
         )
 
-    def number(self, place: Place) -> Value:
-        """Return how many stand out."""
-        if self.deviations is None:
-            return Value("dimensions", place, None, self.n, reason="all dimensions have the same mean")
-        return Value("dimensions", place, float((self.deviations > STANDS_OUT).sum()), self.n)
-
 
 def listed_dimensions(standing: Mapping[Place, Standing]) -> Iterator[OutlierDimension]:
     """Yield the dimensions that stand out somewhere on the path, those that stand out most first."""
-    places_with_deviations = [
-        (place.layer, here, here.deviations) for place, here in standing.items() if here.deviations is not None
-    ]
-    if not places_with_deviations:
+    path = [(place.layer, here, here.deviations) for place, here in standing.items() if here.deviations is not None]
+    if not path:
         return
-    deviations = np.stack([deviations for _, _, deviations in places_with_deviations])
+    deviations = np.stack([of_layer for *_, of_layer in path])
     largest = deviations.max(axis=0)
     for j in np.argsort(-largest, kind="stable").tolist():
         if largest[j] <= STANDS_OUT:
             return
-        layers = [places_with_deviations[i][0] for i in np.flatnonzero(deviations[:, j] > STANDS_OUT)]
-        layer, here, _ = places_with_deviations[int(deviations[:, j].argmax())]
-        yield OutlierDimension(
-            j,
-            len(layers),
-            layers[0],
-            layers[-1],
-            float(largest[j]),
-            layer,
-            float(here.mean[j]),
-            None if here.variance is None else float(here.variance[j]),
-            None if here.cosine is None or here.chance else float(here.cosine[j] / here.cosine.sum()),
-        )
+        layers = [path[i][0] for i in np.flatnonzero(deviations[:, j] > STANDS_OUT)]
+        layer, here, _ = path[int(deviations[:, j].argmax())]
+        variance = None if here.variance is None else float(here.variance[j])
+        cosine = None if here.cosine is None or here.chance else float(here.cosine[j] / here.cosine.sum())
+        most = (float(largest[j]), layer, float(here.mean[j]), variance, cosine)
+        yield OutlierDimension(j, len(layers), layers[0], layers[-1], *most)
 
 
 def listed_activations(seen: Observed, kept: Activations, size: int) -> list[MassiveActivation]:
@@ -241,23 +226,14 @@ def listed_activations(seen: Observed, kept: Activations, size: int) -> list[Mas
         layer: float(np.median(np.abs(sample.states(seen.path[layer]).float().cpu().numpy())))
         for layer in sorted({activation.layer for activation in listed})
     }
-    return [
-        MassiveActivation(
-            activation.dimension,
-            activation.token_id,
-            activation.token,
-            activation.own,
-            *activation.positions,
-            activation.texts,
-            activation.count,
-            *activation.layers,
-            activation.value,
-            activation.layer,
-            medians[activation.layer],
-            abs(activation.value) / medians[activation.layer] if medians[activation.layer] > 0 else None,
+    rows = []
+    for of in listed:
+        which = (of.dimension, of.token_id, of.token, of.own, *of.positions, of.texts, of.count, *of.layers)
+        median = medians[of.layer]
+        rows.append(
+            MassiveActivation(*which, of.value, of.layer, median, abs(of.value) / median if median > 0 else None)
         )
-        for activation in listed
-    ]
+    return rows
 
 
 # What the numbers without sinks would be, were sinks cut elsewhere: over a sample of tokens, at several cuts.
@@ -333,13 +309,13 @@ def _nested(x: Tensor, place: Place, target: Tensor, which: Tensor, steps: int) 
     cosines = (units * target).sum(dim=1) if on_path else None
     counts = torch.bincount(which, minlength=steps).tolist()
     first = (which <= next((step for step in range(steps) if counts[step]), 0)).double()
-    rows = _Rows(x - first @ x / first.sum().clamp(min=1), squares)
+    about = x - first @ x / first.sum().clamp(min=1)
     axis, numbers = None, list[_Number]()
     for step in range(steps):
         if counts[step] or not step:
             inside = (which <= step).double()
             n, unit_sum = sum(counts[: step + 1]), inside @ units
-            share, axis = _top_share(rows, inside, n, axis)
+            share, axis = _top_share(about, squares, inside, n, axis)
             left_out = 1 - n / max(len(x), 1)
             numbers = [
                 (TOP_SHARE, share, n, left_out),
@@ -350,27 +326,25 @@ def _nested(x: Tensor, place: Place, target: Tensor, which: Tensor, steps: int) 
         yield numbers
 
 
-class _Rows:
-    """States about the mean of those that are in from the first cut on, so that a sink far out is in no other's way.
+def _top_share(
+    about: Tensor, squares: Tensor, inside: Tensor, n: int, near: Tensor | None
+) -> tuple[float | None, Tensor | None]:
+    """Return λ1/Σλ of some states about their mean, None where they do not vary; and their first axis.
 
     Args:
-        about: x − m, (n, d).
-        squares: ‖x‖², (n,).
+        about: states about the mean of those of the first cut, so that a sink far out is in no other's way, (n, d).
+        squares: ‖x‖² of the states as they are, (n,).
+        inside: 1 for those that count, 0 for others, (n,).
+        n: how many count.
+        near: the axis of fewer of them.
     """
-
-    def __init__(self, about: Tensor, squares: Tensor) -> None:
-        self.about, self.squares, self.apart = about, squares, about.square().sum(dim=1)
-
-
-def _top_share(rows: _Rows, inside: Tensor, n: int, near: Tensor | None) -> tuple[float | None, Tensor | None]:
-    """Return λ1/Σλ of some states about their mean, None where they do not vary; and their first axis."""
     if n < 2:
         return None, near
-    centre = inside @ rows.about / n
-    trace = inside @ rows.apart - n * (centre @ centre)
-    if bool(trace <= EQUAL * (inside @ rows.squares)):
+    centre = inside @ about / n
+    trace = inside @ about.square().sum(dim=1) - n * (centre @ centre)
+    if bool(trace <= EQUAL * (inside @ squares)):
         return None, near
-    largest, axis = first_axis(rows.about, inside, near, centre)
+    largest, axis = first_axis(about, inside, near, centre)
     return float(largest / trace), axis
 
 

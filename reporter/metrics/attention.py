@@ -8,7 +8,6 @@ of tokens that there are to attend to, so that texts of different lengths cannot
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -188,14 +187,8 @@ STATISTICS = (
 )
 
 
-@dataclass(frozen=True)
-class _Read:
-    """What heads do in some texts, each (texts, heads)."""
-
-    sinks: Floats  # 1 where the mean weight on the first token exceeds the threshold
-    first_token: Floats
-    entropy: Floats
-    distance: Floats
+HEAD = ("first_token", "sink_rate", "entropy", "distance")
+"""What is measured of each head, in the order of the columns of ``attention_heads``."""
 
 
 @analysis(
@@ -228,26 +221,24 @@ def attention(item: AttentionSpec, context: Context) -> Iterator[Row]:
     floors = {"first_token": _evenly_first(item.tokens, causal), "distance": _evenly_far(item.tokens, causal)}
     for layer, read in enumerate(blocks, 1):
         place = Place("block", layer)
-        for name, values in (
-            ("sink_rate", read.sinks),
-            ("first_token", read.first_token),
-            ("entropy", read.entropy),
-            ("distance", read.distance),
-        ):
-            yield _value(name, place, values.mean(axis=1))
+        for statistic in STATISTICS:
+            name, values = statistic.name, read[HEAD.index(statistic.name)]
+            number = _value(statistic, place, values.mean(axis=1))
+            yield number
             if name in floors:
-                yield Value(f"{name}_floor", place, floors[name], len(values))
-        for head in range(read.sinks.shape[1]):
-            columns = (read.first_token, read.sinks, read.entropy, read.distance)
-            yield AttentionHead(place, head, *(float(column[:, head].mean()) for column in columns))
+                yield Value(f"{name}_floor", place, floors[name], number.n)
+        for head, means in enumerate(read.mean(axis=1).T.tolist()):
+            yield AttentionHead(place, head, *means)
 
 
-def _value(name: str, place: Place, values: Floats) -> Value:
+def _value(statistic: Statistic, place: Place, values: Floats) -> Value:
     if len(values) < FEWEST:
-        return Value(name, place, float(values.mean()), len(values))
+        return Value(statistic.name, place, float(values.mean()), len(values))
     mean, low, high = student_interval(values)
-    top = next(statistic.bounds[1] for statistic in STATISTICS if statistic.name == name)
-    return Value(name, place, mean, len(values), max(0.0, low), high if top is None else min(float(top), high))
+    top = statistic.bounds[1]
+    return Value(
+        statistic.name, place, mean, len(values), max(0.0, low), high if top is None else min(float(top), high)
+    )
 
 
 def _long_enough(corpus: Corpus, item: AttentionSpec, context: Context) -> Ints:
@@ -273,13 +264,13 @@ def _long_enough(corpus: Corpus, item: AttentionSpec, context: Context) -> Ints:
     return np.stack(list(distinct.values())[: item.texts])
 
 
-def _heads_of_texts(ids: Ints, item: AttentionSpec, context: Context) -> list[_Read]:
-    """Return what the heads of each block do."""
+def _heads_of_texts(ids: Ints, item: AttentionSpec, context: Context) -> list[Floats]:
+    """Return what the heads of each block do, (4, texts, heads)."""
     import torch
 
     model = context.model
     causal = model.anatomy.role == "decoder"
-    parts: list[list[_Read]] = [[] for _ in range(model.anatomy.layers)]
+    parts: list[list[Floats]] = [[] for _ in range(model.anatomy.layers)]
     start, at_once = 0, 1
     while start < len(ids):
         rows = torch.as_tensor(ids[start : start + at_once], device=model.device)
@@ -291,18 +282,11 @@ def _heads_of_texts(ids: Ints, item: AttentionSpec, context: Context) -> list[_R
         context.tell("texts", start, len(ids))
         each = sum(weights[0].numel() for weights in weights_of)
         at_once = max(1, min(_WEIGHTS // each, context.batch_tokens // ids.shape[1]))
-    return [
-        _Read(*(np.concatenate(column) for column in zip(*(_columns(part) for part in block), strict=True)))
-        for block in parts
-    ]
+    return [np.concatenate(block, axis=1) for block in parts]
 
 
-def _columns(read: _Read) -> tuple[Floats, ...]:
-    return read.sinks, read.first_token, read.entropy, read.distance
-
-
-def _heads(weights: Tensor, threshold: float, causal: bool) -> _Read:
-    """Return what heads do with some weights, (texts, heads, T, T)."""
+def _heads(weights: Tensor, threshold: float, causal: bool) -> Floats:
+    """Return what heads do with some weights, (texts, heads, T, T): (4, texts, heads), in the order of ``HEAD``."""
     import torch
 
     length = weights.shape[-1]
@@ -311,17 +295,13 @@ def _heads(weights: Tensor, threshold: float, causal: bool) -> _Read:
     later = weights[..., 1:, :]
     p = later / later.sum(dim=-1, keepdim=True)
     may = places[1:] + 1 if causal else torch.full_like(places[1:], length)
-    entropy = torch.special.entr(p).sum(dim=-1) / may.log()
-    distance = (p * (places[1:, None] - places).abs()).sum(dim=-1)
-    measured = (
-        first.mean(dim=-1) > threshold,
-        first[..., 1:].mean(dim=-1),
-        entropy.mean(dim=-1),
-        distance.mean(dim=-1),
-    )
-    if not all(bool(values.isfinite().all()) for values in measured[1:]):
+    entropy = (torch.special.entr(p).sum(dim=-1) / may.log()).mean(dim=-1)
+    distance = (p * (places[1:, None] - places).abs()).sum(dim=-1).mean(dim=-1)
+    sinks = first.mean(dim=-1) > threshold
+    measured = torch.stack([first[..., 1:].mean(dim=-1), sinks.to(entropy), entropy, distance]).double()
+    if not bool(measured.isfinite().all()):
         raise ReporterError("its attention weights are not finite; the weights may be damaged")
-    return _Read(*(values.double().cpu().numpy() for values in measured))
+    return np.asarray(measured.cpu().numpy())
 
 
 def _evenly_first(length: int, causal: bool) -> float:

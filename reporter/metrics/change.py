@@ -11,12 +11,12 @@ import numpy as np
 from pydantic import Field
 
 from reporter.core.sources import DIN, MERCHANT, Source
-from reporter.core.table import TOKEN, Comparable, UnderView, at_place, column
+from reporter.core.table import TOKEN, Comparable, Row, UnderView, at_place, column
 from reporter.core.threads import spread
 from reporter.geometry.arrays import Ints
 from reporter.geometry.intervals import Scale, error_over_texts, interval
 from reporter.metrics._intervals import described
-from reporter.metrics.base import INFLUENCES, Between, Options, Statistic, Value, metric
+from reporter.metrics.base import INFLUENCES, Between, Options, Statistic, Value, metric, undefined
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -207,59 +207,51 @@ def _counterparts(seen: Observed, other: Observed) -> Iterator[tuple[Place, Plac
             yield place, final
 
 
-def _compare(seen: Observed, others: Sequence[Observed], options: ChangeOptions) -> Iterator[Value | MovedToken]:
+def _compare(seen: Observed, others: Sequence[Observed], options: ChangeOptions) -> Iterator[Row]:
     """Yield how far the model lies from its base and, where the study has one, from its twin."""
     for other, ending in zip(others, ("", "_seed"), strict=False):
         shared = _Shared.of(seen, other, options)
-        pairs = list(_counterparts(seen, other))
 
-        def at(
-            pair: tuple[Place, Place | None], shared: _Shared = shared, ending: str = ending
-        ) -> list[Value | MovedToken]:
+        def at(pair: tuple[Place, Place | None], shared: _Shared = shared, ending: str = ending) -> list[Row]:
             return list(_values_at(seen, shared, *pair, ending))
 
-        for values in spread(at, pairs):
+        for values in spread(at, list(_counterparts(seen, other))):
             yield from values
 
 
-def _values_at(
-    seen: Observed, shared: _Shared, place: Place, counterpart: Place | None, ending: str
-) -> Iterator[Value | MovedToken]:
+def _values_at(seen: Observed, shared: _Shared, place: Place, counterpart: Place | None, ending: str) -> Iterator[Row]:
     n = len(shared.texts)
-    names = ("cosine", "distance", "moved", "linear") if not ending else ("distance_seed", "linear_seed")
+    names = ("cosine", "distance", "moved") if not ending else ("distance_seed",)
     if counterpart is None or n < 2:
         reason = "fewer than two tokens" if counterpart else f"the other model has no layer {place.layer}"
-        for name in names:
-            yield Value(name, place, None, n, reason=reason)
+        yield from undefined((*names, f"linear{ending}"), place, n, reason)
         return
     x, y = shared.states(place, counterpart)
-    yield from _linear(seen, shared, place, x, y, f"linear{ending}")
+    yield _linear(seen, shared, place, x, y, f"linear{ending}")
     if x.shape[1] != y.shape[1]:
-        for name in (name for name in names if not name.startswith("linear")):
-            yield Value(name, place, None, n, reason=f"the models are {x.shape[1]} and {y.shape[1]} wide")
+        yield from undefined(names, place, n, f"the models are {x.shape[1]} and {y.shape[1]} wide")
         return
     step, size, lengths = (x - y).norm(dim=1), y.norm(dim=1), x.norm(dim=1)
     nonzero = (size > 0) & (lengths > 0)
     if not nonzero.any():
-        for name in (name for name in names if not name.startswith("linear")):
-            yield Value(name, place, None, 0, reason="every state is zero")
+        yield from undefined(names, place, 0, "every state is zero")
         return
     cosine = ((x * y).sum(dim=1) / (size * lengths)).clamp(-1, 1)
     cosine = cosine.where(step > 0, 1.0)  # not up to rounding
     beyond = step > ROUNDING * (y - y.mean(dim=0)).norm(dim=1) + 1e-6 * size
     rows = nonzero.cpu().numpy()
-    of_token = {"cosine": cosine, "distance": step / size, "moved": beyond.double()}
-    scales: dict[str, tuple[Scale, tuple[float, float]]] = {
-        "cosine": ("fisher", (-1.0, 1.0)),
-        "distance": ("log", (0.0, inf)),
-        "moved": ("logit", (0.0, 1.0)),
+    texts = shared.texts[rows]
+    of_token: dict[str, tuple[Tensor, Scale, tuple[float, float]]] = {
+        "cosine": (cosine, "fisher", (-1.0, 1.0)),
+        "distance": (step / size, "log", (0.0, inf)),
+        "moved": (beyond.double(), "logit", (0.0, 1.0)),
     }
-    values = {name: numbers.cpu().numpy()[rows] for name, numbers in of_token.items()}
+    values = {name: numbers.cpu().numpy()[rows] for name, (numbers, *_) in of_token.items()}
     for name, numbers in values.items():
         if f"{name}{ending}" in names:
             value = float(numbers.mean())
-            error = error_over_texts(numbers - value, shared.texts[rows], len(numbers), seen.texts)
-            ends = interval(value, error, *scales[name])
+            error = error_over_texts(numbers - value, texts, len(numbers), seen.texts)
+            ends = interval(value, error, *of_token[name][1:])
             yield Value(f"{name}{ending}", place, value, len(numbers), *ends, spread=error)
     if shared.types is not None and not ending and place in seen.path:
         yield from _farthest(seen, place, shared.types[rows], values["distance"], values["cosine"])
@@ -280,34 +272,28 @@ def _farthest(
         yield MovedToken(place, rank, token, name, int(counts[i]), float(distances[i]), float(cosines[i]))
 
 
-def _linear(seen: Observed, shared: _Shared, place: Place, x: Tensor, y: Tensor, name: str) -> Iterator[Value]:
-    """Yield how much of x a linear map of y makes on texts that it was not fitted to."""
+def _linear(seen: Observed, shared: _Shared, place: Place, x: Tensor, y: Tensor, name: str) -> Value:
+    """Return how much of x a linear map of y makes on texts that it was not fitted to."""
     import torch
 
     from reporter.forward.between_layers import half_of
     from reporter.geometry.linear import directions, held_out, joint_of
 
-    n = len(x)
+    n, d = len(x), y.shape[1]
     half = torch.from_numpy(half_of(shared.texts, seen.seed)).to(x.device)
     fewest = min(int((half == part).sum()) for part in (0, 1))
-    if fewest < 2 * y.shape[1]:
-        reason = f"a half of the texts has {fewest:,} tokens for {y.shape[1]:,} dimensions; it takes twice as many"
-        yield Value(name, place, None, n, reason=reason)
-        return
+    tokens = f"a half of the texts has {fewest:,} tokens for {d:,} dimensions; it takes"
+    if fewest < 2 * d:
+        return Value(name, place, None, n, reason=f"{tokens} twice as many")
     joints = [joint_of(y[half == part], x[half == part]) for part in (0, 1)]
     if not all(joint.vary for joint in joints):
-        yield Value(name, place, None, n, reason="all states of a half of the texts are equal")
-        return
+        return Value(name, place, None, n, reason="all states of a half of the texts are equal")
     share, influence = held_out(joints, [directions(joint.xx, joint.n) for joint in joints], y, x, half)
+    value, few = min(share, 1.0), fewest < SURE * d
     influence -= influence.mean()
-    value = min(share, 1.0)
-    few = fewest < SURE * y.shape[1]
-    reason = (
-        f"no interval: a half of the texts has {fewest:,} tokens for {y.shape[1]:,} dimensions; it takes {SURE} times"
-    )
     error = None if few else error_over_texts(influence.cpu().numpy(), shared.texts, n, seen.texts)
     low, high = interval(value, error, "plain", (-inf, 1.0))
-    yield Value(name, place, value, n, low, high, f"{reason} as many" if few else "")
+    return Value(name, place, value, n, low, high, f"no interval: {tokens} {SURE} times as many" if few else "")
 
 
 @metric(

@@ -30,7 +30,7 @@ from reporter.geometry.intervals import student_interval, wilson
 from reporter.metrics import _classifiers as classifiers
 from reporter.metrics._items import Explained, HistogramBin, Point, drawn_texts, points, stream
 from reporter.metrics.analysis import Context, analysis
-from reporter.metrics.base import Statistic, Value
+from reporter.metrics.base import Statistic, Value, undefined, with_floor
 from reporter.spec.offer import Reference, Section
 from reporter.spec.part import AsTuple, Complaint, Name, Part, failure
 from reporter.spec.problems import show
@@ -282,15 +282,14 @@ def _values(place: Place, clouds: Mapping[str, Floats], seed: int) -> Iterator[V
     if not reason and classifiers.all_the_same(x):
         reason = "all texts have the same vector here"
     if reason:
-        for statistic in STATISTICS:
-            yield Value(statistic.name, place, None, 0, reason=reason)
+        yield from undefined(STATISTICS, place, 0, reason)
         return
     n = len(x)
     outcome = classifiers.cross_validated(
         x, y, classifiers.stratified(y, FOLDS, stream(seed, "folds")), classifiers.linear
     )
-    yield Value("separability", place, outcome.accuracy, n, *wilson(int(outcome.right.sum()), n))
-    yield Value("separability_floor", place, float(np.bincount(y).max() / n), n)
+    number = Value("separability", place, outcome.accuracy, n, *wilson(int(outcome.right.sum()), n))
+    yield from with_floor(number, float(np.bincount(y).max() / n))
     yield _centroids(place, clouds, x, y)
     mixed, low, high = student_interval(overlap(x, y))
     yield Value("overlap", place, mixed, n, max(0.0, low), high)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from reporter.core.sources import CSORDAS
 from reporter.geometry import noise
 from reporter.metrics._intervals import BOOTSTRAP, mean_with_interval
-from reporter.metrics.base import Options, Statistic, Value, metric
+from reporter.metrics.base import Options, Statistic, Value, metric, with_floor
 
 if TYPE_CHECKING:
     from reporter.forward.observed import Observed
@@ -102,7 +102,8 @@ def contributions(seen: Observed, options: Options) -> Iterator[Value]:
     for statistic in STATISTICS:
         for place in seen.path[:-1]:
             average = kept.average(statistic.name, place, seen.view)
-            yield mean_with_interval(statistic.name, place, average, seen.texts, _NO_TOKEN)
+            number = mean_with_interval(statistic.name, place, average, seen.texts, _NO_TOKEN)
             if statistic.floor and average.n:
-                floor = noise.pair_cosine(average.n, seen.width(place), seen.seed)
-                yield Value(f"{statistic.name}_floor", place, floor, average.n)
+                yield from with_floor(number, noise.pair_cosine(average.n, seen.width(place), seen.seed))
+            else:
+                yield number

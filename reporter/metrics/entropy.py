@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
@@ -12,8 +11,9 @@ from pydantic import Field
 
 from reporter.core.sources import GIRALDO, QUEIPO, SKEAN
 from reporter.geometry.arrays import Floats, Ints
-from reporter.metrics._intervals import BOOTSTRAP, mean_with_interval
-from reporter.metrics.base import Options, Statistic, Value, metric
+from reporter.geometry.intervals import percentile_interval
+from reporter.metrics._intervals import BOOTSTRAP
+from reporter.metrics.base import Options, Statistic, Value, metric, undefined, with_floor
 
 if TYPE_CHECKING:
     from reporter.forward.observed import Observed
@@ -127,8 +127,7 @@ def entropy(seen: Observed, options: EntropyOptions) -> Iterator[Value]:
         entropies = text_entropies(seen, place, options.texts)
         width, n = seen.width(place), len(entropies.values)
         if not n:
-            for name in (*_IN_NATS, *_SHARES):
-                yield Value(name, place, None, 0, reason=_NO_TEXT)
+            yield from undefined((*_IN_NATS, *_SHARES), place, 0, _NO_TEXT)
             continue
         floors = _floor(tuple(entropies.lengths.tolist()), width, seen.seed)
         numbers = numbers_of(entropies.values, entropies.lengths, width)
@@ -136,28 +135,16 @@ def entropy(seen: Observed, options: EntropyOptions) -> Iterator[Value]:
             if width < 2 and name in _SHARES:
                 yield Value(name, place, None, n, reason="states of one dimension have no entropy")
                 continue
-            yield mean_with_interval(name, place, _over_texts(numbers[name], entropies), entropies.distinct, _NO_TEXT)
-            yield Value(f"{name}_floor", place, floors[name], n)
+            values = numbers[name]
+            drawn, total = entropies.weights.sum(axis=1), entropies.weights @ values
+            replicates = np.divide(total, drawn, out=np.full(len(total), np.nan), where=drawn > 0)
+            texts, mean = entropies.distinct, float(values.mean())
+            ends = percentile_interval(replicates, texts)
+            yield from with_floor(Value(name, place, mean, n, *ends, texts=texts, spread=replicates), floors[name])
     if entropies is None or not entropies.texts:
         yield Value("skipped", None, None, 0, reason="no text has a token")
     else:
         yield Value("skipped", None, entropies.short / entropies.texts, entropies.texts)
-
-
-@dataclass(frozen=True)
-class _Mean:
-    """A mean over texts with its bootstrap replicates."""
-
-    value: float
-    n: int
-    replicates: Floats
-
-
-def _over_texts(values: Floats, entropies: TextEntropies) -> _Mean:
-    drawn = entropies.weights.sum(axis=1)
-    total = entropies.weights @ values
-    replicates = np.divide(total, drawn, out=np.full(len(total), np.nan), where=drawn > 0)
-    return _Mean(float(values.mean()) if len(values) else np.nan, len(values), replicates)
 
 
 def numbers_of(entropies: Floats, lengths: Ints | Floats, d: int) -> dict[str, Floats]:

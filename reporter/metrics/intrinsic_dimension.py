@@ -8,7 +8,6 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
 from reporter.charts import Chart, Reach, corpora, curves
@@ -18,11 +17,9 @@ from reporter.geometry import noise, spectra
 from reporter.geometry.arrays import Floats, Ints
 from reporter.geometry.intervals import half_sample_interval
 from reporter.metrics._intervals import DENSER, per_doubling
-from reporter.metrics.base import SampleOptions, Statistic, Value, metric
+from reporter.metrics.base import SampleOptions, Statistic, Value, metric, undefined, with_floor
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from reporter.forward.observed import Observed, Place
     from reporter.forward.token_sample import Selection
     from reporter.geometry.ratios import Batch
@@ -155,7 +152,6 @@ STATISTICS = (
     ),
 )
 
-_AS_FAR = "the first and the second neighbour are equally far"
 _TOO_FEW = f"fewer than {spectra.FEWEST} distinct states"
 
 
@@ -220,7 +216,7 @@ def intrinsic_dimension(seen: Observed, options: DimensionOptions) -> Iterator[V
     for place in seen.places:
         at = measured[place]
         if at.reason:
-            yield from _nothing(place, at.n, at.reason)
+            yield from undefined(spectra.NAMES, place, at.n, at.reason)
         else:
             yield from _estimates(seen, at, place, options)
         if at.tokens:
@@ -266,45 +262,26 @@ def _measuring(views: Sequence[Observed], options: DimensionOptions) -> Callable
         if any(batches):
             import torch
 
+            from reporter.geometry.ratios import batches_of
+
             given = [sample.states(place) for sample in samples]
             x = given[0].new_empty(len(keys), given[0].shape[1])
             for of, states in zip(rows, given, strict=True):
                 x[torch.from_numpy(of).to(x.device)] = states
-            for number in range(max(map(len, batches))):
-                _search(
-                    x,
-                    held,
-                    [of[number] if number < len(of) else None for of in batches],
-                    options.discard,
-                    batches_of_views,
-                )
+            for number in range(max(map(len, batches))):  # the next batch of each view, all from one search
+                those = {view: of[number] for view, of in enumerate(batches) if number < len(of)}
+                union = np.unique(np.concatenate(list(those.values())))
+                parts = [torch.from_numpy(np.searchsorted(union, batch)).to(x.device) for batch in those.values()]
+                halved = torch.from_numpy(held[:, union]).to(x.device)
+                ratios = batches_of(x[torch.from_numpy(union).to(x.device)], halved, parts, options.discard)
+                for view, ratio in zip(those, ratios, strict=True):
+                    batches_of_views[view].append(ratio)
         return [
             _At(len(distinct), tokens, reason, tuple(of))
             for (distinct, tokens, reason), of in zip(kept, batches_of_views, strict=True)
         ]
 
     return measure
-
-
-def _search(
-    x: Tensor,
-    held: NDArray[np.bool_],
-    batches: Sequence[Ints | None],
-    discard: float,
-    batches_of_views: Sequence[list[Batch]],
-) -> None:
-    """Add to what was found of each view the ratios of its next batch, from one search."""
-    import torch
-
-    from reporter.geometry.ratios import batches_of
-
-    those = [(of, batch) for of, batch in zip(batches_of_views, batches, strict=True) if batch is not None]
-    union = np.unique(np.concatenate([batch for _, batch in those]))
-    rows = torch.from_numpy(union).to(x.device)
-    parts = [torch.from_numpy(np.searchsorted(union, batch)).to(x.device) for _, batch in those]
-    ratios = batches_of(x[rows], torch.from_numpy(held[:, union]).to(x.device), parts, discard)
-    for (of, _), ratio in zip(those, ratios, strict=True):
-        of.append(ratio)
 
 
 def _distinct(sample: Selection, place: Place) -> tuple[Ints, int, str]:
@@ -319,40 +296,37 @@ def _distinct(sample: Selection, place: Place) -> tuple[Ints, int, str]:
     return kept, tokens, _TOO_FEW if len(kept) < spectra.FEWEST else ""
 
 
-def _nothing(place: Place, n: int, reason: str) -> Iterator[Value]:
-    for name in spectra.NAMES:
-        yield Value(name, place, None, n, reason=reason)
-
-
 def _estimates(seen: Observed, at: _At, place: Place, options: DimensionOptions) -> Iterator[Value]:
     batches = at.batches
     n, size = sum(len(batch.logs) for batch in batches), len(batches[0].logs)
     if min(len(batch.logs) for batch in batches) < spectra.FEWEST:
-        yield from _nothing(place, n, _TOO_FEW)
+        yield from undefined(spectra.NAMES, place, n, _TOO_FEW)
         return
     floors = _floors_at(size, seen.width(place), seen.seed, options.discard)
-
-    def number(name: str) -> Value:
+    for name in spectra.NAMES:
+        if reason := _why_none(name, batches, options.discard):
+            yield Value(name, place, None, n, reason=reason)
+            continue
         value = float(np.mean([spectra.estimate(name, batch.logs, options.discard) for batch in batches]))
         halves = np.mean([batch.halves[name] for batch in batches], axis=0)
         ends = half_sample_interval(value, halves, seen.texts, (0.0, np.inf))
-        return Value(name, place, value, n, *ends, spread=halves)  # every layer has the same half-samples
+        # every layer has the same half-samples
+        yield from with_floor(Value(name, place, value, n, *ends, spread=halves), floors[name], size)
 
-    for name, discard in {"twonn": options.discard, "twonn_published": spectra.PUBLISHED, "twonn_ml": 0.1}.items():
-        if any(batch.logs[spectra.kept_of(len(batch.logs), discard) - 1, 0] < spectra.EQUALLY_FAR for batch in batches):
-            yield Value(name, place, None, n, reason=_AS_FAR)
-        else:
-            yield number(name)
-            yield Value(f"{name}_floor", place, floors[name], size)
-    for column, scale in enumerate(spectra.SCALES):
-        name = f"gride_{scale}"
-        if any(batch.logs.shape[1] <= column for batch in batches):
-            yield Value(name, place, None, n, reason=f"no more than {2 * scale} distinct states in a batch")
-        elif any(batch.logs[:, column].mean() < spectra.EQUALLY_FAR for batch in batches):
-            yield Value(name, place, None, n, reason=f"neighbours {scale} and {2 * scale} are equally far")
-        else:
-            yield number(name)
-            yield Value(f"{name}_floor", place, floors[name], size)
+
+def _why_none(name: str, batches: Sequence[Batch], discard: float) -> str:
+    if not name.startswith("gride_"):
+        left_out = {"twonn": discard, "twonn_published": spectra.PUBLISHED, "twonn_ml": 0.1}[name]
+        last = [batch.logs[spectra.kept_of(len(batch.logs), left_out) - 1, 0] for batch in batches]
+        equal = any(ratio < spectra.EQUALLY_FAR for ratio in last)
+        return "the first and the second neighbour are equally far" if equal else ""
+    scale = int(name.removeprefix("gride_"))
+    column = spectra.SCALES.index(scale)
+    if any(batch.logs.shape[1] <= column for batch in batches):
+        return f"no more than {2 * scale} distinct states in a batch"
+    if any(batch.logs[:, column].mean() < spectra.EQUALLY_FAR for batch in batches):
+        return f"neighbours {scale} and {2 * scale} are equally far"
+    return ""
 
 
 def _draw_floors(seen: Observed, of_views: Mapping[Place, Sequence[_At]]) -> None:
@@ -395,12 +369,4 @@ def _of_noise(sizes: Sequence[int], d: int, seed: int) -> list[Floats]:
 @lru_cache(maxsize=256)
 def _floors_at(n: int, d: int, seed: int, discard: float) -> Mapping[str, float]:
     (logs,) = _of_noise([n], d, seed)
-    first = logs[:, 0]
-    estimates = {
-        "twonn": spectra.twonn_of(first, discard),
-        "twonn_published": spectra.twonn_of(first, spectra.PUBLISHED),
-        "twonn_ml": spectra.twonn_ml_of(first),
-    }
-    return estimates | {
-        f"gride_{s}": spectra.gride_of(logs[:, at], s) for at, s in enumerate(spectra.SCALES[: logs.shape[1]])
-    }
+    return {name: spectra.estimate(name, logs, discard) for name in spectra.NAMES[: 3 + logs.shape[1]]}

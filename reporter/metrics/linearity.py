@@ -12,7 +12,7 @@ from reporter.core.sources import DIN, KORNBLITH, LINEAR, RAGHU, WILLIAMS, Sourc
 from reporter.geometry import noise
 from reporter.geometry.intervals import Error, Interval, error_over_texts, interval
 from reporter.metrics._intervals import described, sampled
-from reporter.metrics.base import Options, Statistic, Value, metric
+from reporter.metrics.base import Options, Statistic, Value, metric, undefined, with_floor
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -181,8 +181,7 @@ def _of_layer(seen: Observed, place: Place, here: _Directions, after: _Direction
     layer, last = here.layer, seen.layers
     following = _Pair.of(seen, layer, layer + 1)
     if not isinstance(following, _Pair):
-        for statistic in STATISTICS:
-            yield Value(statistic.name, place, None, seen.tokens, reason=following)
+        yield from undefined(STATISTICS, place, seen.tokens, following)
         return
     pairs = {
         "linearity": following,
@@ -193,8 +192,7 @@ def _of_layer(seen: Observed, place: Place, here: _Directions, after: _Direction
         if isinstance(pair, _Pair):
             yield from _fits(seen, place, pair, name, here)
         else:
-            for form in (name, f"{name}_heldout"):
-                yield Value(form, place, None, seen.tokens, reason=pair)
+            yield from undefined((name, f"{name}_heldout"), place, seen.tokens, pair)
     yield from _likeness(seen, place, following, here, after)
 
 
@@ -254,8 +252,8 @@ def _fits(seen: Observed, place: Place, of: _Pair, name: str, here: _Directions)
     value = min(max(share, 0.0), 1.0)
     error = None if few else _over_texts(seen, push(best, along, of.joint, share, of.x, of.y), of)
     low, high = interval(value, error, "logit", (0.0, 1.0))
-    yield Value(name, place, value, n, low, high, few, spread=error)
-    yield Value(f"{name}_floor", place, noise.linear_fit(n, d, of.joint.yy.shape[0], seen.seed), n)
+    number = Value(name, place, value, n, low, high, few, spread=error)
+    yield from with_floor(number, noise.linear_fit(n, d, of.joint.yy.shape[0], seen.seed))
     if of.halves is None:
         yield Value(f"{name}_heldout", place, None, n, reason="a half of the texts has fewer than three tokens")
         return
@@ -297,5 +295,4 @@ def _likeness(seen: Observed, place: Place, of: _Pair, here: _Directions, after:
     low, high = ends(same)
     yield Value("cka", place, same.value, n, low, high, few)
     both = here.of(of.joint.xx, of.joint.n), after.of(of.joint.yy, of.joint.n)
-    yield Value("cca", place, canonical(of.joint, *both), n)
-    yield Value("cca_floor", place, min(d / max(n - 1, 1), 1.0), n)
+    yield from with_floor(Value("cca", place, canonical(of.joint, *both), n), min(d / max(n - 1, 1), 1.0))

@@ -14,7 +14,7 @@ from reporter.core.sources import AUBRY, HEIMERSHEIM, HOSSEINI, LUISTO, MEN
 from reporter.geometry import noise
 from reporter.geometry.intervals import percentile_interval
 from reporter.metrics._intervals import BOOTSTRAP, mean_with_interval
-from reporter.metrics.base import Options, Statistic, Value, metric
+from reporter.metrics.base import Options, Statistic, Value, metric, with_floor
 
 if TYPE_CHECKING:
     from reporter.forward.means import Average
@@ -257,16 +257,11 @@ def token_path(seen: Observed, options: Options) -> Iterator[Value]:
     first = kept.average("curvature", seen.path[0], seen.view)
     for place in seen.places:
         average = kept.average("curvature", place, seen.view)
-        yield mean_with_interval("curvature", place, average, average.distinct, _NO_TRIPLE)
-        if average.n:
-            floor = noise.step_angle(_TRIPLES, seen.width(place), seen.seed)
-            yield Value("curvature_floor", place, floor, average.n)
+        number = mean_with_interval("curvature", place, average, average.distinct, _NO_TRIPLE)
+        floor = noise.step_angle(_TRIPLES, seen.width(place), seen.seed)
+        yield from with_floor(number, floor) if average.n else (number,)
         if not average.n or not first.n:
-            reason = (
-                _NO_TRIPLE
-                if first.n
-                else "no text has three neighbouring tokens that differ from each other at layer 0"
-            )
+            reason = _NO_TRIPLE if first.n else _NO_TRIPLE.replace("here", "at layer 0")
             yield Value("straightening", place, None, 0, reason=reason)
             continue
         both = first.replicates - average.replicates

@@ -14,6 +14,7 @@ from reporter.core.sources import KOVALEVA, QUEIPO, SUN, TIMKEY
 from reporter.core.table import TOKEN, TOKEN_ID, Comparable, OfCorpus, column
 from reporter.geometry.arrays import Floats, Ints, wide
 from reporter.geometry.intervals import Error, error_over_texts, interval
+from reporter.metrics import _outlier_lists as lists
 from reporter.metrics._intervals import (
     BOOTSTRAP,
     LARGEST,
@@ -22,25 +23,11 @@ from reporter.metrics._intervals import (
     per_doubling,
     sampled,
 )
-from reporter.metrics._outlier_lists import (
-    DIMENSIONS,
-    DOMINANCES,
-    MASSIVE,
-    TOP_SHARE,
-    MassiveActivation,
-    OutlierDimension,
-    SinkCut,
-    Standing,
-    cuts,
-    listed_activations,
-    listed_dimensions,
-)
 from reporter.metrics.base import Options, Statistic, Value, metric, undefined
 
 if TYPE_CHECKING:
     from reporter.forward.moments import LayerMoments
     from reporter.forward.observed import Observed, Place
-    from reporter.forward.outliers import SinkTokens, SinkType
 
 
 _norm_ratio = partial(Statistic, interval=BOOTSTRAP, bounds=(0, None))
@@ -137,8 +124,8 @@ STATISTICS = (
         "sink_sensitivity",
         "what the cut of sinks decides",
         "largest minus smallest λ1/Σλ under the view 'no-sinks' if the coordinate of a sink had to outweigh the others "
-        f"by more than {', '.join(f'{cut:g}' for cut in DOMINANCES)}; over up to `sample` tokens; 0 where no token "
-        "lies between. The table `sink_cuts` has it at each cut, also of the norm alone, and two more statistics",
+        f"by more than {', '.join(f'{cut:g}' for cut in lists.DOMINANCES)}; over up to `sample` tokens; 0 where no "
+        "token lies between. The table `sink_cuts` has it at each cut, also of the norm alone, and two more statistics",
         (SUN,),
         bounds=(0, 1),
         trap="Where it is large, no cut separates the sinks from the rest: a profile without them hangs on the cut.",
@@ -219,18 +206,17 @@ ORDER BY corpus, role, model, step, checkpoint, rule, statistic, cut, layer
     cost="a few passes over the states of each layer; where tokens lie between the cuts, a width × width product of a "
     "bounded sample for each place",
     against_base=("top3_cosine_share",),
-    tables=(SinkToken, SinkCut, MassiveActivation, OutlierDimension),
-    charts=(MASSIVE, DIMENSIONS, CUTS),
+    tables=(SinkToken, lists.SinkCut, lists.MassiveActivation, lists.OutlierDimension),
+    charts=(lists.MASSIVE, lists.DIMENSIONS, CUTS),
 )
 def outliers(
     seen: Observed, options: OutlierOptions
-) -> Iterator[Value | SinkToken | SinkCut | MassiveActivation | OutlierDimension]:
+) -> Iterator[Value | SinkToken | lists.SinkCut | lists.MassiveActivation | lists.OutlierDimension]:
     """Yield massive activations, outlier dimensions and their share of the cosine at every place; the sinks."""
     from reporter.forward.outliers import Activations, SinkTokens
 
-    size, sinks, kept = options.sample, seen.get(SinkTokens), seen.get(Activations)
-    strata = list(seen.strata)
-    standing: dict[Place, Standing] = {}
+    size, sinks, kept, strata = options.sample, seen.get(SinkTokens), seen.get(Activations), list(seen.strata)
+    standing: dict[Place, lists.Standing] = {}
     for place in seen.places:
         at, moments = kept.layout.index[place], seen.moments(place)
         if moments.n == 0:
@@ -239,26 +225,32 @@ def outliers(
         largest = float(kept.largest[at, strata].max())
         yield Value("massive", place, float(kept.massive[at, strata].sum()) / moments.n, moments.n)
         yield Value("largest", place, largest, moments.n)
-        yield _ratio(largest, moments, place)
-        standing[place] = here = Standing.of(moments, kept.unit_squares[at][strata].sum(dim=0).numpy())
-        yield here.number(place)
+        square = float(np.mean(np.square(moments.mean) + moments.squares / moments.n))
+        if square == 0:
+            yield Value("largest_ratio", place, None, moments.n, reason="all states are zero")
+        else:
+            yield Value("largest_ratio", place, max(1.0, largest / square**0.5), moments.n)
+        standing[place] = here = lists.Standing.of(moments, kept.unit_squares[at][strata].sum(dim=0).numpy())
+        if here.deviations is None:
+            yield Value("dimensions", place, None, here.n, reason="all dimensions have the same mean")
+        else:
+            yield Value("dimensions", place, float((here.deviations > lists.STANDS_OUT).sum()), here.n)
         yield _top3_share(moments, here, place, seen)
     yield from _norm_ratios(seen)
-    yield from listed_dimensions({place: here for place, here in standing.items() if place in seen.path})
-    yield from seen.once(("massive activations", size), lambda: listed_activations(seen, kept, size))
-    yield _share(seen, sinks)
-    yield from map(_sink_row, sinks.listed())
-    sink_cuts = seen.once(("sink cuts", size), lambda: cuts(seen, size))
+    yield from lists.listed_dimensions({place: here for place, here in standing.items() if place in seen.path})
+    yield from seen.once(("massive activations", size), lambda: lists.listed_activations(seen, kept, size))
+    n = sinks.own_tokens if seen.view != "no-sinks" else seen.tokens
+    if n:
+        yield Value("sink_share", None, sinks.own_sinks / n if seen.view != "no-sinks" else 0.0, n)
+    else:
+        yield Value("sink_share", None, None, 0, reason="no token of the text itself")
+    for sink in sinks.listed():
+        which = (sink.token_id, sink.token, sink.own, *sink.positions, sink.texts, sink.count, *sink.layers)
+        yield SinkToken(*which, sink.ratio, sink.dominance, None if sink.dimension < 0 else sink.dimension)
+    sink_cuts = seen.once(("sink cuts", size), lambda: lists.cuts(seen, size))
     yield from sink_cuts
     for place in seen.places:
         yield _sensitivity(sink_cuts, place)
-
-
-def _ratio(largest: float, moments: LayerMoments, place: Place) -> Value:
-    square = float(np.mean(np.square(moments.mean) + moments.squares / moments.n))
-    if square == 0:
-        return Value("largest_ratio", place, None, moments.n, reason="all states are zero")
-    return Value("largest_ratio", place, max(1.0, largest / square**0.5), moments.n)
 
 
 def _norm_ratios(seen: Observed) -> Iterator[Value]:
@@ -275,7 +267,7 @@ def _norm_ratios(seen: Observed) -> Iterator[Value]:
             yield mean_with_interval(f"{quantity}_norm_ratio", place, average, seen.texts, reason)
 
 
-def _top3_share(moments: LayerMoments, here: Standing, place: Place, seen: Observed) -> Value:
+def _top3_share(moments: LayerMoments, here: lists.Standing, place: Place, seen: Observed) -> Value:
     n, name, parts = moments.units, "top3_cosine_share", here.cosine
     if parts is None:
         return Value(name, place, None, n, reason="fewer than two states that are not zero")
@@ -304,31 +296,10 @@ def _error_of_share(share: float, largest: Ints, moments: LayerMoments, place: P
     return error_over_texts(influence, sample.texts, moments.n, seen.texts, sample.keys)
 
 
-def _share(seen: Observed, sinks: SinkTokens) -> Value:
-    with_sinks = seen.view != "no-sinks"
-    n = sinks.own_tokens if with_sinks else seen.tokens
-    if not n:
-        return Value("sink_share", None, None, 0, reason="no token of the text itself")
-    return Value("sink_share", None, sinks.own_sinks / n if with_sinks else 0.0, n)
-
-
-def _sink_row(sink: SinkType) -> SinkToken:
-    return SinkToken(
-        sink.token_id,
-        sink.token,
-        sink.own,
-        *sink.positions,
-        sink.texts,
-        sink.count,
-        *sink.layers,
-        sink.ratio,
-        sink.dominance,
-        None if sink.dimension < 0 else sink.dimension,
-    )
-
-
-def _sensitivity(cuts_of_places: Sequence[SinkCut], place: Place) -> Value:
-    here = [cut for cut in cuts_of_places if (cut.place, cut.rule, cut.statistic) == (place, "dominance", TOP_SHARE)]
+def _sensitivity(cuts_of_places: Sequence[lists.SinkCut], place: Place) -> Value:
+    here = [
+        cut for cut in cuts_of_places if (cut.place, cut.rule, cut.statistic) == (place, "dominance", lists.TOP_SHARE)
+    ]
     shares = [cut.value for cut in here if cut.value is not None]
     if len(shares) < len(here) or not here:
         return Value("sink_sensitivity", place, None, 0, reason="fewer than two tokens, or all states are equal")

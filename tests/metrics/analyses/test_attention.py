@@ -98,18 +98,18 @@ def test_even_attention_reads_its_floor(causal):
     weights = torch.ones(3, 2, 12, 12)
     if causal:
         weights = weights.tril()
-    found = room._heads(weights / weights.sum(dim=-1, keepdim=True), 0.3, causal)
-    assert found.first_token == pytest.approx(np.full((3, 2), room._evenly_first(12, causal)), rel=1e-6)
-    assert found.distance == pytest.approx(np.full((3, 2), room._evenly_far(12, causal)), rel=1e-6)
-    assert found.entropy == pytest.approx(np.ones((3, 2)), rel=1e-6)
+    first_token, _, entropy, distance = room._heads(weights / weights.sum(dim=-1, keepdim=True), 0.3, causal)
+    assert first_token == pytest.approx(np.full((3, 2), room._evenly_first(12, causal)), rel=1e-6)
+    assert distance == pytest.approx(np.full((3, 2), room._evenly_far(12, causal)), rel=1e-6)
+    assert entropy == pytest.approx(np.ones((3, 2)), rel=1e-6)
 
 
 def test_a_head_that_looks_at_the_first_token_alone():
     weights = torch.zeros(1, 1, 8, 8)
     weights[..., 0] = 1
-    found = room._heads(weights, 0.3, causal=True)
-    assert (found.sinks.item(), found.first_token.item(), found.entropy.item()) == (1, 1, 0)
-    assert found.distance.item() == pytest.approx(np.mean(range(1, 8)))
+    first_token, sinks, entropy, distance = room._heads(weights, 0.3, causal=True)
+    assert (sinks.item(), first_token.item(), entropy.item()) == (1, 1, 0)
+    assert distance.item() == pytest.approx(np.mean(range(1, 8)))
 
 
 def test_texts_that_are_too_short_are_an_error_that_says_what_to_do(of_family):
