@@ -14,7 +14,7 @@ from reporter.core.sources import GROMOV
 from reporter.core.table import HIGH, LOW, Comparable, Row, UnderView, column
 from reporter.geometry.arrays import Floats
 from reporter.geometry.intervals import FEWEST_TEXTS, half_sample_interval, quantile
-from reporter.metrics.base import N, Options, PairValue, Statistic, metric
+from reporter.metrics.base import N, Options, PairValue, Share, metric
 
 if TYPE_CHECKING:
     from reporter.forward.between_layers import Angles, Which
@@ -24,7 +24,7 @@ _ANGLE = "arccos(cos(h_l, h_{l+n}))/π, h_l the state of a token at layer l, for
 _HALVES = "95 %, value ± t standard deviations over 63 balanced half-samples of the texts"
 _CHANCE = "States that have nothing to do with each other read ½ exactly."
 
-_angle = partial(Statistic, sources=(GROMOV,), per="pair", interval=_HALVES, bounds=(0, 1))
+_angle = partial(Share, sources=(GROMOV,), per="pair", interval=_HALVES)
 
 STATISTICS = (
     _angle(

@@ -22,7 +22,7 @@ from reporter.metrics._intervals import (
     sampled,
     spectrum_of,
 )
-from reporter.metrics.base import SampleOptions, Statistic, Value, metric, undefined, with_floor
+from reporter.metrics.base import Cosine, SampleOptions, Share, Value, metric, undefined, with_floor
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -36,8 +36,8 @@ _SAMPLE = (
     "interval twice as wide"
 )
 
-_cosine = partial(Statistic, bounds=(-1, 1), floor=True)
-_share = partial(Statistic, bounds=(0, 1), floor=True)
+_cosine = partial(Cosine, floor=True)
+_share = partial(Share, floor=True)
 
 STATISTICS = (
     _share(

@@ -180,6 +180,11 @@ class Statistic:
             object.__setattr__(self, "smallest", 0.01)
 
 
+Share = partial(Statistic, bounds=(0, 1))
+Size = partial(Statistic, bounds=(0, None))
+Cosine = partial(Statistic, bounds=(-1, 1))
+
+
 class Value(UnderView, table="layer_metrics"):
     """One number: a statistic of one model checkpoint on one corpus under one view, at one layer.
 

@@ -16,7 +16,7 @@ from reporter.core.threads import spread
 from reporter.geometry.arrays import Ints
 from reporter.geometry.intervals import Scale, error_over_texts, interval
 from reporter.metrics._intervals import described
-from reporter.metrics.base import INFLUENCES, Between, Options, Statistic, Value, metric, undefined
+from reporter.metrics.base import INFLUENCES, Between, Options, Size, Statistic, Value, metric, undefined
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -101,13 +101,12 @@ STATISTICS = (
         bounds=(None, 1),
         smallest=0.01,
     ),
-    Statistic(
+    Size(
         "distance_seed",
         "distance from another seed's state",
         _TWIN.format(name="distance"),
         (MERCHANT,),
         interval=described("log"),
-        bounds=(0, None),
         smallest=0.001,
         trap=_SEED + " Seeds from random weights on have axes of their own: compare linear_seed there.",
     ),

@@ -30,7 +30,7 @@ from reporter.geometry.intervals import student_interval, wilson
 from reporter.metrics import _classifiers as classifiers
 from reporter.metrics._items import Explained, HistogramBin, Point, drawn_texts, points, stream
 from reporter.metrics.analysis import Context, analysis
-from reporter.metrics.base import Statistic, Value, undefined, with_floor
+from reporter.metrics.base import Share, Size, Value, undefined, with_floor
 from reporter.spec.offer import Reference, Section
 from reporter.spec.part import AsTuple, Complaint, Name, Part, failure
 from reporter.spec.problems import show
@@ -177,7 +177,7 @@ _SAMPLE = (
 )
 
 STATISTICS = (
-    Statistic(
+    Share(
         "separability",
         "accuracy of telling the corpora apart",
         f"share of texts whose corpus is told rightly from their pooled vector by {classifiers.LOGISTIC}, on "
@@ -189,21 +189,19 @@ STATISTICS = (
         interval=classifiers.WILSON_SAID,
         floor=True,
         noise="chance",
-        bounds=(0, 1),
         headline=True,
         trap="Near 1 for any two corpora of different length, layout or names: it says that they differ, not in what. "
         "With few texts for each dimension it is a lower bound.",
     ),
-    Statistic(
+    Size(
         "centroid_distance",
         "distance of the centres over distance within",
         "‖μ_a − μ_b‖ / ((w_a + w_b)/2), μ the mean vector of a corpus and w the mean Euclidean distance of two of its "
         f"texts; the mean over every two corpora. {_SAMPLE}",
         (LUISTO,),
-        bounds=(0, None),
         trap="Samples of n texts each from one and the same corpus read about 1/√n, not 0.",
     ),
-    Statistic(
+    Size(
         "overlap",
         "neighbours from other corpora",
         "the share of other corpora among a text's 10 nearest texts of the whole sample (Euclidean), over their share "
@@ -213,7 +211,6 @@ STATISTICS = (
         (LUISTO,),
         interval="95 %, mean ± t standard errors over texts (Student's t); a little too narrow, since neighbours "
         "share neighbours",
-        bounds=(0, None),
         headline=True,
         trap="Hubs, texts that are near to very many, weigh much in many dimensions.",
     ),

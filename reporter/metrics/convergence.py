@@ -14,7 +14,7 @@ from reporter.geometry import noise
 from reporter.geometry.arrays import Floats
 from reporter.geometry.intervals import Interval, half_sample_interval, percentile_interval
 from reporter.metrics._intervals import BOOTSTRAP, HALF_SAMPLED, per_doubling
-from reporter.metrics.base import Between, Difference, Options, Statistic, Value, metric
+from reporter.metrics.base import Between, Difference, Options, Share, Statistic, Value, metric
 from reporter.spec.corpora import ALIKE
 
 if TYPE_CHECKING:
@@ -193,13 +193,12 @@ STATISTICS = (
         fixed=(("last", 0.0),),
         smallest=0.01,
     ),
-    Statistic(
+    Share(
         "frequency_gap_p",
         "p of rare minus frequent",
         "two-sided p of a paired t-test over the texts that have tokens of both kinds: mean similarity of a text's "
         "rare tokens against that of its frequent ones",
         (LEE,),
-        bounds=(0, 1),
         trap="With thousands of texts a gap far too small to matter has a tiny p. The test takes the split into "
         "frequent and rare types as given; the interval of frequency_gap does not.",
     ),

@@ -13,7 +13,7 @@ from reporter.core.sources import GIRALDO, QUEIPO, SKEAN
 from reporter.geometry.arrays import Floats, Ints
 from reporter.geometry.intervals import percentile_interval
 from reporter.metrics._intervals import BOOTSTRAP
-from reporter.metrics.base import Options, Statistic, Value, metric, undefined, with_floor
+from reporter.metrics.base import Options, Share, Statistic, Value, metric, undefined, with_floor
 
 if TYPE_CHECKING:
     from reporter.forward.observed import Observed
@@ -86,13 +86,12 @@ STATISTICS = (
         published="What the code of Skean et al. computes as prompt (sentence) entropy under 'maxEntropy'. It takes in "
         "every token of a text: the view 'all' is nearest.",
     ),
-    Statistic(
+    Share(
         "skipped",
         "texts too short for an entropy",
         "share of the chosen texts with any token in the view that have fewer than three tokens in it",
         (SKEAN,),
         per="model",
-        bounds=(0, 1),
     ),
 )
 

@@ -25,7 +25,7 @@ from reporter.core.table import ALL_GROUPS, Comparable, OfModel, Row, at_place, 
 from reporter.geometry.clouds import Spreads, spreads
 from reporter.metrics._items import Point, points, stream
 from reporter.metrics.analysis import POOLED, SAME_TOKEN, Context, analysis
-from reporter.metrics.base import Statistic, Value
+from reporter.metrics.base import Cosine, Size, Value
 from reporter.spec.offer import Section
 from reporter.spec.part import Complaint, Prose, failure
 from reporter.spec.problems import show
@@ -191,24 +191,22 @@ _WORDS = (
 _ROUNDING = "distances are Euclidean, between pooled vectors; one of at most 1e-5 of their root mean square norm is 0"
 _ALL = "The texts are all that the study names, not a sample of more: there is no interval."
 
-SILHOUETTE = Statistic(
+SILHOUETTE = Cosine(
     "silhouette",
     "silhouette of the groups",
     "mean over all texts of (b − a)/max(a, b): a the text's mean distance to the other texts of its group, b the "
     f"smallest of its mean distances to the texts of another group (0 where a = b = 0); {_ROUNDING}. scikit-learn's "
     f"silhouette_score. {_ALL}",
     (LUISTO, ROUSSEEUW),
-    bounds=(-1, 1),
     headline=True,
     trap="Texts of one pattern share words, and patterns differ in length: groups come apart without any meaning. What "
     "length alone does is in the controls; shared words show at the embedding.",
 )
-RATIO = Statistic(
+RATIO = Size(
     "ratio",
     "distance within groups over between",
     "within / between",
     (LUISTO,),
-    bounds=(0, None),
     headline=True,
     trap="Large groups weigh more: a group of n texts has n·(n − 1)/2 pairs. The table groups has each by itself.",
 )
@@ -216,20 +214,18 @@ RATIO = Statistic(
 STATISTICS = (
     SILHOUETTE,
     RATIO,
-    Statistic(
+    Size(
         "within",
         "distance within groups",
         f"mean distance of two texts of the same group, over all such pairs of all groups; {_ROUNDING}",
         (LUISTO,),
-        bounds=(0, None),
         trap="In the model's own units: compare layers and models by the ratio.",
     ),
-    Statistic(
+    Size(
         "between",
         "distance between groups",
         f"mean distance of two texts of different groups, over all such pairs; {_ROUNDING}",
         (LUISTO,),
-        bounds=(0, None),
         trap="In the model's own units: compare layers and models by the ratio.",
     ),
     *(

@@ -17,7 +17,7 @@ from reporter.geometry import noise, spectra
 from reporter.geometry.arrays import Floats, Ints
 from reporter.geometry.intervals import half_sample_interval
 from reporter.metrics._intervals import DENSER, per_doubling
-from reporter.metrics.base import SampleOptions, Statistic, Value, metric, undefined, with_floor
+from reporter.metrics.base import SampleOptions, Share, Size, Value, metric, undefined, with_floor
 
 if TYPE_CHECKING:
     from reporter.forward.observed import Observed, Place
@@ -74,7 +74,7 @@ def _halves(name: str) -> str:
 
 
 STATISTICS = (
-    Statistic(
+    Size(
         "twonn",
         "intrinsic dimension (TwoNN)",
         f"{_RATIO}, the ⌊(1 − `discard`)·N⌋ smallest μ (at most N − 1) sorted ascending, F_i = i/N: slope through the "
@@ -83,14 +83,13 @@ STATISTICS = (
         interval=_halves("twonn"),
         grows=per_doubling(*_CHANGES["twonn"], DENSER),
         floor=True,
-        bounds=(0, None),
         plainly="How many coordinates it takes to tell neighbouring states apart.",
         trap=_RELATIVE,
         published="Facco et al. leave out the largest tenth of μ, as is the default here; scikit-dimension and DADApy "
         "do the same and agree to rounding. The lineage of Razzhigaev et al. keeps the lowest fifth: "
         "twonn_published.",
     ),
-    Statistic(
+    Size(
         "twonn_published",
         "intrinsic dimension (TwoNN of the lowest fifth)",
         f"{_RATIO}, the ⌊N/5⌋ smallest μ sorted ascending, F_i = i/N: slope through the origin of −log(1 − F) on log "
@@ -99,7 +98,6 @@ STATISTICS = (
         interval=_halves("twonn_published"),
         grows=per_doubling(*_CHANGES["twonn_published"], DENSER),
         floor=True,
-        bounds=(0, None),
         trap=_RELATIVE + " The smallest ratios are those of states with two neighbours about equally near; a fifth of "
         "the ratios makes an estimate that is less certain than `twonn`, and on clustered states another one. It feels "
         "most that states are kept in 16 bits: up to 5 % of the half width of its interval in a pretrained decoder of "
@@ -108,7 +106,7 @@ STATISTICS = (
         "with the first 4096 tokens in the order of the texts, every token in; states that repeat count in N and i but "
         "not in the fit, the last hidden state (after the closing norm) is left out. Here distinct states are drawn.",
     ),
-    Statistic(
+    Size(
         "twonn_ml",
         "intrinsic dimension (TwoNN by maximum likelihood)",
         "(N − 1) / Σ log μ over all N states, mean over batches",
@@ -116,23 +114,21 @@ STATISTICS = (
         interval=_halves("twonn_ml"),
         grows=per_doubling(*_CHANGES["twonn_ml"], DENSER),
         floor=True,
-        bounds=(0, None),
         trap=_RELATIVE + " No μ is discarded, so outliers pull it down: two texts that say nearly the same made 8 into "
         "6 in an encoder, and the interval of a corpus without such a pair does not know of it.",
         published="The same as `TwoNN(method='mle', discard_fraction=0)` of scikit-dimension.",
     ),
-    Statistic(
+    Share(
         "duplicates",
         "share of duplicates",
         "1 − (distinct states) / (tokens) in the sample, a duplicate" + _DISTINCT.partition("a duplicate")[2],
         (FACCO,),
-        bounds=(0, 1),
         grows=per_doubling("0 to +0.07", "0 to 7", "at layer 0, where tokens of the same kind repeat"),
         trap="Above one half the dimension is not computed. Of the drawn tokens, not of the corpus: the "
         "smaller a part of it is drawn, the fewer of them repeat.",
     ),
     *(
-        Statistic(
+        Size(
             f"gride_{n}",
             f"intrinsic dimension at scale {n} (GRIDE)",
             f"with μ_i = r{2 * n}/r{n} the ratio of the distances of state i to its neighbours {2 * n} and {n}: the d "
@@ -143,7 +139,6 @@ STATISTICS = (
             interval=_halves(f"gride_{n}"),
             grows=per_doubling(*_CHANGES[f"gride_{n}"], DENSER),
             floor=True,
-            bounds=(0, None),
             trap=_RELATIVE + " Noise shows at small scales, curvature and clusters at large ones: look for a plateau.",
             published="DADApy solves for d with N − 1 in the place of N, which reads lower by about one part in N (1 % "
             "at 100 states, 0.02 % at 4096), and leaves out μ above q50 + 20·(q95 − q50), quantiles of μ.",

@@ -11,13 +11,13 @@ from pydantic import Field
 
 from reporter.core.sources import BELROSE, EXPLORER, NOSTALGEBRAIST, PEDREGOSA, SALAZAR
 from reporter.metrics._intervals import BOOTSTRAP, mean_with_interval
-from reporter.metrics.base import ROUNDING, Options, Statistic, Value, metric
+from reporter.metrics.base import ROUNDING, Cosine, Options, Size, Statistic, Value, metric
 
 if TYPE_CHECKING:
     from reporter.forward.observed import Observed, Place
     from reporter.forward.readout import Journey
 
-_lens = partial(Statistic, unit="nats", interval=BOOTSTRAP, bounds=(0, None), smallest=0.01, within_role=True)
+_lens = partial(Size, unit="nats", interval=BOOTSTRAP, smallest=0.01, within_role=True)
 
 LENS = (
     _lens(
@@ -128,14 +128,13 @@ _RAW = (
 
 
 def _rank(kind: str, words: str) -> Statistic:
-    return Statistic(
+    return Size(
         f"rank_{kind}",
         f"rank of {kind} words",
         "mean over a uniform sample of tokens of the number of rows w_j of the input embedding with cos(h_l, w_j) > "
         f"cos(h_l, w_t), t the token itself, for {words}; 0 = still itself",
         (EXPLORER, PEDREGOSA),
         interval=BOOTSTRAP,
-        bounds=(0, None),
         trap=f"A mean of ranks is ruled by the few largest. {_RAW} {_WHOLE}.",
         plainly=f"How many tokens of the vocabulary a {kind} word's state is nearer to than to its own; 0 none.",
         fixed=(("first", 0.0),),
@@ -144,13 +143,12 @@ def _rank(kind: str, words: str) -> Statistic:
 
 
 def _cosine(kind: str, words: str) -> Statistic:
-    return Statistic(
+    return Cosine(
         f"cosine_{kind}",
         f"cosine of {kind} words and their vectors",
         f"mean over the same tokens of cos(h_l, w_t), for {words}",
         (EXPLORER, PEDREGOSA),
         interval=BOOTSTRAP,
-        bounds=(-1, 1),
         fixed=(("first", 1.0),),
         trap=f"States share a direction in most models: beside it lies what any two have in common. {_WHOLE}.",
     )

@@ -15,7 +15,7 @@ from reporter.geometry import noise
 from reporter.geometry.arrays import Floats
 from reporter.geometry.intervals import FEWEST_TEXTS, Interval, jackknife_interval
 from reporter.metrics._intervals import dealt
-from reporter.metrics.base import Options, PairValue, Statistic, Value, metric
+from reporter.metrics.base import Options, PairValue, Size, Statistic, Value, metric
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -37,7 +37,7 @@ _JACKKNIFE = (
     "rest, on the log scale with Student's t"
 )
 
-_dimension = partial(Statistic, interval=_JACKKNIFE, floor=True, bounds=(0, None))
+_dimension = partial(Size, interval=_JACKKNIFE, floor=True)
 
 LOCAL_DIMENSION = (
     _dimension(

@@ -23,32 +23,30 @@ from reporter.metrics._intervals import (
     per_doubling,
     sampled,
 )
-from reporter.metrics.base import Options, Statistic, Value, metric, undefined
+from reporter.metrics.base import Options, Share, Size, Statistic, Value, metric, undefined
 
 if TYPE_CHECKING:
     from reporter.forward.moments import LayerMoments
     from reporter.forward.observed import Observed, Place
 
 
-_norm_ratio = partial(Statistic, interval=BOOTSTRAP, bounds=(0, None))
+_norm_ratio = partial(Size, interval=BOOTSTRAP)
 
 STATISTICS = (
-    Statistic(
+    Share(
         "massive",
         "tokens with a massive activation",
         "share of the view's tokens with some |x_j| > 100 and > 1000 times the median |x| over all entries of all "
         "tokens of the same text at the same place",
         (SUN,),
-        bounds=(0, 1),
         smallest=0.001,
         trap="The first threshold is absolute: a model whose states are small has none by definition.",
     ),
-    Statistic(
+    Size(
         "largest",
         "largest activation",
         "max |x_j| over tokens and dimensions",
         (SUN,),
-        bounds=(0, None),
         trap="A maximum grows with the corpus, and one token decides it.",
         grows=per_doubling("up to +2 %", "0.5", LARGEST),
     ),
@@ -61,29 +59,27 @@ STATISTICS = (
         trap="A maximum grows with the corpus: isotropic Gaussian states read about √(2·log(n·d)).",
         grows=per_doubling("up to +2 %", "0.4 to 0.6", LARGEST),
     ),
-    Statistic(
+    Size(
         "dimensions",
         "outlier dimensions",
         "number of dimensions j with |μ_j − m| > 3 s, μ the mean state, m and s the mean and standard deviation of the "
         "d numbers μ_j: the three-deviations rule of the source, on mean activations in place of weights",
         (KOVALEVA,),
-        bounds=(0, None),
         trap="Where no dimension stands out, 0.27 % of the dimensions exceed three deviations by chance; and no more "
         "than a ninth of them ever can.",
     ),
-    Statistic(
+    Size(
         "top3_cosine_share",
         "share of three dimensions in the mean cosine",
         "the three largest c_j over Σ c_j, with c_j = ((Σu)_j² − Σu_j²)/(n(n − 1)), u = x/‖x‖, the part of dimension j "
         "in the mean cosine over all pairs of different tokens; exact, no pairs are sampled",
         (TIMKEY,),
         interval=described("log"),
-        bounds=(0, None),
         plainly="How much of what makes any two tokens alike comes from the three strongest dimensions.",
         trap="Some c_j may be negative, so three dimensions can hold more than all. Without a mean cosine that differs "
         "from zero there is nothing to share.",
     ),
-    Statistic(
+    Share(
         "sink_share",
         "share of sinks",
         "share of sinks among a text's own tokens, 0 where the view leaves sinks out. A sink is a token that at some "
@@ -93,7 +89,6 @@ STATISTICS = (
         "in a study can ask for another rule. The table `sinks` lists them",
         (SUN, QUEIPO),
         per="model",
-        bounds=(0, 1),
         smallest=0.001,
         trap="Where a BOS stands before each text, that is the sink, and it is no token of the text.",
     ),
@@ -120,14 +115,13 @@ STATISTICS = (
         published="Others divide by the mean norm, which further sinks in the text raise. Known, of the first token of "
         "blocks of 512: Pythia-160m after block 4, at the end of training 19.5; Pythia-410m after block 9 43.3.",
     ),
-    Statistic(
+    Share(
         "sink_sensitivity",
         "what the cut of sinks decides",
         "largest minus smallest λ1/Σλ under the view 'no-sinks' if the coordinate of a sink had to outweigh the others "
         f"by more than {', '.join(f'{cut:g}' for cut in lists.DOMINANCES)}; over up to `sample` tokens; 0 where no "
         "token lies between. The table `sink_cuts` has it at each cut, also of the norm alone, and two more statistics",
         (SUN,),
-        bounds=(0, 1),
         trap="Where it is large, no cut separates the sinks from the rest: a profile without them hangs on the cut.",
     ),
 )

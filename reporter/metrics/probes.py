@@ -28,7 +28,7 @@ from reporter.geometry.intervals import jackknife_interval, wilson
 from reporter.metrics import _classifiers as classifiers
 from reporter.metrics._items import LISTS, Point, points, read_list, readable, stream
 from reporter.metrics.analysis import POOLED, POOLINGS, Context, Corpus, Pooling, analysis
-from reporter.metrics.base import Statistic, Value, undefined, with_floor
+from reporter.metrics.base import Cosine, Share, Statistic, Value, undefined, with_floor
 from reporter.spec.offer import Reference, Section
 from reporter.spec.part import AsTuple, Complaint, Elsewhere, Name, Part, Prose, complaints_of, failure, one_of
 from reporter.spec.problems import show
@@ -217,7 +217,7 @@ _PAIRED = "95 %, mean ± t standard errors (Student's t) of the difference of ri
 
 def _statistics(name: str, title: str, definition: str, headline: bool) -> tuple[Statistic, ...]:
     return (
-        Statistic(
+        Share(
             name,
             f"accuracy of the {title} probe",
             f"share of texts (or words) whose class is told rightly from their pooled vector by {definition}; in "
@@ -229,39 +229,35 @@ def _statistics(name: str, title: str, definition: str, headline: bool) -> tuple
             interval=classifiers.WILSON_SAID,
             floor=True,
             noise="chance",
-            bounds=(0, 1),
             headline=headline,
             trap="A class that can be read is not a class that the model uses. Compare layers at one n: with few texts "
             "for each dimension, a wide layer looks poorer than it is.",
         ),
-        Statistic(
+        Share(
             f"{name}_control",
             f"accuracy of the {title} probe on random classes",
             f"control task: {_CONTROL}",
             (HEWITT, WILSON),
             interval=classifiers.WILSON_SAID,
-            bounds=(0, 1),
             trap="Each text stands once, in one fold: nothing that was learned by heart helps, and the number is about "
             "chance for any probe. In the source the same word types are trained on and tested. What a probe can learn "
             f"by heart is {name}_memorised.",
         ),
-        Statistic(
+        Cosine(
             f"{name}_selectivity",
             f"selectivity of the {title} probe",
             f"{name} − {name}_control",
             (HEWITT,),
             interval=_PAIRED,
-            bounds=(-1, 1),
             headline=headline,
             trap="One draw of random classes is behind it: differences below 2/√n are noise. See the control.",
         ),
-        Statistic(
+        Share(
             f"{name}_memorised",
             f"random classes that the {title} probe learns by heart",
             "share of its own training texts whose random class (that of the control task) the classifier tells "
             "rightly; mean over folds",
             (HEWITT,),
-            bounds=(0, 1),
             trap="It measures the probe against the number of texts and dimensions, not the model: near 1, the probe "
             "could hold any labelling of its training texts.",
         ),
@@ -276,7 +272,7 @@ STATISTICS = (
         f"{classifiers.PERCEPTRON}; on standardised vectors; 64 hidden units unless the study says otherwise",
         False,
     ),
-    Statistic(
+    Share(
         "label_overlap",
         "share of neighbours of the same class",
         "mean over texts (or words) of the share of the k others nearest to it that are of its class, by Euclidean "
@@ -288,7 +284,6 @@ STATISTICS = (
         "in simulation",
         floor=True,
         noise="chance",
-        bounds=(0, 1),
         trap="No classifier, so nothing is learned, but a class that stands on few directions is not seen where others "
         "vary more. Depends on k and on the number of texts. A class of no more than k texts cannot reach 1.",
         published="The authors take ImageNet's classes with k a tenth of a class; `return_label_overlap` of DADApy "

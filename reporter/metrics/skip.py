@@ -17,7 +17,7 @@ from reporter.geometry.intervals import percentile_interval
 from reporter.metrics._intervals import BOOTSTRAP
 from reporter.metrics._items import drawn_texts
 from reporter.metrics.analysis import Context, analysis
-from reporter.metrics.base import Statistic, Value
+from reporter.metrics.base import Size, Statistic, Value
 from reporter.spec.offer import Reference, Section
 from reporter.spec.part import AsTuple, Complaint, Name, Part, failure, no_repeats
 
@@ -61,7 +61,7 @@ STATISTICS = (
         trap="A block that turns states little may still hold what nothing else does: see the measured loss.",
         published="The paper's code takes the mean over the tokens of each batch, padding included.",
     ),
-    Statistic(
+    Size(
         "loss",
         "loss of the whole model on the sample",
         "mean of −log p(token) in nats, as `loss.lm` defines it, over at most `texts` distinct texts",
@@ -69,7 +69,6 @@ STATISTICS = (
         per="model",
         unit="nats",
         interval=BOOTSTRAP,
-        bounds=(0, None),
         smallest=0.01,
         headline=True,
     ),

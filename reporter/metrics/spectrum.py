@@ -22,7 +22,7 @@ from reporter.metrics._intervals import (
     spectrum_of,
     uncentred_eigenvalues,
 )
-from reporter.metrics.base import N, Options, Statistic, Value, metric, undefined, with_floor
+from reporter.metrics.base import N, Options, Share, Size, Statistic, Value, metric, undefined, with_floor
 
 if TYPE_CHECKING:
     from reporter.forward.observed import Observed, Place
@@ -40,8 +40,8 @@ _WITHOUT_FIRST = f"p = λ_i/(λ_2 + λ_3 + …) over i ≥ 2, the states with th
 _ON_RANK = "; made of that of {rank}, whose logarithm it is"
 
 _rank = partial(Statistic, bounds=(1, None), floor=True)
-_entropy = partial(Statistic, bounds=(0, 1), floor=True, sources=(GIRALDO, ROY))
-_slope = partial(Statistic, bounds=(0, None), floor=True, interval=described("plain"))
+_entropy = partial(Share, floor=True, sources=(GIRALDO, ROY))
+_slope = partial(Size, floor=True, interval=described("plain"))
 
 STATISTICS = (
     _rank(

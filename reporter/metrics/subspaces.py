@@ -18,7 +18,7 @@ from reporter.geometry.components import Leading, apart, leading, menger, menger
 from reporter.geometry.intervals import Error, error_over_texts, interval
 from reporter.geometry.spectra import EQUAL
 from reporter.metrics._intervals import described, sampled
-from reporter.metrics.base import Options, Statistic, Value, metric, with_floor
+from reporter.metrics.base import Options, Size, Value, metric, with_floor
 
 if TYPE_CHECKING:
     from reporter.forward.observed import Observed, Place
@@ -36,7 +36,7 @@ _INTERVAL = described("log") + (
     "; twice as wide as needed where measured, since to first order: of no use where λ_k and λ_{k+1} nearly meet"
 )
 
-_turn = partial(Statistic, sources=(JIANG,), interval=_INTERVAL, bounds=(0, None), smallest=0.01)
+_turn = partial(Size, sources=(JIANG,), interval=_INTERVAL, smallest=0.01)
 
 STATISTICS = (
     _turn(

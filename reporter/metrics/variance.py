@@ -22,7 +22,7 @@ from reporter.metrics._intervals import (
     per_doubling,
     sampled,
 )
-from reporter.metrics.base import INFLUENCES, Options, Statistic, Value, metric, undefined, with_floor
+from reporter.metrics.base import INFLUENCES, Options, Share, Size, Statistic, Value, metric, undefined, with_floor
 
 if TYPE_CHECKING:
     import torch
@@ -44,10 +44,8 @@ _AT_THRESHOLD = (
     "; a type of about five occurrences, which other texts may bring or not, counts with 0.61 of all of them"
 )
 
-_variance = partial(Statistic, sources=(YAMAGIWA,), interval=described("log") + _AT_THRESHOLD, bounds=(0, None))
-_share = partial(
-    Statistic, sources=(YAMAGIWA,), interval=described("logit") + _AT_THRESHOLD, bounds=(0, 1), floor=True, trap=_BIAS
-)
+_variance = partial(Size, sources=(YAMAGIWA,), interval=described("log") + _AT_THRESHOLD)
+_share = partial(Share, sources=(YAMAGIWA,), interval=described("logit") + _AT_THRESHOLD, floor=True, trap=_BIAS)
 _of_types = partial(Statistic, sources=(YAMAGIWA,))
 
 STATISTICS = (
