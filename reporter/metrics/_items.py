@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from reporter.core.errors import ReporterError
-from reporter.core.files import MOST_OF_A_STUDY, endless, instead_of
+from reporter.core.files import instead_of
 from reporter.core.table import ALL_GROUPS, WEIGHTS, Comparable, OfModel, at_place, column, of_cell
 from reporter.geometry.arrays import Floats, Ints
 from reporter.geometry.components import coordinates
 from reporter.models.places import Place
-from reporter.spec.part import Complaint, complaints_of
+from reporter.spec.part import complaints_of
 from reporter.spec.problems import Problem, SpecError, show, show_location
 from reporter.spec.yaml_reader import read_yaml
 
@@ -89,16 +89,9 @@ def read_list(path: Path, example: str, check: Callable[[dict[str, Any]], T]) ->
     Raises:
         SpecError: the file cannot be read or something in it is wrong; with line and column.
     """
-    if problem := endless(path, MOST_OF_A_STUDY):
-        raise SpecError.of_file(path, problem)
-    try:
-        text = path.read_text("utf-8-sig")
-    except FileNotFoundError:
-        raise SpecError.of_file(path, f"there is no such file{instead_of(path)}") from None
-    except UnicodeDecodeError:
-        raise SpecError.of_file(path, "is not UTF-8 text; save the file as UTF-8") from None
-    except (OSError, ValueError) as error:
-        raise SpecError.of_file(path, f"cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    from reporter.spec.load import read_text
+
+    text = read_text(path, instead_of(path))
     document = read_yaml(text)
     if document.data is None and (not document.problems or not text.strip()):
         raise SpecError.of_file(path, f"is empty; expected a mapping such as {example}")
@@ -111,14 +104,8 @@ def read_list(path: Path, example: str, check: Callable[[dict[str, Any]], T]) ->
     try:
         return check(document.data)
     except ValidationError as error:
-        raise SpecError(
-            _problem_at(path, complaint, document.place(complaint)) for complaint in complaints_of(error)
-        ) from None
-
-
-def _problem_at(path: Path, complaint: Complaint, at: tuple[tuple[int, int], str]) -> Problem:
-    (line, column), where = at
-    return Problem(str(path), line, column, where, complaint.message)
+        placed = ((*document.place(complaint), complaint.message) for complaint in complaints_of(error))
+        raise SpecError(Problem(str(path), *at, where, message) for at, where, message in placed) from None
 
 
 # Pictures of analyses: points, bins and curves; texts as points on the first two principal components.

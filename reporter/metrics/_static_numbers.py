@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
@@ -19,19 +19,14 @@ from reporter.core.errors import ReporterError
 from reporter.core.imports import check_installed
 from reporter.core.table import Row
 from reporter.geometry.arrays import BLOCK, TINY, Floats, Ints, Progress, blocks, silent
+from reporter.geometry.clouds import Histogram, Summary
 from reporter.geometry.components import Axes, principal_axes
-from reporter.geometry.pairs import Rows
-from reporter.metrics._items import Explained, Point
-from reporter.metrics._static_pairs import Among, OutlierPairs, PairExtremes, norms_of_kind, pairs_of, ranked
+from reporter.geometry.noise import cosine_above
+from reporter.geometry.pairs import MEASURES, Consumer, Measure, Rows, Tile, Top, Workspace, pairs_between, pairs_within
+from reporter.metrics import vocabulary as tables
+from reporter.metrics._items import Explained, HistogramBin, Point
 from reporter.metrics._static_vectors import NO_TEXT, Kind, StaticVectors, classify
-from reporter.metrics.vocabulary import (
-    Map,
-    PositionCosine,
-    PositionOffset,
-    PositionVector,
-    VocabularyFact,
-    VocabularyToken,
-)
+from reporter.metrics.vocabulary import Map
 
 if TYPE_CHECKING:
     from reporter.metrics.vocabulary import Looked
@@ -228,27 +223,27 @@ def positions(table: Tensor, seed: int) -> Iterator[Row]:
     distances = np.linalg.norm(x - mean, axis=1)
     for row in range(len(x)):
         numbers = float(norm[row]), _or_null(steps[row]), _or_null(cosines[row]), float(distances[row])
-        yield PositionVector(row, *numbers, *map(_or_null, pc[row]))
+        yield tables.PositionVector(row, *numbers, *map(_or_null, pc[row]))
     yield from heat(unit)
     yield from by_offset(unit)
     turn = period(pc, seed) if axes else Period(None, None, None, None, "all position vectors are equal")
     remark = turn.reason or "positions in one turn of the path in the first three components"
-    yield VocabularyFact("period", turn.positions, remark)
+    yield tables.VocabularyFact("period", turn.positions, remark)
     for name, value in (("period turns", turn.turns), ("period share", turn.share), ("period p", turn.p)):
         if value is not None:
-            yield VocabularyFact(name, _or_null(value), None)
+            yield tables.VocabularyFact(name, _or_null(value), None)
 
 
-def heat(unit: Floats) -> Iterator[PositionCosine]:
+def heat(unit: Floats) -> Iterator[tables.PositionCosine]:
     """Yield the cosines of unit vectors, (P, d): of all, or of at most 64 spread evenly; NULL for zero vectors."""
     shown = np.unique(np.rint(np.linspace(0, len(unit) - 1, min(len(unit), MOST_CELLS))).astype(np.int64))
     cosines = np.clip(unit[shown] @ unit[shown].T, -1, 1)
     for i, a in enumerate(shown.tolist()):
         for j, b in enumerate(shown.tolist()):
-            yield PositionCosine(a, b, _or_null(cosines[i, j]))
+            yield tables.PositionCosine(a, b, _or_null(cosines[i, j]))
 
 
-def by_offset(unit: Floats) -> list[PositionOffset]:
+def by_offset(unit: Floats) -> list[tables.PositionOffset]:
     """Return mean and standard deviation (1/n) of the cosines at each offset, over all pairs of rows without NaN."""
     count = len(unit)
     nonzero = np.asarray(~np.isnan(unit).any(axis=1))
@@ -265,7 +260,7 @@ def by_offset(unit: Floats) -> list[PositionOffset]:
     offsets = [offset for offset in range(1, count) if n[offset]]
     means = {offset: total[offset] / n[offset] for offset in offsets}
     return [
-        PositionOffset(
+        tables.PositionOffset(
             offset,
             float(np.clip(means[offset], -1, 1)),
             float(np.sqrt(max(0.0, squares[offset] / n[offset] - means[offset] ** 2))),
@@ -309,22 +304,15 @@ def of_neighbours(method: Map, x: Floats, seed: int) -> Floats:
         x = u[:, :_MAPPED_COMPONENTS] * s[:_MAPPED_COMPONENTS]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of libraries, about each other
-        return np.asarray(_tsne(x, seed) if method == "tsne" else _umap(x, seed))
+        if method == "umap":
+            library: Any = import_module("umap")
+            umap = library.UMAP(n_neighbors=min(15, len(x) - 1), random_state=seed, n_jobs=1)
+            return np.asarray(umap.fit_transform(x.astype(np.float32)))
+        from sklearn.manifold import TSNE
 
-
-def _tsne(x: Floats, seed: int) -> Any:
-    from sklearn.manifold import TSNE
-
-    # Started from the first two components, a map keeps the large picture, too (Kobak & Berens 2019).
-    made = TSNE(perplexity=min(30.0, (len(x) - 1) / 3), init="pca", random_state=seed, n_jobs=1)
-    return made.fit_transform(x)
-
-
-def _umap(x: Floats, seed: int) -> Any:
-    library: Any = import_module("umap")
-    return library.UMAP(n_neighbors=min(15, len(x) - 1), random_state=seed, n_jobs=1).fit_transform(
-        x.astype(np.float32)
-    )
+        # Started from the first two components, a map keeps the large picture, too (Kobak & Berens 2019).
+        tsne = TSNE(perplexity=min(30.0, (len(x) - 1) / 3), init="pca", random_state=seed, n_jobs=1)
+        return np.asarray(tsne.fit_transform(x))
 
 
 def explained(part: str, axes: Axes) -> Iterator[Explained]:
@@ -332,6 +320,156 @@ def explained(part: str, axes: Axes) -> Iterator[Explained]:
     shares = np.minimum(1.0, np.cumsum(axes.eigenvalues / axes.eigenvalues.sum()))
     for components, share in enumerate(shares[:MOST_COMPONENTS].tolist(), 1):
         yield Explained(part, None, components, share, axes.n)
+
+
+# Norms and pairs: how they are distributed, and which are at the ends.
+
+End = Literal["most", "least"]
+
+Among = Literal["all", "text"]
+"""Every token, or those that are text: not special, not unused, not single bytes, and with a name. Tokens that were
+never trained are so much alike that among all of them no others are seen."""
+
+Shown = Sequence[str | None]
+"""How each token reads."""
+
+MOST_OUTLIERS = 100  # token–position pairs that are listed
+
+
+class PairHistograms:
+    """Takes in tiles, and fills a histogram of each measure.
+
+    Args:
+        a: norms of one side, at least one.
+        b: norms of the other.
+    """
+
+    def __init__(self, a: Floats, b: Floats) -> None:
+        largest, sum_of_largest = float(a.max() * b.max()), float(a.max() + b.max())
+        self._histograms: dict[Measure, Histogram] = {
+            "cosine": Histogram(-1, 1),
+            "distance": Histogram(0, sum_of_largest),
+            "dot": Histogram(-largest, largest),  # Cauchy and Schwarz
+        }
+
+    def take(self, tile: Tile) -> None:
+        """Count the pairs of one tile."""
+        for measure, histogram in self._histograms.items():
+            histogram.take(tile.values(measure), tile.workspace)
+
+    def summaries(self) -> dict[Measure, Summary]:
+        """Return what was counted."""
+        return {measure: histogram.summary() for measure, histogram in self._histograms.items()}
+
+
+def distribution(measure: str, part: str, summary: Summary) -> Iterator[Row]:
+    """Yield mean, standard deviation and bins of a distribution.
+
+    Distances of pairs are √(‖x‖² + ‖y‖² − 2⟨x, y⟩) in float32, which tells nothing below 1/1000 of the norms.
+    """
+    for fact, value in (("mean", summary.mean), ("standard deviation", summary.sd)):
+        yield tables.VocabularyFact(f"{measure} of {part}: {fact}", value, f"n = {summary.n:,}")
+    for each in summary.bins:
+        yield HistogramBin(measure, part, None, float(each.low), float(each.high), each.count)
+
+
+def norms_of_kind(kind: Kind, norms: Floats) -> Iterator[Row]:
+    """Yield the distribution of norms, in float64 before they are counted; those of zero rows are left out."""
+    kept = norms[norms > 0]
+    histogram = Histogram(0, float(kept.max()))
+    histogram.take(torch.from_numpy(kept).float(), Workspace(torch.device("cpu")))
+    yield from distribution("norm", kind, histogram.summary())
+
+
+def pairs_of(
+    part: str, a: Rows, b: Rows | None = None, also: Sequence[Consumer] = (), progress: Progress = silent
+) -> Iterator[Row]:
+    """Yield the distributions of all pairs within ``a``, or of ``a`` with ``b``; one walk feeds ``also``, too."""
+    if len(a) < 2 if b is None else not (len(a) and len(b)):
+        return
+    filled = PairHistograms(a.norms, a.norms if b is None else b.norms)
+    what = f"{part} pairs"
+    if b is None:
+        pairs_within(a, [*also, filled], what=what, progress=progress)
+    else:
+        pairs_between(a, b, [*also, filled], what=what, progress=progress)
+    summaries = filled.summaries()
+    for measure in MEASURES:
+        yield from distribution(measure, part, summaries[measure])
+
+
+class PairExtremes:
+    """Takes in the tiles of tokens, and keeps the k pairs at both ends of each measure.
+
+    The first ``candidates`` rows take part; ``among`` says what these are.
+    """
+
+    def __init__(self, k: int, candidates: int, among: Among = "all") -> None:
+        self._among: Among = among
+        self._tops: dict[tuple[Measure, End], Top] = {
+            (measure, end): Top(measure, (end == "most") == (measure != "distance"), k, candidates, candidates)
+            for measure in ("cosine", "distance", "dot")
+            for end in ("most", "least")
+        }
+
+    def take(self, tile: Tile) -> None:
+        """Take in one tile."""
+        for top in self._tops.values():
+            top.take(tile)
+
+    def pairs(self, rows: Rows, shown: Shown) -> Iterator[tables.VocabularyExtreme]:
+        """Yield the pairs of the rows that were taken in; of distances the smallest are the most similar."""
+        for (measure, end), top in self._tops.items():
+            best = top.best(rows, rows)
+            ids = np.sort(np.stack([rows.ids(best.rows), rows.ids(best.columns)], axis=1), axis=1)
+            for rank, ((a, b), value) in enumerate(zip(ids.tolist(), best.values, strict=True), 1):
+                yield tables.VocabularyExtreme(
+                    *(self._among, "token–token", measure, end, rank, a, shown[a], b, shown[b]),
+                    *(float(value), best.certain),
+                )
+
+
+class OutlierPairs:
+    """Takes in the tiles of tokens with positions, and keeps those whose |cosine| is above a threshold."""
+
+    def __init__(self, threshold: float, tokens: int, positions: int, most: int = MOST_OUTLIERS) -> None:
+        self._threshold, self._pairs, self._count = threshold, tokens * positions, 0
+        self._top = Top("cosine", True, most, tokens, positions, absolute=True)
+
+    def take(self, tile: Tile) -> None:
+        """Take in one tile."""
+        self._top.take(tile)
+        cosines = tile.matrix("cosine")
+        if float(cosines.abs().max()) > self._threshold:
+            self._count += int((cosines.abs() > self._threshold).sum())
+
+    def rows(self, tokens: Rows, positions: Rows, shown: Shown) -> Iterator[Row]:
+        """Yield the pairs with the largest |cosine|, how many are above the threshold, and how many by chance."""
+        best = self._top.best(tokens, positions)
+        ids = zip(tokens.ids(best.rows).tolist(), positions.ids(best.columns).tolist(), strict=True)
+        for rank, ((token, position), value) in enumerate(zip(ids, best.values.tolist(), strict=True), 1):
+            if abs(value) > self._threshold:
+                yield tables.VocabularyExtreme(
+                    *("all", "token–position", "cosine", "outlier", rank, token, shown[token]),
+                    *(position, str(position), value, None),
+                )
+        chance = self._pairs * cosine_above(self._threshold, tokens.table.shape[1])
+        yield tables.VocabularyFact("outlier threshold", self._threshold, "|cosine| of a token and a position")
+        yield tables.VocabularyFact("outliers", float(self._count), f"of {self._pairs:,} pairs")
+        yield tables.VocabularyFact("outliers by chance", chance, "if one side's directions were random")
+
+
+def ranked(
+    measures: Mapping[str, Floats], usable: Ints, k: int, among: Among, shown: Shown
+) -> Iterator[tables.VocabularyExtreme]:
+    """Yield the k tokens at both ends of each measure, (V,), out of the ids that take part."""
+    for name, values in measures.items():
+        order = usable[np.argsort(values[usable], kind="stable")]
+        for end, ids in (("smallest", order[:k]), ("largest", order[::-1][:k])):
+            for rank, i in enumerate(ids.tolist(), 1):
+                yield tables.VocabularyExtreme(
+                    *(among, "token", name, end, rank, i, shown[i]), *(None, None, float(values[i]), None)
+                )
 
 
 def analyse(vectors: StaticVectors, item: Looked, seed: int, progress: Progress = silent) -> Iterator[Row]:
@@ -372,7 +510,12 @@ class _Work:
     def rows(self) -> Iterator[Row]:
         axes = self._axes()
         yield from self._tokens(axes.get(("token",)))
-        yield from self._facts()
+        yield tables.VocabularyFact("positions", None, self.vectors.position_kind)
+        for number, note in enumerate(self.vectors.notes, 1):
+            yield tables.VocabularyFact(f"note {number}", None, note)
+        for kind, table in self.tables.items():
+            yield tables.VocabularyFact(f"{kind} vectors", float(len(table)), f"{table.shape[1]} dimensions")
+        yield tables.VocabularyFact("zero vectors", float((self.sizes["token"] <= TINY).sum()), None)
         yield from self._pairs()
         for kinds, principal in axes.items():
             yield from explained(" and ".join(kinds), principal)
@@ -380,7 +523,7 @@ class _Work:
         if self.vectors.positions is not None:
             yield from positions(self.vectors.positions, self.seed)
         for what, why in self.missing.items():
-            yield VocabularyFact(f"missing: {what}", None, why)
+            yield tables.VocabularyFact(f"missing: {what}", None, why)
 
     def _axes(self) -> dict[tuple[Kind, ...], Axes]:
         sets: list[tuple[Kind, ...]] = [(kind,) for kind in self.tables]
@@ -406,7 +549,7 @@ class _Work:
         copies = np.bincount(self.first, minlength=len(tokens))[self.first] > 1
         pc = axes.coordinates(tokens) if axes else np.zeros((len(tokens), 3))
         for row, token in enumerate(self.described):
-            yield VocabularyToken(
+            yield tables.VocabularyToken(
                 *(row, self.vectors.shown[row], token.kind, token.subword),
                 *(float(norm[row]), _or_null(cosines[row]), float(distances[row]), bool(copies[row])),
                 *map(_or_null, pc[row]),
@@ -415,15 +558,6 @@ class _Work:
         for among, count in self.among.items():
             ids = np.sort(self.usable["token"].ids(np.arange(count)))
             yield from ranked(measures, ids, self.item.extremes, among, self.vectors.shown)
-
-    def _facts(self) -> Iterator[VocabularyFact]:
-        vectors = self.vectors
-        yield VocabularyFact("positions", None, vectors.position_kind)
-        for number, note in enumerate(vectors.notes, 1):
-            yield VocabularyFact(f"note {number}", None, note)
-        for kind, table in vectors.kinds.items():
-            yield VocabularyFact(f"{kind} vectors", float(len(table)), f"{table.shape[1]} dimensions")
-        yield VocabularyFact("zero vectors", float((self.sizes["token"] <= TINY).sum()), None)
 
     def _pairs(self) -> Iterator[Row]:
         """Yield the distributions of norms and pairs, the most and the least similar pairs, and the outliers."""

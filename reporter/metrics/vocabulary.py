@@ -1,17 +1,350 @@
 """Static embeddings: the token, position and token-type vectors of a model, from its weights alone."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
+from reporter.charts import Chapter, Chart, Page, Pick, choices, parts, variants
+from reporter.charts.curves import counts, explained, heights
+from reporter.charts.layout import Scene
+from reporter.charts.styles import CATEGORIES, Styles, alt
+from reporter.core.numbers import whole
 from reporter.core.table import TOKEN, TOKEN_ID, WEIGHTS, Comparable, OfModel, Row, column
 from reporter.metrics._items import Explained, HistogramBin, Point
-from reporter.metrics._vocabulary_charts import CHARTS
 from reporter.metrics.analysis import Context, analysis
 from reporter.spec.offer import Reference, Section
 from reporter.spec.part import AsTuple, Name, Part
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# The charts of static embeddings. Nothing on their page rests on more than 5,000 rows of a model.
+
+
+VOCABULARY = Page(
+    "vocabulary",
+    "Static embeddings",
+    "What does a model know of tokens and positions before it has read anything? Its tables of vectors say.",
+)
+DISTRIBUTIONS_CHAPTER = Chapter(
+    VOCABULARY, "distributions", "Norms and pairs", "How long the vectors are, and how alike."
+)
+PICTURE_CHAPTER = Chapter(VOCABULARY, "picture", "The picture", "Vectors in two or three dimensions.")
+ENDS_CHAPTER = Chapter(
+    VOCABULARY,
+    "ends",
+    "Extremes",
+    "The most and the least similar pairs, and the vectors nearest to and farthest from the mean.",
+)
+POSITIONS_CHAPTER = Chapter(VOCABULARY, "positions", "Positions", "The vectors that are added for places.")
+BLUE, ORANGE = list(CATEGORIES)[:2]
+
+
+def heat(frame: pd.DataFrame, styles: Styles) -> Any:
+    """Draw the cosine of each two positions."""
+    axis = alt.Axis(labelOverlap="greedy", labelSeparation=14, grid=False, ticks=False, domain=False, labelAngle=0)
+    scale = alt.Scale(paddingInner=0, paddingOuter=0)
+    chart = alt.Chart().mark_rect()
+    return chart.encode(
+        x=alt.X("position_b:O", title="position", axis=axis, scale=scale),
+        y=alt.Y("position_a:O", title="position", axis=axis, scale=scale),
+        color=parts.cosine_colour(),
+        tooltip=parts.tips("position_a", "position_b", "cosine"),
+    ).properties(width="container", height=400)
+
+
+def offsets(frame: pd.DataFrame, styles: Styles) -> Any:
+    """Draw the mean cosine of two positions by how far apart they are, and one standard deviation around it."""
+    x = alt.X("distance:Q", title="positions apart", scale=alt.Scale(nice=False))
+    low, high = min(0.0, float(frame["low"].min())), max(0.0, float(frame["high"].max()))
+    y = alt.Y("cosine:Q", title="cosine", scale=alt.Scale(domain=[max(-1.0, low), min(1.0, high)]))
+    chart = alt.Chart()
+    band = chart.mark_area(opacity=0.2, color=BLUE).encode(x=x, y=alt.Y("low:Q", title="cosine"), y2=alt.Y2("high:Q"))
+    line = chart.mark_line(color=BLUE, strokeWidth=1.8).encode(x=x, y=y)
+    points = chart.mark_point(size=70, filled=True, opacity=0, color=BLUE)
+    points = points.encode(x=x, y=y, tooltip=parts.tips("distance", "cosine", "sd", "n"))
+    return alt.layer(parts.zero(), band, line, points, data=frame).properties(width="container", height=240)
+
+
+def by_position(column: str) -> Any:
+    """Return what draws a column of ``positions`` over the position."""
+
+    def draw(frame: pd.DataFrame, styles: Styles) -> Any:
+        x = alt.X("position:Q", title="position", scale=alt.Scale(nice=False))
+        y = alt.Y(f"{column}:Q", title=None, scale=alt.Scale(zero=False))
+        chart = alt.Chart()
+        line = chart.mark_line(color=BLUE, strokeWidth=1.2).encode(x=x, y=y)
+        points = chart.mark_point(size=40, filled=True, opacity=0, color=BLUE)
+        points = points.encode(x=x, y=y, tooltip=parts.tips("position", "norm", "step_length", "mean_cosine"))
+        return alt.layer(line, points, data=frame).properties(width="container", height=240)
+
+    return draw
+
+
+def _components(rows: pd.DataFrame, scene: Scene) -> str:
+    clauses = []
+    for part, shares in rows.groupby("part", sort=False):
+        reached = [shares.loc[shares["share"] >= share, "components"].min() for share in (0.5, 0.9)]
+        half, most = (whole(count) if count == count else f"more than {len(shares)}" for count in reached)
+        clauses.append(f"{part}: half in {half}, 90 % in {most}")
+    return " · ".join(clauses)
+
+
+def _extremes(frame: pd.DataFrame, scene: Scene) -> list[Pick]:
+    names = {
+        "token|mean_cosine": "cosine to the mean",
+        "token|mean_distance": "distance from the mean",
+        "token|norm": "norm",
+        "token–token|cosine": "pairs by cosine",
+        "token–token|distance": "pairs by distance",
+        "token–token|dot": "pairs by dot product",
+    }
+    keys = dict.fromkeys(f"{what}|{measure}" for what, measure in zip(frame["what"], frame["measure"], strict=True))
+    order = [name for name in ("token–token|cosine", *names) if name in keys]
+    measure = Pick("what|measure", "Measure", {name: names.get(name, name) for name in dict.fromkeys([*order, *keys])})
+    among = choices(frame, "among", "Among", ("text", "all"))
+    labels = {"text": "text: no special tokens, bytes, unused rows", "all": "all rows"}
+    return [measure, Pick("among", "Among", {name: labels.get(name, name) for name in among.choices})]
+
+
+def _pictures(frame: pd.DataFrame, scene: Scene) -> list[Pick]:
+    names = {"pca": "PCA", "tsne": "t-SNE", "umap": "UMAP"}
+    projections = list(dict.fromkeys(frame["projection"]))
+    labels = {}
+    for name in sorted(projections, key=lambda name: (" of " in name, list(names).index(name.split()[0]))):
+        method, _, kind = name.partition(" of ")
+        labels[name] = f"{names.get(method, method)} of {kind + ' vectors' if kind else 'all kinds together'}"
+    return [Pick("projection", "Picture", labels)]
+
+
+# The shapes are compared, not the numbers of pairs, which differ by factors of millions: height is 1 at the peak.
+HISTOGRAMS = Chart(
+    "static.histograms",
+    "Distributions",
+    """
+SELECT model, checkpoint, measure, part, low, high, count,
+  count / max(count) OVER (PARTITION BY model, checkpoint, measure, part) AS height,
+  CAST(sum(count) OVER (PARTITION BY model, checkpoint, measure, part) AS BIGINT) AS n
+FROM histograms
+WHERE study = $study AND analysis = 'vocabulary'
+ORDER BY model, checkpoint, measure, part, low
+""",
+    {"height": heights, "count": counts},
+    lead="Norms of each kind of vector, and cosine, distance and dot product of pairs within a kind and between two.",
+    table="histograms",
+    columns=("measure", "part", "count"),
+    chapter=DISTRIBUTIONS_CHAPTER,
+    picks=lambda frame, scene: [
+        choices(frame, "measure", "Measure", ("norm", "cosine", "distance", "dot")),
+        variants(height="shape (peak = 1)", count="count (logarithmic)"),
+    ],
+    key="part",
+    half=True,
+)
+
+EXPLAINED = Chart(
+    "static.explained",
+    "Explained variance",
+    """
+SELECT model, checkpoint, part, components, share, n FROM explained_variance
+WHERE study = $study AND analysis = 'vocabulary'
+ORDER BY model, checkpoint, part, components
+""",
+    explained,
+    say=_components,
+    lead="How many directions the vectors really use. The dashed lines are half and 90 % of the variance.",
+    table="explained_variance",
+    columns=("part", "components", "share", "n"),
+    chapter=DISTRIBUTIONS_CHAPTER,
+    key="part",
+    half=True,
+)
+
+POINTS = Chart(
+    "static.points",
+    "Tokens, positions and token types",
+    """
+SELECT p.model, p.checkpoint, p.projection, p.part AS kind, p.point, p.label, p.x, p.y, p.z, v.class,
+  CASE v.subword WHEN true THEN 'part of a word' WHEN false THEN 'a word, or the beginning of one' END AS subword,
+  coalesce(v.norm, q.norm) AS norm
+FROM projections AS p
+LEFT JOIN vocabulary AS v ON p.part = 'token' AND (v.study, v.model, v.checkpoint, v.token_id)
+  = (p.study, p.model, p.checkpoint, p.point)
+LEFT JOIN positions AS q ON p.part = 'position' AND (q.study, q.model, q.checkpoint, q.position)
+  = (p.study, p.model, p.checkpoint, p.point)
+WHERE p.study = $study AND p.analysis = 'vocabulary'
+QUALIFY row_number() OVER (PARTITION BY p.model, p.checkpoint, p.projection, p.part ORDER BY hash(p.point)) <= 2000
+ORDER BY p.model, p.checkpoint, p.projection LIKE '% of %', p.projection, p.part, p.point
+""",
+    "points",
+    lead="A point is a vector. Point at it, or move with the arrow keys, to read it; search to mark tokens.",
+    table="projections",
+    columns=("projection", "part", "label", "x", "y", "z"),
+    chapter=PICTURE_CHAPTER,
+    picks=_pictures,
+    options={
+        "colour": ["class", "kind", "subword", "norm"],
+        "ramps": ["norm"],
+        "of": "kind",
+        "tell": ["kind", "point", "class", "subword", "norm"],
+        "search": True,
+        "height": 520,
+        "instead": {
+            "column": "projection",
+            "values": {name: f"{name} of token" for name in ("pca", "tsne", "umap")},
+        },
+    },
+    mind="At most 2,000 vectors of a kind are drawn, at random. t-SNE and UMAP keep neighbours together; distances "
+    "across their pictures, and the sizes of clumps, mean nothing.",
+)
+
+EXTREMES = Chart(
+    "static.extremes",
+    "Tokens and pairs at the ends",
+    """
+SELECT model, checkpoint, among, what, measure, end_of_scale, rank, token_id, token, other_id, other, value, certain
+FROM vocabulary_extremes
+WHERE study = $study AND what <> 'token–position' AND rank <= 100
+ORDER BY model, checkpoint, what, measure, among DESC, end_of_scale IN ('most', 'largest') DESC, rank
+""",
+    "table",
+    lead="Exact over the whole vocabulary: every token, every pair.",
+    table="vocabulary_extremes",
+    columns=("among", "measure", "end_of_scale", "value", "certain"),
+    chapter=ENDS_CHAPTER,
+    picks=_extremes,
+    options={
+        "split": "end_of_scale",
+        "columns": [
+            ["rank", "rank", "whole"],
+            ["token", "Token", "token"],
+            ["other", "and", "token"],
+            ["value", "value", "number"],
+        ],
+        "ids": {"token": "token_id", "other": "other_id"},
+        "valueName": "measure",
+        "names": {"most": "most alike", "least": "least alike", "smallest": "smallest", "largest": "largest"},
+    },
+)
+
+OUTLIERS = Chart(
+    "static.outliers",
+    "Tokens along the direction of a position",
+    """
+SELECT model, checkpoint, rank, token_id, token, other_id AS position, value AS cosine
+FROM vocabulary_extremes
+WHERE study = $study AND what = 'token–position'
+ORDER BY model, checkpoint, rank
+""",
+    "table",
+    lead="Pairs of a token and a position whose cosine is largest in size; at a negative one they point opposite ways. "
+    "Both vectors are added before the first block, so a token along the direction of a position is hard to tell from "
+    "that place.",
+    table="vocabulary_extremes",
+    columns=("what", "value"),
+    chapter=ENDS_CHAPTER,
+    options={
+        "columns": [
+            ["rank", "rank", "whole"],
+            ["token", "Token", "token"],
+            ["position", "Position", "whole"],
+            ["cosine", "Cosine", "number"],
+        ],
+        "ids": {"token": "token_id"},
+    },
+)
+
+POSITION_ROWS = """
+SELECT model, checkpoint, position, norm, step_length, mean_cosine, mean_distance, pc1, pc2, pc3,
+  'position ' || position AS label
+FROM positions
+WHERE study = $study
+QUALIFY (row_number() OVER (PARTITION BY model, checkpoint ORDER BY position) - 1)
+  % CAST(ceil(count(*) OVER (PARTITION BY model, checkpoint) / 2048) AS BIGINT) = 0
+ORDER BY model, checkpoint, position
+"""
+
+PATH = Chart(
+    "static.path",
+    "The path of the positions",
+    POSITION_ROWS,
+    "points",
+    lead="Position vectors on their principal components, joined in order. Drag the 3-D view, or turn it with arrow "
+    "keys.",
+    table="positions",
+    columns=("pc1", "pc2", "pc3"),
+    chapter=POSITIONS_CHAPTER,
+    picks=lambda frame, scene: [
+        Pick("axes", "View", {"xyz": "3-D", "xy": "PC1 and PC2", "xz": "PC1 and PC3", "yz": "PC2 and PC3"})
+    ],
+    options={
+        "x": "pc1",
+        "y": "pc2",
+        "z": "pc3",
+        "colour": ["position", "norm"],
+        "ramps": ["position", "norm"],
+        "tell": ["norm", "step_length"],
+        "joined": True,
+        "height": 420,
+        "axisNames": ["PC1", "PC2", "PC3"],
+    },
+)
+
+HEAT = Chart(
+    "static.position-cosines",
+    "Cosine of each two positions",
+    """
+SELECT model, checkpoint, position_a, position_b, cosine
+FROM position_cosines
+WHERE study = $study
+ORDER BY model, checkpoint, position_a, position_b
+""",
+    heat,
+    lead="Stripes beside the diagonal are a period.",
+    table="position_cosines",
+    columns=("cosine",),
+    chapter=POSITIONS_CHAPTER,
+    legend="cosine",
+    kind="square",
+    mind="At most 64 positions each way, spread evenly, are drawn: what repeats within their spacing looks longer than "
+    "it is.",
+    half=True,
+)
+
+OFFSETS = Chart(
+    "static.position-offsets",
+    "Cosine by distance",
+    """
+SELECT model, checkpoint, distance, cosine, cosine - sd AS low, cosine + sd AS high, sd, n
+FROM position_offsets
+WHERE study = $study
+QUALIFY (row_number() OVER (PARTITION BY model, checkpoint ORDER BY distance) - 1)
+  % CAST(ceil(count(*) OVER (PARTITION BY model, checkpoint) / 2048) AS BIGINT) = 0
+ORDER BY model, checkpoint, distance
+""",
+    offsets,
+    lead="How alike two positions are that are so far apart, and one standard deviation around it.",
+    table="position_offsets",
+    columns=("cosine", "sd", "n"),
+    chapter=POSITIONS_CHAPTER,
+    half=True,
+)
+
+BY_POSITION = Chart(
+    "static.position-norms",
+    "Along the positions",
+    POSITION_ROWS,
+    {name: by_position(name) for name in ("norm", "step_length", "mean_cosine")},
+    lead="Each position vector by itself.",
+    table="positions",
+    columns=("norm", "step_length", "mean_cosine"),
+    chapter=POSITIONS_CHAPTER,
+    picks=lambda frame, scene: [variants(norm="norm", step_length="step length", mean_cosine="cosine to the mean")],
+)
 
 Map = Literal["tsne", "umap"]
 
@@ -146,7 +479,7 @@ def _resolve(spec: VocabularySpec, folder: Path) -> Looked:
     statistics=(),
     cost="V² / 2 products of d numbers for a vocabulary of V tokens; no forward pass",
     tables=(*TABLES, Point, HistogramBin, Explained),
-    charts=CHARTS,
+    charts=(HISTOGRAMS, EXPLAINED, POINTS, EXTREMES, OUTLIERS, PATH, HEAT, OFFSETS, BY_POSITION),
     version=4,  # no sorts of tokens, no ways to know positions inside attention
     section=Section(
         Vocabulary,

@@ -349,16 +349,24 @@ def _check(layers: Layers, offer: Offer, broken: bool) -> tuple[Study | None, li
     return (None if broken or complaints else study), complaints
 
 
-def read_text(path: Path) -> str:
-    """Return the text of a study; raise ``SpecError`` if there is no such file, or it is no UTF-8."""
+def read_text(path: Path, remedy: str = "; 'reporter init' writes a study to start from") -> str:
+    """Return the text of a YAML file.
+
+    Args:
+        path: the file.
+        remedy: what to do if there is no such file.
+
+    Raises:
+        SpecError: there is no such file, or it is no UTF-8.
+    """
     if (problem := endless(path, MOST_OF_A_STUDY)) and not path.is_dir():
         raise SpecError.of_file(path, problem)
     try:
         raw = path.read_bytes()
     except FileNotFoundError:
-        raise SpecError.of_file(path, "there is no such file; 'reporter init' writes a study to start from") from None
+        raise SpecError.of_file(path, f"there is no such file{remedy}") from None
     except IsADirectoryError:
-        raise SpecError.of_file(path, "is a directory, not a study file") from None
+        raise SpecError.of_file(path, "is a directory, not a file") from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise SpecError.of_file(path, f"cannot be read: {reason}") from None

@@ -218,8 +218,8 @@ import resource, numpy as np, torch
 from reporter.metrics._static_numbers import norms
 from reporter.geometry.pairs import Rows
 from reporter.geometry.pairs import pairs_within
-from reporter.metrics._static_pairs import PairHistograms
-from reporter.metrics._static_pairs import PairExtremes
+from reporter.metrics._static_numbers import PairHistograms
+from reporter.metrics._static_numbers import PairExtremes
 x = torch.randn(12_000, 8)
 n = norms(x)
 rows = Rows(x, np.arange(len(x)), n)

@@ -15,8 +15,18 @@ from reporter.geometry.clouds import MOST_BINS, Histogram
 from reporter.geometry.noise import cosine_above
 from reporter.geometry.pairs import Rows, Workspace, pairs_between, pairs_within
 from reporter.metrics._items import HistogramBin
-from reporter.metrics._static_numbers import first_equal, mean, norms, to_point
-from reporter.metrics._static_pairs import OutlierPairs, PairExtremes, PairHistograms, norms_of_kind, pairs_of, ranked
+from reporter.metrics._static_numbers import (
+    OutlierPairs,
+    PairExtremes,
+    PairHistograms,
+    first_equal,
+    mean,
+    norms,
+    norms_of_kind,
+    pairs_of,
+    ranked,
+    to_point,
+)
 from reporter.metrics.vocabulary import VocabularyExtreme, VocabularyFact
 
 NAMES = [f"t{i}" for i in range(200)]
