@@ -247,6 +247,11 @@ Control = Literal["none", "random-characters", "random-words"]
 Texts = Mapping[str, Sequence[str]]
 
 _ENDINGS: dict[Control, str] = {"none": "", "random-characters": "_characters", "random-words": "_words"}
+_CALLED: dict[Control, str] = {
+    "none": "texts",
+    "random-characters": "random characters",
+    "random-words": "random words",
+}
 _ONE = "there is one group alone: nothing to tell it apart from"
 _SAME = "all texts have the same vector here"
 
@@ -303,7 +308,8 @@ def groups(item: Groups, context: Context) -> Iterator[Row]:
     for control in _ENDINGS:
         try:
             texts = _texts(item.root, control, context)
-            vectors = pooled([text for of in texts.values() for text in of], context, what=_called(control))
+            what = "texts" if control == "none" else control.replace("-", " ")
+            vectors = pooled([text for of in texts.values() for text in of], context, what=what)
         except ReporterError as error:
             if control == "none":
                 raise
@@ -321,10 +327,6 @@ def groups(item: Groups, context: Context) -> Iterator[Row]:
                 yield GroupSpread(*which, of.silhouette, of.within, of.between, of.ratio, of.n, shared)
             if control == "none":
                 yield from points(place, {name: x[group == code] for code, name in enumerate(texts)}, texts)
-
-
-def _called(control: Control) -> str:
-    return "texts" if control == "none" else control.replace("-", " ")
 
 
 def _texts(groups: Texts, control: Control, context: Context) -> Texts:
@@ -347,13 +349,10 @@ def _numbers(place: Place, control: Control, spread: Spreads | None, reason: str
     whole = None if spread is None else spread.whole
     numbers = {"silhouette": whole.silhouette if whole else None, "ratio": whole.ratio if whole else None}
     if whole is not None and control == "none":
-        yield Value("within", place, whole.within, whole.n)
-        numbers["between"] = whole.between
+        numbers |= {"within": whole.within, "between": whole.between}
     for name, value in numbers.items():
-        if whole is None or value is None:
-            yield Value(f"{name}{_ENDINGS[control]}", place, None, 0, reason=reason)
-        else:
-            yield Value(f"{name}{_ENDINGS[control]}", place, value, whole.n)
+        n = 0 if whole is None or value is None else whole.n
+        yield Value(f"{name}{_ENDINGS[control]}", place, value, n, reason="" if n else reason)
 
 
 def random_characters(texts: Sequence[str], alphabet: Sequence[str], rng: np.random.Generator) -> list[str]:

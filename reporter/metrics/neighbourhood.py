@@ -15,11 +15,9 @@ from reporter.geometry import noise
 from reporter.geometry.arrays import Floats
 from reporter.geometry.intervals import FEWEST_TEXTS, Interval, jackknife_interval
 from reporter.metrics._intervals import dealt
-from reporter.metrics.base import Options, PairValue, Size, Statistic, Value, metric
+from reporter.metrics.base import Options, PairValue, Size, Statistic, Value, metric, with_floor
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from reporter.forward.observed import Observed, Place
     from reporter.forward.token_sample import Selection
 
@@ -92,8 +90,7 @@ def local_dimension(seen: Observed, options: LocalOptions) -> Iterator[Value]:
     def at(place: Place) -> list[Value]:
         return list(_local_values(seen, place, options))
 
-    of_places = seen.once(("local dimension", seen.held, options), lambda: spread(at, seen.places))
-    for values in of_places:
+    for values in seen.once(("local dimension", seen.held, options), lambda: spread(at, seen.places)):
         yield from values
 
 
@@ -129,8 +126,8 @@ def _local_values(seen: Observed, place: Place, options: LocalOptions) -> Iterat
         ends: tuple[float, float] | tuple[None, None] = None, None
         if groups.max() >= FEWEST_TEXTS - 1 and min(map(len, values)) >= _FEWEST:
             ends = jackknife_interval(value, np.array([take(of) for of in values[1:]]), "log")
-        yield Value(name, place, value, n, *ends)
-        yield Value(f"{name}_floor", place, take(_of_noise(n, seen.width(place), seen.seed, centres, options)), n)
+        floor = take(_of_noise(n, seen.width(place), seen.seed, centres, options))
+        yield from with_floor(Value(name, place, value, n, *ends), floor)
 
 
 @lru_cache(maxsize=64)
@@ -252,8 +249,7 @@ def information_imbalance(seen: Observed, options: ImbalanceOptions) -> Iterator
             a, b = (at if end is None else end % len(path) for end in (first, second))
             if (a, b) in of:
                 value, ends = of[a, b]
-                yield Value(name, place, value, n, *ends)
-                yield Value(f"{name}_floor", place, 1.0, n)
+                yield from with_floor(Value(name, place, value, n, *ends), 1.0)
             else:
                 yield Value(name, place, None, n, reason=still[a] or still[b])
 
@@ -271,13 +267,9 @@ def _between(seen: Observed, sample: Selection, places: list[Place]) -> dict[tup
     from reporter.geometry.similarity import imbalances
 
     groups = dealt(sample.texts, GROUPS)
-
-    def states_at(place: Place) -> Tensor:
-        return sample.states(place)
-
     imbalance = seen.once(
         ("imbalance", seen.held, len(sample)),
-        lambda: imbalances([lambda place=place: states_at(place) for place in places], groups),  # type: ignore[misc]
+        lambda: imbalances([partial(sample.states, place) for place in places], groups),
     )
     few = groups.max() < FEWEST_TEXTS - 1
     return {

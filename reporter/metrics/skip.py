@@ -171,22 +171,11 @@ def skip(item: Skip, context: Context) -> Iterator[Value | SkippedBlocks]:
     for done, (many, proposal) in enumerate(trials, 1):
         with model.skipping(proposal.blocks):
             without = _losses(model, readout, cut, len(texts), context)
-        ends = percentile_interval(without.replicates(context.seed) - drawn, len(texts))
+        low, high = percentile_interval(without.replicates(context.seed) - drawn, len(texts))
         number = 1 + sum(before == many for before, _ in trials[: done - 1])
-        yield SkippedBlocks(
-            many,
-            number,
-            said(proposal.blocks),
-            proposal.by,
-            proposal.angle,
-            float(sum(influence[block - 1, block] for block in proposal.blocks)),
-            without.mean(),
-            without.mean() - loss,
-            change_low=ends[0],
-            change_high=ends[1],
-            texts=len(texts),
-            tokens=int(without.counts.sum()),
-        )
+        turned, left = float(sum(influence[block - 1, block] for block in proposal.blocks)), without.mean()
+        which = (many, number, said(proposal.blocks), proposal.by, proposal.angle, turned)
+        yield SkippedBlocks(*which, left, left - loss, low, high, len(texts), int(without.counts.sum()))
         context.tell("sets of blocks", done, len(trials))
 
 

@@ -18,7 +18,7 @@ from reporter.geometry.components import Leading, apart, leading, menger, menger
 from reporter.geometry.intervals import Error, error_over_texts, interval
 from reporter.geometry.spectra import EQUAL
 from reporter.metrics._intervals import described, sampled
-from reporter.metrics.base import Options, Size, Value, metric, with_floor
+from reporter.metrics.base import Options, Size, Value, metric, undefined, with_floor
 
 if TYPE_CHECKING:
     from reporter.forward.observed import Observed, Place
@@ -105,9 +105,9 @@ def subspaces(seen: Observed, options: SubspaceOptions) -> Iterator[Value]:
     n, path = seen.tokens, seen.path
     followed = _followed(seen, options)
     if isinstance(followed, str):
-        for statistic, end in {"speed": len(path) - 1, "displacement": len(path), "curvature": len(path) - 2}.items():
-            for place in path[: max(end, 0)]:
-                yield Value(statistic, place, None, n, reason=followed)
+        for layer, place in enumerate(path):
+            names = ("displacement", "speed", "curvature")[: 1 + min(2, seen.layers - layer)]
+            yield from undefined(names, place, n, followed)
         return
     for layer, place in enumerate(path):
         yield from followed.distance("displacement", place, 0, layer)

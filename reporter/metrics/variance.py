@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -241,34 +241,27 @@ def variance(seen: Observed, options: VarianceOptions) -> Iterator[Value | Token
     Raises:
         ReporterError: if the parts of the variance do not add up.
     """
-    from reporter.forward.type_moments import TypeMoments
+    from reporter.forward.type_moments import TypeMoments, type_view, typed_strata
 
-    kept = seen.get(TypeMoments)
+    kept, strata = seen.get(TypeMoments), typed_strata(seen)
     tokens = int(kept.seen[list(seen.strata)].sum())
+    sampled(seen, strata)  # before threads ask for it, each for itself
+
+    def at(place: Place) -> tuple[TypeView, dict[str, Error | None]]:
+        types = type_view(seen, place, options.memory)
+        return types, _errors(types, seen, place, kept)
+
     types: TypeView | None = None
-    for place, (types, errors) in _everywhere(seen, options).items():
+    for place, (types, errors) in seen.everywhere(("variance", strata, options.memory), at).items():
         yield from _of_place(types, place, tokens, seen, errors)
-        yield from _types(types, place, kept, options.scatter)
+        for i in np.flatnonzero(types.ranks < options.scatter):
+            rank = int(types.ranks[i])
+            numbers = int(types.count[i]), float(types.norms[i]), float(types.variances[i])
+            yield TokenType(place, kept.types[rank], kept.tokens[rank], *numbers)
     if types is None or tokens == 0:
         yield Value("coverage", None, None, 0, reason="no token")
     else:
         yield Value("coverage", None, types.n / tokens, tokens)
-
-
-_AtPlace = tuple["TypeView", dict[str, Error | None]]
-
-
-def _everywhere(seen: Observed, options: VarianceOptions) -> Mapping[Place, _AtPlace]:
-    from reporter.forward.type_moments import TypeMoments, type_view, typed_strata
-
-    kept, strata = seen.get(TypeMoments), typed_strata(seen)
-    sampled(seen, strata)  # before threads ask for it, each for itself
-
-    def at(place: Place) -> _AtPlace:
-        types = type_view(seen, place, options.memory)
-        return types, _errors(types, seen, place, kept)
-
-    return seen.everywhere(("variance", strata, options.memory), at)
 
 
 _POSITIVE = (0.0, np.inf)
@@ -407,10 +400,3 @@ def _tradeoff(types: TypeView, place: Place) -> Value:
 
 
 ROUNDING = 1e-6  # relative; float32 states give variances to about 1e-7
-
-
-def _types(types: TypeView, place: Place, kept: TypeMoments, scatter: int) -> Iterator[TokenType]:
-    for i in np.flatnonzero(types.ranks < scatter):
-        rank = int(types.ranks[i])
-        numbers = int(types.count[i]), float(types.norms[i]), float(types.variances[i])
-        yield TokenType(place, kept.types[rank], kept.tokens[rank], *numbers)
