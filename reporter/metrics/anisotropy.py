@@ -14,14 +14,7 @@ from reporter.geometry.arrays import Floats, Ints, wide
 from reporter.geometry.components import first_axis
 from reporter.geometry.intervals import Error, error_over_texts, interval
 from reporter.geometry.spectra import EQUAL, isoscore_of, mean_cosine_of, participation_ratio_of, top_share_of
-from reporter.metrics._intervals import (
-    OWN_MEAN,
-    RARE_TYPES,
-    described,
-    per_doubling,
-    sampled,
-    spectrum_of,
-)
+from reporter.metrics._intervals import OWN_MEAN, RARE_TYPES, described, per_doubling, sampled, spectrum_of
 from reporter.metrics.base import Cosine, SampleOptions, Share, Value, metric, undefined, with_floor
 
 if TYPE_CHECKING:
@@ -213,13 +206,7 @@ def _error_of_all(seen: Observed, place: Place, sample: Selection, states: Tenso
 
 
 def _cosines(
-    states: Tensor,
-    squares: Tensor,
-    norms: Tensor,
-    zero: float,
-    texts: Ints,
-    distinct: int,
-    each: Tensor | None = None,
+    states: Tensor, squares: Tensor, norms: Tensor, zero: float, texts: Ints, distinct: int, each: Tensor | None = None
 ) -> tuple[Floats, int, Error | None]:
     """Return the unit vectors' sum, their number and the error of their mean cosine; norms up to ``zero`` are zero.
 

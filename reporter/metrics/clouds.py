@@ -135,12 +135,7 @@ ORDER BY model, checkpoint, item, site, layer, part, components
     half=True,
 )
 
-CHARTS = (
-    CLOUD_POINTS,
-    SEPARABILITY,
-    CLOUD_HISTOGRAMS,
-    CLOUD_EXPLAINED,
-)
+CHARTS = (CLOUD_POINTS, SEPARABILITY, CLOUD_HISTOGRAMS, CLOUD_EXPLAINED)
 
 
 MOST_COMPONENTS = 50  # of the curves of explained variance

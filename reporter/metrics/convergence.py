@@ -225,8 +225,7 @@ class ConvergenceOptions(Options):
     """What tokens converge to, and how they are averaged."""
 
     target: Literal["block", "final"] = Field(
-        default="block",
-        description="what tokens are compared with: the last block's output, or it after the norm",
+        default="block", description="what tokens are compared with: the last block's output, or it after the norm"
     )
     mean: Literal["token", "text"] = Field(default="token", description="mean over tokens, or over the means of texts")
 

@@ -122,10 +122,7 @@ ORDER BY model, checkpoint, control <> 'none', control, text_group, layer
     half=True,
 )
 
-CHARTS = (
-    GROUP_POINTS,
-    GROUPS,
-)
+CHARTS = (GROUP_POINTS, GROUPS)
 
 
 MOST_TEXTS = 5000  # of one group: silhouettes need all distances

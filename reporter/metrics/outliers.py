@@ -15,14 +15,7 @@ from reporter.core.table import TOKEN, TOKEN_ID, Comparable, OfCorpus, column
 from reporter.geometry.arrays import Floats, Ints, wide
 from reporter.geometry.intervals import Error, error_over_texts, interval
 from reporter.metrics import _outlier_lists as lists
-from reporter.metrics._intervals import (
-    BOOTSTRAP,
-    LARGEST,
-    described,
-    mean_with_interval,
-    per_doubling,
-    sampled,
-)
+from reporter.metrics._intervals import BOOTSTRAP, LARGEST, described, mean_with_interval, per_doubling, sampled
 from reporter.metrics.base import Options, Share, Size, Statistic, Value, metric, undefined
 
 if TYPE_CHECKING:

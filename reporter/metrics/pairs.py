@@ -196,11 +196,7 @@ ORDER BY model, checkpoint, pair_set, concept, layer
     key="concept",
 )
 
-CHARTS = (
-    CONCEPTS,
-    PAIR_POINTS,
-    DIRECTIONS,
-)
+CHARTS = (CONCEPTS, PAIR_POINTS, DIRECTIONS)
 
 
 def _two_texts(value: Any) -> Any:

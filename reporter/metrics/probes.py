@@ -130,11 +130,7 @@ SELECTIVITY = beside(
     lead="Selectivity is accuracy less that on random classes. Each model at its last checkpoint, over relative depth.",
 )
 
-CHARTS = (
-    PROBES,
-    BY_POOLING,
-    SELECTIVITY,
-)
+CHARTS = (PROBES, BY_POOLING, SELECTIVITY)
 
 
 class _Probe(Part):

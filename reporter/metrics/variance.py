@@ -16,12 +16,7 @@ from reporter.geometry import noise
 from reporter.geometry.arrays import Floats, Ints
 from reporter.geometry.intervals import Error, error_over_texts, interval
 from reporter.geometry.statistics import correlation, fisher_interval
-from reporter.metrics._intervals import (
-    MORE_TYPES,
-    described,
-    per_doubling,
-    sampled,
-)
+from reporter.metrics._intervals import MORE_TYPES, described, per_doubling, sampled
 from reporter.metrics.base import INFLUENCES, Options, Share, Size, Statistic, Value, metric, undefined, with_floor
 
 if TYPE_CHECKING:

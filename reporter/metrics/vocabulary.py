@@ -193,10 +193,7 @@ ORDER BY p.model, p.checkpoint, p.projection LIKE '% of %', p.projection, p.part
         "tell": ["kind", "point", "class", "subword", "norm"],
         "search": True,
         "height": 520,
-        "instead": {
-            "column": "projection",
-            "values": {name: f"{name} of token" for name in ("pca", "tsne", "umap")},
-        },
+        "instead": {"column": "projection", "values": {name: f"{name} of token" for name in ("pca", "tsne", "umap")}},
     },
     mind="At most 2,000 vectors of a kind are drawn, at random. t-SNE and UMAP keep neighbours together; distances "
     "across their pictures, and the sizes of clumps, mean nothing.",
@@ -425,14 +422,7 @@ class PositionOffset(OfWeights, table="position_offsets"):
     n: int = column("pairs of positions", "BIGINT")
 
 
-TABLES = (
-    VocabularyToken,
-    VocabularyExtreme,
-    VocabularyFact,
-    PositionVector,
-    PositionCosine,
-    PositionOffset,
-)
+TABLES = (VocabularyToken, VocabularyExtreme, VocabularyFact, PositionVector, PositionCosine, PositionOffset)
 
 
 class Looked(Part):
