@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from pydantic import Field
 
@@ -43,7 +43,6 @@ LENS = (
 class LensOptions(Options):
     """How many tokens are read."""
 
-    optional: ClassVar[bool] = True
     sample: int = Field(default=2048, ge=16, description="about how many tokens of the corpus are read")
 
 
@@ -53,6 +52,7 @@ class LensOptions(Options):
     statistics=LENS,
     needs=("lens",),
     options=LensOptions,
+    optional=True,
     version=5,
     cost="a product with the vocabulary for each sampled token and layer",
     against_base=("entropy", "kl"),
@@ -87,12 +87,6 @@ LOSS = (
 )
 
 
-class LossOptions(Options):
-    """None; but it takes more than a plain forward pass."""
-
-    optional: ClassVar[bool] = True
-
-
 @metric(
     title="Language-model loss",
     summary="How well the model predicts the tokens of the corpus, to correlate with what its layers do.",
@@ -100,7 +94,7 @@ class LossOptions(Options):
     needs=("losses",),
     version=3,
     cost="a product with the vocabulary for each predicted token; for an encoder a second forward pass",
-    options=LossOptions,
+    optional=True,
     against_base=("lm",),
 )
 def loss(seen: Observed, options: Options) -> Iterator[Value]:
@@ -165,7 +159,6 @@ WORDS = (
 class JourneyOptions(Options):
     """How many tokens are read."""
 
-    optional: ClassVar[bool] = True
     sample: int = Field(
         default=2048,
         ge=16,
@@ -180,6 +173,7 @@ class JourneyOptions(Options):
     statistics=WORDS,
     needs=("journey",),
     options=JourneyOptions,
+    optional=True,
     version=5,
     cost="a product with the vocabulary for each sampled word and layer",
     against_base=tuple(statistic.name for statistic in WORDS),

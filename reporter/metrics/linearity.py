@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from math import acos, inf
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from reporter.core.sources import DIN, KORNBLITH, LINEAR, RAGHU, WILLIAMS, Source
 from reporter.geometry import noise
@@ -135,12 +135,6 @@ STATISTICS = (
 )
 
 
-class LinearityOptions(Options):
-    """Nothing to choose: it is there where a study names it, as it keeps three matrices d × d for each layer."""
-
-    optional: ClassVar[bool] = True
-
-
 @metric(
     title="Linearity",
     summary="How much of the next layer, of what a block adds, and of the last layer one linear map for all tokens "
@@ -148,11 +142,11 @@ class LinearityOptions(Options):
     statistics=STATISTICS,
     needs=("moments", "cross", "tokens"),
     version=6,
-    options=LinearityOptions,
+    optional=True,  # it keeps three matrices d × d for each layer
     cost="three width × width products for each token and layer, about 1/4 of the forward pass, and six such matrices "
     "for each layer and kind of token in memory and in the cache",
 )
-def linearity(seen: Observed, options: LinearityOptions) -> Iterator[Value]:
+def linearity(seen: Observed, options: Options) -> Iterator[Value]:
     """Yield the statistics of each layer with the next one and the last, and their floors."""
     following: _Directions | None = None
     for place in seen.path[:-1]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 from pydantic import Field
@@ -68,7 +68,6 @@ _TAKE: dict[str, Callable[[Floats], float]] = {
 class LocalOptions(Options):
     """How many states, how many of them are centres, and how many neighbours each has."""
 
-    optional: ClassVar[bool] = True
     sample: int = Field(default=4096, ge=64, description="tokens among whose states neighbours are sought")
     centres: int = Field(default=256, ge=16, description="states whose neighbourhoods are measured")
     neighbours: int = Field(default=128, ge=16, le=1024, description="states in a neighbourhood")
@@ -82,6 +81,7 @@ class LocalOptions(Options):
     needs=("moments", "tokens"),
     version=2,
     options=LocalOptions,
+    optional=True,
     cost="about a second of one core for each layer of 576 dimensions and each view",
 )
 def local_dimension(seen: Observed, options: LocalOptions) -> Iterator[Value]:
@@ -212,7 +212,6 @@ _ENDS = {"to_last": (None, -1), "from_last": (-1, None), "to_first": (None, 0), 
 class ImbalanceOptions(Options):
     """How many states are ranked."""
 
-    optional: ClassVar[bool] = True  # its time grows with the square of the layers
     sample: int = Field(
         default=1024, ge=FEWEST_RANKED, le=4096, description="tokens whose states are ranked by distance"
     )
@@ -225,6 +224,7 @@ class ImbalanceOptions(Options):
     needs=("moments", "tokens"),
     version=2,
     options=ImbalanceOptions,
+    optional=True,  # its time grows with the square of the layers
     cost="sample² distances for each layer, twice, which are sorted once",
     tables=(PairValue,),
 )

@@ -149,12 +149,35 @@ def skip(item: Skip, context: Context) -> Iterator[Value | SkippedBlocks]:
     tokens = tokenise_texts(texts, model.tokenizer, longest(corpus.max_tokens, model))
     cut = list(batches(tokens, context.batch_tokens, pad_id(model), model.anatomy.max_tokens))
     readout, problem = _readout(model)
-    cosines, angles, whole = _whole(model, readout, cut, len(texts), context)
-    influence = 1 - _mean(cosines)
+
+    def losses(look: Callable[[TokenBatch, list[Tensor]], None] | None = None) -> _Sums:
+        """Return Σ −log p and the tokens predicted of each text, in the model as it is; ``look`` sees the states."""
+        import torch
+
+        sums, counts = np.zeros(len(texts)), np.zeros(len(texts))
+        for batch in cut:
+            with torch.inference_mode():
+                ids, mask = (torch.as_tensor(x, device=model.device) for x in (batch.ids, batch.mask))
+                captured = model.run(ids, mask)
+                if look is not None:
+                    look(batch, captured.path)
+                if readout is None:
+                    continue
+                of_tokens = readout.token_losses(batch, captured.last, context.seed)
+                finite = of_tokens.isfinite()
+                if not bool((finite | of_tokens.isnan()).all()):
+                    raise ReporterError("a loss is not finite; the weights may be damaged")
+                sums[batch.texts] = of_tokens.where(finite, 0.0).sum(dim=1).cpu().numpy()
+                counts[batch.texts] = finite.sum(dim=1).cpu().numpy()
+        return _Sums(sums, counts)
+
+    cosines, angles, look = _between_layers(len(texts), model.anatomy.layers + 1)
+    whole = losses(look)
+    influence = 1 - cosines.means()
     for block, place in enumerate(context.layout.path[:-1]):
-        ends = percentile_interval(1 - cosines.of(block, block + 1).replicates(context.seed), len(texts))
-        n = int(cosines.counts.sum())
-        yield Value("influence", place, float(influence[block, block + 1]), n, *ends)
+        turned = _Sums(cosines.sums[:, block, block + 1], cosines.counts)
+        ends = percentile_interval(1 - turned.replicates(context.seed), len(texts))
+        yield Value("influence", place, float(influence[block, block + 1]), int(cosines.counts.sum()), *ends)
     if not whole.counts.sum():
         yield Value("loss", None, None, 0, reason=problem or "no token is predicted")
         return
@@ -166,15 +189,15 @@ def skip(item: Skip, context: Context) -> Iterator[Value | SkippedBlocks]:
         (many, proposal)
         for many in item.blocks
         if many < layers
-        for proposal in proposals(_mean(angles), influence, many)
+        for proposal in proposals(angles.means(), influence, many)
     ]
     for done, (many, proposal) in enumerate(trials, 1):
         with model.skipping(proposal.blocks):
-            without = _losses(model, readout, cut, len(texts), context)
+            without = losses()
         low, high = percentile_interval(without.replicates(context.seed) - drawn, len(texts))
         number = 1 + sum(before == many for before, _ in trials[: done - 1])
-        turned, left = float(sum(influence[block - 1, block] for block in proposal.blocks)), without.mean()
-        which = (many, number, said(proposal.blocks), proposal.by, proposal.angle, turned)
+        least, left = float(sum(influence[block - 1, block] for block in proposal.blocks)), without.mean()
+        which = (many, number, said(proposal.blocks), proposal.by, proposal.angle, least)
         yield SkippedBlocks(*which, left, left - loss, low, high, len(texts), int(without.counts.sum()))
         context.tell("sets of blocks", done, len(trials))
 
@@ -229,9 +252,9 @@ class _Sums:
         """Return the mean over tokens."""
         return float(self.sums.sum() / self.counts.sum())
 
-    def of(self, first: int, second: int) -> _Sums:
-        """Return what belongs to two layers."""
-        return _Sums(self.sums[:, first, second], self.counts)
+    def means(self) -> Floats:
+        """Return the mean over tokens of each quantity, (…)."""
+        return np.asarray(self.sums.sum(axis=0) / max(self.counts.sum(), 1.0))
 
     def replicates(self, seed: int) -> Floats:
         """Return the mean under each set of Poisson weights of the texts, paired between calls, (R,)."""
@@ -242,21 +265,14 @@ class _Sums:
             return np.asarray((weights @ self.sums) / (weights @ self.counts))
 
 
-def _mean(sums: _Sums) -> Floats:
-    return np.asarray(sums.sums.sum(axis=0) / max(sums.counts.sum(), 1.0))
-
-
-def _whole(
-    model: LoadedModel, readout: Readout | None, cut: Sequence[TokenBatch], texts: int, context: Context
-) -> tuple[_Sums, _Sums, _Sums]:
-    """Return, of the whole model, cosines and angles between all layers by text, and the losses."""
+def _between_layers(texts: int, places: int) -> tuple[_Sums, _Sums, Callable[[TokenBatch, list[Tensor]], None]]:
+    """Return cosines and angles between all layers by text, and what fills them from the states of a batch."""
     import torch
 
     from reporter.forward.between_layers import cosines_of_layers
 
-    places = model.anatomy.layers + 1
-    cosines, angles = (np.zeros((texts, places, places)) for _ in range(2))
     counts = np.zeros(texts)
+    cosines, angles = (_Sums(np.zeros((texts, places, places)), counts) for _ in range(2))
 
     def look(batch: TokenBatch, path: list[Tensor]) -> None:
         text_tokens = (batch.mask == 1) & ~batch.special
@@ -266,38 +282,8 @@ def _whole(
                 continue
             between = cosines_of_layers([state[row].index_select(0, at) for state in path])
             between = between[between.isfinite().all(dim=2).all(dim=1)]
-            cosines[text] = between.sum(dim=0).cpu().numpy()
-            angles[text] = (between.arccos().sum(dim=0) / torch.pi).cpu().numpy()
+            cosines.sums[text] = between.sum(dim=0).cpu().numpy()
+            angles.sums[text] = (between.arccos().sum(dim=0) / torch.pi).cpu().numpy()
             counts[text] = len(between)
 
-    losses = _losses(model, readout, cut, texts, context, look)
-    return _Sums(cosines, counts), _Sums(angles, counts), losses
-
-
-def _losses(
-    model: LoadedModel,
-    readout: Readout | None,
-    cut: Sequence[TokenBatch],
-    texts: int,
-    context: Context,
-    look: Callable[[TokenBatch, list[Tensor]], None] | None = None,
-) -> _Sums:
-    """Return Σ −log p and the tokens predicted of each text, in the model as it stands; ``look`` sees the states."""
-    import torch
-
-    sums, counts = np.zeros(texts), np.zeros(texts)
-    for batch in cut:
-        with torch.inference_mode():
-            ids, mask = (torch.as_tensor(x, device=model.device) for x in (batch.ids, batch.mask))
-            captured = model.run(ids, mask)
-            if look is not None:
-                look(batch, captured.path)
-            if readout is None:
-                continue
-            losses = readout.token_losses(batch, captured.last, context.seed)
-            finite = losses.isfinite()
-            if not bool((finite | losses.isnan()).all()):
-                raise ReporterError("a loss is not finite; the weights may be damaged")
-            sums[batch.texts] = losses.where(finite, 0.0).sum(dim=1).cpu().numpy()
-            counts[batch.texts] = finite.sum(dim=1).cpu().numpy()
-    return _Sums(sums, counts)
+    return cosines, angles, look
