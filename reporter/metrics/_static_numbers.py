@@ -137,7 +137,9 @@ def period(path: Floats, seed: int) -> Period:
     count = len(path)
     if count < _FEWEST:
         return Period(None, None, None, None, f"{count} positions are too few")
-    x = detrended(_clipped(path))
+    middle = np.median(path, axis=0)
+    reach = 8 * np.median(np.abs(path - middle), axis=0)
+    x = detrended(np.clip(path, middle - reach, middle + reach))
     if not x.any():
         return Period(None, None, None, None, "the path is a straight line")
     power = powers(x).sum(axis=-1)
@@ -160,12 +162,6 @@ def detrended(path: Floats) -> Floats:
     basis = np.linalg.qr(np.stack([np.ones_like(place), place], axis=1))[0]
     x: Floats = path - basis @ (basis.T @ path)
     return np.where(np.abs(x) > 1e-9 * np.abs(path).max(), x, 0)
-
-
-def _clipped(path: Floats) -> Floats:
-    middle = np.median(path, axis=0)
-    reach = 8 * np.median(np.abs(path - middle), axis=0)
-    return np.asarray(np.clip(path, middle - reach, middle + reach))
 
 
 def powers(x: Floats) -> Floats:

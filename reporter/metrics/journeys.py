@@ -258,27 +258,16 @@ def journeys(item: JourneySpec, context: Context) -> Iterator[Row]:
     layout = Layout.of(context.model.anatomy, ("final", "attention"))
     raw = item.all_texts
     texts = sorted(encode(raw, replace(context, layout=layout)), key=lambda text: text.index)
-    written = [
-        Written(
-            raw[text.index],
-            text.ids,
-            text.special,
-            tuple(shown[i] or "" for i in text.ids.tolist()),
-            tuple(raw_tokens[i] or "" for i in text.ids.tolist()),
-            tuple(bare[i] for i in text.ids.tolist()),
-        )
-        for text in texts
-    ]
+    written = []
+    for text in texts:
+        spellings = (tuple(of[i] or "" for i in text.ids.tolist()) for of in (shown, raw_tokens, bare))
+        written.append(Written(raw[text.index], text.ids, text.special, *spellings))
     chosen = followed(item.follow, written, context.model.tokenizer)
-    journeys = [
-        Journey(text, text_tokens.tokens, marked)
-        for text, text_tokens, marked in zip(texts, written, chosen, strict=True)
-    ]
+    journeys = [Journey(text, of.tokens, marked) for text, of, marked in zip(texts, written, chosen, strict=True)]
     yield from steps(journeys, vectors, layout, item.top, item.positions, _closing(item, context.model), context.tell)
     if item.follow:  # else every token is followed
         yield from between(journeys, layout.places)
-    labels = {text.index: text_tokens.tokens for text, text_tokens in zip(texts, written, strict=True)}
-    yield from paths(texts, labels, layout.path)
+    yield from paths(texts, {journey.text.index: journey.tokens for journey in journeys}, layout.path)
 
 
 def _closing(item: JourneySpec, model: LoadedModel) -> Close | None:

@@ -77,11 +77,11 @@ def draw_directions(column: str) -> Any:
 def draw_cosines(frame: pd.DataFrame, styles: Styles) -> Any:
     """Draw the cosine of each two concepts' directions; a dot where it is further from 0 than chance explains."""
     most = int(frame.groupby("pair_set")["concept_a"].nunique().max())
-    axis = alt.Axis(grid=False, ticks=False, domain=False, labelLimit=130, title=None)
+    axis = {"grid": False, "ticks": False, "domain": False, "title": None}
     scale = alt.Scale(paddingInner=0.04, paddingOuter=0)
     base = alt.Chart().encode(
-        x=alt.X("concept_b:N", scale=scale, axis=_slanted()),
-        y=alt.Y("concept_a:N", scale=scale, axis=axis),
+        x=alt.X("concept_b:N", scale=scale, axis=alt.Axis(**axis, labelLimit=110, labelAngle=-45)),
+        y=alt.Y("concept_a:N", scale=scale, axis=alt.Axis(**axis, labelLimit=130)),
         tooltip=parts.tips("concept_a", "concept_b", "cosine", "p", "level", "n_a", "n_b", "layer"),
     )
     cells = base.mark_rect(cornerRadius=2).encode(color=parts.cosine_colour())
@@ -97,15 +97,6 @@ def draw_cosines(frame: pd.DataFrame, styles: Styles) -> Any:
     for sign, test in (("●", "datum.beyond"), ("○", "!datum.beyond && datum.p !== null && datum.p < 0.05")):
         layers.append(base.transform_filter(test).mark_text(text=sign, fontSize=7, dy=high).encode(color=ink))
     return alt.layer(*layers, data=frame).properties(width="container", height=min(640, 60 + 34 * most))
-
-
-def _slanted() -> Any:
-    return alt.Axis(grid=False, ticks=False, domain=False, labelLimit=110, title=None, labelAngle=-45)
-
-
-def _bring(frame: pd.DataFrame) -> Pick:
-    names = dict.fromkeys(frame["concept"])
-    return Pick("$bring", "Bring out", {"": "all alike", **{name: name for name in names}})
 
 
 # A cosine is symmetric and stored once. Beyond chance is judged over all cosines of a set at one layer (Bonferroni).
@@ -191,7 +182,7 @@ ORDER BY model, checkpoint, pair_set, concept, layer
     picks=lambda frame, scene: [
         choices(frame, "pair_set", "Pairs"),
         variants(consistency="consistency", relative_norm="length of the mean difference, relative"),
-        _bring(frame),
+        Pick("$bring", "Bring out", {"": "all alike"} | {name: name for name in dict.fromkeys(frame["concept"])}),
     ],
     key="concept",
 )

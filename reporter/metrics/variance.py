@@ -292,7 +292,8 @@ def _errors(found: TypeView, seen: Observed, place: Place, kept: TypeMoments) ->
         "along": apart @ found.centre,
         "square": found.variances + np.square(found.means).sum(axis=1),
     }
-    together = _in_same_text(types, texts)
+    _, pair, sizes = np.unique(np.stack([types, texts]), axis=1, return_inverse=True, return_counts=True)
+    together = sizes[pair.reshape(-1)]  # occurrences of the type in the same text
     edge = kept.occurrences()[found.ranks][types] - together < FEWEST_OCCURRENCES
     jump = _AT_EDGE * found.count[types] / together
     token_influences, of_type = _influences(tokens, found), _influences(of_types, found)
@@ -337,12 +338,6 @@ def _influences(of: dict[str, Floats], types: TypeView) -> dict[str, Floats]:
         share = types.within / types.total
         influences["within_share"] = (of["within"] - share * of["whole"]) / types.total
     return influences
-
-
-def _in_same_text(types: Ints, texts: Ints) -> Ints:
-    key = types * (texts.max(initial=0) + 1) + texts
-    _, which, count = np.unique(key, return_inverse=True, return_counts=True)
-    return count[which]
 
 
 def _of_place(
