@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -80,7 +81,8 @@ class OutlierDimension(UnderView, table="outlier_dimensions"):
     )
 
 
-MASSIVE = Chart(
+_listing = partial(Chart, kind="table", facet="model", picks=corpora)
+MASSIVE = _listing(
     "outliers.massive_activations",
     "massive activations",
     """
@@ -94,9 +96,6 @@ QUALIFY row_number() OVER (PARTITION BY model, checkpoint, corpus ORDER BY abs(v
 ORDER BY corpus, model, step, checkpoint, abs(value) DESC
 """,
     "table",
-    kind="table",
-    facet="model",
-    picks=corpora,
     value="value",
     statistics=("massive",),
     table="massive_activations",
@@ -119,7 +118,7 @@ ORDER BY corpus, model, step, checkpoint, abs(value) DESC
     },
 )
 
-DIMENSIONS = Chart(
+DIMENSIONS = _listing(
     "outliers.outlier_dimensions",
     "outlier dimensions",
     """
@@ -131,9 +130,6 @@ QUALIFY row_number() OVER (PARTITION BY model, checkpoint, corpus, view ORDER BY
 ORDER BY corpus, view, model, step, checkpoint, deviations DESC
 """,
     "table",
-    kind="table",
-    facet="model",
-    picks=corpora,
     value="deviations",
     statistics=("dimensions",),
     table="outlier_dimensions",

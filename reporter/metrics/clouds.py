@@ -7,6 +7,7 @@ a part. Histograms: a corpus, or two (``a–b``), is a part; all parts of a meas
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from itertools import combinations, count
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -57,7 +58,8 @@ def separability(frame: pd.DataFrame, styles: Styles) -> Any:
     return by_depth(frame, styles).properties(height=400)
 
 
-CLOUD_POINTS = Chart(
+_chart = partial(Chart, chapter=CHAPTER, by_layer=True, half=True)
+CLOUD_POINTS = _chart(
     "sentences.cloud-points",
     "Texts of the corpora by layer",
     """
@@ -72,11 +74,8 @@ ORDER BY model, checkpoint, item, projection, site, layer, part, point
     lead="A point is a text, its colour its corpus.",
     table="projections",
     columns=("part", "label", "x", "y"),
-    chapter=CHAPTER,
     picks=lambda frame, scene: [_item(frame), choices(frame, "projection", "Picture", ("pca",))],
     options={"colour": ["corpus"], "order": True, "tell": ["corpus"], "axisNames": AXES, "height": 400},
-    by_layer=True,
-    half=True,
 )
 
 # Of a model with several checkpoints the last one is drawn beside other models.
@@ -89,7 +88,7 @@ SEPARABILITY = beside(
     draw=separability,
 )
 
-CLOUD_HISTOGRAMS = Chart(
+CLOUD_HISTOGRAMS = _chart(
     "sentences.cloud-histograms",
     "Distributions by layer",
     """
@@ -104,18 +103,15 @@ ORDER BY model, checkpoint, item, measure, site, layer, part, low
     lead="Norms of each corpus, and cosine, distance and dot product of texts within a corpus and between two.",
     table="histograms",
     columns=("measure", "part", "count"),
-    chapter=CHAPTER,
     picks=lambda frame, scene: [
         _item(frame),
         choices(frame, "measure", "Measure", ("cosine", "norm", "distance", "dot")),
         variants(height="shape (peak = 1)", count="count (logarithmic)"),
     ],
     key="part",
-    by_layer=True,
-    half=True,
 )
 
-CLOUD_EXPLAINED = Chart(
+CLOUD_EXPLAINED = _chart(
     "sentences.cloud-explained",
     "Explained variance by layer",
     """
@@ -128,11 +124,8 @@ ORDER BY model, checkpoint, item, site, layer, part, components
     lead="How many directions the texts of a corpus really use. The dashed lines are half and 90 % of the variance.",
     table="explained_variance",
     columns=("part", "components", "share", "n"),
-    chapter=CHAPTER,
     picks=lambda frame, scene: [_item(frame)],
     key="part",
-    by_layer=True,
-    half=True,
 )
 
 CHARTS = (CLOUD_POINTS, SEPARABILITY, CLOUD_HISTOGRAMS, CLOUD_EXPLAINED)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -77,7 +78,8 @@ def of_groups(column: str) -> Any:
     return draw
 
 
-GROUP_POINTS = Chart(
+_chart = partial(Chart, chapter=CHAPTER, half=True)
+GROUP_POINTS = _chart(
     "sentences.group-points",
     "Texts by layer",
     """
@@ -91,15 +93,13 @@ ORDER BY model, checkpoint, site, layer, part, point
     lead="A point is a text, its colour its group; each layer is laid out by itself.",
     table="projections",
     columns=("part", "label", "x", "y"),
-    chapter=CHAPTER,
     options={"colour": ["text_group"], "order": True, "tell": ["text_group"], "axisNames": AXES, "height": 400},
     by_layer=True,
     mind="Two components may hide what others show, and their signs mean nothing: a picture may flip from layer to "
     "layer.",
-    half=True,
 )
 
-GROUPS = Chart(
+GROUPS = _chart(
     "sentences.groups",
     "Groups against their controls",
     """
@@ -113,13 +113,11 @@ ORDER BY model, checkpoint, control <> 'none', control, text_group, layer
     lead="Solid: the groups. Dotted and dashed: random characters and random words made to match each group.",
     table="groups",
     columns=("text_group", "control", "silhouette", "within", "between", "ratio", "n"),
-    chapter=CHAPTER,
     picks=lambda frame, scene: [
         variants(silhouette="silhouette", ratio="distance within / between"),
         Pick("$controls", "Controls", {"with": "shown", "without": "hidden"}),
     ],
     key="text_group",
-    half=True,
 )
 
 CHARTS = (GROUP_POINTS, GROUPS)

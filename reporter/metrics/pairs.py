@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 CHAPTER = Chapter(
     SENTENCES, "pairs", "Pairs", "Is a concept a direction: do the differences of its pairs point the same way?", 2
 )
+_chart = partial(Chart, chapter=CHAPTER, half=True)
+
 MOST_NAMED = 14  # concepts whose cosines are written into the heat map
 
 
@@ -100,7 +102,7 @@ def draw_cosines(frame: pd.DataFrame, styles: Styles) -> Any:
 
 
 # A cosine is symmetric and stored once. Beyond chance is judged over all cosines of a set at one layer (Bonferroni).
-CONCEPTS = Chart(
+CONCEPTS = _chart(
     "sentences.concepts",
     "Directions of concepts beside each other",
     """
@@ -121,16 +123,14 @@ ORDER BY model, checkpoint, pair_set, site, layer, concept_a, concept_b
     "cosines; ○: below 0.05 alone, as one in twenty is by chance.",
     table="direction_cosines",
     columns=("concept_a", "concept_b", "cosine", "p"),
-    chapter=CHAPTER,
     picks=lambda frame, scene: [choices(frame, "pair_set", "Pairs")],
     legend="cosine",
     by_layer=True,
     mind="Each p comes from random turns, so it cannot be smaller than one over their number: of many concepts none "
     "may reach the stricter level, whatever they do.",
-    half=True,
 )
 
-PAIR_POINTS = Chart(
+PAIR_POINTS = _chart(
     "sentences.pair-points",
     "Differences by layer",
     """
@@ -147,7 +147,6 @@ ORDER BY model, checkpoint, item, site, layer, concept, mean, point
     "agree, they lie around its tip.",
     table="projections",
     columns=("part", "label", "x", "y"),
-    chapter=CHAPTER,
     picks=lambda frame, scene: [choices(frame, "pair_set", "Pairs")],
     options={
         "colour": ["concept"],
@@ -160,7 +159,6 @@ ORDER BY model, checkpoint, item, site, layer, concept, mean, point
         "even": True,
     },
     by_layer=True,
-    half=True,
 )
 
 DIRECTIONS = Chart(
@@ -178,12 +176,12 @@ ORDER BY model, checkpoint, pair_set, concept, layer
     "its interval.",
     table="pair_directions",
     columns=("concept", "consistency", "ci_low", "ci_high", "p", "relative_norm", "n"),
-    chapter=CHAPTER,
     picks=lambda frame, scene: [
         choices(frame, "pair_set", "Pairs"),
         variants(consistency="consistency", relative_norm="length of the mean difference, relative"),
         Pick("$bring", "Bring out", {"": "all alike"} | {name: name for name in dict.fromkeys(frame["concept"])}),
     ],
+    chapter=CHAPTER,
     key="concept",
 )
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -61,7 +62,8 @@ def _band(base: Any) -> Any:
     return band.encode(y=alt.Y("ci_low:Q", title=None), y2=alt.Y2("ci_high:Q"))
 
 
-PROBES = Chart(
+_chart = partial(Chart, chapter=CHAPTER, half=True)
+PROBES = _chart(
     "sentences.probes",
     "Accuracy and its control",
     """
@@ -83,14 +85,12 @@ ORDER BY model, checkpoint, corpus, list_position(['linear probe', 'one-hidden-l
     "the same texts; the answer 'Where do probes differ?' lists the layers that differ.",
     table="layer_metrics",
     columns=("value", "ci_low", "ci_high", "n"),
-    chapter=CHAPTER,
     picks=lambda frame, scene: [choices(frame, "corpus", "Probe")],
     key="classifier",
-    half=True,
     statistics=("*",),
 )
 
-BY_POOLING = Chart(
+BY_POOLING = _chart(
     "sentences.poolings",
     "Accuracy by pooling",
     """
@@ -112,10 +112,8 @@ ORDER BY model, checkpoint, probe, main DESC, pooling, kind, layer
     mind="Each band is for one layer and pooling alone; the answer 'Which layer?' compares them on the same texts.",
     table="probe_poolings",
     columns=("pooling", "accuracy", "ci_low", "ci_high", "n"),
-    chapter=CHAPTER,
     picks=lambda frame, scene: [choices(frame, "probe", "Probe")],
     key="pooling",
-    half=True,
 )
 
 SELECTIVITY = beside(

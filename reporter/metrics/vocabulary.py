@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -41,6 +42,8 @@ ENDS_CHAPTER = Chapter(
     "The most and the least similar pairs, and the vectors nearest to and farthest from the mean.",
 )
 POSITIONS_CHAPTER = Chapter(VOCABULARY, "positions", "Positions", "The vectors that are added for places.")
+_distribution = partial(Chart, chapter=DISTRIBUTIONS_CHAPTER, half=True, key="part")
+_positions = partial(Chart, chapter=POSITIONS_CHAPTER, half=True)
 BLUE, ORANGE = list(CATEGORIES)[:2]
 
 
@@ -122,7 +125,7 @@ def _pictures(frame: pd.DataFrame, scene: Scene) -> list[Pick]:
 
 
 # The shapes are compared, not the numbers of pairs, which differ by factors of millions: height is 1 at the peak.
-HISTOGRAMS = Chart(
+HISTOGRAMS = _distribution(
     "static.histograms",
     "Distributions",
     """
@@ -137,16 +140,13 @@ ORDER BY model, checkpoint, measure, part, low
     lead="Norms of each kind of vector, and cosine, distance and dot product of pairs within a kind and between two.",
     table="histograms",
     columns=("measure", "part", "count"),
-    chapter=DISTRIBUTIONS_CHAPTER,
     picks=lambda frame, scene: [
         choices(frame, "measure", "Measure", ("norm", "cosine", "distance", "dot")),
         variants(height="shape (peak = 1)", count="count (logarithmic)"),
     ],
-    key="part",
-    half=True,
 )
 
-EXPLAINED = Chart(
+EXPLAINED = _distribution(
     "static.explained",
     "Explained variance",
     """
@@ -159,9 +159,6 @@ ORDER BY model, checkpoint, part, components
     lead="How many directions the vectors really use. The dashed lines are half and 90 % of the variance.",
     table="explained_variance",
     columns=("part", "components", "share", "n"),
-    chapter=DISTRIBUTIONS_CHAPTER,
-    key="part",
-    half=True,
 )
 
 POINTS = Chart(
@@ -291,7 +288,7 @@ PATH = Chart(
     },
 )
 
-HEAT = Chart(
+HEAT = _positions(
     "static.position-cosines",
     "Cosine of each two positions",
     """
@@ -304,15 +301,13 @@ ORDER BY model, checkpoint, position_a, position_b
     lead="Stripes beside the diagonal are a period.",
     table="position_cosines",
     columns=("cosine",),
-    chapter=POSITIONS_CHAPTER,
     legend="cosine",
     kind="square",
     mind="At most 64 positions each way, spread evenly, are drawn: what repeats within their spacing looks longer than "
     "it is.",
-    half=True,
 )
 
-OFFSETS = Chart(
+OFFSETS = _positions(
     "static.position-offsets",
     "Cosine by distance",
     """
@@ -327,8 +322,6 @@ ORDER BY model, checkpoint, distance
     lead="How alike two positions are that are so far apart, and one standard deviation around it.",
     table="position_offsets",
     columns=("cosine", "sd", "n"),
-    chapter=POSITIONS_CHAPTER,
-    half=True,
 )
 
 BY_POSITION = Chart(
