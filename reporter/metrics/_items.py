@@ -126,7 +126,7 @@ class Point(OfItem, table="projections"):
 
     projection: str = column(
         "how it was made: 'pca' (each layer by itself), 'pca-joint' (all layers and texts in one plane), "
-        "'pca-joint-without-last', 'tsne' or 'umap'; '… of token' where only one kind of vector took part",
+        "'pca-joint-without-last' or 'tsne'; '… of token' where only one kind of vector took part",
         key=True,
     )
     place: Place | None = at_place()

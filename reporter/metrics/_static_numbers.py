@@ -6,9 +6,8 @@ import hashlib
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import torch
@@ -16,7 +15,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from reporter.core.errors import ReporterError
-from reporter.core.imports import check_installed
 from reporter.core.table import Row
 from reporter.geometry.arrays import BLOCK, TINY, Floats, Ints, Progress, blocks, silent
 from reporter.geometry.clouds import Histogram, Summary
@@ -26,7 +24,6 @@ from reporter.geometry.pairs import MEASURES, Consumer, Measure, Rows, Tile, Top
 from reporter.metrics import vocabulary as tables
 from reporter.metrics._items import Explained, HistogramBin, Point
 from reporter.metrics._static_vectors import NO_TEXT, Kind, StaticVectors, classify
-from reporter.metrics.vocabulary import Map
 
 if TYPE_CHECKING:
     from reporter.metrics.vocabulary import Looked
@@ -266,7 +263,7 @@ def by_offset(unit: Floats) -> list[tables.PositionOffset]:
     ]
 
 
-# Pictures in two or three dimensions: principal components, t-SNE and UMAP.
+# Pictures in two or three dimensions: principal components and t-SNE.
 
 MOST_COMPONENTS = 512  # of the curves of explained variance that are kept
 _FEWEST_MAPPED = 5  # points of which a map of neighbours can be made
@@ -280,19 +277,19 @@ def sampled_rows(count: int, size: int, seed: int) -> Ints:
     return np.sort(np.random.default_rng(seed).choice(count, size, replace=False))
 
 
-def of_neighbours(method: Map, x: Floats, seed: int) -> Floats:
+def of_neighbours(x: Floats, seed: int) -> Floats:
     """Return vectors in a map of two dimensions that keeps neighbours together, (n, d) to (n, 2).
 
-    ``tsne`` (van der Maaten & Hinton 2008) has a perplexity of 30, or a third of the points where these are few;
-    ``umap`` (McInnes 2018) has 15 neighbours. Both see the first 50 principal components.
+    t-SNE (van der Maaten & Hinton 2008) of the first 50 principal components, with a perplexity of 30, or a third of
+    the points where these are few.
 
     Raises:
-        ReporterError: if the library is not installed, or there are too few points.
+        ReporterError: if there are too few points.
     """
     if len(x) < _FEWEST_MAPPED:
-        raise ReporterError(f"{len(x)} vectors are too few for {method}")
-    if method == "umap":
-        check_installed("umap", "umap", "this picture")
+        raise ReporterError(f"{len(x)} vectors are too few for tsne")
+    from sklearn.manifold import TSNE
+
     x = x - x.mean(axis=0)
     if min(x.shape) > _MAPPED_COMPONENTS:
         # Maps start from these coordinates, and the sign of an axis is enough for another map: the signs are the SVD's.
@@ -300,12 +297,6 @@ def of_neighbours(method: Map, x: Floats, seed: int) -> Floats:
         x = u[:, :_MAPPED_COMPONENTS] * s[:_MAPPED_COMPONENTS]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of libraries, about each other
-        if method == "umap":
-            library: Any = import_module("umap")
-            umap = library.UMAP(n_neighbors=min(15, len(x) - 1), random_state=seed, n_jobs=1)
-            return np.asarray(umap.fit_transform(x.astype(np.float32)))
-        from sklearn.manifold import TSNE
-
         # Started from the first two components, a map keeps the large picture, too (Kobak & Berens 2019).
         tsne = TSNE(perplexity=min(30.0, (len(x) - 1) / 3), init="pca", random_state=seed, n_jobs=1)
         return np.asarray(tsne.fit_transform(x))
@@ -597,7 +588,7 @@ class _Work:
         for method in self.item.maps:
             self.progress(method, 0, 1)
             try:
-                at = of_neighbours(method, joint, self.seed)
+                at = of_neighbours(joint, self.seed)
             except ReporterError as error:
                 self.missing[method] = str(error)
                 continue

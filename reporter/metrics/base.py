@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial, wraps
-from typing import TYPE_CHECKING, Literal, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Literal, ParamSpec, TypeVar
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
@@ -93,6 +93,9 @@ class Options(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
+    optional: ClassVar[bool] = False
+    """Whether ``metrics: all`` leaves the metric out, because it needs more than one plain forward pass."""
+
     def sample_size(self) -> int:
         """Return how much its bounded observable must keep: the option ``sample`` (tokens) or ``texts``; 0 without."""
         size: int = getattr(self, "sample", getattr(self, "texts", 0))
@@ -101,6 +104,12 @@ class Options(BaseModel):
     def size_of(self, observable: str) -> int:
         """Return how much one of its bounded observables must keep: of sampled tokens enough for intervals."""
         return max(self.sample_size(), INFLUENCES) if observable == "tokens" else self.sample_size()
+
+
+class OptionalOptions(Options):
+    """Options of a metric that ``metrics: all`` leaves out."""
+
+    optional: ClassVar[bool] = True
 
 
 class SampleOptions(Options):
@@ -376,7 +385,6 @@ class Metric(Definition):
 
     Args:
         needs: names of the observables it reads.
-        optional: whether ``metrics: all`` leaves it out, because it costs more than a plain forward pass.
         between: how it compares two models or two corpora; None where it does not.
         against_base: statistics with a ``Value.spread`` or ``Value.paired``: those of a model minus those of its base
             are stored, with intervals from the paired replicates or influences.
@@ -384,7 +392,6 @@ class Metric(Definition):
 
     options: type[Options] = Options
     needs: tuple[str, ...]
-    optional: bool = False
     between: Between | None = None
     against_base: tuple[str, ...] = ()
 
@@ -393,6 +400,11 @@ class Metric(Definition):
             object.__setattr__(self, "between", Between(partial(_minus_base, self), of=("base",)))
         if self.between and not self.between.own and Difference not in self.tables and PairValue not in self.tables:
             object.__setattr__(self, "tables", (*self.tables, Difference))
+
+    @property
+    def optional(self) -> bool:
+        """Whether ``metrics: all`` leaves it out."""
+        return self.options.optional
 
     @property
     def compares_only(self) -> bool:

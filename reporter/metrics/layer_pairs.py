@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -100,13 +100,20 @@ class _Side:
 
 
 def _between(first: Observed, second: Observed, options: PairOptions) -> Iterator[PairValue]:
-    a, b = _texts(first, options).shared(_texts(second, options))
-    layers = [(x.layer, y.layer) for x in first.path for y in second.path]
+    """Yield every statistic for each layer of one model and each of another; within a model in one order alone."""
+    a, b = _texts(first, options), _texts(second, options)
+    if first is not second:
+        a, b = a.shared(b)
     if len(a) < FEWEST:
-        yield from _nothing(layers, len(a))
+        layers = ((x.layer, y.layer) for x, y in product(first.path, second.path))
+        for (x, y), statistic in product(layers, STATISTICS):
+            if first is not second or x <= y:
+                yield PairValue(statistic.name, x, y, None, len(a), reason=f"fewer than {FEWEST} texts")
         return
     groups = _groups(len(a))
-    yield from _pairs(_side(a, first, groups, options), _side(b, second, groups, options), groups, options, first.seed)
+    side = _side(a, first, groups, options)
+    other = side if first is second else _side(b, second, groups, options)
+    yield from _pairs(side, other, groups, options, first.seed)
 
 
 @metric(
@@ -122,13 +129,7 @@ def _between(first: Observed, second: Observed, options: PairOptions) -> Iterato
 )
 def layer_pairs(seen: Observed, options: PairOptions) -> Iterator[PairValue]:
     """Yield every statistic for each two layers of the path, in both orders."""
-    texts = _texts(seen, options)
-    if len(texts) < FEWEST:
-        yield from _nothing([(x.layer, y.layer) for x in seen.path for y in seen.path], len(texts))
-        return
-    groups = _groups(len(texts))
-    side = _side(texts, seen, groups, options)
-    for pair in _pairs(side, side, groups, options, seen.seed):
+    for pair in _between(seen, seen, options):
         yield pair
         if pair.layer_a < pair.layer_b:
             yield replace(pair, layer_a=pair.layer_b, layer_b=pair.layer_a)
@@ -143,12 +144,6 @@ def _texts(seen: Observed, options: PairOptions) -> PooledTexts:
 def _groups(n: int) -> list[slice]:
     ends = np.linspace(0, n, GROUPS + 1).astype(int).tolist()
     return [slice(start, stop) for start, stop in pairwise(ends)]
-
-
-def _nothing(layers: list[tuple[int, int]], n: int) -> Iterator[PairValue]:
-    for a, b in layers:
-        for statistic in STATISTICS:
-            yield PairValue(statistic.name, a, b, None, n, reason=f"fewer than {FEWEST} texts")
 
 
 def _side(texts: PooledTexts, seen: Observed, groups: list[slice], options: PairOptions) -> _Side:

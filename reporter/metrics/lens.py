@@ -11,7 +11,7 @@ from pydantic import Field
 
 from reporter.core.sources import BELROSE, EXPLORER, NOSTALGEBRAIST, PEDREGOSA, SALAZAR
 from reporter.metrics._intervals import BOOTSTRAP, mean_with_interval
-from reporter.metrics.base import ROUNDING, Cosine, Options, Size, Statistic, Value, metric
+from reporter.metrics.base import ROUNDING, Cosine, OptionalOptions, Options, Size, Statistic, Value, metric
 
 if TYPE_CHECKING:
     from reporter.forward.observed import Observed, Place
@@ -40,7 +40,7 @@ LENS = (
 )
 
 
-class LensOptions(Options):
+class LensOptions(OptionalOptions):
     """How many tokens are read."""
 
     sample: int = Field(default=2048, ge=16, description="about how many tokens of the corpus are read")
@@ -52,7 +52,6 @@ class LensOptions(Options):
     statistics=LENS,
     needs=("lens",),
     options=LensOptions,
-    optional=True,
     version=5,
     cost="a product with the vocabulary for each sampled token and layer",
     against_base=("entropy", "kl"),
@@ -94,7 +93,7 @@ LOSS = (
     needs=("losses",),
     version=3,
     cost="a product with the vocabulary for each predicted token; for an encoder a second forward pass",
-    optional=True,
+    options=OptionalOptions,
     against_base=("lm",),
 )
 def loss(seen: Observed, options: Options) -> Iterator[Value]:
@@ -156,7 +155,7 @@ WORDS = (
 )
 
 
-class JourneyOptions(Options):
+class JourneyOptions(OptionalOptions):
     """How many tokens are read."""
 
     sample: int = Field(
@@ -173,7 +172,6 @@ class JourneyOptions(Options):
     statistics=WORDS,
     needs=("journey",),
     options=JourneyOptions,
-    optional=True,
     version=5,
     cost="a product with the vocabulary for each sampled word and layer",
     against_base=tuple(statistic.name for statistic in WORDS),

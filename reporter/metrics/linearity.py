@@ -12,7 +12,7 @@ from reporter.core.sources import DIN, KORNBLITH, LINEAR, RAGHU, WILLIAMS, Sourc
 from reporter.geometry import noise
 from reporter.geometry.intervals import Error, Interval, error_over_texts, interval
 from reporter.metrics._intervals import described, sampled
-from reporter.metrics.base import Options, Statistic, Value, metric, undefined, with_floor
+from reporter.metrics.base import OptionalOptions, Options, Statistic, Value, metric, undefined, with_floor
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -142,7 +142,7 @@ STATISTICS = (
     statistics=STATISTICS,
     needs=("moments", "cross", "tokens"),
     version=6,
-    optional=True,  # it keeps three matrices d × d for each layer
+    options=OptionalOptions,  # it keeps three matrices d × d for each layer
     cost="three width × width products for each token and layer, about 1/4 of the forward pass, and six such matrices "
     "for each layer and kind of token in memory and in the cache",
 )

@@ -15,7 +15,7 @@ from reporter.geometry import noise
 from reporter.geometry.arrays import Floats
 from reporter.geometry.intervals import FEWEST_TEXTS, Interval, jackknife_interval
 from reporter.metrics._intervals import dealt
-from reporter.metrics.base import Options, PairValue, Size, Statistic, Value, metric, with_floor
+from reporter.metrics.base import OptionalOptions, PairValue, Size, Statistic, Value, metric, with_floor
 
 if TYPE_CHECKING:
     from reporter.forward.observed import Observed, Place
@@ -65,7 +65,7 @@ _TAKE: dict[str, Callable[[Floats], float]] = {
 }
 
 
-class LocalOptions(Options):
+class LocalOptions(OptionalOptions):
     """How many states, how many of them are centres, and how many neighbours each has."""
 
     sample: int = Field(default=4096, ge=64, description="tokens among whose states neighbours are sought")
@@ -81,7 +81,6 @@ class LocalOptions(Options):
     needs=("moments", "tokens"),
     version=2,
     options=LocalOptions,
-    optional=True,
     cost="about a second of one core for each layer of 576 dimensions and each view",
 )
 def local_dimension(seen: Observed, options: LocalOptions) -> Iterator[Value]:
@@ -209,7 +208,7 @@ IMBALANCE = (
 _ENDS = {"to_last": (None, -1), "from_last": (-1, None), "to_first": (None, 0), "from_first": (0, None)}
 
 
-class ImbalanceOptions(Options):
+class ImbalanceOptions(OptionalOptions):
     """How many states are ranked."""
 
     sample: int = Field(
@@ -224,7 +223,6 @@ class ImbalanceOptions(Options):
     needs=("moments", "tokens"),
     version=2,
     options=ImbalanceOptions,
-    optional=True,  # its time grows with the square of the layers
     cost="sample² distances for each layer, twice, which are sorted once",
     tables=(PairValue,),
 )

@@ -115,7 +115,7 @@ def _extremes(frame: pd.DataFrame, scene: Scene) -> list[Pick]:
 
 
 def _pictures(frame: pd.DataFrame, scene: Scene) -> list[Pick]:
-    names = {"pca": "PCA", "tsne": "t-SNE", "umap": "UMAP"}
+    names = {"pca": "PCA", "tsne": "t-SNE"}
     projections = list(dict.fromkeys(frame["projection"]))
     labels = {}
     for name in sorted(projections, key=lambda name: (" of " in name, list(names).index(name.split()[0]))):
@@ -190,10 +190,10 @@ ORDER BY p.model, p.checkpoint, p.projection LIKE '% of %', p.projection, p.part
         "tell": ["kind", "point", "class", "subword", "norm"],
         "search": True,
         "height": 520,
-        "instead": {"column": "projection", "values": {name: f"{name} of token" for name in ("pca", "tsne", "umap")}},
+        "instead": {"column": "projection", "values": {name: f"{name} of token" for name in ("pca", "tsne")}},
     },
-    mind="At most 2,000 vectors of a kind are drawn, at random. t-SNE and UMAP keep neighbours together; distances "
-    "across their pictures, and the sizes of clumps, mean nothing.",
+    mind="At most 2,000 vectors of a kind are drawn, at random. t-SNE keeps neighbours together; distances "
+    "across its picture, and the sizes of clumps, mean nothing.",
 )
 
 EXTREMES = Chart(
@@ -336,8 +336,6 @@ BY_POSITION = Chart(
     picks=lambda frame, scene: [variants(norm="norm", step_length="step length", mean_cosine="cosine to the mean")],
 )
 
-Map = Literal["tsne", "umap"]
-
 
 class OfWeights(OfModel, corpus=WEIGHTS, metric="vocabulary"):
     """What the weights alone say."""
@@ -426,8 +424,8 @@ class Looked(Part):
         0.2, gt=0, lt=1, description="From which |cosine| on a token and a position are outliers."
     )
     points: int = Field(2000, ge=10, le=20000, description="Tokens in a picture, drawn at random.")
-    maps: Annotated[tuple[Map, ...], AsTuple] = Field(
-        ("tsne",), description="Pictures besides the principal components: 'tsne', 'umap' (needs the extra 'umap')."
+    maps: Annotated[tuple[Literal["tsne"], ...], AsTuple] = Field(
+        ("tsne",), description="Pictures besides the principal components: 'tsne', or none."
     )
 
 

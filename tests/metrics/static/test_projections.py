@@ -9,7 +9,6 @@ import pytest
 import torch
 from sklearn.decomposition import PCA
 
-from reporter.core import imports
 from reporter.core.errors import ReporterError
 from reporter.geometry.components import principal_axes
 from reporter.metrics._static_numbers import explained, of_neighbours, sampled_rows
@@ -82,33 +81,23 @@ def test_samples() -> None:
     assert drawn.tolist() == sampled_rows(1000, 50, 3).tolist() != sampled_rows(1000, 50, 4).tolist()
 
 
-@pytest.mark.parametrize("method", ["tsne", "umap"])
-def test_maps_keep_clusters_together_and_are_repeatable(method: str) -> None:
-    if method == "umap":
-        pytest.importorskip("umap")
+def test_maps_keep_clusters_together_and_are_repeatable() -> None:
     x, label = clusters()
-    at = of_neighbours(method, x, 0)  # type: ignore[arg-type]
-    np.testing.assert_array_equal(at, of_neighbours(method, x, 0))  # type: ignore[arg-type]
+    at = of_neighbours(x, 0)
+    np.testing.assert_array_equal(at, of_neighbours(x, 0))
     distance = np.linalg.norm(at[:, None] - at[None], axis=2) + np.eye(60) * 1e9
     assert (label[distance.argmin(axis=1)] == label).all()
     assert at.shape == (60, 2)
 
 
-def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    x, _ = clusters()
-    monkeypatch.setattr(imports, "find_spec", lambda name: None)
-    with pytest.raises(ReporterError, match=r"needs the optional package umap: .*umap"):
-        of_neighbours("umap", x, 0)
-
-
 def test_too_few_points() -> None:
     with pytest.raises(ReporterError, match="4 vectors are too few for tsne"):
-        of_neighbours("tsne", np.ones((4, 3)), 0)
+        of_neighbours(np.ones((4, 3)), 0)
 
 
 def test_the_room_imports_no_heavy_extra() -> None:
     import subprocess
 
-    code = "import sys, reporter.metrics._static_numbers; print(*{'sklearn', 'umap', 'scipy'} & sys.modules.keys())"
+    code = "import sys, reporter.metrics._static_numbers; print(*{'sklearn', 'scipy'} & sys.modules.keys())"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == []
