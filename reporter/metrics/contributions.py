@@ -30,6 +30,7 @@ _PUBLISHED = (
 _ALONG = "Above 0 it strengthens what is there, below 0 it takes some of it away; about 0 it writes something new. "
 
 _step = partial(Statistic, sources=(CSORDAS,), per="step", interval=BOOTSTRAP, published=_PUBLISHED)
+_cosine = partial(_step, floor=True, bounds=(-1, 1))
 
 STATISTICS = (
     _step(
@@ -42,12 +43,10 @@ STATISTICS = (
         trap="A mean of ratios, not a ratio of means. Where the stream grows from block to block the same addition "
         "counts for less and less; a sink, whose stream is huge, counts next to nothing: see 'no-sinks'.",
     ),
-    _step(
+    _cosine(
         "attention_cosine",
         "direction of attention's update",
         f"mean over tokens of cos(a, h_l), a what attention adds; {_AT}",
-        floor=True,
-        bounds=(-1, 1),
         trap=_ALONG + "The stream's common mean is part of it: a constant that every token gets, such as a bias, reads "
         "as a direction.",
     ),
@@ -61,21 +60,17 @@ STATISTICS = (
         trap="A mean of ratios, not a ratio of means. One block may write a sink with hundreds of times the stream's "
         "length: look at 'no-sinks'.",
     ),
-    _step(
+    _cosine(
         "feed_forward_cosine",
         "direction of the feed-forward's update",
         f"mean over tokens of cos(m, s), m what the feed-forward adds, {_STREAM}; {_AT}",
-        floor=True,
-        bounds=(-1, 1),
         trap=_ALONG + "In a post-norm block s has just been normed, so that it is not what attention_cosine compares "
         "with.",
     ),
-    _step(
+    _cosine(
         "block_cosine",
         "direction of the block's update",
         f"mean over tokens of cos(h_{{l+1}} − h_l, h_l), {_AT}. Floor: a step that is independent of the state",
-        floor=True,
-        bounds=(-1, 1),
         trap="A block that ends in a norm (post-norm) keeps the length of a state, so that whatever it adds reads as "
         "taking away: for equally long states this is −‖h_{l+1} − h_l‖ / 2‖h_l‖. Two independent states read −0.71.",
     ),

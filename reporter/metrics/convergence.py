@@ -118,6 +118,7 @@ _mean = partial(Statistic, sources=(LEE,), interval=BOOTSTRAP)
 _step = partial(Statistic, sources=(LEE,), interval=BOOTSTRAP, per="step", smallest=0.001)
 _model = partial(Statistic, sources=(LEE,), interval=BOOTSTRAP, per="model", smallest=0.001)
 _halved = partial(Statistic, sources=(LEE,), interval=HALF_SAMPLED)
+_similarity = partial(_halved, bounds=(-1, 1), fixed=(("last", 1.0),))
 
 STATISTICS = (
     _mean(
@@ -168,22 +169,18 @@ STATISTICS = (
         trap="The paper assumes that there are none (assumption 1) and derives monotone convergence from it.",
         fixed=(("last", 0.0),),
     ),
-    _halved(
+    _similarity(
         "similarity_frequent",
         "similarity of frequent tokens",
         "S(l) over tokens whose type occurs in the corpus more often than the median type (over the types "
         "of own tokens; a token that the tokenizer added counts for its type, but not for the median)",
-        bounds=(-1, 1),
         grows=per_doubling("+1 to +2 %", "1.2 to 1.9", "since a type must occur more often to be a frequent one"),
-        fixed=(("last", 1.0),),
     ),
-    _halved(
+    _similarity(
         "similarity_rare",
         "similarity of rare tokens",
         "S(l) over all other tokens",
-        bounds=(-1, 1),
         grows=per_doubling("+1 %", "1.3 to 2.2", "since a type may occur more often and still be a rare one"),
-        fixed=(("last", 1.0),),
     ),
     _halved(
         "frequency_gap",

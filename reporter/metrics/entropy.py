@@ -34,6 +34,7 @@ _OVER_TEXTS = (
 )
 
 _of_texts = partial(Statistic, interval=_OVER_TEXTS, floor=True)
+_share_of_texts = partial(_of_texts, bounds=(0, 1))
 
 STATISTICS = (
     _of_texts(
@@ -49,13 +50,12 @@ STATISTICS = (
         published="The formula of Skean et al. leaves the mean in (prompt_raw); their code takes it off, scales each "
         "state to length 1 and takes negative products as 0 (prompt_unit). This form is neither.",
     ),
-    _of_texts(
+    _share_of_texts(
         "prompt_normalised",
         "normalised entropy of a text's states",
         f"mean over texts of the entropy over log(min(n − 1, d)), n the text's tokens in the view; the entropy being "
         f"{_PROMPT}",
         (GIRALDO, SKEAN),
-        bounds=(0, 1),
         plainly="How evenly a text's states spread over directions: near 1 evenly, near 0 along one.",
         trap="Isotropic states do not reach 1 in a finite text: see the floor.",
         published="Skean et al. divide by log(min(n, d)), which n centred states cannot reach: see prompt_unit.",
@@ -73,14 +73,13 @@ STATISTICS = (
         published="The formula printed by Skean et al. and used by Queipo-de-Llano et al. for attention sinks and "
         "compression valleys; the code of Skean et al. computes prompt_unit.",
     ),
-    _of_texts(
+    _share_of_texts(
         "prompt_unit",
         "normalised entropy of a text's directions",
         "mean over the same texts as `prompt` of H/log(min(n, d)), n the text's tokens in the view, H = −Σ p log p, "
         "p = λ/Σλ over the positive eigenvalues λ of the matrix UUᵀ for n ≤ d, UᵀU for n > d, U the states minus their "
         "mean and each scaled to length 1, with negative entries of that matrix set to 0",
         (SKEAN,),
-        bounds=(0, 1),
         trap="A sink still tells: it moves the mean, and all other states then point away from it. Entries set to 0 "
         "change the eigenvalues, not alike for n > d and n ≤ d; negative ones are left out.",
         published="What the code of Skean et al. computes as prompt (sentence) entropy under 'maxEntropy'. It takes in "

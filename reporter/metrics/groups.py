@@ -186,6 +186,7 @@ _WORDS = (
 _ROUNDING = "distances are Euclidean, between pooled vectors; one of at most 1e-5 of their root mean square norm is 0"
 _ALL = "The texts are all that the study names, not a sample of more: there is no interval."
 
+_distance = partial(Size, sources=(LUISTO,))
 SILHOUETTE = Cosine(
     "silhouette",
     "silhouette of the groups",
@@ -197,11 +198,10 @@ SILHOUETTE = Cosine(
     trap="Texts of one pattern share words, and patterns differ in length: groups come apart without any meaning. What "
     "length alone does is in the controls; shared words show at the embedding.",
 )
-RATIO = Size(
+RATIO = _distance(
     "ratio",
     "distance within groups over between",
     "within / between",
-    (LUISTO,),
     headline=True,
     trap="Large groups weigh more: a group of n texts has n·(n − 1)/2 pairs. The table groups has each by itself.",
 )
@@ -209,18 +209,16 @@ RATIO = Size(
 STATISTICS = (
     SILHOUETTE,
     RATIO,
-    Size(
+    _distance(
         "within",
         "distance within groups",
         f"mean distance of two texts of the same group, over all such pairs of all groups; {_ROUNDING}",
-        (LUISTO,),
         trap="In the model's own units: compare layers and models by the ratio.",
     ),
-    Size(
+    _distance(
         "between",
         "distance between groups",
         f"mean distance of two texts of different groups, over all such pairs; {_ROUNDING}",
-        (LUISTO,),
         trap="In the model's own units: compare layers and models by the ratio.",
     ),
     *(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -73,8 +73,10 @@ def _halves(name: str) -> str:
     )
 
 
+_estimate = partial(Size, floor=True)
+
 STATISTICS = (
-    Size(
+    _estimate(
         "twonn",
         "intrinsic dimension (TwoNN)",
         f"{_RATIO}, the ⌊(1 − `discard`)·N⌋ smallest μ (at most N − 1) sorted ascending, F_i = i/N: slope through the "
@@ -82,14 +84,13 @@ STATISTICS = (
         (FACCO, SHAPE_OF_LEARNING),
         interval=_halves("twonn"),
         grows=per_doubling(*_CHANGES["twonn"], DENSER),
-        floor=True,
         plainly="How many coordinates it takes to tell neighbouring states apart.",
         trap=_RELATIVE,
         published="Facco et al. leave out the largest tenth of μ, as is the default here; scikit-dimension and DADApy "
         "do the same and agree to rounding. The lineage of Razzhigaev et al. keeps the lowest fifth: "
         "twonn_published.",
     ),
-    Size(
+    _estimate(
         "twonn_published",
         "intrinsic dimension (TwoNN of the lowest fifth)",
         f"{_RATIO}, the ⌊N/5⌋ smallest μ sorted ascending, F_i = i/N: slope through the origin of −log(1 − F) on log "
@@ -97,7 +98,6 @@ STATISTICS = (
         (SHAPE_OF_LEARNING, FACCO),
         interval=_halves("twonn_published"),
         grows=per_doubling(*_CHANGES["twonn_published"], DENSER),
-        floor=True,
         trap=_RELATIVE + " The smallest ratios are those of states with two neighbours about equally near; a fifth of "
         "the ratios makes an estimate that is less certain than `twonn`, and on clustered states another one. It feels "
         "most that states are kept in 16 bits: up to 5 % of the half width of its interval in a pretrained decoder of "
@@ -106,14 +106,13 @@ STATISTICS = (
         "with the first 4096 tokens in the order of the texts, every token in; states that repeat count in N and i but "
         "not in the fit, the last hidden state (after the closing norm) is left out. Here distinct states are drawn.",
     ),
-    Size(
+    _estimate(
         "twonn_ml",
         "intrinsic dimension (TwoNN by maximum likelihood)",
         "(N − 1) / Σ log μ over all N states, mean over batches",
         (DENTI,),
         interval=_halves("twonn_ml"),
         grows=per_doubling(*_CHANGES["twonn_ml"], DENSER),
-        floor=True,
         trap=_RELATIVE + " No μ is discarded, so outliers pull it down: two texts that say nearly the same made 8 into "
         "6 in an encoder, and the interval of a corpus without such a pair does not know of it.",
         published="The same as `TwoNN(method='mle', discard_fraction=0)` of scikit-dimension.",
@@ -128,7 +127,7 @@ STATISTICS = (
         "smaller a part of it is drawn, the fewer of them repeat.",
     ),
     *(
-        Size(
+        _estimate(
             f"gride_{n}",
             f"intrinsic dimension at scale {n} (GRIDE)",
             f"with μ_i = r{2 * n}/r{n} the ratio of the distances of state i to its neighbours {2 * n} and {n}: the d "
@@ -138,7 +137,6 @@ STATISTICS = (
             (DENTI,),
             interval=_halves(f"gride_{n}"),
             grows=per_doubling(*_CHANGES[f"gride_{n}"], DENSER),
-            floor=True,
             trap=_RELATIVE + " Noise shows at small scales, curvature and clusters at large ones: look for a plateau.",
             published="DADApy solves for d with N − 1 in the place of N, which reads lower by about one part in N (1 % "
             "at 100 states, 0.02 % at 4096), and leaves out μ above q50 + 20·(q95 − q50), quantiles of μ.",

@@ -161,37 +161,30 @@ _TRAP = (
     "which is what a layer reads of itself."
 )
 _CHANCE = "Floor: 1, exactly, if neighbours have nothing to do with each other."
+_imbalance = partial(Statistic, sources=(GLIELMO, ACEVEDO), interval=_OVER_RANKS, bounds=(0, 2), trap=_TRAP)
 
 
 def _of_layer(name: str, title: str, arrow: str, plainly: str = "") -> Statistic:
-    return Statistic(
+    return _imbalance(
         name,
         title,
         f"Δ({arrow}) = 2/n · mean rank in the second layer of each state's nearest neighbour in the first, {_TOKENS}. "
         f"{_CHANCE}",
-        (GLIELMO, ACEVEDO),
-        interval=_OVER_RANKS,
         floor=True,
         noise="chance",
-        bounds=(0, 2),
         headline=bool(plainly),
         plainly=plainly,
-        trap=_TRAP,
     )
 
 
 IMBALANCE = (
-    Statistic(
+    _imbalance(
         "imbalance",
         "information imbalance of two layers",
         "Δ(a → b) = 2/n · mean rank in layer b of each state's nearest neighbour in layer a, for any two layers of the "
         f"path, in both orders, {_TOKENS}. {_CHANCE}",
-        (GLIELMO, ACEVEDO),
         per="pair",
-        interval=_OVER_RANKS,
-        bounds=(0, 2),
         plainly="How badly neighbours in one layer tell who are neighbours in the other; 0 they tell all, 1 nothing.",
-        trap=_TRAP,
         published="DADApy computes the same number (`return_inf_imb_two_selected_coords`); of states that are equally "
         "near it takes the one that sorting leaves first.",
     ),

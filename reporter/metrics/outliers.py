@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 
 
 _norm_ratio = partial(Size, interval=BOOTSTRAP)
+_rare = partial(Share, smallest=0.001)
 
 STATISTICS = (
-    Share(
+    _rare(
         "massive",
         "tokens with a massive activation",
         "share of the view's tokens with some |x_j| > 100 and > 1000 times the median |x| over all entries of all "
         "tokens of the same text at the same place",
         (SUN,),
-        smallest=0.001,
         trap="The first threshold is absolute: a model whose states are small has none by definition.",
     ),
     Size(
@@ -72,7 +72,7 @@ STATISTICS = (
         trap="Some c_j may be negative, so three dimensions can hold more than all. Without a mean cosine that differs "
         "from zero there is nothing to share.",
     ),
-    Share(
+    _rare(
         "sink_share",
         "share of sinks",
         "share of sinks among a text's own tokens, 0 where the view leaves sinks out. A sink is a token that at some "
@@ -82,7 +82,6 @@ STATISTICS = (
         "in a study can ask for another rule. The table `sinks` lists them",
         (SUN, QUEIPO),
         per="model",
-        smallest=0.001,
         trap="Where a BOS stands before each text, that is the sink, and it is no token of the text.",
     ),
     _norm_ratio(

@@ -264,9 +264,10 @@ _RANDOM = (
 )
 
 _of_pairs = partial(Statistic, floor=True, noise="chance")
+_headline = partial(_of_pairs, headline=True)
 
 STATISTICS = (
-    _of_pairs(
+    _headline(
         "consistency",
         "consistency of a concept's differences",
         "Of one concept with pairs i = 1…n: δ_i = E(second text) − E(first text), E the pooled vector; the mean over i "
@@ -281,13 +282,12 @@ STATISTICS = (
         "has fewer distinct pairs and reads lower); none for fewer than 5 pairs. It covers 93 to 98 % of "
         "made-up concepts of 10 to 40 pairs, and says nothing of other concepts.",
         bounds=(-1, 1),
-        headline=True,
         trap="It grows with the number of pairs, since the mean of more differences is a better guess at the "
         "direction: compare concepts of equal size. A word that all second texts share makes it large at the embedding "
         "already, whatever the model knows; what later layers add to that is theirs. The mean hides concepts with "
         "opposite profiles; the table concept_answers has each concept.",
     ),
-    _of_pairs(
+    _headline(
         "aligned",
         "absolute cosine between concepts",
         "the mean over every two concepts of |cos(δ̄_a, δ̄_b)|, δ̄ the mean difference of a concept. Each cosine with its "
@@ -297,7 +297,6 @@ STATISTICS = (
         f"n = pairs of concepts. {_RANDOM}",
         (LUISTO, FISHER),
         bounds=(0, 1),
-        headline=True,
         trap="Directions of unrelated concepts have |cosine| above 0 where the states lie in few dimensions: compare "
         "with the floor, not with 0. A small probability says that a cosine is not the chance of these pairs; it may "
         "still be the chance of two directions.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
@@ -48,15 +49,14 @@ class Skip(Part):
     texts: int = Field(60, ge=10, le=5000, description="Texts of the corpus that are read.")
 
 
+_mean = partial(Statistic, sources=(MEN,), interval=BOOTSTRAP)
 STATISTICS = (
-    Statistic(
+    _mean(
         "influence",
         "block influence",
         "1 − mean over tokens of cos(h_l, h_{l+1}), what block l + 1 turns, stored at layer l = 0…L−1; all tokens of a "
         "text itself, but those with a zero state, over at most `texts` distinct texts",
-        (MEN,),
         per="step",
-        interval=BOOTSTRAP,
         bounds=(0, 2),
         trap="A block that turns states little may still hold what nothing else does: see the measured loss.",
         published="The paper's code takes the mean over the tokens of each batch, padding included.",
