@@ -99,20 +99,19 @@ class _Side:
     pointless: list[str]
 
 
-def _between(first: Observed, second: Observed, options: PairOptions) -> Iterator[PairValue]:
+def _between(first: Observed, second: Observed, options: PairOptions, within: bool = False) -> Iterator[PairValue]:
     """Yield every statistic for each layer of one model and each of another; within a model in one order alone."""
-    a, b = _texts(first, options), _texts(second, options)
-    if first is not second:
-        a, b = a.shared(b)
+    a = _texts(first, options)
+    a, b = (a, a) if within else a.shared(_texts(second, options))
     if len(a) < FEWEST:
         layers = ((x.layer, y.layer) for x, y in product(first.path, second.path))
         for (x, y), statistic in product(layers, STATISTICS):
-            if first is not second or x <= y:
+            if not within or x <= y:
                 yield PairValue(statistic.name, x, y, None, len(a), reason=f"fewer than {FEWEST} texts")
         return
     groups = _groups(len(a))
     side = _side(a, first, groups, options)
-    other = side if first is second else _side(b, second, groups, options)
+    other = side if within else _side(b, second, groups, options)
     yield from _pairs(side, other, groups, options, first.seed)
 
 
@@ -129,7 +128,7 @@ def _between(first: Observed, second: Observed, options: PairOptions) -> Iterato
 )
 def layer_pairs(seen: Observed, options: PairOptions) -> Iterator[PairValue]:
     """Yield every statistic for each two layers of the path, in both orders."""
-    for pair in _between(seen, seen, options):
+    for pair in _between(seen, seen, options, within=True):
         yield pair
         if pair.layer_a < pair.layer_b:
             yield replace(pair, layer_a=pair.layer_b, layer_b=pair.layer_a)
