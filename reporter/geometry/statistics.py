@@ -67,6 +67,41 @@ def fisher(r: float, n: float, method: Method) -> tuple[float, float]:
     return z, sqrt((1 + r * r / 2 if method == "spearman" else 1.0) / (n - 3))
 
 
+def far_points(x: Floats, y: Floats) -> float:
+    """Return by which factor the error of Fisher's z of Pearson's correlation exceeds its formula, at least 1.
+
+    The formula holds for normal numbers. Where single points lie far out, the jackknife says more, of the error and of
+    the bias. Where the points lie on a curve and one side is very skewed, most samples lack its largest points and have
+    too high a correlation, by more than that.
+    """
+    n = len(x)
+    a, b = x - x.mean(), y - y.mean()
+    # Sums without each point, from those of all.
+    a_left, b_left = -a / (n - 1), -b / (n - 1)
+    squares = [float(side @ side) - side**2 - (n - 1) * left**2 for side, left in ((a, a_left), (b, b_left))]
+    products = float(a @ b) - a * b - (n - 1) * a_left * b_left
+    size = np.sqrt(np.maximum(squares[0], 0.0) * np.maximum(squares[1], 0.0))
+    if (size <= 1e-12 * sqrt(float(a @ a) * float(b @ b))).any():
+        return inf  # one point makes all of the correlation
+    z = np.arctanh(np.clip(products / size, -SATURATED, SATURATED))
+    jackknife = sqrt((n - 1) ** 2 / n * float(z.var()))
+    r = correlation(x, y, "pearson") or 0.0
+    bias = (n - 1) * abs(float(z.mean()) - atanh(max(-SATURATED, min(SATURATED, r))))
+    return max(1.0, jackknife * sqrt(n - 3)) + bias * sqrt(n - 3)
+
+
+def near_perfect(r: float, n: int, bound: float) -> float:
+    """Return the factor that widens the error of Fisher's z of Spearman's correlation against a bound, at least 1.
+
+    Its variance is that of the larger of both. A few points are in perfect order by chance, also where their
+    correlation is far from 1: such an order counts as half a step of ranks below 1, and exceeds no bound above that.
+    """
+    most, edge, z = atanh(1 - 6 / (n**3 - n)), atanh(bound), atanh(min(SATURATED, abs(r)))
+    if z <= most:
+        return sqrt((1 + max(bound * bound, r * r) / 2) / (1 + r * r / 2))
+    return (z - edge) / (most - edge) if edge < most else inf
+
+
 def fisher_interval(r: float, n: int, method: Method) -> Interval:
     """Return the 95 % interval of a correlation by Fisher's z; none for fewer than four points, or for a line."""
     if n < FEWEST or abs(r) > A_LINE:

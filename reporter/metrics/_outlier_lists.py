@@ -271,6 +271,8 @@ def cuts(seen: Observed, size: int) -> list[SinkCut]:
 
     sample = replace(seen, view="words").token_sample(size)
     inside = np.flatnonzero(sample.facts[:, FIRST] == 0)
+    if not len(inside):  # texts of one token: there is nothing of which a cut could leave out a share
+        return []
     facts = sample.facts[inside]
     # Which cut is the smallest that lets a token in; beyond the last one none does.
     bins = {

@@ -188,7 +188,7 @@ ORDER BY corpus, role, model, step, checkpoint, rule, statistic, cut, layer
     statistics=STATISTICS,
     needs=("moments", "activations", "sink_tokens", "norm_ratios", "tokens"),
     options=OutlierOptions,
-    version=6,
+    version=7,
     cost="a few passes over the states of each layer; where tokens lie between the cuts, a width × width product of a "
     "bounded sample for each place",
     against_base=("top3_cosine_share",),

@@ -90,3 +90,11 @@ def test_the_metric_yields_sinks_cuts_and_how_much_hangs_on_the_cut(observe):
         spread[name] = [r.value for r in results if isinstance(r, Value) and r.statistic == "sink_sensitivity"]
     assert max(spread["border"]) > 0.02
     assert max(spread["clear"]) == max(spread["none"]) == 0  # no token lies between the cuts
+
+
+def test_texts_of_one_token_have_nothing_that_a_cut_could_leave_out(observe):
+    texts = made_up_texts(6, shortest=1, longest=1)
+    seen = seen_of(observe, FakeModel(), texts)
+    assert cuts(seen, 100_000) == []
+    results = list(outliers(seen, OutlierOptions()))
+    assert {r.value for r in results if isinstance(r, Value) and r.statistic == "sink_sensitivity"} == {None}

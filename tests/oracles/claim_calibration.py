@@ -26,7 +26,7 @@ import numpy as np
 from reporter.geometry.intervals import percentile_interval, text_error
 from reporter.geometry.statistics import by_chance, correlation, effective_points, fisher
 from reporter.judge.claims.differ import Group, difference, paired
-from reporter.judge.claims.relation import _finding, _Related
+from reporter.judge.claims.relation import _finding, _fisher, _moved, _Related
 from reporter.judge.claims.value import _above, _between, _over_texts
 from reporter.judge.numbers import Bounded
 from reporter.judge.points import Points, inequalities
@@ -232,7 +232,7 @@ def of_texts(texts: int, repetitions: int, points: int, seed: int, spread: float
 def few_texts(form: str, texts: int, repetitions: int) -> tuple[float, float]:
     """Return how often a claim about numbers of few texts is supported and refuted, at its very edge."""
     kind, _, what = form.partition(", ")
-    made = {"value": _values, "differ": _differences, "paired": _pairs, "shape": _shapes}
+    made = {"value": _values, "differ": _differences, "paired": _pairs, "shape": _shapes, "relation": _relations}
     verdicts = made[kind](what, texts, repetitions)
     holds, fails = np.array(verdicts).T
     return float((holds <= 0.025).mean()), float((fails <= 0.025).mean())
@@ -272,13 +272,38 @@ def _differences(
     return found
 
 
+HILL = float(BELL[4:9].mean() - BELL[:4].mean())
+"""How far the middle third of a bell lies above its outer thirds: where a claim of a bell is refuted, beyond chance."""
+
+
 def _shapes(name: str, texts: int, repetitions: int) -> list[tuple[float, float]]:
-    shape = 1.0 + {"increasing": np.minimum(X, 0.5), "decreasing": -np.minimum(X, 0.5)}.get(name, 0.1 * (X > 0.5))
-    edge = {"increasing": (0.5 - 1 / 24, 0.0), "decreasing": (0.5 - 1 / 24, 0.0), "flat": (0.0, 0.1 * 7 / 13)}[name]
+    shapes = {"increasing": np.minimum(X, 0.5), "decreasing": -np.minimum(X, 0.5), "bell": BELL}
+    shape = 1.0 + shapes.get(name, 0.1 * (X > 0.5))
+    trend = (0.5 - 1 / 24, 0.0)
+    edge = {"increasing": trend, "decreasing": trend, "flat": (0.0, 0.1 * 7 / 13), "bell": (HILL, 0.25)}[name]
     ends = [shape * of for of in of_texts(texts, repetitions, K, 3)]
     points = Points(ends[0][:, None], _errors(*ends, texts)[:, None], X, df=texts - 1.0)
     ruling = rule(name, points, at_least=edge[0], tolerance=edge[1])
     return list(zip(ruling.holds, ruling.fails, strict=True))
+
+
+def _relations(is_: str, texts: int, repetitions: int) -> list[tuple[float, float]]:
+    """Judge two rough profiles of known correlation, whose layers have errors of their own."""
+    order = np.random.default_rng(7).permutation(K)
+    shapes = [1.0 + 0.4 * X[order], 1.0 + 0.4 * X[np.array([3, 2, 1, 0, 7, 6, 5, 4, 11, 10, 9, 8, 12])[order]]]
+    edge = abs(correlation(*shapes, "spearman") or 0.0)
+    claim: Any = SimpleNamespace(x="x", y="y", over="layers", is_=is_, method="spearman", at_least=edge)
+    sides = []
+    for shape, seed in zip(shapes, (3, 4), strict=True):
+        ends = [shape * of for of in of_texts(texts, repetitions, K, seed)]
+        sides.append((ends[0], _errors(*ends, texts)))
+    found = []
+    for (x, x_errors), (y, y_errors) in zip(*(zip(*side, strict=True) for side in sides), strict=True):
+        z, error = _fisher(x, y, claim, "", effective_points(x, y, "spearman"))
+        squares = [float(np.square(errors).mean()) for errors in (x_errors, y_errors)]
+        finding = _finding(claim, [_Related("m", z, error, K, moved=_moved((x, y), squares, claim, z))])
+        found.append(tuple(1.0 if p is None else p for p in (finding.holds, finding.fails)))
+    return found
 
 
 COUNTS = (12, 15, 30, 100)
@@ -286,7 +311,8 @@ FORMS = (
     *(f"value, {form}" for form in ("above", "below", "between", "within")),
     *(f"differ, {is_}" for is_ in ("above", "below", "different", "same")),
     *(f"paired, {is_}" for is_ in ("above", "different", "same")),
-    *(f"shape, {name}" for name in ("increasing", "decreasing", "flat")),
+    *(f"shape, {name}" for name in ("increasing", "decreasing", "flat", "bell")),
+    *(f"relation, {is_}" for is_ in ("positive", "none")),
 )
 
 

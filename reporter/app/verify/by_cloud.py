@@ -281,6 +281,8 @@ DOMINANCES, FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0), (2.0, 3.0, 4.0, 6.0, 8.0, 12.0
 def sink_cuts(reading: Reading, options: Mapping[str, Any]) -> Iterator[Found]:
     """Yield the table ``sink_cuts``: numbers of the tokens that no cut takes for sinks; the view names the cut."""
     rows, sinks = _without_first(reading, options)
+    if not len(rows):
+        return
     last = reading.at(reading.path[-1])[rows]
     for place in reading.places:
         x = reading.at(place)[rows]

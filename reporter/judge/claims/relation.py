@@ -1,6 +1,8 @@
 """``relation:`` claims: the correlation of two statistics over layers, over token types, or over models.
 
-All are decided on Fisher's z. Over layers, neighbours hang together, so a model's layers count as fewer points
+All are decided on Fisher's z. The error of Pearson's correlation is the jackknife's where points lie far out; ranks in
+perfect order say little of few points. Few texts scramble the points: what their errors may have done to a correlation
+over layers or models is added in full. Over layers, neighbours hang together, so a model's layers count as fewer points
 (:func:`~reporter.geometry.statistics.effective_points`); from three independent models on each gives one z, and
 Student's t over them decides, which needs no such assumption; two have the mean of their own errors. Over types, each
 type is one point; models share the types, whose error does not average out over models. Over models, relatives count as
@@ -19,10 +21,19 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import Field, ValidationInfo, model_validator
 
-from reporter.geometry.statistics import FEWEST, by_chance, correlation, effective_points, fisher
+from reporter.geometry.statistics import (
+    FEWEST,
+    SATURATED,
+    by_chance,
+    correlation,
+    effective_points,
+    far_points,
+    fisher,
+    near_perfect,
+)
 from reporter.judge import claims, points
 from reporter.judge.numbers import Missing, Numbers
-from reporter.judge.profiles import Profiles
+from reporter.judge.profiles import Profile, Profiles
 from reporter.spec import Study
 from reporter.spec import claims as forms
 from reporter.spec.part import Complaint, failure
@@ -98,13 +109,23 @@ SMALL = 0.1
 
 @dataclass(frozen=True)
 class _Related:
-    """A correlation: Fisher's z, its error, how many points, and the chance of as much if nothing is related."""
+    """A correlation.
+
+    Args:
+        model: whose it is.
+        z: Fisher's z.
+        error: its standard error over points.
+        n: how many points there are.
+        chance: how often it is as high, and as low, if nothing is related.
+        moved: by how much errors of the points over texts may have raised z, and lowered it.
+    """
 
     model: str
     z: float
     error: float
     n: int
     chance: tuple[float, float] = (0.0, 0.0)
+    moved: tuple[float, float] = (0.0, 0.0)
 
 
 def _compares_roles(claim: RelationClaim, numbers: Numbers) -> bool:
@@ -195,9 +216,43 @@ def _over_layers(numbers: Numbers, claim: Relation, view: str, corpus: str, mode
     common = sorted(set(sides[0].labels) & set(sides[1].labels))
     if len(common) < FEWEST:
         raise Missing(f"{claim.x} and {claim.y} of {model} have {len(common)} layers in common; it takes {FEWEST}")
-    x, y = (side.values[[side.labels.index(layer) for layer in common]] for side in sides)
-    r = _correlation(x, y, claim, f"{model} on '{corpus}'")
-    return _Related(model, *fisher(r, effective_points(x, y, claim.method), claim.method), len(common))
+    places = [[side.labels.index(layer) for layer in common] for side in sides]
+    x, y = (side.values[at] for side, at in zip(sides, places, strict=True))
+    z, error = _fisher(x, y, claim, f"{model} on '{corpus}'", effective_points(x, y, claim.method))
+    squares = [_squared_error(side, at) for side, at in zip(sides, places, strict=True)]
+    return _Related(model, z, error, len(common), moved=_moved((x, y), squares, claim, z))
+
+
+def _squared_error(side: Profile, at: Sequence[int]) -> float:
+    """Return how much errors over texts add to the variance between the layers of a profile."""
+    if side.errors is None:
+        return 0.0
+    if side.covariance is None:
+        return float(np.square(side.errors[at]).mean())
+    covariance = side.covariance[np.ix_(at, at)]
+    return float(covariance.diagonal().mean() - covariance.mean())  # what moves all layers alike changes no correlation
+
+
+def _moved(
+    sides: tuple[points.Array, points.Array], squared_errors: Sequence[float], claim: Relation, z: float
+) -> tuple[float, float]:
+    """Return by how much errors over texts may have raised Fisher's z, and lowered it; infinite where they are all.
+
+    Errors that are independent from point to point weaken a correlation; errors that both sides have in common make
+    one. Nothing is known of the latter but that it is at most the geometric mean of both.
+    """
+    shares = []
+    for side, square in zip(sides, squared_errors, strict=True):
+        low, high = np.quantile(side, [0.25, 0.75])
+        variance = float(side.var())
+        if claim.method == "spearman":  # single points far out do not set the ranks of the others
+            variance = min(variance, ((float(high) - float(low)) / 1.349) ** 2)
+        shares.append(0.0 if not square else square / variance if variance else np.inf)
+    if max(shares) >= 1:
+        return np.inf, np.inf
+    common, left = np.sqrt(shares[0] * shares[1]), np.sqrt((1 - shares[0]) * (1 - shares[1]))
+    low, high = np.arctanh(np.clip([(tanh(z) - common) / left, (tanh(z) + common) / left], -SATURATED, SATURATED))
+    return max(0.0, z - float(low)), max(0.0, float(high) - z)
 
 
 def _over_types(numbers: Numbers, claim: Relation, view: str, corpus: str, model: str) -> _Related:
@@ -214,10 +269,8 @@ def _over_types(numbers: Numbers, claim: Relation, view: str, corpus: str, model
     if not usable:
         at = "" if claim.layer is None else f" at layer {claim.layer}"
         raise Missing(f"{model} on '{corpus}' has fewer than {FEWEST} token types{at} (table token_types)")
-    each = [
-        fisher(_correlation(x, y, claim, f"{model} on '{corpus}'"), len(x), claim.method) for x, y in usable.values()
-    ]
-    # The types are the same at points.every layer: a mean over layers is no surer than one layer.
+    each = [_fisher(x, y, claim, f"{model} on '{corpus}'") for x, y in usable.values()]
+    # The types are the same at every layer: a mean over layers is no surer than one layer.
     z, error = (float(np.mean(values)) for values in zip(*each, strict=True))
     return _Related(model, z, error, max(len(x) for x, _ in usable.values()))
 
@@ -225,7 +278,7 @@ def _over_types(numbers: Numbers, claim: Relation, view: str, corpus: str, model
 def _over_models(
     numbers: Numbers, claim: Relation, view: str, corpus: str, models: Sequence[str], baseline: str | None, strict: bool
 ) -> tuple[list[_Related], list[str]]:
-    def read(model: str) -> tuple[str, tuple[float, float]]:
+    def read(model: str) -> tuple[str, tuple[tuple[float, float], tuple[float, float]]]:
         x, y = (_of_model(numbers, claim, full_name, view, corpus, model, baseline) for full_name in (claim.x, claim.y))
         return model, (x, y)
 
@@ -236,37 +289,64 @@ def _over_models(
         raise Missing(f"{len(pairs)} models have both {claim.x} and {claim.y}; it takes {FEWEST}")
     few = len(kin.units) < FEWEST  # enough models, but relatives: their correlation is shown, and nothing tested
     units = [(model,) for model in by_model] if few else kin.units
-    x, y = np.array([np.mean([by_model[model] for model in unit], axis=0) for unit in units]).T
-    r = _correlation(x, y, claim, f"{len(pairs)} models on '{corpus}'")
-    z, error = fisher(r, len(x), claim.method)
+    (x, x_errors), (y, y_errors) = np.array(
+        [np.mean([by_model[model] for model in unit], axis=0) for unit in units]
+    ).T.swapaxes(0, 1)
+    z, error = _fisher(x, y, claim, f"{len(pairs)} models on '{corpus}'")
     if few:
         error = np.inf
         notes.append(f"{len(pairs)} models count as {len(kin.units)}; a test takes {FEWEST}")
-    related = _Related(claims.independent(kin), z, error, len(x), by_chance(x, y, claim.method))
+    squares = [float(np.square(errors).mean()) for errors in (x_errors, y_errors)]
+    moved = _moved((x, y), squares, claim, z)
+    related = _Related(claims.independent(kin), z, error, len(x), by_chance(x, y, claim.method), moved)
     return [related], [*notes, *kin.notes]
 
 
 def _of_model(
     numbers: Numbers, claim: Relation, full_name: str, view: str, corpus: str, model: str, baseline: str | None
-) -> float:
+) -> tuple[float, float]:
+    """Return a number of a model, and its error over texts, 0 where there is none."""
     if full_name.startswith("scores."):
         plain = model.removesuffix(f" ({baseline})") if baseline else model
         scores = numbers.study.models[plain].scores
         name = full_name.removeprefix("scores.")
         if baseline or name not in scores:
             raise Missing(f"{model} has no score '{name}'")
-        return scores[name]
+        return scores[name], 0.0
     whole = all(row.layer is None for row in numbers.rows(full_name, view))  # 'layer' is for the other side
     layer = None if whole else claim.layer
-    return Profiles(numbers, full_name, view, claim.site, claim.checkpoint, claim.step, layer).last(model, corpus)[0]
+    value, error, _ = Profiles(numbers, full_name, view, claim.site, claim.checkpoint, claim.step, layer).last(
+        model, corpus
+    )
+    return value, error or 0.0
 
 
-def _correlation(x: points.Array, y: points.Array, claim: Relation, where: str) -> float:
+def _fisher(
+    x: points.Array, y: points.Array, claim: Relation, where: str, worth: float | None = None
+) -> tuple[float, float]:
+    """Return Fisher's z of a correlation and its error.
+
+    Args:
+        x: the one statistic, shape (n,).
+        y: the other one.
+        claim: what is claimed.
+        where: of what, for a reader.
+        worth: how many independent points the n are worth; n if left out.
+
+    Raises:
+        Missing: a statistic does not vary.
+    """
     level = any(np.ptp(side) <= points.ROUNDING * np.abs(side).max() for side in (x, y))
     r = None if level else correlation(x, y, claim.method)
     if r is None:
         raise Missing(f"{claim.x} or {claim.y} is the same everywhere ({where})")
-    return r
+    z, error = fisher(r, len(x) if worth is None else worth, claim.method)
+    wider = far_points(x, y) if claim.method == "pearson" else near_perfect(r, len(x), _strength(claim))
+    return z, error * wider
+
+
+def _strength(claim: Relation) -> float:
+    return SMALL if claim.at_least is None else claim.at_least
 
 
 def _joined(related: Sequence[_Related], kin: claims.Kinship) -> list[_Related]:
@@ -278,9 +358,25 @@ def _joined(related: Sequence[_Related], kin: claims.Kinship) -> list[_Related]:
             float(np.mean([correlation.z for correlation in unit])),
             float(np.mean([correlation.error for correlation in unit])),
             max(correlation.n for correlation in unit),
+            moved=_mean_moved(unit),
         )
         for unit in units
     ]
+
+
+def _mean_moved(related: Sequence[_Related]) -> tuple[float, float]:
+    raised, lowered = np.mean([correlation.moved for correlation in related], axis=0)
+    return float(raised), float(lowered)
+
+
+def _in_full(part: points.Inequality, moved: tuple[float, float]) -> points.Inequality:
+    """Return a test whose error includes in full, at its level, what is not random and speaks against it."""
+    raised, lowered = moved
+    by = raised if part.less == part.fails else lowered
+    return replace(
+        part,
+        estimates=replace(part.estimates, error=part.estimates.error + by / part.estimates.quantile(1 - points.LEVEL)),
+    )
 
 
 def _finding(claim: Relation, related: Sequence[_Related], fixed: bool = False) -> points.Finding:
@@ -300,20 +396,26 @@ def _finding(claim: Relation, related: Sequence[_Related], fixed: bool = False) 
         least = np.sqrt(1 / (min(correlation.n for correlation in related) - 3) / len(related))
         error = np.maximum(np.where(np.isfinite(estimates.error), estimates.error, 0.0), least)
         estimates = points.Estimates(estimates.value, error, estimates.df)
+    moved = _mean_moved(related)
     chance = related[0].chance if len(related) == 1 else (0.0, 0.0)
-    strength = SMALL if claim.at_least is None else claim.at_least
+    strength = _strength(claim)
     claimed = {"positive": "above", "negative": "below", "none": "same"}[claim.is_]
     wanted = points.Range.of(claimed, strength, "g")
     name = f"{claim.method.capitalize()} correlation of {claim.x} and {claim.y} over {claim.over}"
     needs, breaks = points.inequalities(estimates, claimed, max(atanh(strength), points.ROUNDING), name, shown=tanh)
-    certain, several = bool(np.isfinite(estimates.error).all()), len(related) >= points.FEWEST_MODELS
+    needs, breaks = (tuple(_in_full(part, moved) for part in parts) for parts in (needs, breaks))
+    several = len(related) >= points.FEWEST_MODELS
+    certain = bool(np.isfinite([*estimates.error, *moved]).all())
+    few = f"there are too few independent {claim.over} to tell anything of a correlation"
+    if np.isinf(moved).any():
+        few = f"errors over texts are as large as what tells the {claim.over} apart; more texts tell of a correlation"
     finding = points.Finding.of(
         needs,
         breaks,
         certain,
         (None, None),
         wanted=wanted,
-        why="" if certain else f"there are too few independent {claim.over} to tell anything of a correlation",
+        why="" if certain else few,
         models=len(related) if several else 0,
         detail={"statistic": name, "definition": f"the correlation is {wanted.text}"},
     )
