@@ -21,6 +21,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import Field, ValidationInfo, model_validator
 
+from reporter.geometry.intervals import quantile
 from reporter.geometry.statistics import (
     FEWEST,
     SATURATED,
@@ -372,10 +373,9 @@ def _mean_moved(related: Sequence[_Related]) -> tuple[float, float]:
 def _in_full(part: points.Inequality, moved: tuple[float, float]) -> points.Inequality:
     """Return a test whose error includes in full, at its level, what is not random and speaks against it."""
     raised, lowered = moved
-    by = raised if part.less == part.fails else lowered
+    by, estimates = raised if part.less == part.fails else lowered, part.estimates
     return replace(
-        part,
-        estimates=replace(part.estimates, error=part.estimates.error + by / part.estimates.quantile(1 - points.LEVEL)),
+        part, estimates=replace(estimates, error=estimates.error + by / quantile(1 - points.LEVEL, estimates.df))
     )
 
 
