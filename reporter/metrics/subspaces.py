@@ -95,7 +95,7 @@ class SubspaceOptions(Options):
     "from the embedding.",
     statistics=STATISTICS,
     needs=("moments", "gram", "tokens"),
-    version=4,
+    version=5,
     options=SubspaceOptions,
     cost="some leading axes of one width × width matrix for each layer and view, and a few products of sampled tokens",
     against_base=("speed", "displacement"),
@@ -145,12 +145,12 @@ class _Followed:
     def distance(self, statistic: str, place: Place, layer: int, other: int) -> Iterator[Value]:
         """Yield the distance of two layers, and that of random subspaces."""
         n, pair = self.seen.tokens, (layer, other)
+        if pair not in self.distances:
+            yield Value(statistic, place, None, n, reason=self.few)
+            return
         if layer == other:
             still = self._error(np.zeros(len(sampled(self.seen))))
             yield Value(statistic, place, 0.0, n, spread=still)
-            return
-        if pair not in self.distances:
-            yield Value(statistic, place, None, n, reason=self.few)
             return
         distance, most = self.distances[pair], 0.5 * np.pi * self.k**0.5
         error = self._error(self.influences[pair])
@@ -238,6 +238,6 @@ def _measured(seen: Observed, k: int) -> _Followed:
     return _Followed(
         seen,
         k,
-        {pair: movement.distance for pair, movement in between.items()},
+        {pair: movement.distance for pair, movement in between.items()} | ({} if at[0] is None else {(0, 0): 0.0}),
         {(a, b): parts[a][a, b] + parts[b][a, b] for a, b in between},
     )

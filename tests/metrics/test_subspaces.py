@@ -137,3 +137,4 @@ def test_what_cannot_be_followed_says_why(observe):
     line = lambda states: [x[..., :1] * torch.ones(16) for x in states]  # noqa: E731
     flat, _ = computed(observe, FakeModel(layers=2, special=False, sinks=False, change=line))
     assert flat["speed", 0].value is None and "fewer than 8 axes" in flat["speed", 0].reason
+    assert flat["displacement", 0].value is None and flat["displacement", 0].reason == flat["speed", 0].reason

@@ -176,6 +176,8 @@ def contributions(reading: Reading, options: Mapping[str, Any], subject: Subject
     for text in reading.texts:
         with calls_of(subject.model.norms()) as calls:
             path, _ = subject.model.states(text.ids)
+        if not calls:  # blocks that share their weights stand in no list of modules
+            raise NoPath(_NO_TWO_NORMS)
         blocks = [_of_block(h, after, calls[at]) for at, (h, after) in enumerate(pairwise(path))]
         texts.append(np.stack(blocks))  # (L, quantities, tokens)
     names = ("attention_ratio", "attention_cosine", "feed_forward_ratio", "feed_forward_cosine")

@@ -143,3 +143,26 @@ def test_the_verb_exits_with_zero_where_all_agrees(small):
     done = CliRunner().invoke(app, call)
     assert done.exit_code == 0 and "verified: " in done.stdout
     assert CliRunner().invoke(app, [*call, "--corpus", "x"]).exit_code == 2
+
+
+def test_blocks_that_share_their_weights_have_no_second_path_for_contributions(tmp_path, run, again):
+    from oracles.families import build_family
+
+    build_family("albert", tmp_path / "albert")
+    (tmp_path / "tiny.yaml").write_text(
+        "study: tiny\nmodels: {shared: {path: albert}}\ncorpora: {few: {texts: [The cat runs in town, birds sing]}}\n"
+        "metrics: [motion, contributions]\nviews: [words]\nrun: {precision: float32}\n"
+    )
+    run(tmp_path / "tiny.yaml", tmp_path / "results")
+    found = again(tmp_path)
+    assert found.passed and "motion.norm" in found.deviations
+    reasons = {reason for name, reason in found.unverified if name == "contributions.attention_ratio"}
+    assert len(reasons) == 1 and "no two norms" in reasons.pop()
+
+
+def test_texts_of_one_token_agree(tmp_path, small, run, again):
+    text = (small / "tiny.yaml").read_text().replace("metrics: [motion]", "metrics: [motion, outliers]")
+    (tmp_path / "tiny.yaml").write_text(text)
+    (tmp_path / "texts.txt").write_text("cat\ndogs\nmouse\n")
+    run(tmp_path / "tiny.yaml", tmp_path / "results")
+    assert again(tmp_path).passed
