@@ -160,9 +160,13 @@ def test_blocks_that_share_their_weights_have_no_second_path_for_contributions(t
     assert len(reasons) == 1 and "no two norms" in reasons.pop()
 
 
-def test_texts_of_one_token_agree(tmp_path, small, run, again):
-    text = (small / "tiny.yaml").read_text().replace("metrics: [motion]", "metrics: [motion, outliers]")
-    (tmp_path / "tiny.yaml").write_text(text)
-    (tmp_path / "texts.txt").write_text("cat\ndogs\nmouse\n")
+def test_texts_of_one_token_agree(tmp_path, run, again):
+    from oracles.families import build_family
+
+    build_family("bert", tmp_path / "bert")
+    (tmp_path / "tiny.yaml").write_text(
+        "study: tiny\nmodels: {bert: {path: bert}}\ncorpora: {words: {texts: [cat, dogs, mouse]}}\n"
+        "metrics: [motion, outliers]\nviews: [words]\nrun: {precision: float32}\n"
+    )
     run(tmp_path / "tiny.yaml", tmp_path / "results")
     assert again(tmp_path).passed
