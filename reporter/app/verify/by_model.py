@@ -207,13 +207,14 @@ def lens(reading: Reading, options: Mapping[str, Any], subject: Subject) -> Iter
     if closing is None:
         raise NoPath("what stands between its blocks and its head is no single module")
     drawn = np.flatnonzero(reading.sampled(options["sample"]))
-    final = next((place for place in reading.places if place.site == "final"), reading.path[-1])
+    final = next((place for place in reading.places if place.site == "final"), None)  # a study may not read it
     for place in reading.path:
         entropy, divergence = np.full(len(reading.ids), np.nan), np.full(len(reading.ids), np.nan)
         for rows in np.array_split(drawn, max(1, len(drawn) // 64)):
             if not len(rows):
                 continue
-            last = _log_softmax(_head(whole, torch.from_numpy(reading.at(final)[rows]).float()))
+            end = torch.from_numpy(reading.at(final or reading.path[-1])[rows]).float()
+            last = _log_softmax(_head(whole, end if final else closing(end)))
             here = last
             if place != reading.path[-1]:
                 here = _log_softmax(_head(whole, closing(torch.from_numpy(reading.at(place)[rows]).float())))
@@ -235,7 +236,9 @@ def _head(whole: Any, states: Tensor) -> Tensor:
     from transformers.modeling_outputs import BaseModelOutputWithPoolingAndCrossAttentions
 
     def given(*args: Any, **kwargs: Any) -> Any:
-        return BaseModelOutputWithPoolingAndCrossAttentions(last_hidden_state=states[None])
+        output = BaseModelOutputWithPoolingAndCrossAttentions(last_hidden_state=states[None])
+        output.cache_params = None  # what Mamba adds
+        return output
 
     base = whole.base_model
     base.forward = given

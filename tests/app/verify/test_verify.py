@@ -170,3 +170,19 @@ def test_texts_of_one_token_agree(tmp_path, run, again):
     )
     run(tmp_path / "tiny.yaml", tmp_path / "results")
     assert again(tmp_path).passed
+
+
+@pytest.mark.parametrize("family", ["gpt2", "bert", "mamba"])
+def test_what_the_head_reads_agrees_where_the_final_state_is_not_read(tmp_path, run, again, family):
+    from oracles.families import build_family
+
+    build_family(family, tmp_path / family)
+    (tmp_path / "tiny.yaml").write_text(
+        f"study: tiny\nmodels: {{it: {{path: {family}}}}}\n"
+        "corpora: {few: {texts: [The cat runs in town, birds sing]}}\n"
+        "metrics: [motion, lens]\nviews: [words]\nsites: [embedding, block]\nrun: {precision: float32}\n"
+    )
+    run(tmp_path / "tiny.yaml", tmp_path / "results")
+    found = again(tmp_path)
+    assert found.passed
+    assert ("lens.kl" in found.deviations) == (family == "gpt2")  # the heads of the others are not read
