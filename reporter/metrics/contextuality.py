@@ -32,7 +32,7 @@ from reporter.metrics._intervals import (
     sampled,
     texts_of,
 )
-from reporter.metrics.base import Options, Statistic, Value, metric
+from reporter.metrics.base import Options, Statistic, Value, metric, undefined, with_floor
 
 if TYPE_CHECKING:
     import torch
@@ -212,22 +212,22 @@ def contextuality(seen: Observed, options: ContextualityOptions) -> Iterator[Val
     of_places = seen.once(("contextuality", drawn.strata, options), lambda: _at_places(drawn, seen, options))
     for place in seen.places:
         cosine = _mean_cosine(seen, place)
-        of_types = of_places[place]
-        yield from _self_similarity(of_types, drawn, cosine, place, seen)
-        yield from _explained(of_types, drawn, place, seen)
+        means = _means_over_types(drawn, seen, of_places[place])
+        yield from _self_similarity(means["similarity"], drawn, cosine, place, seen)
+        yield from _explained(means, drawn, place, seen)
         average = kept.average("cosine", place, seen.view)
         if not average.n:
             reason = "no text has two tokens whose states are not zero"
-            yield Value("intra_text", place, None, 0, reason=reason)
-            yield Value("intra_text_adjusted", place, None, 0, reason=reason)
+            yield from undefined(("intra_text", "intra_text_adjusted"), place, 0, reason)
             continue
-        ends = percentile_interval(average.replicates, seen.texts)
-        yield Value("intra_text", place, average.value, average.n, *ends)
-        yield Value("intra_text_floor", place, kept.average("isotropic", place, seen.view).value, average.n)
+        within = Value(
+            "intra_text", place, average.value, average.n, *percentile_interval(average.replicates, seen.texts)
+        )
+        yield from with_floor(within, kept.average("isotropic", place, seen.view).value)
         yield _adjusted(seen, place, average, cosine)
 
 
-def _adjusted(seen: Observed, place: Place, within: TextAverage, cosine: float | None) -> Value:
+def _adjusted(seen: Observed, place: Place, within: TextAverage, cosine: _Cosine | None) -> Value:
     """Return the similarity within a text less the mean cosine: a text moves both, so their errors go together.
 
     That of the mean cosine is from influences of sampled tokens, as in ``anisotropy``; what both share from the same
@@ -236,18 +236,14 @@ def _adjusted(seen: Observed, place: Place, within: TextAverage, cosine: float |
     from reporter.forward.means import poisson_weights
 
     if cosine is None:
-        return Value("intra_text_adjusted", place, None, within.n, reason="fewer than two states that are not zero")
-    value, sample = within.value - cosine, sampled(seen)
-    error, influence = _error_of_cosine(seen, place)
-    drawn = np.isfinite(within.replicates)
-    if error is None or drawn.sum() < len(drawn) / 2:
+        return Value("intra_text_adjusted", place, None, within.n, reason=_NO_COSINE)
+    value, drawn = within.value - cosine.value, np.isfinite(within.replicates)
+    if cosine.error is None or drawn.sum() < len(drawn) / 2:
         return Value("intra_text_adjusted", place, value, within.n)
-    texts, which = np.unique(texts_of(sample), return_inverse=True)
-    of_texts = np.bincount(which, influence) / len(influence)
-    other = (of_texts @ poisson_weights(texts, seen.seed, len(drawn)))[drawn]
+    other = (cosine.of_texts @ poisson_weights(cosine.texts, seen.seed, len(drawn)))[drawn]
     shared = np.cov(within.replicates[drawn], other)
-    of_text = Error(float(np.sqrt(shared[0, 0])), error.df)
-    ends = interval(value, _of_difference(of_text, error, float(shared[0, 1])), "plain", (-2.0, 2.0))
+    of_text = Error(float(np.sqrt(shared[0, 0])), cosine.error.df)
+    ends = interval(value, _of_difference(of_text, cosine.error, float(shared[0, 1])), "plain", (-2.0, 2.0))
     return Value("intra_text_adjusted", place, value, within.n, *ends)
 
 
@@ -344,10 +340,42 @@ def _at_place(drawn: _Drawn, new: Ints, place: Place) -> tuple[Floats, OfTypes]:
     return numbers, baseline
 
 
-def _mean_cosine(seen: Observed, place: Place) -> float | None:
-    moments = seen.moments(place)
+_NO_COSINE = "fewer than two states that are not zero"
+
+
+@dataclass(frozen=True)
+class _Cosine:
+    """The mean cosine of a view at a place.
+
+    Args:
+        value: the mean.
+        error: over texts, from influences of sampled tokens.
+        texts: distinct texts of the sample, ascending.
+        of_texts: what each of them adds to the mean, shape (texts,).
+    """
+
+    value: float
+    error: Error | None
+    texts: Ints
+    of_texts: Floats
+
+
+def _mean_cosine(seen: Observed, place: Place) -> _Cosine | None:
+    from reporter.geometry.similarity import influence_on_mean_cosine
+
+    moments, sample = seen.moments(place), sampled(seen)
     n = moments.units
-    return float((moments.unit_sum @ moments.unit_sum - n) / (n * (n - 1))) if n > 1 else None
+    if n < 2:
+        return None
+    influence = influence_on_mean_cosine(wide(sample.states(place)), moments.unit_sum, n)
+    influence = influence - influence.mean()
+    texts, which = np.unique(texts_of(sample), return_inverse=True)
+    return _Cosine(
+        float((moments.unit_sum @ moments.unit_sum - n) / (n * (n - 1))),
+        error_over_texts(influence, texts_of(sample), moments.n, seen.texts),
+        texts,
+        np.bincount(which, influence) / len(influence),
+    )
 
 
 @dataclass(frozen=True)
@@ -365,6 +393,13 @@ class _Mean:
     n: int
     error: Error | None
     of_texts: Floats
+
+
+def _means_over_types(drawn: _Drawn, seen: Observed, of: OfTypes) -> dict[str, _Mean | None]:
+    means = {form: _mean_over_types(drawn, seen, of, form) for form in of}
+    if "baseline" in of:
+        means["adjusted"] = _mean_over_types(drawn, seen, of, "explained", less="baseline")
+    return means
 
 
 def _mean_over_types(drawn: _Drawn, seen: Observed, of: OfTypes, form: str, less: str = "") -> _Mean | None:
@@ -413,25 +448,25 @@ def _value(statistic: str, place: Place, mean: _Mean | None, scale: Scale, reaso
     return Value(statistic, place, mean.value, mean.n, *interval(mean.value, mean.error, scale, bounds))
 
 
-def _self_similarity(of: OfTypes, drawn: _Drawn, cosine: float | None, place: Place, seen: Observed) -> Iterator[Value]:
-    mean = _mean_over_types(drawn, seen, of, "similarity")
+def _self_similarity(
+    mean: _Mean | None, drawn: _Drawn, cosine: _Cosine | None, place: Place, seen: Observed
+) -> Iterator[Value]:
     value = _value("self_similarity", place, mean, "fisher")
-    yield value
-    if mean is not None:
+    if mean is None:
+        yield value
+    else:
         sizes = tuple(drawn.occurrences.sizes.tolist())
-        yield Value("self_similarity_floor", place, noise.self_similarity(sizes, seen.width(place), seen.seed), value.n)
+        yield from with_floor(value, noise.self_similarity(sizes, seen.width(place), seen.seed))
     if mean is None or cosine is None:
-        reason = value.reason or "fewer than two states that are not zero"
-        yield Value("self_similarity_adjusted", place, None, value.n, reason=reason)
+        yield Value("self_similarity_adjusted", place, None, value.n, reason=value.reason or _NO_COSINE)
         return
-    error, influence = _error_of_cosine(seen, place)
     ends: Interval = (None, None)
-    if mean.error is not None and error is not None:
-        texts, which = np.unique(texts_of(sampled(seen)), return_inverse=True)
-        _, of_both, of_these = np.intersect1d(drawn.texts, texts, assume_unique=True, return_indices=True)
-        shared = float(mean.of_texts[of_both] @ (np.bincount(which, influence) / len(influence))[of_these])
-        ends = interval(mean.value - cosine, _of_difference(mean.error, error, shared), "plain", (-2.0, 2.0))
-    yield Value("self_similarity_adjusted", place, mean.value - cosine, mean.n, *ends)
+    if mean.error is not None and cosine.error is not None:
+        _, of_both, of_these = np.intersect1d(drawn.texts, cosine.texts, assume_unique=True, return_indices=True)
+        shared = float(mean.of_texts[of_both] @ cosine.of_texts[of_these])
+        error = _of_difference(mean.error, cosine.error, shared)
+        ends = interval(mean.value - cosine.value, error, "plain", (-2.0, 2.0))
+    yield Value("self_similarity_adjusted", place, mean.value - cosine.value, mean.n, *ends)
 
 
 def _of_difference(a: Error, b: Error, shared: float) -> Error:
@@ -440,33 +475,22 @@ def _of_difference(a: Error, b: Error, shared: float) -> Error:
     return Error(float(np.sqrt(square)), min(a.df, b.df))
 
 
-def _error_of_cosine(seen: Observed, place: Place) -> tuple[Error | None, Floats]:
-    from reporter.geometry.similarity import influence_on_mean_cosine
-
-    moments, sample = seen.moments(place), sampled(seen)
-    influence = influence_on_mean_cosine(wide(sample.states(place)), moments.unit_sum, moments.units)
-    influence = influence - influence.mean()
-    return error_over_texts(influence, texts_of(sample), moments.n, seen.texts), influence
-
-
-def _explained(of: OfTypes, drawn: _Drawn, place: Place, seen: Observed) -> Iterator[Value]:
+def _explained(means: dict[str, _Mean | None], drawn: _Drawn, place: Place, seen: Observed) -> Iterator[Value]:
     from reporter.geometry.similarity import floors
 
     sizes = tuple(drawn.occurrences.sizes.tolist())
-    whole = _mean_over_types(drawn, seen, of, "explained")
+    whole = means["explained"]
     equal = "" if whole is None else "every occurrence of a type has the same state"
     for form, ending in (("explained", ""), ("published", "_published"), ("truncated", "_truncated")):
-        mean = _mean_over_types(drawn, seen, of, form)
-        value = _value(f"explained_by_first{ending}", place, mean, "logit", equal)
-        yield value
-        if mean is not None:
-            floor = floors(sizes, seen.width(place), seen.seed)[form]
-            yield Value(f"explained_by_first{ending}_floor", place, floor, mean.n)
+        value = _value(f"explained_by_first{ending}", place, means[form], "logit", equal)
+        if means[form] is None:
+            yield value
+        else:
+            yield from with_floor(value, floors(sizes, seen.width(place), seen.seed)[form])
     names = ("explained_by_first_baseline", "explained_by_first_adjusted")
-    if whole is None or "baseline" not in of:
+    if whole is None or "baseline" not in means:
         reason = "the other types have too few occurrences" if whole else value.reason
-        for name in names:
-            yield Value(name, place, None, 0 if whole is None else whole.n, reason=reason)
+        yield from undefined(names, place, whole.n if whole else 0, reason)
         return
-    yield _value(names[0], place, _mean_over_types(drawn, seen, of, "baseline"), "logit")
-    yield _value(names[1], place, _mean_over_types(drawn, seen, of, "explained", less="baseline"), "plain")
+    yield _value(names[0], place, means["baseline"], "logit")
+    yield _value(names[1], place, means["adjusted"], "plain")
