@@ -79,6 +79,7 @@ class Observed:
         unfed: observables that saw nothing, each with the reason.
         device: where sampled states are read.
         views: all views that are read one after the other, if there are others.
+        only: the statistics that are read, where not all are: a metric need not compute others that take long.
     """
 
     observables: Mapping[str, Observable]
@@ -93,6 +94,11 @@ class Observed:
     unfed: Mapping[str, str] = field(default_factory=dict)
     device: str = "cpu"
     views: tuple[str, ...] = ()
+    only: tuple[str, ...] = ()
+
+    def wants(self, *statistics: str) -> bool:
+        """Return whether any of some statistics is read."""
+        return not self.only or any(statistic in self.only for statistic in statistics)
 
     @cached_property
     def strata(self) -> tuple[int, ...]:

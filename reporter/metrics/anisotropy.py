@@ -127,7 +127,7 @@ def anisotropy(seen: Observed, options: AnisotropyOptions) -> Iterator[Value]:
     sample, influencing = seen.token_sample(options.sample_size()), sampled(seen)
     axes = {place: spectrum_of(seen, place).axis for place in seen.places}
     of_sample = seen.everywhere(
-        ("anisotropy", seen.held, options),
+        ("anisotropy", seen.held, seen.only, options),
         lambda place: list(_of_sample(seen, place, sample, influencing, axes[place], options)),
     )
     for place in seen.places:
@@ -171,6 +171,9 @@ def _of_sample(
     moments = seen.moments(place)
     states = wide(sample.states(place))
     of_all = _error_of_all(seen, place, influencing, states if influencing is sample else None)
+    if not seen.wants("top_variance_share_batch", "mean_cosine_centred", "mean_cosine_standardised"):
+        yield from _mean_cosine("mean_cosine", seen, place, moments.unit_sum, moments.units, of_all)
+        return
     mean = torch.from_numpy(moments.mean).to(states.device)
     whole = states.square().sum(dim=1)
     states -= mean

@@ -417,7 +417,7 @@ def _minus_base(metric: Metric, a: Observed, b: Observed, options: Options) -> I
     numbers, others = (
         {
             (value.statistic, value.place): value
-            for value in metric.compute(side, options)
+            for value in metric.compute(replace(side, only=metric.against_base), options)
             if isinstance(value, Value) and value.statistic in metric.against_base
         }
         for side in (a, b)

@@ -222,6 +222,8 @@ def outliers(
         else:
             yield Value("dimensions", place, float((here.deviations > lists.STANDS_OUT).sum()), here.n)
         yield _top3_share(moments, here, place, seen)
+    if not seen.wants("sink_norm_ratio", "first_norm_ratio", "sink_share", "sink_sensitivity"):
+        return
     yield from _norm_ratios(seen)
     yield from lists.listed_dimensions({place: here for place, here in standing.items() if place in seen.path})
     yield from seen.once(("massive activations", size), lambda: lists.listed_activations(seen, kept, size))

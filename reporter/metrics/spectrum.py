@@ -241,14 +241,8 @@ def _numbers(at: Spectrum, seen: Observed, place: Place) -> Iterator[Value]:
     yield from _rank_and_entropy("", place, n, eigenvalues, isotropic, most, errors["effective_rank"])
     rest = eigenvalues[1:], isotropic[1:], most - 1, errors["effective_rank_without_first"]
     yield from _rank_and_entropy("_without_first", place, n, *rest)
-    # The second moment of n vectors is distributed as the centred one of n + 1: Wishart with n degrees of freedom.
-    singular = {
-        "effective_rank_singular": (eigenvalues, isotropic),
-        "rankme": (uncentred_eigenvalues(seen)[place], noise.eigenvalues(n + 1, width, seen.seed)),
-    }
-    for name, (squares, of_noise) in singular.items():
-        rank = spectra.rank_of_roots(squares, float(eigenvalues.sum()))
-        yield from with_floor(Value(name, place, rank, n), max(1.0, spectra.effective_rank_of(np.sqrt(of_noise))))
+    if seen.wants("effective_rank_singular", "rankme"):
+        yield from _ranks_of_roots(eigenvalues, seen, place)
     for name, fitted in {"decay": spectra.upper_half(most), "alpha_req": spectra.tail(eigenvalues)}.items():
         exponent, error = spectra.decay_of(eigenvalues, fitted), errors[name]
         if exponent is None:
@@ -257,6 +251,19 @@ def _numbers(at: Spectrum, seen: Observed, place: Place) -> Iterator[Value]:
         ends = interval(exponent, error, "plain", (0.0, np.inf))
         yield Value(name, place, exponent, n, *ends, spread=error)
         yield Value(f"{name}_floor", place, spectra.decay_of(isotropic, fitted), n)
+
+
+def _ranks_of_roots(eigenvalues: Floats, seen: Observed, place: Place) -> Iterator[Value]:
+    n, width = seen.tokens, seen.width(place)
+    isotropic = noise.eigenvalues(n, width, seen.seed)
+    # The second moment of n vectors is distributed as the centred one of n + 1: Wishart with n degrees of freedom.
+    singular = {
+        "effective_rank_singular": (eigenvalues, isotropic),
+        "rankme": (uncentred_eigenvalues(seen)[place], noise.eigenvalues(n + 1, width, seen.seed)),
+    }
+    for name, (squares, of_noise) in singular.items():
+        rank = spectra.rank_of_roots(squares, float(eigenvalues.sum()))
+        yield from with_floor(Value(name, place, rank, n), max(1.0, spectra.effective_rank_of(np.sqrt(of_noise))))
 
 
 def _rank_and_entropy(
