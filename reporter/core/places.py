@@ -44,15 +44,16 @@ def tag(layer: int, step: bool = False) -> str:
     return f"{'block' if step else 'layer'} {layer + step:02}" if layer or step else "embedding"
 
 
-def ranges(numbers: Sequence[int]) -> str:
-    """Write whole numbers, neighbours by their ends: ``3 and 6–8``, ``1, 3 and 6–8``."""
+def ranges(numbers: Iterable[int], *, commas: bool = False) -> str:
+    """Write whole numbers, neighbours by their ends: ``3 and 6–8``, ``1, 3 and 6–8``, or with commas ``1, 3, 6–8``."""
     runs: list[list[int]] = []
-    for number in sorted(numbers):
+    for number in sorted(set(numbers)):
         if runs and number == runs[-1][-1] + 1:
             runs[-1].append(number)
         else:
             runs.append([number])
-    return listed([str(run[0]) if len(run) == 1 else f"{run[0]}–{run[-1]}" for run in runs])
+    names = [str(run[0]) if len(run) == 1 else f"{run[0]}–{run[-1]}" for run in runs]
+    return ", ".join(names) if commas else listed(names)
 
 
 def listed(names: Sequence[str]) -> str:

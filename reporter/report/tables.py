@@ -6,11 +6,11 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from reporter.charts.chart import Query, Read
 from reporter.core.numbers import short, whole
+from reporter.core.places import ranges
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -201,9 +201,7 @@ def _layers(layers: Any) -> str:
     numbers = [layer for layer in layers if isinstance(layer, int)] if isinstance(layers, list) else []
     if not numbers:
         return ""
-    runs = [[number for _, number in run] for _, run in groupby(enumerate(sorted(set(numbers))), lambda x: x[1] - x[0])]
-    text = ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}–{run[-1]}" for run in runs)
-    return f", layer {text}" if len(numbers) == 1 else f", layers {text}"
+    return f", layer{'s' * (len(numbers) != 1)} {ranges(numbers, commas=True)}"
 
 
 # What a study's page shows of each corpus beside its counts: some of its texts, and how many were cut, and where.

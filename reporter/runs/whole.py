@@ -121,14 +121,10 @@ def same_weights(series: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
             continue
         where = "blocks" if len(shared[best]) > 1 else "block"
         sentences[name] = (
-            f"{where} {_ranges(shared[best])} of {len(blocks)} are, byte for byte, those of "
+            f"{where} {ranges(map(int, shared[best]), commas=True)} of {len(blocks)} are, byte for byte, those of "
             f"{_quoted([best])}, while the others differ: layers were frozen between the two, or files were mixed up"
         )
     return sentences
-
-
-def _ranges(blocks: Sequence[str]) -> str:
-    return ranges([int(block) for block in blocks]).replace(" and ", ", ")
 
 
 def _quoted(names: Sequence[str]) -> str:

@@ -20,3 +20,4 @@ def test_neighbours_are_written_by_their_ends() -> None:
     assert places([6, 3, 7, 8], blocks=12) == "layers 3 and 6–8 of 12"
     assert (places([0]), places([0, 1, 2], blocks=4)) == ("the embedding", "the embedding and layers 1–2 of 4")
     assert ranges([1, 3, 5, 6]) == "1, 3 and 5–6"
+    assert ranges([6, 5, 1, 1, 3], commas=True) == "1, 3, 5–6"

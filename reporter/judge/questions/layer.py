@@ -478,7 +478,7 @@ def _places(rows: Sequence[Record]) -> str:
     blocks = [row["layer"] for row in rows if row["site"] == "block"]
     names = [_place(row) for row in rows if row["site"] == "embedding"]
     if blocks:
-        names.append(f"block{'s' * (len(blocks) > 1)} {ranges(blocks).replace(' and ', ', ')}")
+        names.append(f"block{'s' * (len(blocks) > 1)} {ranges(blocks, commas=True)}")
     return listed([*names, *(_place(row) for row in rows if row["site"] == "final")])
 
 

@@ -1,4 +1,4 @@
-"""Builds the small models that recipes describe, with transformers' own classes, and trains them step by step."""
+"""Small models of recipes: built with transformers' own classes, shown their training texts, trained step by step."""
 
 import math
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Trains the recipe models that are not in the cache, and keeps their checkpoints so that a kill leaves no half ones.
+"""Makes the tokenizers of recipe models and trains those that are not in the cache; a kill leaves no half checkpoint.
 
 A checkpoint is written to a temporary folder and renamed when it is complete; the record of the training,
 which makes checkpoints count, is written last. A training that was killed starts again from its seed: pocket
