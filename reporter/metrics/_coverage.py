@@ -12,6 +12,8 @@ from reporter.metrics.base import Difference, Numeric
 FILE = "coverage.csv"
 LEAST_MEAN = 0.92
 """Mean coverage, over layers and inputs, from which on an interval is shown."""
+MOST_MEAN = 0.98
+"""Mean coverage up to which an interval is shown, within two standard errors: a wider one hides differences."""
 LEAST_IN_LAYER = 0.90
 MOST_LAYERS_BELOW = 0.1
 """Share of the layers in which an interval that is shown may cover less than ``LEAST_IN_LAYER``."""
@@ -71,20 +73,23 @@ def _needed() -> dict[str, int]:
 
 
 def covers(lines: list[Coverage]) -> bool:
-    """Return whether the interval of a statistic covered often enough at one number of texts, over all inputs."""
+    """Return whether the interval of a statistic covered as often as it should at one number of texts, over all inputs."""
     layers, below = sum(line.layers for line in lines), sum(line.below for line in lines)
-    return mean_of(lines) >= LEAST_MEAN and below <= max(1, MOST_LAYERS_BELOW * layers)
+    often_enough = mean_of(lines) >= LEAST_MEAN and below <= max(1, MOST_LAYERS_BELOW * layers)
+    return often_enough and not clearly_fails(lines)
 
 
 def clearly_fails(lines: list[Coverage]) -> bool:
-    """Return whether the mean coverage is too low by more than two of its standard errors, or far too many layers are.
+    """Return whether the mean coverage is too low or too high by two standard errors, or too low in far too many layers.
 
     Layers share the corpora that coverage is counted over, so that the error is that of one layer.
     """
-    error = (0.95 * 0.05 / sum(line.subsets for line in lines)) ** 0.5
+    subsets = sum(line.subsets for line in lines)
+    error, error_at_most = (0.95 * 0.05 / subsets) ** 0.5, (MOST_MEAN * (1 - MOST_MEAN) / subsets) ** 0.5
     layers, below = sum(line.layers for line in lines), sum(line.below for line in lines)
     far_too_many = below > max(1, 3 * MOST_LAYERS_BELOW * layers)
-    return mean_of(lines) + 2 * error < LEAST_MEAN or far_too_many
+    too_low, too_high = mean_of(lines) + 2 * error < LEAST_MEAN, mean_of(lines) - 2 * error_at_most > MOST_MEAN
+    return too_low or too_high or far_too_many
 
 
 def mean_of(lines: list[Coverage]) -> float:
@@ -121,5 +126,5 @@ def shown(number: N, metric: str, texts: int) -> N:
     needed = texts_needed(full_name(metric, number))
     if number.ci_low is None or texts >= needed:
         return number
-    reason = f"no interval with fewer than {needed} texts: it would cover too rarely"
+    reason = f"no interval with fewer than {needed} texts: its coverage would be too far from 95%"
     return replace(number, ci_low=None, ci_high=None, reason=reason)

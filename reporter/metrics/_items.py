@@ -68,7 +68,7 @@ def readable(texts: Sequence[str], context: Context) -> list[str]:
     from reporter.texts.tokens import tokenise_texts
 
     model = context.model
-    return [texts[text.index] for text in tokenise_texts(list(texts), model.tokenizer, longest(10**9, model))]
+    return [texts[text.index] for text in tokenise_texts(list(texts), model.tokenizer, longest(max_tokens or 10**9, model))]
 
 
 def label(text: str) -> str:
@@ -292,7 +292,7 @@ def chosen(text: EncodedText | TokenisedText, pooling: Pooling) -> Ints:
     return text_tokens if pooling == "mean" else text_tokens[-1:]
 
 
-def same_token(texts: Sequence[str], context: Context) -> str | None:
+def same_token(texts: Sequence[str], context: Context, max_tokens: int | None = None) -> str | None:
     """Return the token that is read in every text; None where several tokens are averaged, or texts differ in it.
 
     Special tokens do not count in an encoder: [CLS] is there to be read.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -69,6 +69,7 @@ class Context:
         seed: the study's seed: of samples, permutations, controls.
         batch_tokens: the most tokens in a batch, padding included; changes no number.
         tell: told of progress.
+        warnings: what a reader should know before believing the numbers; an analysis appends to it.
     """
 
     model: LoadedModel
@@ -79,6 +80,7 @@ class Context:
     batch_tokens: int = 8192
     tell: Tell = silent
     auto: bool = False
+    warnings: list[str] = field(default_factory=list)
 
 
 def as_written(item: Any, folder: Path) -> Any:

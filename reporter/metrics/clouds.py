@@ -210,7 +210,7 @@ STATISTICS = (
     summary="Where the texts of two or more corpora lie: how long their vectors are, how far they lie from each other, "
     "and how well a linear classifier tells the corpora apart.",
     statistics=STATISTICS,
-    version=2,
+    version=3,  # a corpus whose texts all end in one token is warned of
     cost="a forward pass over the samples; all their distances and five classifiers at each layer",
     tables=(HistogramBin, Explained, Point),
     charts=CHARTS,
@@ -225,7 +225,7 @@ STATISTICS = (
 )
 def clouds(item: CloudSpec, context: Context) -> Iterator[Row]:
     """Yield how the corpora lie to each other at each place, and pictures of them."""
-    from reporter.metrics._items import pooled
+    from reporter.metrics._items import pooled, same_token
 
     texts, vectors = {}, {}
     for name in item.corpora:
@@ -234,6 +234,12 @@ def clouds(item: CloudSpec, context: Context) -> Iterator[Row]:
         if not texts[name]:
             raise ReporterError(f"the tokenizer finds no token in any text of corpus '{name}'")
         vectors[name] = pooled(texts[name], context, corpus.max_tokens, name)
+        if (token := same_token(texts[name], context, corpus.max_tokens)) is not None:
+            end = "end" if context.pooling == "last" else "begin"
+            context.warnings.append(
+                f"all texts of corpus '{name}' that are drawn as a cloud {end} in the token {show(token)}, and its "
+                "state is read as the vector of each text; set `pooling: mean` in the study to read all tokens"
+            )
     places = context.layout.places
     done = count(1)
 

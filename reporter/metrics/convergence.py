@@ -270,7 +270,7 @@ def _unequal(a: Observed, b: Observed) -> str:
     statistics=STATISTICS,
     needs=("text_sums", "text_means", "frequency_split"),
     options=ConvergenceOptions,
-    version=7,
+    version=8,
     cost="a few products per token and layer",
     between=Between(compare, of=("corpora", "base")),
 )

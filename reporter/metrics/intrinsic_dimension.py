@@ -195,7 +195,7 @@ ORDER BY kind DESC, corpus, view, role, model, step, checkpoint, layer, scale
     statistics=STATISTICS,
     needs=("moments", "tokens"),
     options=DimensionOptions,
-    version=8,
+    version=9,
     cost="a bounded sample; sample² distances for each layer and batch, of all views together",
     charts=(BY_SCALE,),
 )

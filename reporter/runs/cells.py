@@ -40,11 +40,12 @@ VIEW = "words"  # the view under which the statistics of analyses are stored: th
 
 @dataclass(frozen=True)
 class Computed:
-    """A cell's numbers by table, and why single ones are NULL."""
+    """A cell's numbers by table, why single ones are NULL, and what a reader is warned of."""
 
     tables: dict[str, list[Record]]
     reasons: list[Record]
     seconds: float
+    warnings: Sequence[str] = ()
 
 
 def compute(cell: MetricCell, sides: Sequence[Measured]) -> Computed:
@@ -109,7 +110,7 @@ def analyse(cell: AnalysisCell, model: LoadedModel, batch_tokens: int, tell: Tel
     }
     rows = Rows(parts, model.anatomy.layers)
     rows.add(quiet(cell.analysis.compute(cell.item, context)), VIEW)
-    return Computed(rows.tables, rows.reasons(), time.perf_counter() - began)
+    return Computed(rows.tables, rows.reasons(), time.perf_counter() - began, context.warnings)
 
 
 def _parts_of(cell: MetricCell, sides: Sequence[Measured]) -> dict[str, Any]:

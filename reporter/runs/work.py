@@ -183,7 +183,7 @@ class _Worker:
             with self.progress.telling(str(cell.key)) as tell:
                 with self.clock.within("analyses"):
                     done = analyse(cell, ready, self.study.run.batch_tokens, tell)
-                warning = warnings(*(windowed(self.study, corpus) for corpus in cell.corpora))
+                warning = warnings(*(windowed(self.study, corpus) for corpus in cell.corpora), *done.warnings)
                 self._put_computed(cell, done, {"warning": warning})
         except Exception as error:  # an analysis that fails must not take the others down
             self._fail([cell], describe(error))

@@ -99,6 +99,8 @@ def test_an_interval_is_shown_from_the_size_on_at_which_it_covers(monkeypatch, t
     assert not covers([_line(10, 0.95), _line(10, 0.88)])
     assert clearly_fails([_line(10, 0.87)]) and not clearly_fails([_line(10, 0.88)])
     assert clearly_fails([_line(10, 0.95, below=4)])
+    wide = [_line(10, 1.0), _line(10, 1.0)]
+    assert clearly_fails(wide) and not covers(wide) and covers([_line(10, 0.99), _line(10, 0.99)])
     monkeypatch.setattr(_coverage, "FILE", str(tmp_path / "coverage.csv"))
     lines = [_line(10, 0.85), _line(20, 0.8), _line(50, 0.915), _line(10, 0.95, statistic="motion.curvature")]
     write(Path(_coverage.FILE), [*lines, _line(50, 0.5, statistic="difference:motion.norm")])
@@ -111,7 +113,7 @@ def test_an_interval_is_shown_from_the_size_on_at_which_it_covers(monkeypatch, t
         assert shown(number, "motion", 20) is number
         few = shown(number, "motion", 19)
         assert (few.value, few.n, few.ci_low, few.ci_high) == (1.0, 90, None, None)
-        assert few.reason == "no interval with fewer than 20 texts: it would cover too rarely"
+        assert few.reason == "no interval with fewer than 20 texts: its coverage would be too far from 95%"
         lacking = Value("norm", HERE, None, 0, reason="no token")
         assert shown(lacking, "motion", 19) is lacking
         assert (
@@ -134,7 +136,7 @@ def test_what_is_measured_of_few_texts_says_why_it_has_no_interval():
     norms = rows[rows.statistic == "norm"]
     needed = texts_needed("motion.norm")
     assert needed > 8 and norms.value.notna().all() and norms.ci_low.isna().all()
-    assert set(norms.reason) == {f"no interval with fewer than {needed} texts: it would cover too rarely"}
+    assert set(norms.reason) == {f"no interval with fewer than {needed} texts: its coverage would be too far from 95%"}
 
 
 def test_the_file_names_statistics_that_there_are():

@@ -56,6 +56,18 @@ def test_clouds_that_are_mixed_and_clouds_apart(made_up, computed, corpora):
     assert shares == pytest.approx(np.cumsum(PCA().fit(x["a"]).explained_variance_ratio_))
 
 
+@pytest.mark.parametrize(
+    ("family", "pooling", "warned"), [("llama", "last", True), ("llama", "mean", False), ("bert", "first", False)]
+)
+def test_a_corpus_whose_texts_end_in_one_token_is_warned_of(of_family, computed, family, pooling, warned):
+    """A decoder reads the last token, the full stop of each text; [CLS] of an encoder is there to be read."""
+    ending, others = ["the cat sleeps .", "a mouse runs ."], ["the dogs sleeps", "a cat runs in town"]
+    context = of_family(family, {"ending": corpus(ending), "others": corpus(others)}, pooling)
+    computed(CLOUDS, CLOUDS.resolve(CloudSpec(corpora=["ending", "others"], sample=9), Path()), context)
+    assert len(context.warnings) == warned
+    assert all("'ending' " in text and " end in " in text and "`pooling: mean`" in text for text in context.warnings)
+
+
 def test_histograms_are_exact_and_share_their_bins(made_up, computed, corpora, monkeypatch):
     monkeypatch.setattr("reporter.geometry.clouds.ROWS", 32)
     context = made_up(vector_of, corpora)
