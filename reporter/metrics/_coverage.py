@@ -73,14 +73,14 @@ def _needed() -> dict[str, int]:
 
 
 def covers(lines: list[Coverage]) -> bool:
-    """Return whether the interval of a statistic covered as often as it should at one number of texts, over all inputs."""
+    """Return whether the interval of a statistic covers as it should at a number of texts, over all inputs."""
     layers, below = sum(line.layers for line in lines), sum(line.below for line in lines)
     often_enough = mean_of(lines) >= LEAST_MEAN and below <= max(1, MOST_LAYERS_BELOW * layers)
     return often_enough and not clearly_fails(lines)
 
 
 def clearly_fails(lines: list[Coverage]) -> bool:
-    """Return whether the mean coverage is too low or too high by two standard errors, or too low in far too many layers.
+    """Return whether coverage is off by two standard errors on average, or too low in far too many layers.
 
     Layers share the corpora that coverage is counted over, so that the error is that of one layer.
     """

@@ -68,7 +68,7 @@ def readable(texts: Sequence[str], context: Context) -> list[str]:
     from reporter.texts.tokens import tokenise_texts
 
     model = context.model
-    return [texts[text.index] for text in tokenise_texts(list(texts), model.tokenizer, longest(max_tokens or 10**9, model))]
+    return [texts[text.index] for text in tokenise_texts(list(texts), model.tokenizer, longest(10**9, model))]
 
 
 def label(text: str) -> str:
@@ -305,7 +305,7 @@ def same_token(texts: Sequence[str], context: Context, max_tokens: int | None = 
     model = context.model
     read = {
         (int(text.ids[at]), bool(text.special[at]))
-        for text in tokenise_texts(list(dict.fromkeys(texts)), model.tokenizer, longest(10**9, model))
+        for text in tokenise_texts(list(dict.fromkeys(texts)), model.tokenizer, longest(max_tokens or 10**9, model))
         for at in chosen(text, context.pooling)
     }
     if len(read) > 1:

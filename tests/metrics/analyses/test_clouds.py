@@ -63,7 +63,7 @@ def test_a_corpus_whose_texts_end_in_one_token_is_warned_of(of_family, computed,
     """A decoder reads the last token, the full stop of each text; [CLS] of an encoder is there to be read."""
     ending, others = ["the cat sleeps .", "a mouse runs ."], ["the dogs sleeps", "a cat runs in town"]
     context = of_family(family, {"ending": corpus(ending), "others": corpus(others)}, pooling)
-    computed(CLOUDS, CLOUDS.resolve(CloudSpec(corpora=["ending", "others"], sample=9), Path()), context)
+    computed(CLOUDS, CLOUDS.resolve(CloudSpec(corpora=["ending", "others"], sample=10), Path()), context)
     assert len(context.warnings) == warned
     assert all("'ending' " in text and " end in " in text and "`pooling: mean`" in text for text in context.warnings)
 
