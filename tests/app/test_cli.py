@@ -496,8 +496,8 @@ def test_quick_verbs_import_nothing_heavy(tmp_path: Path) -> None:
     (tmp_path / "good.yaml").write_text(GOOD)
     heavy = ["torch", "transformers", "pandas", "altair", "duckdb", "scipy", "sklearn", "rich"]
     code = (
-        "import sys\nfrom reporter.app.cli import main\n"
-        "try:\n    main()\nexcept SystemExit as end:\n    assert not end.code, end.code\n"
+        "import sys\nfrom reporter.app.cli import app\n"
+        "try:\n    app()\nexcept SystemExit as end:\n    assert not end.code, end.code\n"
         f"found = [name for name in {heavy} if name in sys.modules]\n"
         "assert not found, found\n"
     )
