@@ -117,7 +117,7 @@ def axis(values: Iterable[float], chance: Iterable[float] = (), bounds: Bounds =
     they come near. The chance level is drawn as long as half of the height is left to the values; otherwise the note
     says where it is.
     """
-    return _reach(values, chance, bounds, huddle=1.5, squeeze=2)
+    return _axis_range(values, chance, bounds, huddle=1.5, squeeze=2)
 
 
 def fixed(values: Iterable[float], chance: Iterable[float] = (), bounds: Bounds = (None, None)) -> Axis:
@@ -126,10 +126,12 @@ def fixed(values: Iterable[float], chance: Iterable[float] = (), bounds: Bounds 
     The axis of a statistic with two bounds begins at 0, so that 0.98 looks like what it is; the chance level is drawn
     as long as a quarter of the height is left to the values.
     """
-    return _reach(values, chance, bounds, huddle=math.inf if None not in bounds else 1.5, squeeze=4)
+    return _axis_range(values, chance, bounds, huddle=math.inf if None not in bounds else 1.5, squeeze=4)
 
 
-def _reach(values: Iterable[float], chance: Iterable[float], bounds: Bounds, huddle: float, squeeze: float) -> Axis:
+def _axis_range(
+    values: Iterable[float], chance: Iterable[float], bounds: Bounds, huddle: float, squeeze: float
+) -> Axis:
     numbers = [value for value in values if math.isfinite(value)]
     null = [value for value in chance if math.isfinite(value)]
     if not numbers:
@@ -247,9 +249,9 @@ def of_statistic(rows: pd.DataFrame, scene: Scene, step: bool = False) -> str:
     rows = rows[~chance_rows(rows)] if "statistic" in rows and rows["statistic"].nunique() > 1 else rows
     rows = rows[rows["site"] != "final"] if "site" in rows else rows
     if "depth" in rows and rows["depth"].notna().any():
-        groups = _apart(_by_role(lines_of(rows, scene, "depth")))
+        groups = _split_small_groups(_by_role(lines_of(rows, scene, "depth")))
         return " · ".join(f"{name} {_course(lines, step)}" for name, lines in groups)
-    groups = _apart(_by_role(lines_of(rows, scene, "")))
+    groups = _split_small_groups(_by_role(lines_of(rows, scene, "")))
     return " · ".join(f"{name} {span([line.values[0] for line in lines])}" for name, lines in groups)
 
 
@@ -307,7 +309,7 @@ def _course(lines: Sequence[Line], step: bool) -> str:
     return f"{first} → {last}, {what} {turn} at {place} (depth {span(where)})"
 
 
-def _apart(groups: Sequence[tuple[str, list[Line]]]) -> Iterator[tuple[str, list[Line]]]:
+def _split_small_groups(groups: Sequence[tuple[str, list[Line]]]) -> Iterator[tuple[str, list[Line]]]:
     for name, group in groups:
         yield from [(line.model, [line]) for line in group] if len(group) <= BOTH else [(name, group)]
 

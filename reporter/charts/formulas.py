@@ -74,7 +74,7 @@ def pieces(text: str) -> Iterator[Piece]:
 def as_html(text: str) -> str:
     """Return a text as HTML, everything in it escaped, with ``<var>``, ``<sub>``, ``<sup>`` and ``<code>``."""
     return "".join(
-        escape(part) if kind == "text" else f"<{_TAGS[kind]}>{_inside(kind, part)}</{_TAGS[kind]}>"
+        escape(part) if kind == "text" else f"<{_TAGS[kind]}>{_script_html(kind, part)}</{_TAGS[kind]}>"
         for kind, part in pieces(text)
     )
 
@@ -95,7 +95,7 @@ def _small(kind: str, part: str) -> str:
     return f"{mark}{part if len(part) == 1 else f'({part})'}"
 
 
-def _inside(kind: str, part: str) -> str:
+def _script_html(kind: str, part: str) -> str:
     if kind not in ("below", "above"):
         return escape(part)
     # two indices in a row, ij or i1

@@ -59,11 +59,11 @@ def lines(styles: Styles, y: Any) -> Any:
     line = rows.encode(x=x, y=y, color=color, detail=alt.Detail("line:N"))
     course = line.transform_filter("!datum.closing").mark_line(strokeCap="round", strokeJoin="round")
     course = course.encode(
-        strokeWidth=_where("datum.strong", alt.StrokeWidthValue, 2.6, 1.8),
+        strokeWidth=_conditional("datum.strong", alt.StrokeWidthValue, 2.6, 1.8),
         strokeDash=alt.StrokeDash("hue:N", scale=alt.Scale(domain=hues, range=dashes), legend=None),
     )
     tail = line.transform_filter("datum.tail").mark_line(strokeDash=[2, 3], strokeWidth=1.2)
-    size = _where("datum.here", alt.SizeValue, 80, 34)
+    size = _conditional("datum.here", alt.SizeValue, 80, 34)
     points = line.transform_filter("!datum.closing").mark_point(filled=True, opacity=1).encode(size=size)
     closing = line.transform_filter("datum.closing").mark_point(fill=SURFACE[0], strokeWidth=1.6).encode(size=size)
     near = rows.transform_filter("datum.main").encode(x=x, y=y)
@@ -99,8 +99,8 @@ def path() -> Any:
     background) to 3 (chosen), ``mark`` (``number``, ``head`` or ``dot``), with ``number``, ``turn`` in degrees or
     ``size``, ``here`` (the chosen layer), and at the end of a way whose name has room ``name`` and ``align``.
     """
-    x = alt.X("x:Q", title=None, axis=None, scale=_reach("x"))
-    y = alt.Y("y:Q", title=None, axis=None, scale=_reach("y"))
+    x = alt.X("x:Q", title=None, axis=None, scale=_axis_scale("x"))
+    y = alt.Y("y:Q", title=None, axis=None, scale=_axis_scale("y"))
     hues = [f"side {side}" for side in SIDES]
     color = alt.Color("hue:N", scale=alt.Scale(domain=hues, range=[light for light, _ in SIDES.values()]), legend=None)
     rows = alt.Chart().encode(x=x, y=y, color=color, opacity=_by_weight(alt.Opacity, [0.4, 0.65, 1, 1]))
@@ -125,8 +125,8 @@ def path() -> Any:
     heads = heads.encode(angle=alt.Angle("turn:Q", scale=None))
     numbered = rows.transform_filter("datum.mark == 'number'")
     discs = numbered.mark_point(filled=True, strokeWidth=2, clip=True).encode(
-        size=_where("datum.here", alt.SizeValue, 254, 154),
-        stroke=_where("datum.here", alt.StrokeValue, INK, None),
+        size=_conditional("datum.here", alt.SizeValue, 254, 154),
+        stroke=_conditional("datum.here", alt.StrokeValue, INK, None),
     )
     numbers = numbered.mark_text(fontSize=9, fontWeight=700, clip=True).encode(
         text=alt.Text("number:N"), color=alt.ColorValue(SURFACE[0])
@@ -149,11 +149,11 @@ def _name(rows: Any, align: str, strong: bool, halo: bool) -> Any:
     return text if strong and not halo else text.encode(color=alt.ColorValue(SURFACE[0] if halo else INK))
 
 
-def _where(test: str, channel: Any, then: Any, otherwise: Any) -> Any:
+def _conditional(test: str, channel: Any, then: Any, otherwise: Any) -> Any:
     return channel(otherwise, condition={"test": test, "value": then})
 
 
-def _reach(axis: str) -> Any:
+def _axis_scale(axis: str) -> Any:
     return alt.Scale(domain=[alt.ExprRef(f"{axis}0"), alt.ExprRef(f"{axis}1")], nice=False, zero=False)
 
 

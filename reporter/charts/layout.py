@@ -91,7 +91,7 @@ def moments(checkpoints: Sequence[CheckpointName]) -> list[Moment]:
     steps = []
     several = [c for every in of_model.values() if len(every) > 1 for c in every]
     for step in sorted({c.step for c in several if c.step is not None}):
-        reached = {model: _at(every, step) for model, every in of_model.items()}
+        reached = {model: _checkpoint_at_step(every, step) for model, every in of_model.items()}
         steps.append(Moment(f"step {step:,}", {model: name for model, name in reached.items() if name is not None}))
     for name in dict.fromkeys(c.name for c in several if c.step is None):
         having = [model for model, every in of_model.items() if any(c.name == name for c in every)]
@@ -101,7 +101,7 @@ def moments(checkpoints: Sequence[CheckpointName]) -> list[Moment]:
     return [moment for moment in steps if moment.shown != last] + [Moment(label, last)]
 
 
-def _at(every: Sequence[CheckpointName], step: int) -> str | None:
+def _checkpoint_at_step(every: Sequence[CheckpointName], step: int) -> str | None:
     if len(every) == 1 or all(c.step is None for c in every):
         return every[-1].name
     return next((c.name for c in reversed(every) if c.step is not None and c.step <= step), None)

@@ -244,11 +244,11 @@ def _lines(text: str, size: float, width: float) -> list[str]:
 
 def records(rows: pd.DataFrame) -> list[dict[str, Any]]:
     """Return rows as JSON has them; NULL and infinity are None."""
-    columns = {str(name): [_plain(value) for value in rows[name].tolist()] for name in rows.columns}
+    columns = {str(name): [_json_value(value) for value in rows[name].tolist()] for name in rows.columns}
     return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
 
 
-def _plain(value: Any) -> Any:
+def _json_value(value: Any) -> Any:
     if is_null(value) or (isinstance(value, float) and math.isinf(value)):
         return None
     return value if isinstance(value, str | bool | int | float) else str(value)

@@ -36,7 +36,7 @@ def read_sources(bibtex: str) -> dict[str, Source]:
 
 
 def _source(entry: str) -> Source:
-    work = {name: _plain(value) for name, value in _FIELD.findall(entry)}
+    work = {name: _text_of_bibtex(value) for name, value in _FIELD.findall(entry)}
     families = [author.partition(",")[0] for author in work["author"].split(" and ")]
     short = families[0] if len(families) > 2 else " & ".join(families)
     key = f"{short}{' et al.' * (len(families) > 2)} {work['year']}"
@@ -49,7 +49,7 @@ def _source(entry: str) -> Source:
     return Source(key, ", ".join([f"{key}, '{work['title']}'", *filter(None, parts)]), entry)
 
 
-def _plain(value: str) -> str:
+def _text_of_bibtex(value: str) -> str:
     value = _ACCENT.sub(lambda found: unicodedata.normalize("NFC", found[2] + _ACCENTS[found[1]]), value)
     return value.replace(r"$\alpha$", "α").replace("--", "–").replace(r"\_", "_").replace("{", "").replace("}", "")
 

@@ -194,7 +194,7 @@ def push(by: Map, along: Directions, of: Joint, share: float, x: Tensor, y: Tens
         x: some of the rows, (m, d).
         y: the same on the other side, (m, e).
     """
-    return _by_residuals(by, of, share, x, y, _free(along.coordinates(x - by.mean_x), of.n))
+    return _by_residuals(by, of, share, x, y, _residual_leverage(along.coordinates(x - by.mean_x), of.n))
 
 
 def _by_residuals(by: Map, on: Joint, share: float, x: Tensor, y: Tensor, free: Tensor | float = 1.0) -> Tensor:
@@ -220,7 +220,7 @@ def pull(by: Map, along: Directions, fitted: Joint, tried: Joint, share: float, 
     # Σ (x − mean) leftᵀ over the rows that it is tried on, with the map's own means.
     turned = tried.xy + tried.n * torch.outer(dx, dy) - (tried.xx + tried.n * torch.outer(dx, dx)) @ by.a
     rows = along.coordinates(x - by.mean_x)
-    residuals = by.residuals(x, y) / _free(rows, fitted.n)[:, None]
+    residuals = by.residuals(x, y) / _residual_leverage(rows, fitted.n)[:, None]
     influence: Tensor = (
         (rows @ along.coordinates(turned.T).T + tried.n / fitted.n * (dy - dx @ by.a)) * residuals
     ).sum(dim=1)
@@ -228,7 +228,7 @@ def pull(by: Map, along: Directions, fitted: Joint, tried: Joint, share: float, 
     return 2 * influence / spread
 
 
-def _free(rows: Tensor, n: float) -> Tensor:
+def _residual_leverage(rows: Tensor, n: float) -> Tensor:
     return (1 - 1 / n - rows.square().sum(dim=1)).clamp(min=0.1)
 
 

@@ -156,7 +156,7 @@ def judge(store: Store, study: Study, statistics: Mapping[str, Statistic] | None
     for number, (name, claim) in enumerate(study.claims.items(), 1):
         columns: dict[str, Any] = {"claim": name, "number": number, "kind": kind_of(claim).name}
         columns |= {"says": claim.says, "source": claim.source, "paper": claim.paper}
-        about, readings_of = _about(numbers, claim), [reading for of, reading in tests if of == name]
+        about, readings_of = _statistics_and_tables(numbers, claim), [reading for of, reading in tests if of == name]
         of_claim = []
         for reading in readings_of:
             of_test = columns | {"reading": reading.place, "view": reading.view, "baseline": reading.baseline}
@@ -257,7 +257,7 @@ def _few_texts(numbers: Numbers, claim: Claim, found: Finding) -> str:
     return few and f"too few texts: {few}; a verdict needs {VERDICT_TEXTS}, or `texts: fixed` if no others are meant"
 
 
-def _about(numbers: Numbers, claim: Claim) -> dict[str, list[str]]:
+def _statistics_and_tables(numbers: Numbers, claim: Claim) -> dict[str, list[str]]:
     names, tables = list(statistics_of(claim)), list[str]()
     for query in queries_of(claim):
         named, read = numbers.asked(query)
@@ -309,7 +309,8 @@ def _reason(finding: Finding, word: Word, alone: Word, p: float | None, tested: 
     if p is None:
         return f"not tested: {finding.why}" if word == "inconclusive" else finding.why
     if word != alone:
-        return f"{alone} if tested on its own, but not once corrected for the {tested} claims tested together ({_p(p)})"
+        together = f"the {tested} claims tested together"
+        return f"{alone} if tested on its own, but not once corrected for {together} ({_p_text(p)})"
     shown = finding.shown(word)
     where = f" ({shown.wanted.text})" if shown.wanted.text else ""
     if word == "supported":
@@ -317,23 +318,23 @@ def _reason(finding: Finding, word: Word, alone: Word, p: float | None, tested: 
             weakest = f"{finding.part.name} {finding.part.wanted.text}"
             return (
                 f"the 95 % interval lies entirely in the claimed range{where}; of all that the claim requires, the "
-                f"least certain is: {weakest} ({_p(p)})"
+                f"least certain is: {weakest} ({_p_text(p)})"
             )
-        return f"the 95 % interval lies entirely in the claimed range{where}; {_p(p)}"
+        return f"the 95 % interval lies entirely in the claimed range{where}; {_p_text(p)}"
     if word == "refuted":
-        return f"the 95 % interval lies entirely outside the claimed range{where}; {_p(p)}"
-    if (side := _side(shown)) is not None:
+        return f"the 95 % interval lies entirely outside the claimed range{where}; {_p_text(p)}"
+    if (side := _side_of_threshold(shown)) is not None:
         return (
             f"the 95 % interval of this number alone lies {side} the claimed range{where}, but the claim as a whole is "
-            f"neither shown nor refuted: {_p(p)}, corrected for all comparisons that it makes"
+            f"neither shown nor refuted: {_p_text(p)}, corrected for all comparisons that it makes"
         )
     return (
         f"the data do not decide: the 95 % interval lies partly inside and partly outside the claimed range{where}; "
-        f"{_p(p)}"
+        f"{_p_text(p)}"
     )
 
 
-def _side(shown: Shown) -> str | None:
+def _side_of_threshold(shown: Shown) -> str | None:
     claimed = shown.wanted
     if shown.low is None or shown.high is None or not claimed.known:
         return None
@@ -345,7 +346,7 @@ def _side(shown: Shown) -> str | None:
     return "inside" if inside else "outside" if beyond else None
 
 
-def _p(p: float) -> str:
+def _p_text(p: float) -> str:
     return f"p = {p:.2g}" if p >= 1e-12 else "p < 1e-12"  # an exact 0 is what rounding leaves
 
 

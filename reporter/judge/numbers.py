@@ -125,7 +125,7 @@ class Numbers:
         self._statistics = statistics
         self.rows: Callable[[str, str], tuple[MetricRow, ...]] = cache(self._rows)
         self.against_base: Callable[[str, str], tuple[MetricRow, ...]] = cache(self._against_base)
-        self.apart: Callable[[str, str], dict[tuple[str, str, str], dict[int, list[float]]]] = cache(self._apart)
+        self.apart: Callable[[str, str], dict[tuple[str, str, str], dict[int, list[float]]]] = cache(self._layer_errors)
         self.texts: Callable[[], dict[str, int]] = cache(
             lambda: {row["corpus"]: int(row["texts"]) for row in self.corpus_sizes()}
         )
@@ -269,7 +269,7 @@ class Numbers:
         )
         return tuple(MetricRow(**row) for row in records)
 
-    def _apart(self, full_name: str, view: str) -> dict[tuple[str, str, str], dict[int, list[float]]]:
+    def _layer_errors(self, full_name: str, view: str) -> dict[tuple[str, str, str], dict[int, list[float]]]:
         """Return by model, checkpoint and corpus how surely layers are told apart (``layer_errors``), by layer."""
         errors: dict[tuple[str, str, str], dict[int, list[float]]] = defaultdict(dict)
         for row in self._records(

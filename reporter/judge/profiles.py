@@ -96,7 +96,7 @@ class Profiles:
             Missing: there are none, or one is NULL (but for the embedding, which is left out then).
         """
         rows = self.numbers.pick(self._of(corpus), model, self.checkpoint, self.step)
-        rows, fixed = self._free(at_layer(rows, None, self.site))
+        rows, fixed = self._without_fixed_ends(at_layer(rows, None, self.site))
         profile = self._along(rows, model, corpus)
         return replace(profile, fixed=fixed, notes=(*profile.notes, *self._told(model, fixed)))
 
@@ -106,7 +106,7 @@ class Profiles:
             for _, at, value in fixed
         ]
 
-    def _free(self, rows: Sequence[MetricRow]) -> tuple[list[MetricRow], Fixed]:
+    def _without_fixed_ends(self, rows: Sequence[MetricRow]) -> tuple[list[MetricRow], Fixed]:
         rows = list(rows)
         if self.site not in (None, "block"):
             return rows, ()
@@ -157,7 +157,7 @@ class Profiles:
             raise Missing(f"{self.full_name} is a number of the whole model; it has no layers")
         if self.layer is not None and not at_place:
             raise Missing(f"{model} has no numbers of {self.full_name} at layer {self.layer}")
-        free, fixed = self._free(at_layer(rows, None, self.site))
+        free, fixed = self._without_fixed_ends(at_layer(rows, None, self.site))
         if self.layer is not None:
             for _, layer, value in fixed:
                 if layer == at_place[0].layer:

@@ -297,7 +297,7 @@ def _estimates(seen: Observed, at: _At, place: Place, options: DimensionOptions)
         return
     floors = _floors_at(size, seen.width(place), seen.seed, options.discard)
     for name in spectra.NAMES:
-        if reason := _why_none(name, batches, options.discard):
+        if reason := _reason_without_value(name, batches, options.discard):
             yield Value(name, place, None, n, reason=reason)
             continue
         value = float(np.mean([spectra.estimate(name, batch.logs, options.discard) for batch in batches]))
@@ -307,7 +307,7 @@ def _estimates(seen: Observed, at: _At, place: Place, options: DimensionOptions)
         yield from with_floor(Value(name, place, value, n, *ends, spread=halves), floors[name], size)
 
 
-def _why_none(name: str, batches: Sequence[Batch], discard: float) -> str:
+def _reason_without_value(name: str, batches: Sequence[Batch], discard: float) -> str:
     if not name.startswith("gride_"):
         left_out = {"twonn": discard, "twonn_published": spectra.PUBLISHED, "twonn_ml": 0.1}[name]
         last = [batch.logs[spectra.kept_of(len(batch.logs), left_out) - 1, 0] for batch in batches]

@@ -110,8 +110,8 @@ def _between(first: Observed, second: Observed, options: PairOptions, within: bo
                 yield PairValue(statistic.name, x, y, None, len(a), reason=f"fewer than {FEWEST} texts")
         return
     groups = _groups(len(a))
-    side = _side(a, first, groups, options)
-    other = side if within else _side(b, second, groups, options)
+    side = _measured_side(a, first, groups, options)
+    other = side if within else _measured_side(b, second, groups, options)
     yield from _pairs(side, other, groups, options, first.seed)
 
 
@@ -145,7 +145,7 @@ def _groups(n: int) -> list[slice]:
     return [slice(start, stop) for start, stop in pairwise(ends)]
 
 
-def _side(texts: PooledTexts, seen: Observed, groups: list[slice], options: PairOptions) -> _Side:
+def _measured_side(texts: PooledTexts, seen: Observed, groups: list[slice], options: PairOptions) -> _Side:
     import torch
 
     from reporter.geometry.similarity import by_cosine, gram, own_hsic

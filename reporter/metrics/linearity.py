@@ -242,7 +242,7 @@ def _fits(seen: Observed, place: Place, of: _Pair, name: str, here: _Directions)
     n, d = int(of.joint.n), of.joint.xx.shape[0]
     along = here.of(of.joint.xx, of.joint.n)
     best = fit(of.joint, along)
-    share, few = explained(best, of.joint), _few(n, d)
+    share, few = explained(best, of.joint), _too_few_tokens(n, d)
     value = min(max(share, 0.0), 1.0)
     error = None if few else _over_texts(seen, push(best, along, of.joint, share, of.x, of.y), of)
     low, high = interval(value, error, "logit", (0.0, 1.0))
@@ -251,7 +251,7 @@ def _fits(seen: Observed, place: Place, of: _Pair, name: str, here: _Directions)
     if of.halves is None:
         yield Value(f"{name}_heldout", place, None, n, reason="a half of the texts has fewer than three tokens")
         return
-    few = _few(int(min(part.n for part in of.halves)), d, "a half of the texts has ")
+    few = _too_few_tokens(int(min(part.n for part in of.halves)), d, "a half of the texts has ")
     share, influence = held_out(
         of.halves, [here.of(part.xx, part.n, half) for half, part in enumerate(of.halves)], of.x, of.y, of.half
     )
@@ -260,7 +260,7 @@ def _fits(seen: Observed, place: Place, of: _Pair, name: str, here: _Directions)
     yield Value(f"{name}_heldout", place, share, n, low, high, few)
 
 
-def _few(n: int, d: int, who: str = "") -> str:
+def _too_few_tokens(n: int, d: int, who: str = "") -> str:
     return f"no interval: {who}{n:,} tokens for {d:,} dimensions; it takes {FEWEST} times as many" * (n < FEWEST * d)
 
 
@@ -273,7 +273,7 @@ def _likeness(seen: Observed, place: Place, of: _Pair, here: _Directions, after:
     from reporter.geometry.linear import canonical, procrustes, token_cka
 
     n, d = int(of.joint.n), of.joint.xx.shape[0]
-    few = _few(n, d)
+    few = _too_few_tokens(n, d)
 
     def ends(alike: Alike) -> Interval:
         if few:

@@ -557,7 +557,7 @@ def of_corpus(corpus: Corpus, size: int, fewest: int, context: Context) -> Label
             of_class |= {text: batch[text] for text in readable(list(batch), context) if text not in taken}
             taken |= of_class.keys()
         chosen[name] = dict(list(of_class.items())[:quota])
-    return _together(chosen, fewest, corpus.max_tokens)
+    return _joined_classes(chosen, fewest, corpus.max_tokens)
 
 
 def of_words(words: Mapping[str, Sequence[str]], size: int, fewest: int, context: Context) -> Labelled:
@@ -568,7 +568,7 @@ def of_words(words: Mapping[str, Sequence[str]], size: int, fewest: int, context
     for name, quota in quotas({name: len(of) for name, of in readable_words.items()}, size).items():
         order = stream(context.seed, "words", name).permutation(len(readable_words[name]))[:quota]
         chosen[name] = {word: place[word] for word in (readable_words[name][row] for row in np.sort(order).tolist())}
-    return _together(chosen, fewest, None)
+    return _joined_classes(chosen, fewest, None)
 
 
 def quotas(counts: Mapping[str, int], size: int) -> dict[str, int]:
@@ -580,7 +580,7 @@ def quotas(counts: Mapping[str, int], size: int) -> dict[str, int]:
     return {name: quota[name] for name in counts}
 
 
-def _together(texts_by_class: Mapping[str, Mapping[str, int]], fewest: int, max_tokens: int | None) -> Labelled:
+def _joined_classes(texts_by_class: Mapping[str, Mapping[str, int]], fewest: int, max_tokens: int | None) -> Labelled:
     kept = {name: texts for name, texts in texts_by_class.items() if len(texts) >= fewest}
     y = np.repeat(np.arange(len(kept)), [len(texts) for texts in kept.values()])
     rows = [row for texts in kept.values() for row in texts.values()]

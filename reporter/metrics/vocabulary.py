@@ -437,14 +437,14 @@ class VocabularySpec(Looked):
     )
 
 
-def _whose(value: Any) -> Any:
+def _as_mapping(value: Any) -> Any:
     if value == "all" or isinstance(value, list | tuple):
         return {"models": value}
     return value
 
 
 Vocabulary = Annotated[
-    VocabularySpec, BeforeValidator(_whose, json_schema_input_type=Literal["all"] | list[str] | VocabularySpec)
+    VocabularySpec, BeforeValidator(_as_mapping, json_schema_input_type=Literal["all"] | list[str] | VocabularySpec)
 ]
 """``all``, a list of models, or a mapping with more to say."""
 

@@ -60,14 +60,14 @@ def weight_groups(
         groups.setdefault(group, []).append((name, weight))
     order = sorted(groups, key=lambda group: (group == OTHER, int(group) if group.isdigit() else 0))
     with ExitStack() as opened, ThreadPoolExecutor(_HASHERS) as pool:  # hashing lets other threads work
-        if head := _beside(module, embedding, files, opened):
+        if head := _weights_without_place(module, embedding, files, opened):
             groups[HEAD] = head
             order.append(HEAD)
         hashes = pool.map(_hash, [groups[group] for group in order])
         return dict(zip(order, hashes, strict=True))
 
 
-def _beside(
+def _weights_without_place(
     module: nn.Module, embedding: Sequence[Tensor], files: Iterable[Path], opened: ExitStack
 ) -> list[tuple[str, Tensor]]:
     """Return what files hold outside of blocks that the model has no place for, by name; a tied head is left out."""
@@ -85,12 +85,12 @@ def _beside(
             if _BLOCK.search(name) or f".{name}".endswith(endings):
                 continue
             weight = content.get_tensor(name)
-            if not any(_is(weight, other) for other in embedding):
+            if not any(_equal_weights(weight, other) for other in embedding):
                 weights.append((name, weight))
     return sorted(weights, key=lambda one: one[0])  # whichever file they are in
 
 
-def _is(weight: Tensor, other: Tensor) -> bool:
+def _equal_weights(weight: Tensor, other: Tensor) -> bool:
     return weight.shape == other.shape and torch.equal(weight.to(other.dtype), other.detach().cpu())
 
 

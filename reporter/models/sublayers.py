@@ -229,7 +229,7 @@ def _attention_parts(block: Ran, like: _Part | None = None) -> list[_Part]:
             continue
         if entering := _entering_later(call, a, block, like.factor if like else None):
             parts.append(_Part(name, passed.slot, "sequential", entering[0], call, None, entering[1]))
-        beside = _beside(call, a, block, outputs)
+        beside = _parallel_deviation(call, a, block, outputs)
         if beside is not None:
             parts.append(_Part(name, passed.slot, "parallel", 1.0, call, None, beside))
     return sorted(parts, key=lambda part: (part.placement != "sequential", part.deviation))
@@ -259,7 +259,7 @@ def _factor(total: Tensor, x: Tensor, a: Tensor, given: float | None) -> tuple[f
     return None
 
 
-def _beside(call: Call, a: Tensor, block: Ran, outputs: Sequence[tuple[Call, Passed]]) -> float | None:
+def _parallel_deviation(call: Call, a: Tensor, block: Ran, outputs: Sequence[tuple[Call, Passed]]) -> float | None:
     y = block.returned.flatten()
     beside = []
     for other, passed in outputs:

@@ -95,7 +95,7 @@ def build(
     if checkpoint.initialised is not None:
         if (folder / WEIGHTS).is_file():  # a claim that is wrong there would be as large here
             refuse_claims(config, read_headers([folder / WEIGHTS]), folder)
-        return _drawn(kind, checkpoint, config, checkpoint.initialised), {}
+        return _random_model(kind, checkpoint, config, checkpoint.initialised), {}
     files = [folder / checkpoint.gguf] if checkpoint.gguf else weight_files(folder, checkpoint.allow_pickle)
     safe = files[0].name.startswith(WEIGHTS)
     if safe:
@@ -138,7 +138,7 @@ def _no_bars() -> Iterator[None]:
         unpacking.tqdm = bar
 
 
-def _drawn(kind: Any, checkpoint: Checkpoint, config: Any, seed: int) -> Any:
+def _random_model(kind: Any, checkpoint: Checkpoint, config: Any, seed: int) -> Any:
     dtype = checkpoint.dtype if checkpoint.dtype != "auto" else (config.dtype or torch.float32)
     try:
         with seeded(seed):
@@ -335,7 +335,7 @@ def _matched(
     strange: list[str] = []
     for name, tensor in given.items():
         for candidate in (name, name.removeprefix(prefix), f"{prefix}{name}"):
-            split = _inside(candidate, leaves)
+            split = _module_and_parameter(candidate, leaves)
             if candidate in parameters:
                 whole[candidate] = tensor
             elif split is not None:
@@ -349,7 +349,7 @@ def _matched(
     return whole, parts, strange
 
 
-def _inside(name: str, leaves: set[str]) -> tuple[str, str] | None:
+def _module_and_parameter(name: str, leaves: set[str]) -> tuple[str, str] | None:
     pieces = name.split(".")
     for end in range(len(pieces) - 1, 0, -1):
         if (module := ".".join(pieces[:end])) in leaves:

@@ -156,7 +156,7 @@ def methods(contents: Contents) -> str:
         sentences.append(
             f"Findings are exploratory; their p-values are corrected for {whole(tests)} tests (Bonferroni)."
         )
-    sentences.append(_with(study, contents.cells, spec))
+    sentences.append(_software_sentence(study, contents.cells, spec))
     return " ".join(sentences)
 
 
@@ -254,7 +254,7 @@ def _corpus(row: Row, spec: Mapping[str, Any]) -> str:
     return f"{row['corpus']} ({', '.join(facts)})"
 
 
-def _with(study: Row, cells: Sequence[Row], spec: Mapping[str, Any]) -> str:
+def _software_sentence(study: Row, cells: Sequence[Row], spec: Mapping[str, Any]) -> str:
     versions = parsed(study["versions"], dict)
     used = [f"{library} {versions[name]}" for name, library in LIBRARIES.items() if name in versions]
     how = dict.fromkeys((str(row["precision"]), str(row["device"])) for row in cells if row.get("precision"))

@@ -180,7 +180,7 @@ def read_page(
             headings[chart.chapter.name] = chart.chapter
             chapters.setdefault(chart.chapter.name, []).append(draw_chart(drawn, scene))
     every = [drawn for statistic in chapters.values() for drawn in statistic]
-    who = _who(every, queries.read_rows(read, queries.MODELS, study), styles)
+    who = _checkpoint_choices(every, queries.read_rows(read, queries.MODELS, study), styles)
     if not who:
         return None
     places = {key: _places(every, key) for key in who}
@@ -228,7 +228,7 @@ def _stops(places: set[tuple[str, int]]) -> dict[str, list[dict[str, Any]]]:
     return stops
 
 
-def _who(charts: Sequence[Drawn], models: Sequence[queries.Row], styles: Styles) -> dict[Who, str]:
+def _checkpoint_choices(charts: Sequence[Drawn], models: Sequence[queries.Row], styles: Styles) -> dict[Who, str]:
     """Return what can be chosen, with what the page calls it: the last checkpoint of each model comes first."""
     rows = {(row["model"], row["checkpoint"]): row for row in models}
     order = {name: place for place, name in enumerate(styles.names)}

@@ -161,7 +161,7 @@ class _Files:
         self.written.append(path)
 
     def csv(self, name: str, frame: pd.DataFrame) -> None:
-        rows = [tuple(_plain(value) for value in row.values()) for row in queries.rows_of(frame)]
+        rows = [tuple(_python_value(value) for value in row.values()) for row in queries.rows_of(frame)]
         self.text(f"tables/{name}.csv", write(Result(tuple(map(str, frame.columns)), rows, len(rows)), "csv") + "\n")
 
 
@@ -241,6 +241,6 @@ def _tables(contents: Contents, width: float, files: _Files) -> None:
         files.text(f"tables/{name}.md", "\n\n".join(part.markdown for part in shown) + "\n")
 
 
-def _plain(value: Any) -> Any:
+def _python_value(value: Any) -> Any:
     item = getattr(value, "item", None)  # of NumPy
     return item() if item is not None and getattr(value, "shape", None) == () else value

@@ -103,7 +103,7 @@ def _of_pairs(name: str, statistics: Sequence[Statistic]) -> dict[str, Chart]:
     beside_base = replace(
         _differences(name, "beside_base", title, statistics),
         query=profile.BESIDE_BASE,
-        definition=f"Layer l of a model beside layer l of its base, on the same texts. {_together(statistics)}",
+        definition=f"Layer l of a model beside layer l of its base, on the same texts. {_definitions_of(statistics)}",
         interval=interval,
         mind="Layers that are alike may still differ by a turn of all axes: `change` compares the states themselves.",
     )
@@ -117,7 +117,7 @@ def _of_pairs(name: str, statistics: Sequence[Statistic]) -> dict[str, Chart]:
         facet="pair",
         picks=models.which_pairs,
         legend="similarity",
-        definition=_together(statistics),
+        definition=_definitions_of(statistics),
         sources=_sources(statistics),
         interval=interval,
         mind=" ".join(dict.fromkeys(statistic.trap for statistic in statistics if statistic.trap)),
@@ -155,7 +155,7 @@ def explained(chart: Chart, metric: Definition) -> Chart:
     ]
     sources = tuple(dict.fromkeys((*chart.sources, *_sources(statistics))))
     if not chart.table:
-        return replace(chart, definition=chart.definition or _together(statistics), sources=sources)
+        return replace(chart, definition=chart.definition or _definitions_of(statistics), sources=sources)
     table = find_table(chart.table)
     comments = {column.name: column.comment for column in table.columns}
     terms = [(f"{metric.name}.{statistic.name}", statistic.definition) for statistic in statistics]
@@ -163,7 +163,7 @@ def explained(chart: Chart, metric: Definition) -> Chart:
     return replace(chart, definition=chart.definition or table.comment, sources=sources, terms=tuple(terms))
 
 
-def _together(statistics: Iterable[Statistic]) -> str:
+def _definitions_of(statistics: Iterable[Statistic]) -> str:
     return "; ".join(f"{statistic.title}: {statistic.definition}" for statistic in statistics)
 
 

@@ -150,14 +150,14 @@ def static_journey(explorer: Explorer) -> tuple[dict[str, Any], dict[str, str]]:
     entry = [candidate for candidate in entries if candidate["model"] == entries[0]["model"]][-1]
     who = {name: entry[name] for name in ("journey", "model", "checkpoint")}
     every = _at_sites(explorer.source("journeys").frame)
-    steps = _where(every, who)
+    steps = _filtered(every, who)
     tokens = steps.drop_duplicates(["text", "position"]).to_dict("records")
     words = [token for token in tokens if not token["special"]] or tokens
     followed = [token for token in words if token["followed"]]
     word = re.compile(r"[^\W\d_]{3}")
     token = next((candidate for candidate in followed if word.search(str(candidate["token"]))), (followed or words)[0])
     steps = steps[steps["text"] == token["text"]]
-    near = _where(_at_sites(explorer.source("neighbours").frame), who)
+    near = _filtered(_at_sites(explorer.source("neighbours").frame), who)
     near = near[(near["text"] == token["text"]) & (near["position"] == token["position"])]
     near = near[near["measure"] == "cosine"]
     layers = list(dict.fromkeys(zip(steps["site"], steps["layer"].astype(int), strict=True)))
@@ -176,7 +176,7 @@ def static_journey(explorer: Explorer) -> tuple[dict[str, Any], dict[str, str]]:
         ],
     }
     paths = explorer.source("journey-paths").frame.rename(columns={"item": "journey"})
-    paths = _where(_at_sites(paths[paths["projection"] == "pca-joint"]), who)
+    paths = _filtered(_at_sites(paths[paths["projection"] == "pca-joint"]), who)
     images = _number_images(explorer, every[every["text"] == token["text"]], entries, token)
     return tables, images | ({} if paths.empty else {"path": _path_image(explorer.data["specs"]["path"], paths, token)})
 
@@ -189,7 +189,7 @@ def _number_images(
 
     lines: dict[str, pd.DataFrame] = {}
     for entry in entries:
-        rows = _where(steps, {name: entry[name] for name in ("journey", "model", "checkpoint")})
+        rows = _filtered(steps, {name: entry[name] for name in ("journey", "model", "checkpoint")})
         same = rows[rows["token"].map(_bare) == _bare(token["token"])]
         if not same.empty:  # of several such tokens the one nearest to the chosen token's position
             positions = same["position"].drop_duplicates()
@@ -258,7 +258,7 @@ def _path_image(spec: Mapping[str, Any], paths: pd.DataFrame, token: Mapping[Any
     return compose([Part({**spec, "height": height}, frame)], LARGE, ends, notes=[note])
 
 
-def _where(frame: pd.DataFrame, values: Mapping[str, Any]) -> pd.DataFrame:
+def _filtered(frame: pd.DataFrame, values: Mapping[str, Any]) -> pd.DataFrame:
     for name, value in values.items():
         frame = frame[frame[name].astype(str) == value]
     return frame[frame["positions"] == frame["positions"].iloc[0]] if "positions" in frame and len(frame) else frame

@@ -109,13 +109,13 @@ def _views(contents: Contents) -> dict[str, str]:
         return VIEWS
     rest = [model for model in firsts if model not in words]
     note = (
-        f" Position 0 holds a word in {_few(words)} and an added token in {_few(rest)}: "
+        f" Position 0 holds a word in {_first_names(words)} and an added token in {_first_names(rest)}: "
         "compare encoders with decoders under no-sinks."
     )
     return VIEWS | {view: VIEWS[view] + note for view in ("words", "all")}
 
 
-def _few(names: list[str]) -> str:
+def _first_names(names: list[str]) -> str:
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 

@@ -202,7 +202,7 @@ def _corpora(contents: Contents) -> Table:
 
 def _claims(contents: Contents) -> Table:
     rows = [
-        [str(row["says"]), str(row["view"] or "–"), str(row["verdict"]), _estimate(row), _p(row["p_adjusted"])]
+        [str(row["says"]), str(row["view"] or "–"), str(row["verdict"]), _estimate(row), _p_latex(row["p_adjusted"])]
         for row in rows_of(contents.claims.frame)
         if is_null(row["baseline"])
     ]
@@ -211,7 +211,7 @@ def _claims(contents: Contents) -> Table:
 
 
 def _findings(contents: Contents) -> Table:
-    rows = [[str(row["says"]), _estimate(row), _p(row["p_adjusted"])] for row in rows_of(contents.findings.frame)]
+    rows = [[str(row["says"]), _estimate(row), _p_latex(row["p_adjusted"])] for row in rows_of(contents.findings.frame)]
     caption = "Exploratory findings: each effect with its 95 % interval, and p corrected for all tests."
     return Table("findings", caption, {"Finding": 6.0, "Effect": 1.7, "p": 1.5}, rows)
 
@@ -248,5 +248,5 @@ def _estimate(row: Mapping[str, Any]) -> str:
     return estimate(row["value"], row["ci_low"], row["ci_high"])
 
 
-def _p(p: Any) -> str:
+def _p_latex(p: Any) -> str:
     return "–" if is_null(p) else re.sub(r"1e-(\d+)", r"10^(−\1)", p_value(p, 2))

@@ -47,7 +47,7 @@ def entries(out: Path, store: Store) -> list[Entry]:
     uses = _uses(store)
     listed, readers = [], defaultdict(list)
     for kind, name in FOLDERS.items():
-        for folder in _inside(out / "cache" / name):
+        for folder in _finished_folders(out / "cache" / name):
             of, studies = uses.get((kind, folder.name), ("", set()))
             if folder.name.startswith(DAMAGED):
                 of = "damaged"
@@ -137,7 +137,7 @@ def make_room(folder: Path, budget: int) -> list[str]:
     Passes that a run holds at this moment, or that workers wrote to today, stay.
     """
     passes = []
-    for path in _inside(folder):
+    for path in _finished_folders(folder):
         with suppress(FileNotFoundError):  # another run may be making room, too
             passes.append((path.stat().st_mtime, path, bytes_in(path)))
     total = sum(size for _, _, size in passes)
@@ -241,7 +241,7 @@ def _ago(seconds: float) -> str:
     return "now"
 
 
-def _inside(folder: Path) -> Iterator[Path]:
+def _finished_folders(folder: Path) -> Iterator[Path]:
     with suppress(FileNotFoundError):
         for path in sorted(folder.iterdir()):
             if path.is_dir() and not path.name.startswith("unfinished-"):

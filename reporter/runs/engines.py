@@ -206,7 +206,7 @@ class _Cluster:
             try:
                 self._ray.get(ready)
             except self._ray.exceptions.RayActorError:  # its machine died, or its process
-                self._again(task)
+                self._retried(task)
                 continue
             except self._ray.exceptions.RayTaskError as error:
                 self._progress.note(f"  failed: {task}: {first_line(error.cause)}")
@@ -240,7 +240,7 @@ class _Cluster:
             del self._waiting[checkpoint]
         self._running[actor.do.remote(task)] = (actor, task)
 
-    def _again(self, task: Task) -> None:
+    def _retried(self, task: Task) -> None:
         self._deaths[str(task)] += 1
         if self._deaths[str(task)] > _TRIES:
             raise ReporterError(f"{task}: its actor died {self._deaths[str(task)]} times; see Ray's logs for the cause")

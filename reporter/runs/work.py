@@ -190,7 +190,7 @@ class _Worker:
 
     def _compare(self, cells: list[MetricCell]) -> None:
         try:
-            sides = [self._side(of, cells) for of in cells[0].passes]
+            sides = [self._comparison_side(of, cells) for of in cells[0].passes]
             self.measured |= {str(side.of): side.of for side in sides}
         except Exception as error:
             self._fail(cells, describe(error))
@@ -199,7 +199,7 @@ class _Worker:
             for place, cell in enumerate(cells):
                 self._compute(cell, sides, records.compared_columns(sides, caused=place == 0))
 
-    def _side(self, of: Pass, cells: list[MetricCell]) -> Measured:
+    def _comparison_side(self, of: Pass, cells: list[MetricCell]) -> Measured:
         ready = or_raise(self.prepared(of.checkpoint.model))
         checkpoint = next(ckpt for ckpt in ready if ckpt.name == of.checkpoint.name)
         return self._measured(of, checkpoint, cells, lambda: self._loaded(checkpoint))
@@ -240,7 +240,7 @@ class _Worker:
     def _left(self, cells: Sequence[AnyCell], checkpoint: Checkpoint) -> list[AnyCell]:
         """Copy the cells whose numbers another study has; return the others."""
         with self.clock.within("store"):
-            ways: dict[CellName, Mapping[str, Cell]] = {cell.key: self._ways(cell) for cell in cells}
+            ways: dict[CellName, Mapping[str, Cell]] = {cell.key: self._by_precision(cell) for cell in cells}
             fingerprints = [fingerprint for of_cell in ways.values() for fingerprint in of_cell]
             sources = self.store.find(*fingerprints) if fingerprints else {}
             copies: dict[CellName, tuple[CellKey, dict[str, Any]]] = {}
@@ -258,7 +258,7 @@ class _Worker:
             self.computed += len(copied)
             return [cell for cell in cells if cell.key not in copied]
 
-    def _ways(self, cell: MetricCell | AnalysisCell) -> dict[str, MetricCell | AnalysisCell]:
+    def _by_precision(self, cell: MetricCell | AnalysisCell) -> dict[str, MetricCell | AnalysisCell]:
         paired = isinstance(cell, MetricCell) and any(s.per == "pair" for s in cell.metric.statistics)
         if cell.why.startswith(FORCED) or paired:  # rows that name both sides cannot be taken over
             return {}

@@ -136,8 +136,8 @@ def _set(layers: Layers, change: str) -> Layers:
     if location[:1] == ("models",) and len(location) == 2 and isinstance(value, str):
         is_folder = value.startswith((".", "/", "~")) or (os.sep in value and Path(value).is_dir())
         value = {"path": value} if is_folder else value
-    at = next((n for n in range(1, len(location)) if _at(layers.data, location[:n]) is None), len(location))
-    data = _with(layers.data, location, value)
+    at = next((n for n in range(1, len(location)) if _value_at(layers.data, location[:n]) is None), len(location))
+    data = _with_value(layers.data, location, value)
     return replace(layers, data=data, sets=(*layers.sets, (location[:at], option)))
 
 
@@ -168,21 +168,21 @@ def _location(data: Mapping[str, Any], name: str, option: str) -> Location:
     return tuple(keys)
 
 
-def _at(data: Any, location: Location) -> Any:
+def _value_at(data: Any, location: Location) -> Any:
     for key in location:
         data = data.get(key) if isinstance(data, Mapping) else None
     return data
 
 
-def _with(data: Mapping[str, Any] | None, location: Location, value: Any) -> dict[str, Any]:
+def _with_value(data: Mapping[str, Any] | None, location: Location, value: Any) -> dict[str, Any]:
     key, *rest = location
-    inside = _with((data or {}).get(str(key)), tuple(rest), value) if rest else value
+    inside = _with_value((data or {}).get(str(key)), tuple(rest), value) if rest else value
     return {**(data or {}), str(key): inside}
 
 
 def as_yaml(data: Any) -> str:
     """Return what a study says, or a part of it, as YAML that is read as it was meant."""
-    return yaml.dump(_plain(data), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
+    return yaml.dump(_as_written(data), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
 
 
 def _elsewhere(value: Any, way: str) -> Any:
@@ -197,11 +197,11 @@ def _elsewhere(value: Any, way: str) -> Any:
     return Elsewhere(value, way) if isinstance(value, str) else value
 
 
-def _plain(value: Any) -> Any:
+def _as_written(value: Any) -> Any:
     if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
+        return {str(key): _as_written(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
+        return [_as_written(item) for item in value]
     return value.here() if isinstance(value, Elsewhere) else value
 
 

@@ -256,7 +256,7 @@ def _markdown(result: Result) -> str:
         return f"| {' | '.join(cells)} |"
 
     rule = f"|{'|'.join('---:' if right else '---' for right in _numeric(result))}|"
-    rows = (line(_short(value) or _in_markdown(_text(value)) for value in row) for row in result.rows)
+    rows = (line(_literal_text(value) or _in_markdown(_text(value)) for value in row) for row in result.rows)
     return "\n".join([line(map(_in_markdown, result.columns)), rule, *rows])
 
 
@@ -267,7 +267,7 @@ def _latex(result: Result) -> str:
         return f"  {' & '.join(cells)} \\\\"
 
     def cell(value: Any) -> str:
-        short = _short(value)
+        short = _literal_text(value)
         return latex(_text(value)) if short is None else number(short) if _is_number(value) else short
 
     def guarded(cells: Iterable[str]) -> Iterable[str]:
@@ -281,7 +281,7 @@ def _latex(result: Result) -> str:
     return "\n".join([*rules[:2], head, rules[2], *rows, *rules[3:]])
 
 
-def _short(value: Any) -> str | None:
+def _literal_text(value: Any) -> str | None:
     if value is None:
         return "--"
     if isinstance(value, bool):

@@ -358,7 +358,7 @@ class _Merging:
 
     def _conflict(self, about: str, what: str, sides: Sequence[Mapping[str, Any]], more: int = 0) -> Conflict:
         ordered = sorted(sides, key=lambda side: (side["source"] != self._prefer, side["source"]))
-        values = tuple((self._names[side["source"]], _short(_text(side["value"]))) for side in ordered)
+        values = tuple((self._names[side["source"]], _shortened(_text(side["value"]))) for side in ordered)
         return Conflict(about, what, values, ordered[0]["source"] == self._prefer, more)
 
 
@@ -430,5 +430,5 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)
 
 
-def _short(text: str) -> str:
+def _shortened(text: str) -> str:
     return text if len(text) <= _SHOWN or not text.isalnum() else f"{text[:_SHOWN]}…"

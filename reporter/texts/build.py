@@ -169,7 +169,7 @@ def _opened(place: Path, name: str, source: str, location: str, write: Callable[
 
 def _write_thinned(place: Path, texts: Texts, words: int) -> None:
     lengths = np.fromiter((len(text.split()) for text in texts), np.int64, len(texts))
-    kept = _drawn(_places(texts), lengths, words)
+    kept = _rows_with_words(_places(texts), lengths, words)
     with TextsWriter(place, texts.labels is not None) as writer:
         for index in kept.tolist():
             writer.add(texts[index], int(lengths[index]), label=texts.label(index))
@@ -196,7 +196,7 @@ def _hash(text: str) -> int:
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little")
 
 
-def _drawn(places: NDArray[np.uint64], lengths: NDArray[np.int64], words: int) -> NDArray[np.int64]:
+def _rows_with_words(places: NDArray[np.uint64], lengths: NDArray[np.int64], words: int) -> NDArray[np.int64]:
     order = np.argsort(places, kind="stable")
     nearest = int(np.argmin(np.abs(np.cumsum(lengths[order]) - words)))
     return np.sort(order[: nearest + 1])

@@ -221,7 +221,7 @@ SCALES = (1, 2, 4, 8, 16, 32, 64)
 def intrinsic_dimension(reading: Reading, options: Mapping[str, Any]) -> Iterator[Found]:
     """Yield what ``intrinsic_dimension`` measures, on the distinct contexts among the drawn tokens."""
     for view, mask in reading.masks.items():
-        rows, tokens = _drawn(reading, mask, options["sample"] * options["batches"])
+        rows, tokens = _sampled_rows(reading, mask, options["sample"] * options["batches"])
         if not tokens:
             continue
         for place in reading.places:
@@ -235,7 +235,7 @@ def intrinsic_dimension(reading: Reading, options: Mapping[str, Any]) -> Iterato
             yield from _estimates(ratios, options.get("discard", 0.1), view, place)
 
 
-def _drawn(reading: Reading, mask: Mask, limit: int) -> tuple[Any, int]:
+def _sampled_rows(reading: Reading, mask: Mask, limit: int) -> tuple[Any, int]:
     rows = reading.drawn(mask, limit)
     first = np.unique(reading.contexts[rows], return_index=True)[1]
     return rows[np.sort(first)], len(rows)
@@ -299,7 +299,7 @@ def information_imbalance(reading: Reading, options: Mapping[str, Any]) -> Itera
     from scipy.stats import rankdata
 
     for view, mask in reading.masks.items():
-        rows, _ = _drawn(reading, mask, options["sample"])
+        rows, _ = _sampled_rows(reading, mask, options["sample"])
         n = len(rows)
         if n < FEWEST_RANKED:
             continue
@@ -338,7 +338,7 @@ def local_dimension(reading: Reading, options: Mapping[str, Any]) -> Iterator[Fo
     """Yield what ``local_dimension`` measures: TwoNN among the nearest states of each of the first drawn ones."""
     k, take = options["neighbours"], int((1 - Fraction("0.1")) * options["neighbours"])
     for view, mask in reading.masks.items():
-        drawn, tokens = _drawn(reading, mask, options["sample"])
+        drawn, tokens = _sampled_rows(reading, mask, options["sample"])
         for place in reading.places:
             rows = _different(reading, drawn, place)
             if 2 * len(rows) < tokens or len(rows) < 2 * k:

@@ -178,14 +178,14 @@ def compare(metric: str, stored: Numbers, again: Iterable[Found], cell: str, mov
         value = float(measured.value)  # of NumPy's own floats JSON knows nothing
         difference = abs(was.value - value) if np.isfinite(value) else float("inf")
         relative = max(0.0, difference - float(measured.slack)) / size if difference else 0.0
-        where = f"{cell}, {measured.view}{_at(measured)}"
+        where = f"{cell}, {measured.view}{_place_text(measured)}"
         allowed = max(tolerance_of(name), moved * _TAIL if name in OF_ITSELF else moved)
         here = Deviation(name, 1, difference, relative, allowed, where, was.value, value, was.half)
         deviations[name] = deviations[name].joined(here) if name in deviations else here
     return deviations
 
 
-def _at(number: Found) -> str:
+def _place_text(number: Found) -> str:
     if number.place is None:
         return ""
     other = "" if number.other is None else f" | {number.other}"
@@ -282,7 +282,7 @@ def _sections(verification: Verification) -> Iterator[str]:
         (
             row["name"],
             row["numbers"],
-            *(_short(row[name]) for name in ("largest", "relative", "allowed", "half")),
+            *(_scientific(row[name]) for name in ("largest", "relative", "allowed", "half")),
             *(f"{row[name]:.9g}" for name in ("stored", "again")),
             row["where"],
             "" if row["passed"] else "DEVIATES",
@@ -320,7 +320,7 @@ def _grouped(skipped: list[tuple[str, int, str]]) -> list[tuple[Any, ...]]:
     return lines
 
 
-def _short(value: float | None) -> str:
+def _scientific(value: float | None) -> str:
     return "–" if value is None else "0" if value == 0 else f"{value:.1e}"
 
 

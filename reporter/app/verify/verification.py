@@ -202,7 +202,7 @@ class _Verifier:
         for metric, options in cell.metrics.items():
             for name in (metric, *TABLES.get(metric, ())):
                 numbers = self._comparable(name, stored.get(name, {}), moved > 0, other_sinks)
-                again, reason = self._again(name, options, reading, cell, subject)
+                again, reason = self._remeasured(name, options, reading, cell, subject)
                 self.result.add(compare(name, numbers, again, str(cell), moved))
                 self._note_missing(name, numbers, again, reason)
 
@@ -273,7 +273,7 @@ class _Verifier:
         self.moved[cell.model, cell.checkpoint] = moved
         return moved
 
-    def _again(
+    def _remeasured(
         self, metric: str, options: Mapping[str, Any], reading: Reading, cell: Cell, subject: Subject
     ) -> tuple[Sequence[Found], str]:
         """Return the numbers of a metric, and why some are missing."""

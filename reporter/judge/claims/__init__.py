@@ -54,7 +54,7 @@ def power(finding: Finding, tested: int) -> str:
     part = finding.part
     if not finding.tested or part is None or not isfinite(error := float(np.ravel(part.estimates.error)[0])):
         return ""
-    reach = _reach(part, tested, part.estimates.df) * error
+    reach = _detectable_ratio(part, tested, part.estimates.df) * error
     value, bound = float(np.ravel(part.estimates.value)[0]), float(np.ravel(part.bound)[0])
     gap = abs(value - bound)
     more = (reach / gap) ** 2 if gap else float("inf")
@@ -62,13 +62,12 @@ def power(finding: Finding, tested: int) -> str:
     if more > MOST:
         advice += f"; if it is {part.value:.3g} as measured, no realistic number of texts or models decides"
     elif more > 1:
-        advice += (
-            f"; if it is {part.value:.3g} as measured, deciding takes about {_what(finding, tested, gap / error, more)}"
-        )
+        needed = _needed(finding, tested, gap / error, more)
+        advice += f"; if it is {part.value:.3g} as measured, deciding takes about {needed}"
     return advice
 
 
-def _reach(part: Inequality, tested: int, df: float) -> float:
+def _detectable_ratio(part: Inequality, tested: int, df: float) -> float:
     from scipy.special import nctdtrinc
 
     level = 2 * LEVEL / (2 * max(1, tested)) / part.scale
@@ -94,7 +93,7 @@ def _least(part: Inequality, bound: float, reach: float) -> str:
     )
 
 
-def _what(finding: Finding, tested: int, gap: float, more: float) -> str:
+def _needed(finding: Finding, tested: int, gap: float, more: float) -> str:
     assert finding.part is not None
     estimates, now = finding.part.estimates, finding.models
     texts = None if estimates.texts is None else float(np.ravel(estimates.texts)[0])
@@ -102,7 +101,7 @@ def _what(finding: Finding, tested: int, gap: float, more: float) -> str:
     if now >= FEWEST_MODELS and not from_texts:
         for models in range(now + 1, MOST * now):
             df = estimates.df * (models - 1) / (now - 1)
-            if _reach(finding.part, tested, df) <= gap * (models / now) ** 0.5:
+            if _detectable_ratio(finding.part, tested, df) <= gap * (models / now) ** 0.5:
                 break
         return f"{models} independent models"
     return f"{more:.2g} times as many texts" if more < 10 else f"{ceil(more)} times as many texts"

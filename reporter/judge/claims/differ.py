@@ -34,7 +34,7 @@ class SideParts(Part):
         return self
 
 
-def _side(value: Any, info: ValidationInfo) -> Any:
+def _parsed_side(value: Any, info: ValidationInfo) -> Any:
     if isinstance(value, dict):
         return SideParts.model_validate(value, context=info.context)
     if isinstance(value, str | list | tuple | SideParts):
@@ -45,7 +45,7 @@ def _side(value: Any, info: ValidationInfo) -> Any:
 
 Compared = Annotated[
     SideParts | forms.Names,
-    BeforeValidator(_side, json_schema_input_type=SideParts | forms.Names),
+    BeforeValidator(_parsed_side, json_schema_input_type=SideParts | forms.Names),
     forms.Refers("either"),
 ]
 """Names, all of models or all of corpora, or :class:`SideParts`."""
@@ -159,7 +159,7 @@ def differ_finding(numbers: Numbers, said: DifferClaim, view: str, baseline: str
     notes += [note] if note else []
     fixed = numbers.study.texts == "fixed"
     certain = bool(np.isfinite(estimates.error).all())
-    where = _where(numbers.statistic(claim.metric), claim.layer)
+    where = _layer_text(numbers.statistic(claim.metric), claim.layer)
     corpora = list(dict.fromkeys([*a.corpora, *b.corpora]))
     models = list(dict.fromkeys(model for model, *_ in (*each_a, *each_b)))
     few = [side for side in (found_a, found_b) if len(side.values) < points.FEWEST_MODELS]
@@ -199,7 +199,7 @@ def differ_finding(numbers: Numbers, said: DifferClaim, view: str, baseline: str
     return finding.as_it_stands() if fixed and certain and len(few) == 2 else finding
 
 
-def _where(statistic: Statistic | None, layer: int | str | None) -> str:
+def _layer_text(statistic: Statistic | None, layer: int | str | None) -> str:
     step = statistic is not None and statistic.per == "step"
     kind = "block" if step else "layer"
     return f"mean over {kind}s" if layer is None else f"the last {kind}" if layer == "last" else place(int(layer), step)

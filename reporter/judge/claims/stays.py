@@ -222,11 +222,11 @@ def _profiles(numbers: Numbers, study: Study, full_name: str) -> Iterator[list[M
         for corpus in study.corpora:
             cell = [row for row in rows if (row.model, row.corpus) == (model, corpus)]
             profile = at_layer(numbers.pick(cell, model, None, None), None, None) if cell else []
-            if any(_free(row) for row in profile):
+            if any(_is_measured(row) for row in profile):
                 yield profile
 
 
-def _free(row: MetricRow) -> bool:
+def _is_measured(row: MetricRow) -> bool:
     return finite(row.value) and not row.by_definition
 
 
@@ -235,7 +235,7 @@ def _claim(name: str, full_name: str, profile: Sequence[MetricRow], view: str) -
     model, corpus = profile[0].model, profile[0].corpus
     values: list[str] = ["null"] * (1 + max(row.layer or 0 for row in profile))
     for row in profile:
-        if _free(row):
+        if _is_measured(row):
             values[row.layer or 0] = json.dumps(float(f"{row.value:.9g}"))
     says = f"{full_name} of {model} on {corpus} stays what it is."
     number = {"metric": full_name, "model": model, "corpus": corpus, "view": view}

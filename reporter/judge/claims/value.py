@@ -81,7 +81,7 @@ def _numbered(claim: ValueClaim) -> Iterator[tuple[str, tuple[int, ...], Any]]:
     yield from (("between", (index,), bound) for index, bound in enumerate(claim.between or ()))
 
 
-def _about(claim: ValueClaim, model: str) -> ValueClaim:
+def _claim_about_model(claim: ValueClaim, model: str) -> ValueClaim:
     group = claim.value.model if isinstance(claim.value, MetricNumber) else ""
 
     def of_one(number: Any) -> Any:
@@ -126,7 +126,7 @@ def value_finding(numbers: Numbers, claim: ValueClaim, view: str, baseline: str 
     shown, notes = numbers.models([source.model], source.metric, source.view or view, baseline)
 
     def test(model: str) -> tuple[str, Finding]:
-        return model, _of_one(numbers, _about(claim, model.removesuffix(suffix)), view, baseline)
+        return model, _of_one(numbers, _claim_about_model(claim, model.removesuffix(suffix)), view, baseline)
 
     findings, more = left_out(shown, test, strict=False)
     each = dict(findings)
@@ -201,7 +201,7 @@ def _of_one(numbers: Numbers, claim: ValueClaim, view: str, baseline: str | None
     least = most = None
     if value.known:
         wider = quantile(0.975, value.df) / quantile(0.975)
-        ends = value.value - wider * _reach(value, -1), value.value + wider * _reach(value, 1)
+        ends = value.value - wider * _half_width(value, -1), value.value + wider * _half_width(value, 1)
         least, most = clipped(ends, bounds)
     if exact or unsure:
         word: Word = "inconclusive" if unsure else "supported" if inside else "refuted"
@@ -280,10 +280,10 @@ def _above(upper: Bounded, lower: Bounded) -> tuple[float, float]:
 
 def _error(a: Bounded, b: Bounded) -> float:
     side = 1 if a.value < b.value else -1
-    return float(np.hypot(_reach(a, side), _reach(b, -side))) / quantile(0.975)
+    return float(np.hypot(_half_width(a, side), _half_width(b, -side))) / quantile(0.975)
 
 
-def _reach(number: Bounded, side: int) -> float:
+def _half_width(number: Bounded, side: int) -> float:
     if number.low is None or number.high is None:
         return 0.0
     return max(0.0, number.high - number.value if side > 0 else number.value - number.low)
@@ -365,7 +365,7 @@ def _against_base(numbers: Numbers, source: MetricNumber, view: str, baseline: s
     notes = (*mine.notes, *theirs.notes)
     if not (mine.known and theirs.known):
         return Bounded(value, None, None, notes, unsure=mine.unsure or theirs.unsure)
-    down, up = (float(np.hypot(_reach(mine, side), _reach(theirs, -side))) for side in (-1, 1))
+    down, up = (float(np.hypot(_half_width(mine, side), _half_width(theirs, -side))) for side in (-1, 1))
     note = f"{source.metric} has no paired difference to a base: both intervals are joined as if independent"
     return Bounded(value, value - down, value + up, (*notes, note), min(mine.df, theirs.df))
 

@@ -69,12 +69,12 @@ def _rows(
     """Yield the rows of one concept in one model."""
     tested = [row for row in rows if row["consistency"] is not None and row["influence"]]
     strongest = max(tested, key=lambda row: row["consistency"], default=None)
-    alike = _alike(tested)
-    p = _p(tested, [row["chance"] or 0.0 for row in tested], [0.0] * len(tested), concepts)
+    alike = _ties_by_layer(tested)
+    p = _corrected_p(tested, [row["chance"] or 0.0 for row in tested], [0.0] * len(tested), concepts)
     baselines = [untrained.get((row["pair_set"], row["concept"], row["layer"]), {}) for row in tested]
     pairs = [(row, base) for row, base in zip(tested, baselines, strict=True) if base.get("influence")]
     errors = [error_of(np.array(base["influence"])) for _, base in pairs]
-    p_untrained = _p([row for row, _ in pairs], [base["consistency"] for _, base in pairs], errors, concepts)
+    p_untrained = _corrected_p([row for row, _ in pairs], [base["consistency"] for _, base in pairs], errors, concepts)
     for row in rows:
         layer = row["layer"]
         yield ConceptAnswer.of(
@@ -87,7 +87,9 @@ def _rows(
         )
 
 
-def _p(rows: Sequence[Record], than: Sequence[float], errors: Sequence[float], concepts: int) -> dict[int, float]:
+def _corrected_p(
+    rows: Sequence[Record], than: Sequence[float], errors: Sequence[float], concepts: int
+) -> dict[int, float]:
     if not rows:
         return {}
     influence = [np.array(row["influence"]) for row in rows]
@@ -101,7 +103,7 @@ def _p(rows: Sequence[Record], than: Sequence[float], errors: Sequence[float], c
     return {row["layer"]: float(p) for row, p in zip(rows, p_values, strict=True)}
 
 
-def _alike(rows: Sequence[Record]) -> dict[int, bool]:
+def _ties_by_layer(rows: Sequence[Record]) -> dict[int, bool]:
     rows = [row for row in rows if not row["same"]]
     if not rows:
         return {}
@@ -131,7 +133,7 @@ def _box(rows: Sequence[Record]) -> Box:
         **table(
             [(concept, _strongest(concept)) for concept in concepts],
             Column("concept", lambda row: row[0][0]["concept"]),
-            Column("shared direction", partial(_where, concepts=len(concepts))),
+            Column("shared direction", partial(_layers_text, concepts=len(concepts))),
             numeric("strongest at layer", lambda row: "–" if row[1] is None else row[1]["layer"]),
             numeric("consistency", lambda row: "–" if row[1] is None else short(row[1]["consistency"], 2)),
             Column(
@@ -178,7 +180,7 @@ def _too_few(rows: Sequence[Record], concepts: int) -> str:
     return f": {pairs} pairs are too few to test, {fewest} are needed" if pairs < fewest else ""
 
 
-def _where(concept: tuple[Sequence[Record], Record | None], concepts: int) -> str:
+def _layers_text(concept: tuple[Sequence[Record], Record | None], concepts: int) -> str:
     rows, best = concept
     if best is None:
         return "not tested"

@@ -177,14 +177,14 @@ def _extreme_finding(subject: Subject, profile: Profile, sign: int, level: float
     if second is not None and second.high != peak.at:
         second = None
     if second is not None and not second.lower:  # it does not differ from the highest one
-        says = f"{subject.named} {_both(subject, profile, second)}."
+        says = f"{subject.named} {_two_peaks_sentence(subject, profile, second)}."
     else:
         verb = "peaks" if sign > 0 else "is lowest"
         says = f"{subject.named} {verb} at {subject.places([profile.labels[peak.at]])}{subject.on}: {number(value)}, "
         says += " and ".join(
             f"{'against ' * (i == 0)}{number(ends[i])} at {subject.end(profile.labels[i])}" for i in (0, -1)
         )
-        says += "." + _alike(subject, profile, peak.at, peak.among)
+        says += "." + _ties_sentence(subject, profile, peak.at, peak.among)
         says += "" if second is None else f" {_second_sentence(subject, profile, second)}"
     return subject.observe(
         peak.height,
@@ -205,7 +205,7 @@ def _extreme_finding(subject: Subject, profile: Profile, sign: int, level: float
     )
 
 
-def _alike(subject: Subject, profile: Profile, at: int, among: tuple[int, ...]) -> str:
+def _ties_sentence(subject: Subject, profile: Profile, at: int, among: tuple[int, ...]) -> str:
     layers = [profile.labels[i] for i in among if i != at]
     if not layers:
         return ""
@@ -217,10 +217,10 @@ def _second_sentence(subject: Subject, profile: Profile, pair: Hills) -> str:
     top, bottom = (number(profile.values[i]) for i in (pair.low, pair.dip))
     at, dip = (subject.places([profile.labels[i]], whole=False) for i in (pair.low, pair.dip))
     says = f"A second, smaller peak is at {at}: {top}, with {bottom} at {dip} between them."
-    return says + _alike(subject, profile, pair.low, pair.among)
+    return says + _ties_sentence(subject, profile, pair.low, pair.among)
 
 
-def _both(subject: Subject, profile: Profile, pair: Hills) -> str:
+def _two_peaks_sentence(subject: Subject, profile: Profile, pair: Hills) -> str:
     first, last = sorted((pair.high, pair.low))
     values = [number(profile.values[i]) for i in (first, last, pair.dip)]
     at = f"{subject.places([profile.labels[first], profile.labels[last]])}{subject.on}"
@@ -320,7 +320,7 @@ def ask_chance(subjects: Subjects) -> Iterator[Test]:
 
 
 def _reference_finding(subject: Subject, own: Profile, base: Profile, name: str, level: float) -> Observation | None:
-    gap, value, least = _minus(subject, own, base), float(own.values.mean()), subject.least(own.values)
+    gap, value, least = _difference(subject, own, base), float(own.values.mean()), subject.least(own.values)
     p = min(1.0, 2 * float(min(gap.above(least)[0], gap.below(-least)[0])))
     if p > level:
         return None
@@ -350,7 +350,7 @@ def _chance(
     Nothing is reported of states that are noise in all that is known of them.
     """
     subject, profile, chance = case
-    gap, least = _minus(subject, profile, chance), subject.least(profile.values)
+    gap, least = _difference(subject, profile, chance), subject.least(profile.values)
     p = float(max(gap.below(least)[0], gap.above(-least)[0]))
     if p > level or not any(_differs(*other, level) for other in others):
         return None
@@ -373,11 +373,11 @@ def _chance(
 
 
 def _differs(subject: Subject, own: Profile, chance: Profile, level: float) -> bool:
-    gap, least = _minus(subject, own, chance), subject.least(own.values)
+    gap, least = _difference(subject, own, chance), subject.least(own.values)
     return 2 * float(min(gap.above(least)[0], gap.below(-least)[0])) <= level
 
 
-def _minus(subject: Subject, own: Profile, other: Profile) -> Estimates:
+def _difference(subject: Subject, own: Profile, other: Profile) -> Estimates:
     size = len(own.values)
     mean = subject.points(own).combine(span(range(size), size)[None])
     error = 0.0 if other.errors is None else float(other.errors.mean())

@@ -300,37 +300,40 @@ def _advice(rows: Sequence[Record]) -> tuple[str, Record]:
     name = f"the accuracy of the linear probe {in_backticks(best['item'])}"
     if best["loss_low"] is None:
         return (
-            f"{capital(name)} is highest with {_with(best)}: {_number(best)}. With so few texts it is not known how "
+            f"{capital(name)} is highest with {_label(best)}: {_number(best)}. With so few texts it is not known how "
             "much of its lead is chance.",
             best,
         )
     if last is None:
-        return f"Take {_with(best)}: {name} is {_number(best)}. {_alike(rows)}", best
+        return f"Take {_label(best)}: {name} is {_number(best)}. {_ties(rows)}", best
     if last["best"]:
-        return f"Take {_with(best)}: {name} is highest there, {_number(best)}. {_alike(rows)}", best
+        return (
+            f"Take {_label(best)}: {name} is highest there, {_number(best)}. {_ties(rows)}",
+            best,
+        )
     if last["loss_low"] > 0:
         loses = _points(last["loss"], last["loss_low"], last["loss_high"])
         return (
-            f"Take {_with(best)}: {name} is {_number(best)}. {capital(_with(last))} scores {loses} points less. "
-            + (_alike(rows)),
+            f"Take {_label(best)}: {name} is {_number(best)}. {capital(_label(last))} scores {loses} points less. "
+            + (_ties(rows)),
             best,
         )
     if last["loss_high"] <= _margin():
         return (
-            f"Keep {_with(last)}: it loses at most {_points(last['loss_high'])} points against the best layer and "
-            f"pooling. {capital(_with(best))} scores best: {name} is {_number(best)}.",
+            f"Keep {_label(last)}: it loses at most {_points(last['loss_high'])} points against the best layer and "
+            f"pooling. {capital(_label(best))} scores best: {name} is {_number(best)}.",
             last,
         )
     if not last["loss"]:
         return (
-            f"{capital(_with(best))} and {_with(last)} score best: {name} is {_number(best)}. {_alike(rows)}",
+            f"{capital(_label(best))} and {_label(last)} score best: {name} is {_number(best)}. {_ties(rows)}",
             last,
         )
     decide = f"; about {_rounded(last['needed'])} texts would decide" if last["needed"] else ""
     return (
-        f"{capital(_with(best))} scores best: {name} is {_number(best)}. {capital(_with(last))} scores "
+        f"{capital(_label(best))} scores best: {name} is {_number(best)}. {capital(_label(last))} scores "
         f"{_points(last['loss'])} points less, which is not significant with {best['n']:,} texts (it may lose up to "
-        f"{_points(last['loss_high'])} points){decide}. {_alike(rows)}",
+        f"{_points(last['loss_high'])} points){decide}. {_ties(rows)}",
         best,
     )
 
@@ -341,7 +344,7 @@ def _margin() -> float:
     return analyses()["probes"].statistic("linear").smallest or 0.0
 
 
-def _alike(rows: Sequence[Record]) -> str:
+def _ties(rows: Sequence[Record]) -> str:
     """Say how many layers and poolings do not differ significantly from the best, and an early one that is close."""
     best = next(row for row in rows if row["best"])
     tested = [row for row in rows if row["loss_low"] is not None and not row["best"]]
@@ -353,7 +356,7 @@ def _alike(rows: Sequence[Record]) -> str:
     close = [row for row in alike if row["loss"] <= CLOSE]
     first = min(close, key=lambda row: (_in_order(_cell_of(row))[:2], row["loss"]), default=best)
     if _in_order(_cell_of(first))[:2] < _in_order(_cell_of(best))[:2]:
-        says += f"; the earliest within {_points(CLOSE)} points of it is {_with(first)}"
+        says += f"; the earliest within {_points(CLOSE)} points of it is {_label(first)}"
     return f"{says}."
 
 
@@ -469,7 +472,7 @@ def _place(row: Record) -> str:
     return "the embedding" if row["layer"] == 0 else f"block {row['layer']}"
 
 
-def _with(row: Record) -> str:
+def _label(row: Record) -> str:
     return f"{_place(row)} with {_POOLING[row['pooling']]}"
 
 

@@ -129,7 +129,7 @@ def _compared(
     subjects: Subjects, sides: Sequence[Side], gap: Estimates, means: Sequence[float], effect: float, **more: Any
 ) -> Observation:
     """Return an observation about several models, with their curves and notes."""
-    first, corpora = _first(sides)
+    first, corpora = _first_subject(sides)
     models = [model for side in sides for model in side]
     curves = [
         Curve(model, profile.x, profile.values, number=float(profile.values.mean()) if len(statistics) == 1 else None)
@@ -150,7 +150,7 @@ def _compared(
     )
 
 
-def _first(sides: Sequence[Side]) -> tuple[Subject, list[str]]:
+def _first_subject(sides: Sequence[Side]) -> tuple[Subject, list[str]]:
     """Return the first subject, and the corpora that every mean is taken over."""
     statistics = next(iter(sides[0].values()))
     return statistics[0], [subject.corpus for subject in statistics]
@@ -167,7 +167,7 @@ def _roles_finding(
 
     With few models of a role the interval is over texts, and every pair of an encoder and a decoder has to differ.
     """
-    first, corpora = _first(sides)
+    first, corpora = _first_subject(sides)
     statistic, over = first.statistic, _averaged_over(first, corpora)
     gap, g = difference(*groups)
     gap = gap if several else first.sure(gap, *corpora)
@@ -220,7 +220,7 @@ def _roles_finding(
 
 def _models_finding(subjects: Subjects, models: Side, level: float) -> Observation | None:
     """Compare the two models that are furthest apart, corrected for all pairs of models."""
-    first, corpora = _first([models])
+    first, corpora = _first_subject([models])
     groups = [
         group for model, statistics in models.items() if (group := _group(subjects, {model: statistics})) is not None
     ]
@@ -270,11 +270,11 @@ def ask_corpora(subjects: Subjects) -> Iterator[Test]:
                 notes = at_equal_size(subjects.numbers, full_name, *([subject.corpus] for subject in pair))
             except Missing:
                 continue
-            if (profiles := _both(pair)) is not None:
+            if (profiles := _profiles_of_pair(pair)) is not None:
                 yield partial(_corpora_finding, pair, profiles, notes)
 
 
-def _both(pair: tuple[Subject, Subject], baseline: str = "") -> tuple[Profile, Profile] | None:
+def _profiles_of_pair(pair: tuple[Subject, Subject], baseline: str = "") -> tuple[Profile, Profile] | None:
     a, b = (subject.profile(subject.view, subject.baseline(baseline) if baseline else "") for subject in pair)
     if a is None or b is None or a.labels != b.labels or a.errors is None or b.errors is None:
         return None
@@ -298,7 +298,7 @@ def _corpora_finding(
     gap = _gap(pair, profiles)
     above = bool(gap.value[0] > 0)
     p = 2 * float((gap.above(least) if above else gap.below(-least))[0])
-    if (base := _both(pair, RANDOM)) is not None:
+    if (base := _profiles_of_pair(pair, RANDOM)) is not None:
         more = gap.minus(_gap(pair, base))
         p = max(p, 2 * float((more.above(least) if above else more.below(-least))[0]))
     if p > level:

@@ -148,11 +148,11 @@ def _sink_finding(subject: Subject, here: Profile, without: Profile, level: floa
     independent they are overstated.
     """
     size = len(here.values)
-    gap, least = _minus(subject, here, without, np.eye(size)), subject.least(here.values, without.values)
+    gap, least = _difference(subject, here, without, np.eye(size)), subject.least(here.values, without.values)
     p = np.minimum(1.0, 2 * size * np.minimum(gap.above(least), gap.below(-least)))
     base = _both_views(subject, subject.baseline(RANDOM))
     if base is not None and base[0].labels == here.labels:  # and by more than with random weights
-        other = _minus(subject, *base, np.eye(size))
+        other = _difference(subject, *base, np.eye(size))
         further = replace(gap, value=np.abs(gap.value)).minus(replace(other, value=np.abs(other.value)))
         p = np.maximum(p, np.minimum(1.0, 2 * size * further.above(0.0)))
     top = int(np.abs(gap.value).argmax())
@@ -181,7 +181,7 @@ def _sink_finding(subject: Subject, here: Profile, without: Profile, level: floa
         less = subject.places([here.labels[i] for i in weaker], whole=False)
         says += f" The same holds, to a lesser degree, in {less}."
     return subject.observe(
-        _minus(subject, here, without, span(inside, size)[None]),
+        _difference(subject, here, without, span(inside, size)[None]),
         (float(a.mean()), float(b.mean())),
         says=says,
         view=WITH,
@@ -204,7 +204,7 @@ def _sink_finding(subject: Subject, here: Profile, without: Profile, level: floa
     )
 
 
-def _minus(subject: Subject, a: Profile, b: Profile, weights: Array) -> Estimates:
+def _difference(subject: Subject, a: Profile, b: Profile, weights: Array) -> Estimates:
     here, second = (subject.points(profile).combine(weights) for profile in (a, b))
     return subject.sure(here.minus(second))
 

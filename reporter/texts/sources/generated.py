@@ -138,7 +138,7 @@ class Sentence:
         determiners = lexicon.INDEFINITE_PLURAL if plural else lexicon.INDEFINITE_SINGULAR
         referent = self._counted(noun_class, plural, determiners)
         if self.draws.percent(60):
-            self._where(1)
+            self._place_phrase(1)
         if self.draws.percent(30):
             self._relative(referent, 1)
 
@@ -196,9 +196,9 @@ class Sentence:
             self._add(preposition)
             self._noun_phrase(modifiers[preposition], depth)
         else:
-            self._where(depth)
+            self._place_phrase(depth)
 
-    def _where(self, depth: int) -> None:
+    def _place_phrase(self, depth: int) -> None:
         self._add(_NEAR.draw(self.draws))
         self._noun_phrase("place", depth)
 
@@ -222,7 +222,7 @@ class Sentence:
             case "is":
                 self._be(subject.plural)
                 if depth < DEEPEST and self.draws.percent(30):
-                    self._where(depth + 1)
+                    self._place_phrase(depth + 1)
                 else:
                     self._add(self.draws.by_rank(lexicon.ADJECTIVES[subject.noun_class]))
             case "says":
@@ -249,7 +249,7 @@ class Sentence:
             case _:
                 self._verb(lexicon.INTRANSITIVE[subject.noun_class], subject, bare)
                 if depth == 0 and self.draws.percent(25):
-                    self._where(1)
+                    self._place_phrase(1)
         if kind not in ("transitive", "self", "intransitive"):
             return
         if subject.noun_class in ("person", "animal") and self.draws.percent(14):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from reporter.charts.profile import TRAINING
-from reporter.judge.judging import _reason, _side
+from reporter.judge.judging import _reason, _side_of_threshold
 from reporter.judge.points import Finding, Range, Shown
 from reporter.judge.questions.training import _SERIES as SERIES
 from reporter.report.compared import COMPARED
@@ -254,7 +254,7 @@ def test_a_model_under_two_names_is_no_other_model(world):
     ],
 )
 def test_an_undecided_claim_does_not_say_that_its_interval_has_both_sides_where_it_has_not(ends, wanted, said):
-    assert _side(Shown("a number", wanted, 0.5, *ends, p=0.2)) == said
+    assert _side_of_threshold(Shown("a number", wanted, 0.5, *ends, p=0.2)) == said
     finding = Finding(0.1, 0.9, 0.5, *ends, wanted)
     reason = _reason(finding, "inconclusive", "inconclusive", 0.2, 1)
     assert (f"lies {said} the claimed range" in reason) is bool(said)
