@@ -635,7 +635,7 @@ def diff(
 
     comparison = compare(a, b, out)
     typer.echo(show(comparison, format, most))
-    if exit_code and comparison.consequences:
+    if exit_code and comparison.has_consequences:
         raise typer.Exit(1)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from reporter.charts import parts
 from reporter.charts.layout import Pick, Scene, choices, corpora
-from reporter.charts.parts import tips
+from reporter.charts.parts import tooltips
 from reporter.charts.styles import FLOOR_GREY, GREEN, GREY, INK, RAMP, Styles, alt, colours, ordered
 from reporter.core.numbers import digits_of, short, span, whole
 
@@ -27,7 +27,7 @@ def spectra(frame: pd.DataFrame, styles: Styles) -> Any:
     x = alt.X("rank:Q", title="rank", scale=ranks, axis=alt.Axis(values=_decades(1, most), format="~s", grid=False))
     axis = alt.Axis(grid=True, values=_decades(low, 1), format="~g", labelOverlap="greedy")
     y = alt.Y("value:Q", title="share of the variance", scale=shares, axis=axis)
-    tooltip = tips("model", "checkpoint", "layer", "rank", "value", "n", value="share")
+    tooltip = tooltips("model", "checkpoint", "layer", "rank", "value", "n", value="share")
     return _curves(alt.Chart(), x, y, _BY_DEPTH, tooltip, size=9, data=frame)
 
 
@@ -38,7 +38,7 @@ def scales(frame: pd.DataFrame, styles: Styles) -> Any:
     axis = alt.Axis(values=values, format="d", grid=False)
     x, y = alt.X("scale:Q", title="scale: nearest neighbours n and 2n", scale=scale, axis=axis), parts.value_axis()
     columns = ("model", "checkpoint", "layer", "scale", "value", "ci_low", "ci_high", "n")
-    tooltip = tips(*columns, frame=frame, value="dimension")
+    tooltip = tooltips(*columns, frame=frame, value="dimension")
     measured = alt.Chart().transform_filter("datum.kind === 'measured'")
     # floors of different layers differ by chance alone: one line
     floor = alt.Chart().transform_filter("datum.kind === 'floor'")
@@ -52,7 +52,7 @@ def cuts(frame: pd.DataFrame, styles: Styles) -> Any:
     """Draw a number over depth, a line for each cut of sinks."""
     x = alt.X("depth:Q", title="depth", scale=alt.Scale(domain=[0, 1], nice=False), axis=alt.Axis(grid=False))
     domain = [float(frame["cut"].min()), float(frame["cut"].max())]
-    tooltip = tips("model", "checkpoint", "layer", "cut", "value", "left_out", "n")
+    tooltip = tooltips("model", "checkpoint", "layer", "cut", "value", "left_out", "n")
     by_cut = ("cut:Q", "cut:Q", {"type": "log", "domain": domain})
     return _curves(alt.Chart(), x, parts.value_axis(), by_cut, tooltip, size=16, data=frame).add_params(*parts.reach())
 
@@ -136,7 +136,7 @@ def counts(frame: pd.DataFrame, styles: Styles) -> Any:
 
 def _histogram(frame: pd.DataFrame, styles: Styles, y: Any, shown: str = "") -> Any:
     color = _by_part(frame, styles, key=lambda part: ("–" in part, part))
-    tooltip = tips("part", "low", "high", "count", "n")
+    tooltip = tooltips("part", "low", "high", "count", "n")
     chart = alt.Chart().transform_calculate(shown=shown) if shown else alt.Chart()
     x = alt.X("low:Q", title=None, scale=alt.Scale(zero=False, nice=True))
     base = chart.encode(x=x, color=color, tooltip=tooltip)
@@ -164,7 +164,7 @@ def explained(frame: pd.DataFrame, styles: Styles) -> Any:
     rules = alt.Chart(alt.InlineData(values=[{"share": 0.5}, {"share": 0.9}]))
     line = alt.Chart().mark_line(strokeWidth=2).encode(x=x, y=y, color=color)
     points = alt.Chart().mark_point(size=60, filled=True, opacity=0)
-    points = points.encode(x=x, y=y, color=color, tooltip=tips("part", "components", "share", "n"))
+    points = points.encode(x=x, y=y, color=color, tooltip=tooltips("part", "components", "share", "n"))
     dashes = rules.mark_rule(strokeDash=[3, 3], color=FLOOR_GREY, strokeWidth=1).encode(y=alt.Y("share:Q"))
     return alt.layer(dashes, line, points, data=frame).properties(width="container", height=240)
 
@@ -194,7 +194,7 @@ def type_shares(frame: pd.DataFrame, styles: Styles) -> Any:
     points = between.transform_calculate(within="1 - datum.value").mark_point(
         filled=True, size=26, color=INK, opacity=0.9
     )
-    tooltip = tips(*columns, value="between types", within="within types")
+    tooltip = tooltips(*columns, value="between types", within="within types")
     points = points.encode(x=x, y=alt.Y("within:Q", title=None), tooltip=tooltip)
     return alt.layer(area, points, data=frame).properties(width="container", height=130)
 
@@ -230,7 +230,7 @@ def types(frame: pd.DataFrame, styles: Styles) -> Any:
             size=alt.Size("count:Q", scale=alt.Scale(type="sqrt", range=[10, 130], zero=True), legend=None),
             color=parts.color(styles),
             opacity=parts.lit(0.5, 0.1),
-            tooltip=tips(*columns, count="occurrences", norm_of_mean="‖mean‖"),
+            tooltip=tooltips(*columns, count="occurrences", norm_of_mean="‖mean‖"),
         )
         .add_params(parts.highlight())
         .properties(width="container", height=190)

@@ -17,9 +17,9 @@ SURFACE = ("#ffffff", "#171b22")
 _RANKS = [0, *(10**power for power in range(8))]
 
 
-def dark_twins(styles: Styles) -> dict[str, str]:
+def dark_colours(styles: Styles) -> dict[str, str]:
     """Return the dark theme's colour for each colour in these charts."""
-    return styles.dark_twins | dict([*SIDES.values(), SURFACE])
+    return styles.dark_colours | dict([*SIDES.values(), SURFACE])
 
 
 def specs(styles: Styles) -> dict[str, Any]:

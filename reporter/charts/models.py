@@ -68,7 +68,7 @@ def dots(frame: pd.DataFrame, styles: Styles, of: parts.Subject, log: bool = Fal
         shape=parts.shape(styles),
         size=parts.size(styles, 85),
         opacity=parts.lit(1, 0.1),
-        tooltip=parts.tips("model", "checkpoint", "value", "ci_low", "ci_high", "n", frame=frame, value=of.title),
+        tooltip=parts.tooltips("model", "checkpoint", "value", "ci_low", "ci_high", "n", frame=frame, value=of.title),
     )
     chart = alt.layer(*layers, points, parts.floor_note(), data=frame)
     return chart.add_params(*parts.params()).properties(width="container", height=ROW * max(1, len(order)))
@@ -111,7 +111,7 @@ def correlations(frame: pd.DataFrame, styles: Styles) -> Any:
         ends = alt.X("ci_low:Q", title=None, scale=scale)
         layers.append(line.encode(x=ends, x2=alt.X2("ci_high:Q"), y=y, yOffset=place, color=color))
     columns = ("feature", "score", "method", "value", "ci_low", "ci_high", "p", "n")
-    tooltip = parts.tips(*columns, value="correlation", n="models")
+    tooltip = parts.tooltips(*columns, value="correlation", n="models")
     points = valid.mark_point(filled=True, size=70, opacity=1)
     points = points.encode(x=x, y=y, yOffset=place, shape=shape, color=color, tooltip=tooltip)
     height = CORRELATION_ROW * max(1, frame["feature"].nunique())
@@ -201,7 +201,7 @@ def pairs(frame: pd.DataFrame, styles: Styles) -> Any:
     """
     columns = ("model_a", "layer_a", "model_b", "layer_b", "value", "ci_low", "ci_high", "floor", "n")
     titles = {"model_a": "first model", "layer_a": "its layer", "model_b": "second model", "layer_b": "its layer"}
-    tooltip = parts.tips(*columns, frame=frame, floor="chance level", **titles)
+    tooltip = parts.tooltips(*columns, frame=frame, floor="chance level", **titles)
     scale = alt.Scale(scheme="viridis", domain=[0, 1], clamp=True)
     valid = alt.Chart(frame).transform_filter("isValid(datum.value)")
     cells = _cells(valid, "layer_b:O", "layer_a:O", ("layer", "layer"), tooltip, scale)
@@ -237,7 +237,7 @@ def which_pairs(frame: pd.DataFrame, scene: Scene) -> list[Pick]:
 def runs(frame: pd.DataFrame, styles: Styles) -> Any:
     """Draw how far each run of blocks turns the states; a dot on the least of each length."""
     columns = ("model", "run", "value", "ci_low", "ci_high", "n")
-    tooltip = parts.tips(*columns, frame=frame, run="blocks", value="angle/π", n="tokens")
+    tooltip = parts.tooltips(*columns, frame=frame, run="blocks", value="angle/π", n="tokens")
     scale = alt.Scale(scheme="viridis", domain=[0, 0.5], clamp=True, reverse=True)
     titles = ("layer that the run begins from", "blocks in the run")
     cells = _cells(alt.Chart(frame), "layer_a:O", "blocks:O", titles, tooltip, scale)

@@ -207,7 +207,7 @@ TEXTS = {
 TITLES = {"ci_low": "from", "ci_high": "to"}
 
 
-def tips(*columns: str, frame: pd.DataFrame | None = None, **titles: str) -> list[Any]:
+def tooltips(*columns: str, frame: pd.DataFrame | None = None, **titles: str) -> list[Any]:
     """Return the tooltip of a mark: text as text, whole numbers whole, others with four digits."""
     titles = {name: name.replace("_", " ") for name in columns} | TITLES | titles
     tooltips = []
@@ -226,7 +226,7 @@ def layers() -> Any:
     return alt.X("layer:Q", title="layer", scale=alt.Scale(zero=True, nice=False), axis=axis)
 
 
-def same_reach(frame: pd.DataFrame, *columns: str) -> Any:
+def shared_axis(frame: pd.DataFrame, *columns: str) -> Any:
     """The same reach for every model, so that two can be compared by eye."""
     values = frame[list(columns)].stack().dropna()
     if values.empty:

@@ -143,7 +143,7 @@ def _tooltip(frame: pd.DataFrame, of: parts.Subject) -> list[Any]:
     base = ("model_b",) if "model_b" in frame else ()
     columns = ("model", "checkpoint", *base, "layer", "depth", "value", "ci_low", "ci_high", "n")
     layer = "layer" if of.per == "layer" else "step from layer"
-    return parts.tips(*columns, frame=frame, model_b="minus", layer=layer, value=of.title)
+    return parts.tooltips(*columns, frame=frame, model_b="minus", layer=layer, value=of.title)
 
 
 def which_statistic(frame: pd.DataFrame, scene: Scene) -> list[Pick]:
@@ -160,7 +160,7 @@ def by_depth(frame: pd.DataFrame, styles: Styles) -> Any:
     band = base.mark_area(opacity=0.14).encode(y=alt.Y("ci_low:Q", title=None), y2=alt.Y2("ci_high:Q"))
     line = base.mark_line(strokeWidth=1.9).encode(y=y, strokeDash=dash)
     points = base.mark_point(filled=True, size=44, opacity=1).encode(
-        y=y, shape=shape, tooltip=parts.tips("model", "layer", "depth", "value", "ci_low", "ci_high", "n")
+        y=y, shape=shape, tooltip=parts.tooltips("model", "layer", "depth", "value", "ci_low", "ci_high", "n")
     )
     return alt.layer(band, line, points, data=frame).properties(width="container", height=260)
 
@@ -264,7 +264,7 @@ def training(frame: pd.DataFrame, styles: Styles, of: parts.Subject) -> Any:
     scale = alt.Scale(type="symlog", constant=first, domain=domain, nice=False)
     axis = alt.Axis(values=ticks(steps), format=",d", grid=False, labelOverlap="greedy")
     x = alt.X("step:Q", title="training step", scale=scale, axis=axis)
-    tooltip = parts.tips("model", "step", "value", value=of.title)
+    tooltip = parts.tooltips("model", "step", "value", value=of.title)
     course = parts.course(alt.Chart(), styles, x, parts.value_axis(), tooltip)
     chart = alt.layer(parts.rule(y=0), *_over_models(frame, styles, x), *course, data=frame)
     return chart.add_params(*parts.params()).properties(width="container", height=160)

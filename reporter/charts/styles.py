@@ -185,7 +185,7 @@ class Styles:
         return [style.model for style in self.models if style.baseline]
 
     @property
-    def dark_twins(self) -> dict[str, str]:
+    def dark_colours(self) -> dict[str, str]:
         """From each light colour to its dark twin."""
         return TWINS | {style.light: style.dark for style in self.models}
 

@@ -114,7 +114,7 @@ def is_damaged(path: Path) -> bool:
     return note is None or (_KEY in note and read_note(path) is None)
 
 
-def seal(folder: Path) -> None:
+def write_checksums(folder: Path) -> None:
     """Store the checksums of the files in a folder, which from then on counts as finished."""
     files = sorted(path for path in folder.iterdir() if path.is_file() and path.name != SEAL)
     write_note(folder / SEAL, {"files": {file.name: [*_state(file), sha256(file)] for file in files}})
@@ -261,7 +261,7 @@ def _acquired(lock: SoftFileLease, timeout: float) -> bool:
 
 
 @contextmanager
-def workplace(parent: Path) -> Iterator[Path]:
+def unfinished_folder(parent: Path) -> Iterator[Path]:
     """Give a new folder for unfinished files; remove it afterwards, and those that dead processes left.
 
     Raises:

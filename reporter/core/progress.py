@@ -122,7 +122,7 @@ class Progress:
         self._said = time.monotonic()
 
     @contextmanager
-    def awake(self) -> Iterator[None]:
+    def reminding(self) -> Iterator[None]:
         """Print inside the block, where there is no bar, what is being done after half a minute without a line."""
         if self.stream.isatty():
             yield

@@ -73,7 +73,7 @@ def single() -> AbstractContextManager[None]:
     return given(1)
 
 
-def go_on() -> None:
+def raise_if_cancelled() -> None:
     """Raise ``GivenUp`` where another job of :func:`spread` failed or Ctrl-C was pressed; long jobs call this often."""
     if (over := _over.get()) is not None and over.is_set():
         raise GivenUp

@@ -11,7 +11,17 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from reporter.core.files import SEAL, found_intact, held, is_damaged, read_note, seal, set_aside, sha256, write_note
+from reporter.core.files import (
+    SEAL,
+    found_intact,
+    held,
+    is_damaged,
+    read_note,
+    set_aside,
+    sha256,
+    write_checksums,
+    write_note,
+)
 from reporter.forward.inputs import digest, lock_of
 from reporter.forward.measure import Counts
 from reporter.forward.observable import Observable, Setting
@@ -139,7 +149,7 @@ class Kept:
             return None
         return PassFacts.read(note["facts"])
 
-    def heal(self, wanted: Wanted) -> None:
+    def set_aside_damaged(self, wanted: Wanted) -> None:
         """Set aside what is damaged, so that it is missing; only who holds the folder may."""
         again = "it is computed again"
         for note in (self.folder / f"{name}.json" for name in ("facts", *wanted)):
@@ -334,7 +344,7 @@ class Parts:
             for kind, observable in observables.items():
                 observable.save(part / f"{kind}.safetensors")
             write_note(part / name, note)
-            seal(part)
+            write_checksums(part)
             part.rename(place)
         except OSError:
             if not (place / SEAL).exists():

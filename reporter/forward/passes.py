@@ -96,7 +96,7 @@ class Passes:
         kept = self._kept(of)
         with kept.locked(str(of), self.progress.note):
             with self.progress.clock.within("store"):
-                kept.heal(wanted)
+                kept.set_aside_damaged(wanted)
                 missing = kept.missing(wanted)
             forward = Counts()
             if missing:

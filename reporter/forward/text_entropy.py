@@ -16,7 +16,7 @@ from reporter.forward.means import poisson_weights
 from reporter.forward.observable import Observable, Setting
 from reporter.forward.token_categories import VIEWS
 from reporter.geometry.arrays import Floats, Ints
-from reporter.geometry.entropy import FEWEST, FORMS, Bunch, bunches, entropies_from, entropies_in, matrices
+from reporter.geometry.entropy import FEWEST, FORMS, Bunch, batches_by_length, entropies_from, entropies_in, matrices
 from reporter.geometry.entropy import of_views as by_view
 from reporter.models.places import Layout, Place
 
@@ -86,7 +86,7 @@ class TextEntropy(Observable):
         lengths = np.array([view.sum(axis=1) for view in views], dtype=np.int64).reshape(len(rows), len(self.views))
         self._add(texts, batch.originals[first], lengths)
         device = batch.device
-        self._bunches = {width: bunches(rows, views, width, device) for width in set(self.layout.widths)}
+        self._bunches = {width: batches_by_length(rows, views, width, device) for width in set(self.layout.widths)}
         shape = (len(rows), len(self.layout.places), len(self.views), len(FORMS))
         self._measured = torch.empty(shape, dtype=torch.float64, device=device)
 

@@ -153,7 +153,7 @@ def first_axis(
     """Return the largest eigenvalue of the sum of w·(x − c)(x − c)ᵀ over some rows, and its vector, (d,)."""
     import torch
 
-    start = scattered(x.shape[1]).to(x.device)
+    start = fixed_random_vector(x.shape[1]).to(x.device)
     if near is not None:  # not alone: the axis may be another one now
         start = near + start * (0.1 / start.norm())
 
@@ -175,7 +175,7 @@ def first_axis(
     return values[-1].clamp(min=0), along / along.norm().clamp(min=TINY)
 
 
-def scattered(d: int) -> Tensor:
+def fixed_random_vector(d: int) -> Tensor:
     """Return a vector that is orthogonal to no other by more than chance, the same at every call, (d,)."""
     import torch
 

@@ -55,8 +55,10 @@ class Bunch:
         return len(FORMS) * self.kept.numel() * self.kept.shape[1]
 
 
-def bunches(rows: Sequence[Ints], views: Sequence[NDArray[np.bool_]], d: int, device: torch.device) -> list[Bunch]:
-    """Return texts in bunches of about equal length, so that little of the work is on padding."""
+def batches_by_length(
+    rows: Sequence[Ints], views: Sequence[NDArray[np.bool_]], d: int, device: torch.device
+) -> list[Bunch]:
+    """Return texts in batches of about equal length, so that little of the work is on padding."""
     lengths = np.array([len(of_text) for of_text in rows], dtype=np.int64)
     order = np.argsort(lengths, kind="stable")
     most, full = (_NUMBERS, _FULL) if device.type == "cpu" else _ELSEWHERE
@@ -110,7 +112,7 @@ def _bunch(
 
 def entropies_of(states: torch.Tensor, rows: Sequence[Ints], views: Sequence[NDArray[np.bool_]]) -> torch.Tensor:
     """Return the entropy of each text in each view and form, NaN where it has none, shape (texts, V, F)."""
-    parts = bunches(rows, views, states.shape[1], states.device)
+    parts = batches_by_length(rows, views, states.shape[1], states.device)
     entropies_of_texts = torch.empty(len(rows), len(views[0]), len(FORMS), dtype=torch.float64, device=states.device)
     for bunch, entropies in zip(parts, spread(partial(entropies_in, states), parts), strict=True):
         entropies_of_texts[bunch.texts] = entropies

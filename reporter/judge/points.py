@@ -463,7 +463,7 @@ class Finding:
             return self.supported
         return Shown(str(self.detail.get("statistic", "")), self.wanted, self.value, self.low, self.high, self.p)
 
-    def as_it_stands(self) -> Finding:
+    def as_exact(self) -> Finding:
         """Return the same for texts that are fixed, and models that speak of themselves: nothing is a sample.
 
         What is left of the error is rounding, so that the verdict has no p, and the number no interval.

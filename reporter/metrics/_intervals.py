@@ -107,7 +107,7 @@ def sampled(seen: Observed, strata: tuple[int, ...] | None = None) -> Selection:
     return seen.once(("influences", strata), lambda: seen.get(Tokens).select(strata, INFLUENCES))
 
 
-def dealt(texts: Ints, groups: int) -> Ints:
+def group_of_state(texts: Ints, groups: int) -> Ints:
     """Return the group of each state, 0…``groups`` − 1: texts in their order of appearance, dealt in turn, shape (n,).
 
     Of fewer texts than make an interval the states are dealt to two groups: there is none then.

@@ -58,7 +58,7 @@ def heads(frame: pd.DataFrame, styles: Styles) -> Any:
             y=alt.Y("layer:O", title="layer", sort="descending", axis=axis),
             color=alt.Color("first_token:Q", scale=scale, legend=None),
             stroke=alt.Stroke("first_token:Q", scale=scale, legend=None),
-            tooltip=parts.tips("layer", "head", "first_token", "sink_rate", "entropy", "distance"),
+            tooltip=parts.tooltips("layer", "head", "first_token", "sink_rate", "entropy", "distance"),
         )
         .properties(width="container", height=max(160, min(420, 14 * int(frame["layer"].nunique()))))
     )

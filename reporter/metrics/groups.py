@@ -56,7 +56,7 @@ def of_groups(column: str) -> Any:
     def draw(frame: pd.DataFrame, styles: Styles) -> Any:
         names = ordered(list(frame["text_group"]), styles.named)
         x = parts.layers()
-        y = alt.Y(f"{column}:Q", title=None, scale=parts.same_reach(frame, column))
+        y = alt.Y(f"{column}:Q", title=None, scale=parts.shared_axis(frame, column))
         color = alt.Color("text_group:N", scale=alt.Scale(domain=names, range=colours(len(names))), legend=None)
         dash = alt.StrokeDash(
             "control:N", scale=alt.Scale(domain=list(CONTROLS), range=list(CONTROLS.values())), legend=None
@@ -66,11 +66,11 @@ def of_groups(column: str) -> Any:
         line = base.mark_line(strokeWidth=1.8).encode(strokeDash=dash)
         points = base.transform_filter("datum.control === 'none'").mark_point(filled=True, size=36, opacity=1)
         points = points.encode(
-            tooltip=parts.tips("text_group", "layer", "silhouette", "within", "between", "ratio", "n")
+            tooltip=parts.tooltips("text_group", "layer", "silhouette", "within", "between", "ratio", "n")
         )
         far = base.mark_point(size=60, opacity=0, filled=True)
         far = far.encode(
-            tooltip=parts.tips("text_group", "control", "layer", "silhouette", "within", "between", "ratio")
+            tooltip=parts.tooltips("text_group", "control", "layer", "silhouette", "within", "between", "ratio")
         )
         chart = alt.layer(parts.here(), line, far, points, data=frame).add_params(*parts.at_params(controls="with"))
         return chart.properties(width="container", height=400)

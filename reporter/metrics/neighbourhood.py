@@ -14,7 +14,7 @@ from reporter.core.threads import spread
 from reporter.geometry import noise
 from reporter.geometry.arrays import Floats
 from reporter.geometry.intervals import FEWEST_TEXTS, Interval, jackknife_interval
-from reporter.metrics._intervals import dealt
+from reporter.metrics._intervals import group_of_state
 from reporter.metrics.base import OptionalOptions, PairValue, Size, Statistic, Value, metric, with_floor
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def _local_values(seen: Observed, place: Place, options: LocalOptions) -> Iterat
     elif n < 2 * options.neighbours:
         reason = f"fewer than {2 * options.neighbours} distinct states, twice the neighbours"
     centres = min(n, options.centres)
-    groups = dealt(sample.texts[kept], GROUPS)
+    groups = group_of_state(sample.texts[kept], GROUPS)
     if not reason:
         x = sample.states(place)[torch.from_numpy(kept)]
         dimensions = local_dimensions(x, centres, options.neighbours, groups)
@@ -257,7 +257,7 @@ def _between(seen: Observed, sample: Selection, places: list[Place]) -> dict[tup
     """Return Δ with its interval of each two of the places, by their order."""
     from reporter.geometry.similarity import imbalances
 
-    groups = dealt(sample.texts, GROUPS)
+    groups = group_of_state(sample.texts, GROUPS)
     imbalance = seen.once(
         ("imbalance", seen.held, len(sample)),
         lambda: imbalances([partial(sample.states, place) for place in places], groups),

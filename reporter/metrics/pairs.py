@@ -57,7 +57,7 @@ def draw_directions(column: str) -> Any:
         names = ordered(list(frame["concept"]), styles.named)
         x = parts.layers()
         ends = ("consistency", "ci_low", "ci_high") if column == "consistency" else (column,)
-        y = alt.Y(f"{column}:Q", title=None, scale=parts.same_reach(frame, *ends))
+        y = alt.Y(f"{column}:Q", title=None, scale=parts.shared_axis(frame, *ends))
         color = alt.Color("concept:N", scale=alt.Scale(domain=names, range=colours(len(names))), legend=None)
         lit = alt.OpacityValue(0.14, condition={"test": "bring === '' || datum.concept === bring", "value": 0.95})
         base = alt.Chart().encode(x=x, y=y, color=color)
@@ -68,7 +68,7 @@ def draw_directions(column: str) -> Any:
         line = base.mark_line(strokeWidth=1.8).encode(opacity=lit)
         points = base.mark_point(filled=True, size=40).encode(
             opacity=lit,
-            tooltip=parts.tips("concept", "layer", "consistency", "ci_low", "ci_high", "p", "relative_norm", "n"),
+            tooltip=parts.tooltips("concept", "layer", "consistency", "ci_low", "ci_high", "p", "relative_norm", "n"),
         )
         chart = alt.layer(*layers, line, points, data=frame).add_params(*parts.at_params(bring=""))
         return chart.properties(width="container", height=300)
@@ -84,7 +84,7 @@ def draw_cosines(frame: pd.DataFrame, styles: Styles) -> Any:
     base = alt.Chart().encode(
         x=alt.X("concept_b:N", scale=scale, axis=alt.Axis(**axis, labelLimit=110, labelAngle=-45)),
         y=alt.Y("concept_a:N", scale=scale, axis=alt.Axis(**axis, labelLimit=130)),
-        tooltip=parts.tips("concept_a", "concept_b", "cosine", "p", "level", "n_a", "n_b", "layer"),
+        tooltip=parts.tooltips("concept_a", "concept_b", "cosine", "p", "level", "n_a", "n_b", "layer"),
     )
     cells = base.mark_rect(cornerRadius=2).encode(color=parts.cosine_colour())
     ink = alt.ColorValue(INK, condition={"test": "abs(datum.cosine) > 0.62", "value": DARK_ON_LIGHT})

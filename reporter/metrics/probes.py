@@ -51,8 +51,8 @@ def accuracies(of: str, *kinds: str) -> Callable[[pd.DataFrame, Styles], Any]:
 
     def draw(frame: pd.DataFrame, styles: Styles) -> Any:
         y = alt.Y("value:Q", title=None, scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format="%", tickCount=5))
-        tips = parts.tips(of, "kind", "layer", "value", "ci_low", "ci_high", "n")
-        return parts.by_kind(frame, of, {kind: DASHES[kind] for kind in kinds}, y, tips, _band)
+        tooltips = parts.tooltips(of, "kind", "layer", "value", "ci_low", "ci_high", "n")
+        return parts.by_kind(frame, of, {kind: DASHES[kind] for kind in kinds}, y, tooltips, _band)
 
     return draw
 

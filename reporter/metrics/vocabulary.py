@@ -56,7 +56,7 @@ def heat(frame: pd.DataFrame, styles: Styles) -> Any:
         x=alt.X("position_b:O", title="position", axis=axis, scale=scale),
         y=alt.Y("position_a:O", title="position", axis=axis, scale=scale),
         color=parts.cosine_colour(),
-        tooltip=parts.tips("position_a", "position_b", "cosine"),
+        tooltip=parts.tooltips("position_a", "position_b", "cosine"),
     ).properties(width="container", height=400)
 
 
@@ -69,7 +69,7 @@ def offsets(frame: pd.DataFrame, styles: Styles) -> Any:
     band = chart.mark_area(opacity=0.2, color=BLUE).encode(x=x, y=alt.Y("low:Q", title="cosine"), y2=alt.Y2("high:Q"))
     line = chart.mark_line(color=BLUE, strokeWidth=1.8).encode(x=x, y=y)
     points = chart.mark_point(size=70, filled=True, opacity=0, color=BLUE)
-    points = points.encode(x=x, y=y, tooltip=parts.tips("distance", "cosine", "sd", "n"))
+    points = points.encode(x=x, y=y, tooltip=parts.tooltips("distance", "cosine", "sd", "n"))
     return alt.layer(parts.zero(), band, line, points, data=frame).properties(width="container", height=240)
 
 
@@ -82,7 +82,7 @@ def by_position(column: str) -> Any:
         chart = alt.Chart()
         line = chart.mark_line(color=BLUE, strokeWidth=1.2).encode(x=x, y=y)
         points = chart.mark_point(size=40, filled=True, opacity=0, color=BLUE)
-        points = points.encode(x=x, y=y, tooltip=parts.tips("position", "norm", "step_length", "mean_cosine"))
+        points = points.encode(x=x, y=y, tooltip=parts.tooltips("position", "norm", "step_length", "mean_cosine"))
         return alt.layer(line, points, data=frame).properties(width="container", height=240)
 
     return draw

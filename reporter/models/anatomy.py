@@ -172,7 +172,7 @@ def _sublayers(module: nn.Module, inputs: Inputs, ids: Tensor, blocks: Blocks) -
             inputs(tokens, torch.ones_like(tokens)),
             copied=lambda name, tensor: tensor.numel() == size and (name in names or name.startswith(inside)),
         )
-        return sublayers.as_they_ran(traced, blocks)
+        return sublayers.blocks_with_copies(traced, blocks)
 
     ran = watch(other_first=False)
     attention = sublayers.find_attention(ran, watch(other_first=True), blocks)

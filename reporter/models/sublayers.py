@@ -156,7 +156,7 @@ class Ran:
                 yield from ((call, p) for p in call.outputs if p.tensor.numel() == self.entered.numel())
 
 
-def as_they_ran(seen: Trace, blocks: Blocks) -> list[Ran]:
+def blocks_with_copies(seen: Trace, blocks: Blocks) -> list[Ran]:
     """Return the blocks of a traced pass in which what passed inside them was copied."""
     names = [call.name for call in blocks.calls]
     ordered = []

@@ -197,7 +197,7 @@ def read_page(
                 {"key": "|".join(key), "label": label, **twins.get(key[0], grey), **_stops(places[key])}
                 for key, label in who.items()
             ],
-            "dark": styles.dark_twins,
+            "dark": styles.dark_colours,
             "categories": list(CATEGORIES),
             "ramp": RAMP,
             "grey": FLOOR_GREY,

@@ -94,7 +94,7 @@ def read_journeys(read: Read, study: str, styles: Styles) -> Explorer | None:
             "entries": entries,
             "models": styled(styles),
             "specs": journey_charts.specs(styles),
-            "dark": journey_charts.dark_twins(styles),
+            "dark": journey_charts.dark_colours(styles),
         },
         parts=parts,
         sources=(steps, near, paths),

@@ -21,7 +21,7 @@ from reporter.charts.layout import ATTENTION, PATH, panels_of
 from reporter.charts.picture import Figure, Size, figure_svg
 from reporter.charts.styles import DECODER, ENCODER, RAMP
 from reporter.core.errors import ReporterError, UsageError, no_study, shared_text
-from reporter.core.files import workplace
+from reporter.core.files import unfinished_folder
 from reporter.core.numbers import counted
 from reporter.metrics.analysis import analyses
 from reporter.metrics.base import Definition, catalogue
@@ -34,7 +34,7 @@ from reporter.report.journeys import static_journey
 from reporter.report.look import Look, read_look
 from reporter.report.templating import carry_assets, environment, inline_json, write, write_assets
 from reporter.store import Store
-from reporter.store.formats import inert
+from reporter.store.formats import as_plain_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -92,7 +92,7 @@ def study_page(contents: Contents, templates: Environment) -> str:
             "views": list(scene.views),
             "moments": [{"label": moment.label, "shown": moment.shown} for moment in scene.moments],
             "about": views | SITES,
-            "dark": scene.styles.dark_twins,
+            "dark": scene.styles.dark_colours,
             "roles": {style.model: style.role for style in scene.styles.own},
             "baselines": scene.styles.baselines,
             "means": scene.styles.means,
@@ -255,7 +255,7 @@ def _write_study(folder: Path, contents: Contents, look: Look, known: Mapping[st
 
 def _write_pages(folder: Path, contents: Contents, templates: Any, known: Mapping[str, Definition]) -> list[Path]:
     html = study_page(contents, templates)
-    with workplace(folder) as fresh:
+    with unfinished_folder(folder) as fresh:
         _write_data(fresh, contents)
         _put(fresh, folder / "data")
     page = folder / "index.html"
@@ -284,7 +284,9 @@ def _write_data(fresh: Path, contents: Contents) -> None:
 
     def write_csv(name: str, frame: pd.DataFrame) -> None:
         for column in [str(name) for name in frame if _may_run(frame[name])]:
-            frame = frame.assign(**{column: [inert(v) if isinstance(v, str) else v for v in frame[column].tolist()]})
+            frame = frame.assign(
+                **{column: [as_plain_text(v) if isinstance(v, str) else v for v in frame[column].tolist()]}
+            )
         frame.to_csv(fresh / f"{name}.csv", index=False, lineterminator="\n")
 
     def as_in_sql(frame: pd.DataFrame) -> pd.DataFrame:
@@ -340,7 +342,9 @@ def _may_run(column: pd.Series[Any]) -> bool:
 
     if not (is_object_dtype(column.dtype) or is_string_dtype(column.dtype)):
         return False
-    return any(inert(value) != value for value in {value for value in column.tolist() if isinstance(value, str)})
+    return any(
+        as_plain_text(value) != value for value in {value for value in column.tolist() if isinstance(value, str)}
+    )
 
 
 def _card(folder: Path, contents: Contents, known: Mapping[str, Definition]) -> queries.Row:

@@ -249,9 +249,9 @@ class Plan:
         hints = [*self.file.notes, *self._left_out(), *filter(None, windows), *beyond_limits(self.file)]
         if not study.claims:
             return hints
-        from reporter.judge.claims import foreseen
+        from reporter.judge.claims import untestable_claims
 
-        return [*hints, *foreseen(study, self._words())]
+        return [*hints, *untestable_claims(study, self._words())]
 
     def _left_out(self) -> list[str]:
         study, hints = self.file.study, []

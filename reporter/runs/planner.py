@@ -26,7 +26,7 @@ from reporter.spec.offer import MetricChoice
 from reporter.store import CellName, CellRecord, Store, joined
 from reporter.texts import Texts, build_texts
 from reporter.texts.chat import NO_TEMPLATE, Chat, tokenised
-from reporter.texts.tokens import Windows, never_words
+from reporter.texts.tokens import Windows, ids_without_words
 
 Checkpoints = tuple["Checkpoint", ...] | Exception
 
@@ -358,7 +358,7 @@ class _Inputs:
             return ""  # the run says so, and it may be there by then
         try:
             assert of.chat is not None
-            tokenised(of.texts[0], 1, tokenizer, never_words(tokenizer), of.chat)
+            tokenised(of.texts[0], 1, tokenizer, ids_without_words(tokenizer), of.chat)
         except ReporterError as error:
             # Of a hub model the template may be the one file that is not here yet.
             fetchable = of.checkpoint.source == "hub" and not self.offline and str(error) == NO_TEMPLATE

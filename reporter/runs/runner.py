@@ -142,7 +142,7 @@ def run_studies(
         ReporterError: if results cannot be written.
     """
     progress = progress or Progress()
-    with progress.awake():
+    with progress.reminding():
         if ahead:
             begin(files, out, progress, force)
         with progress.clock.within("planning"):

@@ -232,7 +232,7 @@ def do_share(file: StudyFile, out: Path, number: int, of: int, *, offline: bool,
     from reporter.runs.planner import plan_study
 
     plan = plan_study(file, out, offline=offline, blind=True)
-    with progress.awake(), given(threads_of(plan)):
+    with progress.reminding(), given(threads_of(plan)):
         worker = Worker(plan, out, offline, progress)
         tasks = worker.tasks()
         left = sum(not worker.is_done(task) for task in tasks)

@@ -27,7 +27,7 @@ def position_of(mark: Mark) -> Position:
     return mark.line + 1, mark.column + 1
 
 
-def unwanted(character: int | str) -> str:
+def forbidden_character(character: int | str) -> str:
     """Return the sentence about a character that may not stand in a study."""
     code = character if isinstance(character, int) else ord(character)
     return f"character U+{code:04X} is not allowed here; remove it, or write it as an escape in double quotes"
@@ -127,7 +127,7 @@ def read_yaml(text: str) -> Document:
     document = Document()
     if odd := re.search("[\x85\u2028\u2029]", text):
         # YAML 1.1 ends a line there, YAML 1.2 and every editor do not.
-        document.problems.append((_offset(text, odd.start()), (), unwanted(ord(odd[0]))))
+        document.problems.append((_offset(text, odd.start()), (), forbidden_character(ord(odd[0]))))
         return document
     try:
         composer = _Composer(text)
@@ -138,7 +138,7 @@ def read_yaml(text: str) -> Document:
         if document.data is None and not document.problems:
             document.problems.append(((1, 1), (), _EMPTY))
     except ReaderError as error:
-        document.problems.append((_offset(text, error.position), (), unwanted(error.character)))
+        document.problems.append((_offset(text, error.position), (), forbidden_character(error.character)))
     except MarkedYAMLError as error:
         document.problems.append((*syntax(error),))
     return document

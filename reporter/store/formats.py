@@ -296,7 +296,7 @@ def _in_markdown(text: str) -> str:
     return re.sub(r"([\\`*_{}\[\]<>#|~$&])", r"\\\1", text)
 
 
-def inert(text: str) -> str:
+def as_plain_text(text: str) -> str:
     """Return a text that a spreadsheet does not run: what begins like a formula gets an apostrophe before it.
 
     Args:
@@ -315,7 +315,7 @@ def _csv_field(value: Any) -> str:
     if value is None:
         return ""
     text = _text(value)
-    text = inert(text) if isinstance(value, str) else text
+    text = as_plain_text(text) if isinstance(value, str) else text
     if text == "" or any(c in text for c in ',"\r\n') or text != text.strip():
         return '"' + text.replace('"', '""') + '"'
     return text

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reporter.core.errors import ReporterError
-from reporter.core.files import LONGEST_TEXT, seal, workplace, write_note
+from reporter.core.files import LONGEST_TEXT, unfinished_folder, write_checksums, write_note
 from reporter.spec.corpora import ALIKE, CorpusPart
 from reporter.texts.chat import require_role
 from reporter.texts.sources import Around, Origin, WholeWords, source_of
@@ -51,7 +51,7 @@ class TextsWriter:
     def __init__(self, folder: Path, labelled: bool) -> None:
         self._folder = folder
         self._exit = ExitStack()
-        self._temporary = self._exit.enter_context(workplace(folder.parent))
+        self._temporary = self._exit.enter_context(unfinished_folder(folder.parent))
         self._blob = self._exit.enter_context((self._temporary / BLOB).open("wb"))
         self._offsets, self._labels = array("q", [0]), array("i") if labelled else None
         self._codes: dict[str, int] = {}
@@ -115,7 +115,7 @@ class TextsWriter:
             "labels": None if self._labels is None else list(self._codes),
         }
         write_note(self._temporary / META, meta)
-        seal(self._temporary)
+        write_checksums(self._temporary)
         try:
             self._temporary.replace(self._folder)
         except OSError:

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reporter.core.errors import ReporterError
-from reporter.core.files import found_intact, seal, workplace
+from reporter.core.files import found_intact, unfinished_folder, write_checksums
 from reporter.spec.corpora import CorpusPart
 from reporter.texts.chat import Chat
 from reporter.texts.chat import tokenised as conversation
@@ -294,7 +294,7 @@ def tokenise_corpus(
         return TokenisedCorpus(texts.name, tuple(parts), starts, cut, originals(texts), *of_tokens)
     corpus = _opened(texts, folder)
     if corpus is None:
-        with workplace(folder.parent) as place:
+        with unfinished_folder(folder.parent) as place:
             part = place / "tokens"
             part.mkdir()
             with ExitStack() as stack:
@@ -302,7 +302,7 @@ def tokenise_corpus(
                 starts, cut = _write(inputs, len(texts), opened)
             for file, array in (("starts", starts), ("cut", cut), ("originals", originals(texts))):
                 np.save(part / f"{file}.npy", array)
-            seal(part)
+            write_checksums(part)
             corpus = _opened(texts, part)
             if _opened(texts, folder) is None:  # nor did another process write it meanwhile
                 shutil.rmtree(folder, ignore_errors=True)
@@ -390,7 +390,7 @@ def tokenise(
 def _conversations(
     raw: list[str], tokenizer: Any, chat: Chat, max_tokens: int | None, first: int
 ) -> list[TokenisedText]:
-    never, inputs = never_words(tokenizer), []
+    never, inputs = ids_without_words(tokenizer), []
     for index, text in enumerate(raw, first):
         ids, special, context = conversation(text, index + 1, tokenizer, never, chat)
         rows = slice(max_tokens)
@@ -416,7 +416,7 @@ def tokenise_texts(raw: list[str], tokenizer: Any, max_tokens: int | None, first
     Texts that give no token at all are left out.
     """
     whole = tokenizer(raw, return_special_tokens_mask=True, verbose=False)
-    never = never_words(tokenizer)
+    never = ids_without_words(tokenizer)
     result = []
     for offset, (ids, special) in enumerate(zip(whole["input_ids"], whole["special_tokens_mask"], strict=True)):
         cut = max_tokens is not None and len(ids) > max_tokens
@@ -440,7 +440,7 @@ def tokenise_texts(raw: list[str], tokenizer: Any, max_tokens: int | None, first
 _ROLES = ("bos", "eos", "cls", "sep", "mask")
 
 
-def never_words(tokenizer: Any) -> NDArray[np.int64]:
+def ids_without_words(tokenizer: Any) -> NDArray[np.int64]:
     """Return the ids that are no word wherever they stand: a text that spells out "[CLS]" or "</s>" gets them, too.
 
     An unknown word is a word, although its token is a special one, unless that token has another role besides.

@@ -85,7 +85,7 @@ def test_roles_come_in_order_and_an_unknown_role_is_neither() -> None:
     styles = style_models({"b": "decoder", "a": "encoder", "c": "None"})
     assert [(role, [s.model for s in own]) for role, own in styles.by_role] == [
         ("encoder", ["a"]), ("decoder", ["b"]), ("other", ["c"])]  # fmt: skip
-    assert styles.dark_twins[LIGHT[ENCODER][0]] == DARK[ENCODER][0]
+    assert styles.dark_colours[LIGHT[ENCODER][0]] == DARK[ENCODER][0]
 
 
 def test_no_light_colour_has_two_dark_twins() -> None:

@@ -10,7 +10,7 @@ import time
 import pytest
 
 from reporter.core import files as locks
-from reporter.core.files import held, held_if_free, lock_at, workplace
+from reporter.core.files import held, held_if_free, lock_at, unfinished_folder
 
 HOLD = """
 import sys
@@ -181,6 +181,6 @@ def test_what_a_killed_process_was_making_goes_with_its_lock(tmp_path, left):
     left_by(tmp_path / "unfinished-left.lock", gone.pid)
     if left == "unfinished-left":
         (tmp_path / left).mkdir()
-    with workplace(tmp_path):
+    with unfinished_folder(tmp_path):
         assert not list(tmp_path.glob("unfinished-left*"))
     assert list(tmp_path.iterdir()) == []

@@ -18,7 +18,7 @@ def folder(tmp_path):
     made.mkdir()
     (made / "a.bin").write_bytes(bytes(range(256)))
     (made / "b.bin").write_bytes(b"")
-    seals.seal(made)
+    seals.write_checksums(made)
     return made
 
 

@@ -11,7 +11,7 @@ import pytest
 import torch
 from threadpoolctl import threadpool_info
 
-from reporter.core.threads import GivenUp, given, go_on, let_waiting_threads_sleep, single, spread
+from reporter.core.threads import GivenUp, given, let_waiting_threads_sleep, raise_if_cancelled, single, spread
 
 
 @pytest.fixture(autouse=True)
@@ -89,7 +89,7 @@ def test_what_nobody_waits_for_any_more_ends() -> None:
             raise KeyboardInterrupt
         try:
             while True:
-                go_on()
+                raise_if_cancelled()
         except GivenUp:
             ended.append(i)
             raise
@@ -97,7 +97,7 @@ def test_what_nobody_waits_for_any_more_ends() -> None:
     with pytest.raises(KeyboardInterrupt):
         spread(job, range(2))
     assert ended == [1]
-    go_on()  # outside of a job there is nothing to end
+    raise_if_cancelled()  # outside of a job there is nothing to end
 
 
 def test_a_study_says_how_many_there_are() -> None:

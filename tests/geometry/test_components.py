@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from reporter.geometry import components
-from reporter.geometry.components import first_axis, largest_eigenvalue, scattered
+from reporter.geometry.components import first_axis, fixed_random_vector, largest_eigenvalue
 
 RNG = np.random.default_rng
 
@@ -74,7 +74,7 @@ def test_about_a_centre_without_a_copy(make):
     weights = torch.from_numpy(RNG(1).integers(0, 2, len(x)).astype(np.float64))
     centre = weights @ x / weights.sum()
     rows = (x - centre) * weights[:, None]
-    value, axis = first_axis(x, weights, scattered(x.shape[1]), centre)
+    value, axis = first_axis(x, weights, fixed_random_vector(x.shape[1]), centre)
     size = float((weights[:, None] * x.square()).sum())
     assert float(value) == pytest.approx(float(torch.linalg.eigvalsh(rows.T @ rows)[-1]), rel=1e-12, abs=1e-14 * size)
     assert float((rows @ axis).square().sum()) == pytest.approx(float(value), rel=1e-9, abs=1e-14 * size)
@@ -86,7 +86,7 @@ def test_products_suffice_where_an_axis_stands_out_and_do_not_where_none_does():
     def found(x):
         x = torch.from_numpy(x)
         asked.clear()
-        return largest_eigenvalue(lambda v: asked.append(v) or (x @ v) @ x, scattered(x.shape[1]))
+        return largest_eigenvalue(lambda v: asked.append(v) or (x @ v) @ x, fixed_random_vector(x.shape[1]))
 
     assert found(steep(RNG(0))) is not None and len(asked) <= 24
     assert found(alike(RNG(0))) is None and len(asked) == components._PRODUCTS

@@ -277,12 +277,12 @@ def test_several_that_write_one_study_at_a_time_do_not_meet(tmp_path):
     """What two runs of one study do at their ends; each goes through, and one of them is there as a whole."""
     from concurrent.futures import ThreadPoolExecutor
 
-    from reporter.core.files import workplace
+    from reporter.core.files import unfinished_folder
     from reporter.report.site import _put
 
     def write(number):
         for _ in range(20):
-            with workplace(tmp_path) as fresh:
+            with unfinished_folder(tmp_path) as fresh:
                 for name in ("a", "b"):
                     (fresh / name).write_text(str(number))
                 _put(fresh, tmp_path / "data")

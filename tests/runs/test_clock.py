@@ -122,6 +122,6 @@ def test_a_log_is_told_every_half_minute_what_is_being_done():
 
 def test_the_watch_ends_with_the_run():
     progress = Progress(io.StringIO())
-    with progress.awake():
+    with progress.reminding():
         inside = threading.active_count()
     assert threading.active_count() == inside - 1

@@ -46,6 +46,6 @@ def test_a_step_that_fails_leaves_no_line_that_says_it_was_done(terminal: Termin
 
 
 def test_a_terminal_needs_no_reminder(terminal: Terminal) -> None:
-    with Progress(terminal).awake():
+    with Progress(terminal).reminding():
         pass
     assert terminal.getvalue() == ""

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reporter.store import query
-from reporter.store.formats import Result, inert, latex, write
+from reporter.store.formats import Result, as_plain_text, latex, write
 
 
 @pytest.fixture
@@ -130,7 +130,7 @@ def test_csv_can_be_read_back(rows):
     def as_text(value):
         if value is None or isinstance(value, bool):
             return {None: "", True: "true", False: "false"}[value]
-        return inert(value) if isinstance(value, str) else repr(value)  # a text is no formula
+        return as_plain_text(value) if isinstance(value, str) else repr(value)  # a text is no formula
 
     _, *read = csv.reader(io.StringIO(write(result_of(rows), "csv"), newline=""))
     assert read == [[as_text(value) for value in row] for row in rows]

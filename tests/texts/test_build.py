@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from reporter.core.errors import ReporterError
-from reporter.core.files import workplace
+from reporter.core.files import unfinished_folder
 from reporter.spec.corpora import with_shares
 from reporter.texts import build
 from reporter.texts.sources import generated
@@ -145,7 +145,7 @@ build_texts("mine", InlineCorpus(texts=("one", "two")), folder, folder / "cache"
 
 
 def test_what_a_living_process_builds_is_left_alone(tmp_path):
-    with workplace(tmp_path) as one, workplace(tmp_path) as other:
+    with unfinished_folder(tmp_path) as one, unfinished_folder(tmp_path) as other:
         assert one.is_dir() and other.is_dir()
     assert not [*tmp_path.iterdir()]
 

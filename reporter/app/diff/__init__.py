@@ -30,7 +30,7 @@ class Comparison:
     notes: list[str]
 
     @property
-    def consequences(self) -> bool:
+    def has_consequences(self) -> bool:
         """Whether a number moved, came or went, or a verdict changed."""
         return bool(self.numbers.rows or self.verdicts.rows)
 

@@ -116,7 +116,7 @@ def kinds_of_text(blocks: Sequence[Floats], special: Mask, rule: Rule) -> Kinds:
 _64 = 2**64 - 1
 
 
-def scrambled(x: int) -> int:
+def splitmix64(x: int) -> int:
     """Return the finaliser of SplitMix64 (Steele, Lea & Flood 2014), which every draw of a run goes by."""
     x = (x + 0x9E3779B97F4A7C15) & _64
     x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) & _64
@@ -128,24 +128,24 @@ def key(*parts: int) -> int:
     """Return the hash of some integers in their order: of seed, text and position for a token that is drawn."""
     state = 0
     for part in parts:
-        state = scrambled(state ^ part)
+        state = splitmix64(state ^ part)
     return state
 
 
 def half_of(seed: int, text: int) -> int:
     """Return the half of the corpus, 0 or 1, that a text is in, by the place of the first text that says the same."""
-    return scrambled(key(seed, text)) >> 58 & 1
+    return splitmix64(key(seed, text)) >> 58 & 1
 
 
 def context_keys(ids: Sequence[int], causal: bool, seed: int) -> list[int]:
     """Return a hash of what decided each token's block states: its prefix (decoder), its text and place (encoder)."""
     running, prefixes = key(seed), []
     for token in ids:
-        running = scrambled(running ^ token)
+        running = splitmix64(running ^ token)
         prefixes.append(running)
     if causal:
         return prefixes
-    return [scrambled(running ^ scrambled(position)) for position in range(len(prefixes))]
+    return [splitmix64(running ^ splitmix64(position)) for position in range(len(prefixes))]
 
 
 class Place(NamedTuple):

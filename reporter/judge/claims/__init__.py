@@ -183,7 +183,7 @@ def kind_of(claim: Claim) -> ClaimKind:
     raise ReporterError(f"nothing is known of claims like {type(claim).__name__}; read the study again")
 
 
-def foreseen(study: Study, words: Mapping[str, int]) -> Iterator[str]:
+def untestable_claims(study: Study, words: Mapping[str, int]) -> Iterator[str]:
     """Yield which claims of a study cannot be tested as they stand, before anything is measured.
 
     Args:

@@ -196,7 +196,7 @@ def differ_finding(numbers: Numbers, said: DifferClaim, view: str, baseline: str
     more: dict[str, Any] = {"why": "" if certain else claims.no_error(len(unsure.values), unsure.models), "each": alone}
     more |= {"models": 0 if few else min(len(found_a.values), len(found_b.values)), "detail": detail}
     finding = _tested(numbers, claim, estimates, least, f"{a.name} minus {b.name}", **more)
-    return finding.as_it_stands() if fixed and certain and len(few) == 2 else finding
+    return finding.as_exact() if fixed and certain and len(few) == 2 else finding
 
 
 def _layer_text(statistic: Statistic | None, layer: int | str | None) -> str:
@@ -216,7 +216,7 @@ def _by_itself(
         name = "the difference"
         finding = _tested(numbers, claim, paired(*groups)[0], least, name, detail={"statistic": name})
         finding = finding if finding.tested else replace(finding, why=claims.no_error(1, [model]))
-        findings[model] = finding.as_it_stands() if finding.tested and numbers.study.texts == "fixed" else finding
+        findings[model] = finding.as_exact() if finding.tested and numbers.study.texts == "fixed" else finding
     return findings
 
 

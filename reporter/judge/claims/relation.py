@@ -429,7 +429,7 @@ def _finding(claim: Relation, related: Sequence[_Related], fixed: bool = False) 
             # Too few points for a correlation the other way are too few to refute by one.
             fails = max(fails, other) if (float(estimates.value[0]) < 0) == (claim.is_ == "positive") else fails
         finding = replace(finding, holds=holds, fails=fails)
-    return finding.as_it_stands() if fixed and not several else finding
+    return finding.as_exact() if fixed and not several else finding
 
 
 def _sql(numbers: Numbers, claim: Relation, view: str, models: Sequence[str], corpora: Sequence[str]) -> str:

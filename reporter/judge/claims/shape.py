@@ -230,7 +230,7 @@ def _test(numbers: Numbers, profiles: Sequence[Profile], units: Sequence[Sequenc
     parts = [_part(inequality, tested, bounds) for inequality in (*ruling.needs, *ruling.breaks)]
     finding = finding.with_detail(definition=ruling.definition, parts=parts, statistic=name)
     if numbers.study.texts == "fixed" and not several:
-        finding = finding.as_it_stands()
+        finding = finding.as_exact()
     return finding.with_detail(notes=[note] if note else [])
 
 

@@ -200,7 +200,7 @@ def _similar(concept: tuple[Sequence[Record], Record | None]) -> str:
 def _notes(concepts: Sequence[Sequence[Record]]) -> Iterator[str]:
     for rows in grouped((rows[0] for rows in concepts if rows[0]["same_token"] is not None), "same_token"):
         names = ", ".join(in_backticks(row["concept"]) for row in rows)
-        yield same_token_note(rows[0], "texts of these pairs" if len(rows) == len(concepts) else f"texts of {names}")
+        yield same_token_warning(rows[0], "texts of these pairs" if len(rows) == len(concepts) else f"texts of {names}")
     yield "Layer 0 is the embedding. A shared direction shows what states hold, not which layer serves a task."
     yield (
         "A word that all second texts share makes the consistency large at the embedding already, whatever the "
@@ -213,7 +213,7 @@ def _notes(concepts: Sequence[Sequence[Record]]) -> Iterator[str]:
     )
 
 
-def same_token_note(row: Record, texts: str) -> str:
+def same_token_warning(row: Record, texts: str) -> str:
     """Return a warning if pooling reads the same token in every text of a row; else an empty text."""
     if row["same_token"] is None:
         return ""

@@ -103,7 +103,7 @@ class Hills:
     weights: Array
 
 
-def hills(subject: Subject, points: Points, least: float, level: float) -> Hills | None:
+def two_peaks(subject: Subject, points: Points, least: float, level: float) -> Hills | None:
     """Return two hills, each inside the profile; None if there are no two.
 
     Five points in order, low, high, low, high, low: both high points are shown to be higher by more than ``least`` than
@@ -235,7 +235,7 @@ def _hills(subject: Subject, view: str, level: float) -> Hills | None:
     if profile is None:
         return None
     least = subject.least(profile.values)
-    pair = hills(subject, subject.points(profile), least, level)
+    pair = two_peaks(subject, subject.points(profile), least, level)
     if pair is None:
         return None
     base, p = subject.untrained(profile, view), pair.p

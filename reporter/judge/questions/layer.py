@@ -19,7 +19,7 @@ from reporter.core.numbers import short
 from reporter.core.places import capital, in_backticks, listed, ranges, together
 from reporter.core.table import ALL_GROUPS, Row
 from reporter.geometry.statistics import Behind, behind_best
-from reporter.judge.questions.concepts import same_token_note
+from reporter.judge.questions.concepts import same_token_warning
 from reporter.judge.questions.question import VIEWS, Box, Column, Lacks, Question, Read, Record, grouped, numeric, table
 from reporter.store.answers import End, Kind, LayerAnswer
 
@@ -258,7 +258,7 @@ def _compared(criteria: Sequence[Sequence[Record]]) -> Box:
     best = [next(row for row in criterion if row["best"]) for criterion in criteria]
     judged = next((row["probe"] for row in best if row["probe"]), None)
     points = numeric(f"points below the best of the probe {judged}", _loss_by_probe)
-    notes = [note for row in best if (note := same_token_note(row, "texts of the groups"))]
+    notes = [note for row in best if (note := same_token_warning(row, "texts of the groups"))]
     if any(row["kind"] == "no labels" for row in best):
         notes.append(_WEAK)
     return Box(

@@ -20,9 +20,9 @@ from threading import Lock
 from typing import Any
 
 from reporter.core.errors import ReporterError
-from reporter.core.files import found_intact, held, is_damaged, read_note, seal, set_aside, write_note
+from reporter.core.files import found_intact, held, is_damaged, read_note, set_aside, write_checksums, write_note
 from reporter.core.progress import Progress, Step
-from reporter.core.threads import go_on, single, spread
+from reporter.core.threads import raise_if_cancelled, single, spread
 from reporter.models.checkpoint import FINAL, Checkpoint, quiet
 from reporter.models.model_folder import fingerprint, tokenizer_files
 from reporter.spec.recipes import Recipe, Tuning
@@ -82,7 +82,7 @@ def ensure_tokenizer(checkpoint: Checkpoint) -> Path:
                 shutil.rmtree(part, ignore_errors=True)  # of a process that was killed
                 part.mkdir()
                 write_tokenizer(checkpoint.recipe, checkpoint.training_texts, part)
-                seal(part)
+                write_checksums(part)
                 shutil.rmtree(folder, ignore_errors=True)  # of an older version
                 part.replace(folder)
     return folder
@@ -307,7 +307,7 @@ class _SharedBar:
         self._bar, self._lock = bar, Lock()
 
     def advance(self, amount: int) -> None:
-        go_on()
+        raise_if_cancelled()
         with self._lock:
             self._bar.advance(amount)
 
@@ -406,7 +406,7 @@ def _save(model: Any, tokenizer: Path, folder: Path) -> None:
     model.save_pretrained(temporary)
     for file in tokenizer_files(tokenizer):
         shutil.copyfile(file, temporary / file.name)
-    seal(temporary)
+    write_checksums(temporary)
     shutil.rmtree(folder, ignore_errors=True)
     temporary.replace(folder)
 

@@ -64,7 +64,7 @@ def test_what_moved(folder: Folder) -> None:
         "compared": len(WHAT_MOVED),
         **{name: counts[name.removesuffix(" interval")] for name in list(summary)[2:]},
     }
-    assert found.consequences
+    assert found.has_consequences
 
 
 def test_the_largest_move_comes_first_and_says_how_large(folder: Folder) -> None:

@@ -45,7 +45,7 @@ def test_verdicts_are_matched_by_claim_view_and_baseline(folder: Folder) -> None
         ("gone", "words", None, "supported", None),
         ("new", "words", None, None, "supported"),
     }
-    assert found.consequences
+    assert found.has_consequences
     called = ["diff", f"{sides[0]}:", f"{sides[1]}:"]
     shown = CliRunner().invoke(app, called).stdout
     assert "Verdicts: 5\n" in shown

@@ -9,11 +9,11 @@ import pytest
 import torch
 
 from reporter.app.verify.deviations import Stored, compare
-from reporter.app.verify.reading import Found, Rule, context_keys, key, kinds_of_text, never_a_word, scrambled
+from reporter.app.verify.reading import Found, Rule, context_keys, key, kinds_of_text, never_a_word, splitmix64
 from reporter.forward.batch import context_keys as fast_keys
 from reporter.forward.batch import key_of
 from reporter.forward.token_categories import ASIDE, SPECIAL, SinkRule, find_sinks, strata
-from reporter.texts.tokens import never_words
+from reporter.texts.tokens import ids_without_words
 
 
 @pytest.mark.parametrize("rule", [Rule(), Rule(3.0, 0.5), Rule(1.5, 0.5), Rule(4.0, None)])
@@ -60,12 +60,12 @@ def test_special_strings_are_no_words_but_an_unknown_word_is_one(unknown, expect
     roles = {"bos": 1, "eos": 2, "cls": None, "sep": None, "mask": None}
     ids = {f"{role}_token_id": token for role, token in roles.items()}
     tokenizer = SimpleNamespace(all_special_ids=sorted({1, 2, 3, unknown}), unk_token_id=unknown, **ids)
-    assert never_a_word(tokenizer) == expected == set(never_words(tokenizer).tolist())
+    assert never_a_word(tokenizer) == expected == set(ids_without_words(tokenizer).tolist())
 
 
 def test_hashes_are_those_of_splitmix_and_of_runs():
     # The first outputs of SplitMix64 seeded with 1234567, as its authors' reference program prints them.
-    assert [scrambled((1234567 + i * 0x9E3779B97F4A7C15) % 2**64) for i in range(2)] == [
+    assert [splitmix64((1234567 + i * 0x9E3779B97F4A7C15) % 2**64) for i in range(2)] == [
         6457827717110365317,
         3203168211198807973,
     ]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from reporter.judge.claims import foreseen
+from reporter.judge.claims import untestable_claims
 from reporter.runs.studies import offer
 from reporter.spec import load_study
 
@@ -201,13 +201,15 @@ def test_a_corpus_that_models_are_trained_on_is_not_to_be_thinned(world):
     )
     (world.folder / "study.yaml").write_text(text)
     study = load_study(world.folder / "study.yaml", offer()).study
-    said = list(foreseen(study, {"wiki": 9000, "tweets": 1000}))
+    said = list(untestable_claims(study, {"wiki": 9000, "tweets": 1000}))
     assert [text.split(" cannot")[0] for text in said] == ["claim c", "claim d"]
     assert said[0].endswith(
         "models are trained on corpus wiki, so add a corpus like it with the key `size_of: tweets`, and compare that "
         "instead"
     )
-    assert not list(foreseen(study, {"wiki": 1100, "tweets": 1000})) and not list(foreseen(study, {"wiki": 9000}))
+    assert not list(untestable_claims(study, {"wiki": 1100, "tweets": 1000})) and not list(
+        untestable_claims(study, {"wiki": 9000})
+    )
 
 
 def test_a_number_is_not_held_against_the_same_on_a_corpus_of_other_size(sizes):
