@@ -1,1 +1,1 @@
-"""What ``import reporter`` offers to a program or a notebook, beside the command line."""
+"""The names that ``import reporter`` offers to a program or a notebook, beside the command line."""

@@ -54,7 +54,7 @@ class _Asked(Part):
 
 
 class Measured(Tables):
-    """What was measured of states; each table that has rows is an attribute, and a notebook shows the first.
+    """Measurements of states; each table that has rows is an attribute, and a notebook shows the first.
 
     ``layer_metrics`` has the columns of the table of that name, without those that name a study's cell, and ``reason``:
     why a number could not be computed.

@@ -88,7 +88,7 @@ class Tables:
 
 
 class Results(Tables):
-    """What studies left in a results folder, to be read and never written.
+    """The results folder of studies, read-only.
 
     Each table is an attribute, read from the database when it is asked for: ``results.layer_metrics``,
     ``results.claims``, ``results.cells``; the page Tables of ``reporter docs`` lists them. ``results.profiles`` has

@@ -50,7 +50,7 @@ class Axis:
 
 @dataclass(frozen=True)
 class Reach:
-    """What decides how far a chart's value axis reaches.
+    """The inputs that decide the ends of a chart's value axis.
 
     Args:
         bounds: the range that the number can take.

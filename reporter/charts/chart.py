@@ -172,7 +172,7 @@ class Chart:
 
     @property
     def drawings(self) -> Mapping[str, Draw]:
-        """How it is drawn by Altair, by variant."""
+        """Functions that draw it with Altair, by variant."""
         if isinstance(self.draw, str):
             return {}
         return self.draw if isinstance(self.draw, Mapping) else {"": self.draw}
@@ -219,7 +219,7 @@ class Drawn:
 
     @property
     def csv(self) -> str:
-        """Where its rows are, relative to the page."""
+        """Path of its rows, relative to the page."""
         return f"data/{self.id}.csv"
 
     @property

@@ -108,7 +108,7 @@ def of_cuts(rows: pd.DataFrame, scene: Scene) -> str:
 
 
 def which_cut(frame: pd.DataFrame, scene: Scene) -> list[Pick]:
-    """Which statistic, by which rule sinks are cut, and which corpus."""
+    """Controls for the statistic, the rule that cuts sinks, and the corpus."""
     rules = Pick("rule", "Sinks by", {"dominance": "one coordinate", "factor": "norm alone"})
     return [choices(frame, "statistic", "Statistic"), rules, *corpora(frame, scene)]
 
@@ -253,7 +253,7 @@ def of_types(rows: pd.DataFrame, scene: Scene) -> str:
 
 
 def depths(frame: pd.DataFrame, scene: Scene) -> list[Pick]:
-    """Which corpus, and at which depth: the middle first, since the ends are special."""
+    """Controls for the corpus and the depth: the middle first, since the ends are special."""
     depths_present = {f"{part:g}" for part in frame["part"]}
     order = dict.fromkeys(part for part in ("0.5", *DEPTHS) if part in depths_present)
     return [Pick("part", "Depth", {part: DEPTHS[part] for part in order}), *corpora(frame, scene)]

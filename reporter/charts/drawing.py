@@ -101,7 +101,7 @@ def typed(frame: pd.DataFrame) -> pd.DataFrame:
 
 @dataclass(frozen=True)
 class Choice:
-    """Where the controls of a page stand.
+    """The positions of a page's controls.
 
     Args:
         view: the token set.

@@ -1,4 +1,4 @@
-"""What a chart is divided into: panels side by side, and selectors."""
+"""The parts of a chart: panels side by side, and selectors."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Moment:
 
 @dataclass(frozen=True)
 class Scene:
-    """What all figures of a page share.
+    """Settings that all figures of a page share.
 
     Args:
         study: id of the study.
@@ -182,7 +182,7 @@ def panels_of(frame: pd.DataFrame, facet: str, scene: Scene) -> list[Panel]:
 
 
 def corpora(frame: pd.DataFrame, scene: Scene) -> list[Pick]:
-    """Which corpus; the panels are something else."""
+    """A control for the corpus, for charts whose panels are something else."""
     return [choices(frame, "corpus", "Corpus", scene.corpora)]
 
 

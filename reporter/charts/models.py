@@ -140,7 +140,7 @@ def correlation_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def which_score(frame: pd.DataFrame, scene: Scene) -> list[Pick]:
-    """Which score the features are held against."""
+    """A control for the score that features are compared with."""
     return [choices(frame, "score", "Score")]
 
 
@@ -221,7 +221,7 @@ def of_pairs(rows: pd.DataFrame, scene: Scene) -> str:
 
 
 def which_pairs(frame: pd.DataFrame, scene: Scene) -> list[Pick]:
-    """Which statistic and corpus, and which pairs of models."""
+    """Controls for statistic, corpus and pairs of models."""
     panels = panels_of(frame, "pair", scene)
     inside = [panel.value for panel in panels if panel.models[0] == panel.models[1]]
     between = [panel for panel in panels if panel.models[0] != panel.models[1]]
@@ -257,5 +257,5 @@ def of_runs(rows: pd.DataFrame, scene: Scene) -> str:
 
 
 def which_runs(frame: pd.DataFrame, scene: Scene) -> list[Pick]:
-    """Which tokens, and which corpus."""
+    """Controls for token set and corpus."""
     return [titled(frame, scene), *corpora(frame, scene)]

@@ -1,4 +1,4 @@
-"""What charts share: scales, the highlight, the axes and their parameters.
+"""Parts that charts share: scales, the highlight, the axes and their parameters.
 
 What is the same on every chart is made once: Altair takes milliseconds for it, a page has a hundred charts, and layers
 are copies.
@@ -23,7 +23,7 @@ AXES = ["PC1", "PC2", ""]
 
 
 class Subject(Protocol):
-    """What the charts of a statistic must know of it; its chance level is the statistic ``<name>_floor``."""
+    """The statistic of a chart; its chance level is the statistic ``<name>_floor``."""
 
     @property
     def name(self) -> str:
@@ -39,7 +39,7 @@ class Subject(Protocol):
 
     @property
     def noise(self) -> str:
-        """What its chance level is called."""
+        """The name of its chance level."""
 
 
 def set_by_page(**values: Any) -> list[Any]:
@@ -48,7 +48,7 @@ def set_by_page(**values: Any) -> list[Any]:
 
 
 def params() -> list[Any]:
-    """What the page sets: the models to highlight, the reach of the value axis, a note on the floor."""
+    """Parameters that the page sets: the models to highlight, the reach of the value axis, a note on the floor."""
     return [highlight(), *reach()]
 
 
@@ -58,7 +58,7 @@ def highlight() -> Any:
 
 
 def reach() -> list[Any]:
-    """Where the value axis begins and ends, and the note on the floor."""
+    """The ends of the value axis, and the note on the floor."""
     return set_by_page(low=0, high=1, note="")
 
 
@@ -250,12 +250,12 @@ def cursor() -> Any:
 
 
 def cursor_params() -> list[Any]:
-    """What the page sets: relative depth of the cursor, below 0 where there is none."""
+    """Parameters that the page sets: relative depth of the cursor, below 0 where there is none."""
     return set_by_page(cursor=-1)
 
 
 def at_params(**values: Any) -> list[Any]:
-    """What the page sets: the layer of its slider, and the choices of selectors that begin with ``$``."""
+    """Parameters that the page sets: the layer of its slider, and the choices of selectors that begin with ``$``."""
     return set_by_page(**{"at": 0, **values})
 
 

@@ -54,7 +54,7 @@ _MILLIMETRES = re.compile(r'\b(width|height)="([\d.]+)mm"')
 
 @dataclass(frozen=True)
 class Size:
-    """How large a figure is.
+    """The size of a figure.
 
     Args:
         width: in millimetres.
@@ -309,7 +309,7 @@ class Figure:
 
     @property
     def quantity(self) -> str:
-        """What it shows, with its unit."""
+        """Its title with the unit."""
         chart = self.drawn.chart
         return f"{capitalised(chart.title)}{f' ({chart.unit})' if chart.unit else ''}"
 
@@ -353,7 +353,7 @@ class Figure:
 
     @property
     def hollow(self) -> str:
-        """What hollow marks are; empty where there are none."""
+        """The meaning of hollow marks; empty where there are none."""
         sites = [rows["site"] for _, rows in self.panels() if "site" in rows and self.drawn.chart.kind == "profile"]
         is_final = any((column == "final").any() for column in sites)
         return "Hollow marks: the state after the closing norm" if is_final else ""

@@ -147,7 +147,7 @@ def _tooltip(frame: pd.DataFrame, of: parts.Subject) -> list[Any]:
 
 
 def which_statistic(frame: pd.DataFrame, scene: Scene) -> list[Pick]:
-    """Which statistic, in the order of the definitions."""
+    """A control for the statistic, in the order of the definitions."""
     return [choices(frame, "statistic", "Statistic", list(scene.statistics))]
 
 

@@ -1,4 +1,4 @@
-"""How things are drawn: one colour, one mark and one dash for each model, other colours, the two themes.
+"""Styles of charts: one colour, one mark and one dash for each model, other colours, the two themes.
 
 Encoders are cool (blue, teal, violet), decoders warm (orange, red, gold), so that a role is seen before a
 name is read. Colour is never the only cue: within a role the marks alternate, and the dash changes after
@@ -124,7 +124,7 @@ TWINS = {DARK_ON_LIGHT: "#0f1217", **CATEGORIES, **DIVERGING, **MUTED, **NEUTRAL
 
 @dataclass(frozen=True)
 class ModelStyle:
-    """How one model is drawn; a null baseline names its ``base`` and the kind of ``baseline`` it is."""
+    """The style of one model; a null baseline names its ``base`` and the kind of ``baseline`` it is."""
 
     model: str
     role: str
@@ -155,13 +155,13 @@ class Styles:
 
     @property
     def means(self) -> dict[str, str]:
-        """What the mean of a role is called, for each role of two models or more."""
+        """The name of the mean of each role, for roles of two models or more."""
         counts = Counter(style.role for style in self.own)
         return {role: MEANS[role] for role in MEANS if counts[role] > 1}
 
     @property
     def drawn(self) -> tuple[ModelStyle, ...]:
-        """All that has a colour, a mark and a dash: the models, and the means of their roles."""
+        """Everything with a colour, a mark and a dash: the models, and the means of their roles."""
         means = [
             ModelStyle(name, role, LIGHT[role][0], DARK[role][0], SHAPES[role][0], DASHES[0])
             for role, name in self.means.items()

@@ -1,4 +1,4 @@
-"""How numbers are written for people."""
+"""Write numbers for people."""
 
 import math
 from collections.abc import Sequence

@@ -37,7 +37,7 @@ class Clock:
 
     @property
     def doing(self) -> str:
-        """What the time goes into at this moment."""
+        """The part that time is counted for at this moment."""
         return " ".join(self._within[-1]).rstrip()
 
     def take(self, what: str, seconds: float) -> None:
@@ -198,7 +198,7 @@ def _bar(doing: _Doing, stream: TextIO) -> Iterator[None]:
     from rich.text import Text
 
     class _Done(rich.ProgressColumn):
-        """How much is done, and how much of it in a second."""
+        """Shows the amount done and the rate per second."""
 
         def render(self, task: rich.Task) -> Text:
             speed = f", {task.speed:,.0f} a second" if task.speed else ""

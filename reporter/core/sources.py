@@ -12,7 +12,7 @@ _ACCENTS = {"'": "\u0301", '"': "\u0308", "v": "\u030c"}
 
 @dataclass(frozen=True)
 class Source:
-    """Where a definition comes from.
+    """The publication that a definition comes from.
 
     Args:
         key: its short name in text, e.g. ``"Lee 2024"``.

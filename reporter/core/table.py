@@ -273,13 +273,13 @@ def _sql_type(cls: type[Row], name: str, annotation: Any) -> str:
 
 
 class OfStudy(Row):
-    """What belongs to a study."""
+    """A row that belongs to a study."""
 
     study = of_cell("id of the study")
 
 
 class OfModel(OfStudy):
-    """What belongs to a model checkpoint."""
+    """A row that belongs to a model checkpoint."""
 
     model = of_cell("name of the model in the study")
     checkpoint = of_cell("name of the checkpoint; 'final' where the study names none")
@@ -293,14 +293,14 @@ METRIC = of_cell("metric, the first part of a number's name")
 
 
 class OfCorpus(OfModel):
-    """What a metric finds in a corpus, the same under every view, and so stored once."""
+    """A row of a metric on a corpus that is the same under every view, and so stored once."""
 
     corpus = CORPUS
     metric = METRIC
 
 
 class UnderView(OfModel):
-    """What a metric finds in a corpus under one view."""
+    """A row of a metric on a corpus under one view."""
 
     corpus = CORPUS
     view = VIEW

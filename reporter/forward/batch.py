@@ -137,7 +137,7 @@ _SAMPLES = np.concatenate([HALVES.T, np.ones((GROUPS, 1), dtype=bool)], axis=1)
 
 @dataclass(frozen=True, eq=False)
 class HiddenBatch:
-    """What a model did to some texts: one batch, or a few small ones together.
+    """States of some texts: one batch, or a few small ones together.
 
     Rows are tokens, padding left out, ordinary tokens first, then special tokens, then those that are set aside.
     Tensors are on one device, where the states are; arrays are on the host, so that observables decide what to do with
@@ -211,7 +211,7 @@ class HiddenBatch:
 
     @property
     def device(self) -> torch.device:
-        """Where the states are."""
+        """The device of the states."""
         return self.states[0].device
 
     def cosines(self, place: int, target: int) -> torch.Tensor:
@@ -288,7 +288,7 @@ FLOAT16_END = 65504.0
 
 @dataclass(eq=False)
 class ModelOutput:
-    """What the model made of one batch, padding included.
+    """The output of the model for one batch, padding included.
 
     Args:
         batch: the token ids.

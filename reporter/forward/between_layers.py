@@ -32,7 +32,7 @@ def half_of(texts: NDArray[np.int64], seed: int) -> NDArray[np.int64]:
 
 @dataclass
 class _Sums:
-    """What is kept of the tokens of one half and stratum, with P layers of width d.
+    """Sums over the tokens of one half and stratum, with P layers of width d.
 
     Args:
         count: tokens.
@@ -346,7 +346,7 @@ class Contributions(PerToken):
 
     @property
     def places(self) -> tuple[Place, ...]:
-        """What enters each block."""
+        """The inputs of the blocks."""
         return self.layout.path[:-1]
 
     def of_tokens(self, layer: LayerStates) -> torch.Tensor:

@@ -1,4 +1,4 @@
-"""What goes into a pass, known before a model is loaded: what observables depend on, sizes of model and corpus."""
+"""Inputs of a pass, known before a model is loaded: dependencies of observables, sizes of model and corpus."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Pass:
 
     @property
     def inputs(self) -> dict[str, Any]:
-        """What it depends on, as JSON; observables are kept under its hash."""
+        """Its dependencies as JSON; observables are kept under its hash."""
         return {
             "weights": self.checkpoint.weights_on(self.texts.name),
             "bos": self.checkpoint.bos,
@@ -104,7 +104,7 @@ _EXPERTS = ("num_local_experts", "num_experts", "n_routed_experts")
 
 @dataclass(frozen=True)
 class Size:
-    """How large a model is."""
+    """The size of a model."""
 
     layers: int
     width: int

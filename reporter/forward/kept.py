@@ -1,4 +1,4 @@
-"""What passes leave on disk: finished observables, and the work of passes that are not finished."""
+"""The files of passes: finished observables, and the work of passes that are not finished."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from reporter.texts.tokens import Range
 
 @dataclass(frozen=True)
 class Want:
-    """How much of an observable is wanted.
+    """The amount of an observable that is needed.
 
     Args:
         size: what a bounded one must keep (sampled tokens, texts, MiB); 0: it is not bounded.
@@ -79,7 +79,7 @@ def bytes_kept(
 
 @dataclass(frozen=True)
 class PassFacts:
-    """What is known of a pass besides its observables.
+    """Facts of a pass besides its observables.
 
     Args:
         anatomy: what the self-test found of the model.

@@ -49,7 +49,7 @@ def weights_of(texts: NDArray[np.int64], seed: int, replicates: int, device: tor
 
 
 class Bootstrapped(Observable):
-    """What merges by adding: Σ and count of each quantity over texts, and both under each bootstrap replicate.
+    """Sums that merge by adding: Σ and count of each quantity over texts, and both under each bootstrap replicate.
 
     With P places, Q quantities and R replicates, ``sums`` and ``counts`` have the shape (P, columns, Q),
     ``replicate_sums`` and ``replicate_counts`` (R, P, columns, Q).

@@ -124,7 +124,7 @@ class OutOfMemoryError(ReporterError):
 
 @dataclass(frozen=True)
 class Counts:
-    """What went through the model.
+    """Counts of what went through the model.
 
     Args:
         texts: texts.
@@ -161,7 +161,7 @@ class Counts:
 
 @dataclass(frozen=True)
 class Settings:
-    """How texts go through a model; ``batch_tokens`` changes speed and memory, never a number beyond rounding."""
+    """Settings of a pass through a model; ``batch_tokens`` changes speed and memory, never a number beyond rounding."""
 
     batch_tokens: int
     seed: int

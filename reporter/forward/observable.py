@@ -1,4 +1,4 @@
-"""What every observable can do: watch a layer of a batch, merge with its like, and be written to a file.
+"""The base of observables, which watch a layer of a batch, merge with others of their class, and are written to a file.
 
 An observable names what it keeps, and how each of it merges, under ``fields``: moving to the device of the states,
 merging, writing and reading follow from that.
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Setting:
-    """What an observable must know before it sees the first batch: of model, corpus and study.
+    """Facts that an observable needs before the first batch: of model, corpus and study.
 
     Args:
         layout: the places that are read.

@@ -1,4 +1,4 @@
-"""What a metric gets to see: the observables of one checkpoint on one corpus, under one view."""
+"""The input of a metric: the observables of one checkpoint on one corpus, under one view."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands out: massive activations, the largest activation of each place, sinks and their norms."""
+"""Outliers: massive activations, the largest activation of each place, sinks and their norms."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -60,7 +60,7 @@ def _first(*columns: Ints) -> Ints:
 
 @dataclass(frozen=True)
 class _OfType:
-    """What stands out in one token type, at position 0 of a text or further on."""
+    """Outliers of one token type, at position 0 of a text or further on."""
 
     token_id: int
     token: str
@@ -72,7 +72,7 @@ class _OfType:
 
 
 class ByType(Observable):
-    """What stands out by token type: ``types``, whose keys end in token id, whether at position 0, whether own."""
+    """Outliers by token type: ``types``, whose keys end in token id, whether at position 0, whether own."""
 
     types: Tally
 

@@ -49,7 +49,7 @@ Loading = Callable[[], "LoadedModel | SavedStates"]
 
 @dataclass(frozen=True)
 class Measured:
-    """What was measured in a pass."""
+    """The measurements of a pass."""
 
     of: Pass
     observables: Mapping[str, Observable]
@@ -220,7 +220,7 @@ MOST_SAVING = 0.05  # of the time of a pass may go into saving unfinished work
 
 @dataclass(frozen=True)
 class Fed:
-    """What a range left."""
+    """The outcome of a range of texts."""
 
     observables: Mapping[str, Observable]
     facts: PassFacts

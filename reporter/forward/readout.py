@@ -37,12 +37,12 @@ class Readout:
 
     @property
     def lens_problem(self) -> str:
-        """Why states before the last cannot be read; empty if they can."""
+        """The reason why states before the last cannot be read; empty if they can."""
         return self.model.closing.problem
 
     @property
     def loss_problem(self) -> str:
-        """Why tokens cannot be predicted; empty if they can."""
+        """The reason why tokens cannot be predicted; empty if they can."""
         lost = self.head.kind == "masked" and self.head.mask_id is None
         return "its tokenizer has no mask token" if lost else ""
 

@@ -1,4 +1,4 @@
-"""Which kind of token a token is: ordinary, special or set aside; every token is exactly one of them.
+"""Categories of tokens: ordinary, special or set aside; every token is exactly one of them.
 
 Why it matters: one sink in 64 tokens moves the share of the first principal component from 0.003 to 0.995, and
 Queipo-de-Llano et al. 2026 (arXiv:2510.06477) tie the compression of decoders in their middle layers to the massive
@@ -40,7 +40,7 @@ DOMINANCE, FACTOR = 1.0, 2.0
 
 @dataclass(frozen=True)
 class SinkRule:
-    """Which tokens are sinks.
+    """The rule that decides which tokens are sinks.
 
     Args:
         dominance: what one coordinate must weigh against all others together; None: the norm alone decides.
@@ -75,7 +75,7 @@ DEFAULT_RULE = SinkRule()
 
 @dataclass(frozen=True, eq=False)
 class Sinks:
-    """What the rule finds in some tokens; arrays of one shape, (texts, length) or (tokens,).
+    """The result of the rule for some tokens; arrays of one shape, (texts, length) or (tokens,).
 
     Args:
         sink: whether the token is one, special tokens included.

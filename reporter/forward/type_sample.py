@@ -1,4 +1,4 @@
-"""Which token types a corpus has, and a few occurrences of some of them, each in another context."""
+"""The token types of a corpus, and a few occurrences of some of them, each in another context."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How points of several groups lie to each other: distances, silhouettes, neighbours and histograms.
+"""Geometry of groups of points: distances, silhouettes, neighbours and histograms.
 
 Distances are Euclidean, of all points to all, a block of rows at a time, in float64.
 """
@@ -182,7 +182,7 @@ _FINE = 2**16  # bins in which values are counted first
 
 @dataclass(frozen=True)
 class Bin:
-    """How many values lie in [low, high)."""
+    """The number of values in [low, high)."""
 
     low: float
     high: float
@@ -191,7 +191,7 @@ class Bin:
 
 @dataclass(frozen=True)
 class Summary:
-    """What a histogram says of its n values.
+    """A histogram of n values.
 
     Args:
         n: how many there are.
@@ -297,7 +297,7 @@ BINS = 40
 
 @dataclass(frozen=True)
 class Counted:
-    """How many values of a measure lie in each bin.
+    """The number of values of a measure in each bin.
 
     Args:
         measure: ``norm``, ``distance``, ``dot`` or ``cosine``.

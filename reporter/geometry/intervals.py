@@ -1,4 +1,4 @@
-"""How sure a number is: 95 % intervals from influences, replicates, half-samples and groups, and from counts.
+"""Uncertainty of a number: 95 % intervals from influences, replicates, half-samples and groups, and from counts.
 
 **The delta method over texts.** To first order a number T of a corpus is a mean: T − E T ≈ (1/n) Σ φ(x) over its n
 tokens, with φ(x) the *influence* of a token, which moments, eigenvectors and type means of the whole corpus give

@@ -1,4 +1,4 @@
-"""How much of one arrangement of states a linear map makes of another, from their second moments alone.
+"""The share of one arrangement of states that a linear map explains of another, from their second moments alone.
 
 X (n × d) and Y (n × e) are two arrangements of the same rows, such as the states of the same tokens at two layers. From
 the means and the products Σ(x − m)(x − m)ᵀ, Σ(x − m)(y − k)ᵀ, Σ(y − k)(y − k)ᵀ follow the share of Y that the best
@@ -258,7 +258,7 @@ def held_out(
 
 @dataclass(frozen=True)
 class Alike:
-    """How alike two arrangements are, and the matrix that says how each row changes that.
+    """The similarity of two arrangements, and the matrix that says how each row changes that.
 
     Args:
         value: the measure.

@@ -1,4 +1,4 @@
-"""What a statistic reads on nothing: isotropic Gaussian states of the same number and dimension.
+"""Chance levels of statistics: their values on isotropic Gaussian states of the same number and dimension.
 
 Each floor is drawn, not derived, so that it carries the bias of a finite sample. Where the distribution of what the
 statistic needs is known exactly, that is drawn instead of n × d numbers.

@@ -1,4 +1,4 @@
-"""How alike two arrangements of the same rows are, and how alike the occurrences of a token type are.
+"""Similarity of two arrangements of the same rows, and of the occurrences of a token type.
 
 Of many pairs of layers at once, and without each group of rows, or in each.
 """

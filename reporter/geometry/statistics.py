@@ -172,7 +172,7 @@ _ROUNDING = 1e-7  # of the largest number: a difference that small is none
 
 @dataclass(frozen=True)
 class Behind:
-    """How far alternatives lie behind the best.
+    """The gaps between alternatives and the best.
 
     Args:
         values: the mean of each, (k,).

@@ -237,7 +237,7 @@ FIXED = "the study says that its texts are fixed: compared as it stands, up to r
 
 @dataclass(frozen=True)
 class Range:
-    """Where a claim wants a number.
+    """The range in which a claim expects a number.
 
     Args:
         text: in words and rounded, such as ``> 0.01``; empty where there is nothing to say.
@@ -309,7 +309,7 @@ class Inequality:
 
     @property
     def wanted(self) -> Range:
-        """Where the claim wants the number."""
+        """The range in which the claim expects the number."""
         end = self.shown(float(np.ravel(self.bound)[0]))
         return Range(f"< {end:.3g}", high=end) if self.less else Range(f"> {end:.3g}", low=end)
 

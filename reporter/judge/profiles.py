@@ -69,7 +69,7 @@ class Profile:
 
 @dataclass(frozen=True)
 class Profiles:
-    """Which numbers a profile is made of.
+    """The choice of numbers that profiles are made of.
 
     Args:
         numbers: the study's numbers.

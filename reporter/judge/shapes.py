@@ -33,7 +33,7 @@ PEAK_WITHIN = 0.1  # of the depth
 
 @dataclass(frozen=True)
 class Ruling:
-    """What a rule finds.
+    """The result of a rule.
 
     Args:
         needs: the inequalities that must all hold for the claim to be true.

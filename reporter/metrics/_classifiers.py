@@ -53,7 +53,7 @@ WILSON_SAID = (
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of one cross-validation.
+    """The outcome of one cross-validation.
 
     Args:
         right: whether the classifier that had not seen a vector predicted its class, (n,).

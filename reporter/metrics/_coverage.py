@@ -1,4 +1,4 @@
-"""How many texts the interval of a statistic needs, as counted by ``tests/intervals/study.py --write``."""
+"""The number of texts that the interval of a statistic needs, as counted by ``tests/intervals/study.py --write``."""
 
 import csv
 from collections import defaultdict
@@ -24,7 +24,7 @@ N = TypeVar("N", bound=Numeric)
 
 
 class Coverage(NamedTuple):
-    """How often the interval of a statistic covered: one line of the file.
+    """The measured coverage of a statistic's interval: one line of the file.
 
     Args:
         statistic: full name; ``difference:`` before it stands for the difference of two sides.

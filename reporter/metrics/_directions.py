@@ -141,7 +141,7 @@ def _one_side(x: Floats, towards: Floats, signs: Floats) -> float:
 
 @dataclass(frozen=True)
 class ByChance:
-    """What the numbers of a set of concepts read on texts paired at random.
+    """The numbers of a set of concepts on texts paired at random.
 
     Args:
         consistency: mean over concepts and random sets; None where all vectors are the same.

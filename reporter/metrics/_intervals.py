@@ -135,7 +135,7 @@ def texts_of(sample: Selection) -> Ints:
 
 @dataclass(frozen=True, eq=False)
 class Spectrum:
-    """What the covariance of the states at a place is made of.
+    """The spectrum of the states at a place.
 
     Args:
         values: its eigenvalues that are not zero, largest first.

@@ -115,7 +115,7 @@ MOST_POINTS = 300  # of one part
 
 
 class OfItem(OfModel):
-    """What an analysis finds in an item, in a table that several analyses share."""
+    """A row about an item of an analysis, in a table that several analyses share."""
 
     analysis = of_cell("'journeys', 'groups', 'pairs', 'clouds', 'probes' or 'vocabulary'", part="metric")
     item = of_cell(f"its name in the study; '{ALL_GROUPS}' and '{WEIGHTS}' where all are one", part="corpus")
@@ -154,7 +154,7 @@ class HistogramBin(OfItem, table="histograms"):
 
 
 class Explained(OfItem, table="explained_variance"):
-    """How much of the variance the first principal components hold."""
+    """The share of variance of the first principal components."""
 
     compared = (Comparable(("share",), "item || ': ' || part", "'share of ' || components"),)
 

@@ -155,7 +155,7 @@ ORDER BY corpus, view, model, step, checkpoint, deviations DESC
 
 @dataclass(frozen=True, eq=False)
 class Standing:
-    """How far each dimension stands out at a place; arrays of shape (width,).
+    """The deviation of each dimension at a place; arrays of shape (width,).
 
     Args:
         n: tokens.

@@ -132,7 +132,7 @@ class StaticVectors:
 
     @cached_property
     def shown(self) -> tuple[str | None, ...]:
-        """How each token reads, V of them; None for rows that no token has."""
+        """The text of each of V tokens; None for rows that no token has."""
         return readable(self.strings, self.special)
 
     @property
@@ -254,7 +254,7 @@ _BYTE = re.compile(r"<0x[0-9A-Fa-f]{2}>")
 
 @dataclass(frozen=True)
 class Token:
-    """What one token is.
+    """Facts of one token.
 
     Args:
         text: without marks, decoded from bytes; of a token that is no text, as it is written.

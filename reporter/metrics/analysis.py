@@ -1,4 +1,4 @@
-"""What an analysis is: a definition that people read, the items of a study it looks at, and how it looks.
+"""Analyses: a definition that people read, the items of a study it looks at, and how it looks.
 
 A metric is a function of observables of a corpus. An analysis looks at what a study writes itself (a text, a group,
 pairs) or at the weights, so it gets the loaded model. Both yield rows, and both are cells: cached by a fingerprint,
@@ -57,7 +57,7 @@ class Corpus:
 
 @dataclass(frozen=True)
 class Context:
-    """What an analysis works with besides the item.
+    """The input of an analysis besides the item.
 
     Args:
         model: the loaded model; products are in the precision of its weights, float32 unless a study asks otherwise.

@@ -1,4 +1,4 @@
-"""Which run of blocks turns the states least: the angle between layers l and l + n (Gromov et al. 2025)."""
+"""The run of blocks that turns the states least: the angle between layers l and l + n (Gromov et al. 2025)."""
 
 from __future__ import annotations
 

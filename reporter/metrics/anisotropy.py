@@ -1,4 +1,4 @@
-"""How unevenly states spread over directions: the word names several numbers, each has its own name here."""
+"""Anisotropy, the uneven spread of states over directions: the word names several numbers, which have names here."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ STATISTICS = (
 
 
 class AnisotropyOptions(SampleOptions):
-    """How the sampled statistics draw their tokens."""
+    """The sample of tokens."""
 
 
 @metric(

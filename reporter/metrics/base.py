@@ -1,4 +1,4 @@
-"""What a metric is: a definition that people read and a function from observables to values.
+"""Metrics: a definition that people read and a function from observables to values.
 
 A metric is one short file that ends in one decorated function::
 
@@ -228,7 +228,7 @@ class Value(UnderView, table="layer_metrics"):
 
 
 class LayerErrors(UnderView, table="layer_errors"):
-    """How surely a headline number of one layer is told apart from that of each earlier layer, on the same texts.
+    """Errors of the differences between a headline number at one layer and at each earlier layer, on the same texts.
 
     The errors of two layers have their texts in common, so that of a difference does not follow from both intervals.
     The lists of all layers together give the error of any weighted sum over layers.
@@ -302,7 +302,7 @@ Compare = Callable[..., Iterator[Row]]
 
 @dataclass(frozen=True)
 class Between:
-    """How a metric compares two sides: two models on one corpus, one model on two corpora, a model and its base.
+    """The comparison of two sides: two models on one corpus, one model on two corpora, or a model and its base.
 
     Args:
         compare: a function of both sides.
@@ -324,7 +324,7 @@ def _undefined(*_: object) -> Iterator[Row]:
 
 @dataclass(frozen=True, kw_only=True)
 class Definition:
-    """What people read of something that yields numbers: a metric, or an analysis of tokens, sentences, vocabularies.
+    """The description of something that yields numbers: a metric, or an analysis of tokens, sentences, vocabularies.
 
     Args:
         name: the part before the dot, and the key in a study; the name of the function if left out.

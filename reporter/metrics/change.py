@@ -1,4 +1,4 @@
-"""How far the states of a model lie from those of its base: tuned, quantised, pruned or distilled from it."""
+"""The distance of a model's states from those of its base: tuned, quantised, pruned or distilled from it."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ STATISTICS = (
 
 
 class ChangeOptions(Options):
-    """How many tokens are compared."""
+    """The number of tokens to compare."""
 
     sample: int = Field(default=4096, ge=32, description="tokens whose states in both models are compared")
 
@@ -159,7 +159,7 @@ class MovedToken(UnderView, table="moved_tokens"):
 
 @dataclass(frozen=True, eq=False)
 class _Shared:
-    """What two models are compared by: the same tokens, or mean states of the same texts.
+    """The states by which two models are compared: the same tokens, or mean states of the same texts.
 
     Args:
         mine: of the model.

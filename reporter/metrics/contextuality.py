@@ -1,4 +1,4 @@
-"""How much a state depends on its context rather than on its token (Ethayarajh 2019)."""
+"""Dependence of a state on its context rather than on its token (Ethayarajh 2019)."""
 
 from __future__ import annotations
 
@@ -184,7 +184,7 @@ STATISTICS = (
 
 
 class ContextualityOptions(Options):
-    """How many types, and how many occurrences of each."""
+    """The number of types, and of occurrences of each."""
 
     types: int = Field(default=64, ge=1, description="token types that are sampled")
     occurrences: int = Field(default=_KEPT, ge=_FEWEST, le=_KEPT, description="occurrences of a type that are read")

@@ -1,4 +1,4 @@
-"""How much attention and feed-forward of each block add to the stream, and whether along it or against it."""
+"""The part that attention and feed-forward of each block add to the stream, along it or against it."""
 
 from __future__ import annotations
 

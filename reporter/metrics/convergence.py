@@ -1,4 +1,4 @@
-"""How the states of tokens approach their state at the last layer (Lee 2024)."""
+"""Convergence of the states of tokens to their state at the last layer (Lee 2024)."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Replicated(NamedTuple):
 
     @property
     def reason(self) -> str:
-        """Why there is no value; empty where there is one."""
+        """The reason why there is no value; empty where there is one."""
         return "" if np.isfinite(self.value) else self.why
 
 
@@ -219,7 +219,7 @@ ROUNDING = 1e-6  # differences of float32 cosines below it mean nothing
 
 
 class ConvergenceOptions(Options):
-    """What tokens converge to, and how they are averaged."""
+    """The target of convergence, and the averaging of tokens."""
 
     target: Literal["block", "final"] = Field(
         default="block", description="what tokens are compared with: the last block's output, or it after the norm"

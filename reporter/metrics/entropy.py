@@ -1,4 +1,4 @@
-"""How evenly the states of one text spread over directions (Sanchez Giraldo et al. 2015; Skean et al. 2025)."""
+"""Entropy of the directions of the states of one text (Sanchez Giraldo et al. 2015; Skean et al. 2025)."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ _SHARES = ("prompt_normalised", "prompt_unit")
 
 
 class EntropyOptions(Options):
-    """How many texts are measured."""
+    """The number of texts."""
 
     texts: int = Field(default=64, ge=1, description="texts whose states are decomposed, chosen by a hash")
 

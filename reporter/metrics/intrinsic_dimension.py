@@ -1,4 +1,4 @@
-"""How many directions the states vary in locally: TwoNN (Facco et al. 2017) and its curve over scales, GRIDE."""
+"""Intrinsic dimension, in how many directions states vary locally: TwoNN (Facco et al. 2017) and GRIDE over scales."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ _TOO_FEW = f"fewer than {spectra.FEWEST} distinct states"
 
 
 class DimensionOptions(SampleOptions):
-    """How many tokens are drawn, and how many of their ratios are left out."""
+    """The number of tokens, and the share of ratios that is left out."""
 
     discard: float = Field(
         default=0.1,
@@ -220,7 +220,7 @@ def intrinsic_dimension(seen: Observed, options: DimensionOptions) -> Iterator[V
 
 @dataclass(frozen=True)
 class _At:
-    """What is measured of a view at a place.
+    """The estimates of a view at a place.
 
     Args:
         n: distinct states.

@@ -35,7 +35,7 @@ Norm = Literal["closing", "none"]
 
 
 class OfToken(OfModel, metric="journeys"):
-    """What becomes of a token of a journey."""
+    """A row about a token of a journey."""
 
     journey = of_cell("name of the journey in the study", part="corpus")
     text: int = column("which of the journey's texts, 0 for the first", key=True)

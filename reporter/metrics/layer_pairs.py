@@ -1,4 +1,4 @@
-"""How alike two layers arrange the same texts: layers of one model, or of two."""
+"""Similarity of the arrangements of the same texts at two layers: layers of one model, or of two."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ STATISTICS = (
 
 
 class PairOptions(Options):
-    """How many texts, and how many neighbours of each."""
+    """The number of texts, and of neighbours of each."""
 
     texts: int = Field(default=1024, ge=FEWEST, le=4096, description="texts whose pooled vectors are compared")
     k: int = Field(default=10, ge=1, description="neighbours of a text")

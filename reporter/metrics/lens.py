@@ -41,7 +41,7 @@ LENS = (
 
 
 class LensOptions(OptionalOptions):
-    """How many tokens are read."""
+    """The number of tokens."""
 
     sample: int = Field(default=2048, ge=16, description="about how many tokens of the corpus are read")
 
@@ -156,7 +156,7 @@ WORDS = (
 
 
 class JourneyOptions(OptionalOptions):
-    """How many tokens are read."""
+    """The number of tokens."""
 
     sample: int = Field(
         default=2048,

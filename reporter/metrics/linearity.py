@@ -1,4 +1,4 @@
-"""How much of what a layer does to the states is one linear map for all tokens, and how far it turns them."""
+"""The part of a layer's effect on states that is one linear map for all tokens, and how far it turns them."""
 
 from __future__ import annotations
 

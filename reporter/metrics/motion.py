@@ -1,4 +1,4 @@
-"""How far, and in which direction, a token's state moves from layer to layer (Luisto 2024)."""
+"""Length and direction of the steps of a token's state from layer to layer (Luisto 2024)."""
 
 from __future__ import annotations
 

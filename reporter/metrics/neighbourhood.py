@@ -66,7 +66,7 @@ _TAKE: dict[str, Callable[[Floats], float]] = {
 
 
 class LocalOptions(OptionalOptions):
-    """How many states, how many of them are centres, and how many neighbours each has."""
+    """The number of states, of centres among them, and of neighbours of each."""
 
     sample: int = Field(default=4096, ge=64, description="tokens among whose states neighbours are sought")
     centres: int = Field(default=256, ge=16, description="states whose neighbourhoods are measured")
@@ -202,7 +202,7 @@ _ENDS = {"to_last": (None, -1), "from_last": (-1, None), "to_first": (None, 0), 
 
 
 class ImbalanceOptions(OptionalOptions):
-    """How many states are ranked."""
+    """The number of states."""
 
     sample: int = Field(
         default=1024, ge=FEWEST_RANKED, le=4096, description="tokens whose states are ranked by distance"

@@ -120,7 +120,7 @@ STATISTICS = (
 
 
 class OutlierOptions(Options):
-    """How many tokens tell what the cut of sinks decides."""
+    """The number of tokens that measure the effect of the sink threshold."""
 
     sample: int = Field(default=2048, ge=32, description="tokens that tell what the cut of sinks decides")
 

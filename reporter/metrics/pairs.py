@@ -319,7 +319,7 @@ Concepts = Mapping[str, Sequence[tuple[str, str]]]
 
 
 class OfPairs(OfModel, metric="pairs"):
-    """What is found in a set of concepts."""
+    """A row about a set of concepts."""
 
     pair_set = of_cell("name of the set of concepts in the study", part="corpus")
 

@@ -1,4 +1,4 @@
-"""Which blocks a model can do without: how little they turn the states, and what its loss is with them left out."""
+"""Block ablation: how little blocks turn the states, and the loss without them."""
 
 from __future__ import annotations
 

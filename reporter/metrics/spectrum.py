@@ -1,4 +1,4 @@
-"""How the variance of the states falls from axis to axis."""
+"""The spectrum of the states: the fall of their variance from axis to axis."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far the subspace of the leading axes turns from layer to layer."""
+"""The turn of the subspace of the leading axes from layer to layer."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ STATISTICS = (
 
 
 class SubspaceOptions(Options):
-    """How many axes are followed."""
+    """The number of leading axes."""
 
     axes: int = Field(default=10, ge=1, description="leading axes that make the subspace")
     explained: float | None = Field(
@@ -139,7 +139,7 @@ class _Followed:
 
     @property
     def few(self) -> str:
-        """Why there is no distance."""
+        """The reason why there is no distance."""
         return f"fewer than {self.k} axes have any variance at one of the layers"
 
     def distance(self, statistic: str, place: Place, layer: int, other: int) -> Iterator[Value]:

@@ -1,4 +1,4 @@
-"""How much of the variance lies within token types and how much between them (Yamagiwa & Shimodaira 2025)."""
+"""The split of the variance within and between token types (Yamagiwa & Shimodaira 2025)."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ _FEWEST_TYPES = 5
 
 
 class VarianceOptions(Options):
-    """How many types are kept, and how many of them the report draws."""
+    """The number of types to keep, and of types that the report draws."""
 
     memory: int = Field(default=512, ge=1, description="MiB for the means of token types, in each of two strata")
     scatter: int = Field(default=300, ge=0, description="most frequent types whose mean and variance are stored")

@@ -338,7 +338,7 @@ BY_POSITION = Chart(
 
 
 class OfWeights(OfModel, corpus=WEIGHTS, metric="vocabulary"):
-    """What the weights alone say."""
+    """A row about the weights alone."""
 
 
 class VocabularyToken(OfWeights, table="vocabulary"):
@@ -417,7 +417,7 @@ TABLES = (VocabularyToken, VocabularyExtreme, VocabularyFact, PositionVector, Po
 
 
 class Looked(Part):
-    """How much of the vectors is listed and drawn."""
+    """The number of vectors to list and to draw."""
 
     extremes: int = Field(20, ge=0, le=200, description="Tokens and pairs listed at each end of each measure.")
     outlier_threshold: float = Field(
@@ -430,7 +430,7 @@ class Looked(Part):
 
 
 class VocabularySpec(Looked):
-    """Which models, and how much of them is listed and drawn."""
+    """The models, and the number of their vectors to list and to draw."""
 
     models: Literal["all"] | Annotated[tuple[Name, ...], AsTuple] = Field(
         "all", description="Models of this study, or 'all'; of each the last checkpoint is looked at."

@@ -1,4 +1,4 @@
-"""What a model is, measured on a few tokens: role, depth, limit, where it normalises, whether hooks tell the truth."""
+"""The anatomy of a model, measured on a few tokens: role, depth, limit, place of norms, truth of hooks."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ PADDING_TOLERANCE = 1e-3  # relative, per token, in float32: other kernels for a
 
 @dataclass(frozen=True)
 class Anatomy:
-    """What was measured of a loaded model.
+    """The measured anatomy of a loaded model.
 
     Args:
         family: transformers' ``model_type``; ``states`` where only the states are there.

@@ -88,7 +88,7 @@ class Borrowed:
 
 @dataclass(frozen=True)
 class Split:
-    """How a model that is too large for one device is spread over several, main memory and disk by accelerate.
+    """The split of a model that is too large for one device over several, main memory and disk by accelerate.
 
     Args:
         max_memory: what each may hold, by number of a GPU or ``cpu``; empty for what is free.
@@ -176,17 +176,17 @@ class Checkpoint:
 
     @property
     def label(self) -> str:
-        """How messages call it: ``model 'bert'``, with its checkpoint where there are several."""
+        """Its name in messages: ``model 'bert'``, with its checkpoint where there are several."""
         return f"model '{self.model}'" + ("" if self.name == FINAL else f", checkpoint '{self.name}'")
 
     @property
     def source_file(self) -> dict[str, str]:
-        """What transformers must be told where all is in one GGUF file; nothing for any other model."""
+        """Arguments for transformers where all is in one GGUF file; nothing for any other model."""
         return {} if self.gguf is None else {"gguf_file": self.gguf}
 
     @property
     def folder(self) -> Path | None:
-        """Where its files are, or will be after training; None for a hub model that is not in the local cache."""
+        """The folder of its files, also before training wrote them; None for a hub model that is not cached."""
         return None if self.path is None else self.path / (self.subfolder or "")
 
 

@@ -123,7 +123,7 @@ class Captured:
 
     @property
     def last(self) -> Tensor:
-        """What the model itself returns last, and its head reads: ``final``, or the last block's output without one."""
+        """The last output of the model, which its head reads: ``final``, or the last block's output without one."""
         return self.path[-1] if self.final is None else self.final
 
     def on(self, device: torch.device) -> Captured:
@@ -178,7 +178,7 @@ class LoadedModel(Examined):
 
     @property
     def contributions_problem(self) -> str:
-        """Why it is not known what its sublayers add; empty where it is."""
+        """The reason why the additions of its sublayers are unknown; empty where they are known."""
         return self.feed_forward.problem
 
     def run(

@@ -1,4 +1,4 @@
-"""Which part of a model is measured: the whole, the encoder or the decoder of a pair, or the text tower of two."""
+"""The part of a model that is measured: the whole, the encoder or the decoder of a pair, or the text tower of two."""
 
 import inspect
 from collections.abc import Mapping

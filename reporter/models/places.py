@@ -1,4 +1,4 @@
-"""Where in a model states are read: a site and a layer."""
+"""Places in a model where states are read: a site and a layer."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Layout:
 
     @cached_property
     def index(self) -> Mapping[Place, int]:
-        """Which one of ``places`` a place is."""
+        """The index of each place in ``places``."""
         return {place: index for index, place in enumerate(self.places)}
 
     @cached_property

@@ -172,7 +172,7 @@ class SavedStates:
 
     @cached_property
     def anatomy(self) -> Anatomy:
-        """What can be told from the states."""
+        """The anatomy as far as the states show it."""
         given, tokens = self.states, self.tokenizer
         return Anatomy(
             family="states",
@@ -194,12 +194,12 @@ class SavedStates:
 
     @property
     def device(self) -> torch.device:
-        """Where the states are."""
+        """The device of the states."""
         return self.states.layers[0].device
 
     @property
     def unfed(self) -> str:
-        """Why numbers of token types cannot be had; empty where they can."""
+        """The reason why there are no numbers of token types; empty where there are."""
         return NO_IDS if self.states.token_ids is None else ""
 
     def captured(self, batch: TokenBatch) -> Captured:

@@ -1,4 +1,4 @@
-"""Where a block normalises: measured by comparing what its norms read and return with what the block does."""
+"""The place where a block normalises: measured by comparing what its norms read and return with what the block does."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ SMALLEST = 1e-3  # a factor below it adds nothing
 
 @dataclass(frozen=True)
 class Sublayer:
-    """Where the attention, or the feed-forward, of each block adds to the residual stream.
+    """The point at which the attention, or the feed-forward, of each block adds to the residual stream.
 
     Args:
         placement: see above; ``none`` where it was not found.
@@ -114,7 +114,7 @@ class Sublayer:
 
 @dataclass(frozen=True)
 class _Part:
-    """What a module inside a block returned and by what factor it is added.
+    """The output of a module inside a block, and the factor by which it is added.
 
     Args:
         name: of the module, inside the block.

@@ -370,7 +370,7 @@ _PACKED = 8  # numbers of 4 bits in one of 32
 
 @dataclass(frozen=True)
 class Header:
-    """What the headers of safetensors files say, which are read without their weights.
+    """The content of the headers of safetensors files, read without the weights.
 
     Args:
         tensors: how many there are.

@@ -1,4 +1,4 @@
-"""How the tokens of a vocabulary read, and which of them are whole words. Needs no torch.
+"""The texts of a vocabulary's tokens, and which of them are whole words. Needs no torch.
 
 Every table, page and message shows tokens in this spelling. Two tokens can read alike; their ids differ.
 
@@ -52,7 +52,7 @@ def marks(tokens: Iterable[str]) -> Marks:
 
 @dataclass(frozen=True)
 class Spelling:
-    """How a tokenizer spells its tokens.
+    """The spelling of a tokenizer's tokens.
 
     Args:
         marks: its marks of words.
@@ -171,7 +171,7 @@ def whole_words(checkpoint: Checkpoint, offline: bool = False) -> list[str]:
 
 @dataclass(frozen=True)
 class WordTokens:
-    """Which tokens of a loaded tokenizer are words, and which belong together.
+    """The tokens of a loaded tokenizer that are words, and those that belong together.
 
     Args:
         words: by id, what :func:`whole_words` counts as words.

@@ -1,4 +1,4 @@
-"""How a report is cited: a paragraph on methods, the works it rests on, and an entry for the report itself."""
+"""Citations of a report: a paragraph on methods, the works it rests on, and an entry for the report itself."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ FEW = 4
 
 @dataclass(frozen=True)
 class Cited:
-    """What a reader needs to cite a report.
+    """Everything a reader needs to cite a report.
 
     Args:
         methods: what was done, as one paragraph.
@@ -161,7 +161,7 @@ def methods(contents: Contents) -> str:
 
 
 class Pass(NamedTuple):
-    """What one model read of a corpus."""
+    """The tokens that one model read of a corpus."""
 
     model: str
     texts: int

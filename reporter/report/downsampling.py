@@ -39,7 +39,7 @@ SELECT coalesce(max(rows), 0) AS rows FROM (
 
 @dataclass(frozen=True)
 class Sampling:
-    """What a study's page leaves out of its figures.
+    """The rows that a study's page leaves out of its figures.
 
     Args:
         study: id of the study, as an SQL literal.

@@ -1,4 +1,4 @@
-"""What a claim's ``detail`` holds, laid out for reading.
+"""The evidence in a claim's ``detail``, laid out for reading.
 
 The keys that every claim may have get their own place; any other key is shown under its own name, so that nothing
 that was recorded is hidden.

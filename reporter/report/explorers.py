@@ -43,12 +43,12 @@ class Source:
 
     @property
     def csv(self) -> str:
-        """Where the rows are, relative to the page."""
+        """Path of the rows, relative to the page."""
         return f"data/{self.name}.csv"
 
     @property
     def comment(self) -> str:
-        """What a row of its table is."""
+        """The meaning of a row of its table."""
         return find_table(self.table).comment
 
     @property

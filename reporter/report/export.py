@@ -1,4 +1,4 @@
-"""Which figures are meant, and what of them shall be shown."""
+"""Choose figures, and what to show of them."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ PICTURES: Mapping[str, Callable[[str], bytes]] = {"svg": str.encode, "pdf": as_p
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is to be exported.
+    """The choice of what to export.
 
     Args:
         figures: see :func:`reporter.report.export.chosen_figures`.

@@ -1,4 +1,4 @@
-"""What every metric and analysis gets for free: charts of its statistics, of pairs, differences and correlations."""
+"""Charts that every metric and analysis gets for free: of its statistics, pairs, differences and correlations."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""How the pages of one study look: what the key ``report`` of its file asks for.
+"""Settings of the pages of one study, from the key ``report`` of its file.
 
 The choice of figures and parts is read from the study's text in the database. Its templates and its stylesheet are
 copied into the folder ``look`` beside its pages when it runs, so that they can be written again, and by others, too.
@@ -22,7 +22,7 @@ STYLE = "style.css"
 
 @dataclass(frozen=True)
 class Look:
-    """What a study says of its report.
+    """The settings of a study for its report.
 
     Args:
         theme: the theme that pages open in: ``system``, ``light`` or ``dark``.

@@ -1,4 +1,4 @@
-"""What the tables of a page show: models, corpora with their texts and sinks, cells, and what is missing."""
+"""Rows of the tables of a page: models, corpora with their texts and sinks, cells, and what is missing."""
 
 from __future__ import annotations
 
@@ -115,12 +115,12 @@ class ModelRow:
 
     @property
     def warnings(self) -> list[str]:
-        """What a reader should know of the last checkpoint."""
+        """Warnings about the last checkpoint."""
         return (self.last.get("warning") or "").splitlines()
 
     @property
     def same_weights(self) -> list[str]:
-        """Which of its checkpoints have weights of another one."""
+        """Sentences about checkpoints that have the weights of another one."""
         alike = [row for row in self.checkpoints if row.get("same_weights")]
         return [f"checkpoint '{row['checkpoint']}': {row['same_weights']}" for row in alike]
 

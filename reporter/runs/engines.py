@@ -38,7 +38,7 @@ _TRIES = 3  # of a task whose Ray actor or machine died
 
 @dataclass(frozen=True)
 class Job:
-    """What a process on another machine needs for tasks; it sees the study's file and the results folder there too."""
+    """The input of a process on another machine; it sees the study's file and the results folder there too."""
 
     path: Path
     text: str

@@ -1,4 +1,4 @@
-"""What a run would do: the cells of a study, which of them are done, why the others must run, and what they cost."""
+"""The plan of a run: the cells of a study, which of them are done, why the others must run, and what they cost."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Cell:
 
     @property
     def inputs(self) -> dict[str, Any]:
-        """What its numbers depend on, as JSON; empty where it cannot run."""
+        """The dependencies of its numbers as JSON; empty where it cannot run."""
         return {}
 
     @property

@@ -367,7 +367,7 @@ class _Inputs:
 
 
 class _Only:
-    """Which cells ``--only`` asks for."""
+    """The cells that ``--only`` asks for."""
 
     def __init__(self, study: Study, names: Sequence[str]) -> None:
         items = {name: analysis.items(study) for name, analysis in analyses().items()}

@@ -1,4 +1,4 @@
-"""What is computed of a study as a whole, from all of its numbers: means over models, claims, findings, answers.
+"""Results of a study as a whole, from all of its numbers: means over models, claims, findings, answers.
 
 A run computes it last, and so does whoever joins results folders.
 """

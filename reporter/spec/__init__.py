@@ -1,4 +1,4 @@
-"""What a study may say: one file per noun, the YAML reader that knows lines, the errors."""
+"""The study file: one file per noun, the YAML reader that knows lines, the errors."""
 
 from reporter.spec.load import load_studies, load_study
 from reporter.spec.problems import Problem, SpecError

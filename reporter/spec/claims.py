@@ -1,4 +1,4 @@
-"""What claims are made of: what every claim says of itself, and the parts that its kinds share.
+"""The parts of claims: the keys of every claim, and the parts that its kinds share.
 
 A kind of claim (:mod:`reporter.judge.claims`) is a form that derives from :class:`Claim` and has the kind's key as a
 field. Whatever in it names a part of the study says so by its type (:data:`StatisticName`, :data:`Models`,
@@ -247,7 +247,7 @@ def by_is_at_least(value: Any) -> Any:
 
 
 class Claim(Part):
-    """What every claim says of itself."""
+    """The keys of every claim."""
 
     says: Sentence = Field(description="The claim in words.")
     source: Sentence | None = Field(None, description="Who says it, and where.")
@@ -264,7 +264,7 @@ class Claim(Part):
 
 
 class Selection(Part):
-    """Where the numbers of a claim are read."""
+    """The layers, site, view and corpus of a claim."""
 
     models: Models = Field(
         ("all",),

@@ -1,4 +1,4 @@
-"""What every corpus of a study may say, wherever its texts come from; the sources of texts say the rest."""
+"""The keys that all corpora share; the sources of texts add theirs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ doubling, by which a statistic that moves with the size of the corpus moves with
 
 
 class CorpusPart(Part):
-    """What every corpus may say about which texts it keeps; a source of texts derives its own part from it."""
+    """The keys of every corpus that choose its texts; a source of texts derives its own part from it."""
 
     references: ClassVar[tuple[Reference, ...]] = (Reference("size_of", "corpora", says="gets the size of corpus"),)
     """The keys under which it names models or other corpora, which must be there first."""
@@ -75,7 +75,7 @@ class CorpusPart(Part):
 
 
 class LabelledCorpus(CorpusPart):
-    """What a corpus may say whose source has labels."""
+    """The keys of a corpus whose source has labels."""
 
     label: Text | None = Field(None, description="The column that holds a label for each text.")
     only: Annotated[tuple[Text, ...], AsTuple] | None = Field(
@@ -91,7 +91,7 @@ class LabelledCorpus(CorpusPart):
 
     @property
     def shares(self) -> Mapping[str, Self]:
-        """What it says of each label alone, or of each role."""
+        """The corpora of single labels or roles."""
         return {label: self.model_copy(update={**self.share_of(label), "by": ()}) for label in self.by}
 
     def share_of(self, label: str) -> dict[str, Any]:

@@ -98,7 +98,7 @@ def _hub_id(value: str) -> str:
 
 
 class _Weights(Part):
-    """What models that already have weights share."""
+    """The keys of models that already have weights."""
 
     dtype: Dtype = Field(
         "float32", description="The precision in which weights are loaded; 'auto' is that of the checkpoint."
@@ -145,7 +145,7 @@ class _Weights(Part):
 
 
 class _Related(Part):
-    """How a model is related to others of the study, and how well it does elsewhere."""
+    """The relations of a model to others of the study, and its scores elsewhere."""
 
     base: Name | None = Field(
         None, description="The model of this study that it was tuned from; of a recipe with 'from' that one."
@@ -161,7 +161,7 @@ class _Related(Part):
 
 
 class _Reading(Part):
-    """What models share that read texts here."""
+    """The keys of models that read texts here."""
 
     bos: Literal["as-is", "add", "none"] = Field(
         "as-is",

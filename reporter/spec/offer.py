@@ -1,4 +1,4 @@
-"""What a study may ask for. The room of the spec knows no metric and no analysis: whoever reads a study hands them on.
+"""The metrics, analyses and claims that a study may name. The reader of a study passes them in: `spec` has none.
 
 It travels as Pydantic's validation context.
 """
@@ -57,7 +57,7 @@ class Reference:
 
 @dataclass(frozen=True)
 class Section:
-    """What stands under a key of its own in a study file: what an analysis looks at.
+    """The section of a study file that an analysis reads.
 
     Args:
         item: the type of one item, of which there are any number by name; or, not ``by_name``, of the whole section.
@@ -104,7 +104,7 @@ class Section:
 
 @dataclass(frozen=True)
 class ClaimForm:
-    """What a kind of claim looks like in a study.
+    """The form of a kind of claim in a study.
 
     Args:
         form: derives from :class:`~reporter.spec.claims.Claim` and has the kind's key as a field.
@@ -131,7 +131,7 @@ class Offer:
 
     @property
     def of_corpora(self) -> tuple[Reference, ...]:
-        """What corpora may name, from whichever source."""
+        """The names that corpora may refer to, from all sources."""
         return tuple(dict.fromkeys(reference for form in self.sources.values() for reference in form.references))
 
 

@@ -1,4 +1,4 @@
-"""What is wrong with a study: one line for each problem, with file, line and column."""
+"""Problems of a study: one line for each problem, with file, line and column."""
 
 import json
 import re

@@ -17,7 +17,7 @@ LARGEST_SEED = 2**32 - 1
 
 
 class _Schedule(Part):
-    """What every recipe says of its training."""
+    """The keys of training that every recipe has."""
 
     train_on: Name = Field(description="The corpus of this study that it is trained on.")
     steps: int = Field(ge=0, description="Steps of training; 0 leaves the weights that it begins with.")

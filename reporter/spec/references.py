@@ -1,4 +1,4 @@
-"""What must fit together across a study: recipes and analyses name corpora, corpora models; metrics need texts."""
+"""Checks across a study: recipes and analyses name corpora, corpora models; metrics need texts."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def queries_of(claim: Claim) -> list[str]:
 
 @dataclass(frozen=True)
 class _Named:
-    """What stands in a field that names parts of the study, and the statistic that stands beside it."""
+    """A field that names parts of the study, and the statistic beside it."""
 
     how: Refers
     value: Any

@@ -40,7 +40,7 @@ Keep = Literal["all", "sums", "nothing"]
 
 
 class RunSpec(Part):
-    """Where and how the forward passes are done."""
+    """The settings of the forward passes."""
 
     device: Annotated[str, AfterValidator(_device)] = Field(
         "auto",
@@ -200,7 +200,7 @@ class Study(Part):
 
     @property
     def sections(self) -> dict[str, Any]:
-        """What stands under the key of each analysis; an empty mapping or None where the study has no such key."""
+        """The content of each analysis' key; an empty mapping or None where the study has no such key."""
         return {name: getattr(self, name) for name in type(self).model_fields if name not in Study.model_fields}
 
     def twin(self, name: str) -> str | None:

@@ -1,4 +1,4 @@
-"""Where numbers rest: one DuckDB file with commented tables, safe writes and sandboxed reads."""
+"""The database: one DuckDB file with commented tables, safe writes and sandboxed reads."""
 
 from reporter.store.database import Store
 from reporter.store.rows import CellKey, CellName, CellRecord, StudyRecord, joined

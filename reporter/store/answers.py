@@ -32,7 +32,7 @@ class BlockAnswer(OfLastCheckpoint, table="block_answers"):
 
 
 class ChangeAnswer(OfLastCheckpoint, table="change_answers"):
-    """What changed in a model against its base, on a corpus."""
+    """Changes of a model against its base, on a corpus."""
 
     compared = (
         Comparable(("changed", "small", "first_layer", "largest_step", "last_cosine", "last_linear"), "corpus"),
@@ -236,7 +236,7 @@ class ProbeDifference(OfStudy, table="probe_differences"):
 
 
 class SinkAnswer(OfLastCheckpoint, table="sink_answers"):
-    """What is a sink in a model on a corpus: a token, or whatever stands at position 0 of a text."""
+    """Sinks of a model on a corpus: a token, or whatever stands at position 0 of a text."""
 
     compared = (
         Comparable(
@@ -264,7 +264,7 @@ class SinkAnswer(OfLastCheckpoint, table="sink_answers"):
 
 
 class TrainingAnswer(OfStudy, table="training_answers"):
-    """Where in training a headline number of a model changes: its mean over layers, or the model's own."""
+    """Steps of training at which a headline number of a model changes: its mean over layers, or the model's own."""
 
     compared = (
         Comparable(

@@ -1,4 +1,4 @@
-"""How a query's result is written: a table for eyes, CSV and JSON for programs, Markdown and LaTeX for texts."""
+"""Formats of a query's result: a table for eyes, CSV and JSON for programs, Markdown and LaTeX for texts."""
 
 import json
 import math
@@ -145,7 +145,7 @@ _NUMBER = re.compile(r"[-+](\d+\.?\d*|\.\d+)(e[-+]?\d+)?|-inf", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Result:
-    """What a query returned.
+    """The result of a query.
 
     Attributes:
         columns: Names of the columns.

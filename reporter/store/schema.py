@@ -82,7 +82,7 @@ class OverModels(OfStudy, table="over_models"):
 
 
 class ModelVerdict(OfStudy, table="claims_by_model"):
-    """What each model by itself says to a claim about several, on all corpora of the claim together.
+    """The verdict of each single model on a claim about several, on all corpora of the claim together.
 
     The verdicts are corrected together for all models of all claims of the study (Holm, two tests each), apart from
     those of the claims: the chance of even one wrong 'supported' or 'refuted' in this table is at most 5 %, and so it
@@ -205,7 +205,7 @@ class Verdict(OfStudy, table="claims"):
 
 
 class Found(OfStudy, table="findings"):
-    """What stands out among a study's numbers without anyone having claimed it; exploratory.
+    """Exploratory findings: numbers of a study that stand out although no claim named them.
 
     Every headline statistic is asked the same few questions; p is corrected for all of them, not only for what is
     shown. ``detail`` is stored as a JSON object with these keys:
@@ -436,7 +436,7 @@ class Study(OfStudy, table="studies"):
 
 
 class SchemaVersion(Row, table="schema_version"):
-    """Which shape these tables have, so that another version of reporter knows whether it can use them."""
+    """The version of these tables, so that another version of reporter knows whether it can use them."""
 
     version: int = column("version of the tables; an older reporter refuses a newer one", key=True)
     reporter: str = column("version of reporter that shaped them")

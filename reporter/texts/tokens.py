@@ -40,7 +40,7 @@ from reporter.texts.texts import Texts, originals
 
 @dataclass(frozen=True)
 class Windows:
-    """How a long text is read.
+    """The windows in which a long text is read.
 
     Args:
         size: the most tokens that a model reads at once, what the tokenizer adds included.

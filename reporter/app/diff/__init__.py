@@ -13,7 +13,7 @@ __all__ = ["Comparison", "compare"]
 
 @dataclass(frozen=True)
 class Comparison:
-    """What differs between two sides, from causes to consequences.
+    """Differences between two sides, from causes to consequences.
 
     ``summary`` counts the numbers of each metric by their change. ``numbers`` has each number that moved, became or was
     NULL, or is on one side only, the largest move first. ``verdicts`` has each claim whose verdict changed.

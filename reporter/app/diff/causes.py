@@ -1,4 +1,4 @@
-"""What differs in the study files and in the provenance of two sides.
+"""Differences in the study files and in the provenance of two sides.
 
 Study files are compared by meaning, key by key: order of keys, comments, quotes and layout do not matter.
 ``bert: some/id`` equals ``bert: {hub: some/id}``, and an item ``{lens: {…}}`` of a list of names is found by its name.

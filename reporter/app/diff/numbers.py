@@ -1,4 +1,4 @@
-"""Which numbers moved further than their intervals explain, and which claims changed their verdict."""
+"""Numbers that moved further than their intervals explain, and claims that changed their verdict."""
 
 from __future__ import annotations
 

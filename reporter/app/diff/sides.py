@@ -1,4 +1,4 @@
-"""What is compared: a study in a file of results, seen in the shape that tables have today."""
+"""The sides of a comparison: a study in a file of results, seen in the shape that tables have today."""
 
 from __future__ import annotations
 

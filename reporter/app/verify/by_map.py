@@ -1,4 +1,4 @@
-"""What one linear map makes of the states: ``linearity``, from the states themselves."""
+"""``linearity``: the fit of one linear map, computed from the states themselves."""
 
 from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction

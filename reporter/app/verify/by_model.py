@@ -323,7 +323,7 @@ def _against(x: Floats, ids: Ints, units: Floats, equal: float) -> tuple[Floats,
 
 
 class _Words:
-    """Which tokens are whole words where they stand, from how the tokenizer itself writes them.
+    """Finds the tokens that are whole words in their place, from how the tokenizer itself writes them.
 
     A word begins with the mark of a space where the vocabulary has one, else with anything but ``##``; a token that is
     followed by one that goes on with its word is none.

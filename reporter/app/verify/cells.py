@@ -1,4 +1,4 @@
-"""Which cells of a finished study are measured again: the smallest first, of each role in turn."""
+"""Choose the cells of a finished study to measure again: the smallest first, of each role in turn."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Side = tuple[str, str, str]  # a model, its checkpoint and a corpus
 
 @dataclass(frozen=True)
 class Asked:
-    """Which cells to measure again: at most so many, of small corpora, of one model or corpus."""
+    """The choice of cells to measure again: at most so many, of small corpora, of one model or corpus."""
 
     cells: int = 2
     max_texts: int = 500
@@ -54,12 +54,12 @@ class Cell:
 
     @property
     def side(self) -> Side:
-        """What it is, where two of them are compared."""
+        """The side of a comparison that it is."""
         return self.model, self.checkpoint, self.corpus
 
     @property
     def cost(self) -> int:
-        """What grows with the time it takes."""
+        """A number that grows with the time it takes."""
         return int(self.counted["tokens"]) * int(self.facts["parameters"])
 
 

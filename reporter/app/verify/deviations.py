@@ -1,4 +1,4 @@
-"""How far a number that was measured again lies from the one that is stored, and how far it may.
+"""The deviation of a recomputed number from the stored one, and its tolerance.
 
 The numbers of all tables are read in one form.
 """

@@ -28,7 +28,7 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Rule:
-    """What makes a sink: both must hold at some block.
+    """The rule for sinks: both must hold at some block.
 
     Args:
         factor: a token's norm exceeds this times the median norm of its text's tokens.
@@ -46,7 +46,7 @@ LONG = 2.0
 
 @dataclass(frozen=True)
 class Kinds:
-    """What the tokens of one text, or of a corpus, are; each of shape (tokens,).
+    """Kinds of the tokens of one text or corpus; each of shape (tokens,).
 
     The weight of a token is (x_j − m_j)² over the sum of the squares of all other coordinates, j its largest coordinate
     by size and m_j the median of coordinate j over the text's tokens (massive activations, Sun et al. 2024).
@@ -149,7 +149,7 @@ def context_keys(ids: Sequence[int], causal: bool, seed: int) -> list[int]:
 
 
 class Place(NamedTuple):
-    """Where states are read: site and layer, as the tables name them."""
+    """The place where states are read: site and layer, as the tables name them."""
 
     site: str
     layer: int
@@ -285,7 +285,7 @@ class Reading:
 
     @property
     def path(self) -> list[Place]:
-        """What enters the first block, and what each block returns."""
+        """The input of the first block and the output of each block."""
         return [place for place in self.widths if place.site != "final"]
 
     @cached_property
@@ -305,12 +305,12 @@ class Reading:
 
     @cached_property
     def kinds(self) -> Kinds:
-        """What each token is."""
+        """The kind of each token."""
         return Kinds.joined(self._kinds)
 
     @cached_property
     def masks(self) -> dict[str, Mask]:
-        """Which tokens each view of the study holds."""
+        """The tokens that each view of the study holds."""
         return {view: self.kinds.view(view) for view in self.views}
 
     @cached_property
@@ -321,7 +321,7 @@ class Reading:
 
     @cached_property
     def type_counts(self) -> Counter[int]:
-        """How often each token id occurs in the corpus, special tokens left out."""
+        """Count of each token id in the corpus, special tokens left out."""
         return Counter(self.ids[~self.kinds.special].tolist())
 
     @cached_property

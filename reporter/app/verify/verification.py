@@ -208,7 +208,7 @@ class _Verifier:
 
     @cached_property
     def changes(self) -> list[tuple[list[Side], Mapping[str, Any]]]:
-        """What ``change`` compares: a model, its base and, where there is one, its twin; and the options."""
+        """The sides that ``change`` compares: a model, its base and, where there is one, its twin; and the options."""
         return [
             ([(run.checkpoint.model, run.checkpoint.name, run.texts.name) for run in cell.passes], cell.settings)
             for cell in self.plan.cells

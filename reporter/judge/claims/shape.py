@@ -24,7 +24,7 @@ ShapeName = Literal["bell", "flat", "increasing", "decreasing", "rise-then-fall"
 
 
 class Shape(forms.Selection):
-    """What a profile over depth or over training looks like."""
+    """The shape of a profile over depth or training."""
 
     _old_name = model_validator(mode="before")(forms.by_is_at_least)
 

@@ -30,7 +30,7 @@ WHY = "the earlier run read the same texts: compared as it stands, up to roundin
 
 
 class Stays(Part):
-    """Which number is compared with an earlier run."""
+    """The number that is compared with an earlier run."""
 
     metric: StatisticName = Field(description="The statistic, as metric.statistic.")
     model: Annotated[Name, Refers("model")] = Field(description="The model; its last checkpoint is read.")
@@ -67,7 +67,7 @@ class _Comparison:
 
     @property
     def moved(self) -> float:
-        """How far the value moved, in tolerances."""
+        """The change of the value, in tolerances."""
         return float("inf") if self.now is None else abs(self.now - self.before) / self.reach
 
 

@@ -1,4 +1,4 @@
-"""What a study's numbers answer: the one list of questions, and what stands out although no claim named it.
+"""The list of questions that a study's numbers answer, and exploratory findings.
 
 A :class:`~reporter.judge.questions.question.Question` yields rows of its own tables and says what they come to.
 Claims and findings are such questions too; the run stores their rows.

@@ -1,4 +1,4 @@
-"""What changed in a model against its base: from which layer on, by how much, in which numbers, at what cost.
+"""The question what changed in a model against its base: from which layer on, how much, which numbers, at what cost.
 
 Both sides are measured on the same texts, so a difference beyond rounding, or beyond what bf16 products do, is no
 matter of chance. A difference beyond another seed may be one, so the finding tests it again, corrected for all layers.

@@ -1,4 +1,4 @@
-"""Where a concept is a direction that its pairs of texts share, concept by concept.
+"""The question which concepts are directions that pairs of texts share, concept by concept.
 
 Consistency tells that the differences of a concept's pairs point the same way. It does not tell that a layer serves a
 task, so no layer is recommended here. The finding corrects the answer's p-values for all tests of the study.

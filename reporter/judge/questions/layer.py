@@ -1,4 +1,4 @@
-"""Which layer to take states from, and with which pooling: by labels, beside groups and what needs no labels.
+"""The question which layer to take states from, and with which pooling: by labels, groups or without labels.
 
 Each *criterion* is a number by layer that is better when it is larger (or smaller). Only a probe of labels measures
 use, so only a probe recommends a layer. Layers and poolings are compared on the same held-out texts: what each loses

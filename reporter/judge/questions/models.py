@@ -1,4 +1,4 @@
-"""What differs between roles, between models and between corpora, and what goes with how well models do.
+"""Differences between roles, models and corpora, and statistics that correlate with scores of models.
 
 From three independent models of each role on (relatives count as one), the test is over models and speaks of the roles.
 With fewer, the sentence describes the models of the study and says so: two models differ in everything, and no interval

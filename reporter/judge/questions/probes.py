@@ -1,4 +1,4 @@
-"""Where probes differ (a tuned model from its base, layers of a model), and which blocks can be removed."""
+"""Differences of probes (a model and its base, layers of a model), and the question which blocks can be removed."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations

@@ -45,7 +45,7 @@ def table(rows: Iterable[Any], *columns: Column) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Lacks:
-    """What a study lacks for an answer, or for more of it: one line that ends in what to add.
+    """A gap in a study that prevents an answer or a part of it: one line that ends in what to add.
 
     ``runs`` tells that it takes a model that runs here, which a model given by its states does not.
     """
@@ -98,7 +98,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a study answers to a question: the records by table, and what the study lacks for more."""
+    """The answer of a study to a question: the records by table, and what the study lacks for more."""
 
     question: Question
     tables: Mapping[str, Sequence[Record]]
@@ -106,7 +106,7 @@ class Answer:
 
     @property
     def boxes(self) -> Sequence[Box]:
-        """What the rows come to; empty if there are none."""
+        """The boxes that sum up the rows; empty if there are none."""
         return boxes_of(self.question, self.tables)
 
 

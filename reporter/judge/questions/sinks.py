@@ -1,4 +1,4 @@
-"""Which tokens are sinks, and which statistics differ without them.
+"""The question which tokens are sinks, and which statistics differ without them.
 
 In a decoder whose tokenizer puts no BOS before a text, the sink is whatever word comes first, so that the table
 ``sinks`` has a row for each of these words. The answer takes them together.

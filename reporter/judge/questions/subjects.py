@@ -1,4 +1,4 @@
-"""What findings may be about (headline statistics, trained models, corpora) and how their numbers are read.
+"""Subjects of findings (headline statistics, trained models, corpora) and their numbers.
 
 **An untrained model has no findings.** Its states have shapes, too: cosines that grow with depth, a dimension that is
 highest at the embedding. They lie beyond any interval over texts and only reflect how weights are drawn. So a model is
@@ -181,7 +181,7 @@ class Subject:
 
     @property
     def averaged(self) -> str:
-        """What its mean is taken over: ``layers`` or ``blocks``."""
+        """The unit of its mean: ``layers`` or ``blocks``."""
         return "blocks" if self.step else "layers"
 
     def places(self, layers: Sequence[int], whole: bool = True) -> str:
@@ -194,7 +194,7 @@ class Subject:
 
     @property
     def named(self) -> str:
-        """What a sentence is about: ``In minilm, the effective rank``."""
+        """The start of a sentence about it: ``In minilm, the effective rank``."""
         return f"In {self.model}, {self.title}"
 
     @property
@@ -354,7 +354,7 @@ class Subjects:
 
     @cached_property
     def changed(self) -> Sequence[Record]:
-        """What changed against the base, from the answer to that question; empty if no model has a base."""
+        """The changes against the base, from the answer to that question; empty if no model has a base."""
         if not self.with_base:
             return ()
         from reporter.judge.questions.changed import CHANGED

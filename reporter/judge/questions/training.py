@@ -1,4 +1,4 @@
-"""When in training: where each headline number of a model with checkpoints changes, and from when on it rests."""
+"""The question when in training: at which step each headline number changes, and from when on it is stable."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial

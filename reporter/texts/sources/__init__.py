@@ -23,7 +23,7 @@ WholeWords = Callable[[str], Sequence[str]]
 
 @dataclass(frozen=True)
 class Around:
-    """What a source works with besides what the study says.
+    """The input of a source besides its keys in the study.
 
     Args:
         folder: the study's folder, from which relative paths start.
@@ -38,7 +38,7 @@ class Around:
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a corpus comes from, before anything is read.
+    """The source of a corpus, before anything is read.
 
     Args:
         location: as a person would name it.

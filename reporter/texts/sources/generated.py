@@ -50,7 +50,7 @@ _NEAR = Weighted({"in": 6, "near": 4, "behind": 2, "beside": 2, "under": 1})
 
 @dataclass(frozen=True)
 class Referent:
-    """What a noun phrase stands for, as far as other words must agree with it.
+    """The features of a noun phrase with which other words must agree.
 
     Args:
         noun_class: what kind of thing it is.
