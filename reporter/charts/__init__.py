@@ -4,7 +4,7 @@ Nothing here imports Altair or pandas before something is drawn, since ``reporte
 """
 
 from reporter.charts.captions import Reach
-from reporter.charts.chart import SENTENCES, Chapter, Chart, Page, Query
+from reporter.charts.chart import SENTENCES, Chapter, Chart, Page
 from reporter.charts.layout import Pick, choices, corpora, variants
 
-__all__ = ["SENTENCES", "Chapter", "Chart", "Page", "Pick", "Query", "Reach", "choices", "corpora", "variants"]
+__all__ = ["SENTENCES", "Chapter", "Chart", "Page", "Pick", "Reach", "choices", "corpora", "variants"]

@@ -40,23 +40,15 @@ Mount = Literal["points", "table"]
 """What the page draws without Vega: points that can be turned and searched, a table."""
 
 
-@dataclass(frozen=True)
-class Query:
-    """A SQL statement with a name and ``$parameters``; the text that runs is the one that is shown."""
+def filled(sql: str, **parameters: str) -> str:
+    """Return a statement with every ``$parameter`` written as a SQL string literal, as it runs and as pages show it."""
 
-    name: str
-    text: str
+    def literal(match: re.Match[str]) -> str:
+        if match[1] not in parameters:
+            raise ReporterError(f"the query needs a value for {match[0]}")
+        return "'" + parameters[match[1]].replace("'", "''") + "'"
 
-    def fill(self, **parameters: str) -> str:
-        """Return the statement with every parameter written as a SQL string literal."""
-
-        def literal(match: re.Match[str]) -> str:
-            name = match.group(1)
-            if name not in parameters:
-                raise ReporterError(f"query {self.name!r} needs a value for ${name}")
-            return "'" + parameters[name].replace("'", "''") + "'"
-
-        return re.sub(r"\$([a-z_]+)", literal, self.text.strip())
+    return re.sub(r"\$([a-z_]+)", literal, sql.strip())
 
 
 @dataclass(frozen=True)
@@ -134,7 +126,7 @@ class Chart:
 
     id: str
     title: str
-    query: Query | str
+    query: str
     draw: Draw | Mapping[str, Draw] | Mount
     kind: str = "chart"
     say: Say | None = None
@@ -164,11 +156,6 @@ class Chart:
     by_layer: bool = False
     half: bool = False
     options: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def statement(self) -> Query:
-        """Its query, named after the chart where it has no name of its own."""
-        return self.query if isinstance(self.query, Query) else Query(self.id, self.query)
 
     @property
     def drawings(self) -> Mapping[str, Draw]:

@@ -13,7 +13,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, Literal
 
 from reporter.charts.captions import CLOSE, FIXED, LOG, Axis, axes_of, axis_of
-from reporter.charts.chart import WHO, Chart, Draw, Drawn, Read
+from reporter.charts.chart import WHO, Chart, Draw, Drawn, Read, filled
 from reporter.charts.layout import ATTENTION, MEAN, PATH, WITH, WITHOUT, Panel, Pick, Scene, panels_of
 from reporter.charts.styles import alt, ordered, unvalidated
 from reporter.core.errors import is_out_of_memory, with_type
@@ -34,9 +34,9 @@ Sample = Callable[[str, Chart, Read], tuple[str, str]]
 
 def read_chart(read: Read, chart: Chart, open: bool = True, sample: Sample | None = None, **values: str) -> Drawn:
     """Run a chart's query; it is drawn later, when the database is closed again."""
-    sql = chart.statement.text
+    sql = chart.query
     try:
-        sql = chart.statement.fill(**values)
+        sql = filled(sql, **values)
         sql, kept = sample(sql, chart, read) if sample else (sql, "")
         return Drawn(chart, sql, typed(read(sql)), open=open, kept=kept)
     except Exception as error:  # one broken query must not take the page down

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from reporter.charts import parts
-from reporter.charts.chart import Query
 from reporter.charts.layout import ASKED, BY_ROLE, Pick, Scene, choices, corpora, panels_of, titled
 from reporter.charts.styles import FLOOR_GREY, INK, RULE_GREY, Styles, alt
 from reporter.core.numbers import short, whole
@@ -20,12 +19,10 @@ WHERE study = $study AND metric = $metric AND statistic IN ($statistic, $floor)
   AND layer IS NULL AND (site IS NULL OR site IN ('embedding', 'block'))
 ORDER BY statistic, corpus, view, role, model, step, checkpoint
 """
-DOTS = Query("dots", _DOTS.format(asked=""))
-DOTS_BY_ROLE = Query("dots_by_role", _DOTS.format(asked=f"{BY_ROLE}, "))
+DOTS = _DOTS.format(asked="")
+DOTS_BY_ROLE = _DOTS.format(asked=f"{BY_ROLE}, ")
 
-DIFFERENCES_OF_MODELS = Query(
-    "differences_of_models",
-    """
+DIFFERENCES_OF_MODELS = """
 SELECT if(kind = 'corpora', corpus_a || ' − ' || corpus_b, if(
     min(model_a) OVER tuned = max(model_a) OVER tuned, model_a, 'each model'
   ) || ' − ' || model_b || ', on ' || corpus_a) AS comparison,
@@ -35,8 +32,7 @@ FROM differences
 WHERE study = $study AND metric = $metric AND layer IS NULL
 WINDOW tuned AS (PARTITION BY kind, model_b, corpus_a)
 ORDER BY kind DESC, comparison, statistic, view, model, checkpoint
-""",
-)
+"""
 
 
 ROW = 24
@@ -77,16 +73,13 @@ def dots(frame: pd.DataFrame, styles: Styles, of: parts.Subject, log: bool = Fal
 # Correlations over the models of a study: a mark for each feature and method, its interval as a line.
 
 
-CORRELATIONS = Query(
-    "correlations",
-    """
+CORRELATIONS = """
 SELECT corpus, view, score, feature, method, value, ci_low, ci_high, p, n
 FROM correlations
 WHERE study = $study AND metric = $metric
 ORDER BY corpus, view, score, max(abs(value)) OVER (PARTITION BY corpus, view, score, feature) DESC NULLS LAST,
   feature, method
-""",
-)
+"""
 
 CORRELATION_ROW = 34
 """Height of one feature, in pixels."""
@@ -148,9 +141,7 @@ def which_score(frame: pd.DataFrame, scene: Scene) -> list[Pick]:
 
 
 # A model beside itself is symmetric: where one half is stored, the other is its mirror image.
-PAIRS = Query(
-    "pairs",
-    """
+PAIRS = """
 WITH own AS (
   FROM layer_pairs WHERE study = $study AND metric = $metric
 ), floors AS (
@@ -176,8 +167,7 @@ QUALIFY row_number() OVER (
 ) = 1
 ORDER BY whole.statistic, whole.corpus, whole.view, whole.model_a = whole.model_b DESC, whole.model_a, whole.model_b,
   whole.checkpoint_a, whole.checkpoint_b, layer_a, layer_b
-""",
-)
+"""
 
 
 def _cells(rows: Any, x: str, y: str, titles: tuple[str, str], tooltip: list[Any], scale: Any) -> Any:

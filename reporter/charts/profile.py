@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from reporter.charts import parts
-from reporter.charts.chart import Chapter, Chart, Draw, Picks, Query
+from reporter.charts.chart import Chapter, Chart, Draw, Picks
 from reporter.charts.layout import BY_ROLE, MEAN, Pick, Scene, choices
 from reporter.charts.styles import FLOOR_GREY, Styles, alt
 from reporter.core.table import FREE, LAST_CHECKPOINT
@@ -21,12 +21,10 @@ WHERE study = $study AND metric = $metric AND statistic IN ($statistic, $floor)
 ORDER BY statistic, corpus, view, role, model, step, checkpoint,
   list_position(['final', 'attention'], site) NULLS FIRST, layer
 """
-PROFILE = Query("profile", _PROFILE.format(asked=""))
-PROFILE_BY_ROLE = Query("profile_by_role", _PROFILE.format(asked=f"{BY_ROLE}, "))
+PROFILE = _PROFILE.format(asked="")
+PROFILE_BY_ROLE = _PROFILE.format(asked=f"{BY_ROLE}, ")
 
-DIFFERENCES = Query(
-    "differences",
-    """
+DIFFERENCES = """
 SELECT if(kind = 'corpora', corpus_a || ' − ' || corpus_b, if(
     min(model_a) OVER tuned = max(model_a) OVER tuned, model_a, 'each model'
   ) || ' − ' || model_b || ', on ' || corpus_a) AS comparison,
@@ -36,13 +34,10 @@ FROM differences
 WHERE study = $study AND metric = $metric AND layer IS NOT NULL AND site IN ('embedding', 'block')
 WINDOW tuned AS (PARTITION BY kind, model_b, corpus_a)
 ORDER BY kind DESC, comparison, statistic, view, model, checkpoint, layer
-""",
-)
+"""
 
 # Either of the two may stand first in a pair.
-BESIDE_BASE = Query(
-    "beside_base",
-    """
+BESIDE_BASE = """
 WITH tuned AS (
   SELECT DISTINCT model, base, layers FROM models WHERE study = $study AND base IS NOT NULL AND baseline IS NULL
 ), either AS (
@@ -61,8 +56,7 @@ SELECT if(min(model) OVER related = max(model) OVER related, model, 'each model'
 FROM either WHERE layer_a = layer_b AND NOT ends_with(statistic, '_floor')
 WINDOW related AS (PARTITION BY model_b, corpus)
 ORDER BY comparison, statistic, view, model, checkpoint, layer
-""",
-)
+"""
 
 FINAL = "final"
 TITLES = {"layer": "relative depth", "step": "depth before the step"}
@@ -218,9 +212,7 @@ FROM own LEFT JOIN (
 """
 
 # layer is NULL in the rows that average over all layers
-TRAINING = Query(
-    "training",
-    f"""
+TRAINING = f"""
 WITH own AS (
   SELECT model, role, step, corpus, view, layer, avg(value) AS value, count(value) AS layers
   FROM layer_metrics AS own WHERE layer IS NOT NULL AND {_TRAINED} GROUP BY ALL
@@ -231,12 +223,9 @@ WITH own AS (
 SELECT model, own.role, own.step, own.corpus, own.view, own.layer, own.value, layers, ci_low, ci_high
 {_WITH_MEANS}
 ORDER BY own.corpus, own.view, own.layer NULLS FIRST, own.role, model, own.step
-""",
-)
+"""
 
-TRAINING_OF_MODELS = Query(
-    "training_of_models",
-    f"""
+TRAINING_OF_MODELS = f"""
 WITH own AS (
   SELECT model, role, step, corpus, view, layer, value, 0 AS layers
   FROM layer_metrics AS own
@@ -245,8 +234,7 @@ WITH own AS (
 SELECT model, own.role, own.step, own.corpus, own.view, own.layer, own.value, layers, ci_low, ci_high
 {_WITH_MEANS}
 ORDER BY own.corpus, own.view, own.role, model, own.step
-""",
-)
+"""
 
 MOST_TICKS = 8
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import yaml
 
-from reporter.charts.chart import Drawn, Query, Read
+from reporter.charts.chart import Drawn, Read, filled
 from reporter.charts.layout import VIEWS
 from reporter.core.numbers import counted, is_null, whole
 from reporter.core.sources import Source
@@ -22,26 +22,20 @@ from reporter.store.shape import quoted
 if TYPE_CHECKING:
     from reporter.report.contents import Contents
 
-NUMBERS_HASH = Query(
-    "numbers_hash",
-    """
+NUMBERS_HASH = """
 SELECT sha256(string_agg(line, chr(10) ORDER BY line)) AS hash, count(*) AS n
 FROM (
   SELECT row(metric, statistic, model, checkpoint, corpus, view, site, layer, value, ci_low, ci_high, n)::VARCHAR
     AS line
   FROM layer_metrics WHERE study = $study
 )
-""",
-)
+"""
 """What tells the numbers of a report from others: the same hash, the same numbers."""
-_STATISTICS = Query(
-    "statistics_in_order",
-    """
+_STATISTICS = """
 SELECT metric, statistic, count(*) AS lines
 FROM layer_metrics WHERE study = $study
 GROUP BY metric, statistic ORDER BY (row(metric, statistic)::VARCHAR)[:-2] || ', '
-""",
-)
+"""
 MOST_HASHED = 100_000
 """Lines that are put in order at a time: the text of all of them would stand in memory several times."""
 LIBRARIES = {"torch": "PyTorch", "transformers": "transformers", "numpy": "NumPy", "scipy": "SciPy", "python": "Python"}
@@ -79,7 +73,7 @@ def read_hash(read: Read, study: str) -> tuple[str, str]:
 
     Lines begin with metric and statistic, so that those of a few statistics can be ordered and hashed after each other.
     """
-    sql = NUMBERS_HASH.fill(study=study)
+    sql = filled(NUMBERS_HASH, study=study)
     lines = sql[sql.index("SELECT row(") : sql.rindex(")")].rstrip()
     together, room = list[list[str]](), 0
     for row in read_rows(read, _STATISTICS, study):

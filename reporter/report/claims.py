@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import inf, isfinite
 from typing import TYPE_CHECKING, Any
 
-from reporter.charts.chart import Query, Read
+from reporter.charts.chart import Read, filled
 from reporter.core.numbers import is_null, short
 from reporter.report.evidence import by_model_of, changes_of, evidence_of
 from reporter.report.tables import Row, parsed, read_rows, rows_of
@@ -75,26 +75,20 @@ def interval_plot(row: Mapping[str, Any], bound: str) -> dict[str, Any] | None:
 VERDICTS = {"supported": "✓", "refuted": "✗", "inconclusive": "?", "failed": "!"}
 """Verdicts in the order of a tally, each with its sign, so that none is told by its colour alone."""
 
-CLAIMS = Query(
-    "claims",
-    """
+CLAIMS = """
 SELECT claim, reading, says, source, kind, view, baseline, verdict, value, ci_low, ci_high,
   holds_low, holds_high, holds_outside, paper, p, p_adjusted, detail
 FROM claims
 WHERE study = $study
 ORDER BY number, claim, reading
-""",
-)
+"""
 
-CLAIMS_BY_MODEL = Query(
-    "claims by model",
-    """
+CLAIMS_BY_MODEL = """
 SELECT claim, model, verdict, alone, statistic, value, ci_low, ci_high, claimed, p, p_adjusted
 FROM claims_by_model
 WHERE study = $study AND reading = 1
 ORDER BY claim, model
-""",
-)
+"""
 
 
 @dataclass(frozen=True)
@@ -142,7 +136,7 @@ def read_claims(read: Read, study: str) -> Claims:
     verdict, ``turns`` says whether another view changes the number or the profile, even where the verdict stays, and
     ``shared`` are null baselines for which the claim holds as well, so that it says nothing about what training does.
     """
-    sql = CLAIMS.fill(study=study)
+    sql = filled(CLAIMS, study=study)
     frame = read(sql)
     by_model = read_rows(read, CLAIMS_BY_MODEL, study)
     groups: dict[str, list[Row]] = {}

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from reporter.charts.chart import Drawn, Query, Read
+from reporter.charts.chart import Drawn, Read, filled
 from reporter.charts.layout import Scene
 from reporter.charts.styles import ModelStyle
 from reporter.core.table import FREE, LAST_CHECKPOINT
@@ -29,9 +29,7 @@ PAIR = ("words", "no-sinks")
 """The views that stand beside each other where a study has both; otherwise its first two."""
 _NO_NUMBER: Row = {"value": None, "ci_low": None, "ci_high": None}
 
-COMPARED = Query(
-    "compared",
-    f"""
+COMPARED = f"""
 WITH own AS (
   SELECT *, metric || '.' || statistic AS full_name FROM layer_metrics
   WHERE study = $study AND list_contains(string_split($statistics, ' '), full_name)
@@ -49,8 +47,7 @@ FROM over_models
 WHERE study = $study AND step IS NULL AND site IS NULL AND layer IS NULL
   AND list_contains(string_split($statistics, ' '), metric || '.' || statistic)
 ORDER BY statistic, corpus, view, model NULLS FIRST, role
-""",
-)
+"""
 
 
 @dataclass(frozen=True)
@@ -87,7 +84,7 @@ def read_compared(
     order = list(dict.fromkeys([*first, *(drawn.id for drawn in charts)]))
     charts.sort(key=lambda drawn: order.index(drawn.id))
     views = PAIR if set(PAIR) <= set(scene.views) else tuple(scene.views[:2])
-    sql = COMPARED.fill(study=scene.study, statistics=" ".join(drawn.id for drawn in charts))
+    sql = filled(COMPARED, study=scene.study, statistics=" ".join(drawn.id for drawn in charts))
     frame = read(sql)
     rows = rows_of(frame)
     by_key = {(row["statistic"], row["corpus"], row["view"], row["model"] or f"{row['role']}s"): row for row in rows}

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Literal
 
-from reporter.charts.chart import Chart, Drawn, Query, Read
+from reporter.charts.chart import Chart, Drawn, Read
 from reporter.charts.drawing import Sample, draw_chart, read_chart
 from reporter.charts.layout import ATTENTION, PATH, CheckpointName, Scene, moments
 from reporter.charts.styles import Styles, style_models
@@ -121,7 +121,7 @@ def read_contents(
     name = str(study["study"])
     order = order_of(study.get("spec"))
 
-    def rows(query: Query, key: str = "") -> list[Row]:
+    def rows(query: str, key: str = "") -> list[Row]:
         """Return the rows of a query; models and corpora in the order of the study's file."""
         return in_order(read_rows(read, query, name), key, order[KEYS[key]]) if key else read_rows(read, query, name)
 

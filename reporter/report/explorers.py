@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from reporter.charts.chart import Chapter, Chart, Drawn, Page, Query, Read
+from reporter.charts.chart import Chapter, Chart, Drawn, Page, Read, filled
 from reporter.charts.drawing import draw_chart, read_chart
 from reporter.charts.layout import Scene
 from reporter.charts.styles import CATEGORIES, FLOOR_GREY, RAMP, Styles
@@ -102,9 +102,9 @@ Reader = Callable[[Read, str, Styles], "Explorer | None"]
 """Reads an explorer of a study; None where the study has no rows for it."""
 
 
-def read_source(read: Read, query: Query, study: str, name: str, title: str, table: str) -> Source:
+def read_source(read: Read, query: str, study: str, name: str, title: str, table: str) -> Source:
     """Run a query whose only parameter is the study."""
-    sql = query.fill(study=study)
+    sql = filled(query, study=study)
     frame = read(sql)
     # whole numbers stay whole where one is NULL: a CSV says 512 and not 512.0
     whole = [c.name for c in find_table(table).columns if c.type in {"INTEGER", "BIGINT"} and c.name in frame]
@@ -249,27 +249,21 @@ def _checkpoint_choices(charts: Sequence[Drawn], models: Sequence[queries.Row], 
 # What the page of static embeddings shows besides its charts: how positions are known, and where the rest is.
 
 
-FACTS = Query(
-    "vocabulary_facts",
-    """
+FACTS = """
 SELECT model, checkpoint, fact, value, said FROM vocabulary_facts
 WHERE study = $study ORDER BY model, checkpoint
-""",
-)
+"""
 
-VOCABULARY = Query(
-    "vocabulary",
-    """
+VOCABULARY = """
 SELECT token_id, token, class, subword, norm, mean_cosine, mean_distance, repeated
 FROM vocabulary
 WHERE study = $study AND model = $model
 ORDER BY norm DESC
 LIMIT 100
-""",
-)
+"""
 """What the page offers for the rest of the vocabulary."""
 
-COUNT = Query("vocabulary_count", "SELECT count(*) AS n FROM vocabulary WHERE study = $study")
+COUNT = "SELECT count(*) AS n FROM vocabulary WHERE study = $study"
 
 PLAIN = {
     "learned": "It adds a learned vector for each position to the tokens' vectors.",
@@ -284,12 +278,12 @@ _HIDDEN = ("positions", "outlier", "note ", "missing: ")
 
 def besides(read: Read, study: str, who: Sequence[Who], styles: Styles) -> dict[str, Any]:
     """Return what the template shows besides charts."""
-    facts = read(FACTS.fill(study=study))
+    facts = read(filled(FACTS, study=study))
     return {
         "known": known(facts, who),
         "styles": styles.models,
-        "rows": whole(int(read(COUNT.fill(study=study))["n"].iloc[0])),
-        "sql": VOCABULARY.fill(study=study, model=who[0][0]),
+        "rows": whole(int(read(filled(COUNT, study=study))["n"].iloc[0])),
+        "sql": filled(VOCABULARY, study=study, model=who[0][0]),
         "columns": [column for column in find_table("vocabulary").columns if column.field],
     }
 

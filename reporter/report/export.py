@@ -169,7 +169,7 @@ def read_study(study: str, out: Path) -> Contents:
     """Return what a study's page shows, drawn."""
     store = Store(out / "results.duckdb")
     with store.reading() as read:
-        rows = {str(row["study"]): row for row in queries.rows_of(read(queries.STUDIES.text))}
+        rows = {str(row["study"]): row for row in queries.rows_of(read(queries.STUDIES))}
         if study not in rows:
             raise no_study(study, store.path, list(rows))
         contents = read_contents(read, rows[study], {**catalogue(), **analyses()})

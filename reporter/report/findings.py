@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from reporter.charts.chart import Query, Read
+from reporter.charts.chart import Read, filled
 from reporter.charts.styles import FLOOR_GREY, MUTED
 from reporter.core.numbers import near
 from reporter.judge.questions import QUESTIONS
@@ -27,12 +27,9 @@ APART = 20
 UNSEEN = 0.5 / (HEIGHT - 2 * MARGIN)
 """Of a picture's height, what cannot be seen on it, and so is written as approximately 0."""
 
-FINDINGS = Query(
-    "findings",
-    """
+FINDINGS = """
 SELECT * EXCLUDE (study) FROM findings WHERE study = $study ORDER BY rank
-""",
-)
+"""
 
 
 @dataclass(frozen=True)
@@ -66,7 +63,7 @@ def read_findings(read: Read, study: str, looked_at: int | None, styles: Styles)
         looked_at: the column of ``studies``.
         styles: how models are drawn.
     """
-    sql = FINDINGS.fill(study=study)
+    sql = filled(FINDINGS, study=study)
     frame = read(sql)
     findings = []
     for row in rows_of(frame):
@@ -169,9 +166,9 @@ def read_answers(read: Read, study: str, order: Mapping[str, Sequence[str]]) -> 
         frames = {}
         for table in (row.table for row in decision.rows):
             keys = ", ".join(f'"{name}"' for name in table.key)
-            query = Query(table.name, f"SELECT * FROM {table.name} WHERE study = $study ORDER BY {keys}")
+            query = f"SELECT * FROM {table.name} WHERE study = $study ORDER BY {keys}"
             whole = {column.name: "Int64" for column in table.columns if column.type in ("INTEGER", "BIGINT")}
-            frames[table.name] = read(query.fill(study=study)).astype(whole)  # a NULL among them makes floats of all
+            frames[table.name] = read(filled(query, study=study)).astype(whole)  # a NULL among them makes floats of all
         boxes = boxes_of(decision, {name: as_named(rows_of(frame), order) for name, frame in frames.items()})
         if boxes:
             answers.append({"name": decision.name, "title": decision.title, "boxes": boxes, "tables": frames})

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from reporter.charts import journeys as journey_charts
-from reporter.charts.chart import Query, Read
+from reporter.charts.chart import Read
 from reporter.charts.drawing import pack, tidy
 from reporter.charts.picture import Part, Size, compose
 from reporter.charts.styles import Styles
@@ -18,9 +18,7 @@ from reporter.report.explorers import Explorer, read_source, styled
 if TYPE_CHECKING:
     import pandas as pd
 
-STEPS = Query(
-    "journeys",
-    f"""
+STEPS = f"""
 SELECT journey, role, model, step, checkpoint, text, position, token_id, token, followed, special, positions,
   norm_before, site, layer, depth, cosine, distance, rank_cosine, rank_distance, norm, step_length, step_cosine,
   turnover_cosine, turnover_distance
@@ -28,31 +26,24 @@ FROM journeys JOIN {NTH_CHECKPOINT} USING (study, model, checkpoint)
 WHERE study = $study
 ORDER BY journey, role DESC, model, nth_checkpoint, text, position, positions DESC,
   list_position(['embedding', 'block', 'final', 'attention'], site), layer
-""",
-)
+"""
 
-NEIGHBOURS = Query(
-    "neighbours",
-    f"""
+NEIGHBOURS = f"""
 SELECT journey, role, model, step, checkpoint, text, position, token_id, token, positions, site, layer, depth,
   measure, place, neighbour_id, neighbour, cosine, distance
 FROM neighbours JOIN {NTH_CHECKPOINT} USING (study, model, checkpoint)
 WHERE study = $study
 ORDER BY journey, role DESC, model, nth_checkpoint, text, position, positions DESC, measure,
   list_position(['embedding', 'block', 'final', 'attention'], site), layer, place
-""",
-)
+"""
 
-PATHS = Query(
-    "journey_paths",
-    f"""
+PATHS = f"""
 SELECT item, role, model, step, checkpoint, projection, part, point, label, site, layer, depth, x, y
 FROM projections JOIN {NTH_CHECKPOINT} USING (study, model, checkpoint)
 WHERE study = $study AND analysis = 'journeys'
 ORDER BY item, role DESC, model, nth_checkpoint, projection, part, point,
   list_position(['embedding', 'block', 'final', 'attention'], site), layer
-""",
-)
+"""
 
 ABOUT = (
     "A token enters a model as a row of its vocabulary. How long does its state stay nearest to itself, and what does "

@@ -47,7 +47,7 @@ def _file(database: Path, study: str, own: Path) -> str:
     loader = (folder() / "single_file.js").read_text("utf-8")
     store = Store(database)
     with store.reading() as read:
-        row = next(row for row in queries.rows_of(read(queries.STUDIES.text)) if row["study"] == study)
+        row = next(row for row in queries.rows_of(read(queries.STUDIES)) if row["study"] == study)
         claims = queries.read_rows(read, queries.SAID_CLAIMS, study)
         findings = queries.read_rows(read, queries.SAID_FINDINGS, study)
     template = environment().get_template("single.html")

@@ -199,7 +199,7 @@ def render(database: Path, out: Path, studies: Sequence[str] | None = None, alon
     """Write the report from the database, computing no number."""
     store = Store(database)
     with store.reading() as read:
-        rows = queries.rows_of(read(queries.STUDIES.text))
+        rows = queries.rows_of(read(queries.STUDIES))
         chosen = _wanted(database, [str(row["study"]) for row in rows], studies)
         definitions = {**catalogue(), **analyses()}
         shown = [

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from reporter.charts.chart import Query, Read
+from reporter.charts.chart import Read, filled
 from reporter.core.numbers import short, whole
 from reporter.core.places import ranges
 
@@ -18,56 +18,35 @@ if TYPE_CHECKING:
 # The named queries behind the pages; those of charts stand with their charts. The text that runs is shown.
 
 
-STATISTICS = Query(
-    "statistics",
-    """
+STATISTICS = """
 SELECT metric, statistic, count(layer) AS layers, count(value) AS n
 FROM layer_metrics WHERE study = $study GROUP BY metric, statistic ORDER BY metric, statistic
-""",
-)
+"""
 
-CHECKPOINTS = Query(
-    "checkpoints",
-    """
+CHECKPOINTS = """
 SELECT DISTINCT model, l.role, checkpoint, l.step, position
 FROM layer_metrics AS l JOIN models USING (study, model, checkpoint) WHERE study = $study ORDER BY role, model, position
-""",
-)
+"""
 
-STUDIES = Query("studies", "SELECT * FROM studies ORDER BY study")
-MODELS = Query(
-    "models",
-    "SELECT * FROM models WHERE study = $study ORDER BY role DESC NULLS LAST, model, position",
-)
-CORPORA = Query("corpora", "SELECT * FROM corpora WHERE study = $study ORDER BY corpus")
-CORPUS_TEXTS = Query("corpus_texts", "SELECT * FROM corpus_texts WHERE study = $study ORDER BY corpus, number")
-CUT_TEXTS = Query(
-    "cut_texts",
-    """
+STUDIES = "SELECT * FROM studies ORDER BY study"
+MODELS = "SELECT * FROM models WHERE study = $study ORDER BY role DESC NULLS LAST, model, position"
+CORPORA = "SELECT * FROM corpora WHERE study = $study ORDER BY corpus"
+CORPUS_TEXTS = "SELECT * FROM corpus_texts WHERE study = $study ORDER BY corpus, number"
+CUT_TEXTS = """
 SELECT corpus, model, max(cut_texts) AS cut, max(texts) AS texts, any_value(max_tokens) AS own,
        max((inputs->>'max_tokens')::BIGINT) AS asked
 FROM cells JOIN models USING (study, model, checkpoint)
 WHERE study = $study AND cells.status = 'done' AND baseline IS NULL
       AND corpus IN (SELECT corpus FROM corpora WHERE study = $study)
 GROUP BY ALL ORDER BY cut DESC, model
-""",
-)
-CELLS = Query(
-    "cells",
-    """
+"""
+CELLS = """
 SELECT * FROM cells WHERE study = $study
 ORDER BY status = 'failed' DESC, model, checkpoint, corpus, metric
-""",
-)
-CORPUS_NAMES = Query(
-    "corpus_names", "SELECT DISTINCT corpus, metric FROM layer_metrics WHERE study = $study ORDER BY corpus, metric"
-)
-SITES = Query(
-    "sites", "SELECT DISTINCT site FROM layer_metrics WHERE study = $study AND site IS NOT NULL ORDER BY site"
-)
-BESIDES = Query(
-    "besides",
-    """
+"""
+CORPUS_NAMES = "SELECT DISTINCT corpus, metric FROM layer_metrics WHERE study = $study ORDER BY corpus, metric"
+SITES = "SELECT DISTINCT site FROM layer_metrics WHERE study = $study AND site IS NOT NULL ORDER BY site"
+BESIDES = """
 SELECT 'layer_pairs' AS name, metric FROM layer_pairs WHERE study = $study GROUP BY metric
 UNION ALL SELECT 'differences', metric FROM differences WHERE study = $study AND layer IS NOT NULL GROUP BY metric
 UNION ALL SELECT 'layer_pairs_of_base', metric FROM layer_pairs WHERE study = $study AND EXISTS (
@@ -76,17 +55,13 @@ UNION ALL SELECT 'layer_pairs_of_base', metric FROM layer_pairs WHERE study = $s
 UNION ALL SELECT 'differences_of_models', metric FROM differences WHERE study = $study AND layer IS NULL GROUP BY metric
 UNION ALL SELECT 'correlations', metric FROM correlations WHERE study = $study GROUP BY metric
 ORDER BY metric, name
-""",
-)
-VIEW_NAMES = Query("view_names", "SELECT DISTINCT view FROM layer_metrics WHERE study = $study ORDER BY view")
-SAID_CLAIMS = Query(
-    "said_claims",
-    """
+"""
+VIEW_NAMES = "SELECT DISTINCT view FROM layer_metrics WHERE study = $study ORDER BY view"
+SAID_CLAIMS = """
 SELECT says, verdict, view, detail->>'reason' AS reason
 FROM claims WHERE study = $study AND baseline IS NULL ORDER BY number, claim, reading
-""",
-)
-SAID_FINDINGS = Query("said_findings", "SELECT says FROM findings WHERE study = $study ORDER BY rank")
+"""
+SAID_FINDINGS = "SELECT says FROM findings WHERE study = $study ORDER BY rank"
 
 
 Row = dict[str, Any]
@@ -100,9 +75,9 @@ def rows_of(frame: pd.DataFrame) -> list[Row]:
     return [{str(name): value for name, value in record.items()} for record in records]
 
 
-def read_rows(read: Read, query: Query, study: str) -> list[Row]:
+def read_rows(read: Read, query: str, study: str) -> list[Row]:
     """Return the rows of a query whose only parameter is the study."""
-    return rows_of(read(query.fill(study=study)))
+    return rows_of(read(filled(query, study=study)))
 
 
 @dataclass(frozen=True)
@@ -245,22 +220,16 @@ MOST_ROWS = 24
 MATTERS = 0.05
 """How far the share of the first principal component may move with the cut before the page says so."""
 
-SINKS = Query(
-    "sinks",
-    """
+SINKS = """
 SELECT * EXCLUDE (study, metric, role) FROM sinks WHERE study = $study
 ORDER BY texts DESC, "count" DESC, model, checkpoint, corpus, token_id, position_first
-""",
-)
-CUT_MATTERS = Query(
-    "cut_matters",
-    """
+"""
+CUT_MATTERS = """
 SELECT model, corpus, max(value) AS value, arg_max(layer, value) AS layer
 FROM layer_metrics
 WHERE study = $study AND metric = 'outliers' AND statistic = 'sink_sensitivity' AND site IN ('embedding', 'block')
 GROUP BY ALL ORDER BY value DESC NULLS LAST, model, corpus
-""",
-)
+"""
 
 
 def read_sinks(read: Read, study: str, models: Sequence[Row]) -> Row | None:

@@ -7,35 +7,34 @@ import duckdb
 import pandas as pd
 import pytest
 
-from reporter.charts.chart import Query
+from reporter.charts.chart import filled
 from reporter.charts.layout import ASKED, BY_ROLE, panels_of
 from reporter.core.errors import ReporterError
 
 
 def test_parameters_become_literals() -> None:
-    query = Query("q", "\nSELECT $a, $b_c, '$5'\n")
-    assert query.fill(a="x", b_c="it's") == "SELECT 'x', 'it''s', '$5'"
+    assert filled("\nSELECT $a, $b_c, '$5'\n", a="x", b_c="it's") == "SELECT 'x', 'it''s', '$5'"
 
 
 def test_a_missing_parameter_is_named() -> None:
-    with pytest.raises(ReporterError, match=r"'q' needs a value for \$a"):
-        Query("q", "SELECT $a").fill(b="x")
+    with pytest.raises(ReporterError, match=r"needs a value for \$a"):
+        filled("SELECT $a", b="x")
 
 
 def test_a_value_that_looks_like_a_parameter_stays_text() -> None:
-    assert Query("q", "SELECT $a").fill(a="$a'; DROP TABLE cells; --") == "SELECT '$a''; DROP TABLE cells; --'"
+    assert filled("SELECT $a", a="$a'; DROP TABLE cells; --") == "SELECT '$a''; DROP TABLE cells; --'"
 
 
 def test_a_number_that_roles_do_not_share_has_a_panel_for_each_role() -> None:
     """Where there are models of both; of one role alone the panel is the corpus."""
     rows = [("bert", "encoder", "b"), ("gpt2", "decoder", "b"), ("gpt2", "decoder", "a")]
-    query = Query("q", f"SELECT model, role, corpus, {BY_ROLE}, view, value FROM rows")
+    query = f"SELECT model, role, corpus, {BY_ROLE}, view, value FROM rows"
     with duckdb.connect() as connection:
         connection.execute("CREATE TABLE rows (model TEXT, role TEXT, corpus TEXT, view TEXT, value INT)")
         connection.executemany("INSERT INTO rows VALUES (?, ?, ?, 'words', 1)", rows)
-        frame = connection.execute(query.fill()).df()
+        frame = connection.execute(query).df()
         connection.execute("DELETE FROM rows WHERE role = 'encoder'")
-        alone = connection.execute(query.fill()).df()
+        alone = connection.execute(query).df()
     scene = cast("Any", SimpleNamespace(corpora=("b", "a")))
     assert [panel.value for panel in panels_of(frame, ASKED, scene)] == ["b, encoders", "b, decoders", "a, decoders"]
     assert [panel.value for panel in panels_of(alone, ASKED, scene)] == ["b", "a"]

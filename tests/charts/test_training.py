@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from reporter.charts.chart import filled
 from reporter.charts.profile import TRAINING, training
 from reporter.charts.styles import style_models
 from reporter.runs.whole import write_over_models
@@ -42,7 +43,7 @@ def numbers(tmp_path_factory: pytest.TempPathFactory) -> tuple[Store, dict[tuple
 
 def test_the_interval_is_students_over_the_models_of_a_role(numbers):
     store, made = numbers
-    frame = store.frame(TRAINING.fill(**WHICH))
+    frame = store.frame(filled(TRAINING, **WHICH))
     for step in (0, 100):
         for layer in (None, 2):
             at = frame[(frame["step"] == step) & (frame["layer"].isna() if layer is None else frame["layer"] == layer)]
@@ -78,7 +79,7 @@ def test_a_band_is_drawn_for_a_role_of_three_or_more(numbers):
     store, _ = numbers
     from reporter.metrics.base import catalogue
 
-    frame = store.frame(TRAINING.fill(**WHICH))
+    frame = store.frame(filled(TRAINING, **WHICH))
     frame = frame[frame["layer"].isna()]
     styles = style_models(ROLES, {"d0 (random-init)": ("d0", "random-init")})
     statistic = catalogue()["anisotropy"].statistic("mean_cosine")

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 import vl_convert
 
-from reporter.charts import Query
+from reporter.charts.chart import filled
 from reporter.charts.drawing import page_data
 from reporter.charts.styles import style_models
 from reporter.metrics.analysis import analyses
@@ -41,9 +41,9 @@ def one_of(pages: dict[str, ChartPage], name: str) -> Any:
     return next(one for page in pages.values() for one in page.charts if one.id == name)
 
 
-def query(name: str) -> Query:
+def query(name: str) -> str:
     """What a chart of an analysis reads."""
-    return next(chart.statement for one in analyses().values() for chart in one.charts if chart.id == name)
+    return next(chart.query for one in analyses().values() for chart in one.charts if chart.id == name)
 
 
 def test_everything_is_shown_and_nothing_broke(pages: dict[str, ChartPage], results: Path) -> None:
@@ -111,7 +111,7 @@ def test_the_means_of_concepts_are_arrows_and_no_points(pages: dict[str, ChartPa
 
 
 def test_cosines_of_concepts_stand_on_both_sides_and_are_judged_together(store: Store) -> None:
-    frame = store.frame(query("sentences.concepts").fill(study=STUDY))
+    frame = store.frame(filled(query("sentences.concepts"), study=STUDY))
     layer = frame[(frame["model"] == "bert") & (frame["site"] == "block") & (frame["layer"] == 2)]
     assert len(layer) == 6
     assert layer["level"].to_numpy() == pytest.approx(0.05 / 3)
@@ -151,7 +151,7 @@ def test_a_large_vocabulary_does_not_come_to_the_page(store: Store, tmp_path: Pa
             f"INSERT INTO positions BY NAME SELECT {who}, i::INTEGER AS position, 1.0 AS norm FROM range(8192) t(i)"
         )
     counts = {
-        own.name: len(big.frame(f"SELECT * FROM ({own.fill(study=STUDY)}) WHERE model = 'big'"))
+        own.name: len(big.frame(f"SELECT * FROM ({filled(own, study=STUDY)}) WHERE model = 'big'"))
         for own in map(query, ("static.points", "static.position-cosines", "static.path"))
     }
     assert counts == {"static.points": 2000, "static.position-cosines": 64 * 64, "static.path": 2048}

@@ -9,7 +9,7 @@ import duckdb
 import pandas as pd
 import pytest
 
-from reporter.charts.chart import Chart, Drawn, Query
+from reporter.charts.chart import Chart, Drawn
 from reporter.charts.drawing import page_data, read_chart
 from reporter.charts.layout import Panel
 from reporter.charts.models import PAIRS, pairs
@@ -47,7 +47,7 @@ CREATE TABLE over_models (
         yield lambda sql: base.execute(sql).df()
 
 
-def chart(query: Query, **said: str) -> Chart:
+def chart(query: str, **said: str) -> Chart:
     return Chart("m.v", "v", query, pairs, **said)
 
 
@@ -113,7 +113,7 @@ def test_queries_of_plug_ins_are_thinned_however_they_are_written(
     read: Read, monkeypatch: pytest.MonkeyPatch, sql: str, kind: str
 ) -> None:
     monkeypatch.setattr(downsampling, "MOST_OF_FIGURE", 50)
-    own = chart(Query("own", sql), kind=kind)
+    own = chart(sql, kind=kind)
     whole, fewer = (rows(read, own, thin) for thin in (None, Sampling("'s'", (0, 1000), 5)))
     assert (len(whole.frame), len(fewer.frame)) == (14 * 13, 7 * (4 if kind == "training" else 7))
     assert "the checkpoints at 2 of 5 steps" in fewer.kept and "one layer in" in fewer.kept

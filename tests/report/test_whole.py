@@ -14,8 +14,7 @@ import pandas as pd
 import pytest
 import vl_convert
 
-from reporter.charts import Query
-from reporter.charts.chart import Drawn
+from reporter.charts.chart import Drawn, filled
 from reporter.charts.drawing import axis_shown, captions_of, first_choice, panels_shown
 from reporter.charts.layout import ATTENTION, WITH, WITHOUT
 from reporter.charts.models import PAIRS, correlation_rows
@@ -42,16 +41,16 @@ def whole(made_up: ModuleType, store: Store) -> Contents:
 
 
 def rows(store: Store, query: Any, **values: str) -> pd.DataFrame:
-    return store.frame(query.fill(**HERE, **values))
+    return store.frame(filled(query, **HERE, **values))
 
 
 def figure(whole: Contents, name: str) -> Any:
     return next(f for f in whole.charts if f.id == name)
 
 
-def query(name: str) -> Query:
+def query(name: str) -> str:
     """What a metric's own chart reads."""
-    return next(chart.statement for chart in catalogue()[name.partition(".")[0]].charts if chart.id == name)
+    return next(chart.query for chart in catalogue()[name.partition(".")[0]].charts if chart.id == name)
 
 
 def test_nothing_broke(whole: Contents) -> None:

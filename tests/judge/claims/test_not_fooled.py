@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from reporter.charts.chart import filled
 from reporter.charts.profile import TRAINING
 from reporter.judge.judging import _reason, _side_of_threshold
 from reporter.judge.points import Finding, Range, Shown
@@ -42,10 +43,10 @@ def test_every_mean_over_layers_leaves_out_what_is_fixed(world):
             world.put(model, "convergence.similarity", [0.2, 0.4, 1.0], 0.01, step=step)
     write_over_models(world.store, "s")
     means = world.store.frame("SELECT value FROM over_models WHERE layer IS NULL")["value"]
-    compared = world.store.frame(COMPARED.fill(study="s", statistics="convergence.similarity"))["value"]
+    compared = world.store.frame(filled(COMPARED, study="s", statistics="convergence.similarity"))["value"]
     series = world.store.frame(SERIES, {"study": "s"})["value"]
     chosen = {"study": "s", "metric": "convergence", "statistic": "similarity"}
-    drawn = world.store.frame(TRAINING.fill(**chosen))
+    drawn = world.store.frame(filled(TRAINING, **chosen))
     assert len(means) == 3 and len(compared) == 3 and len(series) == 4
     for values in (means, compared, series, drawn.loc[drawn["layer"].isna(), "value"]):
         assert values.to_list() == pytest.approx([0.3] * len(values))
