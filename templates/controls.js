@@ -64,7 +64,7 @@ if (slider) {
   });
 }
 // The legend.
-const legendElement = /** @type {HTMLElement | null} */ (document.querySelector(".legend"));
+const legend = /** @type {any} */ (document.querySelector(".legend"));
 const buttons = all("button.model");
 const ofRole = role => Object.keys(page.roles).filter(model => page.roles[model] === role);
 
@@ -78,7 +78,7 @@ function showHighlight() {
     const own = ofRole(button.dataset.role);
     button.setAttribute("aria-pressed", String(chosen.highlight.size === own.length && own.every(model => chosen.highlight.has(model))));
   }
-  legendElement?.classList.toggle("some", chosen.highlight.size > 0);
+  legend?.classList.toggle("some", chosen.highlight.size > 0);
   keep("highlight", chosen.highlight);
   refreshAll();
 }
@@ -151,8 +151,8 @@ for (const button of buttons) {
   button.addEventListener("click", () => toggle(model));
   showName(button);
 }
-if (legendElement && buttons.length) {
-  legendElement.append(make("button", { type: "button", class: "show-all", text: "Show all models", onclick: () => { chosen.hidden = new Set(); showHidden(); } }));
+if (legend && buttons.length) {
+  legend.append(make("button", { type: "button", class: "show-all", text: "Show all models", onclick: () => { chosen.hidden = new Set(); showHidden(); } }));
   showHidden();
   if (chosen.highlight.size) showHighlight();
 }
@@ -186,7 +186,6 @@ if (switches && page.views) {
   switches.append(own);
 }
 // On a narrow screen legend and table of contents would cover the charts: they start folded there.
-const legend = /** @type {any} */ (document.querySelector(".legend"));
 const narrow = matchMedia("(max-width: 1079px)");
 const tocs = all("details.toc");
 const fold = () => { for (const lid of [legend, ...tocs]) if (lid) lid.open = !narrow.matches; };
@@ -230,14 +229,13 @@ revealTarget();
 const finder = /** @type {HTMLInputElement | null} */ (document.querySelector("input#find-model"));
 
 if (finder) {
-  const modelButtons = all("button.model");
   const said = /** @type {HTMLElement} */ (finder.parentElement?.querySelector("output"));
   const rowOf = button => button.closest(".model-row") ?? button;
-  const matching = () => modelButtons.filter(button => String(button.textContent).toLowerCase().includes(finder.value.trim().toLowerCase()));
+  const matching = () => buttons.filter(button => String(button.textContent).toLowerCase().includes(finder.value.trim().toLowerCase()));
   const showMatches = () => {
     const found = matching();
-    for (const button of modelButtons) rowOf(button).classList.toggle("unfound", !found.includes(button));
-    said.textContent = finder.value.trim() ? `${found.length} of ${modelButtons.length}` : "";
+    for (const button of buttons) rowOf(button).classList.toggle("unfound", !found.includes(button));
+    said.textContent = finder.value.trim() ? `${found.length} of ${buttons.length}` : "";
   };
   finder.addEventListener("input", showMatches);
   finder.addEventListener("keydown", event => {

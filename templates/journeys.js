@@ -375,11 +375,8 @@ export function showHeat(slot, side, app, name) {
     make("caption", { class: "sr", text: "Tokens by layer; arrow keys move from cell to cell" }), make("thead", {}, heads), make("tbody", {}, body)));
   const old = slot.querySelector(".heat-scroll");
   const at = [old?.scrollLeft ?? 0, old?.scrollTop ?? 0];
-  slot.replaceChildren(scroll,
-    make("p", { class: "scale" }, ...(column.startsWith("rank")
-      ? [make("span", { text: "rank 0, itself" }), make("span", { class: "ramp self" }), make("span", { text: `${whole(most)} nearer` })]
-      : column === "distance" ? [make("span", { text: "distance 0" }), make("span", { class: "ramp self" }), make("span", { text: short(most) })]
-        : [make("span", { text: "cosine 1" }), make("span", { class: "ramp self" }), make("span", { text: short(least) })])));
+  const [first, last] = column.startsWith("rank") ? ["rank 0, itself", `${whole(most)} nearer`] : column === "distance" ? ["distance 0", short(most)] : ["cosine 1", short(least)];
+  slot.replaceChildren(scroll, make("p", { class: "scale" }, make("span", { text: first }), make("span", { class: "ramp self" }), make("span", { text: last })));
   [scroll.scrollLeft, scroll.scrollTop] = at;
 }
 

@@ -144,11 +144,7 @@ class Chart {
 export function findScale(spec, field) {
   if (!spec || typeof spec !== "object") return null;
   if (spec.field === field && spec.scale?.domain && spec.scale?.range) return spec.scale;
-  for (const value of Object.values(spec)) {
-    const found = findScale(value, field);
-    if (found) return found;
-  }
-  return null;
+  return Object.values(spec).reduce((scale, part) => scale ?? findScale(part, field), null);
 }
 
 const charts = /** @type {Map<string, Chart>} */ (new Map());

@@ -157,9 +157,7 @@ def _options(
 
 
 @app.command()
-def init(
-    name: Annotated[str, typer.Argument(help="The file to write, with or without .yaml.")] = "study",
-) -> None:
+def init(name: Annotated[str, typer.Argument(help="The file to write, with or without .yaml.")] = "study") -> None:
     """Write a commented study to start from."""
     from reporter.spec.study import write_starter
 

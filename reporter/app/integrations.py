@@ -16,13 +16,14 @@ from typing import Any
 import yaml
 
 from reporter import __version__
-from reporter.core.errors import ReporterError, UsageError, hint, one_line
+from reporter.core.errors import UsageError, hint, one_line
+from reporter.core.files import writing
 from reporter.core.imports import optional
 from reporter.core.places import place, tag
-from reporter.metrics.analysis import analyses
-from reporter.metrics.base import Statistic, catalogue
+from reporter.judge.numbers import headlines
 from reporter.store import Store
 from reporter.store.schema import tables
+from reporter.store.shape import quoted
 
 # A study as a data set of the Hugging Face hub, and its numbers as a ``model-index`` for the cards of its models.
 
@@ -60,10 +61,10 @@ def hub(study: str, store: Store, folder: Path) -> None:
 
 def model_indices(study: str, store: Store) -> dict[str, dict[str, Any]]:
     """Return, by model, an entry for ``model-index``: headline numbers at the last block, with their intervals."""
-    headlines = _headlines()
+    by_name = headlines()
     indices: dict[str, dict[str, Any]] = {}
     for row in store.records(_LAST, [study]):
-        if (statistic := headlines.get(name := f"{row['metric']}.{row['statistic']}")) is None:
+        if (statistic := by_name.get(name := f"{row['metric']}.{row['statistic']}")) is None:
             continue
         results = indices.setdefault(row["model"], {"name": row["model"], "results": []})["results"]
         if not results or results[-1]["dataset"]["name"] != row["corpus"]:
@@ -77,16 +78,6 @@ def model_indices(study: str, store: Store) -> dict[str, dict[str, Any]]:
     return indices
 
 
-def _headlines() -> dict[str, Statistic]:
-    """Return the headline statistics by full name."""
-    every = (
-        (definition, statistic)
-        for definition in (catalogue() | analyses()).values()
-        for statistic in definition.statistics
-    )
-    return {f"{definition.name}.{statistic.name}": statistic for definition, statistic in every if statistic.headline}
-
-
 def _parquet(study: str, store: Store, folder: Path) -> list[str]:
     import duckdb
 
@@ -98,8 +89,7 @@ def _parquet(study: str, store: Store, folder: Path) -> list[str]:
             frame = store.frame(f"SELECT * FROM {name} WHERE study = ?", [study])
             if len(frame):
                 connection.register("found", frame.convert_dtypes())
-                path = str(folder / f"{name}.parquet").replace("'", "''")
-                connection.execute(f"COPY found TO '{path}' (FORMAT parquet)")
+                connection.execute(f"COPY found TO {quoted(str(folder / f'{name}.parquet'))} (FORMAT parquet)")
                 written.append(name)
     return written
 
@@ -142,10 +132,10 @@ class Scalar:
 
 def scalars(study: str, store: Store) -> Iterator[Scalar]:
     """Yield the headline numbers of a study, by model and step."""
-    headlines = _headlines()
+    by_name = headlines()
     for row in store.records(_NUMBERS, [study]):
-        if row["name"] in headlines:
-            step = headlines[row["name"]].per == "step"
+        if row["name"] in by_name:
+            step = by_name[row["name"]].per == "step"
             layer = [] if row["layer"] is None else [tag(row["layer"], step)]
             name = "/".join([row["corpus"], row["view"], row["name"], *layer])
             yield Scalar(row["model"], row["step"], re.sub(r"[^\w\-. /]", "_", name), row["value"])
@@ -214,9 +204,7 @@ def write_for(tool: str, study: str, out: Path, to: Path) -> Path:
     store = Store(out / "results.duckdb")
     store.require(study)
     folder = to / tool
-    try:
+    with writing(folder):
         shutil.rmtree(folder, ignore_errors=True)
         TOOLS[tool](study, store, folder)
-    except OSError as problem:
-        raise ReporterError(f"{folder} cannot be written: {problem}") from problem
     return folder

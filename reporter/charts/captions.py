@@ -71,7 +71,7 @@ def axes_of(frame: pd.DataFrame, reach: Reach, scene: Scene) -> dict[str, dict[s
     axes_by_choice = {}
     for key, rows in groups:
         values, chance = numbers_of(rows, reach)
-        linear = axis(values, chance, reach.bounds) if reach.by else fixed(values, chance, reach.bounds)
+        linear = axis(values, chance, reach.bounds, shared=not reach.by)
         log = logarithmic(values, chance, least_of(rows, scene))
         axes_by_choice[str(key)] = {FIXED: _named(linear, reach), LOG: _named(log, reach)}
     return axes_by_choice
@@ -110,28 +110,17 @@ def chance_rows(frame: pd.DataFrame) -> pd.Series[bool]:
     return frame["statistic"].isin([name for name in names if name.removesuffix("_floor") in names - {name}])
 
 
-def axis(values: Iterable[float], chance: Iterable[float] = (), bounds: Bounds = (None, None)) -> Axis:
+def axis(
+    values: Iterable[float], chance: Iterable[float] = (), bounds: Bounds = (None, None), shared: bool = False
+) -> Axis:
     """Fit an axis to values and the ends of their intervals; NaN is passed over.
 
     The axis of a bounded statistic starts at 0, unless its values huddle far from it, and ends at its upper bound where
     they come near. The chance level is drawn as long as half of the height is left to the values; otherwise the note
-    says where it is.
+    says where it is. An axis that all token sets share begins at 0 if the statistic has two bounds, so that 0.98 looks
+    like what it is, and the chance level is drawn as long as a quarter of the height is left.
     """
-    return _axis_range(values, chance, bounds, huddle=1.5, squeeze=2)
-
-
-def fixed(values: Iterable[float], chance: Iterable[float] = (), bounds: Bounds = (None, None)) -> Axis:
-    """Return the axis that all token sets share.
-
-    The axis of a statistic with two bounds begins at 0, so that 0.98 looks like what it is; the chance level is drawn
-    as long as a quarter of the height is left to the values.
-    """
-    return _axis_range(values, chance, bounds, huddle=math.inf if None not in bounds else 1.5, squeeze=4)
-
-
-def _axis_range(
-    values: Iterable[float], chance: Iterable[float], bounds: Bounds, huddle: float, squeeze: float
-) -> Axis:
+    huddle, squeeze = math.inf if shared and None not in bounds else 1.5, 4 if shared else 2
     numbers = [value for value in values if math.isfinite(value)]
     null = [value for value in chance if math.isfinite(value)]
     if not numbers:

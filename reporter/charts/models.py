@@ -22,19 +22,6 @@ ORDER BY statistic, corpus, view, role, model, step, checkpoint
 DOTS = _DOTS.format(asked="")
 DOTS_BY_ROLE = _DOTS.format(asked=f"{BY_ROLE}, ")
 
-DIFFERENCES_OF_MODELS = """
-SELECT if(kind = 'corpora', corpus_a || ' − ' || corpus_b, if(
-    min(model_a) OVER tuned = max(model_a) OVER tuned, model_a, 'each model'
-  ) || ' − ' || model_b || ', on ' || corpus_a) AS comparison,
-  model_a AS model, checkpoint_a AS checkpoint, model_b, checkpoint_b, view, statistic,
-  value, ci_low, ci_high, n
-FROM differences
-WHERE study = $study AND metric = $metric AND layer IS NULL
-WINDOW tuned AS (PARTITION BY kind, model_b, corpus_a)
-ORDER BY kind DESC, comparison, statistic, view, model, checkpoint
-"""
-
-
 ROW = 24
 """Height of one model, in pixels."""
 

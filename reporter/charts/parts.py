@@ -189,10 +189,10 @@ def zero() -> Any:
     return alt.Chart(alt.InlineData(values=[{}])).mark_rule(color=FLOOR_GREY, strokeWidth=1).encode(y=alt.YDatum(0))
 
 
-def cosine_colour(field: str = "cosine:Q") -> Any:
+def cosine_colour() -> Any:
     """Return the colours of a cosine from −1 to 1; the legend is part of the page."""
     scale = alt.Scale(domain=[-1, -0.4, 0, 0.4, 1], range=list(DIVERGING), interpolate="rgb")
-    return alt.Color(field, scale=scale, legend=None)
+    return alt.Color("cosine:Q", scale=scale, legend=None)
 
 
 FORMATS = {
@@ -247,11 +247,6 @@ def cursor() -> Any:
     rule = alt.Chart(alt.InlineData(values=[{}])).mark_rule(color=FLOOR_GREY, strokeWidth=1.5, clip=True)
     place = alt.XDatum(alt.ExprRef("max(cursor, 0)"), type="quantitative")
     return rule.encode(x=place, opacity=alt.OpacityValue(alt.ExprRef("cursor < 0 ? 0 : 0.9")))
-
-
-def cursor_params() -> list[Any]:
-    """Parameters that the page sets: relative depth of the cursor, below 0 where there is none."""
-    return set_by_page(cursor=-1)
 
 
 def at_params(**values: Any) -> list[Any]:

@@ -24,17 +24,19 @@ ORDER BY statistic, corpus, view, role, model, step, checkpoint,
 PROFILE = _PROFILE.format(asked="")
 PROFILE_BY_ROLE = _PROFILE.format(asked=f"{BY_ROLE}, ")
 
-DIFFERENCES = """
+_DIFFERENCES = """
 SELECT if(kind = 'corpora', corpus_a || ' − ' || corpus_b, if(
     min(model_a) OVER tuned = max(model_a) OVER tuned, model_a, 'each model'
   ) || ' − ' || model_b || ', on ' || corpus_a) AS comparison,
-  model_a AS model, checkpoint_a AS checkpoint, model_b, checkpoint_b, view, statistic, layer, depth,
+  model_a AS model, checkpoint_a AS checkpoint, model_b, checkpoint_b, view, statistic, {columns}
   value, ci_low, ci_high, n
 FROM differences
-WHERE study = $study AND metric = $metric AND layer IS NOT NULL AND site IN ('embedding', 'block')
+WHERE study = $study AND metric = $metric AND {rows}
 WINDOW tuned AS (PARTITION BY kind, model_b, corpus_a)
 ORDER BY kind DESC, comparison, statistic, view, model, checkpoint, layer
 """
+DIFFERENCES = _DIFFERENCES.format(columns="layer, depth,", rows="layer IS NOT NULL AND site IN ('embedding', 'block')")
+DIFFERENCES_OF_MODELS = _DIFFERENCES.format(columns="", rows="layer IS NULL")
 
 # Either of the two may stand first in a pair.
 BESIDE_BASE = """
@@ -83,7 +85,7 @@ def _over_depth(
 ) -> Any:
     x, y = parts.depth_axis(TITLES.get(of.per, "relative depth")), parts.value_axis(log=log)
     # Parameters go to one layer before there are many: each change of a layered chart copies all of them several times.
-    cursor = parts.cursor().add_params(*parts.params(), *parts.cursor_params())
+    cursor = parts.cursor().add_params(*parts.params(), *parts.set_by_page(cursor=-1))
     layers = [] if log else [parts.rule(y=0)]
     if floor:
         layers += _floor(of, x, y, log)
@@ -202,6 +204,7 @@ _TRAINED = """own.study = $study AND own.metric = $metric AND own.statistic = $s
     )"""
 # The interval of the mean over models, for three of a role or more: that of two reaches too far to be drawn.
 _WITH_MEANS = """
+SELECT model, own.role, own.step, own.corpus, own.view, own.layer, own.value, layers, ci_low, ci_high
 FROM own LEFT JOIN (
   FROM over_models WHERE study = $study AND metric = $metric AND statistic = $statistic AND models >= 3
     AND (site IS NULL OR site IN ('embedding', 'block'))
@@ -209,6 +212,7 @@ FROM own LEFT JOIN (
   ON means.role = own.role AND means.step = own.step AND means.corpus = own.corpus AND means.view = own.view
     AND means.layer IS NOT DISTINCT FROM own.layer
     AND own.model NOT IN (SELECT model FROM models WHERE study = $study AND baseline IS NOT NULL)
+ORDER BY own.corpus, own.view, own.layer NULLS FIRST, own.role, model, own.step
 """
 
 # layer is NULL in the rows that average over all layers
@@ -220,10 +224,7 @@ WITH own AS (
   SELECT model, role, step, corpus, view, NULL, avg(value ORDER BY layer), count(value)
   FROM layer_metrics AS own WHERE layer IS NOT NULL AND {FREE} AND {_TRAINED} GROUP BY ALL
 )
-SELECT model, own.role, own.step, own.corpus, own.view, own.layer, own.value, layers, ci_low, ci_high
-{_WITH_MEANS}
-ORDER BY own.corpus, own.view, own.layer NULLS FIRST, own.role, model, own.step
-"""
+{_WITH_MEANS}"""
 
 TRAINING_OF_MODELS = f"""
 WITH own AS (
@@ -231,10 +232,7 @@ WITH own AS (
   FROM layer_metrics AS own
   WHERE layer IS NULL AND {_TRAINED}
 )
-SELECT model, own.role, own.step, own.corpus, own.view, own.layer, own.value, layers, ci_low, ci_high
-{_WITH_MEANS}
-ORDER BY own.corpus, own.view, own.role, model, own.step
-"""
+{_WITH_MEANS}"""
 
 MOST_TICKS = 8
 

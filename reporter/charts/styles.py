@@ -203,7 +203,7 @@ def style_models(roles: Mapping[str, str], baselines: Mapping[str, tuple[str, st
             orphans.pop(name)
 
     for role in (ENCODER, DECODER, OTHER):
-        names = [name for name, its in roles.items() if name not in null and _role(its) == role]
+        names = [name for name, its in roles.items() if name not in null and (its if its in LIGHT else OTHER) == role]
         for place, name in enumerate(names):
             light, dark = (colours[role][place % len(colours[role])] for colours in (LIGHT, DARK))
             style = ModelStyle(name, role, light, dark, SHAPES[role][place % 3], DASHES[place // 3 % len(DASHES)])
@@ -212,10 +212,6 @@ def style_models(roles: Mapping[str, str], baselines: Mapping[str, tuple[str, st
     grey = ModelStyle("", OTHER, LIGHT[OTHER][0], DARK[OTHER][0], SHAPES[OTHER][0], DASHES[0])
     add_baselines(grey, dict(orphans))
     return Styles(tuple(styles))
-
-
-def _role(role: str) -> str:
-    return role if role in LIGHT else OTHER
 
 
 def colours(count: int) -> list[str]:

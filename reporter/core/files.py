@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from reporter.core.errors import suggest
+from reporter.core.errors import ReporterError, suggest
 
 if TYPE_CHECKING:
     from filelock import SoftFileLease
@@ -285,3 +285,12 @@ def unfinished_folder(parent: Path) -> Iterator[Path]:
 
 def _lock_of(folder: Path) -> SoftFileLease:
     return lock_at(folder.with_name(f"{folder.name}{_SUFFIX}"))
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Raise ``ReporterError`` for whatever keeps a file or a folder from being written inside the block."""
+    try:
+        yield
+    except OSError as problem:
+        raise ReporterError(f"{path} cannot be written: {problem.strerror or repr(problem)}") from problem

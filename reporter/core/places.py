@@ -56,8 +56,9 @@ def ranges(numbers: Iterable[int], *, commas: bool = False) -> str:
     return ", ".join(names) if commas else listed(names)
 
 
-def listed(names: Sequence[str]) -> str:
+def listed(names: Iterable[str]) -> str:
     """Write names one after another: ``a``, ``a and b``, ``a, b and c``."""
+    names = list(names)
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 

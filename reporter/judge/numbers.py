@@ -42,6 +42,11 @@ def with_analyses() -> dict[str, Statistic]:
     }
 
 
+def headlines() -> dict[str, Statistic]:
+    """Return the headline statistics of metrics and analyses by full name."""
+    return {name: statistic for name, statistic in with_analyses().items() if statistic.headline}
+
+
 class Missing(Exception):
     """Numbers that a claim needs are missing; the text says which, for people."""
 

@@ -9,14 +9,14 @@ from hashlib import sha256
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import yaml
-
 from reporter.charts.chart import Drawn, Read, filled
 from reporter.charts.layout import VIEWS
 from reporter.core.numbers import counted, is_null, whole
+from reporter.core.places import listed
 from reporter.core.sources import Source
 from reporter.report.tables import ModelRow, Row, model_rows, parsed, read_rows
 from reporter.store.formats import latex
+from reporter.store.rows import spec_of
 from reporter.store.shape import quoted
 
 if TYPE_CHECKING:
@@ -115,19 +115,19 @@ def entries(sources: Iterable[Source]) -> dict[str, str]:
 
 def methods(contents: Contents) -> str:
     """Say what was done, as a paragraph of a paper: models, texts, tokens, intervals, corrections, versions."""
-    study, spec = contents.study, _spec(contents.study)
+    study, spec = contents.study, spec_of(contents.study.get("spec"))
     models = [model for model in model_rows(contents.models) if model.last["status"] == "done"]
     measured = [model for model in models if not model.last.get("baseline")]
     corpora = [row for row in contents.corpora if row["status"] == "done"]
-    sentences = [f"We measured {_list(map(_model, measured))}."] if measured else []
+    sentences = [f"We measured {listed(map(_model, measured))}."] if measured else []
     if corpora:
-        described = _list(_corpus(row, spec) for row in corpora)
+        described = listed(_corpus(row, spec) for row in corpora)
         sentences.append(f"The {'corpus was' if len(corpora) == 1 else 'corpora were'} {described}.")
     passes = read_passes(contents)
     if passes:
         sentences += [_read(corpus, measured) for corpus, measured in passes.items()] + [_cut(passes)]
     if views := contents.scene.views:
-        sets = _list(f"{view} ({VIEWS[view]})" if view in VIEWS else view for view in views)
+        sets = listed(f"{view} ({VIEWS[view]})" if view in VIEWS else view for view in views)
         sentences.append(f"Numbers are reported for the token {'set' if len(views) == 1 else 'sets'} {sets}.")
     rules = {str(model.last["sink_rule"]) for model in measured if model.last.get("sink_rule")}
     if len(rules) == 1:
@@ -135,13 +135,13 @@ def methods(contents: Contents) -> str:
     kinds = dict.fromkeys(str(model.last["baseline"]) for model in models if model.last.get("baseline"))
     if kinds:
         sentences.append(
-            f"As null baselines, models were measured again {_list(KINDS.get(kind, kind) for kind in kinds)}."
+            f"As null baselines, models were measured again {listed(KINDS.get(kind, kind) for kind in kinds)}."
         )
     intervals = {drawn.chart.interval for drawn in contents.every if drawn.rows and drawn.chart.interval}
     if intervals:
         sentences.append("Intervals are 95 % intervals; the caption of each figure says how they were computed.")
     if replicates := {number for text in intervals for number in re.findall(r"(\d+) bootstrap replicates", text)}:
-        sentences.append(f"Bootstrap intervals rest on {_list(sorted(replicates))} replicates over texts.")
+        sentences.append(f"Bootstrap intervals rest on {listed(sorted(replicates))} replicates over texts.")
     if tested := len(contents.claims.all):
         sentences.append(
             f"{counted(tested, 'claim')} {'was' if tested == 1 else 'were'} tested with Holm's correction."
@@ -184,7 +184,7 @@ def read_passes(contents: Contents) -> dict[str, list[Pass]]:
 def _read(corpus: str, passes: Sequence[Pass]) -> str:
     texts = whole(max(reading.texts for reading in passes))
     if len(passes) <= FEW:
-        tokens = _list(f"{whole(reading.tokens)} tokens ({reading.model})" for reading in passes)
+        tokens = listed(f"{whole(reading.tokens)} tokens ({reading.model})" for reading in passes)
     else:
         tokens = f"{span([reading.tokens for reading in passes])} tokens, depending on the model"
     return f"A pass over the {texts} texts of {corpus} read {tokens}."
@@ -203,7 +203,7 @@ def _cut(passes: Mapping[str, Sequence[Pass]]) -> str:
     if len(cut) > FEW:
         counts = span([reading.cut for reading in every])
         return f"Models read {limit}; {counts} texts of a corpus were longer and were cut there."
-    return f"Models read {limit}; {f'{_list(cut)} were longer and were cut there' if cut else 'no text was longer'}."
+    return f"Models read {limit}; {f'{listed(cut)} were longer and were cut there' if cut else 'no text was longer'}."
 
 
 def _model(model: ModelRow) -> str:
@@ -252,18 +252,10 @@ def _software_sentence(study: Row, cells: Sequence[Row], spec: Mapping[str, Any]
     versions = parsed(study["versions"], dict)
     used = [f"{library} {versions[name]}" for name, library in LIBRARIES.items() if name in versions]
     how = dict.fromkeys((str(row["precision"]), str(row["device"])) for row in cells if row.get("precision"))
-    ran = f", in {_list(f'{precision} precision on {device}' for precision, device in how)}" if how else ""
+    ran = f", in {listed(f'{precision} precision on {device}' for precision, device in how)}" if how else ""
     libraries = f" ({', '.join(used)})" if used else ""
     seed = (spec.get("run") or {}).get("seed", 0)
     return f"Everything was measured with reporter {versions.get('reporter', '')}{libraries}{ran}, seed {seed}."
-
-
-def _spec(study: Row) -> dict[str, Any]:
-    try:
-        spec = yaml.safe_load(study.get("spec") or "")
-    except yaml.YAMLError:
-        return {}
-    return spec if isinstance(spec, dict) else {}
 
 
 def _report(study: Row, numbers_hash: str) -> str:
@@ -286,8 +278,3 @@ def span(numbers: Sequence[int]) -> str:
     """Write the least and the largest of some numbers."""
     ends = dict.fromkeys((whole(min(numbers)), whole(max(numbers))))
     return " to ".join(ends)
-
-
-def _list(parts: Iterable[str]) -> str:
-    *first, last = parts
-    return f"{', '.join(first)} and {last}" if first else last

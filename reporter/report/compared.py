@@ -71,12 +71,7 @@ class Compared:
     frame: pd.DataFrame
 
 
-def read_compared(
-    read: Read,
-    scene: Scene,
-    headlines: Sequence[Drawn],
-    first: Sequence[str],
-) -> Compared | None:
+def read_compared(read: Read, scene: Scene, headlines: Sequence[Drawn], first: Sequence[str]) -> Compared | None:
     """Compare the models; None where fewer than two have numbers, or there are none."""
     charts = [drawn for drawn in headlines if drawn.chart.kind in ("profile", "dots") and not drawn.empty]
     if len(scene.styles.own) < 2 or not charts:

@@ -12,7 +12,8 @@ from reporter.charts.drawing import Choice, first_choice
 from reporter.charts.formulas import as_plain
 from reporter.charts.layout import Scene
 from reporter.charts.picture import Figure, Size, as_pdf, as_png, figure_svg
-from reporter.core.errors import ReporterError, UsageError, hint, no_study, one_line
+from reporter.core.errors import UsageError, hint, no_study, one_line
+from reporter.core.files import writing
 from reporter.metrics.analysis import analyses
 from reporter.metrics.base import catalogue
 from reporter.report import tables as queries
@@ -130,7 +131,7 @@ def export(study: str, out: Path, to: Path, wanted: Wanted) -> list[Path]:
     figures = chosen_figures(contents, wanted.figures)
     choice = choice_of(contents, wanted.choose, figures)
     files = _Files(to)
-    try:
+    with writing(to):
         _figures(contents, figures, choice, wanted, files)
         _tables(contents, wanted.width, files)
         cited = cite(contents, figures.values())
@@ -139,8 +140,6 @@ def export(study: str, out: Path, to: Path, wanted: Wanted) -> list[Path]:
         files.text("methods.md", f"{as_plain(cited.methods)}\n\n{hashes}\n")
         files.text("methods.tex", f"{typeset(cited.methods)}\n")
         files.text("references.bib", cited.bibtex)
-    except OSError as error:
-        raise ReporterError(f"{to}: cannot be written: {error}") from error
     return files.written
 
 

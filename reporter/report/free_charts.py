@@ -73,7 +73,7 @@ def of_tables(name: str, statistics: Sequence[Statistic], tables: Iterable[str])
     charts["differences"] = _differences(name, "differences", "differences over depth", statistics)
     charts["differences_of_models"] = replace(
         _differences(name, "differences_of_models", "differences of the whole model", statistics, models.dots),
-        query=models.DIFFERENCES_OF_MODELS,
+        query=profile.DIFFERENCES_OF_MODELS,
         kind="dots",
     )
     charts["correlations"] = Chart(

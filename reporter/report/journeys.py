@@ -49,10 +49,7 @@ ABOUT = (
     "A token enters a model as a row of its vocabulary. How long does its state stay nearest to itself, and what does "
     "it come close to on the way?"
 )
-_STATES = {
-    "closing": "after the closing norm, as in the logit lens",
-    "none": "as it is (the residual stream)",
-}
+_STATES = {"closing": "after the closing norm, as in the logit lens", "none": "as it is (the residual stream)"}
 SAME_IN_A_PART = ("journey", "item", "role", "model", "step", "checkpoint")
 
 
@@ -162,7 +159,7 @@ def static_journey(explorer: Explorer) -> tuple[dict[str, Any], dict[str, str]]:
             for place in sorted({key[0] for key in nearest})
         ],
         "ranks": [
-            (candidate["token"], [_rank(ranks.get((candidate["position"], *layer))) for layer in layers])
+            (candidate["token"], [whole(ranks.get((candidate["position"], *layer))) for layer in layers])
             for candidate in steps.drop_duplicates("position").to_dict("records")
         ],
     }
@@ -261,7 +258,3 @@ def _at_sites(frame: pd.DataFrame) -> pd.DataFrame:
 
 def _bare(token: Any) -> str:
     return re.sub(r"^##|[␣ ]", "", "" if is_null(token) else str(token)).lower()
-
-
-def _rank(value: Any) -> str:
-    return "–" if is_null(value) else whole(value)

@@ -11,10 +11,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from reporter.core.errors import UsageError
 from reporter.report.contents import Contents, Section
+from reporter.store.rows import spec_of
 
 FOLDER = "look"
 STYLE = "style.css"
@@ -74,11 +73,7 @@ class Look:
 
 def read_look(study: Mapping[str, Any], folder: Path) -> Look:
     """Return how a study's pages look; where its file says nothing that can be read, they look as they always do."""
-    try:
-        spec = yaml.safe_load(study.get("spec") or "")
-    except yaml.YAMLError:
-        spec = None
-    report = spec.get("report") if isinstance(spec, dict) else None
+    report = spec_of(study.get("spec")).get("report")
     settings = report if isinstance(report, dict) else {}
     style, theme = folder / FOLDER / STYLE, settings.get("theme")
     css = style.read_text(encoding="utf-8") if settings.get("style") and style.is_file() else ""

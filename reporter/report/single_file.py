@@ -14,6 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from reporter.core.errors import ReporterError, UsageError
+from reporter.core.files import writing
 from reporter.report import tables as queries
 from reporter.report.site import render
 from reporter.report.templating import SCRIPT, STYLE, environment, folder, inline_json, write
@@ -34,11 +35,9 @@ def write_single_file(database: Path, study: str, file: Path) -> None:
             shutil.copytree(made, Path(place) / "assets")  # to make the script takes seconds
         render(database, Path(place), [study])
         text = _file(database, study, Path(place) / study)
-    try:
+    with writing(file):
         file.parent.mkdir(parents=True, exist_ok=True)
         write(file, text)
-    except OSError as error:
-        raise ReporterError(f"{file} cannot be written: {error.strerror or error}") from error
 
 
 def _file(database: Path, study: str, own: Path) -> str:

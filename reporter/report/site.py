@@ -21,7 +21,7 @@ from reporter.charts.layout import ATTENTION, PATH, panels_of
 from reporter.charts.picture import Figure, Size, figure_svg
 from reporter.charts.styles import DECODER, ENCODER, RAMP
 from reporter.core.errors import ReporterError, UsageError, no_study, shared_text
-from reporter.core.files import unfinished_folder
+from reporter.core.files import unfinished_folder, writing
 from reporter.core.numbers import counted
 from reporter.metrics.analysis import analyses
 from reporter.metrics.base import Definition, catalogue
@@ -207,7 +207,7 @@ def render(database: Path, out: Path, studies: Sequence[str] | None = None, alon
             for row in rows
             if row["study"] in chosen or not alone
         ]
-    try:
+    with writing(out):
         out.mkdir(parents=True, exist_ok=True)
         write_assets(out)
         pages = []
@@ -219,8 +219,6 @@ def render(database: Path, out: Path, studies: Sequence[str] | None = None, alon
                 carry_assets(out, out / name)
         cards = [_card(out / str(contents.study["study"]), contents, definitions) for contents in shown]
         write(out / "index.html", environment().get_template("index.html").render(cards=cards, alone=alone))
-    except OSError as error:
-        raise ReporterError(f"the report cannot be written: {error}") from error
     return [out / "index.html", *pages]
 
 

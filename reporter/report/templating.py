@@ -38,11 +38,7 @@ def environment(own: Path | None = None) -> Environment:
     ours = FileSystemLoader(folder())
     loader = ours if own is None else ChoiceLoader([FileSystemLoader(own), ours, PrefixLoader({"reporter": ours})])
     made = (Environment if own is None else ImmutableSandboxedEnvironment)(
-        loader=loader,
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
+        loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     made.globals["build"] = build()  # a run writes pages of another build again
     made.filters |= {"short": short, "p_value": p_value, "whole": whole, "duration": seconds, "inline": inline_json}

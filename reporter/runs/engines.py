@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from reporter.core.errors import ReporterError, UsageError, first_line
 from reporter.core.imports import build, optional
+from reporter.core.numbers import counted
 from reporter.core.progress import Progress
 from reporter.core.threads import given
 from reporter.runs.plan import Plan
@@ -313,9 +314,7 @@ def have_done(engine: Processes | OnRay, plan: Plan, out: Path, offline: bool, p
     tasks = [task for task in worker.tasks() if not worker.is_done(task)]
     if not tasks:
         return
-    threads = threads_of(plan)
-    many = "1 thread" if threads == 1 else f"{threads} threads"
-    progress.note(f"  {len(tasks)} {'task' if len(tasks) == 1 else 'tasks'} for workers of {many} each")
+    progress.note(f"  {counted(len(tasks), 'task')} for workers of {counted(threads_of(plan), 'thread')} each")
     job = Job(plan.file.path.resolve(), plan.file.text, out.resolve(), offline)
     with progress.clock.within("workers"), progress.step("passes", sum(t.texts for t in tasks), "texts") as step:
         for task in engine.do(job, worker, tasks, progress):

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
+from reporter.core.numbers import counted
 from reporter.forward.inputs import ADDED, FEWEST_TOKENS, FOLDERS, PRECISIONS, Pass, Size, digest, rate_of, size_of
 from reporter.forward.inputs import tokens_of as tokens_of_texts
 from reporter.metrics.analysis import Analysis, Corpus, analyses
@@ -352,14 +353,11 @@ class Estimate:
             took = f"time unknown until a first pass of {FEWEST_TOKENS:,} tokens or more on this machine"
             if self.seconds is not None:
                 took = f"about {_duration(self.seconds)} after loading, from the rate of the last pass on this machine"
-            lines.append(
-                f"{self.passes:,} {'pass' if self.passes == 1 else 'passes'} over {self.tokens:,} tokens: {took}"
-            )
+            lines.append(f"{counted(self.passes, 'pass', 'passes')} over {self.tokens:,} tokens: {took}")
         elif not self.unknown and self.cells > self.analyses:
             lines.append("no pass: all that the metrics need is in the cache")
         if self.analyses:
-            cells = f"{self.analyses:,} {'cell' if self.analyses == 1 else 'cells'}"
-            lines.append(f"{cells} of analyses: time not estimated")
+            lines.append(f"{counted(self.analyses, 'cell')} of analyses: time not estimated")
         if self.weights:
             lines.append(f"memory: {_bytes(self.weights)} for the weights of the largest model, and a batch of states")
         if self.disk:

@@ -79,12 +79,7 @@ class _Grid:
     """
 
     def __init__(
-        self,
-        file: StudyFile,
-        inputs: _Inputs,
-        only: _Only,
-        done: Mapping[CellName, CellRecord],
-        force: bool,
+        self, file: StudyFile, inputs: _Inputs, only: _Only, done: Mapping[CellName, CellRecord], force: bool
     ) -> None:
         self.file, self.inputs, self.only, self.done, self.force = file, inputs, only, done, force
         self.study = study = file.study

@@ -14,6 +14,7 @@ from pathlib import Path
 from reporter.core.errors import UsageError, describe
 from reporter.core.files import held_if_free, lock_at
 from reporter.core.imports import importing
+from reporter.core.numbers import counted
 from reporter.core.progress import Progress
 from reporter.core.threads import given
 from reporter.forward.inputs import FOLDERS, PRECISIONS, Pass, digest, size_of
@@ -206,8 +207,7 @@ def share(
                     progress.note(f"  failed: {task}: {describe(error)}")
         if not at_work:
             if not waiting:
-                many = f"{len(left)} {'task' if len(left) == 1 else 'tasks'}"
-                progress.note(f"  waiting for {many} of other workers")
+                progress.note(f"  waiting for {counted(len(left), 'task')} of other workers")
             waiting = True
             time.sleep(_LOOK_AGAIN_SECONDS)
     return len(failed)
@@ -236,8 +236,7 @@ def do_share(file: StudyFile, out: Path, number: int, of: int, *, offline: bool,
         worker = Worker(plan, out, offline, progress)
         tasks = worker.tasks()
         left = sum(not worker.is_done(task) for task in tasks)
-        many = f"{len(tasks)} {'task' if len(tasks) == 1 else 'tasks'}"
-        progress.note(f"{file.study.study}: {many}, {left} to do, share {number}/{of}")
+        progress.note(f"{file.study.study}: {counted(len(tasks), 'task')}, {left} to do, share {number}/{of}")
         return share(worker, tasks, number, of, progress)
 
 

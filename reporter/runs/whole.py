@@ -290,12 +290,11 @@ def write_findings(study: Study, store: Store, progress: Progress) -> int:
         from reporter.judge.questions import find
 
         try:
-            findings = find(store, study)
+            found, looked_at = find(store, study)
         except Exception as error:  # a failed search is no reason to lose the run's report
             progress.note(f"{study.study}: findings could not be looked for: {describe(error)}")
             return 0
-        looked_at = findings.looked_at
-        rows = [row | {"detail": json.dumps(row["detail"], ensure_ascii=False)} for row in findings.rows]
+        rows = [row | {"detail": json.dumps(row["detail"], ensure_ascii=False)} for row in found]
         store.replace("findings", study.study, rows)
         store.put("studies", ["study"], {"study": study.study, "looked_at": looked_at})
     stored = store.records(_FINDINGS, {"study": study.study})

@@ -79,9 +79,7 @@ class LabelledCorpus(CorpusPart):
 
     label: Text | None = Field(None, description="The column that holds a label for each text.")
     only: Annotated[tuple[Text, ...], AsTuple] | None = Field(
-        None,
-        min_length=1,
-        description="Keep only the texts with these labels.",
+        None, min_length=1, description="Keep only the texts with these labels."
     )
     by: Annotated[tuple[Text, ...], AsTuple, AfterValidator(no_repeats)] = Field(
         (),

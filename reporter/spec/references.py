@@ -146,8 +146,10 @@ def _complaints(named: _Named, catalog: Known) -> Iterator[Complaint]:
     match named.how.to:
         case "statistic":
             yield from _measured(value, at, catalog)
-        case "model":
-            yield from _missing(value, at, catalog.models, "model", "models")
+        case "query":
+            yield from _queried(value, at, catalog.models)
+        case "model" | "view" | "site" | "baseline" as noun:
+            yield from _missing(value, at, getattr(catalog, f"{noun}s"), noun, f"{noun}s")
         case "models":
             yield from _missing(value, at, models, "model", "models")
             if WITH_BASE in (value if isinstance(value, list | tuple) else [value]) and not catalog.based:
@@ -157,14 +159,6 @@ def _complaints(named: _Named, catalog: Known) -> Iterator[Complaint]:
                 yield Complaint(f"needs the key 'corpus': one of {', '.join(places)}", at, "key")
         case "corpus":
             yield from _missing(value, at, places, single, many)
-        case "view":
-            yield from _missing(value, at, catalog.views, "view", "views")
-        case "site":
-            yield from _missing(value, at, catalog.sites, "site", "sites")
-        case "query":
-            yield from _queried(value, at, catalog.models)
-        case "baseline":
-            yield from _missing(value, at, catalog.baselines, "baseline", "baselines")
         case "either" if isinstance(value, str | list | tuple):
             listed = [value] if isinstance(value, str) else value
             if any(x in places for x in listed if isinstance(x, str)):

@@ -14,7 +14,8 @@ from typing import Annotated, Any, Literal, Union
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationInfo, create_model, model_validator
 from pydantic.json_schema import models_json_schema
 
-from reporter.core.errors import ReporterError, UsageError, one_line
+from reporter.core.errors import UsageError, one_line
+from reporter.core.files import writing
 from reporter.spec.claims import Claim, claim_type
 from reporter.spec.corpora import CorpusPart, NullBaseline, SinkSpec, Site, View, with_shares
 from reporter.spec.models import ModelSpec, RecipeModel
@@ -48,8 +49,7 @@ class RunSpec(Part):
         json_schema_extra={"pattern": f"^({DEVICE})$"},
     )
     precision: Literal["auto", "mixed", "float32"] = Field(
-        "auto",
-        description="mixed: bfloat16 products on float32 weights; auto: mixed where a self-check passes.",
+        "auto", description="mixed: bfloat16 products on float32 weights; auto: mixed where a self-check passes."
     )
     batch_tokens: int = Field(8192, ge=1, description="The most tokens in a batch, padding included.")
     keep: Keep = Field(
@@ -129,8 +129,7 @@ class Study(Part):
     # What analyses look at stands under keys of theirs, which `study_form` adds; it knows the sources of texts, too.
 
     study: Annotated[str, AfterValidator(_study_id)] = Field(
-        description="The study's id; it becomes the report's folder.",
-        json_schema_extra={"pattern": f"^{STUDY_ID}$"},
+        description="The study's id; it becomes the report's folder.", json_schema_extra={"pattern": f"^{STUDY_ID}$"}
     )
     extends: str | None = Field(
         None,
@@ -190,8 +189,7 @@ class Study(Part):
         {}, description="Statements that are tested against the numbers of this study, by a short name."
     )
     run: RunSpec = Field(
-        default_factory=RunSpec,
-        description="Device, precision, batches and seed; what is measured stays the same.",
+        default_factory=RunSpec, description="Device, precision, batches and seed; what is measured stays the same."
     )
     report: ReportSpec = Field(
         default_factory=ReportSpec,
@@ -332,13 +330,10 @@ only-include = ["{name}.py"]"""
 
 
 def _write(path: Path, text: str) -> None:
-    try:
-        with path.open("x", encoding="utf-8") as file:
-            file.write(text)
-    except FileExistsError:
-        raise UsageError(f"{path} is already there; give another name, or remove it first") from None
-    except OSError as error:
-        raise ReporterError(f"{path} cannot be written: {error.strerror or repr(error)}") from None
+    if path.exists():
+        raise UsageError(f"{path} is already there; give another name, or remove it first")
+    with writing(path), path.open("x", encoding="utf-8") as file:
+        file.write(text)
 
 
 # The JSON Schema of a study, for editors that complete and check YAML.

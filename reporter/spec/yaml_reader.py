@@ -34,22 +34,13 @@ def forbidden_character(character: int | str) -> str:
 
 
 _SYNTAX = (
-    (
-        r"cannot start any token.*\\t|'\\t' that cannot start",
-        "a tab cannot indent or begin a value; use spaces",
-    ),
-    (
-        r"mapping values are not allowed",
-        "a ':' is not allowed here; check the indentation, or put the text in quotes",
-    ),
+    (r"cannot start any token.*\\t|'\\t' that cannot start", "a tab cannot indent or begin a value; use spaces"),
+    (r"mapping values are not allowed", "a ':' is not allowed here; check the indentation, or put the text in quotes"),
     (r"could not find expected ':'", "expected ':' after the key"),
     (r"unexpected end of stream", "a quoted text or a bracket is never closed"),
     (r"expected ',' or '\]'", "'[' opens a list here, in which ',' or ']' is missing"),
     (r"expected ',' or '\}'", "'{' opens a mapping here, in which ',' or '}' is missing"),
-    (
-        r"expected <block end>, but found",
-        "the indentation does not match the lines above, or a quote is missing",
-    ),
+    (r"expected <block end>, but found", "the indentation does not match the lines above, or a quote is missing"),
     (r"expected the node content", "expected a value here"),
     (
         r"unknown escape character",

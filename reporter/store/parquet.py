@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from reporter import __version__
 from reporter.core.errors import ReporterError, UsageError, first_line, no_study
+from reporter.core.files import writing
 from reporter.core.table import Table
 from reporter.store.schema import SCHEMA_VERSION, tables
 from reporter.store.shape import DatabaseFile, comments_on, quoted
@@ -40,7 +41,7 @@ def write_parquet(database: Path, study: str, to: Path) -> list[Path]:
     """
     if to.exists() and not is_parquet(to) and (not to.is_dir() or any(to.iterdir())):
         raise UsageError(f"{to} holds something else than exported tables; name a new folder with --to")
-    try:
+    with writing(to):
         to.absolute().parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".parquet-", dir=to.absolute().parent) as folder:
             draft = Path(folder) / "new"
@@ -52,8 +53,6 @@ def write_parquet(database: Path, study: str, to: Path) -> list[Path]:
                 _keep_others(to, draft, f"study={study}")
                 to.rename(Path(folder) / "old")
             draft.rename(to)
-    except OSError as problem:
-        raise ReporterError(f"{to} cannot be written: {problem.strerror or repr(problem)}") from problem
     return [to / path for path in written]
 
 

@@ -204,17 +204,22 @@ def _clean(table: str, name: str, kind: str, value: Any, row: Mapping[str, Any])
         raise ValueError(f"{table}.{name} = {value!r}: {problem} (row: {where[:300]})") from problem
 
 
+def spec_of(text: str | None) -> dict[str, Any]:
+    """Return what the stored text of a study says; nothing where it cannot be read any more."""
+    try:
+        spec = yaml.safe_load(text or "")
+    except yaml.YAMLError:
+        return {}
+    return spec if isinstance(spec, dict) else {}
+
+
 def order_of(spec: str | None) -> dict[str, list[str]]:
     """Return the names of models, corpora, groups and concepts of pairs in the order of a study file.
 
     Args:
         spec: the text of the file; no names where it cannot be read any more.
     """
-    try:
-        study = yaml.safe_load(spec or "")
-    except yaml.YAMLError:
-        study = None
-    whole = study if isinstance(study, dict) else {}
+    whole = spec_of(spec)
     sections = {key: whole.get(key) for key in ("models", "corpora", "groups", "pairs")}
     parts = {key: part if isinstance(part, dict) else {} for key, part in sections.items()}
     parts["pairs"] = {name: None for pairs in parts["pairs"].values() if isinstance(pairs, dict) for name in pairs}

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from reporter import __version__
 from reporter.core.errors import ReporterError, UsageError, first_line
+from reporter.core.files import writing
 from reporter.core.table import LAST_CHECKPOINT, Column, Table
 from reporter.metrics.base import Value
 from reporter.store.schema import KEPT, SCHEMA_VERSION, tables
@@ -55,11 +56,7 @@ def quoted(text: str) -> str:
 
 @contextmanager
 def opened(
-    path: Path,
-    *,
-    read_only: bool,
-    options: str = "",
-    waiting: Callable[[str], None] | None = None,
+    path: Path, *, read_only: bool, options: str = "", waiting: Callable[[str], None] | None = None
 ) -> Iterator[duckdb.DuckDBPyConnection]:
     """Open a database inside the block, waiting while another process holds its lock; yields a connection.
 
@@ -259,15 +256,13 @@ def create_file(path: Path) -> None:
     """
     if path.exists():
         return
-    try:
+    with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".new-", dir=path.parent) as folder:
             draft = Path(folder) / path.name
             with opened(draft, read_only=False, options=_NEW_FILE) as connection:
                 complete(connection, draft)
             place_file(draft, path)
-    except OSError as problem:
-        raise ReporterError(f"{path} cannot be created: {problem.strerror or repr(problem)}") from problem
 
 
 def place_file(draft: Path, path: Path) -> bool:

@@ -15,7 +15,6 @@ from reporter.charts.captions import (
     axes_of,
     axis,
     axis_of,
-    fixed,
     least_of,
     logarithmic,
     of_statistic,
@@ -63,10 +62,13 @@ def test_nothing_and_a_single_value_have_an_axis() -> None:
 
 
 def test_the_axis_of_all_views_begins_at_0_where_the_statistic_has_two_bounds() -> None:
-    assert (axis([0.98, 0.999], bounds=(0, 1)).low, fixed([0.98, 0.999], bounds=(0, 1)).low) == (0.98, 0)
-    assert fixed([-0.2, 0.9], bounds=(-1, 1)).low == -0.2
-    assert fixed([300, 310], bounds=(0, None)).low == 300, "a count has no upper end to be near to"
-    assert (axis([4.0, 6.0], [11.0]).high, fixed([4.0, 6.0], [11.0]).high) == (6, 11), "the floor is the finding"
+    shared = axis([0.98, 0.999], bounds=(0, 1), shared=True)
+    assert (axis([0.98, 0.999], bounds=(0, 1)).low, shared.low) == (0.98, 0)
+    assert axis([-0.2, 0.9], bounds=(-1, 1), shared=True).low == -0.2
+    assert axis([300, 310], bounds=(0, None), shared=True).low == 300, "a count has no upper end to be near to"
+    assert (axis([4.0, 6.0], [11.0]).high, axis([4.0, 6.0], [11.0], shared=True).high) == (6, 11), (
+        "the floor is the finding"
+    )
 
 
 def test_rounding_gets_no_decades_on_a_logarithmic_axis() -> None:

@@ -151,8 +151,8 @@ def test_a_large_vocabulary_does_not_come_to_the_page(store: Store, tmp_path: Pa
             f"INSERT INTO positions BY NAME SELECT {who}, i::INTEGER AS position, 1.0 AS norm FROM range(8192) t(i)"
         )
     counts = {
-        own.name: len(big.frame(f"SELECT * FROM ({filled(own, study=STUDY)}) WHERE model = 'big'"))
-        for own in map(query, ("static.points", "static.position-cosines", "static.path"))
+        name: len(big.frame(f"SELECT * FROM ({filled(query(name), study=STUDY)}) WHERE model = 'big'"))
+        for name in ("static.points", "static.position-cosines", "static.path")
     }
     assert counts == {"static.points": 2000, "static.position-cosines": 64 * 64, "static.path": 2048}
 

@@ -198,5 +198,5 @@ def test_an_interrupted_commit_leaves_the_old_numbers(store, cell, numbers, monk
 def test_a_folder_without_permission_is_one_sentence(store, cell):
     store.path.parent.mkdir()
     store.path.parent.chmod(0o500)
-    with pytest.raises(ReporterError, match="cannot be created"):
+    with pytest.raises(ReporterError, match="cannot be written"):
         store.commit_cell(cell())

@@ -153,7 +153,7 @@ def test_a_file_that_is_no_database_is_refused_and_left_alone(store, cell, conte
 
 def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path, cell):
     (tmp_path / "results").write_text("a file")
-    with pytest.raises(ReporterError, match=r"results\.duckdb cannot be created"):
+    with pytest.raises(ReporterError, match=r"results\.duckdb cannot be written"):
         Store(tmp_path / "results" / "results.duckdb").commit_cell(cell())
 
 

@@ -132,12 +132,7 @@ _RECORDED = (
         alone=False,
     ),
     _Recorded(
-        "FROM $_cells",
-        "metric",
-        "metric, model, checkpoint, corpus",
-        "options, status, error",
-        "cells",
-        alone=False,
+        "FROM $_cells", "metric", "metric, model, checkpoint, corpus", "options, status, error", "cells", alone=False
     ),
 )
 

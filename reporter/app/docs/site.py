@@ -12,6 +12,7 @@ from typing import Any
 
 from reporter import __version__
 from reporter.core.errors import ReporterError
+from reporter.core.files import writing
 from reporter.core.imports import optional
 
 HERE = Path(__file__).resolve().parent
@@ -71,20 +72,14 @@ def build(folder: Path) -> Path:
     theirs = folder.is_dir() and any(folder.iterdir()) and not (folder / "searchindex.js").is_file()
     if theirs or (folder.exists() and not folder.is_dir()):
         raise ReporterError(f"{folder} is there and holds no documentation; name a new folder")
-    try:
-        with tempfile.TemporaryDirectory() as place:
-            if SHIPPED.is_dir():
-                made = SHIPPED
-            else:
-                made = Path(place) / "site"
-                _make(Path(place) / "sources", made)
-            folder.parent.mkdir(parents=True, exist_ok=True)
-            shutil.rmtree(folder, ignore_errors=True)
-            shutil.copytree(made, folder)
-    except OSError as problem:
-        raise ReporterError(
-            f"the documentation cannot be written to {folder}: {problem.strerror or repr(problem)}"
-        ) from problem
+    with writing(folder), tempfile.TemporaryDirectory() as place:
+        made = SHIPPED
+        if not SHIPPED.is_dir():
+            made = Path(place) / "site"
+            _make(Path(place) / "sources", made)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(folder, ignore_errors=True)
+        shutil.copytree(made, folder)
     return first
 
 

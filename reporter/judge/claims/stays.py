@@ -127,7 +127,9 @@ def stays_finding(numbers: Numbers, claim: StaysClaim, view: str, baseline: str 
             "definition": "supported if every value lies within its tolerance of the earlier one, refuted otherwise",
             "models": [model],
             "corpora": [corpus],
-            "evidence": [_evidence(comparison, step) for comparison in beyond],
+            "evidence": [
+                {"block" if step else "layer": of.layer + step, "before": of.before, "value": of.now} for of in beyond
+            ],
             "notes": [*notes, WHY],
             "sql": layer_sql(numbers, kept.metric, under, [model], [corpus]),
         },
@@ -141,10 +143,6 @@ def _compared(claim: StaysClaim, profile: list[MetricRow]) -> list[_Comparison]:
         for layer, before in enumerate(claim.values)
         if before is not None
     ]
-
-
-def _evidence(one: _Comparison, step: bool) -> dict[str, Any]:
-    return {"block" if step else "layer": one.layer + step, "before": one.before, "value": one.now}
 
 
 # Turns a run into a guard: its headline numbers as claims that each stays what it is at every layer.
@@ -263,8 +261,7 @@ def _name(text: str, taken: set[str]) -> str:
 
 def _require_float32(store: Store, study: Study) -> None:
     precisions = store.records(
-        "SELECT DISTINCT precision FROM cells WHERE study = $study AND precision <> 'float32'",
-        {"study": study.study},
+        "SELECT DISTINCT precision FROM cells WHERE study = $study AND precision <> 'float32'", {"study": study.study}
     )
     if study.run.precision == "mixed" or precisions:
         precision = str(precisions[0]["precision"]) if precisions else "mixed"

@@ -102,11 +102,9 @@ def _has_a_base(claim: ValueClaim, study: Study) -> Iterator[Complaint]:
                 yield Complaint(message, (key, *index, "against"))
 
 
-def _under_views(claim: ValueClaim) -> bool:
-    return not isinstance(claim.value, SqlNumber)
-
-
-@claim_kind("value", ValueClaim, place=1, under_views=_under_views, fits=_has_a_base)
+@claim_kind(
+    "value", ValueClaim, place=1, under_views=lambda claim: not isinstance(claim.value, SqlNumber), fits=_has_a_base
+)
 def value_finding(numbers: Numbers, claim: ValueClaim, view: str, baseline: str | None) -> Finding:
     """Test a number against its bounds; of several models each one's, which must all lie there.
 

@@ -11,9 +11,9 @@ not corrected, like those of claims.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain, zip_longest
-from typing import Any
+from typing import Any, NamedTuple
 
 from reporter.core.numbers import short
 from reporter.core.places import listed
@@ -26,7 +26,7 @@ from reporter.judge.questions.models import ask_corpora, ask_models, ask_roles
 from reporter.judge.questions.probes import BLOCKS, PROBED
 from reporter.judge.questions.question import Answer, Box, Column, Question, Read, Record, numeric, table
 from reporter.judge.questions.sinks import SINKS, ask_sinks
-from reporter.judge.questions.subjects import MATERIAL, Curve, Observation, Subjects, Test
+from reporter.judge.questions.subjects import MATERIAL, Observation, Subjects, Test
 from reporter.judge.questions.training import TRAINING, ask_training
 from reporter.spec import Study
 from reporter.store import Store
@@ -58,11 +58,10 @@ SAME = 3
 """The most findings of one kind."""
 
 
-@dataclass(frozen=True)
-class Findings:
+class Findings(NamedTuple):
     """Rows of the table ``findings``, by rank, and the number of tests."""
 
-    rows: tuple[dict[str, Any], ...]
+    rows: list[dict[str, Any]]
     looked_at: int
 
 
@@ -83,8 +82,8 @@ def look(subjects: Subjects) -> Findings:
         if result is not None and result.p * len(tests) <= LEVEL and result.effect >= MATERIAL:
             observations[kind].append(result)
     shown = _handful({kind: _best(subjects, results) for kind, results in observations.items()})
-    rows = (_row(subjects, rank, kind, result, len(tests)) for rank, (kind, result) in enumerate(shown, 1))
-    return Findings(tuple(rows), len(tests))
+    rows = [_row(subjects, rank, kind, result, len(tests)) for rank, (kind, result) in enumerate(shown, 1)]
+    return Findings(rows, len(tests))
 
 
 def _best(subjects: Subjects, observations: Iterable[Observation]) -> list[Observation]:
@@ -140,18 +139,12 @@ def _row(subjects: Subjects, rank: int, kind: str, result: Observation, looked_a
             "plainly": statistic.plainly if statistic else "",
             "per": statistic.per if statistic else "",
             "test": result.test,
-            "curves": [_curve(curve) for curve in result.curves],
+            "curves": list(result.curves),
             "mark": result.mark,
             "notes": list(dict.fromkeys(result.notes)),
             "sql": result.sql or subjects.sql(result.full_name, *result.read, result.corpus),
         },
     ).record({"metric": metric}, 0)
-
-
-def _curve(curve: Curve) -> dict[str, Any]:
-    x, y = ([float(f"{value:.5g}") for value in values] for values in (curve.x, curve.y))
-    number = {} if curve.number is None else {"number": float(f"{curve.number:.5g}")}
-    return {"label": curve.label, "x": x, "y": y, "own": curve.own} | number
 
 
 QUESTIONS = (LAYER, CONCEPTS, CHANGED, PROBED, BLOCKS, TRAINING, SINKS)

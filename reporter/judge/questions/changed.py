@@ -21,7 +21,7 @@ from reporter.judge.numbers import PATH, Missing, declared
 from reporter.judge.points import Estimates
 from reporter.judge.profiles import Profile, Profiles
 from reporter.judge.questions.question import Box, Column, Lacks, Question, Read, Record, grouped, numeric, table
-from reporter.judge.questions.subjects import MATERIAL, Curve, Observation, Subject, Subjects, Test, number
+from reporter.judge.questions.subjects import MATERIAL, Observation, Subject, Subjects, Test, curve, number
 from reporter.metrics.base import Statistic
 from reporter.store.answers import ChangeAnswer, ChangedNumber
 
@@ -425,8 +425,8 @@ def _states_finding(subject: Subject, row: Record, level: float) -> Observation 
         says += "base's state away from it."
     value = float(row["last_distance"])
     low, high = (value if row[name] is None else float(row[name]) for name in ("last_low", "last_high"))
-    curves = [] if profile is None else [Curve(model, profile.x, profile.values)]
-    curves += [] if seeds is None else [Curve("another seed", seeds.x, seeds.values, own=False)]
+    curves = [] if profile is None else [curve(model, profile.x, profile.values)]
+    curves += [] if seeds is None else [curve("another seed", seeds.x, seeds.values, own=False)]
     at = profile.labels.index(first) if profile is not None and first in profile.labels else None
     return subject.observe(
         Estimates(np.array([value]), np.array([0.0]), np.inf),
@@ -530,8 +530,8 @@ def _number_finding(subject: Subject, own: Profile, before: Profile, level: floa
         f"{subject.averaged}; it holds in {subject.places(alike, whole=False)}",
         layers=(min(alike), max(alike)),
         curves=(
-            Curve(subject.model, own.x, own.values, number=a),
-            Curve(base, before.x, before.values, own=False, number=b),
+            curve(subject.model, own.x, own.values, number=a),
+            curve(base, before.x, before.values, own=False, number=b),
         ),
         mark=(float(own.x[top]), float(own.x[top])),
         notes=own.notes,

@@ -15,7 +15,7 @@ from reporter.core.table import Row
 from reporter.geometry.clouds import LEVEL, error_of, fewest_pairs, shared_p
 from reporter.geometry.statistics import behind_best
 from reporter.judge.questions.question import Box, Column, Lacks, Question, Read, Record, grouped, numeric, table
-from reporter.judge.questions.subjects import ONE_DRAW, UNKNOWN, Curve, Observation, Subjects, Test, number
+from reporter.judge.questions.subjects import ONE_DRAW, UNKNOWN, Observation, Subjects, Test, curve, number
 from reporter.store.answers import ConceptAnswer
 from reporter.store.shape import quoted
 
@@ -275,8 +275,8 @@ def _concept_finding(subjects: Subjects, rows: Sequence[Record], level: float) -
         f"corrected for {len(tested)} layers; random turns of the pairs confirm it",
         layers=(shared[0], shared[-1]),
         curves=(
-            Curve(concept, x, [row["consistency"] for row in tested]),
-            Curve("chance level", x, [row["chance"] or 0.0 for row in tested], own=False),
+            curve(concept, x, [row["consistency"] for row in tested]),
+            curve("chance level", x, [row["chance"] or 0.0 for row in tested], own=False),
         ),
         mark=(shared[0] / depth, shared[-1] / depth),
         notes=tuple(notes),

@@ -10,6 +10,7 @@ if a number does not differ from it, in a model of which another number does.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -22,11 +23,11 @@ from reporter.judge.questions.subjects import (
     RANDOM,
     SHUFFLED,
     UNKNOWN,
-    Curve,
     Observation,
     Subject,
     Subjects,
     Test,
+    curve,
     number,
 )
 
@@ -139,19 +140,12 @@ def two_peaks(subject: Subject, points: Points, least: float, level: float) -> H
 def ask_extremes(subjects: Subjects) -> Iterator[Test]:
     """Yield tests of where each profile over depth is highest and lowest, and whether it has two hills."""
     for subject in subjects.each("layer", "step"):
-        profile = _tested(subject, subject.view, FEWEST)
-        if profile is not None:
+        if (profile := subject.tested(fewest=FEWEST)) is not None:
             for sign in (1, -1):
                 yield partial(_extreme_finding, subject, profile, sign)
         for view in dict.fromkeys((subject.view, subjects.numbers.study.views[0])):
-            if _tested(subject, view, FEWEST_OF_HILLS) is not None:
+            if subject.tested(view, fewest=FEWEST_OF_HILLS) is not None:
                 yield partial(_second_hill, subject, view)
-
-
-def _tested(subject: Subject, view: str, fewest: int) -> Profile | None:
-    profile = subject.profile(view)
-    testable = profile is not None and profile.errors is not None and len(profile.values) >= fewest
-    return profile if testable else None
 
 
 def signed(profile: Profile, sign: int) -> Profile:
@@ -165,7 +159,7 @@ def _extreme_finding(subject: Subject, profile: Profile, sign: int, level: float
     if peak is None:
         return None
     p, against, note = peak.p, "", UNKNOWN
-    base, comparisons = subject.untrained(profile), len(profile.values) - 1
+    base, comparisons = subject.tested(baseline=RANDOM, like=profile), len(profile.values) - 1
     if base is not None:
         more = peak.height.minus(subject.sure(subject.points(signed(base, sign)).combine(peak.weights)))
         p = max(p, min(1.0, comparisons * float(more.above(least)[0])))
@@ -198,7 +192,7 @@ def _extreme_finding(subject: Subject, profile: Profile, sign: int, level: float
         f"{'lower' if sign > 0 else 'higher'} than another one by more than "
         f"{least:.2g}, corrected for {comparisons} comparisons each{against}",
         layers=(layers[0], layers[-1]),
-        curves=(Curve(subject.model, profile.x, profile.values, number=value), *_untrained_curve(subject)),
+        curves=(curve(subject.model, profile.x, profile.values, number=value), *_untrained_curve(subject)),
         mark=(float(profile.x[peak.among[0]]), float(profile.x[peak.among[-1]])),
         notes=(*profile.notes, note),
         read=((subject.model, subject.baseline(RANDOM)), (subject.view,), (subject.statistic.name,)),
@@ -231,14 +225,13 @@ def _two_peaks_sentence(subject: Subject, profile: Profile, pair: Hills) -> str:
 
 def _hills(subject: Subject, view: str, level: float) -> Hills | None:
     """Return two hills of a profile with a dip of a material effect that random weights do not have."""
-    profile = _tested(subject, view, FEWEST_OF_HILLS)
-    if profile is None:
+    if (profile := subject.tested(view, fewest=FEWEST_OF_HILLS)) is None:
         return None
     least = subject.least(profile.values)
     pair = two_peaks(subject, subject.points(profile), least, level)
     if pair is None:
         return None
-    base, p = subject.untrained(profile, view), pair.p
+    base, p = subject.tested(view, RANDOM, profile), pair.p
     if base is not None:
         more, size = pair.depth.minus(subject.sure(subject.points(base).combine(pair.weights))), len(profile.values)
         p = max(p, min(1.0, size * (size - 1) * float(more.above(least)[0])))
@@ -258,7 +251,7 @@ def _second_hill(subject: Subject, view: str, level: float) -> Observation | Non
     least, size = subject.least(profile.values), len(profile.values)
     if view == subject.view and extreme(subject, subject.points(profile), least, level) is not None:
         return None
-    curve = _untrained_curve(subject, view)
+    untrained = _untrained_curve(subject, view)
     at, dip = (subject.places([profile.labels[i]], whole=False) for i in (pair.low, pair.dip))
     including = "" if view == subject.view else ", sinks included"
     says = f"{subject.named} has two peaks over the {subject.averaged}{subject.on}{including}. "
@@ -274,30 +267,28 @@ def _second_hill(subject: Subject, view: str, level: float) -> Observation | Non
         test=f"both peaks are higher by more than {least:.2g} than a point between them, and than a point on their "
         f"outer side, corrected for all {size * (size - 1)} pairs of {subject.averaged}"
         + "; and the dip is deeper than with random weights"
-        * bool(curve),
+        * bool(untrained),
         layers=(profile.labels[pair.among[0]], profile.labels[pair.among[-1]]),
-        curves=(Curve(subject.model, profile.x, profile.values), *curve),
+        curves=(curve(subject.model, profile.x, profile.values), *untrained),
         mark=(float(profile.x[pair.among[0]]), float(profile.x[pair.among[-1]])),
-        notes=(*profile.notes, ONE_DRAW if curve else UNKNOWN),
+        notes=(*profile.notes, ONE_DRAW if untrained else UNKNOWN),
         read=((subject.model, subject.baseline(RANDOM)), (view,), (subject.statistic.name,)),
         fact=f"peaks of {subject.model} {view}" if view != subject.view else "",
     )
 
 
-def _untrained_curve(subject: Subject, view: str = "") -> tuple[Curve, ...]:
+def _untrained_curve(subject: Subject, view: str = "") -> tuple[dict[str, Any], ...]:
     base = subject.profile(view or subject.view, subject.baseline(RANDOM))
-    return () if base is None else (Curve("random weights", base.x, base.values, own=False),)
+    return () if base is None else (curve("random weights", base.x, base.values, own=False),)
 
 
 def ask_references(subjects: Subjects) -> Iterator[Test]:
     """Yield tests of whether each mean over layers differs from random weights, and from shuffled words."""
     for subject in subjects.each("layer", "step"):
-        profile = subject.profile(subject.view)
-        if profile is None or profile.errors is None:
-            continue
+        profile = subject.tested()
         for name in BASELINES:
-            base = subject.profile(subject.view, subject.baseline(name))
-            if base is not None and base.errors is not None and base.labels == profile.labels:
+            base = profile and subject.tested(baseline=name, like=profile)
+            if profile is not None and base is not None:
                 yield partial(_reference_finding, subject, profile, base, name)
 
 
@@ -305,14 +296,8 @@ def ask_chance(subjects: Subjects) -> Iterator[Test]:
     """Yield tests of whether each mean over layers is no other than by chance."""
     cases: dict[tuple[str, str], list[tuple[Subject, Profile, Profile]]] = {}
     for subject in subjects.each("layer", "step"):
-        profile = subject.profile(subject.view)
-        chance = subject.profile(subject.view, full_name=f"{subject.full_name}_floor")
-        if (
-            profile is not None
-            and profile.errors is not None
-            and chance is not None
-            and chance.labels == profile.labels
-        ):
+        profile, chance = subject.tested(), subject.profile(subject.view, full_name=f"{subject.full_name}_floor")
+        if profile is not None and chance is not None and chance.labels == profile.labels:
             cases.setdefault((subject.model, subject.corpus), []).append((subject, profile, chance))
     for group in cases.values():
         for case in group:
@@ -334,8 +319,8 @@ def _reference_finding(subject: Subject, own: Profile, base: Profile, name: str,
         what=f"{subject.statistic.title}, mean over {subject.averaged}, minus {BASELINES[name]}",
         test=f"the mean over {subject.averaged} differs from that {BASELINES[name]} by more than {least:.2g}",
         curves=(
-            Curve(subject.model, own.x, own.values, number=value),
-            Curve(BASELINES[name], base.x, base.values, own=False, number=float(base.values.mean())),
+            curve(subject.model, own.x, own.values, number=value),
+            curve(BASELINES[name], base.x, base.values, own=False, number=float(base.values.mean())),
         ),
         notes=(*own.notes, *([ONE_DRAW] if name == RANDOM else [])),
         read=((subject.model, subject.baseline(name)), (subject.view,), (subject.statistic.name,)),
@@ -365,7 +350,7 @@ def _chance(
         effect=MATERIAL,
         what=f"{subject.statistic.title}, mean over {subject.averaged}, minus {noise}",
         test=f"the mean over {subject.averaged} lies within {least:.2g} of that for {noise}, by two one-sided tests",
-        curves=(Curve(subject.model, profile.x, profile.values), Curve(noise, chance.x, chance.values, own=False)),
+        curves=(curve(subject.model, profile.x, profile.values), curve(noise, chance.x, chance.values, own=False)),
         notes=profile.notes,
         read=((subject.model,), (subject.view,), (name, f"{name}_floor")),
         weak=True,

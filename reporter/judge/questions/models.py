@@ -27,11 +27,11 @@ from reporter.judge.questions.subjects import (
     ONE_DRAW,
     RANDOM,
     UNKNOWN,
-    Curve,
     Observation,
     Subject,
     Subjects,
     Test,
+    curve,
     number,
 )
 from reporter.store import Store
@@ -132,7 +132,7 @@ def _compared(
     first, corpora = _first_subject(sides)
     models = [model for side in sides for model in side]
     curves = [
-        Curve(model, profile.x, profile.values, number=float(profile.values.mean()) if len(statistics) == 1 else None)
+        curve(model, profile.x, profile.values, number=float(profile.values.mean()) if len(statistics) == 1 else None)
         for side in sides
         for model, statistics in side.items()
         if (profile := statistics[0].profile(statistics[0].view)) is not None
@@ -275,10 +275,9 @@ def ask_corpora(subjects: Subjects) -> Iterator[Test]:
 
 
 def _profiles_of_pair(pair: tuple[Subject, Subject], baseline: str = "") -> tuple[Profile, Profile] | None:
-    a, b = (subject.profile(subject.view, subject.baseline(baseline) if baseline else "") for subject in pair)
-    if a is None or b is None or a.labels != b.labels or a.errors is None or b.errors is None:
-        return None
-    return a, b
+    a = pair[0].tested(baseline=baseline)
+    b = a and pair[1].tested(baseline=baseline, like=a)
+    return None if a is None or b is None else (a, b)
 
 
 def _gap(pair: tuple[Subject, Subject], profiles: tuple[Profile, Profile]) -> Estimates:
@@ -317,7 +316,7 @@ def _corpora_finding(
         what=f"{subject.statistic.title}, mean over {subject.averaged}: {a} minus {b}",
         test=f"the means on both corpora differ by more than {least:.2g}, by intervals over texts",
         curves=tuple(
-            Curve(side.corpus, profile.x, profile.values, own=side is subject, number=mean)
+            curve(side.corpus, profile.x, profile.values, own=side is subject, number=mean)
             for side, profile, mean in zip(pair, profiles, means, strict=True)
         ),
         notes=(*profiles[0].notes, *notes, UNKNOWN if base is None else ONE_DRAW),

@@ -20,7 +20,7 @@ from reporter.judge.judging import NO_SINKS
 from reporter.judge.points import Array, Estimates, span
 from reporter.judge.profiles import Profile
 from reporter.judge.questions.question import Box, Column, Lacks, Question, Read, Record, grouped, numeric, table
-from reporter.judge.questions.subjects import RANDOM, SEARCHED, Curve, Observation, Subject, Subjects, Test, between
+from reporter.judge.questions.subjects import RANDOM, SEARCHED, Observation, Subject, Subjects, Test, between, curve
 from reporter.store.answers import SinkAnswer
 
 _SINKS = """
@@ -132,11 +132,10 @@ def ask_sinks(subjects: Subjects) -> Iterator[Test]:
             yield partial(_sink_finding, subject, *profiles)
 
 
-def _both_views(subject: Subject, model: str = "") -> tuple[Profile, Profile] | None:
-    a, b = (subject.profile(view, model) for view in (WITH, NO_SINKS))
-    if a is None or b is None or a.errors is None or b.errors is None or a.labels != b.labels:
-        return None
-    return a, b
+def _both_views(subject: Subject, baseline: str = "") -> tuple[Profile, Profile] | None:
+    here = subject.tested(WITH, baseline)
+    without = here and subject.tested(NO_SINKS, baseline, here)
+    return None if here is None or without is None else (here, without)
 
 
 def _sink_finding(subject: Subject, here: Profile, without: Profile, level: float) -> Observation | None:
@@ -150,7 +149,7 @@ def _sink_finding(subject: Subject, here: Profile, without: Profile, level: floa
     size = len(here.values)
     gap, least = _difference(subject, here, without, np.eye(size)), subject.least(here.values, without.values)
     p = np.minimum(1.0, 2 * size * np.minimum(gap.above(least), gap.below(-least)))
-    base = _both_views(subject, subject.baseline(RANDOM))
+    base = _both_views(subject, RANDOM)
     if base is not None and base[0].labels == here.labels:  # and by more than with random weights
         other = _difference(subject, *base, np.eye(size))
         further = replace(gap, value=np.abs(gap.value)).minus(replace(other, value=np.abs(other.value)))
@@ -191,8 +190,8 @@ def _sink_finding(subject: Subject, here: Profile, without: Profile, level: floa
         f"{least:.2g}, corrected for {size} {subject.averaged}",
         layers=(layers[0], layers[-1]),
         curves=(
-            Curve("with sinks", here.x, here.values, number=float(a.mean())),
-            Curve("without sinks", here.x, without.values, own=False, number=float(b.mean())),
+            curve("with sinks", here.x, here.values, number=float(a.mean())),
+            curve("without sinks", here.x, without.values, own=False, number=float(b.mean())),
         ),
         mark=(float(here.x[first]), float(here.x[last])),
         notes=(

@@ -12,7 +12,7 @@ with a trained base is a subject of what compares it with its base, and of its o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import floor, log10
@@ -85,9 +85,10 @@ def between(values: Sequence[float]) -> str:
     return ends[0] if ends[0] == ends[1] else f"{ends[0]} to {ends[1]}" if "−" in "".join(ends) else "–".join(ends)
 
 
-@dataclass(frozen=True)
-class Curve:
-    """A line of the small picture beside a finding.
+def curve(
+    label: str, x: Iterable[float], y: Iterable[float], own: bool = True, number: float | None = None
+) -> dict[str, Any]:
+    """Return a line of the small picture beside a finding.
 
     Args:
         label: its name.
@@ -96,12 +97,9 @@ class Curve:
         own: whether the finding is about it; other lines are what it is compared with.
         number: the number that the sentence gives for it, which the picture repeats.
     """
-
-    label: str
-    x: Sequence[float] | Array
-    y: Sequence[float] | Array
-    own: bool = True
-    number: float | None = None
+    xs, ys = ([float(f"{value:.5g}") for value in values] for values in (x, y))
+    repeated = {} if number is None else {"number": float(f"{number:.5g}")}
+    return {"label": label, "x": xs, "y": ys, "own": own} | repeated
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,7 +143,7 @@ class Observation:
     test: str
     layers: tuple[int, int] | None = None
     training: bool = False
-    curves: tuple[Curve, ...] = ()
+    curves: tuple[dict[str, Any], ...] = ()
     mark: tuple[float, float] | None = None
     notes: tuple[str, ...] = ()
     read: tuple[Sequence[str], Sequence[str], Sequence[str]] = ((), (), ())
@@ -222,10 +220,21 @@ class Subject:
             return None
         return profile if len(profile.values) > 1 else None
 
-    def untrained(self, like: Profile, view: str = "") -> Profile | None:
-        """Return the same profile with random weights, if it has errors and the layers of another profile."""
-        base = self.profile(view or self.view, self.baseline(RANDOM))
-        return base if base is not None and base.errors is not None and base.labels == like.labels else None
+    def tested(
+        self, view: str = "", baseline: str = "", like: Profile | None = None, fewest: int = 2
+    ) -> Profile | None:
+        """Return a profile over depth whose errors are known; None if there is none.
+
+        Args:
+            view: the token set; that of the subject by default.
+            baseline: the null baseline that is read in place of the model.
+            like: the profile that it is compared with, which must have the same layers.
+            fewest: the fewest points.
+        """
+        profile = self.profile(view or self.view, self.baseline(baseline) if baseline else "")
+        if profile is None or profile.errors is None or len(profile.values) < fewest:
+            return None
+        return profile if like is None or profile.labels == like.labels else None
 
     def points(self, profile: Profile, steps: bool = False) -> Points:
         """Return a profile, over depth or over training, for tests."""

@@ -11,12 +11,12 @@ from reporter.core.table import FREE, Row
 from reporter.geometry.arrays import Floats
 from reporter.geometry.intervals import freedom, quantile, text_error
 from reporter.geometry.statistics import LEVEL, Change, half_way, holm, passage, rests, turn
-from reporter.judge.numbers import Missing, with_analyses
+from reporter.judge.numbers import Missing, headlines
 from reporter.judge.points import Points
 from reporter.judge.profiles import Profile, Profiles
 from reporter.judge.questions.extremes import FEWEST, extreme, signed
 from reporter.judge.questions.question import VIEWS, Box, Column, Lacks, Question, Read, Record, grouped, numeric, table
-from reporter.judge.questions.subjects import Curve, Observation, Subject, Subjects, Test, number
+from reporter.judge.questions.subjects import Observation, Subject, Subjects, Test, curve, number
 from reporter.metrics.base import Statistic
 from reporter.store.answers import TrainingAnswer
 
@@ -40,7 +40,7 @@ Series = Sequence[Record]
 
 
 def _training_rows(read: Read) -> Iterator[Row | Lacks]:
-    statistics, views = _headlines(), dict[tuple[Any, ...], Any]()
+    statistics, views = headlines(), dict[tuple[Any, ...], Any]()
     series: list[tuple[Statistic, Series]] = []
     for rows in grouped(read(_SERIES), "model", "corpus", "metric", "statistic", "view"):
         first = rows[0]
@@ -60,10 +60,6 @@ def _training_rows(read: Read) -> Iterator[Row | Lacks]:
     elif not tested:
         yield Lacks("no headline number with an interval was measured at the checkpoints: add `metrics: [all]`")
     yield from _rows(tested)
-
-
-def _headlines() -> dict[str, Statistic]:
-    return {name: statistic for name, statistic in with_analyses().items() if statistic.headline}
 
 
 def _rows(tested: Sequence[tuple[Statistic, Series]]) -> Iterator[TrainingAnswer]:
@@ -112,7 +108,7 @@ _RANGES = "Ranges hold with 95 % confidence over texts, and speak of this run, n
 
 
 def _box(rows: Sequence[Record]) -> Box:
-    statistics, order = _headlines(), {"half-way": 0, "turn": 0, "rest": 1}
+    statistics, order = headlines(), {"half-way": 0, "turn": 0, "rest": 1}
     by_number: dict[str, dict[str, Record]] = {}
     for row in sorted(rows, key=lambda row: (order[row["kind"]], row["step"], row["metric"], row["statistic"])):
         by_number.setdefault(f"{row['metric']}.{row['statistic']}", {})[row["kind"]] = row
@@ -261,7 +257,7 @@ def _shown(subject: Subject, profile: Profile, start: int, stop: int) -> dict[st
     x = np.linspace(0, 1, len(profile.values))
     return {
         "training": True,
-        "curves": (Curve(subject.model, x, profile.values),),
+        "curves": (curve(subject.model, x, profile.values),),
         "mark": (float(x[start]), float(x[stop])),
         "notes": (*profile.notes, "the interval is over texts: it speaks of this run, not of another seed"),
     }

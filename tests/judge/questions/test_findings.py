@@ -379,7 +379,7 @@ def test_untrained_models_have_no_findings() -> None:
     numbers = {"error": 0.01, "roles": {"a": "decoder", "b": "encoder"}}
     assert made(MadeUp(around(truth), **numbers)).rows
     untrained = made(MadeUp(around(truth), **numbers, untrained=("a", "b")))
-    assert (untrained.rows, untrained.looked_at) == ((), 0)
+    assert (untrained.rows, untrained.looked_at) == ([], 0)
     assert {row["model"] for row in made(MadeUp(around(truth), **numbers, untrained=("a",))).rows} == {"b"}
 
 
