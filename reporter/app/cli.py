@@ -176,7 +176,7 @@ def validate(
     Exit code: 0 all are valid, 2 a study has a mistake.
     """
     from reporter.metrics.analysis import analyses
-    from reporter.runs.studies import absent, offer, read_study
+    from reporter.runs.studies import absent, beyond_limits, offer, read_study
     from reporter.spec import SpecError, study_schema
 
     if schema:
@@ -206,12 +206,7 @@ def validate(
             *([counted(len(study.claims), "claim")] if study.claims else []),
         ]
         typer.echo(f"{one_line(str(path))}: ok ({', '.join(counts)})")
-        notes = list(file.notes)
-        if paths:
-            from reporter.runs.studies import beyond_limits
-
-            notes += beyond_limits(file)
-        for note in notes:
+        for note in (*file.notes, *(beyond_limits(file) if paths else ())):
             typer.echo(f"  {note}")
     if problems:
         raise SpecError(problems)
@@ -254,7 +249,7 @@ def run(
     out: Out = Path("results"),
     set: Override = None,
     only: Annotated[
-        list[str] | None,
+        Names,
         option(
             "Run only these models, corpora, metrics, analyses or items; may be repeated. A cell must match one "
             "name of each kind.",
@@ -389,7 +384,7 @@ def merge(
 @app.command()
 def export(
     studies: Annotated[
-        list[str] | None,
+        Names,
         typer.Argument(
             metavar="STUDY...", help="A study that ran: its YAML file or its id. With --site several, or none for all."
         ),
@@ -397,7 +392,7 @@ def export(
     out: Out = Path("results"),
     to: Annotated[Path | None, option("The folder to write; OUT/STUDY/export by default.", "DIR")] = None,
     figures: Annotated[
-        list[str] | None,
+        Names,
         option(
             "Figures by name or number, a metric for all its figures, 'all', or 'headlines' (the default).", "NAME,…"
         ),
@@ -497,19 +492,9 @@ def export(
         from reporter.report.export import export as write
 
         controls = {name: value for name, _, value in (text.partition("=") for text in choose or ())}
-        written = write(
-            study,
-            out,
-            folder,
-            Wanted(
-                _names(figures, "--figures") or ("headlines",),
-                formats or ("svg", "pdf"),
-                width,
-                font_size,
-                controls,
-                bare,
-            ),
-        )
+        named = _names(figures, "--figures") or ("headlines",)
+        wanted = Wanted(named, formats or ("svg", "pdf"), width, font_size, controls, bare)
+        written = write(study, out, folder, wanted)
         typer.echo(f"wrote {counted(len(written), 'file')} into {folder}")
         for path in written:
             if path.name == "left-out.txt":

@@ -365,13 +365,9 @@ class Numbers:
     def why_missing(self, full_name: str, row: MetricRow, view: str) -> str:
         """Say why a number is NULL, as far as its cell tells."""
         metric, _, statistic = full_name.partition(".")
+        place = (row.model, row.checkpoint, row.corpus, metric)
         for cell in self._reasons:
-            if (cell["model"], cell["checkpoint"], cell["corpus"], cell["metric"]) == (
-                row.model,
-                row.checkpoint,
-                row.corpus,
-                metric,
-            ):
+            if (cell["model"], cell["checkpoint"], cell["corpus"], cell["metric"]) == place:
                 for entry in json.loads(cell["reasons"]):
                     same = (entry.get("statistic"), entry.get("view")) == (statistic, view)
                     if same and row.layer in entry.get("layers", ()):

@@ -214,12 +214,10 @@ def _included(figure: Figure, width: float) -> str:
     return environment(
         "figure",
         width,
-        [
-            rf"\includegraphics[width=\ifdim{width:g}mm>\linewidth\linewidth\else{width:g}mm\fi]"
-            rf"{{figures/{_file(drawn.id)}}}",
-            rf"\caption{{{caption}{cited}}}",
-            rf"\label{{fig:{drawn.id}}}",
-        ],
+        rf"\includegraphics[width=\ifdim{width:g}mm>\linewidth\linewidth\else{width:g}mm\fi]"
+        rf"{{figures/{_file(drawn.id)}}}",
+        rf"\caption{{{caption}{cited}}}",
+        rf"\label{{fig:{drawn.id}}}",
     )
 
 

@@ -151,12 +151,8 @@ def begin_script(out: Path) -> None:
     if _begun is None and sys.executable and not _is_current(out, _own_parts()[2]):
         result = tempfile.TemporaryFile()  # noqa: SIM115 (read, and closed, when the script is written)
         try:
-            _begun = (
-                subprocess.Popen(
-                    [sys.executable, "-P", "-c", _MAKING, *_BUNDLED], stdout=result, stderr=subprocess.DEVNULL
-                ),
-                result,
-            )
+            command = [sys.executable, "-P", "-c", _MAKING, *_BUNDLED]
+            _begun = subprocess.Popen(command, stdout=result, stderr=subprocess.DEVNULL), result
         except OSError:
             result.close()  # it is made later, here
 

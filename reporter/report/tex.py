@@ -137,14 +137,12 @@ def table(shown: Table, width: float) -> str:
     return environment(
         "table",
         width,
-        [
-            rf"\setlength{{\belowcaptionskip}}{{4pt}}\caption{{{typeset(shown.caption)}}}",
-            rf"\label{{tab:{shown.name}}}",
-            r"\footnotesize\setlength{\tabcolsep}{2pt}",
-            rf"\begin{{tabular}}{{@{{}}{columns}@{{}}}}",
-            *(r"\toprule", heading, r"\midrule", *rows, r"\bottomrule"),
-            r"\end{tabular}",
-        ],
+        rf"\setlength{{\belowcaptionskip}}{{4pt}}\caption{{{typeset(shown.caption)}}}",
+        rf"\label{{tab:{shown.name}}}",
+        r"\footnotesize\setlength{\tabcolsep}{2pt}",
+        rf"\begin{{tabular}}{{@{{}}{columns}@{{}}}}",
+        *(r"\toprule", heading, r"\midrule", *rows, r"\bottomrule"),
+        r"\end{tabular}",
     )
 
 
@@ -152,7 +150,7 @@ def _breakable(word: re.Match[str]) -> str:
     return "\u200b".join(re.findall(r"\w{1,12}\W?|\W", word[0]))
 
 
-def environment(name: str, width: float, lines: Sequence[str]) -> str:
+def environment(name: str, width: float, *lines: str) -> str:
     """Return a float, across both columns of a paper if it is wider than one."""
     name = name if width <= ONE_COLUMN else f"{name}*"
     return "\n".join([rf"\begin{{{name}}}[tp]", *(f"  {line}" for line in (r"\centering", *lines)), rf"\end{{{name}}}"])
@@ -176,10 +174,8 @@ def _models(contents: Contents) -> Table:
     rows = [
         [
             model.name,
-            str(model.last["role"] or "–"),
-            str(model.last["family"] or "–"),
-            whole(model.last["layers"]),
-            whole(model.last["width"]),
+            *(str(model.last[name] or "–") for name in ("role", "family")),
+            *(whole(model.last[name]) for name in ("layers", "width")),
             in_words(model.last["parameters"]),
         ]
         for model in model_rows(contents.models)

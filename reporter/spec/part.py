@@ -107,14 +107,8 @@ def one_of(kinds: Mapping[str, type[Part]], example: str) -> Callable[[Any, Vali
 def check_name(name: str) -> str:
     """Return ``name`` if models and corpora may have it; it becomes part of file names and of SQL queries."""
     if len(name) > LONGEST_NAME or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name):
-        raise failure(
-            Complaint(
-                f"a name has at most {LONGEST_NAME} letters, digits, '-', '_' and '.', "
-                "and begins with a letter or digit",
-                (),
-                "key",
-            )
-        )
+        allowed = f"at most {LONGEST_NAME} letters, digits, '-', '_' and '.'"
+        raise failure(Complaint(f"a name has {allowed}, and begins with a letter or digit", (), "key"))
     return name
 
 
@@ -232,21 +226,16 @@ def _translate(details: ErrorDetails, keys: Sequence[str]) -> Complaint:
 
 
 _EXPECTED = {
-    "string_type": "text",
-    "int_type": "a whole number",
-    "int_parsing": "a whole number",
-    "int_from_float": "a whole number",
-    "float_type": "a number",
-    "float_parsing": "a number",
-    "bool_type": "true or false",
-    "bool_parsing": "true or false",
-    "tuple_type": "a list",
-    "list_type": "a list",
-    "set_type": "a list",
-    "frozen_set_type": "a list",
-    "dict_type": "a mapping",
-    "model_type": "a mapping",
-    "model_attributes_type": "a mapping",
+    kind: expected
+    for expected, kinds in {
+        "text": "string_type",
+        "a whole number": "int_type int_parsing int_from_float",
+        "a number": "float_type float_parsing",
+        "true or false": "bool_type bool_parsing",
+        "a list": "tuple_type list_type set_type frozen_set_type",
+        "a mapping": "dict_type model_type model_attributes_type",
+    }.items()
+    for kind in kinds.split()
 }
 _LIMITS = {
     "greater_than_equal": ("at least", "ge"),

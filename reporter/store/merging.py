@@ -335,11 +335,7 @@ class _Merging:
 
     def _of_numbers(self, table: Table, row: Sequence[Any], ours: int, theirs: int) -> Conflict:
         parts = len(CellKey._fields)
-        key, (in_ours, in_theirs, column, count), values = (
-            row[:parts],
-            row[parts : parts + 4],
-            row[parts + 4 : parts + 6],
-        )
+        key, (in_ours, in_theirs, column, count, *values) = row[:parts], row[parts : parts + 6]
         places = [
             f"{name} {value}"
             for name, value in zip(table.key, row[parts + 6 :], strict=True)

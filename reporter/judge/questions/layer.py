@@ -304,20 +304,14 @@ def _advice(rows: Sequence[Record]) -> tuple[str, Record]:
             "much of its lead is chance.",
             best,
         )
+    take = f"Take {_label(best)}: {name} is"
     if last is None:
-        return f"Take {_label(best)}: {name} is {_number(best)}. {_ties(rows)}", best
+        return f"{take} {_number(best)}. {_ties(rows)}", best
     if last["best"]:
-        return (
-            f"Take {_label(best)}: {name} is highest there, {_number(best)}. {_ties(rows)}",
-            best,
-        )
+        return f"{take} highest there, {_number(best)}. {_ties(rows)}", best
     if last["loss_low"] > 0:
         loses = _points(last["loss"], last["loss_low"], last["loss_high"])
-        return (
-            f"Take {_label(best)}: {name} is {_number(best)}. {capital(_label(last))} scores {loses} points less. "
-            + (_ties(rows)),
-            best,
-        )
+        return f"{take} {_number(best)}. {capital(_label(last))} scores {loses} points less. {_ties(rows)}", best
     if last["loss_high"] <= _margin():
         return (
             f"Keep {_label(last)}: it loses at most {_points(last['loss_high'])} points against the best layer and "
@@ -325,10 +319,7 @@ def _advice(rows: Sequence[Record]) -> tuple[str, Record]:
             last,
         )
     if not last["loss"]:
-        return (
-            f"{capital(_label(best))} and {_label(last)} score best: {name} is {_number(best)}. {_ties(rows)}",
-            last,
-        )
+        return f"{capital(_label(best))} and {_label(last)} score best: {name} is {_number(best)}. {_ties(rows)}", last
     decide = f"; about {_rounded(last['needed'])} texts would decide" if last["needed"] else ""
     return (
         f"{capital(_label(best))} scores best: {name} is {_number(best)}. {capital(_label(last))} scores "
