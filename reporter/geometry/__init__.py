@@ -224,7 +224,8 @@ def decay(x: States) -> float:
     Raises:
         ValueError: where all states are equal, and for fewer than three eigenvalues to fit.
     """
-    alpha = spectra.decay_of(eigenvalues(x), spectra.upper_half(min(x.shape[1], len(x) - 1)))
+    spectrum = eigenvalues(x)
+    alpha = spectra.decay_of(spectrum, spectra.upper_half(spectrum, min(x.shape[1], len(x) - 1)))
     if alpha is None:
         raise ValueError("fewer than three eigenvalues to fit")
     return alpha

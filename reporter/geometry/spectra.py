@@ -59,7 +59,11 @@ def tail(spectrum: Floats) -> slice:
 
     A LayerNorm leaves an axis without variance, and what rounding makes of it would decide the slope of few ranks.
     """
-    return slice(11, min(100, int((spectrum > ROOTS_ZERO * spectrum.sum()).sum())))
+    return slice(11, min(100, _with_roots(spectrum)))
+
+
+def _with_roots(spectrum: Floats) -> int:
+    return int((spectrum > ROOTS_ZERO * spectrum.sum()).sum())
 
 
 def decay_of(spectrum: Floats, ranks: slice) -> float | None:
@@ -71,9 +75,9 @@ def decay_of(spectrum: Floats, ranks: slice) -> float | None:
     return None if slopes is None else max(0.0, float(-slopes @ np.log(spectrum[ranks])))  # a sorted one never rises
 
 
-def upper_half(most: int) -> slice:
-    """Return the ranks 1 … ⌊most/2⌋."""
-    return slice(0, most // 2)
+def upper_half(spectrum: Floats, most: int) -> slice:
+    """Return the ranks 1 … ⌊most/2⌋, those without a root left out; see :func:`tail`."""
+    return slice(0, min(most // 2, _with_roots(spectrum)))
 
 
 def _slope(spectrum: Floats, ranks: slice) -> Floats | None:
@@ -110,7 +114,7 @@ def gradients(spectrum: Floats, most: int) -> dict[str, Floats]:
         "participation_ratio": participation * 2 * (1 / total - spectrum / squares),
         "effective_rank": _gradient_of_rank(spectrum),
         "effective_rank_without_first": np.concatenate([[0.0], _gradient_of_rank(spectrum[1:])]),
-        "decay": _gradient_of_decay(spectrum, upper_half(most)),
+        "decay": _gradient_of_decay(spectrum, upper_half(spectrum, most)),
         "alpha_req": _gradient_of_decay(spectrum, tail(spectrum)),
     }
 

@@ -138,8 +138,8 @@ STATISTICS = (
         "decay",
         "decay of the spectrum",
         "α of λ_i ∝ i^−α: minus the slope of the least-squares line of log λ_i on log i over i = 1…⌊min(d, n − 1)/2⌋, "
-        f"zeros left out, with weights 1/i, so that each octave of ranks weighs the same; {_SPECTRUM}; none for fewer "
-        "than three eigenvalues",
+        f"with weights 1/i, so that each octave of ranks weighs the same; {_SPECTRUM}, here up to "
+        f"{spectra.ROOTS_ZERO:.0e}; none for fewer than three eigenvalues",
         (STRINGER,),
         trap="An exponent says nothing where the curve is no line in the log-log chart. A finite sample steepens it: "
         "see the floor.",
@@ -206,7 +206,7 @@ ORDER BY corpus, view, role, model, step, checkpoint, layer, rank
     summary="How many axes carry the variance of the states, and how fast it falls from axis to axis.",
     statistics=STATISTICS,
     needs=("moments", "gram", "tokens"),
-    version=6,
+    version=7,
     cost="a width × width product for each token and layer (about 1/12 of the forward pass), shared with anisotropy; "
     "the eigenvectors of one width × width matrix and the eigenvalues of another for each layer and view",
     against_base=("effective_rank", "effective_rank_without_first", "participation_ratio", "decay", "alpha_req"),
@@ -243,7 +243,10 @@ def _numbers(at: Spectrum, seen: Observed, place: Place) -> Iterator[Value]:
     yield from _rank_and_entropy("_without_first", place, n, *rest)
     if seen.wants("effective_rank_singular", "rankme"):
         yield from _ranks_of_roots(eigenvalues, seen, place)
-    for name, fitted in {"decay": spectra.upper_half(most), "alpha_req": spectra.tail(eigenvalues)}.items():
+    for name, fitted in {
+        "decay": spectra.upper_half(eigenvalues, most),
+        "alpha_req": spectra.tail(eigenvalues),
+    }.items():
         exponent, error = spectra.decay_of(eigenvalues, fitted), errors[name]
         if exponent is None:
             yield Value(name, place, None, n, reason="fewer than three eigenvalues to fit")

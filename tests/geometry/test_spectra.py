@@ -17,7 +17,7 @@ def test_equal_eigenvalues_are_d_dimensions(d):
     if d > 1:
         assert spectra.isoscore_of(found, d) == pytest.approx(1)
     if d >= 6:
-        assert spectra.decay_of(found, spectra.upper_half(d)) == pytest.approx(0)
+        assert spectra.decay_of(found, spectra.upper_half(found, d)) == pytest.approx(0)
 
 
 def test_one_eigenvalue_is_one_dimension():
@@ -41,12 +41,12 @@ def test_ranks_keep_their_order():
 @pytest.mark.parametrize("d", [6, 50, 768])
 def test_a_power_law_gives_its_exponent(alpha, d):
     found = 7 * np.arange(1, d + 1) ** -alpha
-    assert spectra.decay_of(found, spectra.upper_half(d)) == pytest.approx(alpha, abs=1e-12)
+    assert spectra.decay_of(found, spectra.upper_half(found, d)) == pytest.approx(alpha, abs=1e-12)
     # The lower half is not read, nor what is not there.
     found[d // 2 :] = 1e-9 * found[-1]
-    assert spectra.decay_of(found, spectra.upper_half(d)) == pytest.approx(alpha, abs=1e-12)
-    assert spectra.decay_of(found[:3], spectra.upper_half(d)) == pytest.approx(alpha, abs=1e-12)
-    assert spectra.decay_of(found[:2], spectra.upper_half(d)) is None
+    assert spectra.decay_of(found, spectra.upper_half(found, d)) == pytest.approx(alpha, abs=1e-12)
+    assert spectra.decay_of(found[:3], spectra.upper_half(found, d)) == pytest.approx(alpha, abs=1e-12)
+    assert spectra.decay_of(found[:2], spectra.upper_half(found, d)) is None
 
 
 @pytest.mark.parametrize(("n", "d"), [(500, 2), (300, 10), (5, 10), (60, 40)])
@@ -76,3 +76,9 @@ def test_the_curve_is_thinned_where_it_is_long(count):
         assert len(ranks) <= 257 and list(ranks[:64]) == list(range(1, 65))
         beyond = ranks[63:]
         assert (np.diff(np.log(beyond)) < 0.05).all()
+
+
+def test_eigenvalues_that_rounding_leaves_have_no_part_in_the_decay():
+    true = np.arange(1, 7) ** -2.0
+    rounded = np.concatenate([true, [3e-11, 1e-12, 1e-12, 1e-12]])
+    assert spectra.decay_of(rounded, spectra.upper_half(rounded, 16)) == pytest.approx(2)

@@ -55,7 +55,10 @@ def spectrum(reading: Reading, options: Mapping[str, Any]) -> Iterator[Found]:
         yield "participation_ratio", float(1 / (p * p).sum())
         yield "stable_rank", float(1 / p[0])
         rooted = int((values > 1e-8 * values.sum()).sum())
-        for slope, fitted in {"decay": slice(0, most // 2), "alpha_req": slice(11, min(100, rooted))}.items():
+        for slope, fitted in {
+            "decay": slice(0, min(most // 2, rooted)),
+            "alpha_req": slice(11, min(100, rooted)),
+        }.items():
             rank = np.arange(1, len(values) + 1)[fitted]
             if len(rank) >= 3:
                 # polyfit weighs residuals, not their squares.
