@@ -139,8 +139,8 @@ def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'reporter' has no attribute {name!r}")
     module, _, attribute = _HOMES[name].partition(":")
-    found = globals()[name] = getattr(import_module(module), attribute)
-    return found
+    attribute_found = globals()[name] = getattr(import_module(module), attribute)
+    return attribute_found
 
 
 def __dir__() -> list[str]:

@@ -135,19 +135,21 @@ def measure(
         return _measured(model, choice, Path(folder))
 
 
-def _measured(model: SavedStates, asked: _Asked, folder: Path) -> Measured:
+def _measured(model: SavedStates, request: _Asked, folder: Path) -> Measured:
     texts = _texts(model.states, folder / "texts")
     chosen = []
-    for choice in asked.metrics:
+    for choice in request.metrics:
         assert isinstance(choice.options, Options)  # the catalogue gave it nothing else
         chosen.append((catalogue()[choice.name], choice.options))
-    of = Pass(_checkpoint(), texts, len(model.states.text), SinkSpec(), ("final",), asked.seed)
+    forward_pass = Pass(_checkpoint(), texts, len(model.states.text), SinkSpec(), ("final",), request.seed)
     passes = Passes(folder, RunSpec().batch_tokens, True, Progress(io.StringIO()))
-    result = passes.measured(of, wanted_by((*chosen_metric, (asked.view,)) for chosen_metric in chosen), lambda: model)
+    result = passes.measured(
+        forward_pass, wanted_by((*chosen_metric, (request.view,)) for chosen_metric in chosen), lambda: model
+    )
     rows: dict[str, list[dict[str, Any]]] = {"layer_metrics": []}
     for metric, options in chosen:
         key = CellName(_NAME, FINAL, _NAME, metric.name)
-        cell = MetricCell(key=key, metric=metric, options=options, views=(asked.view,), passes=(of,))
+        cell = MetricCell(key=key, metric=metric, options=options, views=(request.view,), passes=(forward_pass,))
         done = compute(cell, [result])
         why = {
             (chosen_metric["statistic"], layer): chosen_metric["reason"]

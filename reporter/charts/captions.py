@@ -85,8 +85,8 @@ def axis_of(rows: pd.DataFrame, every: Axis, reach: Reach, close: bool) -> Axis:
     return every
 
 
-def _named(own: Axis, reach: Reach) -> Axis:
-    return replace(own, note=own.note.replace("chance level", reach.noise))
+def _named(axis: Axis, reach: Reach) -> Axis:
+    return replace(axis, note=axis.note.replace("chance level", reach.noise))
 
 
 def numbers_of(frame: pd.DataFrame, reach: Reach) -> tuple[list[float], list[float]]:

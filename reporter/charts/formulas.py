@@ -118,7 +118,7 @@ _SMALL: dict[str, tuple[Mapping[str, str], str]] = {
 }
 
 
-def _is_word(text: str, found: re.Match[str]) -> bool:
-    return found["variable_letter"] == "I" or (
-        found["variable_letter"] in "aA" and _ARTICLE.match(text, found.end()) is not None
+def _is_word(text: str, match: re.Match[str]) -> bool:
+    return match["variable_letter"] == "I" or (
+        match["variable_letter"] in "aA" and _ARTICLE.match(text, match.end()) is not None
     )

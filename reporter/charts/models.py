@@ -26,18 +26,18 @@ ROW = 24
 """Height of one model, in pixels."""
 
 
-def dots(frame: pd.DataFrame, styles: Styles, of: parts.Subject, log: bool = False) -> Any:
+def dots(frame: pd.DataFrame, styles: Styles, subject: parts.Subject, log: bool = False) -> Any:
     """Draw one number for each model, on a linear axis or on a logarithmic one."""
     # the rows of a comparison are of the statistic that the page's selector names
-    rows = alt.Chart() if "comparison" in frame else alt.Chart().transform_filter(parts.is_statistic(of.name))
+    rows = alt.Chart() if "comparison" in frame else alt.Chart().transform_filter(parts.is_statistic(subject.name))
     order = [name for name in styles.names if name in set(frame["model"])]
     x = alt.X("value:Q", title=None, scale=parts.value_scale(log), axis=parts.ticks(log))
     # where roles have panels of their own each lists its own models
     listed = {"sort": order} if ASKED in frame else {"scale": alt.Scale(domain=order)}
     y = alt.Y("model:N", title=None, **listed, axis=alt.Axis(labelLimit=130, grid=True, domain=False))
     layers = [] if log else [parts.rule(x=0)]
-    if bool((frame["statistic"] == f"{of.name}_floor").any()):
-        floor = alt.Chart().transform_filter(parts.is_statistic(f"{of.name}_floor"))
+    if bool((frame["statistic"] == f"{subject.name}_floor").any()):
+        floor = alt.Chart().transform_filter(parts.is_statistic(f"{subject.name}_floor"))
         layers.append(floor.mark_tick(color=FLOOR_GREY, thickness=1.5, clip=True).encode(x=x, y=y))
     color = parts.color(styles)
     if parts.has(frame, "ci_low"):
@@ -51,7 +51,9 @@ def dots(frame: pd.DataFrame, styles: Styles, of: parts.Subject, log: bool = Fal
         shape=parts.shape(styles),
         size=parts.size(styles, 85),
         opacity=parts.lit(1, 0.1),
-        tooltip=parts.tooltips("model", "checkpoint", "value", "ci_low", "ci_high", "n", frame=frame, value=of.title),
+        tooltip=parts.tooltips(
+            "model", "checkpoint", "value", "ci_low", "ci_high", "n", frame=frame, value=subject.title
+        ),
     )
     chart = alt.layer(*layers, points, parts.floor_note(), data=frame)
     return chart.add_params(*parts.params()).properties(width="container", height=ROW * max(1, len(order)))

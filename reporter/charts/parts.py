@@ -256,16 +256,16 @@ def at_params(**values: Any) -> list[Any]:
 
 def by_kind(
     frame: pd.DataFrame,
-    of: str,
+    column: str,
     dashes: Mapping[str, list[int]],
     y: Any,
     tooltip: Sequence[Any],
     *below: Callable[[Any], Any],
 ) -> Any:
     """Draw lines over layers, each in the colour of what it is of and dashed by its kind."""
-    named = list(dict.fromkeys(frame[of]))
+    named = list(dict.fromkeys(frame[column]))
     colors = [color for color, _ in zip(cycle(CATEGORIES), named, strict=False)]
-    color = alt.Color(f"{of}:N", scale=alt.Scale(domain=named, range=colors), legend=None)
+    color = alt.Color(f"{column}:N", scale=alt.Scale(domain=named, range=colors), legend=None)
     kinds = alt.Scale(domain=list(dashes), range=list(dashes.values()))
     base = alt.Chart().encode(x=layers(), color=color, detail=alt.Detail("kind:N"))
     line = base.mark_line(strokeWidth=1.9).encode(y=y, strokeDash=alt.StrokeDash("kind:N", scale=kinds, legend=None))

@@ -64,43 +64,51 @@ FINAL = "final"
 TITLES = {"layer": "relative depth", "step": "depth before the step"}
 
 
-def profile(frame: pd.DataFrame, styles: Styles, of: parts.Subject, log: bool = False) -> Any:
+def profile(frame: pd.DataFrame, styles: Styles, subject: parts.Subject, log: bool = False) -> Any:
     """Draw a statistic over depth, on a linear axis or on a logarithmic one."""
-    of_it = alt.Chart().transform_filter(parts.is_statistic(of.name))
+    of_it = alt.Chart().transform_filter(parts.is_statistic(subject.name))
     course = of_it
     layers: list[Any] = []
     if "site" in frame and bool((frame["site"] == FINAL).any()):
         course = of_it.transform_filter(f"datum.site !== '{FINAL}'")
-        layers.append(_final(of_it, frame, styles, of, log))
-    return _over_depth(course, frame, styles, of, layers, bool((frame["statistic"] == f"{of.name}_floor").any()), log)
+        layers.append(_final(of_it, frame, styles, subject, log))
+    return _over_depth(
+        course, frame, styles, subject, layers, bool((frame["statistic"] == f"{subject.name}_floor").any()), log
+    )
 
 
-def difference(frame: pd.DataFrame, styles: Styles, of: parts.Subject) -> Any:
+def difference(frame: pd.DataFrame, styles: Styles, subject: parts.Subject) -> Any:
     """Draw how much a statistic differs between two sides of a comparison, over depth."""
-    return _over_depth(alt.Chart(), frame, styles, of, [], floor=False)
+    return _over_depth(alt.Chart(), frame, styles, subject, [], floor=False)
 
 
 def _over_depth(
-    own: Any, frame: pd.DataFrame, styles: Styles, of: parts.Subject, above: list[Any], floor: bool, log: bool = False
+    line: Any,
+    frame: pd.DataFrame,
+    styles: Styles,
+    subject: parts.Subject,
+    above: list[Any],
+    floor: bool,
+    log: bool = False,
 ) -> Any:
-    x, y = parts.depth_axis(TITLES.get(of.per, "relative depth")), parts.value_axis(log=log)
+    x, y = parts.depth_axis(TITLES.get(subject.per, "relative depth")), parts.value_axis(log=log)
     # Parameters go to one layer before there are many: each change of a layered chart copies all of them several times.
     cursor = parts.cursor().add_params(*parts.params(), *parts.set_by_page(cursor=-1))
     layers = [] if log else [parts.rule(y=0)]
     if floor:
-        layers += _floor(of, x, y, log)
+        layers += _floor(subject, x, y, log)
     if parts.has(frame, "ci_low") or styles.means:
         # bands of null baselines would bury the others; their intervals are in the tooltips
-        band = parts.without_baselines(own, styles).mark_area(clip=True)
+        band = parts.without_baselines(line, styles).mark_area(clip=True)
         ends = {"y": parts.value_axis("ci_low:Q", log), "y2": alt.Y2("ci_high:Q")}
         layers.append(band.encode(x=x, **ends, color=parts.color(styles), opacity=parts.lit(0.16, 0.02)))
-    course = parts.course(own, styles, x, y, _tooltip(frame, of))
+    course = parts.course(line, styles, x, y, _tooltip(frame, subject))
     # the cursor must not lie over what is pointed at
     every = (*layers, cursor, *course, *above, parts.floor_note())
     return alt.layer(*every, data=frame, width="container", height=160)
 
 
-def _final(of_it: Any, frame: pd.DataFrame, styles: Styles, of: parts.Subject, log: bool) -> Any:
+def _final(of_it: Any, frame: pd.DataFrame, styles: Styles, subject: parts.Subject, log: bool) -> Any:
     """A hollow mark for the state after the closing norm, a little to the right of the last block's."""
     rows = of_it.transform_filter(f"datum.site === '{FINAL}'")
     marks = rows.transform_calculate(where="'after the closing norm'")
@@ -110,20 +118,22 @@ def _final(of_it: Any, frame: pd.DataFrame, styles: Styles, of: parts.Subject, l
         color=parts.color(styles),
         shape=parts.shape(styles),
         opacity=parts.lit(1, 0.1),
-        tooltip=[alt.Tooltip("where:N", title="state"), *_tooltip(frame, of)],
+        tooltip=[alt.Tooltip("where:N", title="state"), *_tooltip(frame, subject)],
     )
 
 
-def _floor(of: parts.Subject, x: Any, y: Any, log: bool) -> list[Any]:
+def _floor(subject: parts.Subject, x: Any, y: Any, log: bool) -> list[Any]:
     """One thin dashed line for each model (floors depend on its width), and above the plot what they are.
 
     Beside the lines there is no place that the models' own lines leave free in every chart.
     """
-    floor = alt.Chart().transform_filter(parts.is_statistic(f"{of.name}_floor"))
+    floor = alt.Chart().transform_filter(parts.is_statistic(f"{subject.name}_floor"))
     floor = floor.transform_filter(f"isValid(datum.value) && datum.site !== '{FINAL}'")
     line = floor.mark_line(color=FLOOR_GREY, strokeWidth=1, strokeDash=[3, 3], clip=True)
     line = line.encode(x=x, y=y, detail=alt.Detail("model:N"), opacity=parts.lit(0.9, 0.2))
-    whole, narrow = (parts.quoted(f"dashed: {noise}") for noise in (of.noise, of.noise.replace("isotropic ", "")))
+    whole, narrow = (
+        parts.quoted(f"dashed: {noise}") for noise in (subject.noise, subject.noise.replace("isotropic ", ""))
+    )
     text = alt.ExprRef(f"width < 130 ? {narrow} : {whole}")
     # left out where the deepest point of one of the lines is off the axis (the page's rows are rounded, so its end
     # needs a little room); a note of the axis stands below it
@@ -135,11 +145,11 @@ def _floor(of: parts.Subject, x: Any, y: Any, log: bool) -> list[Any]:
     return [line, label]
 
 
-def _tooltip(frame: pd.DataFrame, of: parts.Subject) -> list[Any]:
+def _tooltip(frame: pd.DataFrame, subject: parts.Subject) -> list[Any]:
     base = ("model_b",) if "model_b" in frame else ()
     columns = ("model", "checkpoint", *base, "layer", "depth", "value", "ci_low", "ci_high", "n")
-    layer = "layer" if of.per == "layer" else "step from layer"
-    return parts.tooltips(*columns, frame=frame, model_b="minus", layer=layer, value=of.title)
+    layer = "layer" if subject.per == "layer" else "step from layer"
+    return parts.tooltips(*columns, frame=frame, model_b="minus", layer=layer, value=subject.title)
 
 
 def which_statistic(frame: pd.DataFrame, scene: Scene) -> list[Pick]:
@@ -237,7 +247,7 @@ WITH own AS (
 MOST_TICKS = 8
 
 
-def training(frame: pd.DataFrame, styles: Styles, of: parts.Subject) -> Any:
+def training(frame: pd.DataFrame, styles: Styles, subject: parts.Subject) -> Any:
     """Draw a statistic against the training step.
 
     A band is the 95 % t-interval of the mean over the models of a role, where there are three or more.
@@ -250,7 +260,7 @@ def training(frame: pd.DataFrame, styles: Styles, of: parts.Subject) -> Any:
     scale = alt.Scale(type="symlog", constant=first, domain=domain, nice=False)
     axis = alt.Axis(values=ticks(steps), format=",d", grid=False, labelOverlap="greedy")
     x = alt.X("step:Q", title="training step", scale=scale, axis=axis)
-    tooltip = parts.tooltips("model", "step", "value", value=of.title)
+    tooltip = parts.tooltips("model", "step", "value", value=subject.title)
     course = parts.course(alt.Chart(), styles, x, parts.value_axis(), tooltip)
     chart = alt.layer(parts.rule(y=0), *_over_models(frame, styles, x), *course, data=frame)
     return chart.add_params(*parts.params()).properties(width="container", height=160)

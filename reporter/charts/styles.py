@@ -28,7 +28,7 @@ else:
 
             return getattr(altair, name)
 
-        def layer(self, *charts: Any, **said: Any) -> Any:
+        def layer(self, *charts: Any, **options: Any) -> Any:
             """Altair's ``layer``, in a third of the time.
 
             Each step of making a layered chart (and there are seven until it is JSON) copies all of its layers to the
@@ -40,7 +40,7 @@ else:
                     shared = getattr(chart, part, None)
                     if hasattr(shared, "copy"):  # neither absent nor undefined
                         object.__setattr__(shared, "__deepcopy__", lambda memo, shared=shared: shared)
-            return self.__getattr__("layer")(*charts, **said)
+            return self.__getattr__("layer")(*charts, **options)
 
     alt = _Altair()
 

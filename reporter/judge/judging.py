@@ -33,11 +33,11 @@ MOVED = 0.1
 another profile."""
 
 
-def change(own: Finding, word: Word, other: Finding, other_word: Word, view: str) -> dict[str, Any]:
+def change(finding: Finding, word: Word, other: Finding, other_word: Word, view: str) -> dict[str, Any]:
     """Say what a view changes against the claim's own.
 
     Args:
-        own: the finding under the claim's own view.
+        finding: the finding under the claim's own view.
         word: its verdict, alone.
         other: the finding under the other view.
         other_word: its verdict.
@@ -49,16 +49,16 @@ def change(own: Finding, word: Word, other: Finding, other_word: Word, view: str
     """
     sentences = []
     turned = word != other_word
-    here, after = own.shown(word), other.shown(other_word)
+    here, after = finding.shown(word), other.shown(other_word)
     if here.value is not None and after.value is not None and here.statistic == after.statistic:
         sentences.append(f"{here.value:.3g} becomes {after.value:.3g}")
         turned |= here.value * after.value < 0
-    pairs = {place: (profile, other.seen[place]) for place, profile in own.seen.items() if place in other.seen}
+    pairs = {place: (profile, other.seen[place]) for place, profile in finding.seen.items() if place in other.seen}
     if pairs:
         (model, corpus), most = max(pairs.items(), key=lambda item: abs(_largest(*item[1])[0]))
-        of = f" of {model} on '{corpus}'" if len(pairs) > 1 else ""
+        suffix = f" of {model} on '{corpus}'" if len(pairs) > 1 else ""
         sentence, moved = _profile(*most)
-        sentences.append(f"the profile{of} {sentence}")
+        sentences.append(f"the profile{suffix} {sentence}")
         turned |= moved
     sentences.append(
         f"the verdict is {other_word} instead of {word}" if word != other_word else f"the verdict stays {word}"
@@ -66,26 +66,26 @@ def change(own: Finding, word: Word, other: Finding, other_word: Word, view: str
     return {"view": view, "says": f"under the view '{view}': {'; '.join(sentences)}", "turned": bool(turned)}
 
 
-def _largest(own: Seen, other: Seen) -> tuple[float, str]:
+def _largest(profile: Seen, other: Seen) -> tuple[float, str]:
     values = dict(zip(other.labels, other.values, strict=True))
-    mine = zip(own.labels, own.values, strict=True)
+    mine = zip(profile.labels, profile.values, strict=True)
     changes = [(values[label] - value, label) for label, value in mine if label in values]
-    return max(changes, key=lambda found: abs(found[0]), default=(0.0, ""))
+    return max(changes, key=lambda change: abs(change[0]), default=(0.0, ""))
 
 
-def _profile(own: Seen, other: Seen) -> tuple[str, bool]:
-    by, at = _largest(own, other)
-    size = max(map(abs, (*own.values, *other.values)), default=0.0)
+def _profile(main: Seen, other: Seen) -> tuple[str, bool]:
+    by, place = _largest(main, other)
+    size = max(map(abs, (*main.values, *other.values)), default=0.0)
     if abs(by) <= ROUNDING * size:
         return "stays as it is", False
-    sentences = [f"changes most at {own.what} {at}, by {by:+.3g}"]
-    peaks = [max(range(len(profile.values)), key=profile.values.__getitem__) for profile in (own, other)]
-    (was, before), (now, after) = ((s.labels[i], s.values[i]) for s, i in zip((own, other), peaks, strict=True))
-    to = f"{own.what} {now} ({after:.3g})"
+    sentences = [f"changes most at {main.what} {place}, by {by:+.3g}"]
+    peaks = [max(range(len(profile.values)), key=profile.values.__getitem__) for profile in (main, other)]
+    (was, before), (now, after) = ((s.labels[i], s.values[i]) for s, i in zip((main, other), peaks, strict=True))
+    to = f"{main.what} {now} ({after:.3g})"
     stays = f"its peak stays at {to}, was {before:.3g}"
-    sentences.append(stays if was == now else f"its peak moves from {own.what} {was} ({before:.3g}) to {to}")
-    spread = max(own.values) - min(own.values)
-    moved = abs(peaks[0] - peaks[1]) > MOVED * (len(own.values) - 1) and abs(by) > MOVED * spread
+    sentences.append(stays if was == now else f"its peak moves from {main.what} {was} ({before:.3g}) to {to}")
+    spread = max(main.values) - min(main.values)
+    moved = abs(peaks[0] - peaks[1]) > MOVED * (len(main.values) - 1) and abs(by) > MOVED * spread
     return ", ".join(sentences), moved or abs(by) > spread / 2
 
 
@@ -148,15 +148,22 @@ def judge(store: Store, study: Study, statistics: Mapping[str, Statistic] | None
         for reading in _readings(claim, numbers)
     }
     first = {
-        name: found for (name, reading), found in tests.items() if reading.place == 1 and isinstance(found, Finding)
+        name: main_finding
+        for (name, reading), main_finding in tests.items()
+        if reading.place == 1 and isinstance(main_finding, Finding)
     }
     adjusted = _adjusted(first)
-    by_model = _adjusted({(name, model): each for name, found in first.items() for model, each in found.each.items()})
+    by_model = _adjusted(
+        {(name, model): each for name, main_finding in first.items() for model, each in main_finding.each.items()}
+    )
     verdicts = []
     for number, (name, claim) in enumerate(study.claims.items(), 1):
         columns: dict[str, Any] = {"claim": name, "number": number, "kind": kind_of(claim).name}
         columns |= {"says": claim.says, "source": claim.source, "paper": claim.paper}
-        about, readings_of = _statistics_and_tables(numbers, claim), [reading for of, reading in tests if of == name]
+        about, readings_of = (
+            _statistics_and_tables(numbers, claim),
+            [reading for claim_name, reading in tests if claim_name == name],
+        )
         of_claim = []
         for reading in readings_of:
             of_test = columns | {"reading": reading.place, "view": reading.view, "baseline": reading.baseline}
@@ -167,17 +174,17 @@ def judge(store: Store, study: Study, statistics: Mapping[str, Statistic] | None
             p = adjusted.get(name) if reading.place == 1 else None
             verdict = _verdict(of_test, finding, p, len(adjusted), about)
             each = [
-                _of_model(of_test, model, found, by_model.get((name, model)) if reading.place == 1 else None)
-                for model, found in finding.each.items()
+                _of_model(of_test, model, main_finding, by_model.get((name, model)) if reading.place == 1 else None)
+                for model, main_finding in finding.each.items()
             ]
             of_claim.append(replace(verdict, by_model=tuple(each)))
         verdicts += of_claim
         base = tests[name, readings_of[0]]
         # The verdicts are compared as they are without the correction, which other readings do not have.
         changes = [
-            change(base, base.word(base.p), found, found.word(found.p), str(reading.view))
+            change(base, base.word(base.p), main_finding, main_finding.word(main_finding.p), str(reading.view))
             for reading in readings_of[1:]
-            if reading.baseline is None and isinstance(found := tests[name, reading], Finding)
+            if reading.baseline is None and isinstance(main_finding := tests[name, reading], Finding)
             if isinstance(base, Finding)
         ]
         if changes:
@@ -194,10 +201,10 @@ def _adjusted(family: Mapping[Key, Finding]) -> dict[Key, float]:
     return dict(zip(tested, corrected(list(tested.values())), strict=True))
 
 
-def _of_model(columns: Mapping[str, Any], model: str, found: Finding, adjusted: float | None) -> ModelVerdict:
-    alone = found.word(found.p)
-    word = alone if adjusted is None else found.word(adjusted)
-    shown = found.shown(word)
+def _of_model(columns: Mapping[str, Any], model: str, finding: Finding, adjusted: float | None) -> ModelVerdict:
+    alone = finding.word(finding.p)
+    word = alone if adjusted is None else finding.word(adjusted)
+    shown = finding.shown(word)
     return ModelVerdict.of(
         columns,
         model=model,
@@ -208,7 +215,7 @@ def _of_model(columns: Mapping[str, Any], model: str, found: Finding, adjusted: 
         ci_low=shown.low,
         ci_high=shown.high,
         claimed=shown.wanted.text or None,
-        p=found.p,
+        p=finding.p,
         p_adjusted=adjusted,
     )
 
@@ -244,13 +251,13 @@ def _find(numbers: Numbers, claim: Claim, reading: Reading) -> Finding | str:
     return finding
 
 
-def _few_texts(numbers: Numbers, claim: Claim, found: Finding) -> str:
+def _few_texts(numbers: Numbers, claim: Claim, finding: Finding) -> str:
     """Say where a corpus has too few texts for a verdict; nothing where none has, or they are no sample of others."""
     if numbers.study.texts == "fixed" or not kind_of(claim).samples:
         return ""
     measured = [name for name in statistics_of(claim) if name.partition(".")[0] not in numbers.study.sections]
-    corpora = found.detail.get("corpora", ()) if measured else ()
-    if queries_of(claim) and found.tested:
+    corpora = finding.detail.get("corpora", ()) if measured else ()
+    if queries_of(claim) and finding.tested:
         corpora = [*corpora, *numbers.texts()]
     texts = {corpus: numbers.texts().get(corpus, VERDICT_TEXTS) for corpus in corpora}
     few = ", ".join(f"{count} in {corpus}" for corpus, count in texts.items() if count < VERDICT_TEXTS)

@@ -529,9 +529,11 @@ def every(findings: Sequence[Finding]) -> Finding:
     return replace(decides, holds=holds, fails=fails)
 
 
-def joined_by_model(found: Mapping[str, Sequence[Finding]]) -> dict[str, Finding]:
+def joined_by_model(findings_by_model: Mapping[str, Sequence[Finding]]) -> dict[str, Finding]:
     """Return what is found of each model by itself, on all corpora together; nothing where there is but one model."""
-    return {model: every(findings) for model, findings in found.items()} if len(found) > 1 else {}
+    return (
+        {model: every(findings) for model, findings in findings_by_model.items()} if len(findings_by_model) > 1 else {}
+    )
 
 
 def clipped(ends: Bounds, bounds: Bounds) -> Bounds:

@@ -102,8 +102,8 @@ class Profiles:
 
     def _told(self, model: str, fixed: Fixed) -> list[str]:
         return [
-            f"layer {at} of {model} is left out: {self.full_name} is {value:g} there by definition"
-            for _, at, value in fixed
+            f"layer {end} of {model} is left out: {self.full_name} is {value:g} there by definition"
+            for _, end, value in fixed
         ]
 
     def _without_fixed_ends(self, rows: Sequence[MetricRow]) -> tuple[list[MetricRow], Fixed]:
@@ -186,9 +186,9 @@ class Profiles:
             rows = rows[1:]
         for row in rows:
             if row.value is None:
-                at = "" if row.layer is None else f" at layer {row.layer}"
+                suffix = "" if row.layer is None else f" at layer {row.layer}"
                 reason = self.numbers.why_missing(self.full_name, row, self.view)
-                raise Missing(f"{self.full_name} of {model} on '{corpus}' has no value{at}: {reason}")
+                raise Missing(f"{self.full_name} of {model} on '{corpus}' has no value{suffix}: {reason}")
         values = np.array([row.value for row in rows], dtype=float)
         errors, more = self._errors(rows)
         depths = np.array([row.depth or 0.0 for row in rows], dtype=float)
@@ -212,11 +212,11 @@ class Profiles:
         if any(row.layer not in by_layer for row in rows):
             return None
         order = list(by_layer)
-        if any(len(by_layer[layer]) != at + 1 for at, layer in enumerate(order)):
+        if any(len(by_layer[layer]) != index + 1 for index, layer in enumerate(order)):
             return None
         apart = np.zeros((len(order), len(order)))
-        for at, layer in enumerate(order):
-            apart[at, : at + 1] = by_layer[layer]
+        for index, layer in enumerate(order):
+            apart[index, : index + 1] = by_layer[layer]
         picked = [order.index(row.layer) for row in rows if row.layer is not None]
         return covariance_of(errors, without_t(apart[np.ix_(picked, picked)], self.df(first.corpus)))
 
@@ -306,8 +306,8 @@ def together(profiles: Sequence[Profile], units: Sequence[Sequence[str]], steps:
         x = np.linspace(low, high, min(len(p.x) for p in kept))
         labels, what = tuple(f"{depth:.2f}" for depth in x), "depth"
 
-    def mean(of: Callable[[Profile], Array]) -> Array:
-        return np.array([np.mean([of(by_model[model]) for model in unit], axis=0) for unit in units])
+    def mean(quantity: Callable[[Profile], Array]) -> Array:
+        return np.array([np.mean([quantity(by_model[model]) for model in unit], axis=0) for unit in units])
 
     def at_points(p: Profile, y: Array) -> Array:
         return y if np.array_equal(x, p.x) else np.asarray(np.interp(x, p.x, y))

@@ -291,10 +291,12 @@ def valleys(
         before, after = (np.where(side, pairs, -2.0) for side in (later.T, later))
         sides = np.stack([before.max(axis=-2), after.max(axis=-2)], axis=-2)  # (..., 2, K)
         rows = np.stack([before.argmax(axis=-2), after.argmax(axis=-2)], axis=-2)
-        at = sides.min(axis=-2).argmax(axis=-1)
-        side = np.take_along_axis(sides, at[..., None, None], -1)[..., 0].argmin(axis=-1)
-        row = np.take_along_axis(np.take_along_axis(rows, at[..., None, None], -1)[..., 0], side[..., None], -1)[..., 0]
-        return (_chosen(over, row * size + at, name, allowed, less=True, fails=sign < 0, scale=scale),)
+        index = sides.min(axis=-2).argmax(axis=-1)
+        side = np.take_along_axis(sides, index[..., None, None], -1)[..., 0].argmin(axis=-1)
+        row = np.take_along_axis(np.take_along_axis(rows, index[..., None, None], -1)[..., 0], side[..., None], -1)[
+            ..., 0
+        ]
+        return (_chosen(over, row * size + index, name, allowed, less=True, fails=sign < 0, scale=scale),)
 
     # None: beside every point, all points of one side stay below it plus the tolerance; twice the smaller p of both
     # sides, the largest of all points.

@@ -237,13 +237,13 @@ def in_words(number: Any) -> str:
 
 
 def _corpus(row: Row, spec: Mapping[str, Any]) -> str:
-    of = (spec.get("corpora") or {}).get(row["corpus"])
-    of = of if isinstance(of, dict) else {}
+    part = (spec.get("corpora") or {}).get(row["corpus"])
+    part = part if isinstance(part, dict) else {}
     facts, location = [counted(row["texts"], "text")], str(row.get("location") or "")
     if location:
         name = PurePath(location).name if row.get("source") == "file" else location
         facts.append(f"generated: {location}" if row.get("source") == "generated" else f"from {name}")
-    facts += [f"of at least {whole(of['min_words'])} words"] if of.get("min_words") else []
+    facts += [f"of at least {whole(part['min_words'])} words"] if part.get("min_words") else []
     facts += [f"SHA-256 {str(row['content_hash'])[:12]}"] if row.get("content_hash") else []
     return f"{row['corpus']} ({', '.join(facts)})"
 

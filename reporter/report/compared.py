@@ -126,7 +126,7 @@ def profiles_of(drawn: Drawn, scene: Scene) -> Profiles:
 
 
 def _lines(profiles: Profiles, corpus: str, views: Sequence[str], model: str) -> tuple[str, ...]:
-    values = [y for (of, view, _), points in profiles.items() if of == corpus and view in views for _, y in points]
+    values = [y for (name, view, _), points in profiles.items() if name == corpus and view in views for _, y in points]
     courses = [profiles.get((corpus, view, model), []) for view in views]
     return tuple(path_of(points, min(values), max(values)) if len(points) > 1 else "" for points in courses)
 

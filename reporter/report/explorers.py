@@ -161,7 +161,7 @@ def pages(catalogue: Mapping[str, Definition]) -> dict[str, tuple[Page, list[tup
                 page = chart.chapter.page
                 charts_by_page.setdefault(page.name, (page, []))[1].append((metric, chart))
     for _, charts in charts_by_page.values():
-        charts.sort(key=lambda own: own[1].chapter.number if own[1].chapter else 0)
+        charts.sort(key=lambda item: item[1].chapter.number if item[1].chapter else 0)
     return charts_by_page
 
 

@@ -56,13 +56,13 @@ def chosen_figures(contents: Contents, names: Sequence[str]) -> dict[str, Drawn]
     return {name: drawn for name, drawn in figures.items() if name in names_found}
 
 
-def choice_of(contents: Contents, said: Mapping[str, str], figures: Mapping[str, Drawn]) -> Choice:
+def choice_of(contents: Contents, options: Mapping[str, str], figures: Mapping[str, Drawn]) -> Choice:
     """Return where the controls of the page shall stand."""
     scene = contents.scene
     choice, picks = first_choice(scene), dict[str, str]()
     moments = [moment.label for moment in scene.moments]
     controls = {"view": scene.views, "checkpoint": moments, "site": scene.sites, "baselines": scene.baselines}
-    for name, value in said.items():
+    for name, value in options.items():
         if name in controls:
             if value not in controls[name]:
                 raise UsageError(f"no {name} '{one_line(value)}' here{hint(value, list(controls[name]), 'there are')}")
@@ -119,21 +119,21 @@ class Wanted:
     bare: bool = True
 
 
-def export(study: str, out: Path, to: Path, wanted: Wanted) -> list[Path]:
+def export(study: str, out: Path, to: Path, request: Wanted) -> list[Path]:
     """Write figures, tables, methods and references of a study into a folder, computing no number."""
-    for name in wanted.formats:
+    for name in request.formats:
         if name not in PICTURES:
             raise UsageError(f"no format '{one_line(name)}'{hint(name, list(PICTURES), 'there are')}")
-    for value, (low, high), what in ((wanted.width, WIDTHS, "width"), (wanted.font_size, FONTS, "font size")):
+    for value, (low, high), what in ((request.width, WIDTHS, "width"), (request.font_size, FONTS, "font size")):
         if not low <= value <= high:
             raise UsageError(f"the {what} must lie between {low:g} and {high:g}, not {value:g}")
     contents = read_study(study, out)
-    figures = chosen_figures(contents, wanted.figures)
-    choice = choice_of(contents, wanted.choose, figures)
+    figures = chosen_figures(contents, request.figures)
+    choice = choice_of(contents, request.choose, figures)
     files = _Files(to)
     with writing(to):
-        _figures(contents, figures, choice, wanted, files)
-        _tables(contents, wanted.width, files)
+        _figures(contents, figures, choice, request, files)
+        _tables(contents, request.width, files)
         cited = cite(contents, figures.values())
         made = f"SHA-256 of the numbers: `{cited.numbers_hash}`, made by\n\n```sql\n{cited.sql}\n```"
         hashes = made if cited.numbers_hash else "Numbers by layer: none."
@@ -175,23 +175,23 @@ def read_study(study: str, out: Path) -> Contents:
     return contents.drawn()
 
 
-def _figures(contents: Contents, figures: Mapping[str, Drawn], choice: Choice, wanted: Wanted, files: _Files) -> None:
-    size = Size(wanted.width, wanted.font_size)
+def _figures(contents: Contents, figures: Mapping[str, Drawn], choice: Choice, request: Wanted, files: _Files) -> None:
+    size = Size(request.width, request.font_size)
     version = parsed(contents.study["versions"], dict).get("reporter", "")
     source = f"Study {contents.study['study']}, reporter {version}".strip() + "."
     included, left_out = [], []
     for name, drawn in figures.items():
         figure = Figure(drawn, contents.scene, choice, f"Figure {contents.numbered[name]}.", source)
         try:
-            svg = figure_svg(figure, size, wanted.bare)
+            svg = figure_svg(figure, size, request.bare)
         except ValueError as reason:
             left_out.append(f"{name}: {str(reason).partition(chr(10))[0][:200]}")
             if drawn.chart.draw != "table":
                 continue
         else:
-            for ending in wanted.formats:
+            for ending in request.formats:
                 files.bytes(f"figures/{_file(name)}.{ending}", PICTURES[ending](svg))
-            included.append(_included(figure, wanted.width))
+            included.append(_included(figure, request.width))
         import pandas as pd
 
         files.csv(_file(name), pd.concat([rows for _, rows in figure.panels()]))

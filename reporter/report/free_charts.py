@@ -18,7 +18,7 @@ from reporter.store.schema import find_table
 def of_statistic(metric: str, statistic: Statistic) -> Chart:
     """Return the chart of one statistic: dots for a number of the whole model, else a profile over depth."""
     of_model = statistic.per == "model"
-    draw = partial(models.dots if of_model else profile.profile, of=statistic)
+    draw = partial(models.dots if of_model else profile.profile, subject=statistic)
     query = models.DOTS if of_model else profile.PROFILE
     if statistic.within_role:
         query = models.DOTS_BY_ROLE if of_model else profile.PROFILE_BY_ROLE
@@ -55,7 +55,7 @@ def over_training(metric: str, statistic: Statistic) -> Chart:
         f"{metric}.{statistic.name}.training",
         statistic.title,
         profile.TRAINING_OF_MODELS if of_model else profile.TRAINING,
-        partial(profile.training, of=statistic),
+        partial(profile.training, subject=statistic),
         kind="training",
         say=of_training,
         reach=Reach(statistic.bounds, by="layer"),
@@ -133,7 +133,7 @@ def _differences(
         f"{metric}.{name}",
         title,
         profile.DIFFERENCES,
-        partial(draw, of=Statistic(name, title, "", ())),
+        partial(draw, subject=Statistic(name, title, "", ())),
         kind="differences",
         say=say_statistic,
         reach=Reach(zero=True, by="statistic"),

@@ -87,8 +87,8 @@ def read_look(study: Mapping[str, Any], folder: Path) -> Look:
     )
 
 
-def _names(said: Any) -> tuple[str, ...]:
-    return tuple(str(name) for name in said) if isinstance(said, list) else ()
+def _names(value: Any) -> tuple[str, ...]:
+    return tuple(str(name) for name in value) if isinstance(value, list) else ()
 
 
 def keep_look(study: str, templates: Path | None, style: Path | None, folder: Path) -> bool:

@@ -40,8 +40,8 @@ def write_single_file(database: Path, study: str, file: Path) -> None:
         write(file, text)
 
 
-def _file(database: Path, study: str, own: Path) -> str:
-    script = (own / "assets" / SCRIPT).read_text("utf-8")
+def _file(database: Path, study: str, report_folder: Path) -> str:
+    script = (report_folder / "assets" / SCRIPT).read_text("utf-8")
     first = (folder() / "first.js").read_text("utf-8")
     loader = (folder() / "single_file.js").read_text("utf-8")
     store = Store(database)
@@ -51,28 +51,28 @@ def _file(database: Path, study: str, own: Path) -> str:
         findings = queries.read_rows(read, queries.SAID_FINDINGS, study)
     template = environment().get_template("single.html")
     return template.render(
-        theme=match[1] if (match := _THEME.search((own / "index.html").read_text("utf-8"))) else "",
+        theme=match[1] if (match := _THEME.search((report_folder / "index.html").read_text("utf-8"))) else "",
         title=row["title"] or study,
         question=row["question"],
         claims=claims,
         findings=findings,
         policy=_policy(first, loader, script),
-        style=(own / "assets" / STYLE).read_text("utf-8"),
+        style=(report_folder / "assets" / STYLE).read_text("utf-8"),
         first=first,
         loader=loader,
-        packed=_packed(own, script),
+        packed=_packed(report_folder, script),
     )
 
 
-def _packed(own: Path, script: str) -> dict[str, str]:
+def _packed(folder: Path, script: str) -> dict[str, str]:
     """Return what the file holds, by name: pages, the script, parts by their own names and tables as ``NAME.csv``.
 
     Parts of one metric stand together, under all their names.
     """
     # The tag of the script goes: it stands in the file itself, and the policy minds what the tag does on an error.
-    packed = {page.name: _pack(_TAG.sub("", page.read_text("utf-8"))) for page in sorted(own.glob("*.html"))}
+    packed = {page.name: _pack(_TAG.sub("", page.read_text("utf-8"))) for page in sorted(folder.glob("*.html"))}
     packed[SCRIPT] = _pack(script)
-    parts = sorted((own / "data").glob("*.js"))
+    parts = sorted((folder / "data").glob("*.js"))
     together: list[tuple[str, dict[str, str]]] = []
     for part in parts:
         called, metric = f"reporterPart({inline_json(part.stem)},", part.stem.partition(".")[0]
@@ -83,7 +83,7 @@ def _packed(own: Path, script: str) -> dict[str, str]:
         texts[part.stem] = text
     packed |= {" ".join(texts): _pack("\0".join(texts.values())) for _, texts in together}
     own_rows = {part.stem for part in parts}
-    for table in sorted([*(own / "data").glob("*.csv"), *(own / "data").glob("*.bib")]):
+    for table in sorted([*(folder / "data").glob("*.csv"), *(folder / "data").glob("*.bib")]):
         if table.stem not in own_rows and len(text := _pack(table.read_text("utf-8"))) <= MOST_CSV:
             packed[table.name] = text
     return packed

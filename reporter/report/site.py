@@ -222,24 +222,24 @@ def render(database: Path, out: Path, studies: Sequence[str] | None = None, alon
     return [out / "index.html", *pages]
 
 
-def _wanted(database: Path, known: Sequence[str], studies: Sequence[str] | None) -> list[str]:
-    if not known:
+def _wanted(database: Path, stored: Sequence[str], studies: Sequence[str] | None) -> list[str]:
+    if not stored:
         raise UsageError(f"{database}: holds no study yet; run `reporter run STUDY` first")
-    names = list(dict.fromkeys(known if studies is None else studies))
+    names = list(dict.fromkeys(stored if studies is None else studies))
     for name in names:
-        if name not in known:
-            raise no_study(name, database, known)
+        if name not in stored:
+            raise no_study(name, database, stored)
         if name in RESERVED or not re.fullmatch(r"[a-z0-9][a-z0-9_-]*", name):
             raise UsageError(f"study {name!r} cannot have a page: its id cannot name a folder; give it another one")
     return names
 
 
-def _write_study(folder: Path, contents: Contents, look: Look, known: Mapping[str, Definition]) -> list[Path]:
+def _write_study(folder: Path, contents: Contents, look: Look, definitions: Mapping[str, Definition]) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     templates = environment(look.templates)
     templates.globals["look"] = look
     try:
-        return _write_pages(folder, contents, templates, known)
+        return _write_pages(folder, contents, templates, definitions)
     except TemplateError as error:
         if look.templates is None:
             raise
@@ -251,7 +251,7 @@ def _write_study(folder: Path, contents: Contents, look: Look, known: Mapping[st
         ) from error
 
 
-def _write_pages(folder: Path, contents: Contents, templates: Any, known: Mapping[str, Definition]) -> list[Path]:
+def _write_pages(folder: Path, contents: Contents, templates: Any, definitions: Mapping[str, Definition]) -> list[Path]:
     html = study_page(contents, templates)
     with unfinished_folder(folder) as fresh:
         _write_data(fresh, contents)
@@ -271,7 +271,7 @@ def _write_pages(folder: Path, contents: Contents, templates: Any, known: Mappin
         )
         write(folder / explorer.page, html)
         written.append(folder / explorer.page)
-    for name in readers(known).keys() - {explorer.name for explorer in contents.explorers}:
+    for name in readers(definitions).keys() - {explorer.name for explorer in contents.explorers}:
         (folder / f"{name}.html").unlink(missing_ok=True)
     return written
 
@@ -345,11 +345,11 @@ def _may_run(column: pd.Series[Any]) -> bool:
     )
 
 
-def _card(folder: Path, contents: Contents, known: Mapping[str, Definition]) -> queries.Row:
+def _card(folder: Path, contents: Contents, definitions: Mapping[str, Definition]) -> queries.Row:
     study = contents.study
     failed = sum(row["status"] == "failed" for row in [*contents.cells, *contents.models, *contents.corpora])
     unfinished = study["started"] is not None and study["finished"] is None
-    pages = [(f"{name}.html", title) for name, (title, _) in readers(known).items()]
+    pages = [(f"{name}.html", title) for name, (title, _) in readers(definitions).items()]
     return {
         **{name: study[name] for name in ("study", "question", "finished")},
         "title": study["title"] or study["study"],

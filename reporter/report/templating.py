@@ -33,11 +33,15 @@ def folder() -> Path:
     return _PACKED if _PACKED.is_dir() else _SOURCE
 
 
-def environment(own: Path | None = None) -> Environment:
+def environment(templates: Path | None = None) -> Environment:
     """Return an environment that escapes everything and fails on a name that does not exist."""
     ours = FileSystemLoader(folder())
-    loader = ours if own is None else ChoiceLoader([FileSystemLoader(own), ours, PrefixLoader({"reporter": ours})])
-    made = (Environment if own is None else ImmutableSandboxedEnvironment)(
+    loader = (
+        ours
+        if templates is None
+        else ChoiceLoader([FileSystemLoader(templates), ours, PrefixLoader({"reporter": ours})])
+    )
+    made = (Environment if templates is None else ImmutableSandboxedEnvironment)(
         loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     made.globals["build"] = build()  # a run writes pages of another build again
@@ -70,7 +74,7 @@ def coded(text: str) -> Markup:
     parts = str(escape(text)).split("`")
     if len(parts) % 2 == 0:  # one without another is itself
         parts[-2:] = ["`".join(parts[-2:])]
-    return Markup("".join(f"<code>{part}</code>" if at % 2 else part for at, part in enumerate(parts)))
+    return Markup("".join(f"<code>{part}</code>" if index % 2 else part for index, part in enumerate(parts)))
 
 
 def typeset(text: str) -> Markup:

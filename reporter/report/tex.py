@@ -36,7 +36,7 @@ _LONG_WORD = re.compile(r"[^\s\u200b]{13,}")
 
 def typeset(text: str) -> str:
     """Return a text of prose and formulas as LaTeX."""
-    text = _RAISED.sub(lambda found: f"^({found[0].translate(_USUAL)})", text.replace("'", "’"))
+    text = _RAISED.sub(lambda power: f"^({power[0].translate(_USUAL)})", text.replace("'", "’"))
     marked = "".join(_marked(kind, part) for kind, part in pieces(text)).replace(_OFF + _ON, "")
     parts = re.split(f"{_ON}(.*?){_OFF}", marked, flags=re.DOTALL)  # prose, mathematics, prose, …
     done = ""
@@ -54,7 +54,7 @@ def typeset(text: str) -> str:
             parts[place + 1] = prose
             continue
         parts[place + 1] = behind
-        rooted = _ROOT.sub(lambda found: rf"\sqrt{{{found[1].strip()}}}", maths)
+        rooted = _ROOT.sub(lambda power: rf"\sqrt{{{power[1].strip()}}}", maths)
         done += f"{_prose(prose)}${rooted.strip()}$"
     return done + _prose(parts[-1])
 
@@ -87,7 +87,7 @@ def _formula(kind: str, part: str) -> str:
 
 def _inner(kind: str, part: str) -> str:
     if kind == "text":
-        words = re.sub(r"[A-Za-z]{2,}", lambda found: rf"\mathrm{{{found[0]}}}", part)
+        words = re.sub(r"[A-Za-z]{2,}", lambda match: rf"\mathrm{{{match[0]}}}", part)
         return "".join(f"{maths} " if (maths := in_maths(letter)) else letter for letter in words)
     return rf"\mathrm{{{latex(part)}}}" if kind == "code" else _formula(kind, part)
 

@@ -48,22 +48,22 @@ def entries(out: Path, store: Store) -> list[Entry]:
     listed, readers = [], defaultdict(list)
     for kind, name in FOLDERS.items():
         for folder in _finished_folders(out / "cache" / name):
-            of, studies = uses.get((kind, folder.name), ("", set()))
+            owner, studies = uses.get((kind, folder.name), ("", set()))
             if folder.name.startswith(DAMAGED):
-                of = "damaged"
+                owner = "damaged"
             elif kind == "pass":
                 note = (read_note(folder / "facts.json") or {}).get("said") or {}
-                of = of or (f"{note['model']} {note['checkpoint']} × {note['corpus']}" if note else "unfinished")
-                readers[note.get("tokens")].append((of.rpartition(" × ")[2], studies))
+                owner = owner or (f"{note['model']} {note['checkpoint']} × {note['corpus']}" if note else "unfinished")
+                readers[note.get("tokens")].append((owner.rpartition(" × ")[2], studies))
             elif kind == "texts":
                 content = (read_note(folder / "meta.json") or {}).get("hash")
-                of, studies = uses.get((kind, content), ("", set()))
+                owner, studies = uses.get((kind, content), ("", set()))
             elif kind == "tokens":  # passes come first
-                of = ", ".join(dict.fromkeys(corpus for corpus, _ in readers[folder.name]))
+                owner = ", ".join(dict.fromkeys(corpus for corpus, _ in readers[folder.name]))
                 studies = {study for _, users in readers[folder.name] for study in users}
             with suppress(FileNotFoundError):  # a run may be making room
                 used = folder.stat().st_mtime
-                listed.append(Entry(kind, folder, of, tuple(sorted(studies)), bytes_in(folder), used))
+                listed.append(Entry(kind, folder, owner, tuple(sorted(studies)), bytes_in(folder), used))
     return sorted(listed, key=lambda entry: -entry.bytes)
 
 
@@ -71,8 +71,8 @@ def _uses(store: Store) -> dict[tuple[Kind, Any], tuple[str, set[str]]]:
     """Return the names of passes, models and texts in the database, and the studies that use them."""
     uses: dict[tuple[Kind, Any], tuple[str, set[str]]] = {}
 
-    def note(kind: Kind, name: Any, of: str, study: str) -> None:
-        uses.setdefault((kind, name), (of, set()))[1].add(study)
+    def note(kind: Kind, name: Any, owner: str, study: str) -> None:
+        uses.setdefault((kind, name), (owner, set()))[1].add(study)
 
     if store.path.exists():
         cells = store.frame("SELECT DISTINCT study, model, checkpoint, corpus, CAST(inputs AS VARCHAR) FROM cells")
@@ -168,8 +168,8 @@ def not_kept(folder: Path, cell: MetricCell) -> list[str]:
         cell: the cell.
     """
     dropped: dict[str, None] = {}
-    for of in cell.passes:
-        for settled in (of.settled(precision) for precision in PRECISIONS):
+    for forward_pass in cell.passes:
+        for settled in (forward_pass.settled(precision) for precision in PRECISIONS):
             here = folder / digest(settled.inputs)
             for name in cell.metric.needs:
                 note = read_note(here / f"{name}.json")

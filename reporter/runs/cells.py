@@ -125,8 +125,12 @@ def _parts_of(cell: MetricCell, sides: Sequence[Measured]) -> dict[str, Any]:
         "corpus": first.texts.name,
         "kind": "corpora" if first.texts.name != last.texts.name else "base",
     }
-    for side, of in (("a", first), ("b", last)):
-        parts = {"model": of.checkpoint.model, "checkpoint": of.checkpoint.name, "corpus": of.texts.name}
+    for side, forward_pass in (("a", first), ("b", last)):
+        parts = {
+            "model": forward_pass.checkpoint.model,
+            "checkpoint": forward_pass.checkpoint.name,
+            "corpus": forward_pass.texts.name,
+        }
         cell_parts |= {f"{part}_{side}": value for part, value in parts.items()}
     return cell_parts
 

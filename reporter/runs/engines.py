@@ -135,14 +135,14 @@ def _note_ends(started: Sequence[BaseProcess], progress: Progress) -> None:
             progress.note(f"  worker {number} was ended by {name}; other workers did its tasks")
 
 
-def _work(job: Job, tasks: Sequence[Task], number: int, of: int) -> None:
+def _work(job: Job, tasks: Sequence[Task], number: int, total: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # the parent process reports the interrupt
     from reporter.runs.tasks import share
 
     parent = os.getppid()
     with ExitStack() as stack:
         worker = job.worker(stack, number - 1)
-        share(worker, tasks, number, of, Progress(io.StringIO()), lambda: os.getppid() != parent)
+        share(worker, tasks, number, total, Progress(io.StringIO()), lambda: os.getppid() != parent)
 
 
 def _gpu(device: str, number: int) -> str | None:

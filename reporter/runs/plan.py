@@ -91,7 +91,7 @@ class MetricCell(Cell):
     @property
     def inputs(self) -> dict[str, Any]:
         """Its passes, its definition and its options."""
-        first, *rest = (of.inputs for of in self.passes)
+        first, *rest = (forward_pass.inputs for forward_pass in self.passes)
         return {
             **first,
             **({_OTHERS: rest} if rest else {}),
@@ -111,7 +111,9 @@ class MetricCell(Cell):
         """Return the cell in the precision of its earlier inputs, where the study asks for none."""
         sides = [before, *before.get(_OTHERS, ())]
         sides += [{}] * (len(self.passes) - len(sides))
-        passes = (of.settled(side.get("precision")) for of, side in zip(self.passes, sides, strict=False))
+        passes = (
+            forward_pass.settled(side.get("precision")) for forward_pass, side in zip(self.passes, sides, strict=False)
+        )
         return replace(self, passes=tuple(passes))
 
 
@@ -119,7 +121,7 @@ def passes_in(inputs: Mapping[str, Any]) -> list[str]:
     """Return the names of the folders of the passes that a cell's inputs hold."""
     not_of_pass = (_OTHERS, "metric", "metric version", "metric code", "options", "views")
     first = {part: value for part, value in inputs.items() if part not in not_of_pass}
-    return [digest(of) for of in (first, *inputs.get(_OTHERS, ())) if "pass" in of]
+    return [digest(side) for side in (first, *inputs.get(_OTHERS, ())) if "pass" in side]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -282,7 +284,7 @@ class Plan:
 
     def _to_train(self) -> list[str]:
         todo = [cell for cell in self.cells if isinstance(cell, MetricCell) and cell.state == "run"]
-        models = {of.checkpoint.model for cell in todo for of in cell.passes}
+        models = {forward_pass.checkpoint.model for cell in todo for forward_pass in cell.passes}
         trainings: dict[Path | None, str] = {}
         for name, checkpoints in self.checkpoints.items():
             if name in models and name not in self.baselines:
@@ -291,7 +293,11 @@ class Plan:
 
 
 def _note_training(checkpoints: tuple[Checkpoint, ...], trainings: dict[Path | None, str]) -> None:
-    lacks = [of for of in checkpoints if of.recipe is not None and of.loss is None and of.initialised is None]
+    lacks = [
+        checkpoint
+        for checkpoint in checkpoints
+        if checkpoint.recipe is not None and checkpoint.loss is None and checkpoint.initialised is None
+    ]
     if lacks:
         _note_training(lacks[0].origin, trainings)
         trainings[lacks[0].path] = f"{lacks[0].model} to step {lacks[-1].step:,}"
@@ -394,34 +400,41 @@ def estimate(plan: Plan, cache: Path) -> Estimate:
         else:
             weights = max(weights, size.parameters * (4 if checkpoint.dtype == "float32" else 2))
     for cells in of_pass.values():
-        of = cells[0].passes[0]
-        missing = _missing(cache, of, wanted_by((cell.metric, cell.options, cell.views) for cell in cells))
-        if not missing or (size := size_of(of.checkpoint)) is None:
+        forward_pass = cells[0].passes[0]
+        missing = _missing(cache, forward_pass, wanted_by((cell.metric, cell.options, cell.views) for cell in cells))
+        if not missing or (size := size_of(forward_pass.checkpoint)) is None:
             continue
-        read = tokens_of_texts(of.checkpoint, of.texts, of.max_tokens, of.windows)
+        read = tokens_of_texts(
+            forward_pass.checkpoint, forward_pass.texts, forward_pass.max_tokens, forward_pass.windows
+        )
         passes, tokens, work = passes + 1, tokens + read, work + read * size.active
-        disk += _bytes_left(of, size, missing, read, run.keep)
+        disk += _bytes_left(forward_pass, size, missing, read, run.keep)
     seconds = None if rate is None else work / rate
     cells_to_run = sum(isinstance(cell, MetricCell | AnalysisCell) for cell in todo)
     return Estimate(cells_to_run, len(of_analyses), passes, tokens, seconds, weights, disk, tuple(unknown))
 
 
-def _missing(cache: Path, of: Pass, wanted: Wanted) -> Wanted:
+def _missing(cache: Path, forward_pass: Pass, amounts: Wanted) -> Wanted:
     from reporter.forward.kept import Kept
 
-    ways = [of.settled(precision) for precision in PRECISIONS]
-    return min((Kept(cache / FOLDERS["pass"], way.inputs).missing(wanted) for way in ways), key=len)
+    ways = [forward_pass.settled(precision) for precision in PRECISIONS]
+    return min((Kept(cache / FOLDERS["pass"], way.inputs).missing(amounts) for way in ways), key=len)
 
 
-def _bytes_left(of: Pass, size: Size, wanted: Wanted, tokens: int, keep: Keep) -> int:
+def _bytes_left(forward_pass: Pass, size: Size, amounts: Wanted, tokens: int, keep: Keep) -> int:
     from reporter.forward.kept import bytes_kept, stays
     from reporter.models.places import Layout
 
-    layout = Layout(size.layers, size.width, size.width if "final" in of.sites else None, "attention" in of.sites)
-    texts = len(of.texts)
+    layout = Layout(
+        size.layers,
+        size.width,
+        size.width if "final" in forward_pass.sites else None,
+        "attention" in forward_pass.sites,
+    )
+    texts = len(forward_pass.texts)
     categories = [max(0, n) for n in (tokens - (ADDED + 1) * texts, ADDED * texts, texts)]
     types = dict.fromkeys(range(tokens // TOKENS_PER_TYPE), 10)
-    kept = bytes_kept(layout, wanted, categories, texts, types)
+    kept = bytes_kept(layout, amounts, categories, texts, types)
     return 8 * tokens + sum(size for name, size in kept.items() if stays(name, keep))
 
 

@@ -201,8 +201,12 @@ class _Grid:
         cell = self._compared_with_before(cell)
         if cell.state != "run" or not isinstance(cell, MetricCell):
             return cell
-        for of in cell.passes:
-            if of.chat is not None and not of.checkpoint.states and (problem := self.inputs.refused(of)):
+        for forward_pass in cell.passes:
+            if (
+                forward_pass.chat is not None
+                and not forward_pass.checkpoint.states
+                and (problem := self.inputs.refused(forward_pass))
+            ):
                 return replace(cell, state="failed", why=f"model '{cell.key.model}': {problem}")
         lost = not_kept(self.inputs.cache_folder / FOLDERS["pass"], cell)
         return replace(cell, why=f"{cell.why}; not kept (run.keep): {', '.join(lost)}") if lost else cell
@@ -254,18 +258,18 @@ class _Grid:
         )
 
     def _pass(self, model: str, checkpoint: Checkpoint | Exception, corpus: str) -> Pass:
-        study, of = self.study, or_raise(checkpoint)
+        study, resolved = self.study, or_raise(checkpoint)
         part = study.corpora[corpus]
         return Pass(
-            checkpoint=of,
+            checkpoint=resolved,
             texts=or_raise(self.texts[corpus]),
             max_tokens=part.longest,
             sinks=study.sinks,
             sites=study.sites,
             seed=study.run.seed,
-            precision="auto" if of.states else study.run.precision,  # states that are given are what they are
+            precision="auto" if resolved.states else study.run.precision,  # states that are given are what they are
             shuffled=model in self.baselines and self.baselines[model].kind == "shuffled",
-            windows=None if of.states else Windows.of(part),
+            windows=None if resolved.states else Windows.of(part),
             chat=Chat(getattr(part, "role", None)) if getattr(part, "chat", False) else None,
         )
 
@@ -283,7 +287,9 @@ class _Grid:
                 analysis=analysis,
                 item=resolved,
                 checkpoint=or_raise(checkpoint),
-                corpora={corpus: Corpus(of, study.corpora[corpus].longest) for corpus, of in texts.items()},
+                corpora={
+                    corpus: Corpus(read_texts, study.corpora[corpus].longest) for corpus, read_texts in texts.items()
+                },
                 sites=study.sites,
                 pooling=study.pooling,
                 seed=study.run.seed,
@@ -329,34 +335,34 @@ class _Inputs:
         except ReporterError as error:
             return error
 
-    def refused(self, of: Pass) -> str:
+    def refused(self, forward_pass: Pass) -> str:
         """Return why a model's tokenizer cannot write out a chat, as its first conversation shows.
 
         Empty where it can, or where the tokenizer is not on this machine.
         """
-        key = (of.checkpoint.model, of.checkpoint.name, of.texts.name)
+        key = (forward_pass.checkpoint.model, forward_pass.checkpoint.name, forward_pass.texts.name)
         if key not in self._refused:
-            self._refused[key] = self._problem_of_template(of)
+            self._refused[key] = self._problem_of_template(forward_pass)
         return self._refused[key]
 
-    def _problem_of_template(self, of: Pass) -> str:
-        if of.checkpoint.recipe is not None:
+    def _problem_of_template(self, forward_pass: Pass) -> str:
+        if forward_pass.checkpoint.recipe is not None:
             return NO_TEMPLATE
-        if of.checkpoint.path is None or not len(of.texts):
+        if forward_pass.checkpoint.path is None or not len(forward_pass.texts):
             return ""
         from reporter.models.tokenizer import load_tokenizer  # imports transformers
 
-        folder = of.checkpoint.path / (of.checkpoint.subfolder or "")
+        folder = forward_pass.checkpoint.path / (forward_pass.checkpoint.subfolder or "")
         try:
-            tokenizer = load_tokenizer(of.checkpoint, folder, self.offline)
+            tokenizer = load_tokenizer(forward_pass.checkpoint, folder, self.offline)
         except ReporterError:
             return ""  # the run says so, and it may be there by then
         try:
-            assert of.chat is not None
-            tokenised(of.texts[0], 1, tokenizer, ids_without_words(tokenizer), of.chat)
+            assert forward_pass.chat is not None
+            tokenised(forward_pass.texts[0], 1, tokenizer, ids_without_words(tokenizer), forward_pass.chat)
         except ReporterError as error:
             # Of a hub model the template may be the one file that is not here yet.
-            fetchable = of.checkpoint.source == "hub" and not self.offline and str(error) == NO_TEMPLATE
+            fetchable = forward_pass.checkpoint.source == "hub" and not self.offline and str(error) == NO_TEMPLATE
             return "" if fetchable else str(error)
         return ""
 

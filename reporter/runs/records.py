@@ -114,7 +114,7 @@ def model_row(plan: Plan, checkpoint: Checkpoint) -> Record:
     name, study = checkpoint.model, plan.file.study
     baseline = plan.baselines.get(name)
     series = plan.checkpoints[name]
-    names = [of.name for of in series] if isinstance(series, tuple) else [checkpoint.name]
+    names = [member.name for member in series] if isinstance(series, tuple) else [checkpoint.name]
     spec = study.models[baseline.base if baseline else name]
     return {
         "study": study.study,

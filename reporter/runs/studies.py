@@ -222,7 +222,9 @@ def _find_corpus(part: CorpusPart, folder: Path) -> None:
     if isinstance(part, DatasetCorpus):
         if local_dataset(part.dataset, folder) is None:
             check_installed("datasets", "datasets", f"the hub's dataset '{part.dataset}'")
-    elif not any(True for of in part.references if of.to == "models" for _ in of.named(part)):  # made of a vocabulary
+    elif not any(
+        True for reference in part.references if reference.to == "models" for _ in reference.named(part)
+    ):  # made of a vocabulary
         origin = source_of(part).find(part, Around(folder, True, None))
         if isinstance(part, FileCorpus):
             _read_first(origin, folder / part.file.expanduser())

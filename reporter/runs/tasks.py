@@ -70,7 +70,7 @@ class Worker:
         self._device = cache(lambda: device or pick_device(run.device))
         self._folder = out / "cache" / FOLDERS["pass"]
         self._kept = Passes(out / "cache", run.batch_tokens, offline, progress)
-        self._passes = {str(of): of for cell in _to_run(plan) for of in cell.passes}
+        self._passes = {str(forward_pass): forward_pass for cell in _to_run(plan) for forward_pass in cell.passes}
         self._prepared = cache(lambda model: prepare(or_raise(plan.checkpoints[model]), progress))
         self._ranges = cache(lambda name: ranges(shards(self._passes[name].texts)))
         self._lock = cache(lock_at)
@@ -90,8 +90,8 @@ class Worker:
         """Return the tasks of the plan's passes, those together that need the same weights."""
         by_pass: dict[str, list[MetricCell]] = {}
         for cell in _to_run(self._plan):
-            for of in cell.passes:
-                by_pass.setdefault(str(of), []).append(cell)
+            for forward_pass in cell.passes:
+                by_pass.setdefault(str(forward_pass), []).append(cell)
         by_checkpoint: dict[str, list[Task]] = {}
         for name, cells in by_pass.items():
             wants = wanted_by((cell.metric, cell.options, cell.views) for cell in cells)
@@ -103,8 +103,12 @@ class Worker:
 
     def is_done(self, task: Task) -> bool:
         """Return whether the result of a task exists, in any precision that the study allows."""
-        of, part = self._passes[task.of], self._ranges(task.of)[task.index]
-        ways = [of.settled(precision) for precision in PRECISIONS] if of.precision == "auto" else [of]
+        forward_pass, part = self._passes[task.of], self._ranges(task.of)[task.index]
+        ways = (
+            [forward_pass.settled(precision) for precision in PRECISIONS]
+            if forward_pass.precision == "auto"
+            else [forward_pass]
+        )
         for way in ways:
             missing = self._kept.missing(way, task.wants)
             if not missing or self._kept.parts(way, missing).is_done(part):
@@ -135,35 +139,40 @@ class Worker:
         Raises:
             ReporterError: the model cannot be trained or loaded, or the pass fails.
         """
-        of, part = self._passes[task.of], self._ranges(task.of)[task.index]
-        ready = self._prepared(of.checkpoint.model)
-        of = replace(of, checkpoint=next(ckpt for ckpt in ready if ckpt.name == of.checkpoint.name))
-        of, chosen = self._kept.settled(of, task.wants, lambda: self._model(of))
-        missing = self._kept.missing(of, task.wants)
-        parts = self._kept.parts(of, missing)
+        forward_pass, part = self._passes[task.of], self._ranges(task.of)[task.index]
+        ready = self._prepared(forward_pass.checkpoint.model)
+        forward_pass = replace(
+            forward_pass, checkpoint=next(ckpt for ckpt in ready if ckpt.name == forward_pass.checkpoint.name)
+        )
+        forward_pass, chosen = self._kept.settled(forward_pass, task.wants, lambda: self._model(forward_pass))
+        missing = self._kept.missing(forward_pass, task.wants)
+        parts = self._kept.parts(forward_pass, missing)
         if not missing or parts.facts(part) is not None:
             return parts.place(part)
         parts.begin()  # from now on other workers use this precision, too
         key = task.of, parts.folder
         if self._feeding is None or self._feeding[0] != key:
             self._feeding = None  # its model may have to go first
-            self._feeding = key, self._kept.feeding(of, parts.wanted, self._model(of), chosen)
+            self._feeding = key, self._kept.feeding(forward_pass, parts.wanted, self._model(forward_pass), chosen)
         feeding = self._feeding[1]
-        size = feeding.tokens * task.texts // max(1, len(of.texts))
+        size = feeding.tokens * task.texts // max(1, len(forward_pass.texts))
         with self._progress.step(str(task), size, "tokens", parts.tokens(part)) as step:
             fed = feeding.feed(part, parts, step.advance)
         parts.write(part, fed.observables, fed.facts, feeding.called)
         return parts.place(part)
 
-    def _model(self, of: Pass) -> LoadedModel | SavedStates:
-        name = str(of) if of.checkpoint.states else _label(of.checkpoint)
+    def _model(self, forward_pass: Pass) -> LoadedModel | SavedStates:
+        name = str(forward_pass) if forward_pass.checkpoint.states else _label(forward_pass.checkpoint)
         if self._loaded is None or self._loaded[0] != name:
             self._loaded = self._feeding = None
             with self._progress.clock.within("loading", name), importing():
-                if of.checkpoint.states:
-                    self._loaded = name, load_states(of.checkpoint, of.texts.name, len(of.texts))
+                if forward_pass.checkpoint.states:
+                    self._loaded = (
+                        name,
+                        load_states(forward_pass.checkpoint, forward_pass.texts.name, len(forward_pass.texts)),
+                    )
                 else:
-                    self._loaded = name, load(of.checkpoint, self._device(), self._offline)
+                    self._loaded = name, load(forward_pass.checkpoint, self._device(), self._offline)
         return self._loaded[1]
 
 
@@ -171,7 +180,7 @@ def share(
     worker: Worker,
     tasks: Sequence[Task],
     number: int,
-    of: int,
+    total: int,
     progress: Progress,
     stopped: Callable[[], bool] = lambda: False,
 ) -> int:
@@ -183,11 +192,11 @@ def share(
         worker: does them.
         tasks: all of them; a share is consecutive, so that few weights are loaded twice.
         number: which share, from 1.
-        of: how many shares there are.
+        total: how many shares there are.
         progress: where failures are shown.
         stopped: called between tasks; returns whether to end.
     """
-    start, stop = (len(tasks) * at // of for at in (number - 1, number))
+    start, stop = (len(tasks) * part // total for part in (number - 1, number))
     order = [*tasks[start:stop], *reversed([*tasks[:start], *tasks[stop:]])]
     failed: set[str] = set()
     waiting = False
@@ -218,14 +227,14 @@ def threads_of(plan: Plan) -> int:
     return plan.file.study.run.threads or THREADS
 
 
-def do_share(file: StudyFile, out: Path, number: int, of: int, *, offline: bool, progress: Progress) -> int:
+def do_share(file: StudyFile, out: Path, number: int, total: int, *, offline: bool, progress: Progress) -> int:
     """Do a share of the tasks of a study for a later run to merge; return how many tasks failed.
 
     Args:
         file: the study.
         out: the results folder, which all workers see; the database stays closed.
         number: which share, from 1.
-        of: how many shares there are.
+        total: how many shares there are.
         offline: never ask a hub.
         progress: where progress is shown.
     """
@@ -236,8 +245,8 @@ def do_share(file: StudyFile, out: Path, number: int, of: int, *, offline: bool,
         worker = Worker(plan, out, offline, progress)
         tasks = worker.tasks()
         left = sum(not worker.is_done(task) for task in tasks)
-        progress.note(f"{file.study.study}: {counted(len(tasks), 'task')}, {left} to do, share {number}/{of}")
-        return share(worker, tasks, number, of, progress)
+        progress.note(f"{file.study.study}: {counted(len(tasks), 'task')}, {left} to do, share {number}/{total}")
+        return share(worker, tasks, number, total, progress)
 
 
 def parse_share(which: str) -> tuple[int, int]:

@@ -58,8 +58,8 @@ class _Worker:
         for cell in plan.cells:
             if isinstance(cell, MetricCell) and cell.compares and cell.state == "run":
                 self.compared.setdefault(tuple(map(str, cell.passes)), []).append(cell)
-                for of in cell.passes:
-                    self.needed_later.setdefault(str(of), []).append(cell)
+                for forward_pass in cell.passes:
+                    self.needed_later.setdefault(str(forward_pass), []).append(cell)
         self.measured: dict[str, Pass] = {}
         self.computed = self.failed = 0
         self.without_interval: list[Cell] = []
@@ -81,8 +81,8 @@ class _Worker:
                 self._model(model, series)
         for alike in self.compared.values():
             self._compare(alike)
-        for of in self.measured.values():
-            self.passes.drop(of)
+        for forward_pass in self.measured.values():
+            self.passes.drop(forward_pass)
         self._relate()
         if without := self.without_interval:
             names = ", ".join(dict.fromkeys(cell.key.metric for cell in without))
@@ -129,9 +129,9 @@ class _Worker:
 
     def _train_together(self) -> None:
         models = {cell.key.model for cell in self.plan.cells if cell.state == "run"}
-        series = [of for model, of in self.plan.checkpoints.items() if model in models]
+        series = [prepared for model, prepared in self.plan.checkpoints.items() if model in models]
         with self.clock.within("training"):
-            prepare_together([of for of in series if not isinstance(of, Exception)], self.progress)
+            prepare_together([prepared for prepared in series if not isinstance(prepared, Exception)], self.progress)
 
     def _prepare(self, model: str) -> tuple[Checkpoint, ...] | Exception:
         checkpoints = or_raise(self.plan.checkpoints[model])
@@ -190,7 +190,7 @@ class _Worker:
 
     def _compare(self, cells: list[MetricCell]) -> None:
         try:
-            sides = [self._comparison_side(of, cells) for of in cells[0].passes]
+            sides = [self._comparison_side(forward_pass, cells) for forward_pass in cells[0].passes]
             self.measured |= {str(side.of): side.of for side in sides}
         except Exception as error:
             self._fail(cells, describe(error))
@@ -199,31 +199,31 @@ class _Worker:
             for place, cell in enumerate(cells):
                 self._compute(cell, sides, records.compared_columns(sides, caused=place == 0))
 
-    def _comparison_side(self, of: Pass, cells: list[MetricCell]) -> Measured:
-        ready = or_raise(self.prepared(of.checkpoint.model))
-        checkpoint = next(ckpt for ckpt in ready if ckpt.name == of.checkpoint.name)
-        return self._measured(of, checkpoint, cells, lambda: self._loaded(checkpoint))
+    def _comparison_side(self, forward_pass: Pass, cells: list[MetricCell]) -> Measured:
+        ready = or_raise(self.prepared(forward_pass.checkpoint.model))
+        checkpoint = next(ckpt for ckpt in ready if ckpt.name == forward_pass.checkpoint.name)
+        return self._measured(forward_pass, checkpoint, cells, lambda: self._loaded(checkpoint))
 
     def _loaded(self, checkpoint: Checkpoint) -> LoadedModel:
         with self.clock.within("loading", f"{checkpoint.model} {checkpoint.name}"), importing():
             return load(checkpoint, self.device, self.offline)
 
     def _measured(
-        self, of: Pass, checkpoint: Checkpoint, cells: list[MetricCell], model: Callable[[], LoadedModel]
+        self, forward_pass: Pass, checkpoint: Checkpoint, cells: list[MetricCell], model: Callable[[], LoadedModel]
     ) -> Measured:
-        of = replace(of, checkpoint=checkpoint)
+        forward_pass = replace(forward_pass, checkpoint=checkpoint)
         wants = wanted_by((cell.metric, cell.options, cell.views) for cell in cells)
-        return self.passes.measured(of, wants, self._load(of, model))
+        return self.passes.measured(forward_pass, wants, self._load(forward_pass, model))
 
-    def _load(self, of: Pass, model: Callable[[], LoadedModel]) -> Loading:
-        if not of.checkpoint.states:
+    def _load(self, forward_pass: Pass, model: Callable[[], LoadedModel]) -> Loading:
+        if not forward_pass.checkpoint.states:
             return model
 
         def opened() -> SavedStates:
             try:
-                return load_states(of.checkpoint, of.texts.name, len(of.texts))
+                return load_states(forward_pass.checkpoint, forward_pass.texts.name, len(forward_pass.texts))
             except Exception as error:
-                self._put_model(of.checkpoint, records.failed_columns(error))
+                self._put_model(forward_pass.checkpoint, records.failed_columns(error))
                 raise
 
         return opened

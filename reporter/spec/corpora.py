@@ -102,9 +102,9 @@ class LabelledCorpus(CorpusPart):
         for key, labels in (("only", self.only), ("by", by_label)):
             if labels and self.label is None:
                 raise failure(Complaint("goes with `label`, which names the column of the labels", (key,)))
-        for at, label in enumerate(self.by if by_label and self.only is not None else ()):
+        for index, label in enumerate(self.by if by_label and self.only is not None else ()):
             if label not in self.only:  # type: ignore[operator]
-                raise failure(Complaint(f"'{label}' is not among the labels that `only` keeps", ("by", at)))
+                raise failure(Complaint(f"'{label}' is not among the labels that `only` keeps", ("by", index)))
         return self
 
 
@@ -120,7 +120,7 @@ def with_shares(corpora: dict[str, _Corpus]) -> dict[str, _Corpus]:
     expanded: dict[str, _Corpus] = {}
     for name, corpus in corpora.items():
         expanded[name] = corpus
-        for at, (label, share) in enumerate(corpus.shares.items()):
+        for index, (label, share) in enumerate(corpus.shares.items()):
             share_id, trouble = share_name(name, label), ""
             if share_id in corpora or share_id in expanded:
                 trouble = f"'{share_id}', and so is another corpus"
@@ -128,7 +128,7 @@ def with_shares(corpora: dict[str, _Corpus]) -> dict[str, _Corpus]:
                 trouble = f"'{name}.' and the label, which are more than {LONGEST_NAME} characters"
             if trouble:
                 problem = f"its share is named {trouble}; write it as a corpus of its own"
-                raise failure(Complaint(problem, (name, "by", at)))
+                raise failure(Complaint(problem, (name, "by", index)))
             expanded[share_id] = share
     return expanded
 

@@ -69,8 +69,8 @@ class Layers:
         """Yield what YAML itself could not make sense of, in the study's file and in those that it extends."""
         if self.below is not None:
             yield from self.below.problems()
-        for at, where, message in self.document.problems:
-            yield Problem(str(self.path), *at, show_location(where), message)
+        for position, where, message in self.document.problems:
+            yield Problem(str(self.path), *position, show_location(where), message)
 
     def text(self) -> str:
         """Return what the study says, all told, as one YAML text that needs no other."""
@@ -136,9 +136,9 @@ def _set(layers: Layers, change: str) -> Layers:
     if location[:1] == ("models",) and len(location) == 2 and isinstance(value, str):
         is_folder = value.startswith((".", "/", "~")) or (os.sep in value and Path(value).is_dir())
         value = {"path": value} if is_folder else value
-    at = next((n for n in range(1, len(location)) if _value_at(layers.data, location[:n]) is None), len(location))
+    depth = next((n for n in range(1, len(location)) if _value_at(layers.data, location[:n]) is None), len(location))
     data = _with_value(layers.data, location, value)
-    return replace(layers, data=data, sets=(*layers.sets, (location[:at], option)))
+    return replace(layers, data=data, sets=(*layers.sets, (location[:depth], option)))
 
 
 def _location(data: Mapping[str, Any], name: str, option: str) -> Location:

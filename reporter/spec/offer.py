@@ -48,11 +48,11 @@ class Reference:
         """Yield each name with its location in the part."""
         bare = self.several and isinstance(part, list)
         value = part if bare else part.get(self.key) if isinstance(part, dict) else getattr(part, self.key, None)
-        at: Location = () if bare else (self.key,)
+        location: Location = () if bare else (self.key,)
         if isinstance(value, str) and not (self.several and value == "all"):
-            yield value, at
+            yield value, location
         elif isinstance(value, list | tuple):
-            yield from ((name, (*at, place)) for place, name in enumerate(value) if isinstance(name, str))
+            yield from ((name, (*location, place)) for place, name in enumerate(value) if isinstance(name, str))
 
 
 @dataclass(frozen=True)

@@ -221,7 +221,7 @@ def with_shares_of(corpora: Mapping[str, Any]) -> dict[str, Any]:
     """Return corpora, each followed by its shares; before validation a share has the content of its corpus."""
     shares, expanded = shares_of(corpora), {}
     for name in corpora:
-        for corpus_name in (name, *(share for share, of in shares.items() if of == name)):
+        for corpus_name in (name, *(share for share, whole in shares.items() if whole == name)):
             expanded[corpus_name] = corpora.get(corpus_name, corpora[name])
     return expanded
 

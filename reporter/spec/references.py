@@ -105,7 +105,7 @@ class _Named:
     statistic: Any
 
 
-def _named(form: type[Part], content: Any, at: Location = (), statistic: Any = None) -> Iterator[_Named]:
+def _named(form: type[Part], content: Any, location: Location = (), statistic: Any = None) -> Iterator[_Named]:
     """Yield what a form names, itself and in its parts, whether the rest of it is right or not."""
     references = []
     for name, field in form.model_fields.items():
@@ -119,17 +119,17 @@ def _named(form: type[Part], content: Any, at: Location = (), statistic: Any = N
     for key, value, marks in references:
         for mark in marks:
             if isinstance(mark, Refers):
-                yield _Named(mark, value, (*at, key), statistic)
+                yield _Named(mark, value, (*location, key), statistic)
                 continue
             several = isinstance(value, list | tuple)
             for index, part in enumerate(value if several else [value]):
                 if isinstance(part, dict | mark):
-                    yield from _named(mark, part, (*at, key, index) if several else (*at, key), statistic)
+                    yield from _named(mark, part, (*location, key, index) if several else (*location, key), statistic)
     if not statistics:
         return
     for name, field in form.model_fields.items():  # required keys that are missing
         if Refers("corpus", needed=True) in field.metadata and name not in {key for key, *_ in references}:
-            yield _Named(Refers("corpus", needed=True), None, at, statistic)
+            yield _Named(Refers("corpus", needed=True), None, location, statistic)
 
 
 def _marks(annotation: Any) -> Iterator[Any]:
@@ -140,38 +140,40 @@ def _marks(annotation: Any) -> Iterator[Any]:
 
 
 def _complaints(named: _Named, catalog: Known) -> Iterator[Complaint]:
-    value, at = named.value, named.at
+    value, location = named.value, named.at
     models = [*catalog.models, *GROUPS]
     places, single, many = catalog.places(named.statistic)
     match named.how.to:
         case "statistic":
-            yield from _measured(value, at, catalog)
+            yield from _measured(value, location, catalog)
         case "query":
-            yield from _queried(value, at, catalog.models)
+            yield from _queried(value, location, catalog.models)
         case "model" | "view" | "site" | "baseline" as noun:
-            yield from _missing(value, at, getattr(catalog, f"{noun}s"), noun, f"{noun}s")
+            yield from _missing(value, location, getattr(catalog, f"{noun}s"), noun, f"{noun}s")
         case "models":
-            yield from _missing(value, at, models, "model", "models")
+            yield from _missing(value, location, models, "model", "models")
             if WITH_BASE in (value if isinstance(value, list | tuple) else [value]) and not catalog.based:
-                yield Complaint(f"'{WITH_BASE}': no model of this study has a base; add `base: NAME` to one", at)
+                yield Complaint(f"'{WITH_BASE}': no model of this study has a base; add `base: NAME` to one", location)
         case "corpus" if value is None:
             if len(places) > 1:
-                yield Complaint(f"needs the key 'corpus': one of {', '.join(places)}", at, "key")
+                yield Complaint(f"needs the key 'corpus': one of {', '.join(places)}", location, "key")
         case "corpus":
-            yield from _missing(value, at, places, single, many)
+            yield from _missing(value, location, places, single, many)
         case "either" if isinstance(value, str | list | tuple):
             listed = [value] if isinstance(value, str) else value
             if any(x in places for x in listed if isinstance(x, str)):
-                yield from _missing(value, at, places, single, many)
+                yield from _missing(value, location, places, single, many)
             else:
-                yield from _missing(value, at, [*models, *places], f"model or {single}", f"models and {many}")
+                yield from _missing(value, location, [*models, *places], f"model or {single}", f"models and {many}")
 
 
-def _missing(value: Any, at: Location, names: Collection[str], noun: str, many: str) -> Iterator[Complaint]:
+def _missing(value: Any, location: Location, names: Collection[str], noun: str, many: str) -> Iterator[Complaint]:
     listed = isinstance(value, list | tuple)
     for index, name in enumerate(value if listed else [value]):
         if isinstance(name, str) and name not in names:
-            yield Complaint(no_such(noun, name, names, many), (*at, index) if listed and len(value) > 1 else at)
+            yield Complaint(
+                no_such(noun, name, names, many), (*location, index) if listed and len(value) > 1 else location
+            )
 
 
 _TEXT = r"'((?:[^']|'')*)'"
@@ -184,7 +186,7 @@ _EQUAL, _ONE_OF, _LIKE = (
 _BASELINES = tuple(f" ({kind})" for kind in get_args(NullBaseline))
 
 
-def _queried(value: Any, at: Location, models: Collection[str]) -> Iterator[Complaint]:
+def _queried(value: Any, location: Location, models: Collection[str]) -> Iterator[Complaint]:
     """Complain of a query that asks for models which the study does not have."""
     query = value if isinstance(value, str) else ""
     named = [match[1] for match in _EQUAL.finditer(query)]
@@ -192,28 +194,28 @@ def _queried(value: Any, at: Location, models: Collection[str]) -> Iterator[Comp
     for both in dict.fromkeys(named):
         for name in both.replace("''", "'").split(" | "):  # the two sides of a comparison
             base = next((name.removesuffix(kind) for kind in _BASELINES if name.endswith(kind)), name)
-            yield from _missing(base, at, models, "model", "models")
+            yield from _missing(base, location, models, "model", "models")
     names = [name + kind for name in models for kind in ("", *_BASELINES)]
     for pattern in dict.fromkeys(match[1].replace("''", "'") for match in _LIKE.finditer(query)):
         like = "".join({"%": ".*", "_": "."}.get(c, re.escape(c)) for c in pattern)
         if not any(re.fullmatch(like, name, re.DOTALL) for name in names):
-            yield Complaint(f"no model is like '{pattern}'; models of this study: {', '.join(models)}", at)
+            yield Complaint(f"no model is like '{pattern}'; models of this study: {', '.join(models)}", location)
 
 
-def _measured(value: Any, at: Location, catalog: Known) -> Iterator[Complaint]:
+def _measured(value: Any, location: Location, catalog: Known) -> Iterator[Complaint]:
     """Complain of a statistic whose metric the study does not ask for, or of a score that no model has."""
     if not isinstance(value, str) or value in TYPE_COLUMNS:
         return
     metric, _, rest = value.partition(".")
     if metric == "scores":
-        yield from _missing(rest or None, at, catalog.scores, "score", "scores")
+        yield from _missing(rest or None, location, catalog.scores, "score", "scores")
     elif metric in catalog.items:
         if not catalog.items[metric]:
-            yield Complaint(f"this study has no '{metric}'", at)
+            yield Complaint(f"this study has no '{metric}'", location)
     elif not catalog.corpora:
-        yield Complaint("needs texts; add a corpus under 'corpora'", at)
+        yield Complaint("needs texts; add a corpus under 'corpora'", location)
     elif catalog.metrics is not None and metric and rest and metric not in catalog.metrics:
-        yield Complaint(f"metric '{metric}' is not measured in this study; list it under 'metrics'", at)
+        yield Complaint(f"metric '{metric}' is not measured in this study; list it under 'metrics'", location)
 
 
 def contradictions(study: Any, offer: Offer) -> list[Complaint]:
@@ -222,7 +224,9 @@ def contradictions(study: Any, offer: Offer) -> list[Complaint]:
     shares, corpora = shares_of(corpora), with_shares_of(corpora)
     complaints: list[Complaint] = []
 
-    def check(name: str, reference: Reference, at: Location, anchor: Anchor = "value", plain: bool = False) -> bool:
+    def check(
+        name: str, reference: Reference, location: Location, anchor: Anchor = "value", plain: bool = False
+    ) -> bool:
         """Complain of a model or corpus that is not there, or not what it must be; tell whether it is there."""
         noun, entries = ("model", models) if reference.to == "models" else ("corpus", corpora)
         message = ""
@@ -233,7 +237,7 @@ def contradictions(study: Any, offer: Offer) -> list[Complaint]:
         elif plain and noun == "corpus" and get(entries[name], "chat"):
             message = f"corpus '{name}' is a chat, which metrics alone read; name one of plain texts"
         if message:
-            complaints.append(Complaint(message, at, anchor))
+            complaints.append(Complaint(message, location, anchor))
         return name in entries
 
     for name, model in models.items():
@@ -255,12 +259,12 @@ def contradictions(study: Any, offer: Offer) -> list[Complaint]:
     for name, corpus in corpora.items():
         for reference in offer.of_corpora:
             for other, inside in () if isinstance(corpus, list) else reference.named(corpus):
-                at = ("corpora", shares.get(name, name), *inside)
+                location = ("corpora", shares.get(name, name), *inside)
                 with_this_alone = corpora | {name: {reference.key: other}}
-                if check(other, reference, at) and (
+                if check(other, reference, location) and (
                     way := circle(("corpus", name), models, with_this_alone, offer.of_corpora)
                 ):
-                    complaints.append(Complaint(f"goes in a circle: {way}", at))
+                    complaints.append(Complaint(f"goes in a circle: {way}", location))
     for key, section in offer.sections.items():
         for item, place in section.parts(get(study, key)):
             for reference in section.references:

@@ -308,11 +308,18 @@ class _Merging:
         conflicts = []
         for *key, sides in rows:
             inputs = [json.loads(side["inputs"] or "{}") for side in sides]
-            parts = [part for part in sorted(set().union(*inputs)) if len({_text(of.get(part)) for of in inputs}) > 1]
+            parts = [
+                part
+                for part in sorted(set().union(*inputs))
+                if len({_text(side_inputs.get(part)) for side_inputs in inputs}) > 1
+            ]
             what = "the hash of what its numbers depend on"
             if parts:
                 what = f"'{parts[0]}', which its numbers depend on,"
-                sides = [side | {"value": _text(of.get(parts[0]))} for side, of in zip(sides, inputs, strict=True)]
+                sides = [
+                    side | {"value": _text(side_inputs.get(parts[0]))}
+                    for side, side_inputs in zip(sides, inputs, strict=True)
+                ]
             conflicts.append(self._conflict(_cell(key), what, sides, max(0, len(parts) - 1)))
         return conflicts
 

@@ -24,9 +24,9 @@ def linearity(reading: Reading, options: Mapping[str, Any]) -> Iterator[Found]:
     """Yield what ``linearity`` measures of each layer, the next one and the last."""
     halves = {text: half_of(reading.seed, original) for text, original in reading.originals.items()}
     half = np.array([halves[text] for text in reading.text.tolist()])
-    for at, place in enumerate(reading.path[:-1]):
+    for index, place in enumerate(reading.path[:-1]):
         for view, mask in reading.masks.items():
-            x, y = reading.at(place)[mask], reading.at(reading.path[at + 1])[mask]
+            x, y = reading.at(place)[mask], reading.at(reading.path[index + 1])[mask]
             targets = {"linearity": y, "update_linearity": y - x, "to_last": reading.at(reading.path[-1])[mask]}
             if len(x) < FEWEST or not all(map(_varies, (x, y))):
                 continue
@@ -178,7 +178,7 @@ def contributions(reading: Reading, options: Mapping[str, Any], subject: Subject
             path, _ = subject.model.states(text.ids)
         if not calls:  # blocks that share their weights stand in no list of modules
             raise NoPath(_NO_TWO_NORMS)
-        blocks = [_of_block(h, after, calls[at]) for at, (h, after) in enumerate(pairwise(path))]
+        blocks = [_of_block(h, after, calls[index]) for index, (h, after) in enumerate(pairwise(path))]
         texts.append(np.stack(blocks))  # (L, quantities, tokens)
     names = ("attention_ratio", "attention_cosine", "feed_forward_ratio", "feed_forward_cosine")
     for place, of_place in zip(reading.path[:-1], np.concatenate(texts, axis=2), strict=True):
@@ -306,14 +306,14 @@ def information_imbalance(reading: Reading, options: Mapping[str, Any]) -> Itera
 
         states = [reading.at(place)[rows] for place in reading.path]
 
-        def distances(at: int, states: list[Floats] = states) -> Floats:
-            x = states[at]
+        def distances(index: int, states: list[Floats] = states) -> Floats:
+            x = states[index]
             between: Floats = cdist(x, x)
             np.fill_diagonal(between, np.inf)
             return between
 
-        vary = [at for at, x in enumerate(states) if ((x - x.mean(axis=0)) ** 2).sum() > 1e-12 * (x * x).sum()]
-        nearest = {at: np.nonzero((far := distances(at)) == far.min(axis=1, keepdims=True)) for at in vary}
+        vary = [index for index, x in enumerate(states) if ((x - x.mean(axis=0)) ** 2).sum() > 1e-12 * (x * x).sum()]
+        nearest = {index: np.nonzero((far := distances(index)) == far.min(axis=1, keepdims=True)) for index in vary}
         imbalances = {}
         for b in vary:
             ranks = rankdata(distances(b), axis=1)
@@ -327,8 +327,13 @@ def information_imbalance(reading: Reading, options: Mapping[str, Any]) -> Itera
                 if a != b:
                     yield Found("imbalance", view, reading.path[a], *imbalances[a, b], other=b)
         last = len(reading.path) - 1
-        for at, place in enumerate(reading.path):
-            pairs = {"to_last": (at, last), "from_last": (last, at), "to_first": (at, 0), "from_first": (0, at)}
+        for index, place in enumerate(reading.path):
+            pairs = {
+                "to_last": (index, last),
+                "from_last": (last, index),
+                "to_first": (index, 0),
+                "from_first": (0, index),
+            }
             for name, pair in pairs.items():
                 if pair in imbalances:
                     yield Found(name, view, place, *imbalances[pair])
@@ -345,9 +350,9 @@ def local_dimension(reading: Reading, options: Mapping[str, Any]) -> Iterator[Fo
                 continue
             x = reading.at(place)[rows]
             dimensions = []
-            for at in range(min(len(rows), options["centres"])):
-                far = np.linalg.norm(x - x[at], axis=1)
-                far[at] = np.inf
+            for index in range(min(len(rows), options["centres"])):
+                far = np.linalg.norm(x - x[index], axis=1)
+                far[index] = np.inf
                 near = x[np.argsort(far)[:k]]
                 between = np.sqrt(((near[:, None] - near[None]) ** 2).sum(axis=2))
                 np.fill_diagonal(between, np.inf)

@@ -82,7 +82,7 @@ class PlainModel:
     def norms(self) -> list[list[nn.Module]]:
         """Return the norms inside each block: modules that are called so; none where the blocks are not found."""
         lists = [m for m in self.module.modules() if isinstance(m, nn.ModuleList) and len(m) == self.layers]
-        blocks = max(lists, key=lambda found: sum(p.numel() for p in found.parameters()), default=nn.ModuleList())
+        blocks = max(lists, key=lambda modules: sum(p.numel() for p in modules.parameters()), default=nn.ModuleList())
         return [[m for m in block.modules() if "norm" in type(m).__name__.lower()] for block in blocks]
 
     def _run(self, ids: list[int]) -> tuple[tuple[Tensor, ...], Tensor]:
@@ -181,20 +181,20 @@ def loss(reading: Reading, options: Mapping[str, Any], subject: Subject) -> Iter
         if reading.causal:
             predicted = counted.copy()
             predicted[0] = False
-            inputs, at = ids, np.flatnonzero(predicted) - 1
+            inputs, positions = ids, np.flatnonzero(predicted) - 1
         else:
             hidden = [key(reading.seed, text.index, place) < int(MASKED * 2.0**64) for place in range(len(ids))]
             assert mask_id is not None  # without one a run stores no loss
             predicted = counted & np.array(hidden)
-            inputs, at = np.where(predicted, mask_id, ids), np.flatnonzero(predicted)
+            inputs, positions = np.where(predicted, mask_id, ids), np.flatnonzero(predicted)
         losses = np.full(len(ids), np.nan)
-        if len(at):
+        if len(positions):
             x = torch.from_numpy(inputs.astype(np.int64))[None]
             with torch.inference_mode():
-                logits = whole(input_ids=x, attention_mask=torch.ones_like(x)).logits[0].double().numpy()[at]
+                logits = whole(input_ids=x, attention_mask=torch.ones_like(x)).logits[0].double().numpy()[positions]
             top = logits.max(axis=1)
             log_sum = top + np.log(np.exp(logits - top[:, None]).sum(axis=1))
-            losses[predicted] = log_sum - logits[np.arange(len(at)), ids[predicted]]
+            losses[predicted] = log_sum - logits[np.arange(len(positions)), ids[predicted]]
         losses_of_texts.append(losses)
     everything = np.concatenate(losses_of_texts)
     for view, mask in reading.masks.items():
@@ -339,12 +339,12 @@ class _Words:
         self.stop, self.tokenizer = ENGLISH_STOP_WORDS, tokenizer
         added = {str(token) for token in getattr(tokenizer, "added_tokens_decoder", {}).values()}
         self.special = {*tokenizer.all_special_tokens, *added}
-        vocabulary = {piece: at for piece, at in tokenizer.get_vocab().items() if at < size}
+        vocabulary = {piece: token_id for piece, token_id in tokenizer.get_vocab().items() if token_id < size}
         pieces = [piece for piece in vocabulary if piece not in self.special]
         counts = {mark: sum(piece.startswith(mark) for piece in pieces) for mark in "Ġ▁"}
         self.space = max("Ġ▁", key=lambda mark: counts[mark]) if any(counts.values()) else ""
         self.by_end = not self.space and any(piece.endswith("</w>") for piece in pieces)
-        self.piece_of = {at: piece for piece, at in vocabulary.items()}
+        self.piece_of = {token_id: piece for piece, token_id in vocabulary.items()}
 
     def kinds(self, ids: list[int]) -> list[str]:
         """Return ``function``, ``content`` or nothing for each token of a text."""

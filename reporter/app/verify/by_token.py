@@ -148,9 +148,9 @@ def angular_distance(reading: Reading, options: Mapping[str, Any]) -> Iterator[F
         last[view] = np.zeros(len(mask), dtype=bool)
         for _, span in reading.spans:
             last[view][np.flatnonzero(mask[span])[-1:] + span.start] = True
-    for at, place in enumerate(reading.path):
+    for index, place in enumerate(reading.path):
         x = reading.at(place)
-        for other in range(at + 1, len(reading.path)):
+        for other in range(index + 1, len(reading.path)):
             angles = np.arccos(cosines(x, reading.at(reading.path[other]))) / np.pi
             yield from means(reading, place, {"tokens": angles}, other)
             for view in reading.masks:
@@ -165,8 +165,8 @@ FEWEST_TEXTS = 20  # below which no two layers are compared
 
 def entropy(reading: Reading, options: Mapping[str, Any]) -> Iterator[Found]:
     """Yield what ``entropy`` measures: −Σ p log p of each text's states in each form, and the means over texts."""
-    limit, of = options["texts"], reading.corpus
-    spans = [s for text, s in reading.spans if limit >= of or key(reading.seed, text) < limit * 2**64 // of]
+    limit, total = options["texts"], reading.corpus
+    spans = [s for text, s in reading.spans if limit >= total or key(reading.seed, text) < limit * 2**64 // total]
     for view, mask in reading.masks.items():
         sizes = np.array([int(mask[span].sum()) for span in spans])
         if (sizes > 0).any():

@@ -139,7 +139,7 @@ class Deviation:
 
     def joined(self, other: Deviation) -> Deviation:
         """Return the worse of two of one statistic, with the numbers of both."""
-        worse = max(self, other, key=lambda one: one.relative / one.allowed)
+        worse = max(self, other, key=lambda deviation: deviation.relative / deviation.allowed)
         return Deviation(**{**vars(worse), "numbers": self.numbers + other.numbers})
 
 

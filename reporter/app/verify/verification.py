@@ -109,7 +109,7 @@ class Verification:
 
 
 def verify(
-    study: str, out: Path, offer: Offer, asked: Asked, *, offline: bool = False, progress: Progress | None = None
+    study: str, out: Path, offer: Offer, selection: Asked, *, offline: bool = False, progress: Progress | None = None
 ) -> Verification:
     """Measure a few cells of a finished study again and compare.
 
@@ -123,7 +123,7 @@ def verify(
     file = find_study(study, out, offer)
     plan = plan_study(file, out, offline=offline)
     store = Store(out / "results.duckdb")
-    cells, left_out = choose(plan, store, asked)
+    cells, left_out = choose(plan, store, selection)
     result = Verification(file.study.study, left_out=left_out)
     if not cells:
         if not left_out and plan.cells:

@@ -168,7 +168,7 @@ def claim_kinds(plugins: Collection[Path] | None = None) -> dict[str, ClaimKind]
     Args:
         plugins: of the kinds that plugins bring, those of these files alone; those of all if left out.
     """
-    return dict(sorted(CLAIM_KINDS.all(plugins).items(), key=lambda found: (found[1].place, found[0])))
+    return dict(sorted(CLAIM_KINDS.all(plugins).items(), key=lambda item: (item[1].place, item[0])))
 
 
 def kind_of(claim: Claim) -> ClaimKind:

@@ -121,7 +121,7 @@ def _foresees(study: Study, claim: DifferClaim, words: Mapping[str, int]) -> str
 
 
 @claims.claim_kind("differ", DifferClaim, place=3, compares_roles=_compares_roles, foresees=_foresees)
-def differ_finding(numbers: Numbers, said: DifferClaim, view: str, baseline: str | None) -> points.Finding:
+def differ_finding(numbers: Numbers, written_claim: DifferClaim, view: str, baseline: str | None) -> points.Finding:
     """Test how two sets differ on a statistic: at a layer, or on its mean over layers.
 
     Each model has one number on a side: the mean over the side's corpora. Different models are compared by Welch's
@@ -130,14 +130,14 @@ def differ_finding(numbers: Numbers, said: DifferClaim, view: str, baseline: str
 
     Args:
         numbers: the study's numbers.
-        said: what is claimed.
+        written_claim: what is claimed.
         view: the view.
         baseline: a null baseline to read in place of each model.
 
     Raises:
         Missing: numbers are missing.
     """
-    claim = said.differ
+    claim = written_claim.differ
     notes: list[str] = []
     a, b = (_read_side(numbers, side, claim, view, baseline, notes) for side in (claim.a, claim.b))
     source = Profiles(numbers, claim.metric, view, claim.site, layer=claim.layer)

@@ -143,19 +143,19 @@ def _sampled(claim: RelationClaim, study: Study) -> Iterator[Complaint]:
 
 
 @claims.claim_kind("relation", RelationClaim, place=4, compares_roles=_compares_roles, fits=_sampled)
-def relation_finding(numbers: Numbers, said: RelationClaim, view: str, baseline: str | None) -> points.Finding:
+def relation_finding(numbers: Numbers, written_claim: RelationClaim, view: str, baseline: str | None) -> points.Finding:
     """Test a correlation on each corpus.
 
     Args:
         numbers: the study's numbers.
-        said: what is claimed.
+        written_claim: what is claimed.
         view: the view.
         baseline: a null baseline to read in place of each model.
 
     Raises:
         Missing: numbers are missing, or too few.
     """
-    claim = said.relation
+    claim = written_claim.relation
     full_name = TYPES if claim.over == "types" else claim.x if not claim.x.startswith("scores.") else claim.y
     if full_name.startswith("scores."):
         raise Missing("x and y are both scores; name a statistic of the models")
@@ -218,19 +218,19 @@ def _over_layers(numbers: Numbers, claim: Relation, view: str, corpus: str, mode
     if len(common) < FEWEST:
         raise Missing(f"{claim.x} and {claim.y} of {model} have {len(common)} layers in common; it takes {FEWEST}")
     places = [[side.labels.index(layer) for layer in common] for side in sides]
-    x, y = (side.values[at] for side, at in zip(sides, places, strict=True))
+    x, y = (side.values[rows] for side, rows in zip(sides, places, strict=True))
     z, error = _fisher(x, y, claim, f"{model} on '{corpus}'", effective_points(x, y, claim.method))
-    squares = [_squared_error(side, at) for side, at in zip(sides, places, strict=True)]
+    squares = [_squared_error(side, rows) for side, rows in zip(sides, places, strict=True)]
     return _Related(model, z, error, len(common), moved=_moved((x, y), squares, claim, z))
 
 
-def _squared_error(side: Profile, at: Sequence[int]) -> float:
+def _squared_error(side: Profile, rows: Sequence[int]) -> float:
     """Return how much errors over texts add to the variance between the layers of a profile."""
     if side.errors is None:
         return 0.0
     if side.covariance is None:
-        return float(np.square(side.errors[at]).mean())
-    covariance = side.covariance[np.ix_(at, at)]
+        return float(np.square(side.errors[rows]).mean())
+    covariance = side.covariance[np.ix_(rows, rows)]
     return float(covariance.diagonal().mean() - covariance.mean())  # what moves all layers alike changes no correlation
 
 
@@ -268,8 +268,8 @@ def _over_types(numbers: Numbers, claim: Relation, view: str, corpus: str, model
         layers = {layer: types for layer, types in layers.items() if layer == number}
     usable = {layer: types for layer, types in layers.items() if len(types[0]) >= FEWEST}
     if not usable:
-        at = "" if claim.layer is None else f" at layer {claim.layer}"
-        raise Missing(f"{model} on '{corpus}' has fewer than {FEWEST} token types{at} (table token_types)")
+        suffix = "" if claim.layer is None else f" at layer {claim.layer}"
+        raise Missing(f"{model} on '{corpus}' has fewer than {FEWEST} token types{suffix} (table token_types)")
     each = [_fisher(x, y, claim, f"{model} on '{corpus}'") for x, y in usable.values()]
     # The types are the same at every layer: a mean over layers is no surer than one layer.
     z, error = (float(np.mean(values)) for values in zip(*each, strict=True))
@@ -400,7 +400,7 @@ def _finding(claim: Relation, related: Sequence[_Related], fixed: bool = False) 
     chance = related[0].chance if len(related) == 1 else (0.0, 0.0)
     strength = _strength(claim)
     claimed = {"positive": "above", "negative": "below", "none": "same"}[claim.is_]
-    wanted = points.Range.of(claimed, strength, "g")
+    claimed_range = points.Range.of(claimed, strength, "g")
     name = f"{claim.method.capitalize()} correlation of {claim.x} and {claim.y} over {claim.over}"
     needs, breaks = points.inequalities(estimates, claimed, max(atanh(strength), points.ROUNDING), name, shown=tanh)
     needs, breaks = (tuple(_in_full(part, moved) for part in parts) for parts in (needs, breaks))
@@ -414,10 +414,10 @@ def _finding(claim: Relation, related: Sequence[_Related], fixed: bool = False) 
         breaks,
         certain,
         (None, None),
-        wanted=wanted,
+        wanted=claimed_range,
         why="" if certain else few,
         models=len(related) if several else 0,
-        detail={"statistic": name, "definition": f"the correlation is {wanted.text}"},
+        detail={"statistic": name, "definition": f"the correlation is {claimed_range.text}"},
     )
     if finding.holds is not None and finding.fails is not None:
         holds, fails = finding.holds, finding.fails

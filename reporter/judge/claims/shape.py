@@ -220,9 +220,9 @@ def _test(numbers: Numbers, profiles: Sequence[Profile], units: Sequence[Sequenc
     part = finding.part
     name = "" if part is None else part.name
     if ruling.head is not None:
-        name, value, ends, wanted = ruling.head
+        name, value, ends, claimed_range = ruling.head
         low, high = ends or (None, None)
-        finding = replace(finding, value=value, low=low, high=high, wanted=wanted)
+        finding = replace(finding, value=value, low=low, high=high, wanted=claimed_range)
     good = ruling.positive
     if tested and good is not None and good is not part:
         shown = Shown(good.name, good.wanted, good.value, *good.interval(bounds), min(1.0, 2 * float(good.p)))

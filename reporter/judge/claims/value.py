@@ -166,17 +166,19 @@ def _of_one(numbers: Numbers, claim: ValueClaim, view: str, baseline: str | None
         low, high = read(claim.paper - claim.within), read(claim.paper + claim.within)
         shown = f"{claim.paper:g} ± {claim.within:g}"
     else:
-        low, high = (None if at is None else read(at) for at in _bounds(claim))
-        shown = " and ".join(f"{sign} {at.value:.4g}" for sign, at in ((">", low), ("<", high)) if at is not None)
+        low, high = (None if bound is None else read(bound) for bound in _bounds(claim))
+        shown = " and ".join(
+            f"{sign} {bound.value:.4g}" for sign, bound in ((">", low), ("<", high)) if bound is not None
+        )
     claimed = Range(shown, None if low is None else low.value, None if high is None else high.value)
-    known = [at for at in (value, low, high) if at is not None]
-    exact = not any(at.known and (at.low, at.high) != (at.value, at.value) for at in known)
+    numbers_known = [bound for bound in (value, low, high) if bound is not None]
+    exact = not any(bound.known and (bound.low, bound.high) != (bound.value, bound.value) for bound in numbers_known)
     inside = (low is None or value.value > low.value) and (high is None or value.value < high.value)
     if claim.within is not None:  # "within 0.01" includes 0.01, up to how floats are written
         inside = abs(value.value - (claim.paper or 0.0)) <= claim.within * (1 + 1e-9)
     holds, fails = _between(None if low is None else _above(value, low), None if high is None else _above(high, value))
-    notes = [*(note for at in known for note in at.notes), *_sizes(numbers, claim, view)]
-    why = unsure = next((at.unsure for at in known if at.unsure), "")
+    notes = [*(note for bound in numbers_known for note in bound.notes), *_sizes(numbers, claim, view)]
+    why = unsure = next((bound.unsure for bound in numbers_known if bound.unsure), "")
     if exact and not unsure:
         what = "its interval has no width" if value.known else "the number has no interval"
         why = FIXED if fixed else f"{what}; it is compared as it stands, so that nothing tells how sure the verdict is"
@@ -244,13 +246,13 @@ def _sizes(numbers: Numbers, claim: ValueClaim, view: str) -> list[str]:
 
 def _nearest(value: Bounded, low: Bounded | None, high: Bounded | None) -> Inequality | None:
     gaps = []
-    for at, less in ((low, False), (high, True)):
-        if at is not None and (error := _error(value, at)) > 0:
+    for bound, less in ((low, False), (high, True)):
+        if bound is not None and (error := _error(value, bound)) > 0:
             gap = Estimates(
-                np.array([value.value - at.value]), np.array([error]), min(value.df, at.df), np.array([error])
+                np.array([value.value - bound.value]), np.array([error]), min(value.df, bound.df), np.array([error])
             )
             gaps.append(Inequality("the number minus the bound", gap, 0.0, less))
-    return min(gaps, key=lambda one: abs(one.value) / float(one.estimates.error[0]), default=None)
+    return min(gaps, key=lambda candidate: abs(candidate.value) / float(candidate.estimates.error[0]), default=None)
 
 
 def _between(over: tuple[float, float] | None, under: tuple[float, float] | None) -> tuple[float, float]:
@@ -312,13 +314,13 @@ def metric_number(numbers: Numbers, source: MetricNumber, view: str, baseline: s
     if source.layer is not None and matches and matches[0].layer is None:
         raise Missing(f"{source.metric} is a number of the whole model; leave 'layer' out")
     if len(matches) != 1:
-        at = "" if source.layer is None else f" at layer {source.layer}"
-        raise Missing(f"there is no number{at}: {where}")
+        suffix = "" if source.layer is None else f" at layer {source.layer}"
+        raise Missing(f"there is no number{suffix}: {where}")
     row = matches[0]
     if row.value is None:
         raise Missing(f"{where} has no value: {numbers.why_missing(source.metric, row, under)}")
     ends = fixed_ends(at_layer(checkpoint, None, None)) if row.site in PATH else ()
-    notes = tuple(by_definition(source.metric, layer, model, at) for _, layer, at in ends if layer == row.layer)
+    notes = tuple(by_definition(source.metric, layer, model, suffix) for _, layer, suffix in ends if layer == row.layer)
     number = _over_texts(row, numbers.texts_of(source.metric, corpus), numbers.bounds(source.metric), notes)
     statistic = numbers.statistic(source.metric)
     has_interval = statistic is not None and statistic.interval and not source.metric.endswith("_floor")
@@ -405,7 +407,7 @@ def sql_number(store: Store, study: Study, sql: str) -> Bounded:
         rows = json.loads(query(store.path, _scoped(study, text), "json"))
     except ReporterError as error:
         # The query stands below one line of our own.
-        message = re.sub(r"\(line (\d+)", lambda found: f"(line {max(1, int(found[1]) - 1)}", str(error))
+        message = re.sub(r"\(line (\d+)", lambda match: f"(line {max(1, int(match[1]) - 1)}", str(error))
         raise Missing(f"the query does not work: {message}") from None
     if not rows:
         raise Missing("the query gives no row")

@@ -112,7 +112,7 @@ def _changes(read: Read) -> Iterator[Row | Lacks]:
 
 def _change_of_states(
     rows: Sequence[Record],
-    own: Record,
+    tuned: Record,
     base: Record,
     loss: Record | None,
     farthest: Sequence[Record],
@@ -125,7 +125,7 @@ def _change_of_states(
     distances, seeds = by_statistic.get("distance", {}), by_statistic.get("distance_seed", {})
     if not distances:
         return None
-    deviation = _deviation(by_statistic, own, base)
+    deviation = _deviation(by_statistic, tuned, base)
 
     def beyond(layer: int) -> bool:
         row = distances[layer]
@@ -145,7 +145,7 @@ def _change_of_states(
         changed=first_layer is not None,
         small=_small([row["value"] for row in by_statistic["cosine"].values()], loss, numbers),
         noise="seed" if seeds else "precision" if deviation else "rounding",
-        layers=int(own["layers"]),
+        layers=int(tuned["layers"]),
         base_layers=int(base["layers"]),
         first_layer=first_layer,
         first_distance=None if first_layer is None else value[first_layer],
@@ -163,7 +163,7 @@ def _change_of_states(
     )
 
 
-def _deviation(by_statistic: Mapping[str, Mapping[int, Record]], own: Record, base: Record) -> float:
+def _deviation(by_statistic: Mapping[str, Mapping[int, Record]], tuned: Record, base: Record) -> float:
     """Return how far apart bf16 products alone may take two equal models.
 
     It is 0 if the first block left every state as it was: then both models went through the same batches.
@@ -171,7 +171,7 @@ def _deviation(by_statistic: Mapping[str, Mapping[int, Record]], own: Record, ba
     moved = by_statistic.get("moved", {}).get(1)
     if moved is None or moved["value"] == 0:
         return 0.0
-    return max(float(model["precision_deviation"] or 0.0) for model in (own, base))
+    return max(float(model["precision_deviation"] or 0.0) for model in (tuned, base))
 
 
 def _small(cosines: Sequence[float], loss: Record, numbers: Sequence[ChangedNumber]) -> bool:
@@ -190,16 +190,16 @@ Numbered = Mapping[tuple[str, int], Record]
 
 
 def _change_of_number(
-    name: str, statistic: Statistic, own: Numbered, before: Numbered, pairs: Numbered
+    name: str, statistic: Statistic, tuned: Numbered, before: Numbered, pairs: Numbered
 ) -> tuple[Any, ...] | None:
     """Return the columns of a changed number from ``layer`` on; None if no layer is shared."""
-    shared = [layer for other, layer in own if other == name and (name, layer) in before]
+    shared = [layer for other, layer in tuned if other == name and (name, layer) in before]
     if not shared:
         return None
-    sizes = [abs(float(side[name, layer]["value"])) for side in (own, before) for layer in shared]
+    sizes = [abs(float(side[name, layer]["value"])) for side in (tuned, before) for layer in shared]
     smallest = SHARE * sum(sizes) / len(sizes) if statistic.smallest is None else statistic.smallest
     # The table shows one of the widest of these intervals, so all are widened for their number (Bonferroni).
-    texts = own[name, shared[0]].get("texts")
+    texts = tuned[name, shared[0]].get("texts")
     reach = quantile(1 - 0.025 / len(shared), freedom(texts))
     changes: list[tuple[float, int, float, float | None, float | None, bool]] = []
     for layer in shared:
@@ -207,7 +207,7 @@ def _change_of_number(
         if pair is not None:
             value, error = float(pair["value"]), text_error(pair["value"], pair["ci_low"], pair["ci_high"], texts)
         else:  # joined as if independent, which overstates the error: the same texts raise both
-            sides = own[name, layer], before[name, layer]
+            sides = tuned[name, layer], before[name, layer]
             value = float(sides[0]["value"]) - float(sides[1]["value"])
             a, b = (
                 text_error(row["value"], row["ci_low"], row["ci_high"], row.get("texts"), statistic.bounds)
@@ -427,7 +427,7 @@ def _states_finding(subject: Subject, row: Record, level: float) -> Observation 
     low, high = (value if row[name] is None else float(row[name]) for name in ("last_low", "last_high"))
     curves = [] if profile is None else [curve(model, profile.x, profile.values)]
     curves += [] if seeds is None else [curve("another seed", seeds.x, seeds.values, own=False)]
-    at = profile.labels.index(first) if profile is not None and first in profile.labels else None
+    index = profile.labels.index(first) if profile is not None and first in profile.labels else None
     return subject.observe(
         Estimates(np.array([value]), np.array([0.0]), np.inf),
         (),
@@ -440,7 +440,7 @@ def _states_finding(subject: Subject, row: Record, level: float) -> Observation 
         test=test,
         layers=None if first is None else (first, row["layers"]),
         curves=tuple(curves),
-        mark=None if profile is None or at is None else (float(profile.x[at]), float(profile.x[-1])),
+        mark=None if profile is None or index is None else (float(profile.x[index]), float(profile.x[-1])),
         notes=() if profile is None else profile.notes,
         read=((model,), (view,), ("distance", "distance_seed")),
         fact=f"{model} {row['changed']}",
@@ -448,17 +448,17 @@ def _states_finding(subject: Subject, row: Record, level: float) -> Observation 
 
 
 def _beyond_seed(
-    subject: Subject, own: Profile | None, seeds: Profile | None, level: float
+    subject: Subject, tuned: Profile | None, seeds: Profile | None, level: float
 ) -> tuple[int, float] | None:
     """Return the first layer that lies farther from the base than from another seed, and its p-value."""
-    if own is None or seeds is None or own.errors is None or seeds.errors is None:
+    if tuned is None or seeds is None or tuned.errors is None or seeds.errors is None:
         return None
-    shared = [label for label in own.labels if label in seeds.labels]
-    a, b = (np.array([profile.labels.index(label) for label in shared]) for profile in (own, seeds))
-    gap = Estimates(own.values[a] - seeds.values[b], np.hypot(own.errors[a], seeds.errors[b]), np.inf)
+    shared = [label for label in tuned.labels if label in seeds.labels]
+    a, b = (np.array([profile.labels.index(label) for label in shared]) for profile in (tuned, seeds))
+    gap = Estimates(tuned.values[a] - seeds.values[b], np.hypot(tuned.errors[a], seeds.errors[b]), np.inf)
     p = np.minimum(1.0, len(shared) * subject.sure(gap).above(0.0))
-    at = np.flatnonzero(p <= level)
-    return (shared[int(at[0])], float(p[at[0]])) if len(at) else None
+    indices = np.flatnonzero(p <= level)
+    return (shared[int(indices[0])], float(p[indices[0]])) if len(indices) else None
 
 
 def _loss_finding(subject: Subject, row: Record, level: float) -> Observation | None:
@@ -492,49 +492,53 @@ def _loss_finding(subject: Subject, row: Record, level: float) -> Observation | 
     )
 
 
-def _number_finding(subject: Subject, own: Profile, before: Profile, level: float) -> Observation | None:
+def _number_finding(subject: Subject, tuned: Profile, before: Profile, level: float) -> Observation | None:
     """Report the layer where a number is furthest from the base's, among those that differ, corrected for all."""
-    base, size = before.model, len(own.values)
+    base, size = before.model, len(tuned.values)
     paired = {
         row.layer: row
         for row in subject.study.numbers.against_base(subject.full_name, subject.view)
         if (row.model, row.corpus) == (subject.model, subject.corpus) and row.site in PATH and row.low is not None
     }
-    if all(label in paired for label in own.labels):
-        rows = [paired[label] for label in own.labels]
+    if all(label in paired for label in tuned.labels):
+        rows = [paired[label] for label in tuned.labels]
         gaps = np.array([row.value for row in rows], dtype=float)
         standard = [text_error(float(row.value or 0.0), row.low, row.high, subject.texts) for row in rows]
         errors, how = np.array([np.inf if error is None else error for error in standard]), "paired over texts"
-    elif own.errors is not None and before.errors is not None:
-        gaps, errors, how = own.values - before.values, np.hypot(own.errors, before.errors), "over texts, not paired"
+    elif tuned.errors is not None and before.errors is not None:
+        gaps, errors, how = (
+            tuned.values - before.values,
+            np.hypot(tuned.errors, before.errors),
+            "over texts, not paired",
+        )
     else:
         return None
-    least = subject.least(own.values, before.values)
+    least = subject.least(tuned.values, before.values)
     estimates = subject.sure(Estimates(gaps, errors, np.inf))
     p = np.minimum(1.0, 2 * size * np.minimum(estimates.above(least), estimates.below(-least)))
     top = int(np.where(p <= level, np.abs(gaps), -1.0).argmax())
     if p[top] > level:
         return None
-    alike = [own.labels[i] for i in range(size) if p[i] <= level and gaps[i] * gaps[top] > 0]
-    a, b = (float(profile.values[top]) for profile in (own, before))
+    alike = [tuned.labels[i] for i in range(size) if p[i] <= level and gaps[i] * gaps[top] > 0]
+    a, b = (float(profile.values[top]) for profile in (tuned, before))
     says = f"{capital(subject.title)} is {'higher' if gaps[top] > 0 else 'lower'} in {subject.model} than in its base "
     says += f"{base}{subject.on}, "
-    says += f"most at {subject.places([own.labels[top]])}" if len(alike) > 1 else f"at {subject.places(alike)}"
+    says += f"most at {subject.places([tuned.labels[top]])}" if len(alike) > 1 else f"at {subject.places(alike)}"
     return subject.observe(
         estimates.at(np.array(top)),
         (a, b),
         says=f"{says}: {number(a)} against {number(b)}.",
         p=float(p[top]),
-        what=f"{subject.statistic.title}, {subject.places([own.labels[top]], whole=False)}: minus that of {base}",
+        what=f"{subject.statistic.title}, {subject.places([tuned.labels[top]], whole=False)}: minus that of {base}",
         test=f"the number differs from the base's by more than {least:.2g}, {how}, corrected for {size} "
         f"{subject.averaged}; it holds in {subject.places(alike, whole=False)}",
         layers=(min(alike), max(alike)),
         curves=(
-            curve(subject.model, own.x, own.values, number=a),
+            curve(subject.model, tuned.x, tuned.values, number=a),
             curve(base, before.x, before.values, own=False, number=b),
         ),
-        mark=(float(own.x[top]), float(own.x[top])),
-        notes=own.notes,
+        mark=(float(tuned.x[top]), float(tuned.x[top])),
+        notes=tuned.notes,
         read=((subject.model, base), (subject.view,), (subject.statistic.name,)),
         fact=f"{subject.full_name} {subject.model} {gaps[top] > 0}",
     )

@@ -69,14 +69,14 @@ def extreme(subject: Subject, points: Points, least: float, level: float) -> Ext
     over = subject.sure(points.differences())
     p = np.minimum(1.0, (size - 1) * over.above(least)).reshape(size, size)  # [i, j]: i is higher than j
     ruled_out = p.min(axis=0)
-    at = int(points.mean.argmax())
-    among = tuple(int(j) for j in np.union1d(np.flatnonzero(ruled_out > level), at))
+    index = int(points.mean.argmax())
+    among = tuple(int(j) for j in np.union1d(np.flatnonzero(ruled_out > level), index))
     if among[0] == 0 or among[-1] == size - 1 or len(among) > (size + 2) // 3:
         return None
     end = 0 if points.mean[0] >= points.mean[-1] else size - 1
-    weights = (np.eye(size)[at] - np.eye(size)[end])[None]
+    weights = (np.eye(size)[index] - np.eye(size)[end])[None]
     lower = np.delete(ruled_out, among)
-    return Extreme(at, among, float(lower.max()), end, subject.sure(points.combine(weights)), weights)
+    return Extreme(index, among, float(lower.max()), end, subject.sure(points.combine(weights)), weights)
 
 
 @dataclass(frozen=True)
@@ -199,8 +199,8 @@ def _extreme_finding(subject: Subject, profile: Profile, sign: int, level: float
     )
 
 
-def _ties_sentence(subject: Subject, profile: Profile, at: int, among: tuple[int, ...]) -> str:
-    layers = [profile.labels[i] for i in among if i != at]
+def _ties_sentence(subject: Subject, profile: Profile, index: int, among: tuple[int, ...]) -> str:
+    layers = [profile.labels[i] for i in among if i != index]
     if not layers:
         return ""
     verb = "do" if len(layers) > 1 else "does"
@@ -209,17 +209,17 @@ def _ties_sentence(subject: Subject, profile: Profile, at: int, among: tuple[int
 
 def _second_sentence(subject: Subject, profile: Profile, pair: Hills) -> str:
     top, bottom = (number(profile.values[i]) for i in (pair.low, pair.dip))
-    at, dip = (subject.places([profile.labels[i]], whole=False) for i in (pair.low, pair.dip))
-    says = f"A second, smaller peak is at {at}: {top}, with {bottom} at {dip} between them."
+    peak, dip = (subject.places([profile.labels[i]], whole=False) for i in (pair.low, pair.dip))
+    says = f"A second, smaller peak is at {peak}: {top}, with {bottom} at {dip} between them."
     return says + _ties_sentence(subject, profile, pair.low, pair.among)
 
 
 def _two_peaks_sentence(subject: Subject, profile: Profile, pair: Hills) -> str:
     first, last = sorted((pair.high, pair.low))
     values = [number(profile.values[i]) for i in (first, last, pair.dip)]
-    at = f"{subject.places([profile.labels[first], profile.labels[last]])}{subject.on}"
+    peaks = f"{subject.places([profile.labels[first], profile.labels[last]])}{subject.on}"
     dip = subject.places([profile.labels[pair.dip]], whole=False)
-    says = f"peaks at {at}: {values[0]} and {values[1]}, which do not differ significantly"
+    says = f"peaks at {peaks}: {values[0]} and {values[1]}, which do not differ significantly"
     return f"{says}, with {values[2]} at {dip} between them"
 
 
@@ -252,7 +252,7 @@ def _second_hill(subject: Subject, view: str, level: float) -> Observation | Non
     if view == subject.view and extreme(subject, subject.points(profile), least, level) is not None:
         return None
     untrained = _untrained_curve(subject, view)
-    at, dip = (subject.places([profile.labels[i]], whole=False) for i in (pair.low, pair.dip))
+    peak, dip = (subject.places([profile.labels[i]], whole=False) for i in (pair.low, pair.dip))
     including = "" if view == subject.view else ", sinks included"
     says = f"{subject.named} has two peaks over the {subject.averaged}{subject.on}{including}. "
     says += f"The higher one reaches {number(profile.values[pair.high])} at "
@@ -263,7 +263,7 @@ def _second_hill(subject: Subject, view: str, level: float) -> Observation | Non
         says=says,
         view=view,
         p=pair.p,
-        what=f"{subject.statistic.title}, {at} minus {dip}, the lowest between the two peaks",
+        what=f"{subject.statistic.title}, {peak} minus {dip}, the lowest between the two peaks",
         test=f"both peaks are higher by more than {least:.2g} than a point between them, and than a point on their "
         f"outer side, corrected for all {size * (size - 1)} pairs of {subject.averaged}"
         + "; and the dip is deeper than with random weights"
@@ -304,8 +304,10 @@ def ask_chance(subjects: Subjects) -> Iterator[Test]:
             yield partial(_chance, case, [other for other in group if other is not case])
 
 
-def _reference_finding(subject: Subject, own: Profile, base: Profile, name: str, level: float) -> Observation | None:
-    gap, value, least = _difference(subject, own, base), float(own.values.mean()), subject.least(own.values)
+def _reference_finding(
+    subject: Subject, profile: Profile, base: Profile, name: str, level: float
+) -> Observation | None:
+    gap, value, least = _difference(subject, profile, base), float(profile.values.mean()), subject.least(profile.values)
     p = min(1.0, 2 * float(min(gap.above(least)[0], gap.below(-least)[0])))
     if p > level:
         return None
@@ -319,16 +321,16 @@ def _reference_finding(subject: Subject, own: Profile, base: Profile, name: str,
         what=f"{subject.statistic.title}, mean over {subject.averaged}, minus {BASELINES[name]}",
         test=f"the mean over {subject.averaged} differs from that {BASELINES[name]} by more than {least:.2g}",
         curves=(
-            curve(subject.model, own.x, own.values, number=value),
+            curve(subject.model, profile.x, profile.values, number=value),
             curve(BASELINES[name], base.x, base.values, own=False, number=float(base.values.mean())),
         ),
-        notes=(*own.notes, *([ONE_DRAW] if name == RANDOM else [])),
+        notes=(*profile.notes, *([ONE_DRAW] if name == RANDOM else [])),
         read=((subject.model, subject.baseline(name)), (subject.view,), (subject.statistic.name,)),
     )
 
 
 def _chance(
-    case: tuple[Subject, Profile, Profile], others: Sequence[tuple[Subject, Profile, Profile]], level: float
+    case: tuple[Subject, Profile, Profile], other_cases: Sequence[tuple[Subject, Profile, Profile]], level: float
 ) -> Observation | None:
     """Report a mean over layers that is shown to lie within the minimum difference from chance (two tests).
 
@@ -337,7 +339,7 @@ def _chance(
     subject, profile, chance = case
     gap, least = _difference(subject, profile, chance), subject.least(profile.values)
     p = float(max(gap.below(least)[0], gap.above(-least)[0]))
-    if p > level or not any(_differs(*other, level) for other in others):
+    if p > level or not any(_differs(*other, level) for other in other_cases):
         return None
     noise, name = subject.statistic.noise, subject.statistic.name
     return subject.observe(
@@ -357,14 +359,14 @@ def _chance(
     )
 
 
-def _differs(subject: Subject, own: Profile, chance: Profile, level: float) -> bool:
-    gap, least = _difference(subject, own, chance), subject.least(own.values)
+def _differs(subject: Subject, profile: Profile, chance: Profile, level: float) -> bool:
+    gap, least = _difference(subject, profile, chance), subject.least(profile.values)
     return 2 * float(min(gap.above(least)[0], gap.below(-least)[0])) <= level
 
 
-def _difference(subject: Subject, own: Profile, other: Profile) -> Estimates:
-    size = len(own.values)
-    mean = subject.points(own).combine(span(range(size), size)[None])
+def _difference(subject: Subject, profile: Profile, other: Profile) -> Estimates:
+    size = len(profile.values)
+    mean = subject.points(profile).combine(span(range(size), size)[None])
     error = 0.0 if other.errors is None else float(other.errors.mean())
     value = float(other.values @ span(range(size), size))
     return subject.sure(Estimates(mean.value - value, np.hypot(mean.error, error), mean.df))

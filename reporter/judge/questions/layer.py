@@ -97,17 +97,17 @@ class _Criterion:
         measured = max(sign * row["value"] for row in self.rows.values()) - sign * self.rows[cell]["value"]
         if self.behind is None or cell not in self.cells:
             return measured, None, None
-        at = self.cells.index(cell)
-        high = min(float(self.behind.high[at]), 1.0)  # accuracies lie within 0 and 1
-        return measured, float(self.behind.low[at]), high
+        index = self.cells.index(cell)
+        high = min(float(self.behind.high[index]), 1.0)  # accuracies lie within 0 and 1
+        return measured, float(self.behind.low[index]), high
 
     def needed(self, cell: Cell) -> int | None:
         """Return the texts that would decide a loss; None where it is significant, zero or unknown."""
         if self.behind is None or cell not in self.cells:
             return None
-        at = self.cells.index(cell)
-        needed = not self.behind.low[at] and np.isfinite(self.behind.needed[at])
-        return int(np.ceil(self.behind.needed[at])) if needed else None
+        index = self.cells.index(cell)
+        needed = not self.behind.low[index] and np.isfinite(self.behind.needed[index])
+        return int(np.ceil(self.behind.needed[index])) if needed else None
 
     @property
     def best(self) -> Cell:

@@ -80,10 +80,10 @@ def _rows(
     kind: Literal["base", "layers"], model: Record, pairs: Sequence[tuple[Record, Record]]
 ) -> Iterator[ProbeDifference]:
     for mine, theirs in pairs:
-        texts, at, at_other = np.intersect1d(mine["texts"], theirs["texts"], return_indices=True)
+        texts, index, at_other = np.intersect1d(mine["texts"], theirs["texts"], return_indices=True)
         if not len(texts):
             continue
-        a, b = np.array(mine["told"])[at], np.array(theirs["told"])[at_other]
+        a, b = np.array(mine["told"])[index], np.array(theirs["told"])[at_other]
         value, low, high = difference(a, b, min(mine["folds"], theirs["folds"]), len(pairs))
         apart = low is not None and high is not None and not low <= 0 <= high
         yield ProbeDifference.of(
@@ -134,7 +134,7 @@ def _against_base(rows: Sequence[Record]) -> Box:
     )
 
 
-def _of_layers(found: Sequence[Sequence[Record]]) -> Box:
+def _of_layers(by_probe: Sequence[Sequence[Record]]) -> Box:
     """Count for each model the pairs of layers that differ significantly, and name the neighbours among them."""
 
     def neighbours(pairs: Sequence[Record]) -> str:
@@ -142,13 +142,13 @@ def _of_layers(found: Sequence[Sequence[Record]]) -> Box:
         return ", ".join(f"{a}–{b}" for a, b in steps if b - a == 1) or "none"
 
     return Box(
-        about=together(pairs[0]["model"] for pairs in found),
+        about=together(pairs[0]["model"] for pairs in by_probe),
         says="No two layers of a model differ significantly by these probes. "
-        * (not any(row["apart"] for pairs in found for row in pairs))
+        * (not any(row["apart"] for pairs in by_probe for row in pairs))
         + "Layers are compared on the same texts: a difference counts where its interval, which holds for all pairs "
         "of layers of a model and probe together, leaves out 0.",
         **table(
-            found,
+            by_probe,
             Column("model", lambda pairs: pairs[0]["model"]),
             Column("probe", lambda pairs: pairs[0]["probe"]),
             Column("kind", lambda pairs: KINDS[pairs[0]["statistic"]]),

@@ -89,8 +89,8 @@ def _numbers(series: Series, statistic: Statistic) -> tuple[Floats, Floats]:
     return np.array([row["value"] for row in series]), np.array(errors)
 
 
-def _row(series: Series, kind: Any, at: int, change: Change | None = None, p: float | None = None) -> TrainingAnswer:
-    row = series[at]
+def _row(series: Series, kind: Any, index: int, change: Change | None = None, p: float | None = None) -> TrainingAnswer:
+    row = series[index]
     sizes = dict.fromkeys(("size", "size_low", "size_high", "step_low", "step_high"))
     if change is not None:
         sizes = {"size": change.size, "size_low": change.size_low, "size_high": change.size_high}
@@ -158,8 +158,8 @@ def _steps(row: Record) -> str:
 def _step(row: Record | None, value: bool = False) -> str:
     if row is None:
         return "–"
-    at = f"{row['step']:,} ({row['step_low']:,} to {row['step_high']:,})"
-    return f"{at}: {short(row['value'], 2)}" if value else at
+    step_text = f"{row['step']:,} ({row['step_low']:,} to {row['step_high']:,})"
+    return f"{step_text}: {short(row['value'], 2)}" if value else step_text
 
 
 TRAINING = Question("training", "When in training?", (TrainingAnswer,), _training_rows, _boxes)
