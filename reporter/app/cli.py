@@ -502,17 +502,14 @@ def export(
 
 
 def _guard(study: str, out: Path, metrics: list[str]) -> str:
-    from reporter.app.verify.cells import find_study
     from reporter.judge.claims.stays import frozen, inherited
-    from reporter.runs.studies import offer, read_study
+    from reporter.runs.studies import find_study
     from reporter.store import Store
 
-    path = Path(study)
-    if path.is_file() or path.suffix in (".yaml", ".yml"):
-        file = read_study(path)
-        return frozen(Store(out / "results.duckdb"), file.study, {"extends": path.as_posix()}, metrics)
-    file = find_study(study, out, offer())
-    return frozen(Store(out / "results.duckdb"), file.study, inherited(file.text), metrics)
+    file, path = find_study(study, out), Path(study)
+    of_file = path.is_file() or path.suffix in (".yaml", ".yml")
+    begins = {"extends": path.as_posix()} if of_file else inherited(file.text)
+    return frozen(Store(out / "results.duckdb"), file.study, begins, metrics)
 
 
 @app.command()
@@ -646,11 +643,8 @@ def verify(
     from reporter.app.verify import show
     from reporter.app.verify.cells import Asked
     from reporter.app.verify.verification import verify as measure_again
-    from reporter.runs.studies import offer, read_study
 
-    file = read_study(Path(study)) if Path(study).is_file() else None
-    plugins = [file.folder / plugin for plugin in file.study.plugins] if file else []
-    result = measure_again(study, out, offer(plugins), Asked(cells, max_texts, model, corpus), offline=offline)
+    result = measure_again(study, out, Asked(cells, max_texts, model, corpus), offline=offline)
     typer.echo(show(result, format))
     if not result.passed:
         raise typer.Exit(1)

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from reporter.charts.chart import APART, Chart, Read
 from reporter.store.schema import tables
-from reporter.store.shape import quoted
+from reporter.store.shape import VIEWS, quoted
 
 if TYPE_CHECKING:
     from reporter.core.table import Table
@@ -60,16 +60,21 @@ class Sampling:
         if chart.kind == "training":
             return self._of_training(sql, names, read)
         sampled = self._with_views(sql, names, 1)
+        # A query that names the schema of its tables, or has a table of that name itself, still reads all rows.
+        if sampled != sql and _count(read, sampled) == _count(read, sql):
+            sampled = sql
         kept = [self._steps_kept] if sampled != sql else []
-        layers = max((len(_layers(table)) for table in names), default=0)
+        layers = max((len(_layers(table)) for table in names.values()), default=0)
         most = MOST_OF_PANELS if chart.facet in APART else MOST_OF_FIGURE
         if layers and (rows := _count(read, sampled)) > most:
             every = math.ceil((rows / most) ** (1 / layers))
-            sampled = self._with_views(sql, names, every)
-            kept.append(_layers_kept(every))
+            fewer = self._with_views(sql, names, every)
+            if _count(read, fewer) < rows:
+                sampled = fewer
+                kept.append(_layers_kept(every))
         return sampled, "; ".join(kept)
 
-    def _of_training(self, sql: str, names: Sequence[Table], read: Read) -> tuple[str, str]:
+    def _of_training(self, sql: str, names: Mapping[str, Table], read: Read) -> tuple[str, str]:
         if (rows := _count(read, sql)) <= MOST_OF_FIGURE:
             return sql, ""
         every = min(math.ceil(rows / MOST_OF_FIGURE) + 1, MOST_APART)
@@ -91,10 +96,10 @@ class Sampling:
         last = f"SELECT (model, layers) FROM models WHERE study = {self.study}"
         return f"({layer} % {every} = 0 OR ({model}, {layer}) IN ({last}))"
 
-    def _with_views(self, sql: str, names: Sequence[Table], every: int) -> str:
+    def _with_views(self, sql: str, names: Mapping[str, Table], every: int) -> str:
         """Return a query that reads views of the tables of numbers, each under the table's own name."""
         views = []
-        for table in names:
+        for name, table in names.items():
             models, marks, layers = table.holding("model"), table.holding("checkpoint"), _layers(table)
             where = [f"study = {self.study}"]
             if self.steps is not None:
@@ -105,7 +110,7 @@ class Sampling:
             if every > 1:  # a difference has two sides and one layer, which is the layer of both
                 where += [self._is_kept(model, layer, every) for model, layer in zip(models, layers, strict=False)]
             if len(where) > 1:
-                views.append(f"{table.name} AS (\n  FROM main.{table.name} WHERE {' AND '.join(where)}\n)")
+                views.append(f"{name} AS (\n  FROM main.{name} WHERE {' AND '.join(where)}\n)")
         if not views:
             return sql
         kept = f"SELECT model, checkpoint FROM models WHERE study = {self.study}"
@@ -137,16 +142,16 @@ def spread(steps: Sequence[int], most: int) -> tuple[int, ...]:
     return tuple(sorted({min(steps, key=lambda step: abs(math.log1p(step - steps[0]) - goal)) for goal in targets}))
 
 
-def _numbers_of(sql: str, read: Read) -> list[Table]:
-    """Return the tables of numbers that a query reads, as DuckDB parses it."""
+def _numbers_of(sql: str, read: Read) -> dict[str, Table]:
+    """Return the tables of numbers that a query reads, and views of them, by name; DuckDB parses it."""
     names: set[str] = set()
     tree = read(f"SELECT json_serialize_sql({quoted(sql.rstrip().removesuffix(';'))}) AS tree")["tree"].iloc[0]
     json.loads(tree, object_hook=lambda node: names.add(str(node.get("table_name")).lower()))
-    return [
-        table
-        for name, table in tables().items()
+    return {
+        name: table
+        for name, table in (tables() | {view.name: view.of for view in VIEWS.values()}).items()
         if name in names and name != "models" and 0 < len(table.holding("model")) == len(table.holding("checkpoint"))
-    ]
+    }
 
 
 def _count(read: Read, sql: str) -> int:

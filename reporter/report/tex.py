@@ -1,5 +1,6 @@
 """LaTeX of a paper: sentences whose formulas are formulas, and its tables."""
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -147,7 +148,11 @@ def table(shown: Table, width: float) -> str:
 
 
 def _breakable(word: re.Match[str]) -> str:
-    return "\u200b".join(re.findall(r"\w{1,12}\W?|\W", word[0]))
+    """Return a long word with places where it may break: after signs, and between equal parts of at most 13 letters."""
+    parts = re.findall(r"(?:[^\W_]|['’](?=[^\W_]))+[\W_]?|[\W_]", word[0])
+    sizes = [math.ceil(len(part) / math.ceil(len(part) / 13)) for part in parts]
+    cut = [part[i : i + size] for part, size in zip(parts, sizes, strict=True) for i in range(0, len(part), size)]
+    return "\u200b".join(cut)
 
 
 def environment(name: str, width: float, *lines: str) -> str:

@@ -7,7 +7,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from reporter.core.errors import ReporterError, UsageError
+from reporter.core.errors import ReporterError, UsageError, no_study
 from reporter.core.files import instead_of
 from reporter.core.imports import Registry, check_installed, load_plugin
 from reporter.judge.claims import CLAIM_KINDS, claim_kinds
@@ -85,6 +85,32 @@ def read_text(path: Path, text: str) -> StudyFile:
 def study_of_text(text: str) -> StudyFile:
     """Return the study whose text the database holds; its relative paths start from the current folder."""
     return read_text(_NOT_A_FILE, text)
+
+
+def find_study(study: str, out: Path) -> StudyFile:
+    """Return a study by its file, or by its id as the database holds it; relative paths then start from here.
+
+    Raises:
+        SpecError: something in the file is wrong.
+        UsageError: there is no such study, or what was stored of it can no longer be read.
+    """
+    from reporter.store import Store
+
+    if Path(study).suffix in {".yaml", ".yml"} or Path(study).is_file():
+        return read_study(Path(study))
+    database = out / "results.duckdb"
+    if not database.is_file():
+        raise UsageError(f"{database}: no results there; run `reporter run STUDY` first, or say --out FOLDER")
+    specs = {
+        row["study"]: row["spec"] for row in Store(database).records("SELECT study, spec FROM studies ORDER BY study")
+    }
+    if study not in specs:
+        raise no_study(study, out, list(specs))
+    try:
+        return read_text(Path.cwd() / f"{study}.yaml", specs[study])
+    except SpecError as error:
+        problem = f"what was stored of study '{study}' is no study of this version of reporter"
+        raise UsageError(f"{problem} ({len(error.problems)} problems); name its YAML file instead") from error
 
 
 def study_of(study: str | Path | Mapping[str, Any] | StudyFile) -> StudyFile:

@@ -57,6 +57,22 @@ def rows(read: Read, own: Chart, thin: Sampling | None = None) -> Drawn:
     return found
 
 
+def test_views_of_the_numbers_are_downsampled_and_tables_with_their_schema_are_not(read: Read, monkeypatch) -> None:
+    """A query may read the view ``profiles``; one that names ``main.layer_metrics`` keeps its rows and says nothing."""
+    monkeypatch.setattr(downsampling, "MOST_OF_FIGURE", 60)
+    every = len(read("SELECT * FROM layer_metrics"))
+    read("CREATE OR REPLACE VIEW profiles AS SELECT * FROM layer_metrics")
+    own, sampled = chart(""), Sampling("'s'")
+    sql, kept = sampled.apply("SELECT model, layer, value FROM profiles", own, read)
+    assert len(read(sql)) < every / 2 and "one layer in" in kept
+    for query in (
+        "SELECT model, layer, value FROM main.layer_metrics",
+        "WITH layer_metrics AS (FROM main.layer_metrics) SELECT model, layer, value FROM layer_metrics",
+    ):
+        sql, kept = sampled.apply(query, own, read)
+        assert len(read(sql)) == every and not kept
+
+
 def test_steps_are_spread_over_their_logarithm_between_the_first_and_the_last() -> None:
     assert spread(range(1001), 4) == (0, 9, 99, 1000)  # 1 + step: 1, 10, 100, 1001
     assert spread([5, 7], 4) == (5, 7)

@@ -6,22 +6,15 @@ import json
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import ValidationError
-
-from reporter.core.errors import UsageError, hint, no_study, one_line
+from reporter.core.errors import UsageError, hint, one_line
 from reporter.runs.plan import AnalysisCell
-from reporter.spec import StudyFile, load_study
 from reporter.spec.models import StatesModel
-from reporter.spec.study import check_study
-from reporter.spec.yaml_reader import read_yaml
 from reporter.store import Store
 
 if TYPE_CHECKING:
     from reporter.runs.plan import Plan
-    from reporter.spec.offer import Offer
 
 
 Side = tuple[str, str, str]  # a model, its checkpoint and a corpus
@@ -61,30 +54,6 @@ class Cell:
     def cost(self) -> int:
         """A number that grows with the time it takes."""
         return int(self.counted["tokens"]) * int(self.facts["parameters"])
-
-
-def find_study(study: str, out: Path, offer: Offer) -> StudyFile:
-    """Return a study by its file, or by its id as the database holds it; relative paths then start from here.
-
-    Raises:
-        UsageError: if there is no such study, or what was stored of it can no longer be read.
-    """
-    if Path(study).suffix in {".yaml", ".yml"} or Path(study).is_file():
-        return load_study(Path(study), offer)
-    database = out / "results.duckdb"
-    if not database.is_file():
-        raise UsageError(f"{database}: no results there; run `reporter run STUDY` first, or say --out FOLDER")
-    specs = {
-        row["study"]: row["spec"] for row in Store(database).records("SELECT study, spec FROM studies ORDER BY study")
-    }
-    if study not in specs:
-        raise no_study(study, out, list(specs))
-    try:
-        parsed = check_study(read_yaml(specs[study]).data, offer)
-    except ValidationError as error:
-        problem = f"what was stored of study '{study}' is no study of this version of reporter"
-        raise UsageError(f"{problem} ({error.error_count()} problems); name its YAML file instead") from error
-    return StudyFile(parsed, Path.cwd() / f"{study}.yaml", specs[study])
 
 
 def choose(plan: Plan, store: Store, request: Asked) -> tuple[list[Cell], dict[str, str]]:

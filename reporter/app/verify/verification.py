@@ -17,7 +17,7 @@ import torch
 from reporter.app.verify import by_cloud, by_map, by_model, by_token
 from reporter.app.verify.by_model import PlainModel, Subject
 from reporter.app.verify.by_token import Means, compare_means, text_means
-from reporter.app.verify.cells import Asked, Cell, Side, choose, find_study
+from reporter.app.verify.cells import Asked, Cell, Side, choose
 from reporter.app.verify.deviations import Deviation, Numbers, compare, counts, missing, stored_numbers, stored_pairs
 from reporter.app.verify.reading import Found, NoPath, Reading, Rule, tokenised
 from reporter.core.errors import ReporterError, UsageError
@@ -25,12 +25,12 @@ from reporter.core.progress import Progress
 from reporter.models.toy.training import prepare
 from reporter.runs.plan import MetricCell, or_raise
 from reporter.runs.planner import plan_study
+from reporter.runs.studies import find_study
 from reporter.store import Store, joined
 
 if TYPE_CHECKING:
     from reporter.models.checkpoint import Checkpoint
     from reporter.runs.plan import Plan
-    from reporter.spec.offer import Offer
 
 Path_ = Callable[[Reading, Mapping[str, Any]], Iterator[Found]]
 
@@ -109,7 +109,7 @@ class Verification:
 
 
 def verify(
-    study: str, out: Path, offer: Offer, selection: Asked, *, offline: bool = False, progress: Progress | None = None
+    study: str, out: Path, selection: Asked, *, offline: bool = False, progress: Progress | None = None
 ) -> Verification:
     """Measure a few cells of a finished study again and compare.
 
@@ -120,7 +120,7 @@ def verify(
         UsageError: if there is nothing to measure again.
     """
     progress = progress or Progress()
-    file = find_study(study, out, offer)
+    file = find_study(study, out)
     plan = plan_study(file, out, offline=offline)
     store = Store(out / "results.duckdb")
     cells, left_out = choose(plan, store, selection)

@@ -219,8 +219,8 @@ def _change_of_number(
         certainty = 0.0 if half is None or value == 0 else abs(value) / max(half, 1e-300)
         changes.append((certainty, layer, value, low, high, pair is not None))
     beyond = [change for change in changes if change[0] > 1]
-    # The table shows the layer that the sentence above it names.
-    best = max(beyond, key=lambda change: abs(change[2])) if beyond else max(changes, key=lambda change: change[0])
+    # The table shows the layer that the sentence above it names, or of numbers without intervals the largest change.
+    best = max(beyond or changes, key=lambda change: abs(change[2]) if beyond else (change[0], abs(change[2])))
     largest = abs(best[2]) / smallest if beyond else 0.0
     return *best[1:], len(beyond), len(changes), smallest, largest
 
@@ -265,6 +265,8 @@ def _layer(change: Record) -> str:
 
 
 def _interval(change: Record) -> str:
+    if change["ci_low"] is None:
+        return "–"
     return interval(change["ci_low"], change["ci_high"]) + ("" if change["paired"] else ", not paired")
 
 

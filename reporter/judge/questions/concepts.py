@@ -4,6 +4,7 @@ Consistency tells that the differences of a concept's pairs point the same way. 
 task, so no layer is recommended here. The finding corrects the answer's p-values for all tests of the study.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
@@ -230,18 +231,21 @@ CONCEPTS = Question("concepts", "Which concepts are directions?", (ConceptAnswer
 def ask_concepts(subjects: Subjects) -> Iterator[Test]:
     """Yield tests of whether each concept of each trained model is a direction that its pairs share."""
     models, study = subjects.numbers.study.models, subjects.numbers.study.study
-    for rows in grouped(subjects.numbers.store.records(_ROWS, {"study": study}), "model", "pair_set", "concept"):
+    by_concept = grouped(subjects.numbers.store.records(_ROWS, {"study": study}), "model", "pair_set", "concept")
+    concepts = Counter((rows[0]["model"], rows[0]["pair_set"]) for rows in by_concept)
+    for rows in by_concept:
         model = rows[0]["model"]
         if model in subjects.models and models[model].base not in subjects.models:
-            yield partial(_concept_finding, subjects, rows)
+            yield partial(_concept_finding, subjects, rows, concepts[model, rows[0]["pair_set"]])
 
 
-def _concept_finding(subjects: Subjects, rows: Sequence[Record], level: float) -> Observation | None:
+def _concept_finding(subjects: Subjects, rows: Sequence[Record], concepts: int, level: float) -> Observation | None:
+    """Report a concept whose strongest layer passes the level of findings, with the layers that its answer names."""
     tested = [row for row in rows if row["p"] is not None and row["ci_low"] is not None]
     p = {row["layer"]: max(row["p"], row["p_untrained"] or 0.0) for row in tested}
-    shared = [layer for layer in p if p[layer] <= level]
+    shared = [layer for layer in p if p[layer] <= LEVEL / concepts]
     best = max(tested, key=lambda row: row["consistency"], default=None)
-    if best is None or best["layer"] not in shared:
+    if best is None or p[best["layer"]] > level or best["layer"] not in shared:
         return None
     model, pair_set, concept = best["model"], best["pair_set"], best["concept"]
     depth, chance, study = max(row["layer"] for row in rows), best["chance"] or 0.0, subjects.numbers.study

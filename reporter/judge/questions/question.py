@@ -141,7 +141,10 @@ def markdown(answers: Sequence[Answer]) -> str:
     lines = [line for answer in answers if answer.boxes for line in _section(answer)]
     if unanswered := [answer for answer in answers if not answer.boxes]:
         lines += ["## Not answered by this study", ""]
-        lines += [f"- **{answer.question.title}** {' '.join(answer.lacks)}" for answer in unanswered]
+        lines += [
+            f"- **{answer.question.title}** {' '.join(answer.lacks) or 'The numbers of this study show none.'}"
+            for answer in unanswered
+        ]
     return "\n".join(lines).strip()
 
 

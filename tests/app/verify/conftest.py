@@ -118,6 +118,6 @@ def again() -> Callable[..., Verification]:
     def go(folder: Path, study: str = "tiny.yaml", **asked: object) -> Verification:
         name = str(folder / study) if study.endswith(".yaml") else study
         progress = Progress(io.StringIO())
-        return verify(name, folder / "results", offer(), Asked(**asked), progress=progress)  # type: ignore[arg-type]
+        return verify(name, folder / "results", Asked(**asked), progress=progress)  # type: ignore[arg-type]
 
     return go

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from reporter.judge.questions.changed import CHANGED
-from reporter.judge.questions.question import answered
+from reporter.judge.questions.question import answered, boxes_of
 
 
 def reading(
@@ -130,6 +130,17 @@ def test_the_layer_that_is_shown_is_the_one_that_the_sentence_speaks_of():
     (row,) = answer.tables["changed_numbers"]
     assert (row["layer"], row["value"], row["beyond"]) == (2, pytest.approx(-0.055), 3)
     assert row["largest"] == pytest.approx(5.5) and "`motion.step_cosine` (up to 5.5 times that)" in said
+
+
+def test_numbers_without_intervals_show_their_largest_change():
+    numbers = [number("old", layer, 10.0, 0.6) for layer in range(4)]
+    numbers += [number("new", layer, 10.0 + move, 0.6) for layer, move in enumerate((0.0, 0.1, 2.0, 0.5))]
+    few = [row | {"ci_low": None, "ci_high": None} for row in numbers]
+    _, _, answer = say(distances=[0, 0.1, 0.2, 0.2, 0.2], numbers=few)
+    (row,) = answer.tables["changed_numbers"]
+    assert (row["layer"], row["value"], row["ci_low"], row["beyond"]) == (2, 2.0, None, 0)
+    (box,) = boxes_of(CHANGED, answer.tables)
+    assert box.rows[0][3] == "–"
 
 
 def test_what_is_beyond_noise_but_not_worth_a_word_is_said_to_be_small():
