@@ -136,7 +136,8 @@ def observe(monkeypatch):
             settings = replace(settings, vocabulary=fake_vocabulary(model))
         elif not getattr(model, "contributions_problem", "unknown"):
             settings = replace(settings, contributions=True)
-        steps = measure(model, corpus, list(observables.values()), settings, first_shard)
+        corpus = replace(corpus, shards=corpus.shards[first_shard:])
+        steps = measure(model, corpus, list(observables.values()), settings)
         for done, (_, more) in enumerate(steps, 1):
             counts = counts + more
             if done == shards:

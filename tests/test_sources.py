@@ -12,7 +12,7 @@ from reporter.metrics.base import catalogue
 from reporter.report.citing import entries
 
 DEFINITIONS = {**catalogue(), **analyses()}
-USED = {source for one in DEFINITIONS.values() for own in one.statistics for source in own.sources} | {
+USED = {source for one in DEFINITIONS.values() for own in one.statistics for source in own.works} | {
     source for one in DEFINITIONS.values() for chart in one.charts for source in chart.sources
 }
 WANTED = {

@@ -114,8 +114,8 @@ class Chart:
         interval: how its intervals are made.
         headline: whether it is among the first charts of a report.
         within_role: whether encoders and decoders have different numbers, so that nothing compares them.
-        table: the table of the database that has its rows; the table's comment is the definition.
-        columns: the columns of that table whose comments belong to the definition.
+        columns: of the table that its query reads first, those whose comments belong to the definition; the table's
+            own comment is the definition.
         terms: names and explanations; the report fills it from statistics and columns.
         chapter: where it stands on a page of its own; None for the study's page.
         together: in a chapter, whether one panel shows all models; otherwise each has its own.
@@ -148,7 +148,6 @@ class Chart:
     interval: str = ""
     headline: bool = False
     within_role: bool = False
-    table: str = ""
     columns: tuple[str, ...] = ()
     terms: tuple[tuple[str, str], ...] = ()
     chapter: Chapter | None = None
@@ -156,6 +155,11 @@ class Chart:
     by_layer: bool = False
     half: bool = False
     options: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def table(self) -> str:
+        """The table that its query reads first."""
+        return self.query.partition("FROM ")[2].split()[0]
 
     @property
     def drawings(self) -> Mapping[str, Draw]:

@@ -193,7 +193,6 @@ ORDER BY corpus, statistic, model, layer
         sql,
         draw,
         lead=lead,
-        table="layer_metrics",
         columns=("value", "ci_low", "ci_high", "n"),
         chapter=chapter,
         picks=picks,

@@ -5,7 +5,8 @@ import os
 import re
 import sysconfig
 import traceback
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -140,6 +141,21 @@ def library_error(error: BaseException) -> str:
     """Return the error of a library in one line, as part of a message that names what failed."""
     text = with_type(error)[:300]
     return f"memory does not suffice ({text})" if is_out_of_memory(error) else text
+
+
+@contextmanager
+def failing_as(what: str, kind: type[Exception] = Exception) -> Iterator[None]:
+    """Say what failed of an error of other people's code inside the block; reporter's own are said as they are.
+
+    Of an ``OSError``, where it is asked for, only the system's words are said: ``what`` names the file.
+    """
+    try:
+        yield
+    except ReporterError:
+        raise
+    except kind as error:
+        words = error.strerror if kind is OSError and isinstance(error, OSError) else None
+        raise ReporterError(f"{what}: {words or library_error(error)}") from error
 
 
 def describe(error: BaseException) -> str:

@@ -32,6 +32,19 @@ def importing() -> Iterator[None]:
             gc.enable()
 
 
+@contextmanager
+def changed(owner: Any, **values: Any) -> Iterator[None]:
+    """Give attributes of somebody else's module or object other values inside the block."""
+    before = {name: getattr(owner, name, None) for name in values}
+    try:
+        for name, value in values.items():
+            setattr(owner, name, value)
+        yield
+    finally:
+        for name, value in before.items():
+            setattr(owner, name, value)
+
+
 def optional(module: str, extra: str, by: str) -> Any:
     """Import a module of an optional package.
 

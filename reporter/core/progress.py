@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import Event, Thread
-from typing import Protocol, TextIO
+from typing import TextIO
 
 REST = "other"
 
@@ -70,13 +70,6 @@ class Clock:
 
     def _add(self, what: str, seconds: float) -> None:
         self._spent[what] = self._spent.get(what, 0.0) + seconds
-
-
-class Step(Protocol):
-    """A step of known length."""
-
-    def advance(self, amount: int) -> None:
-        """Count ``amount`` more units as done."""
 
 
 QUIET = 30.0
@@ -150,8 +143,10 @@ class Progress:
         return QUIET
 
     @contextmanager
-    def step(self, name: str, total: int, unit: str, done: int = 0) -> Iterator[Step]:
+    def step(self, name: str, total: int, unit: str, done: int = 0) -> Iterator[Callable[[int], None]]:
         """Show a step of ``total`` units while it runs, with its speed and the time left; then its duration.
+
+        It yields what counts more units as done.
 
         Args:
             name: of the step.
@@ -161,7 +156,7 @@ class Progress:
         """
         with self._shown(_Doing(name, unit, total, done)) as doing:
             began = time.perf_counter()
-            yield doing
+            yield doing.advance
         seconds = time.perf_counter() - began
         speed = f", {(total - done) / seconds:,.0f} a second" if seconds > 1 else ""
         self.note(f"  {name}: {total:,} {unit} in {seconds:.1f} s{speed}")

@@ -12,7 +12,7 @@ Source: Hanley & MacGibbon 2006, "Creating non-parametric bootstrap samples usin
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from math import exp, factorial
 from typing import ClassVar, Self
@@ -48,6 +48,25 @@ def weights_of(texts: NDArray[np.int64], seed: int, replicates: int, device: tor
     return torch.from_numpy(poisson_weights(texts, seed, replicates)).to(device).double()
 
 
+@dataclass(frozen=True)
+class Average:
+    """A mean over tokens, or over texts, with its bootstrap replicates over texts.
+
+    Args:
+        value: the mean; NaN where nothing has the quantity.
+        n: tokens, or texts, that have it.
+        replicates: the mean under each set of text weights, shape (R,); NaN where a replicate drew no text.
+        distinct: of a mean over texts, those among them that repeat no earlier text.
+        square: of a mean over texts, the mean of its square, for a variance over texts; NaN with ``value``.
+    """
+
+    value: float
+    n: int
+    replicates: NDArray[np.float64]
+    distinct: int = 0
+    square: float = np.nan
+
+
 class Bootstrapped(Observable):
     """Sums that merge by adding: Σ and count of each quantity over texts, and both under each bootstrap replicate.
 
@@ -56,7 +75,7 @@ class Bootstrapped(Observable):
     """
 
     quantities: ClassVar[tuple[str, ...]]
-    columns: ClassVar[int] = len(STRATA)
+    columns: ClassVar[Mapping[str, tuple[int, ...]]] = VIEWS  # that each view merges: the strata, unless overridden
     fields: ClassVar[Mapping[str, Field]] = {
         "sums": Sum(),
         "counts": Sum(),
@@ -66,7 +85,8 @@ class Bootstrapped(Observable):
 
     def __init__(self, layout: Layout, seed: int, replicates: int = REPLICATES) -> None:
         self.layout, self.seed, self.replicates = layout, seed, replicates
-        shape = (len(self.places), self.columns, len(self.quantities))
+        columns = 1 + max(at for merged in self.columns.values() for at in merged)
+        shape = (len(self.places), columns, len(self.quantities))
         self.sums, self.counts = (torch.zeros(shape, dtype=torch.float64) for _ in range(2))
         self.replicate_sums, self.replicate_counts = (
             torch.zeros(replicates, *shape, dtype=torch.float64) for _ in range(2)
@@ -92,34 +112,19 @@ class Bootstrapped(Observable):
             held = of_texts[:, :, columns]
             total[:, :, columns] += (weights @ held.flatten(1)).view(-1, *held.shape[1:])
 
-    def _mean(self, quantity: str, place: Place, columns: list[int]) -> tuple[float, int, NDArray[np.float64]]:
-        """Return the mean of a quantity over some columns, how many have it, and the mean under each replicate."""
-        at = (..., self.layout.index[place], columns, self.quantities.index(quantity))
+    def average(self, quantity: str, place: Place, view: str) -> Average:
+        """Return the mean of a quantity of a view at one of its places."""
+        at = (..., self.layout.index[place], list(self.columns[view]), self.quantities.index(quantity))
         held = (self.sums, self.counts, self.replicate_sums, self.replicate_counts)
         total, count, totals, counts = (x[at].sum(dim=-1).numpy() for x in held)
         with np.errstate(invalid="ignore", divide="ignore"):
-            return float(total / count), int(count), totals / counts
+            return Average(float(total / count), int(count), totals / counts)
 
 
 # Means over tokens of a number that each token has, by stratum, with their bootstrap replicates over texts.
 #
 # To add such a number, subclass :class:`PerToken`, name its ``quantities`` and write ``of_tokens``; or
 # :class:`SampledTokens`, where it is too dear for every token of a corpus.
-
-
-@dataclass(frozen=True)
-class Average:
-    """A mean over tokens with its bootstrap replicates over texts.
-
-    Args:
-        value: the mean; NaN where no token has the quantity.
-        n: tokens that have it.
-        replicates: the mean under each set of text weights, shape (R,); NaN where a replicate drew no text.
-    """
-
-    value: float
-    n: int
-    replicates: NDArray[np.float64]
 
 
 class PerToken(Bootstrapped):
@@ -165,10 +170,6 @@ class PerToken(Bootstrapped):
         self._add(of_texts[:, :, :, 0], of_texts[:, :, :, 1], self._texts, columns)
         self._of_texts = []
 
-    def average(self, quantity: str, place: Place, view: str) -> Average:
-        """Return the mean of a quantity over a view's tokens at one of its places."""
-        return Average(*self._mean(quantity, place, list(VIEWS[view])))
-
 
 class SampledTokens(PerToken):
     """Reads the tokens whose hash of seed, text and position falls below ``share`` of all hashes.
@@ -200,25 +201,6 @@ class SampledTokens(PerToken):
 # subclass :class:`PerText`, name its ``quantities`` and write ``of_texts``.
 
 
-@dataclass(frozen=True)
-class TextAverage:
-    """A mean over texts with its bootstrap replicates.
-
-    Args:
-        value: the mean; NaN where no text has the quantity.
-        n: texts that have it.
-        distinct: those among them that repeat no earlier text.
-        square: the mean of its square, for a variance over texts; NaN with ``value``.
-        replicates: the mean under each set of text weights, shape (R,); NaN where a replicate drew no text.
-    """
-
-    value: float
-    n: int
-    distinct: int
-    square: float
-    replicates: NDArray[np.float64]
-
-
 class PerText(Bootstrapped):
     """Number of texts, Σ value, Σ value² and weighted sums under each bootstrap replicate, by place, view and quantity.
 
@@ -230,19 +212,16 @@ class PerText(Bootstrapped):
 
     version = 2
     in_windows = "each"
-    columns = len(VIEWS)
+    columns: ClassVar[Mapping[str, tuple[int, ...]]] = {view: (column,) for column, view in enumerate(VIEWS)}
     fields: ClassVar[Mapping[str, Field]] = {**Bootstrapped.fields, "squares": Sum(), "distinct": Sum()}
+    texts: NDArray[np.int64]  # place in the corpus of each text of the batch at hand, ascending, (texts,)
+    _originals: NDArray[np.int64]
+    _row: torch.Tensor  # of each token, by text and stratum
+    _of_places: list[torch.Tensor]
 
     def __init__(self, layout: Layout, seed: int, replicates: int = REPLICATES) -> None:
         super().__init__(layout, seed, replicates)
         self.squares, self.distinct = torch.zeros_like(self.sums), torch.zeros_like(self.sums)
-        self.texts: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
-        """Place in the corpus of each text of the batch at hand, ascending, shape (texts,)."""
-        self.text_of_token = torch.zeros(0, dtype=torch.int64)
-        """Which one of ``texts`` each token belongs to, shape (tokens,)."""
-        self._originals = self.texts
-        self._row = torch.zeros(0, dtype=torch.int64)  # of each token, by text and stratum
-        self._of_places: list[torch.Tensor] = []
 
     @abstractmethod
     def of_texts(self, layer: LayerStates) -> torch.Tensor:
@@ -256,7 +235,6 @@ class PerText(Bootstrapped):
         super().start(batch)
         self.texts, first, text = batch.by_text
         self._originals = batch.originals[first]
-        self.text_of_token = torch.as_tensor(text, device=batch.device)
         self._row = torch.as_tensor(text * len(STRATA) + batch.strata, device=batch.device)
         self._of_places = []
 
@@ -282,10 +260,9 @@ class PerText(Bootstrapped):
         self.distinct += (defined & distinct[:, None, None, None]).sum(dim=0)
         self._add(values, defined.double(), self._originals, slice(None))
 
-    def average(self, quantity: str, place: Place, view: str) -> TextAverage:
+    def average(self, quantity: str, place: Place, view: str) -> Average:
         """Return the mean over texts of a quantity of a view at a place."""
-        column = list(VIEWS).index(view)
-        value, count, replicates = self._mean(quantity, place, [column])
-        at = (self.layout.index[place], column, self.quantities.index(quantity))
-        square = self.squares[at].item() / count if count else np.nan
-        return TextAverage(value, count, int(self.distinct[at].item()), square, replicates)
+        mean = super().average(quantity, place, view)
+        at = (self.layout.index[place], *self.columns[view], self.quantities.index(quantity))
+        square = self.squares[at].item() / mean.n if mean.n else np.nan
+        return replace(mean, distinct=int(self.distinct[at].item()), square=square)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -19,11 +20,12 @@ from numpy.typing import NDArray
 
 from reporter.core.errors import ReporterError, is_out_of_memory
 from reporter.forward.batch import FLOAT16_END, HiddenBatch, ModelOutput, joined
+from reporter.forward.inputs import Pass
 from reporter.forward.observable import Observable
 from reporter.forward.readout import Readout, Vocabulary
 from reporter.forward.token_categories import DEFAULT_RULE, ORDINARY, SPECIAL, STRATA, SinkRule, find_sinks
 from reporter.models.load import LoadedModel
-from reporter.models.parts import pad_id as padding_id
+from reporter.models.parts import pad_id
 from reporter.models.places import Layout
 from reporter.models.states import SavedStates
 from reporter.texts.chat import Chat
@@ -37,6 +39,7 @@ from reporter.texts.tokens import (
     batches,
     tokenise,
     tokenise_corpus,
+    tokenise_texts,
 )
 
 # float32, or bf16 products over float32 weights where the machine is made for it and the states hardly change.
@@ -194,7 +197,7 @@ def settle_precision(asked: Asked, model: LoadedModel | SavedStates, texts: Text
     tokens = tokenise(texts, few, model.tokenizer, min(128, longest(max_tokens, model)))
     if not tokens or expected(asked, model.anatomy.width, model.device) == "float32":
         return Chosen("float32", None)
-    deviation = _deviation(model, next(batches(tokens, 512, pad_id(model), model.anatomy.max_tokens)))
+    deviation = _deviation(model, next(batched(tokens, 512, model)))
     if asked == "auto" and not deviation <= TOLERANCE:
         return Chosen("float32", deviation)
     return Chosen("mixed", deviation)
@@ -219,23 +222,16 @@ def tokenised(
     return tokenise_corpus(texts, model.tokenizer, limit, folder, windows, chat)
 
 
-def tokens_name(
-    model: LoadedModel | SavedStates,
-    texts: Texts,
-    max_tokens: int,
-    windows: Windows | None = None,
-    chat: Chat | None = None,
-) -> str:
+def tokens_name(model: LoadedModel | SavedStates, of: Pass) -> str:
     """Return the name of the folder of a corpus' tokens, a hash of what they depend on; empty where they are given."""
     if isinstance(model, SavedStates):
         return ""
-    parts: tuple[Any, ...] = (TOKENS_VERSION, texts.hash, model.tokenizer_hash, longest(max_tokens, model))
-    if windows is not None:
-        windows = windows.within(model.anatomy.max_tokens)
-        parts = (*parts, windows.size, windows.stride)
-    if chat is not None:
-        template = str(getattr(model.tokenizer, "chat_template", ""))
-        parts = (*parts, "chat", chat.role, template)
+    parts: list[Any] = [TOKENS_VERSION, of.texts.hash, model.tokenizer_hash, longest(of.max_tokens, model)]
+    if of.windows is not None:
+        windows = of.windows.within(model.anatomy.max_tokens)
+        parts += [windows.size, windows.stride]
+    if of.chat is not None:
+        parts += ["chat", of.chat.role, str(getattr(model.tokenizer, "chat_template", ""))]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
 
 
@@ -244,7 +240,6 @@ def measure(
     corpus: TokenisedCorpus,
     watchers: Sequence[Observable],
     settings: Settings,
-    first_shard: int = 0,
     tick: Callable[[int], None] = lambda tokens: None,
     shrunk: Callable[[int], None] = lambda tokens: None,
 ) -> Iterator[tuple[Shard, Counts]]:
@@ -257,7 +252,7 @@ def measure(
         OutOfMemoryError: if memory does not suffice to show the states; what the watchers hold is lost.
     """
     budget = settings.batch_tokens
-    pending = corpus.shards[first_shard:]
+    pending = corpus.shards
     with ThreadPoolExecutor(1) as aside:  # which gets the next shard ready while the model is busy with this one
 
         def prepared(shard: Shard) -> list[TokenisedText]:
@@ -270,7 +265,7 @@ def measure(
             tokens = coming.pop().result()
             coming = [aside.submit(prepared, following) for following in pending[place + 1 : place + 2]]
             sizes, sinks, in_model, strained = np.zeros(len(STRATA), dtype=np.int64), 0, 0.0, 0
-            waiting = deque(batches(tokens, budget, pad_id(model), model.anatomy.max_tokens))
+            waiting = deque(batched(tokens, budget, model))
             while waiting:
                 group, given = _next(waiting, budget), time.perf_counter()
                 try:
@@ -346,9 +341,17 @@ def _counts(windows: list[TokenisedText], corpus: TokenisedCorpus, sizes: NDArra
     )
 
 
-def pad_id(model: LoadedModel | SavedStates) -> int:
-    """Return the token id of padding, see :func:`reporter.models.parts.pad_id`."""
-    return padding_id(model.tokenizer, model.anatomy.vocabulary_size)
+def tokenised_texts(
+    texts: Sequence[str], model: LoadedModel | SavedStates, max_tokens: int = sys.maxsize
+) -> list[TokenisedText]:
+    """Return texts as a model reads them, without those in which its tokenizer finds no token."""
+    return tokenise_texts(list(texts), model.tokenizer, longest(max_tokens, model))
+
+
+def batched(tokens: list[TokenisedText], batch_tokens: int, model: LoadedModel | SavedStates) -> Iterator[TokenBatch]:
+    """Yield tokenised texts in batches for a model; see :func:`reporter.texts.tokens.batches`."""
+    padding = pad_id(model.tokenizer, model.anatomy.vocabulary_size)
+    return batches(tokens, batch_tokens, padding, model.anatomy.max_tokens)
 
 
 def _forward(model: LoadedModel | SavedStates, batch: TokenBatch, settings: Settings, corpus: str) -> ModelOutput:
@@ -362,10 +365,7 @@ def _forward(model: LoadedModel | SavedStates, batch: TokenBatch, settings: Sett
         losses = None
         if settings.losses and settings.readout is not None and not settings.readout.loss_problem:
             losses = settings.readout.token_losses(batch, captured.last, settings.seed)
-    states = list(captured.path)
-    if settings.layout.final_width is not None and captured.final is not None:
-        states.append(captured.final)
-    states += captured.attention or []
+    states = captured.at(settings.layout)
     contributions = captured.contributions
     del captured
     with torch.inference_mode():

@@ -10,49 +10,35 @@ from typing import Any, TypeVar
 import numpy as np
 
 from reporter.core.threads import spread
-from reporter.forward.between_layers import Contributions, Cross, LayerAngles
+from reporter.forward import between_layers, outliers, paths, readout, text_entropy, type_moments, type_sample
+from reporter.forward import moments as moments_of_layers
+from reporter.forward import token_sample as samples
+from reporter.forward.means import Average, Bootstrapped
 from reporter.forward.moments import Gram, LayerMoments, Moments
 from reporter.forward.observable import Observable
-from reporter.forward.outliers import Activations, NormRatios, SinkTokens
-from reporter.forward.paths import FrequencySplit, IntraText, TextMeans, TextSums, TokenPath
-from reporter.forward.readout import Journey, Lens, Losses
-from reporter.forward.text_entropy import TextEntropy
 from reporter.forward.token_categories import VIEWS
-from reporter.forward.token_sample import Pooled, Selection, TokenNames, Tokens
-from reporter.forward.type_moments import TypeMoments
-from reporter.forward.type_sample import TypeSample
+from reporter.forward.token_sample import Selection, Tokens
 from reporter.geometry.arrays import Floats
 from reporter.models.places import Layout, Place
 
-# Every observable by name.
+# Every observable by name: the classes with a name in these modules.
 
-
+_MODULES = (
+    moments_of_layers,
+    paths,
+    samples,
+    readout,
+    type_moments,
+    type_sample,
+    outliers,
+    text_entropy,
+    between_layers,
+)
 KINDS: Mapping[str, type[Observable]] = {
     kind.name: kind
-    for kind in (
-        Moments,
-        Gram,
-        TextSums,
-        TextMeans,
-        FrequencySplit,
-        Tokens,
-        Losses,
-        Lens,
-        Journey,
-        TypeMoments,
-        TypeSample,
-        IntraText,
-        TokenPath,
-        Pooled,
-        Activations,
-        TextEntropy,
-        SinkTokens,
-        NormRatios,
-        Cross,
-        LayerAngles,
-        TokenNames,
-        Contributions,
-    )
+    for module in _MODULES
+    for kind in vars(module).values()
+    if isinstance(kind, type) and issubclass(kind, Observable) and hasattr(kind, "name")
 }
 
 
@@ -164,6 +150,17 @@ class Observed:
         if not isinstance(observable, kind):
             raise LookupError(f"{kind.name!r} is not there: name it under 'needs'")
         return observable
+
+    def average(self, observable: str, quantity: str, place: Place) -> Average:
+        """Return the mean of a quantity that one of the observables keeps, over what the view holds.
+
+        Raises:
+            LookupError: the metric does not name it under ``needs``.
+        """
+        kept = self.observables.get(observable)
+        if not isinstance(kept, Bootstrapped):
+            raise LookupError(f"{observable!r} is not there: name it under 'needs'")
+        return kept.average(quantity, place, self.view)
 
     def moments(self, place: Place) -> LayerMoments:
         """Return the moments at a place, merged over the view's strata."""

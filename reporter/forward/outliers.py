@@ -1,7 +1,6 @@
 """Outliers: massive activations, the largest activation of each place, sinks and their norms."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -58,19 +57,6 @@ def _first(*columns: Ints) -> Ints:
     return first
 
 
-@dataclass(frozen=True)
-class _OfType:
-    """Outliers of one token type, at position 0 of a text or further on."""
-
-    token_id: int
-    token: str
-    own: bool
-    positions: tuple[int, int]
-    texts: int
-    count: int
-    layers: tuple[int, int]
-
-
 class ByType(Observable):
     """Outliers by token type: ``types``, whose keys end in token id, whether at position 0, whether own."""
 
@@ -102,20 +88,12 @@ class ByType(Observable):
         for name in vars(self.types):
             setattr(self.types, name, tensors[f"types/{name}"].numpy())
 
-    def _entry(self, i: int, *more: Any) -> tuple[Any, ...]:
-        """Return the fields of ``_OfType`` of one entry, and more."""
+    def _entry(self, i: int) -> dict[str, Any]:
+        """Return what is known of one token type, by the columns of its table."""
         token, _, of_text = self.types.keys[i, -3:].tolist()
-        texts, count, low, high, first, last, _ = self.types.facts[i].tolist()
-        return token, self.tokens.get(str(token), ""), bool(of_text), (low, high), texts, count, (first, last), *more
-
-
-@dataclass(frozen=True)
-class MassiveType(_OfType):
-    """The massive activations of one dimension."""
-
-    value: float
-    layer: int
-    dimension: int
+        names = ("texts", "count", "position_first", "position_last", "layer_first", "layer_last")
+        facts = zip(names, self.types.facts[i, :-1].tolist(), strict=True)
+        return {"token_id": token, "token": self.tokens.get(str(token), ""), "own": bool(of_text), **dict(facts)}
 
 
 LARGE, MANY_MEDIANS = 100.0, 1000.0  # what a massive activation exceeds: Sun et al. 2024
@@ -207,12 +185,12 @@ class Activations(ByType):
             facts = np.column_stack([texts, count, position, position, layer, layer, layer])
             self.types.add(keys, facts, sizes[:, None])
 
-    def listed(self) -> list[MassiveType]:
-        """Return the massive activations of the path by dimension and token type, the largest first."""
+    def listed(self) -> Iterator[dict[str, Any]]:
+        """Yield the massive activations of the path by dimension and token type, the largest first."""
         kept = self.types
-        order = np.lexsort((*kept.keys.T[::-1], -np.abs(kept.sizes[:, 0]))).tolist()
-        values, layers, dimensions = kept.sizes[:, 0].tolist(), kept.facts[:, -1].tolist(), kept.keys[:, 0].tolist()
-        return [MassiveType(*self._entry(i, values[i], layers[i], dimensions[i])) for i in order]
+        for i in np.lexsort((*kept.keys.T[::-1], -np.abs(kept.sizes[:, 0]))).tolist():
+            value, layer, dimension = (x.item() for x in (kept.sizes[i, 0], kept.facts[i, -1], kept.keys[i, 0]))
+            yield self._entry(i) | {"dimension": dimension, "value": value, "layer": layer}
 
 
 def _above_median(
@@ -266,15 +244,6 @@ def _counted(numbers: torch.Tensor, size: int) -> torch.Tensor:
 # Which tokens are sinks: how often, where in a text, from which block to which, and on which coordinate.
 
 
-@dataclass(frozen=True)
-class SinkType(_OfType):
-    """The sinks of one token type."""
-
-    ratio: float
-    dominance: float
-    dimension: int
-
-
 class SinkTokens(ByType):
     """Sinks by token type, those at position 0 apart, in at most two entries a type.
 
@@ -316,11 +285,13 @@ class SinkTokens(ByType):
         """Those of them that are sinks."""
         return int(self.counts[1])
 
-    def listed(self) -> list[SinkType]:
-        """Return the sinks by type, those of most texts first."""
+    def listed(self) -> Iterator[dict[str, Any]]:
+        """Yield the sinks by type, those of most texts first."""
         keys, facts, sizes = self.types.keys, self.types.facts, self.types.sizes
-        order = np.lexsort((keys[:, 1], keys[:, 0], -facts[:, 1], -facts[:, 0])).tolist()
-        return [SinkType(*self._entry(i, *sizes[i].tolist(), int(facts[i, -1]))) for i in order]
+        for i in np.lexsort((keys[:, 1], keys[:, 0], -facts[:, 1], -facts[:, 0])).tolist():
+            (ratio, dominance), dimension = sizes[i].tolist(), int(facts[i, -1])
+            more = {"norm_ratio": ratio, "dominance": dominance, "dimension": None if dimension < 0 else dimension}
+            yield self._entry(i) | more
 
 
 # How much longer sinks, and the token at position 0, are than the other tokens of their text.

@@ -156,18 +156,18 @@ class Passes:
         if lacks:
             feeding = self.feeding(of, parts.wanted, load(), chosen)
             done = sum(map(parts.tokens, todo))
-            with self.progress.step(str(of), feeding.tokens, "tokens", done) as step:
+            with self.progress.step(str(of), feeding.tokens, "tokens", done) as advance:
                 for span in lacks:
-                    fed = feeding.feed(span, parts, step.advance)
-                    forward += fed.forward
+                    observables, of_range, counts = feeding.feed(span, parts, advance)
+                    forward += counts
                     with clock.within("store"):
                         if len(todo) == 1:  # needs no file to be merged from
-                            self._finish(kept, of, missing, fed.observables.items(), fed.facts, feeding.called, parts)
+                            self._finish(kept, of, missing, observables.items(), of_range, feeding.called, parts)
                             return forward
-                        parts.write(span, fed.observables, fed.facts, feeding.called)
-                    facts[span.index] = fed.facts
+                        parts.write(span, observables, of_range, feeding.called)
+                    facts[span.index] = of_range
         with clock.within("store"):
-            whole = PassFacts.merged([of_range for of_range in facts.values() if of_range is not None])
+            whole = PassFacts.merged([done_before for done_before in facts.values() if done_before is not None])
             self._finish(kept, of, missing, parts.merged(todo), whole, parts.called(todo[0]), parts)
         return forward
 
@@ -218,15 +218,6 @@ SAVE_EVERY = 20.0  # seconds of work are worth saving
 MOST_SAVING = 0.05  # of the time of a pass may go into saving unfinished work
 
 
-@dataclass(frozen=True)
-class Fed:
-    """The outcome of a range of texts."""
-
-    observables: Mapping[str, Observable]
-    facts: PassFacts
-    forward: Counts
-
-
 class Feeding:
     """A pass that is ready to feed ranges: its model is loaded, its corpus tokenised, its types counted."""
 
@@ -242,7 +233,7 @@ class Feeding:
         self._of, self._wanted, self._model, self._chosen, self._passes = of, wanted, model, chosen, passes
         self._clock, texts, anatomy = passes.progress.clock, of.texts, model.anatomy
         with self._clock.within("tokenising"):
-            name = tokens_name(model, texts, of.max_tokens, of.windows, of.chat)
+            name = tokens_name(model, of)
             folder = passes.cache / FOLDERS["tokens"] / name
             with ExitStack() as stack:
                 if name and not (folder / SEAL).exists():
@@ -266,8 +257,9 @@ class Feeding:
         if known is not None and not any(KINDS[name].reads_head for name in wanted):
             self._problem = known.head_problem  # of an earlier pass, whose observables are still read
         self._sufficed = None if known is None else known.batch_tokens
+        limits = (passes.batch_tokens, passes.safe.get(of.checkpoint.fingerprint), self._sufficed)
         self._settings = Settings(
-            batch_tokens=min(passes.batch_tokens, passes.safe.get(of.checkpoint.fingerprint, passes.batch_tokens)),
+            batch_tokens=min(limit for limit in limits if limit is not None),
             seed=of.seed,
             precision=chosen.precision,
             layout=self._layout,
@@ -279,11 +271,11 @@ class Feeding:
             vocabulary=_vocabulary(model, wanted),
             sinks=SinkRule.of(of.sinks.factor, of.sinks.dominance),
         )
-        if self._sufficed is not None:
-            self._settings = replace(self._settings, batch_tokens=min(self._settings.batch_tokens, self._sufficed))
 
-    def feed(self, part: Range, parts: Parts, advance: Callable[[int], None]) -> Fed:
-        """Send what is left of a range through the model, and return what the range left.
+    def feed(
+        self, part: Range, parts: Parts, advance: Callable[[int], None]
+    ) -> tuple[Mapping[str, Observable], PassFacts, Counts]:
+        """Send what is left of a range through the model; return what the range left, and what went through just now.
 
         Raises:
             ReporterError: states are not finite, or memory does not suffice.
@@ -334,7 +326,7 @@ class Feeding:
             self._warning,
             {} if isinstance(model, SavedStates) else dict(model.groups),
         )
-        return Fed(observables, facts, forward)
+        return observables, facts, forward
 
     def _feed(
         self,
@@ -350,7 +342,7 @@ class Feeding:
         corpus = replace(self._corpus, shards=tuple(shard for shard in part.shards if shard.index >= first))
         forward, last, cost = Counts(), time.perf_counter(), 0.0
         with self._clock.within("observables"):
-            for shard, more in measure(self._model, corpus, fed, self._settings, 0, advance, self._shrunk):
+            for shard, more in measure(self._model, corpus, fed, self._settings, advance, self._shrunk):
                 forward = forward + more
                 self._clock.take("forward", more.model_seconds)
                 began = time.perf_counter()
@@ -394,7 +386,7 @@ def _readout(model: LoadedModel | SavedStates, wanted: Wanted, offline: bool) ->
 
 def unknown_warning(model: LoadedModel | SavedStates, corpus: str, counted: TypeCounts) -> str:
     """Return a warning of a corpus of which much is unknown to the tokenizer; empty mostly."""
-    unknown = None if isinstance(model, SavedStates) else getattr(model.tokenizer, "unk_token_id", None)
+    unknown = getattr(model.tokenizer, "unk_token_id", None)
     if unknown is None or not 0 <= unknown < len(counted.counts):
         return ""
     lost, total = int(counted.counts[unknown]), int(counted.counts.sum())

@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 
 from reporter.forward.batch import HALF_SAMPLES, HiddenBatch, LayerStates, samples_of, unpacked
-from reporter.forward.means import REPLICATES, PerText, PerToken
+from reporter.forward.means import PerText, PerToken
 from reporter.forward.observable import Field, Given
 from reporter.forward.token_categories import STRATA, VIEWS
 from reporter.geometry.noise import isotropic_cosine
@@ -55,11 +55,11 @@ class TextSums(PerToken):
     version = 4
     quantities = QUANTITIES
 
-    def __init__(self, layout: Layout, seed: int, replicates: int = REPLICATES) -> None:
-        super().__init__(layout, seed, replicates)
-        # Carried from a layer to the next one, which needs the same.
-        self._step: tuple[torch.Tensor, torch.Tensor] | None = None
-        self._turns = self._way = torch.zeros(0)  # Σ of the steps so far: of their directions, of their lengths
+    # Carried from a layer of the batch at hand to the next one: its step; Σ of the steps so far, their directions and
+    # their lengths.
+    _step: tuple[torch.Tensor, torch.Tensor] | None
+    _turns: torch.Tensor
+    _way: torch.Tensor
 
     def start(self, batch: HiddenBatch) -> None:
         """Give each (text, stratum) of the batch a row."""
@@ -165,12 +165,12 @@ class TokenPath(PerText):
     name = "token_path"
     quantities = ("curvature",)
 
-    def __init__(self, layout: Layout, seed: int, replicates: int = REPLICATES) -> None:
-        super().__init__(layout, seed, replicates)
-        # Of the batch at hand: all rows token by token, and of the tokens with two neighbours their place among these,
-        # their texts, and whether the three belong to each view.
-        self._order, self._middle, self._text = (torch.zeros(0, dtype=torch.int64) for _ in range(3))
-        self._inside = torch.zeros(0, len(VIEWS), dtype=torch.float64)
+    # Of the batch at hand: all rows token by token, and of the tokens with two neighbours their place among these,
+    # their texts, and whether the three belong to each view.
+    _order: torch.Tensor
+    _middle: torch.Tensor
+    _text: torch.Tensor
+    _inside: torch.Tensor
 
     def start(self, batch: HiddenBatch) -> None:
         """Find the tokens with two neighbours."""

@@ -14,13 +14,13 @@ import torch
 from numpy.typing import NDArray
 
 from reporter.forward.batch import HiddenBatch, LayerStates, key_of
-from reporter.forward.means import REPLICATES, PerToken, SampledTokens
+from reporter.forward.means import PerToken, SampledTokens
 from reporter.geometry.arrays import Ints
 from reporter.geometry.neighbours import compare
 from reporter.geometry.pairs import Rows
 from reporter.models.head import Head
 from reporter.models.load import LoadedModel
-from reporter.models.places import Layout, Place
+from reporter.models.places import Place
 from reporter.models.words import word_tokens
 from reporter.texts.tokens import TokenBatch
 
@@ -159,10 +159,8 @@ class Lens(SampledTokens):
     quantities = ("entropy", "kl")
     reads_head = True
 
-    def __init__(self, layout: Layout, seed: int, share: float, replicates: int = REPLICATES) -> None:
-        super().__init__(layout, seed, share, replicates)
-        self._rows = torch.zeros(0, dtype=torch.int64)
-        self._last: list[torch.Tensor] = []
+    _rows: torch.Tensor  # tokens of the batch at hand that are read
+    _last: list[torch.Tensor]  # what the last layer predicts for them
 
     def start(self, batch: HiddenBatch) -> None:
         """Choose the tokens, and read the last layer."""
@@ -213,10 +211,8 @@ class Journey(SampledTokens):
     quantities = ("rank_function", "rank_content", "cosine_function", "cosine_content", "other_width")
     reads_vocabulary = True
 
-    def __init__(self, layout: Layout, seed: int, share: float, replicates: int = REPLICATES) -> None:
-        super().__init__(layout, seed, share, replicates)
-        self._kinds: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
-        self._rows: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
+    _rows: NDArray[np.int64]  # words of the batch at hand that are read
+    _kinds: NDArray[np.int64]  # of each
 
     @property
     def places(self) -> tuple[Place, ...]:

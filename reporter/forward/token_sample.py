@@ -223,6 +223,15 @@ class Selection:
         distinct.facts[:, COUNT] = np.bincount(which, self.facts[:, COUNT], len(first))[order]
         return distinct
 
+    def distinct_at(self, place: Place) -> tuple[Ints, int, str]:
+        """Return of a selection of contexts the rows of different states, its tokens, and whether too many repeat."""
+        rows = np.arange(len(self))
+        if place.layer == 0:  # where more tokens are equal than deeper down
+            rows = np.sort(np.unique(self.facts[:, EMBEDDING_CONTEXT], return_index=True)[1])
+        tokens = int(self.facts[:, COUNT].sum())
+        repeat = f"{1 - len(rows) / max(tokens, 1):.0%} of the sampled tokens are duplicates"
+        return rows, tokens, repeat if 2 * len(rows) < tokens else ""
+
     def shared(self, other: Selection) -> tuple[Selection, Selection]:
         """Return both with only the tokens that both have, in the same order: those with equal keys."""
         _, mine, theirs = np.intersect1d(self.keys, other.keys, assume_unique=True, return_indices=True)

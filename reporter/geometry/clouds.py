@@ -69,16 +69,8 @@ class Spread:
         return self.within / self.between if self.between else None
 
 
-@dataclass(frozen=True)
-class Spreads:
-    """The distances of all texts together and of each group."""
-
-    whole: Spread
-    groups: tuple[Spread, ...]
-
-
-def spreads(x: Floats, group: Ints) -> Spreads:
-    """Return the distances within and between groups, and silhouettes as scikit-learn defines them.
+def spreads(x: Floats, group: Ints) -> list[Spread]:
+    """Return distances within and between groups, and silhouettes as scikit-learn has them: of all, and of each group.
 
     The silhouette of text i is (b − a)/max(a, b), a its mean distance to the other texts of its group, b the smallest
     of its mean distances to the texts of another group; 0 where both are 0. All distances are Euclidean; one below
@@ -101,7 +93,7 @@ def spreads(x: Floats, group: Ints) -> Spreads:
         return Spread(mean, float(within[which].sum() / pairs_within[which].sum()), apart, int(sizes[which].sum()))
 
     every = np.arange(len(sizes))
-    return Spreads(of(every), tuple(of(every[index : index + 1]) for index in every.tolist()))
+    return [of(every), *(of(every[index : index + 1]) for index in every.tolist())]
 
 
 def _silhouettes(sums: Floats, group: Ints, sizes: Ints) -> Floats:
@@ -197,8 +189,6 @@ class Summary:
         n: how many there are.
         mean: their mean.
         sd: their standard deviation (1/n).
-        minimum: the smallest.
-        maximum: the largest.
         bins: of equal width, a power of two, the smallest one with which at most 128 bins cover the values;
             their edges are multiples of it.
     """
@@ -206,8 +196,6 @@ class Summary:
     n: int
     mean: float
     sd: float
-    minimum: float
-    maximum: float
     bins: tuple[Bin, ...]
 
 
@@ -263,17 +251,10 @@ class Histogram:
         """Return what was counted; at least one value was."""
         assert self._counts is not None
         assert self._shift is not None
-        counts = self._counts.cpu().numpy()
         mean = self._sum / self._n
-        variance = max(0.0, self._squares / self._n - mean**2)
-        return Summary(
-            self._n,
-            float(np.clip(self._shift + mean, self._low, self._high)),
-            math.sqrt(variance),
-            self._low,
-            self._high,
-            self._bins(counts),
-        )
+        sd = math.sqrt(max(0.0, self._squares / self._n - mean**2))
+        middle = float(np.clip(self._shift + mean, self._low, self._high))
+        return Summary(self._n, middle, sd, self._bins(self._counts.cpu().numpy()))
 
     def _bins(self, counts: Ints) -> tuple[Bin, ...]:
         used = np.flatnonzero(counts)

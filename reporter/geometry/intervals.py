@@ -278,14 +278,11 @@ def jackknife_interval(value: float, without: Floats, scale: Literal["fisher", "
     """
     if not np.isfinite(without).all():
         return None, None
-    if scale == "log":
-        centre, z = np.log(value), np.log(without)
-        half = quantile(0.975, len(z) - 1) * np.sqrt((len(z) - 1) * np.var(z))
-        return float(np.exp(centre - half)), float(np.exp(centre + half))
-    z = np.arctanh(np.clip(without, -_ALMOST_ONE, _ALMOST_ONE))
-    centre = np.arctanh(np.clip(value, -_ALMOST_ONE, _ALMOST_ONE))
+    every = np.array([value, *without])
+    every = np.log(every) if scale == "log" else np.arctanh(np.clip(every, -_ALMOST_ONE, _ALMOST_ONE))
+    centre, z = every[0], every[1:]
     half = quantile(0.975, len(z) - 1) * np.sqrt((len(z) - 1) * np.var(z))
-    low, high = np.tanh([centre - half, centre + half])
+    low, high = (np.exp if scale == "log" else np.tanh)([centre - half, centre + half])
     return min(float(low), value), max(float(high), value)
 
 

@@ -1,16 +1,16 @@
 """Rows of a table in two precisions, and all pairs of rows, tile by tile, never a matrix of rows × rows.
 
-Whoever wants to know something of all pairs takes in the tiles as they pass: a histogram, or :class:`Top`, which keeps
-the pairs at one end and measures them again in float64.
+:func:`tiles` yields them. What takes something from all pairs takes in the tiles as they pass: a histogram, or
+:class:`Top`, which keeps the pairs at one end and measures them again in float64.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, Protocol
+from typing import Literal
 
 import numpy as np
 import torch
@@ -129,7 +129,7 @@ def smallest(x: Tensor, count: int) -> tuple[Tensor, Tensor]:
     return values, columns.gather(1, at)
 
 
-MEASURES: tuple[Measure, ...] = ("cosine", "distance", "dot")
+TILE, TILE_ON_DEVICE = 1024, 8192  # rows and columns of a tile
 
 
 class Workspace:
@@ -181,60 +181,21 @@ class Tile:
         return x[torch.ones(x.shape, dtype=torch.bool, device=x.device).triu(1)]
 
 
-class Consumer(Protocol):
-    """Takes in tile after tile."""
-
-    def take(self, tile: Tile) -> None:
-        """Take in one tile; its buffers are overwritten afterwards."""
-
-
-def pairs_within(
-    rows: Rows,
-    consumers: Sequence[Consumer],
-    first: int | None = None,
-    what: str = "pairs",
-    progress: Progress = silent,
-) -> int:
-    """Send each unordered pair of two different rows to the consumers once; return the number of pairs."""
-    return _walk(rows, None, consumers, len(rows) if first is None else min(first, len(rows)), what, progress)
-
-
-def pairs_between(
-    rows: Rows, columns: Rows, consumers: Sequence[Consumer], what: str = "pairs", progress: Progress = silent
-) -> int:
-    """Send each pair of a row and a column to the consumers once; return the number of pairs."""
-    return _walk(rows, columns, consumers, len(rows), what, progress)
-
-
-def _walk(
-    rows: Rows,
-    columns: Rows | None,
-    consumers: Sequence[Consumer],
-    first: int,
-    what: str,
-    progress: Progress,
-    size: int | None = None,
-) -> int:
-    device = rows.table.device
-    size = size or (1024 if device.type == "cpu" else 8192)
-    workspace = Workspace(device)
-    other = rows if columns is None else columns
-    total = first * len(other) - (first * (first + 1) // 2 if columns is None else 0)
-    done = 0
-    for i in range(0, first, size):
-        i_stop = min(i + size, first)
-        x, x_sizes = rows.block(i, i_stop)
-        starts = [*([i] if columns is None else []), *range(i_stop if columns is None else 0, len(other), size)]
-        for j in starts:
-            j_stop = i_stop if columns is None and j == i else min(j + size, len(other))
-            y, y_sizes = (x, x_sizes) if columns is None and j == i else other.block(j, j_stop)
+def tiles(rows: Rows, columns: Rows | None = None, what: str = "pairs", progress: Progress = silent) -> Iterator[Tile]:
+    """Yield tiles that hold each pair of a row and a column once; without columns, each two different rows once."""
+    device, other = rows.table.device, rows if columns is None else columns
+    size = TILE if device.type == "cpu" else TILE_ON_DEVICE
+    workspace, done = Workspace(device), 0
+    total = len(rows) * (len(rows) - 1) // 2 if columns is None else len(rows) * len(columns)
+    for i in range(0, len(rows), size):
+        x, x_sizes = rows.block(i, i + size)
+        for j in range(i if columns is None else 0, len(other), size):
+            diagonal = columns is None and j == i
+            y, y_sizes = (x, x_sizes) if diagonal else other.block(j, j + size)
             dots = torch.mm(x, y.T, out=workspace.get("dot", (len(x), len(y))))
-            tile = Tile(dots, (x_sizes, y_sizes), (i, j), columns is None and j == i, workspace)
-            for consumer in consumers:
-                consumer.take(tile)
-            done += len(x) * (len(x) - 1) // 2 if tile.diagonal else dots.numel()
+            yield Tile(dots, (x_sizes, y_sizes), (i, j), diagonal, workspace)
+            done += len(x) * (len(x) - 1) // 2 if diagonal else dots.numel()
         progress(what, done, total)
-    return done
 
 
 @dataclass(frozen=True)

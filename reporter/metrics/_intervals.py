@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from reporter.geometry.arrays import Floats, Ints, wide
 from reporter.geometry.intervals import FEWEST_TEXTS, Error, Scale, error_over_texts, percentile_interval
@@ -15,9 +14,9 @@ from reporter.geometry.spectra import EQUAL, ZERO, gradients
 from reporter.metrics.base import INFLUENCES, Value
 
 if TYPE_CHECKING:
+    from reporter.forward.means import Average
     from reporter.forward.observed import Observed, Place
     from reporter.forward.token_sample import Selection
-    from reporter.geometry.arrays import Ints
 
 # How a statistic itself moves with the size of the corpus, as measured.
 
@@ -57,23 +56,7 @@ HALF_SAMPLED = (
 )
 
 
-class Replicated(Protocol):
-    """A mean with its bootstrap replicates over texts."""
-
-    @property
-    def value(self) -> float:
-        """The mean."""
-
-    @property
-    def n(self) -> int:
-        """How many observations have the quantity; 0 if none."""
-
-    @property
-    def replicates(self) -> NDArray[np.float64]:
-        """The mean under each set of text weights, shape (R,)."""
-
-
-def mean_with_interval(statistic: str, place: Place | None, mean: Replicated, texts: int, reason: str) -> Value:
+def mean_with_interval(statistic: str, place: Place | None, mean: Average, texts: int, reason: str) -> Value:
     """Return a mean with its bootstrap interval, or, where nothing has the quantity, NULL with the reason."""
     if not mean.n:
         return Value(statistic, place, None, 0, reason=reason)
@@ -123,11 +106,6 @@ def group_of_state(texts: Ints, groups: int) -> Ints:
     turn[np.argsort(first)] = np.arange(len(first)) % groups
     found: Ints = turn[which]
     return found
-
-
-def texts_of(sample: Selection) -> Ints:
-    """Return which text each sampled token belongs to, shape (m,)."""
-    return sample.texts
 
 
 # The eigenvalues of a corpus, and the errors of numbers of them: one decomposition for each place and its tokens.

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from zlib import crc32
@@ -18,7 +19,7 @@ from reporter.core.table import ALL_GROUPS, WEIGHTS, Comparable, OfModel, at_pla
 from reporter.geometry.arrays import Floats, Ints
 from reporter.geometry.components import coordinates
 from reporter.models.places import Place
-from reporter.spec.part import complaints_of
+from reporter.spec.part import Part, complaints_of, failure
 from reporter.spec.problems import Problem, SpecError, show, show_location
 from reporter.spec.yaml_reader import read_yaml
 
@@ -64,11 +65,9 @@ def drawn_texts(corpus: Corpus, size: int, context: Context) -> list[str]:
 
 def readable(texts: Sequence[str], context: Context) -> list[str]:
     """Return the texts in which the tokenizer finds a token, in their order."""
-    from reporter.forward.measure import longest
-    from reporter.texts.tokens import tokenise_texts
+    from reporter.forward.measure import tokenised_texts
 
-    model = context.model
-    return [texts[text.index] for text in tokenise_texts(list(texts), model.tokenizer, longest(10**9, model))]
+    return [texts[text.index] for text in tokenised_texts(texts, context.model)]
 
 
 def label(text: str) -> str:
@@ -106,6 +105,22 @@ def read_list(path: Path, example: str, check: Callable[[dict[str, Any]], T]) ->
     except ValidationError as error:
         placed = ((*document.place(complaint), complaint.message) for complaint in complaints_of(error))
         raise SpecError(Problem(str(path), *at, where, message) for at, where, message in placed) from None
+
+
+Form = TypeVar("Form", bound=Part)
+
+
+def under(form: type[Form], key: str, value: Any, kind: str = "") -> Form:
+    """Return a form of which a file has the value of one key alone.
+
+    Raises:
+        ValidationError: it is wrong; the key, and the name of a ``kind``, are left out of the locations.
+    """
+    try:
+        return form.model_validate({key: value})
+    except ValidationError as error:
+        found = complaints_of(error)
+    raise failure(*(replace(c, location=tuple(part for part in c.location[1:] if part != kind)) for c in found))
 
 
 # Pictures of analyses: points, bins and curves; texts as points on the first two principal components.
@@ -208,25 +223,18 @@ def encode(texts: Sequence[str], context: Context, max_tokens: int | None = None
     """
     import torch
 
-    from reporter.forward.measure import longest, pad_id
-    from reporter.texts.tokens import batches, tokenise_texts
+    from reporter.forward.measure import batched, tokenised_texts
 
     model, layout = context.model, context.layout
-    limit = longest(max_tokens or 10**9, model)
-    tokens = tokenise_texts(list(texts), model.tokenizer, limit)
+    tokens = tokenised_texts(texts, model, max_tokens or sys.maxsize)
     missing = set(range(len(texts))) - {text.index for text in tokens}
     if missing:
         raise ReporterError(f"its tokenizer finds no token in {texts[min(missing)]!r}")
-    for batch in batches(tokens, context.batch_tokens, pad_id(model), model.anatomy.max_tokens):
+    for batch in batched(tokens, context.batch_tokens, model):
         ids = torch.as_tensor(batch.ids, device=model.device)
         mask = torch.as_tensor(batch.mask, device=model.device)
         with torch.inference_mode():
-            captured = model.run(ids, mask, attention=layout.attention)
-            states = list(captured.path)
-            if layout.final_width is not None and captured.final is not None:
-                states.append(captured.final)
-            states += captured.attention or []
-            states = [x.float().cpu() for x in states]
+            states = [x.float().cpu() for x in model.run(ids, mask, attention=layout.attention).at(layout)]
         for row, index in enumerate(batch.texts.tolist()):
             n = int(batch.mask[row].sum())
             states_at = {place: x[row, :n] for place, x in zip(layout.places, states, strict=True)}
@@ -297,15 +305,14 @@ def same_token(texts: Sequence[str], context: Context, max_tokens: int | None = 
 
     Special tokens do not count in an encoder: [CLS] is there to be read.
     """
-    from reporter.forward.measure import longest
-    from reporter.texts.tokens import tokenise_texts
+    from reporter.forward.measure import tokenised_texts
 
     if context.pooling == "mean" or len(set(texts)) < 2:
         return None
     model = context.model
     read = {
         (int(text.ids[at]), bool(text.special[at]))
-        for text in tokenise_texts(list(dict.fromkeys(texts)), model.tokenizer, longest(max_tokens or 10**9, model))
+        for text in tokenised_texts(list(dict.fromkeys(texts)), model, max_tokens or sys.maxsize)
         for at in chosen(text, context.pooling)
     }
     if len(read) > 1:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -98,7 +98,6 @@ ORDER BY corpus, model, step, checkpoint, abs(value) DESC
     "table",
     value="value",
     statistics=("massive",),
-    table="massive_activations",
     columns=("dimension", "token", "texts", "value", "ratio"),
     mind="Layer 0 is the embedding. The rule asks for 1000 medians of the text; 'over median' is over that of sampled "
     "tokens at the layer. At most 24 for a model and corpus; the table massive_activations has them all. Known: GPT-2 "
@@ -132,7 +131,6 @@ ORDER BY corpus, view, model, step, checkpoint, deviations DESC
     "table",
     value="deviations",
     statistics=("dimensions",),
-    table="outlier_dimensions",
     columns=("dimension", "layers", "deviations", "variance_share", "cosine_share"),
     mind="Deviations, mean and shares are those of the layer where it stands out most; layer 0 is the embedding. At "
     "most 24 for a model, corpus and view; the table outlier_dimensions has them all. Of each layer 0.27 % of "
@@ -215,20 +213,17 @@ def listed_dimensions(standing: Mapping[Place, Standing]) -> Iterator[OutlierDim
 
 def listed_activations(seen: Observed, kept: Activations, size: int) -> list[MassiveActivation]:
     """Return the massive activations by dimension and token type, with the median of sampled tokens at their layer."""
-    listed = kept.listed()
     sample = replace(seen, view="all").token_sample(size)
-    # On the host, where a median is a selection and not a sort.
-    medians = {
-        layer: float(np.median(np.abs(sample.states(seen.path[layer]).float().cpu().numpy())))
-        for layer in sorted({activation.layer for activation in listed})
-    }
+
+    @cache
+    def median_at(layer: int) -> float:  # on the host, where a median is a selection and not a sort
+        return float(np.median(np.abs(sample.states(seen.path[layer]).float().cpu().numpy())))
+
     rows = []
-    for of in listed:
-        which = (of.dimension, of.token_id, of.token, of.own, *of.positions, of.texts, of.count, *of.layers)
-        median = medians[of.layer]
-        rows.append(
-            MassiveActivation(*which, of.value, of.layer, median, abs(of.value) / median if median > 0 else None)
-        )
+    for activation in kept.listed():
+        median = median_at(activation["layer"])
+        ratio = abs(activation["value"]) / median if median > 0 else None
+        rows.append(MassiveActivation(**activation, median=median, ratio=ratio))
     return rows
 
 

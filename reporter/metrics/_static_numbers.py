@@ -20,7 +20,7 @@ from reporter.geometry.arrays import BLOCK, TINY, Floats, Ints, Progress, blocks
 from reporter.geometry.clouds import Histogram, Summary
 from reporter.geometry.components import Axes, principal_axes
 from reporter.geometry.noise import cosine_above
-from reporter.geometry.pairs import MEASURES, Consumer, Measure, Rows, Tile, Top, Workspace, pairs_between, pairs_within
+from reporter.geometry.pairs import Measure, Rows, Tile, Top, Workspace, tiles
 from reporter.metrics import vocabulary as tables
 from reporter.metrics._items import Explained, HistogramBin, Point
 from reporter.metrics._static_vectors import NO_TEXT, Kind, StaticVectors, classify
@@ -323,32 +323,6 @@ Shown = Sequence[str | None]
 MOST_OUTLIERS = 100  # token–position pairs that are listed
 
 
-class PairHistograms:
-    """Takes in tiles, and fills a histogram of each measure.
-
-    Args:
-        a: norms of one side, at least one.
-        b: norms of the other.
-    """
-
-    def __init__(self, a: Floats, b: Floats) -> None:
-        largest, sum_of_largest = float(a.max() * b.max()), float(a.max() + b.max())
-        self._histograms: dict[Measure, Histogram] = {
-            "cosine": Histogram(-1, 1),
-            "distance": Histogram(0, sum_of_largest),
-            "dot": Histogram(-largest, largest),  # Cauchy and Schwarz
-        }
-
-    def take(self, tile: Tile) -> None:
-        """Count the pairs of one tile."""
-        for measure, histogram in self._histograms.items():
-            histogram.take(tile.values(measure), tile.workspace)
-
-    def summaries(self) -> dict[Measure, Summary]:
-        """Return what was counted."""
-        return {measure: histogram.summary() for measure, histogram in self._histograms.items()}
-
-
 def distribution(measure: str, part: str, summary: Summary) -> Iterator[Row]:
     """Yield mean, standard deviation and bins of a distribution.
 
@@ -369,20 +343,28 @@ def norms_of_kind(kind: Kind, norms: Floats) -> Iterator[Row]:
 
 
 def pairs_of(
-    part: str, a: Rows, b: Rows | None = None, also: Sequence[Consumer] = (), progress: Progress = silent
+    part: str,
+    a: Rows,
+    b: Rows | None = None,
+    also: Sequence[PairExtremes | OutlierPairs] = (),
+    progress: Progress = silent,
 ) -> Iterator[Row]:
     """Yield the distributions of all pairs within ``a``, or of ``a`` with ``b``; one walk feeds ``also``, too."""
     if len(a) < 2 if b is None else not (len(a) and len(b)):
         return
-    filled = PairHistograms(a.norms, a.norms if b is None else b.norms)
-    what = f"{part} pairs"
-    if b is None:
-        pairs_within(a, [*also, filled], what=what, progress=progress)
-    else:
-        pairs_between(a, b, [*also, filled], what=what, progress=progress)
-    summaries = filled.summaries()
-    for measure in MEASURES:
-        yield from distribution(measure, part, summaries[measure])
+    longest, longest_other = (float(rows.norms.max()) for rows in (a, a if b is None else b))
+    histograms: dict[Measure, Histogram] = {
+        "cosine": Histogram(-1, 1),
+        "distance": Histogram(0, longest + longest_other),
+        "dot": Histogram(-longest * longest_other, longest * longest_other),  # Cauchy and Schwarz
+    }
+    for tile in tiles(a, b, f"{part} pairs", progress):
+        for consumer in also:
+            consumer.take(tile)
+        for measure, histogram in histograms.items():
+            histogram.take(tile.values(measure), tile.workspace)
+    for measure, histogram in histograms.items():
+        yield from distribution(measure, part, histogram.summary())
 
 
 class PairExtremes:
@@ -465,22 +447,20 @@ def analyse(vectors: StaticVectors, item: Looked, seed: int, progress: Progress 
     Raises:
         ReporterError: if a vector holds numbers that are not finite.
     """
-    try:
-        sizes = {kind: norms(table) for kind, table in vectors.kinds.items()}
-    except ReporterError as error:
-        raise ReporterError(f"model '{vectors.model}': {error}") from error
-    yield from _Work(vectors, item, seed, progress, sizes).rows()
+    yield from _Work(vectors, item, seed, progress).rows()
 
 
 class _Work:
     """One analysis, with what its parts share."""
 
-    def __init__(
-        self, vectors: StaticVectors, item: Looked, seed: int, progress: Progress, sizes: dict[Kind, Floats]
-    ) -> None:
-        self.vectors, self.item, self.seed, self.progress, self.sizes = vectors, item, seed, progress, sizes
+    def __init__(self, vectors: StaticVectors, item: Looked, seed: int, progress: Progress) -> None:
+        self.vectors, self.item, self.seed, self.progress = vectors, item, seed, progress
         self.tables: dict[Kind, Tensor] = vectors.kinds
         self.missing: dict[str, str] = {}
+        try:
+            self.sizes = sizes = {kind: norms(table) for kind, table in self.tables.items()}
+        except ReporterError as error:
+            raise ReporterError(f"model '{vectors.model}': {error}") from error
         usable = {kind: np.flatnonzero(norm > TINY) for kind, norm in sizes.items()}
         self.described = classify(vectors.strings, vectors.special)
         self.first = first_equal(vectors.tokens)

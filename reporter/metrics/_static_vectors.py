@@ -107,25 +107,21 @@ class StaticVectors:
 
     Args:
         model: what the study calls the model.
-        checkpoint: which of its checkpoints.
         tokens: (V, d).
         positions: the rows that positions 0, 1, … look up, (P, d'), where vectors are added; else None. d' differs
             from d where tokens pass through a projection first (OPT-350m).
         types: (T, d'), or None.
         position_kind: how positions are added to its tokens' vectors.
-        position_offset: the row of the table that position 0 looks up; RoBERTa's is 2.
         strings: how the tokenizer writes each token, V of them; None for rows that no token has.
         special: ids of special tokens.
         notes: what a reader should know, whole sentences.
     """
 
     model: str
-    checkpoint: str
     tokens: Tensor
     positions: Tensor | None
     types: Tensor | None
     position_kind: PositionKind
-    position_offset: int
     strings: tuple[str | None, ...]
     special: frozenset[int]
     notes: tuple[str, ...]
@@ -165,8 +161,7 @@ def static_vectors(model: LoadedModel) -> StaticVectors:
     added, length = model.anatomy.positions == "added", ids.numel()
     place = next((x for x in lookups if added and x.consecutive(length) and len(x.table) >= length), None)
     kept = next((x for x in lookups if x is not place and x.constant(length) and len(x.table) <= _MOST_TYPES), None)
-    offset = int(place.rows.reshape(-1)[0]) if place else 0
-    positions = place.table[offset:] if place else None
+    positions = place.table[int(place.rows.reshape(-1)[0]) :] if place else None  # RoBERTa's position 0 is row 2
     kind: PositionKind = "unrecognised" if added else "none"
     token_of = {i: token for token, i in model.tokenizer.get_vocab().items()}
     notes = _notes(model, tokens, positions, tokens[ids[0]].float(), states[0][0].float())
@@ -174,16 +169,9 @@ def static_vectors(model: LoadedModel) -> StaticVectors:
     if more:
         notes.append(f"{more} other tables are looked up by the ids of tokens and not looked at here.")
     return StaticVectors(
-        model.checkpoint.model,
-        model.checkpoint.name,
-        tokens,
-        positions,
-        kept.table if kept else None,
+        *(model.checkpoint.model, tokens, positions, kept.table if kept else None),
         kind if positions is None else table_kind(positions),
-        offset,
-        tuple(token_of.get(i) for i in range(len(tokens))),
-        special,
-        tuple(notes),
+        *(tuple(token_of.get(i) for i in range(len(tokens))), special, tuple(notes)),
     )
 
 

@@ -10,7 +10,6 @@ import numpy as np
 
 from reporter.charts import Chart
 from reporter.charts import models as pairs
-from reporter.core.sources import GROMOV
 from reporter.core.table import HIGH, LOW, Comparable, Row, UnderView, column
 from reporter.geometry.arrays import Floats
 from reporter.geometry.intervals import FEWEST_TEXTS, half_sample_interval, quantile
@@ -24,7 +23,7 @@ _ANGLE = "arccos(cos(h_l, h_{l+n}))/π, h_l the state of a token at layer l, for
 _HALVES = "95 %, value ± t standard deviations over 63 balanced half-samples of the texts"
 _CHANCE = "States that have nothing to do with each other read ½ exactly."
 
-_angle = partial(Share, sources=(GROMOV,), per="pair", interval=_HALVES)
+_angle = partial(Share, sources=("gromov2025unreasonable",), per="pair", interval=_HALVES)
 
 STATISTICS = (
     _angle(

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from reporter.core.sources import ETHAYARAJH, RUDMAN, SHAPE_OF_LEARNING, TIMKEY
 from reporter.geometry import noise
 from reporter.geometry.arrays import Floats, Ints, wide
 from reporter.geometry.components import first_axis
@@ -38,7 +37,7 @@ STATISTICS = (
         "variance explained by the first principal component",
         "λ1 / Σλ, with λ the eigenvalues of the covariance (1/n) of all token states, centred: the explained-variance "
         "ratio of the first principal component, or the share of variance on the first axis",
-        (SHAPE_OF_LEARNING,),
+        ("razzhigaev2024shape",),
         interval=described("logit"),
         plainly="How much of what varies among the states lies along one direction.",
         trap="A single sink token in 64 can move it from 0.003 to 0.995: a bell over the depth of a decoder may be "
@@ -52,7 +51,7 @@ STATISTICS = (
         "variance explained by the first principal component (by batch)",
         "mean over shuffled batches of λ1 / Σλ, each batch centred by itself; batches of `sample` tokens drawn without "
         "replacement, duplicates included",
-        (SHAPE_OF_LEARNING,),
+        ("razzhigaev2024shape",),
         interval=described("logit"),
         trap="The published estimator. A batch of n tokens reads higher than the whole corpus, the more so for few "
         "tokens and wide models: see its floor. One batch, the default, in place of four moved it by up to 0.6 of half "
@@ -66,7 +65,7 @@ STATISTICS = (
         "mean cosine of two tokens",
         "mean over all pairs of different tokens of cos(x_i, x_j) = (‖Σu‖² − n) / (n(n − 1)), u = x/‖x‖; exact, no "
         "pairs are sampled",
-        (ETHAYARAJH,),
+        ("ethayarajh2019contextual",),
         interval=described("fisher"),
         plainly="How alike in direction the states of any two tokens are.",
         trap="A common mean vector or a few giant dimensions are enough for a value near 1; see the centred and "
@@ -79,7 +78,7 @@ STATISTICS = (
         "mean_cosine_centred",
         "mean cosine (centred)",
         "the mean cosine of x − μ over a uniform sample of tokens, μ the mean of all tokens",
-        (ETHAYARAJH, TIMKEY),
+        ("ethayarajh2019contextual", "timkey2021bark"),
         interval=described("fisher") + _SAMPLE.format(most="0.0015"),
         grows=per_doubling("+0.0001 to +0.0003", "0.5 to 8.6", OWN_MEAN),
     ),
@@ -89,7 +88,7 @@ STATISTICS = (
         "the mean cosine of (x − μ)/σ, each dimension by its own standard deviation over all tokens, over a uniform "
         "sample of tokens; dimensions that do not vary are left out: their deviation is at most 1e-6 of their mean, or "
         "of the root mean square of all deviations (what underflow leaves of a dead dimension)",
-        (TIMKEY,),
+        ("timkey2021bark",),
         interval=described("fisher") + _SAMPLE.format(most="0.0015"),
         trap="What is left of the mean cosine once no dimension outweighs another.",
         grows=per_doubling("+0.0001 to +0.0003", "0.7 to 11.5", OWN_MEAN),
@@ -99,7 +98,7 @@ STATISTICS = (
         "IsoScore",
         "((Σλ)²/Σλ² − 1) / (d − 1), with λ the eigenvalues of the covariance (1/n) of all token states, centred: what "
         "the paper's algorithm (principal axes, isotropy defect, rescaling) comes to",
-        (RUDMAN,),
+        ("rudman2022isoscore",),
         interval=described("log") + "; made of the participation ratio",
         trap="Isotropy, not anisotropy: 1 where every direction varies alike, 0 where one does alone. Fewer tokens "
         "than dimensions cannot reach 1: see the floor.",

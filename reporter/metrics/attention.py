@@ -19,7 +19,6 @@ from reporter.charts.layout import titled
 from reporter.charts.profile import beside
 from reporter.charts.styles import Styles, alt
 from reporter.core.errors import ReporterError
-from reporter.core.sources import CLARK, GU, XIAO
 from reporter.core.table import Comparable, OfModel, Row, at_place, column, of_cell
 from reporter.geometry.arrays import Floats, Ints
 from reporter.geometry.intervals import student_interval
@@ -75,7 +74,6 @@ ORDER BY model, checkpoint, item, layer, head
 """,
     heads,
     lead="A bright cell is a head whose weights lie on the first token, whatever the text.",
-    table="attention_heads",
     columns=("first_token", "sink_rate", "entropy", "distance"),
     chapter=CHAPTER,
     picks=lambda frame, scene: [choices(frame, "corpus", "Reading")],
@@ -143,7 +141,7 @@ STATISTICS = (
         "share of heads with a sink",
         f"share of texts and heads in which the mean weight on the first token, Σ_i a_i1 / T, exceeds `threshold` (0.3 "
         f"unless the study says otherwise); {_SAID}",
-        (GU,),
+        ("gu2025sink",),
         bounds=(0, 1),
         headline=True,
         trap="Row 1 of a decoder, which can look at nothing else, counts as 1 of the T, as in the published code: with "
@@ -155,7 +153,7 @@ STATISTICS = (
         "attention to the first token",
         f"mean over heads and the tokens i = 2…T of a_i1; {_SAID}. Floor: the same where a token attends equally to "
         "all that it may, which are the tokens up to itself in decoders and all in encoders.",
-        (XIAO, GU),
+        ("xiao2024streaming", "gu2025sink"),
         floor=True,
         noise="equal attention",
         bounds=(0, 1),
@@ -167,7 +165,7 @@ STATISTICS = (
         "normalised entropy of attention",
         f"mean over heads and the tokens i = 2…T of −Σ_j p ln p / ln m, p = a_ij/Σ_j a_ij and m the tokens that i may "
         f"attend to: i in decoders, T in encoders; {_SAID}",
-        (CLARK,),
+        ("clark2019bert",),
         bounds=(0, 1),
         trap="1 is attention that is spread evenly, 0 a single token. Where attention is local, only a part of the m "
         "tokens is within reach, so that 1 cannot be read.",
@@ -177,7 +175,7 @@ STATISTICS = (
         "distance of attention",
         f"mean over heads and the tokens i = 2…T of Σ_j p |i − j|, in tokens; {_SAID}. Floor: the same where a token "
         "attends equally to all that it may.",
-        (CLARK,),
+        ("clark2019bert",),
         floor=True,
         noise="equal attention",
         bounds=(0, None),
@@ -218,7 +216,7 @@ def attention(item: AttentionSpec, context: Context) -> Iterator[Row]:
     texts = _long_enough(context.corpora[item.corpus], item, context)
     blocks = _heads_of_texts(texts, item, context)
     causal = context.model.anatomy.role == "decoder"
-    floors = {"first_token": _evenly_first(item.tokens, causal), "distance": _evenly_far(item.tokens, causal)}
+    floors = dict(zip(("first_token", "distance"), _evenly(item.tokens, causal), strict=True))
     for layer, read in enumerate(blocks, 1):
         place = Place("block", layer)
         for statistic in STATISTICS:
@@ -243,8 +241,7 @@ def _value(statistic: Statistic, place: Place, values: Floats) -> Value:
 
 def _long_enough(corpus: Corpus, item: AttentionSpec, context: Context) -> Ints:
     """Return the token ids of the sampled texts, (texts, item.tokens)."""
-    from reporter.forward.measure import longest
-    from reporter.texts.tokens import tokenise_texts
+    from reporter.forward.measure import longest, tokenised_texts
 
     limit = longest(min(item.tokens, corpus.max_tokens), context.model)
     if limit < item.tokens:
@@ -253,9 +250,9 @@ def _long_enough(corpus: Corpus, item: AttentionSpec, context: Context) -> Ints:
     distinct: dict[bytes, Ints] = {}
     for start in range(0, len(order), _AT_ONCE):
         texts = [corpus.texts[index] for index in order[start : start + _AT_ONCE].tolist()]
-        long = (text for text in tokenise_texts(texts, context.model.tokenizer, limit) if len(text.ids) == item.tokens)
-        for text in long:
-            distinct.setdefault(np.asarray(text.ids).tobytes(), np.asarray(text.ids, dtype=np.int64))
+        for text in tokenised_texts(texts, context.model, limit):
+            if len(text.ids) == item.tokens:
+                distinct.setdefault(text.ids.tobytes(), text.ids)
         if len(distinct) >= item.texts:
             break
     if len(distinct) < 2:
@@ -304,12 +301,9 @@ def _heads(weights: Tensor, threshold: float, causal: bool) -> Floats:
     return np.asarray(measured.cpu().numpy())
 
 
-def _evenly_first(length: int, causal: bool) -> float:
-    return float(np.mean(1 / np.arange(2, length + 1))) if causal else 1 / length
-
-
-def _evenly_far(length: int, causal: bool) -> float:
+def _evenly(length: int, causal: bool) -> tuple[float, float]:
+    """Return the weight on the first token, and the distance, of attention that is equal on all that it may look at."""
     rows = np.arange(1, length)
     if causal:
-        return float(np.mean(rows / 2))
-    return float(np.abs(rows[:, None] - np.arange(length)).mean())
+        return float(np.mean(1 / (rows + 1))), float(np.mean(rows / 2))
+    return 1 / length, float(np.abs(rows[:, None] - np.arange(length)).mean())

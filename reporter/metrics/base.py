@@ -21,7 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from reporter.charts import Chart
 from reporter.core.imports import Registry, code_of
-from reporter.core.sources import Source
+from reporter.core.sources import BIBLIOGRAPHY, Source
 from reporter.core.table import (
     CORPUS,
     HIGH,
@@ -138,7 +138,7 @@ class Statistic:
         name: the part after the dot.
         title: a short label for an axis.
         definition: the formula in plain text (Unicode allowed), complete enough to compute the number by hand.
-        sources: whose definition it is.
+        sources: whose definition it is: keys of ``references.bib``, or works that are not in it.
         per: ``layer`` (one for each of 0..L), ``step`` (one for each step l -> l+1, stored at l), ``model`` (one;
             its layer is NULL), ``pair`` (one for each two layers, in the table ``layer_pairs``).
         unit: empty for a pure number.
@@ -164,7 +164,7 @@ class Statistic:
     name: str
     title: str
     definition: str
-    sources: tuple[Source, ...]
+    sources: tuple[str | Source, ...]
     per: Per = "layer"
     unit: str = ""
     interval: str = ""
@@ -184,6 +184,11 @@ class Statistic:
         object.__setattr__(self, "headline", self.headline or bool(self.plainly))
         if self.smallest is None and None not in self.bounds:
             object.__setattr__(self, "smallest", 0.01)
+
+    @property
+    def works(self) -> tuple[Source, ...]:
+        """The works that ``sources`` names."""
+        return tuple(BIBLIOGRAPHY[key] if isinstance(key, str) else key for key in self.sources)
 
 
 Share = partial(Statistic, bounds=(0, 1))

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from pydantic import Field
 
-from reporter.core.sources import DIN, MERCHANT, Source
 from reporter.core.table import TOKEN, Comparable, Row, UnderView, at_place, column
 from reporter.core.threads import spread
 from reporter.geometry.arrays import Ints
@@ -41,7 +40,7 @@ _OVER = (
 
 
 def _sides(
-    name: str, title: str, definition: str, sources: tuple[Source, ...], scale: Scale, trap: str, **more: object
+    name: str, title: str, definition: str, sources: tuple[str, ...], scale: Scale, trap: str, **more: object
 ) -> Iterator[Statistic]:
     interval_text = described(scale) + _ENOUGH * (name == "linear") + _WITH_SINKS * (name == "moved")
     yield Statistic(name, title, f"{definition} {_OVER}", sources, interval=interval_text, trap=trap, **more)  # type: ignore[arg-type]
@@ -57,18 +56,17 @@ STATISTICS = (
         "cosine",
         "cosine with the base's state",
         "mean of cos(h, h⁰)",
-        (MERCHANT,),
+        ("merchant2020finetuning",),
         "fisher",
         "Blind to length, and near 1 for any two states of a narrow cone: see linear. Models that were trained apart "
         "have axes of their own and read 0 however alike they are.",
         bounds=(-1, 1),
-        smallest=0.01,
     ),
     *_sides(
         "distance",
         "distance from the base's state",
         "mean of ‖h − h⁰‖ / ‖h⁰‖",
-        (MERCHANT,),
+        ("merchant2020finetuning",),
         "log",
         "A damaged block moves all layers behind it, too: the first layer that moves names the block. Before it this "
         "is 0 to the last bit, in the same precision and batches; bf16 products in other batches differ by up to "
@@ -83,18 +81,17 @@ STATISTICS = (
         "tokens that moved",
         "share of tokens with ‖h − h⁰‖ > 2^-10·‖h⁰ − μ⁰‖ + 1e-6·‖h⁰‖, beyond the 16 bits in which states are kept, μ⁰ "
         "the base's mean,",
-        (MERCHANT,),
+        ("merchant2020finetuning",),
         "logit",
         "Says whether, not how far.",
         bounds=(0, 1),
-        smallest=0.01,
     ),
     *_sides(
         "linear",
         "share that a linear map of the base makes",
         "1 − Σ‖h − map(h⁰)‖²/Σ‖h − mean‖² over the tokens of one half of the texts, the least-squares map and the mean "
         "fitted to the other half, mean over both directions,",
-        (DIN,),
+        ("din2024jump",),
         "plain",
         "What it leaves out is new; what it holds is the base's, perhaps turned or stretched. It needs twice as many "
         "tokens in each half as dimensions: raise `sample` for wide models. A few axes of large variance decide it.",
@@ -105,7 +102,7 @@ STATISTICS = (
         "distance_seed",
         "distance from another seed's state",
         _TWIN.format(name="distance"),
-        (MERCHANT,),
+        ("merchant2020finetuning",),
         interval=described("log"),
         smallest=0.001,
         trap=_SEED + " Seeds from random weights on have axes of their own: compare linear_seed there.",
@@ -114,7 +111,7 @@ STATISTICS = (
         "linear_seed",
         "share that a linear map of another seed makes",
         _TWIN.format(name="linear"),
-        (DIN,),
+        ("din2024jump",),
         interval=described("plain") + _ENOUGH,
         bounds=(None, 1),
         smallest=0.01,

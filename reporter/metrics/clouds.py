@@ -21,7 +21,6 @@ from reporter.charts.parts import AXES
 from reporter.charts.profile import beside, by_depth
 from reporter.charts.styles import Styles
 from reporter.core.errors import ReporterError
-from reporter.core.sources import LUISTO, WILSON
 from reporter.core.table import Row
 from reporter.core.threads import spread
 from reporter.geometry.arrays import Floats
@@ -72,7 +71,6 @@ ORDER BY model, checkpoint, item, projection, site, layer, part, point
 """,
     "points",
     lead="A point is a text, its colour its corpus.",
-    table="projections",
     columns=("part", "label", "x", "y"),
     picks=lambda frame, scene: [_item(frame), choices(frame, "projection", "Picture", ("pca",))],
     options={"colour": ["corpus"], "order": True, "tell": ["corpus"], "axisNames": AXES, "height": 400},
@@ -101,7 +99,6 @@ ORDER BY model, checkpoint, item, measure, site, layer, part, low
 """,
     {"height": heights, "count": counts},
     lead="Norms of each corpus, and cosine, distance and dot product of texts within a corpus and between two.",
-    table="histograms",
     columns=("measure", "part", "count"),
     picks=lambda frame, scene: [
         _item(frame),
@@ -122,7 +119,6 @@ ORDER BY model, checkpoint, item, site, layer, part, components
 """,
     explained,
     lead="How many directions the texts of a corpus really use. The dashed lines are half and 90 % of the variance.",
-    table="explained_variance",
     columns=("part", "components", "share", "n"),
     picks=lambda frame, scene: [_item(frame)],
     key="part",
@@ -173,7 +169,7 @@ STATISTICS = (
         "text is classified once, by the classifier trained on the other folds. Standardised: "
         f"{classifiers.STANDARDISED}. {_SAMPLE} "
         "Floor: the share of the largest corpus in the sample, what is right if that one is always said.",
-        (LUISTO, WILSON),
+        ("luisto2024toybox", "wilson1927probable"),
         interval=classifiers.WILSON_SAID,
         floor=True,
         noise="chance",
@@ -186,7 +182,7 @@ STATISTICS = (
         "distance of the centres over distance within",
         "‖μ_a − μ_b‖ / ((w_a + w_b)/2), μ the mean vector of a corpus and w the mean Euclidean distance of two of its "
         f"texts; the mean over every two corpora. {_SAMPLE}",
-        (LUISTO,),
+        ("luisto2024toybox",),
         trap="Samples of n texts each from one and the same corpus read about 1/√n, not 0.",
     ),
     Size(
@@ -196,7 +192,7 @@ STATISTICS = (
         "among all other texts; mean over texts: 1 where the corpora are mixed, 0 where no text has a near one of "
         "another corpus. Texts as far as the tenth count in part; distances of at most 1e-5 of the root mean square "
         f"norm are 0. {_SAMPLE}",
-        (LUISTO,),
+        ("luisto2024toybox",),
         interval="95 %, mean ± t standard errors over texts (Student's t); a little too narrow, since neighbours "
         "share neighbours",
         headline=True,
@@ -287,7 +283,7 @@ def _values(place: Place, clouds: Mapping[str, Floats], seed: int) -> Iterator[V
 
 
 def _centroids(place: Place, clouds: Mapping[str, Floats], x: Floats, y: Any) -> Value:
-    within = [group.within for group in spreads(x, y).groups]
+    within = [group.within for group in spreads(x, y)[1:]]
     means = [of.mean(axis=0) for of in clouds.values()]
     ratios = []
     for a, b in combinations(range(len(means)), 2):

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from pydantic import Field
 
-from reporter.core.sources import ETHAYARAJH
 from reporter.core.threads import spread
 from reporter.geometry import noise
 from reporter.geometry.arrays import Floats, Ints, wide
@@ -23,6 +22,7 @@ from reporter.geometry.intervals import (
     interval,
     percentile_interval,
 )
+from reporter.geometry.spectra import mean_cosine_of
 from reporter.metrics._intervals import (
     BOOTSTRAP,
     MORE_TYPES,
@@ -30,14 +30,13 @@ from reporter.metrics._intervals import (
     TO_A_THOUSAND,
     per_doubling,
     sampled,
-    texts_of,
 )
 from reporter.metrics.base import Options, Statistic, Value, metric, undefined, with_floor
 
 if TYPE_CHECKING:
     import torch
 
-    from reporter.forward.means import TextAverage
+    from reporter.forward.means import Average
     from reporter.forward.observed import Observed, Place
     from reporter.forward.type_sample import Occurrences
 
@@ -54,18 +53,17 @@ _OVER_TEXTS = (
     "95 %, delta method over texts: what each occurrence adds to the number of its type, summed by distinct text, and "
     "the variance of the types that other texts would bring or lack, Student's t "
 )
-_EXPLAINED = _OVER_TEXTS + ON_SCALE["logit"]
+_of_types = partial(Statistic, sources=("ethayarajh2019contextual",))
+_explained_share = partial(_of_types, interval=_OVER_TEXTS + ON_SCALE["logit"], floor=True, bounds=(0, 1))
 
 STATISTICS = (
-    Statistic(
+    _of_types(
         "self_similarity",
         "self-similarity of a type",
         f"mean over types of the mean cosine of two different occurrences of the type, {_SAMPLE}",
-        (ETHAYARAJH,),
         interval=_OVER_TEXTS + ON_SCALE["fisher"],
         floor=True,
         bounds=(-1, 1),
-        smallest=0.01,
         trap="High wherever all states point the same way: see the adjusted form. Every type weighs the same, so "
         "rare words count for more than in a mean over tokens.",
         grows=per_doubling("+1 to +11 %", "2.8 to 5.1", MORE_TYPES),
@@ -73,28 +71,20 @@ STATISTICS = (
         published="The paper's code takes up to 1,000 pairs of all occurrences of a word, not of a bounded number, and "
         "counts occurrences in equal contexts.",
     ),
-    Statistic(
+    _of_types(
         "self_similarity_adjusted",
         "adjusted self-similarity",
         "self_similarity − anisotropy.mean_cosine of the same view",
-        (ETHAYARAJH,),
         interval=f"{_OVER_TEXTS}on its own scale; the error of the mean cosine, and what texts do to both, are counted",
         bounds=(-2, 2),
-        headline=True,
         plainly="How alike one token's states are in different contexts, beyond what any two tokens are.",
         grows=per_doubling("+1 to +13 %", "2.9 to 3.8", MORE_TYPES),
-        smallest=0.01,
     ),
-    Statistic(
+    _explained_share(
         "explained_by_first",
         "maximum explainable variance",
         "mean over types of σ1²/Σσ², σ the singular values of the matrix of the type's occurrences, not centred, "
         f"{_SAMPLE}",
-        (ETHAYARAJH,),
-        interval=_EXPLAINED,
-        floor=True,
-        bounds=(0, 1),
-        smallest=0.01,
         trap="At least 1 over the number of occurrences, and near 1 wherever the common mean is long: see the "
         "baseline.",
         grows=per_doubling("+1 to +7 %", "2.6 to 4.5", "since more types, with other numbers of occurrences, enter"),
@@ -103,30 +93,22 @@ STATISTICS = (
         "explained_by_first_published is what it computes today, explained_by_first_truncated what it computed when it "
         "was published.",
     ),
-    Statistic(
+    _explained_share(
         "explained_by_first_published",
         "maximum explainable variance (centred)",
         "mean over types of λ1/Σλ, λ the eigenvalues of the covariance of the type's occurrences about their mean, "
         f"{_SAMPLE}; types whose occurrences all have the same state are left out",
-        (ETHAYARAJH,),
-        interval=_EXPLAINED,
-        floor=True,
-        bounds=(0, 1),
         trap="The mean, which is what a static vector would keep, is what it leaves out. At least 1 over the number of "
         "occurrences less one: see the floor.",
         grows=per_doubling("−1 to +3 %", "0.0 to 1.1", MORE_TYPES, TO_A_THOUSAND),
         published="`PCA(n_components=1).explained_variance_ratio_[0]` of scikit-learn over all occurrences of a word, "
         "as the paper's code has it since 25 December 2019; the mean over words is ours.",
     ),
-    Statistic(
+    _explained_share(
         "explained_by_first_truncated",
         "maximum explainable variance (along the mean)",
         "mean over types of Var(X·v1) / Σ_j Var(x_j), X the matrix of the type's occurrences, v1 its first right "
         f"singular vector, not centred, {_SAMPLE}; types whose occurrences all have the same state are left out",
-        (ETHAYARAJH,),
-        interval=_EXPLAINED,
-        floor=True,
-        bounds=(0, 1),
         trap="The axis v1 points along the mean, so this is the variance of the lengths: 0 does not say that a static "
         "vector is a bad one.",
         grows=per_doubling("−17 to +6 %", "0.3 to 1.8", MORE_TYPES, TO_A_THOUSAND),
@@ -134,51 +116,42 @@ STATISTICS = (
         "variances are about the mean: the first version of the paper's code, with whose numbers, stored beside it, it "
         "compares (0.002 to 0.013 for 'one' in BERT).",
     ),
-    Statistic(
+    _explained_share(
         "explained_by_first_baseline",
         "maximum explainable variance of random tokens",
         "explained_by_first with the occurrences of each type replaced by as many random occurrences of other types "
         "of the sample",
-        (ETHAYARAJH,),
-        interval=_EXPLAINED,
-        bounds=(0, 1),
+        floor=False,
         grows=per_doubling("−3 to −12 %", "0.9 to 3.6", "since types have more occurrences"),
-        smallest=0.01,
     ),
-    Statistic(
+    _of_types(
         "explained_by_first_adjusted",
         "maximum explainable variance (adjusted)",
         "explained_by_first − explained_by_first_baseline",
-        (ETHAYARAJH,),
         interval=_OVER_TEXTS + ON_SCALE["plain"],
         bounds=(-1, 1),
         trap="Compare at equal `types`: random occurrences of fewer types repeat more of them, which raises the "
         "baseline. On a pretrained encoder 64 types of 12 occurrences read 0.03 less than 256 of 24, 1.8 half widths "
         "of the interval; the similarities and the other explained variances moved by at most 0.4 of theirs.",
         grows=per_doubling("+5 to +22 %", "3.2 to 4.7", "since the baseline falls as types have more occurrences"),
-        smallest=0.01,
     ),
-    Statistic(
+    _of_types(
         "intra_text",
         "similarity within a text",
         "mean over texts of the mean cosine of a token's state to the mean state of the text, both over the view's "
         "tokens; texts of fewer than two tokens in the view are left out",
-        (ETHAYARAJH,),
         interval=BOOTSTRAP,
         floor=True,
         bounds=(-1, 1),
-        smallest=0.01,
         trap="A token is part of the mean that it is compared with: short texts read higher, see the floor.",
     ),
-    Statistic(
+    _of_types(
         "intra_text_adjusted",
         "similarity within a text (adjusted)",
         "intra_text − anisotropy.mean_cosine of the same view",
-        (ETHAYARAJH,),
         interval="95 %, Student's t: variance of 1000 bootstrap replicates over texts, that of the mean cosine by the "
         "delta method over texts, and their covariance in the same replicates",
         bounds=(-2, 2),
-        smallest=0.01,
     ),
 )
 
@@ -206,16 +179,14 @@ class ContextualityOptions(Options):
 )
 def contextuality(seen: Observed, options: ContextualityOptions) -> Iterator[Value]:
     """Yield the similarities and explained variances, with their floors, at every place."""
-    from reporter.forward.paths import IntraText
-
-    drawn, kept = _draw(seen, options), seen.get(IntraText)
+    drawn = _draw(seen, options)
     of_places = seen.once(("contextuality", drawn.strata, options), lambda: _at_places(drawn, seen, options))
     for place in seen.places:
         cosine = _mean_cosine(seen, place)
         means = _means_over_types(drawn, seen, of_places[place])
         yield from _self_similarity(means["similarity"], drawn, cosine, place, seen)
         yield from _explained(means, drawn, place, seen)
-        average = kept.average("cosine", place, seen.view)
+        average = seen.average("intra_text", "cosine", place)
         if not average.n:
             reason = "no text has two tokens whose states are not zero"
             yield from undefined(("intra_text", "intra_text_adjusted"), place, 0, reason)
@@ -223,11 +194,11 @@ def contextuality(seen: Observed, options: ContextualityOptions) -> Iterator[Val
         within = Value(
             "intra_text", place, average.value, average.n, *percentile_interval(average.replicates, seen.texts)
         )
-        yield from with_floor(within, kept.average("isotropic", place, seen.view).value)
+        yield from with_floor(within, seen.average("intra_text", "isotropic", place).value)
         yield _adjusted(seen, place, average, cosine)
 
 
-def _adjusted(seen: Observed, place: Place, within: TextAverage, cosine: _Cosine | None) -> Value:
+def _adjusted(seen: Observed, place: Place, within: Average, cosine: _Cosine | None) -> Value:
     """Return the similarity within a text less the mean cosine: a text moves both, so their errors go together.
 
     That of the mean cosine is from influences of sampled tokens, as in ``anisotropy``; what both share from the same
@@ -369,13 +340,10 @@ def _mean_cosine(seen: Observed, place: Place) -> _Cosine | None:
         return None
     influence = influence_on_mean_cosine(wide(sample.states(place)), moments.unit_sum, n)
     influence = influence - influence.mean()
-    texts, which = np.unique(texts_of(sample), return_inverse=True)
-    return _Cosine(
-        float((moments.unit_sum @ moments.unit_sum - n) / (n * (n - 1))),
-        error_over_texts(influence, texts_of(sample), moments.n, seen.texts),
-        texts,
-        np.bincount(which, influence) / len(influence),
-    )
+    texts, which = np.unique(sample.texts, return_inverse=True)
+    error = error_over_texts(influence, sample.texts, moments.n, seen.texts)
+    of_texts = np.bincount(which, influence) / len(influence)
+    return _Cosine(mean_cosine_of(moments.unit_sum, n), error, texts, of_texts)
 
 
 @dataclass(frozen=True)

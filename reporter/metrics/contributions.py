@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
-from reporter.core.sources import CSORDAS
 from reporter.geometry import noise
 from reporter.metrics._intervals import BOOTSTRAP, mean_with_interval
 from reporter.metrics.base import Options, Statistic, Value, metric, with_floor
@@ -29,7 +28,7 @@ _PUBLISHED = (
 )
 _ALONG = "Above 0 it strengthens what is there, below 0 it takes some of it away; about 0 it writes something new. "
 
-_step = partial(Statistic, sources=(CSORDAS,), per="step", interval=BOOTSTRAP, published=_PUBLISHED)
+_step = partial(Statistic, sources=("csordas2025depth",), per="step", interval=BOOTSTRAP, published=_PUBLISHED)
 _cosine = partial(_step, floor=True, bounds=(-1, 1))
 
 STATISTICS = (
@@ -91,12 +90,9 @@ _NO_TOKEN = "every token has a zero state or adds nothing here"
 )
 def contributions(seen: Observed, options: Options) -> Iterator[Value]:
     """Yield the numbers of each block."""
-    from reporter.forward.between_layers import Contributions
-
-    kept = seen.get(Contributions)
     for statistic in STATISTICS:
         for place in seen.path[:-1]:
-            average = kept.average(statistic.name, place, seen.view)
+            average = seen.average("contributions", statistic.name, place)
             number = mean_with_interval(statistic.name, place, average, seen.texts, _NO_TOKEN)
             if statistic.floor and average.n:
                 yield from with_floor(number, noise.pair_cosine(average.n, seen.width(place), seen.seed))

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import numpy as np
 from pydantic import Field
 
-from reporter.core.sources import LEE
 from reporter.geometry import noise
 from reporter.geometry.arrays import Floats
 from reporter.geometry.intervals import Interval, half_sample_interval, percentile_interval
@@ -18,7 +17,7 @@ from reporter.metrics.base import Between, Difference, Options, Share, Statistic
 from reporter.spec.corpora import ALIKE
 
 if TYPE_CHECKING:
-    from reporter.forward.means import TextAverage
+    from reporter.forward.means import Average
     from reporter.forward.observed import Observed, Place
 
 # Every number about the approach of token states to their last state, with its bootstrap replicates.
@@ -59,8 +58,6 @@ def _interval(statistic: str, value: float, replicates: Floats, texts: int) -> I
 
 def approach(seen: Observed, options: ConvergenceOptions) -> dict[Key, Replicated]:
     """Return similarity, gain, bound, violations, frequent against rare, and the features of the bound."""
-    from reporter.forward.paths import FrequencySplit, TextMeans, TextSums
-
     numbers: dict[Key, Replicated] = {}
     last, path = seen.layers, seen.path
     to_final = options.target == "final" and seen.layout.final_width is not None
@@ -69,8 +66,7 @@ def approach(seen: Observed, options: ConvergenceOptions) -> dict[Key, Replicate
     if to_final and seen.layout.final_width != seen.layout.width:
         why = "the state after the last projection has another width than the blocks"
     quantity = "cosine_to_final" if to_final else "cosine_to_last"
-    kept: TextSums | TextMeans = seen.get(TextSums) if options.mean == "token" else seen.get(TextMeans)
-    averages = [kept.average(quantity, place, seen.view) for place in path]
+    averages = [seen.average("text_sums" if options.mean == "token" else "text_means", quantity, p) for p in path]
     similarity = np.array([average.value for average in averages])
     draws = np.stack([average.replicates for average in averages])  # (L + 1, R)
     gradient, gradient_draws = np.diff(similarity), np.diff(draws, axis=0)
@@ -81,11 +77,11 @@ def approach(seen: Observed, options: ConvergenceOptions) -> dict[Key, Replicate
     for layer, place in enumerate(path[:last]):
         numbers["gradient", place] = Replicated(gradient[layer], averages[layer].n, gradient_draws[layer], why)
         numbers["bound", place] = Replicated(bound[layer], averages[layer].n, bound_draws[layer], why)
-        away = seen.get(TextSums).average(f"violation{suffix}", place, seen.view)
+        away = seen.average("text_sums", f"violation{suffix}", place)
         numbers["violations", place] = Replicated(away.value, away.n, away.replicates, why)
     for place in path:
-        often = seen.get(FrequencySplit).average(f"cosine{suffix}_frequent", place, seen.view)
-        rarely = seen.get(FrequencySplit).average(f"cosine{suffix}_rare", place, seen.view)
+        often = seen.average("frequency_split", f"cosine{suffix}_frequent", place)
+        rarely = seen.average("frequency_split", f"cosine{suffix}_rare", place)
         for name, average in (("similarity_frequent", often), ("similarity_rare", rarely)):
             numbers[name, place] = Replicated(average.value, average.n, average.replicates, "no such token")
         gap, halves = rarely.value - often.value, rarely.replicates - often.replicates
@@ -114,10 +110,10 @@ def _decay(bound: Floats) -> Floats:
     return np.asarray(-np.tensordot(depth, bound, axes=1) / (depth @ depth)) + 0.0  # no −0
 
 
-_mean = partial(Statistic, sources=(LEE,), interval=BOOTSTRAP)
-_step = partial(Statistic, sources=(LEE,), interval=BOOTSTRAP, per="step", smallest=0.001)
-_model = partial(Statistic, sources=(LEE,), interval=BOOTSTRAP, per="model", smallest=0.001)
-_halved = partial(Statistic, sources=(LEE,), interval=HALF_SAMPLED)
+_mean = partial(Statistic, sources=("lee2024fractal",), interval=BOOTSTRAP)
+_step = partial(Statistic, sources=("lee2024fractal",), interval=BOOTSTRAP, per="step", smallest=0.001)
+_model = partial(Statistic, sources=("lee2024fractal",), interval=BOOTSTRAP, per="model", smallest=0.001)
+_halved = partial(Statistic, sources=("lee2024fractal",), interval=HALF_SAMPLED)
 _similarity = partial(_halved, bounds=(-1, 1), fixed=(("last", 1.0),))
 
 STATISTICS = (
@@ -195,7 +191,7 @@ STATISTICS = (
         "p of rare minus frequent",
         "two-sided p of a paired t-test over the texts that have tokens of both kinds: mean similarity of a text's "
         "rare tokens against that of its frequent ones",
-        (LEE,),
+        ("lee2024fractal",),
         trap="With thousands of texts a gap far too small to matter has a tiny p. The test takes the split into "
         "frequent and rare types as given; the interval of frequency_gap does not.",
     ),
@@ -276,8 +272,6 @@ def _unequal(a: Observed, b: Observed) -> str:
 )
 def convergence(seen: Observed, options: ConvergenceOptions) -> Iterator[Value]:
     """Yield S, ΔS, f, violations, frequent against rare, and the features of f."""
-    from reporter.forward.paths import TextMeans
-
     final = options.target == "final" and seen.layout.final_width is not None
     measured = False if final else None  # the last block's state is no longer what all others are compared with
     for (statistic, place), (value, n, replicates, why) in approach(seen, options).items():
@@ -291,10 +285,10 @@ def convergence(seen: Observed, options: ConvergenceOptions) -> Iterator[Value]:
             yield Value("similarity_floor", place, noise.pair_cosine(n, seen.width(place), seen.seed), n)
     gap = "frequency_gap_to_final" if final else "frequency_gap"
     for place in seen.path:
-        yield paired_test(seen.get(TextMeans).average(gap, place, seen.view), place)
+        yield paired_test(seen.average("text_means", gap, place), place)
 
 
-def paired_test(gap: TextAverage, place: Place) -> Value:
+def paired_test(gap: Average, place: Place) -> Value:
     """Return the two-sided p of a paired t-test that the mean over texts of a difference is zero.
 
     Texts that say the same are one observation: the error and the degrees of freedom are those of distinct texts.

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from pydantic import Field
 
-from reporter.core.sources import GIRALDO, QUEIPO, SKEAN
 from reporter.geometry.arrays import Floats, Ints
 from reporter.geometry.intervals import percentile_interval
 from reporter.metrics._intervals import BOOTSTRAP
@@ -41,7 +40,7 @@ STATISTICS = (
         "prompt",
         "entropy of a text's states",
         f"mean over texts of {_PROMPT}",
-        (GIRALDO, SKEAN),
+        ("giraldo2015measures", "skean2025layer"),
         unit="nats",
         bounds=(0, None),
         trap="Grows with the length of the text, up to log(min(n − 1, d)); a single sink in a text pulls it towards 0. "
@@ -55,7 +54,7 @@ STATISTICS = (
         "normalised entropy of a text's states",
         f"mean over texts of the entropy over log(min(n − 1, d)), n the text's tokens in the view; the entropy being "
         f"{_PROMPT}",
-        (GIRALDO, SKEAN),
+        ("giraldo2015measures", "skean2025layer"),
         plainly="How evenly a text's states spread over directions: near 1 evenly, near 0 along one.",
         trap="Isotropic states do not reach 1 in a finite text: see the floor.",
         published="Skean et al. divide by log(min(n, d)), which n centred states cannot reach: see prompt_unit.",
@@ -65,7 +64,7 @@ STATISTICS = (
         "entropy of a text's states with their mean",
         "mean over the same texts as `prompt` of −Σ p log p, p = λ/Σλ, λ the eigenvalues of the Gram matrix of the "
         "view's states of one text as they are, neither centred nor scaled: p = σ²/Σσ², σ their singular values",
-        (GIRALDO, SKEAN, QUEIPO),
+        ("giraldo2015measures", "skean2025layer", "queipo2026attention"),
         unit="nats",
         bounds=(0, None),
         trap="A long common mean reads as low entropy, and so does one long state: of a text with one sink little else "
@@ -79,7 +78,7 @@ STATISTICS = (
         "mean over the same texts as `prompt` of H/log(min(n, d)), n the text's tokens in the view, H = −Σ p log p, "
         "p = λ/Σλ over the positive eigenvalues λ of the matrix UUᵀ for n ≤ d, UᵀU for n > d, U the states minus their "
         "mean and each scaled to length 1, with negative entries of that matrix set to 0",
-        (SKEAN,),
+        ("skean2025layer",),
         trap="A sink still tells: it moves the mean, and all other states then point away from it. Entries set to 0 "
         "change the eigenvalues, not alike for n > d and n ≤ d; negative ones are left out.",
         published="What the code of Skean et al. computes as prompt (sentence) entropy under 'maxEntropy'. It takes in "
@@ -89,7 +88,7 @@ STATISTICS = (
         "skipped",
         "texts too short for an entropy",
         "share of the chosen texts with any token in the view that have fewer than three tokens in it",
-        (SKEAN,),
+        ("skean2025layer",),
         per="model",
     ),
 )

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import product
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
@@ -21,9 +20,8 @@ from reporter.charts import SENTENCES, Chapter, Chart, Pick, parts, variants
 from reporter.charts.parts import AXES
 from reporter.charts.styles import Styles, alt, colours, ordered
 from reporter.core.errors import ReporterError
-from reporter.core.sources import LUISTO, ROUSSEEUW
 from reporter.core.table import ALL_GROUPS, Comparable, OfModel, Row, at_place, column
-from reporter.geometry.clouds import Spreads, spreads
+from reporter.geometry.clouds import Spread, spreads
 from reporter.metrics._items import Point, points, stream
 from reporter.metrics.analysis import POOLED, SAME_TOKEN, Context, analysis
 from reporter.metrics.base import Cosine, Size, Value
@@ -91,7 +89,6 @@ ORDER BY model, checkpoint, site, layer, part, point
 """,
     "points",
     lead="A point is a text, its colour its group; each layer is laid out by itself.",
-    table="projections",
     columns=("part", "label", "x", "y"),
     options={"colour": ["text_group"], "order": True, "tell": ["text_group"], "axisNames": AXES, "height": 400},
     by_layer=True,
@@ -111,7 +108,6 @@ ORDER BY model, checkpoint, control <> 'none', control, text_group, layer
 """,
     {name: of_groups(name) for name in ("silhouette", "ratio")},
     lead="Solid: the groups. Dotted and dashed: random characters and random words made to match each group.",
-    table="groups",
     columns=("text_group", "control", "silhouette", "within", "between", "ratio", "n"),
     picks=lambda frame, scene: [
         variants(silhouette="silhouette", ratio="distance within / between"),
@@ -186,14 +182,14 @@ _WORDS = (
 _ROUNDING = "distances are Euclidean, between pooled vectors; one of at most 1e-5 of their root mean square norm is 0"
 _ALL = "The texts are all that the study names, not a sample of more: there is no interval."
 
-_distance = partial(Size, sources=(LUISTO,))
+_distance = partial(Size, sources=("luisto2024toybox",))
 SILHOUETTE = Cosine(
     "silhouette",
     "silhouette of the groups",
     "mean over all texts of (b − a)/max(a, b): a the text's mean distance to the other texts of its group, b the "
     f"smallest of its mean distances to the texts of another group (0 where a = b = 0); {_ROUNDING}. scikit-learn's "
     f"silhouette_score. {_ALL}",
-    (LUISTO, ROUSSEEUW),
+    ("luisto2024toybox", "rousseeuw1987silhouettes"),
     headline=True,
     trap="Texts of one pattern share words, and patterns differ in length: groups come apart without any meaning. What "
     "length alone does is in the controls; shared words show at the embedding.",
@@ -240,11 +236,6 @@ Control = Literal["none", "random-characters", "random-words"]
 Texts = Mapping[str, Sequence[str]]
 
 _ENDINGS: dict[Control, str] = {"none": "", "random-characters": "_characters", "random-words": "_words"}
-_CALLED: dict[Control, str] = {
-    "none": "texts",
-    "random-characters": "random characters",
-    "random-words": "random words",
-}
 _ONE = "there is one group alone: nothing to tell it apart from"
 _SAME = "all texts have the same vector here"
 
@@ -271,10 +262,6 @@ class GroupSpread(OfModel, table="groups", corpus=ALL_GROUPS, metric="groups"):
     same_token: str | None = column(f"{SAME_TOKEN}; of all groups together")
 
 
-def _resolve(groups: Mapping[str, tuple[str, ...]], folder: Path) -> Groups:
-    return Groups(dict(groups))
-
-
 @analysis(
     title="Groups of texts that mean the same",
     summary="Whether texts of a group lie closer to each other than to those of other groups, layer by layer, and "
@@ -290,7 +277,7 @@ def _resolve(groups: Mapping[str, tuple[str, ...]], folder: Path) -> Groups:
         ("group", "groups"),
         together=ALL_GROUPS,
     ),
-    resolve=_resolve,
+    resolve=lambda groups, folder: Groups(dict(groups)),
     pooled=True,
     baselines=True,
 )
@@ -313,9 +300,9 @@ def groups(item: Groups, context: Context) -> Iterator[Row]:
         shared = same_token([text for of in texts.values() for text in of], context)
         group = np.repeat(np.arange(len(texts)), [len(of) for of in texts.values()])
         for place, x in vectors.items():
-            distances = spreads(x, group)
-            yield from _numbers(place, control, distances, _ONE if len(texts) < 2 else _SAME)
-            for name, of in zip(texts, distances.groups, strict=True):
+            whole, *of_groups = spreads(x, group)
+            yield from _numbers(place, control, whole, _ONE if len(texts) < 2 else _SAME)
+            for name, of in zip(texts, of_groups, strict=True):
                 which = (name, control, context.pooling, place)
                 yield GroupSpread(*which, of.silhouette, of.within, of.between, of.ratio, of.n, shared)
             if control == "none":
@@ -338,8 +325,7 @@ def _texts(groups: Texts, control: Control, context: Context) -> Texts:
     return {name: random_words(texts, words, stream(context.seed, control, name)) for name, texts in groups.items()}
 
 
-def _numbers(place: Place, control: Control, spread: Spreads | None, reason: str) -> Iterator[Value]:
-    whole = None if spread is None else spread.whole
+def _numbers(place: Place, control: Control, whole: Spread | None, reason: str) -> Iterator[Value]:
     numbers = {"silhouette": whole.silhouette if whole else None, "ratio": whole.ratio if whole else None}
     if whole is not None and control == "none":
         numbers |= {"within": whole.within, "between": whole.between}

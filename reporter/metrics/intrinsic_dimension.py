@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from pydantic import Field
 
 from reporter.charts import Chart, Reach, corpora, curves
-from reporter.core.sources import DENTI, FACCO, SHAPE_OF_LEARNING
 from reporter.core.threads import spread
 from reporter.geometry import noise, spectra
 from reporter.geometry.arrays import Floats, Ints
 from reporter.geometry.intervals import half_sample_interval
 from reporter.metrics._intervals import DENSER, per_doubling
-from reporter.metrics.base import SampleOptions, Share, Size, Value, metric, undefined, with_floor
+from reporter.metrics.base import SampleOptions, Share, Size, Statistic, Value, metric, undefined, with_floor
 
 if TYPE_CHECKING:
     from reporter.forward.observed import Observed, Place
@@ -36,44 +35,33 @@ _DISTINCT = (
     "position (encoder), at layer 0 the same token id (and position where position vectors are added)"
 )
 
-_ONE_BATCH = {  # in place of four: how much wider the interval is, and the most that the number moved within half of it
-    "twonn": ("1.7", "1.0"),
-    "twonn_published": ("1.8", "0.4"),
-    "twonn_ml": ("1.9", "0.8"),
-    "gride_1": ("1.9", "0.8"),
-    "gride_2": ("1.7", "1.0"),
-    "gride_4": ("1.8", "0.8"),
-    "gride_8": ("1.5", "1.0"),
-    "gride_16": ("1.4", "0.5"),
-    "gride_32": ("1.5", "0.6"),
-    "gride_64": ("1.2", "0.5"),
-}
-_CHANGES = {  # per doubling of the texts: of the number, and in standard deviations
-    "twonn": ("−4 to +5 %", "0.3 to 0.6"),
-    "twonn_published": ("−6 to +4 %", "0.6 to 0.8"),
-    "twonn_ml": ("−4 to +2 %", "0.2 to 0.9"),
-    "gride_1": ("−4 to +2 %", "0.2 to 0.9"),
-    "gride_2": ("−10 to +5 %", "0.3 to 1.8"),
-    "gride_4": ("−4 to +17 %", "0.4 to 3.7"),
-    "gride_8": ("−4 to +21 %", "0.2 to 3.0"),
-    "gride_16": ("−16 to +17 %", "0.8 to 3.3"),
-    "gride_32": ("−16 to +13 %", "1.1 to 2.1"),
-    "gride_64": ("−30 to +15 %", "0.4 to 8.2"),
+# One batch in place of four: how much wider the interval is, and the most that the number moved within half of it.
+# A doubling of the texts: the change of the number, and the same in standard deviations.
+_MEASURED = {
+    "twonn": ("1.7", "1.0", "−4 to +5 %", "0.3 to 0.6"),
+    "twonn_published": ("1.8", "0.4", "−6 to +4 %", "0.6 to 0.8"),
+    "twonn_ml": ("1.9", "0.8", "−4 to +2 %", "0.2 to 0.9"),
+    "gride_1": ("1.9", "0.8", "−4 to +2 %", "0.2 to 0.9"),
+    "gride_2": ("1.7", "1.0", "−10 to +5 %", "0.3 to 1.8"),
+    "gride_4": ("1.8", "0.8", "−4 to +17 %", "0.4 to 3.7"),
+    "gride_8": ("1.5", "1.0", "−4 to +21 %", "0.2 to 3.0"),
+    "gride_16": ("1.4", "0.5", "−16 to +17 %", "0.8 to 3.3"),
+    "gride_32": ("1.5", "0.6", "−16 to +13 %", "1.1 to 2.1"),
+    "gride_64": ("1.2", "0.5", "−30 to +15 %", "0.4 to 8.2"),
 }
 
 
-def _halves(name: str) -> str:
-    scaled = name in ("gride_16", "gride_32", "gride_64")
-    wider, most = _ONE_BATCH[name]
-    at = ", at the scale that lies at the same distance there" if scaled else ""
-    return (
+def _estimate(name: str, title: str, definition: str, sources: tuple[str, ...], **more: Any) -> Statistic:
+    wider, most, change, deviations = _MEASURED[name]
+    at = ", at the scale that lies at the same distance there" if name in ("gride_16", "gride_32", "gride_64") else ""
+    interval = (
         "95 %, value ± t standard deviations over 31 balanced half-samples of the texts, in each of which neighbours "
         f"are sought anew{at}; mean over batches. One batch, the default, in place of four moves the number by up to "
         f"{most} of half the interval, which is {wider} times as wide (six blocks of an encoder, 400 paragraphs)"
     )
+    grows = per_doubling(change, deviations, DENSER)
+    return Size(name, title, definition, sources, floor=True, interval=interval, grows=grows, **more)
 
-
-_estimate = partial(Size, floor=True)
 
 STATISTICS = (
     _estimate(
@@ -81,9 +69,7 @@ STATISTICS = (
         "intrinsic dimension (TwoNN)",
         f"{_RATIO}, the ⌊(1 − `discard`)·N⌋ smallest μ (at most N − 1) sorted ascending, F_i = i/N: slope through the "
         f"origin of −log(1 − F) on log μ; {_DISTINCT}; float64, centred",
-        (FACCO, SHAPE_OF_LEARNING),
-        interval=_halves("twonn"),
-        grows=per_doubling(*_CHANGES["twonn"], DENSER),
+        ("facco2017estimating", "razzhigaev2024shape"),
         plainly="How many coordinates it takes to tell neighbouring states apart.",
         trap=_RELATIVE,
         published="Facco et al. leave out the largest tenth of μ, as is the default here; scikit-dimension and DADApy "
@@ -95,9 +81,7 @@ STATISTICS = (
         "intrinsic dimension (TwoNN of the lowest fifth)",
         f"{_RATIO}, the ⌊N/5⌋ smallest μ sorted ascending, F_i = i/N: slope through the origin of −log(1 − F) on log "
         f"μ, which is `twonn` with `discard: 0.8`, whatever `discard` says; {_DISTINCT}; float64, centred",
-        (SHAPE_OF_LEARNING, FACCO),
-        interval=_halves("twonn_published"),
-        grows=per_doubling(*_CHANGES["twonn_published"], DENSER),
+        ("razzhigaev2024shape", "facco2017estimating"),
         trap=_RELATIVE + " The smallest ratios are those of states with two neighbours about equally near; a fifth of "
         "the ratios makes an estimate that is less certain than `twonn`, and on clustered states another one. It feels "
         "most that states are kept in 16 bits: up to 5 % of the half width of its interval in a pretrained decoder of "
@@ -110,9 +94,7 @@ STATISTICS = (
         "twonn_ml",
         "intrinsic dimension (TwoNN by maximum likelihood)",
         "(N − 1) / Σ log μ over all N states, mean over batches",
-        (DENTI,),
-        interval=_halves("twonn_ml"),
-        grows=per_doubling(*_CHANGES["twonn_ml"], DENSER),
+        ("denti2022generalized",),
         trap=_RELATIVE + " No μ is discarded, so outliers pull it down: two texts that say nearly the same made 8 into "
         "6 in an encoder, and the interval of a corpus without such a pair does not know of it.",
         published="The same as `TwoNN(method='mle', discard_fraction=0)` of scikit-dimension.",
@@ -121,7 +103,7 @@ STATISTICS = (
         "duplicates",
         "share of duplicates",
         "1 − (distinct states) / (tokens) in the sample, a duplicate" + _DISTINCT.partition("a duplicate")[2],
-        (FACCO,),
+        ("facco2017estimating",),
         grows=per_doubling("0 to +0.07", "0 to 7", "at layer 0, where tokens of the same kind repeat"),
         trap="Above one half the dimension is not computed. Of the drawn tokens, not of the corpus: the "
         "smaller a part of it is drawn, the fewer of them repeat.",
@@ -134,9 +116,7 @@ STATISTICS = (
             f"that maximises the likelihood Π d·(μ^d − 1)^{n - 1} / μ^({2 * n - 1}·d + 1)"
             + (", that is N / Σ log μ; unlike twonn_ml it is not made unbiased by N − 1" if n == 1 else "")
             + f"; {_DISTINCT}; float64, centred; mean over batches",
-            (DENTI,),
-            interval=_halves(f"gride_{n}"),
-            grows=per_doubling(*_CHANGES[f"gride_{n}"], DENSER),
+            ("denti2022generalized",),
             trap=_RELATIVE + " Noise shows at small scales, curvature and clusters at large ones: look for a plateau.",
             published="DADApy solves for d with N − 1 in the place of N, which reads lower by about one part in N (1 % "
             "at 100 states, 0.02 % at 4096), and leaves out μ above q50 + 20·(q95 − q50), quantiles of μ.",
@@ -278,15 +258,9 @@ def _measuring(views: Sequence[Observed], options: DimensionOptions) -> Callable
 
 
 def _distinct(sample: Selection, place: Place) -> tuple[Ints, int, str]:
-    kept = np.arange(len(sample))
-    if place.layer == 0:
-        kept = np.sort(np.unique(sample.facts[:, 1], return_index=True)[1])
-    tokens = int(sample.facts[:, 0].sum())
-    if not len(kept):
-        return kept, tokens, "no token"
-    if 2 * len(kept) < tokens:
-        return kept, tokens, f"{1 - len(kept) / tokens:.0%} of the sampled tokens are duplicates"
-    return kept, tokens, _TOO_FEW if len(kept) < spectra.FEWEST else ""
+    kept, tokens, repeated = sample.distinct_at(place)
+    few = _TOO_FEW if len(kept) < spectra.FEWEST else ""
+    return kept, tokens, repeated or (few if len(kept) else "no token")
 
 
 def _estimates(seen: Observed, at: _At, place: Place, options: DimensionOptions) -> Iterator[Value]:

@@ -11,7 +11,6 @@ from pydantic import Field, model_validator
 from reporter.charts import SENTENCES, Chapter, Chart, choices, parts
 from reporter.charts.styles import Styles, alt
 from reporter.core.errors import ReporterError
-from reporter.core.sources import EXPLORER
 from reporter.core.table import TOKEN, TOKEN_ID, Comparable, OfModel, Row, at_place, column, of_cell
 from reporter.metrics._items import Point
 from reporter.metrics.analysis import Context, analysis
@@ -163,7 +162,6 @@ ORDER BY model, checkpoint, journey, kind, pair, layer
     "two tokens are alike where they lie above it.",
     mind="A text or two: no interval. In a narrow cone any two tokens have a high cosine, so read a pair beside the "
     "dotted line, not beside 1.",
-    table="journey_pairs",
     columns=("cosine", "mean_cosine"),
     chapter=CHAPTER,
     picks=lambda frame, scene: [choices(frame, "journey", "Journey")],
@@ -220,14 +218,14 @@ STATISTICS = (
         "rows of the input embedding that each state is compared with, as they are stored (Gemma and T5-like models "
         "multiply them before the first block); NULL where they have another number of dimensions than the states. "
         "The states of a decoder pass its closing norm first, unless the journey says `norm: none`",
-        (EXPLORER,),
+        ("avery2023paths",),
         per="model",
     ),
     Statistic(
         "vocabulary_with_positions",
         "vocabulary vectors with positions",
         "the same where a token's own position vector is added to each of them; NULL where the model adds none",
-        (EXPLORER,),
+        ("avery2023paths",),
         per="model",
     ),
 )

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from pydantic import Field
 
-from reporter.core.sources import HUH, KORNBLITH, MURPHY, SONG
 from reporter.core.threads import spread
 from reporter.geometry.arrays import Floats
 from reporter.geometry.intervals import jackknife_interval
@@ -46,7 +45,7 @@ STATISTICS = (
         "similarity of layers (CKA)",
         "linear CKA, debiased: HSIC₁(K, L) / √(HSIC₁(K, K)·HSIC₁(L, L)), with K = XXᵀ and L = YYᵀ without their "
         "diagonals and HSIC₁(K, L) = [tr KL + (1ᵀK1)(1ᵀL1)/((n − 1)(n − 2)) − 2·1ᵀKL1/(n − 2)] / (n(n − 3)), " + _TEXTS,
-        (KORNBLITH, SONG, MURPHY),
+        ("kornblith2019similarity", "song2012feature", "murphy2024correcting"),
         interval=JACKKNIFE,
         bounds=(-1, 1),
         plainly="How alike two layers arrange the texts, however their axes are turned; 1 alike, 0 unrelated.",
@@ -60,7 +59,7 @@ STATISTICS = (
         "similarity of layers (shared neighbours)",
         "mean over texts of |A ∩ B| / k, A and B the k nearest other texts by cosine distance in either layer, "
         + _TEXTS,
-        (HUH,),
+        ("huh2024platonic",),
         interval=f"95 %, from a jackknife that leaves out one of {GROUPS} groups of texts, also as neighbours, on the "
         "logit scale with Student's t",
         bounds=(0, 1),

@@ -9,13 +9,11 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from reporter.core.sources import BELROSE, EXPLORER, NOSTALGEBRAIST, PEDREGOSA, SALAZAR
 from reporter.metrics._intervals import BOOTSTRAP, mean_with_interval
 from reporter.metrics.base import ROUNDING, Cosine, OptionalOptions, Options, Size, Statistic, Value, metric
 
 if TYPE_CHECKING:
     from reporter.forward.observed import Observed, Place
-    from reporter.forward.readout import Journey
 
 _lens = partial(Size, unit="nats", interval=BOOTSTRAP, smallest=0.01, within_role=True)
 
@@ -25,14 +23,14 @@ LENS = (
         "entropy of the lens",
         "mean over a uniform sample of tokens of −Σ p_l log p_l, with p_l = softmax(head(norm(h_l))): the "
         "language-model head applied to the state at layer l after the model's own closing norm, where it has one",
-        (NOSTALGEBRAIST,),
+        ("nostalgebraist2020logit",),
         trap="Early layers are not written in the head's basis: a confident lens may be confidently meaningless.",
     ),
     _lens(
         "kl",
         "distance of the lens from the output",
         "mean over the same tokens of KL(p_L ‖ p_l), with p_L what the model itself predicts",
-        (NOSTALGEBRAIST, BELROSE),
+        ("nostalgebraist2020logit", "belrose2023eliciting"),
         plainly="How far a prediction read off this layer is from the one that the model makes; 0 the same.",
         trap="A head was trained for the last layer alone; a tuned lens would read earlier layers better.",
         fixed=(("last", 0.0),),
@@ -58,11 +56,9 @@ class LensOptions(OptionalOptions):
 )
 def lens(seen: Observed, options: Options) -> Iterator[Value]:
     """Yield entropy and divergence at every layer."""
-    from reporter.forward.readout import Lens
-
     for place in seen.path:
         for statistic in ("entropy", "kl"):
-            average = seen.get(Lens).average(statistic, place, seen.view)
+            average = seen.average("lens", statistic, place)
             reason = seen.head_problem or "no token was read"
             yield mean_with_interval(statistic, place, average, seen.texts, reason)
 
@@ -77,7 +73,7 @@ LOSS = (
         "mean of −log p(token) over tokens, in nats. A decoder predicts each token of a text from those before it; the "
         "first token and what the tokenizer adds are not counted. An encoder with a masked-language-model head sees "
         "each text once with 15 % of its tokens masked at once and predicts those",
-        (SALAZAR,),
+        ("salazar2020masked",),
         per="model",
         plainly="How badly the model predicts tokens; lower is better.",
         trap="Depends on the tokenizer: a loss per token of one vocabulary does not compare with that of another, and "
@@ -98,9 +94,7 @@ LOSS = (
 )
 def loss(seen: Observed, options: Options) -> Iterator[Value]:
     """Yield the mean loss."""
-    from reporter.forward.readout import Losses
-
-    average = seen.get(Losses).average("loss", seen.path[0], seen.view)
+    average = seen.average("losses", "loss", seen.path[0])
     yield mean_with_interval("lm", None, average, seen.texts, seen.head_problem or "no token is predicted")
 
 
@@ -126,7 +120,7 @@ def _rank(kind: str, words: str) -> Statistic:
         f"rank of {kind} words",
         "mean over a uniform sample of tokens of the number of rows w_j of the input embedding with cos(h_l, w_j) > "
         f"cos(h_l, w_t), t the token itself, for {words}; 0 = still itself",
-        (EXPLORER, PEDREGOSA),
+        ("avery2023paths", "pedregosa2011scikit"),
         interval=BOOTSTRAP,
         trap=f"A mean of ranks is ruled by the few largest. {_RAW} {_WHOLE}.",
         plainly=f"How many tokens of the vocabulary a {kind} word's state is nearer to than to its own; 0 none.",
@@ -140,7 +134,7 @@ def _cosine(kind: str, words: str) -> Statistic:
         f"cosine_{kind}",
         f"cosine of {kind} words and their vectors",
         f"mean over the same tokens of cos(h_l, w_t), for {words}",
-        (EXPLORER, PEDREGOSA),
+        ("avery2023paths", "pedregosa2011scikit"),
         interval=BOOTSTRAP,
         fixed=(("first", 1.0),),
         trap=f"States share a direction in most models: beside it lies what any two have in common. {_WHOLE}.",
@@ -178,27 +172,20 @@ class JourneyOptions(OptionalOptions):
 )
 def journey(seen: Observed, options: Options) -> Iterator[Value]:
     """Yield mean rank and mean cosine of both kinds of words at every place that is read."""
-    from reporter.forward.readout import Journey
-
-    kept = seen.get(Journey)
     for place in seen.places:
         for statistic in WORDS:
             kind = statistic.name.rpartition("_")[2]
-            average = kept.average(statistic.name, place, seen.view)
-            value = mean_with_interval(
-                statistic.name, place, average, seen.texts, _why_no_rank(kept, seen, place, kind)
-            )
-            cosine = kept.average(f"cosine_{kind}", place, seen.view)
+            average = seen.average("journey", statistic.name, place)
+            value = mean_with_interval(statistic.name, place, average, seen.texts, _why_no_rank(seen, place, kind))
+            cosine = seen.average("journey", f"cosine_{kind}", place)
             if cosine.n and abs(cosine.value - 1) > ROUNDING:  # a word is nearest to itself, and yet elsewhere
                 value = replace(value, by_definition=False)
             yield value
 
 
-def _why_no_rank(kept: Journey, seen: Observed, place: Place, kind: str) -> str:
-    other = kept.average("other_width", place, seen.view)
+def _why_no_rank(seen: Observed, place: Place, kind: str) -> str:
+    other = seen.average("journey", "other_width", place)
     if other.n:
-        return (
-            f"its token vectors have {other.value:.0f} dimensions, its states {seen.width(place)}: they cannot be "
-            "compared"
-        )
+        widths = f"its token vectors have {other.value:.0f} dimensions, its states {seen.width(place)}"
+        return f"{widths}: they cannot be compared"
     return f"of the tokens that were read none is a {kind} word whose state has a direction"

@@ -8,7 +8,6 @@ from functools import partial
 from math import acos, inf
 from typing import TYPE_CHECKING, Any
 
-from reporter.core.sources import DIN, KORNBLITH, LINEAR, RAGHU, WILLIAMS, Source
 from reporter.geometry import noise
 from reporter.geometry.intervals import Error, Interval, error_over_texts, interval
 from reporter.metrics._intervals import described, sampled
@@ -36,9 +35,7 @@ _HELD_OUT = (
 )
 
 
-def _scores(
-    name: str, title: str, other: str, what: str, source: Source, stands: str, **more: Any
-) -> Iterator[Statistic]:
+def _scores(name: str, title: str, other: str, what: str, source: str, stands: str, **more: Any) -> Iterator[Statistic]:
     """Yield a share that a linear map explains, on the tokens that it is fitted to and on others."""
     taken = f"({what})" if " " in what else what
     yield _consecutive(
@@ -72,7 +69,7 @@ STATISTICS = (
         "linearity score",
         "layer l + 1",
         "Y",
-        LINEAR,
+        "razzhigaev2024linear",
         "stored at layer l = 0…L−1",
         headline=True,
         plainly="How well one linear map makes the states of the next layer from those of this one; 1 exactly.",
@@ -86,7 +83,7 @@ STATISTICS = (
         "linearity score without the residual",
         "layer l + 1",
         "Y − X",
-        LINEAR,
+        "razzhigaev2024linear",
         "stored at layer l = 0…L−1",
         trap="Of a model whose blocks end in a norm (post-norm encoders) Y − X is not what a block adds.",
     ),
@@ -95,7 +92,7 @@ STATISTICS = (
         "share of the last layer that a linear map reads",
         "the last layer L",
         "Y",
-        DIN,
+        "din2024jump",
         "l = 0…L−1",
         trap="The last block's output before the closing norm. A few dimensions of large variance decide it.",
     ),
@@ -104,7 +101,7 @@ STATISTICS = (
         "angle between consecutive layers (Procrustes)",
         "arccos(‖XᵀY‖_* / (‖X‖ ‖Y‖)), nuclear over Frobenius norms, X and Y the centred states at layers l and l + 1, "
         "stored at layer l = 0…L−1",
-        (WILLIAMS,),
+        ("williams2021generalized",),
         unit="radians",
         interval=_INTERVAL + "; made of its cosine",
         bounds=(0, 1.5707963267948966),
@@ -115,7 +112,7 @@ STATISTICS = (
         "CKA of consecutive layers over tokens",
         "‖XᵀY‖² / (‖XᵀX‖ ‖YᵀY‖) in Frobenius norms, X and Y the centred states of all tokens at layers l and l + 1, "
         "stored at layer l = 0…L−1",
-        (KORNBLITH,),
+        ("kornblith2019similarity",),
         interval=_INTERVAL,
         bounds=(0, 1),
         trap="The axes of largest variance decide it: with a sink in each text it is near 1 whatever the others do. "
@@ -126,7 +123,7 @@ STATISTICS = (
         "mean squared canonical correlation",
         "tr(Sxx⁺ Sxy Syy⁺ Syx) / min(rank X, rank Y), S the covariances of the states of all tokens at layers l and "
         "l + 1, stored at layer l = 0…L−1; without the directions and dimensions that `linearity` leaves out",
-        (RAGHU, KORNBLITH),
+        ("raghu2017svcca", "kornblith2019similarity"),
         floor=True,
         bounds=(0, 1),
         trap="Every direction counts alike, however little varies along it, and d directions of n tokens agree by "

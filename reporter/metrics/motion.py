@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from reporter.core.sources import AUBRY, HEIMERSHEIM, HOSSEINI, LUISTO, MEN
 from reporter.geometry import noise
 from reporter.geometry.intervals import percentile_interval
 from reporter.metrics._intervals import BOOTSTRAP, mean_with_interval
@@ -21,8 +20,8 @@ if TYPE_CHECKING:
     from reporter.forward.observed import Observed
 
 _mean = partial(Statistic, interval=BOOTSTRAP)
-_step = partial(Statistic, sources=(LUISTO,), per="step", interval=BOOTSTRAP)
-_path = partial(Statistic, sources=(AUBRY,), per="model", interval=BOOTSTRAP, floor=True)
+_step = partial(Statistic, sources=("luisto2024toybox",), per="step", interval=BOOTSTRAP)
+_path = partial(Statistic, sources=("aubry2025coupling",), per="model", interval=BOOTSTRAP, floor=True)
 
 STATISTICS = (
     _step(
@@ -46,7 +45,7 @@ STATISTICS = (
         "block influence (BI)",
         "1 − step_cosine: the mean over tokens of 1 − cos(h_l, h_{l+1}), stored at layer l = 0…L−1; of the block "
         "that turns h_l into h_{l+1}: block l + 1 counted from 1, layer l in code that counts from 0",
-        (MEN,),
+        ("men2024shortgpt",),
         per="step",
         floor=True,
         bounds=(0, 2),
@@ -60,7 +59,7 @@ STATISTICS = (
         "norm",
         "norm",
         "mean over tokens of ‖h_l‖, l = 0…L",
-        (LUISTO,),
+        ("luisto2024toybox",),
         bounds=(0, None),
         trap="A block that ends in a norm (post-norm encoders) fixes it; elsewhere the residual stream grows.",
     ),
@@ -69,7 +68,7 @@ STATISTICS = (
         "growth factor of the residual stream",
         "exp of the slope of the least-squares line of log N(l) on l = 1…L, N(l) the mean over tokens of ‖h_l‖: by "
         "what a block multiplies the norm if all multiply it alike; the embedding is left out",
-        (HEIMERSHEIM,),
+        ("heimersheim2023residual",),
         per="model",
         bounds=(0, None),
         smallest=0.001,
@@ -143,13 +142,10 @@ def _defined(layers: int) -> dict[str, int]:
 )
 def motion(seen: Observed, options: Options) -> Iterator[Value]:
     """Yield the mean of each quantity at each layer where it is defined, and the numbers of whole paths."""
-    from reporter.forward.paths import TextSums
-
     floors = {"step_cosine": noise.pair_cosine, "curvature": noise.step_angle}
-    averages = seen.get(TextSums)
     for statistic, end in _defined(seen.layers).items():
         for place in seen.path[:end]:
-            average = averages.average(statistic, place, seen.view)
+            average = seen.average("text_sums", statistic, place)
             value = mean_with_interval(statistic, place, average, seen.texts, _UNDEFINED)
             yield value
             floor = None
@@ -158,10 +154,9 @@ def motion(seen: Observed, options: Options) -> Iterator[Value]:
                 yield Value(f"{statistic}_floor", place, floor, average.n)
             if statistic == "step_cosine":
                 yield from _influence(value, floor)
-    norms = [averages.average("norm", place, seen.view) for place in seen.path[1:]]
-    yield _growth(norms, seen.texts)
+    yield _growth([seen.average("text_sums", "norm", place) for place in seen.path[1:]], seen.texts)
     for at, statistic in enumerate(("line_shape", "straightness")):
-        average = averages.average(statistic, seen.path[-1], seen.view)
+        average = seen.average("text_sums", statistic, seen.path[-1])
         yield replace(mean_with_interval(statistic, seen.path[-1], average, seen.texts, _UNDEFINED), place=None)
         if average.n:
             floor = noise.path_shape(seen.layers, seen.width(seen.path[-1]), seen.seed)[at]
@@ -211,7 +206,7 @@ TOKEN_PATH = (
         "mean over texts of the mean over a text of the angle between x_t − x_{t−1} and x_{t+1} − x_t, x_t the state "
         "of token t at one layer; a token is read where it and both its neighbours belong to the view, so that what a "
         "view leaves out cuts the path and is not stepped over, and where neither step is zero",
-        (HOSSEINI,),
+        ("hosseini2023straighten",),
         unit="radians",
         floor=True,
         bounds=(0, pi),
@@ -227,7 +222,7 @@ TOKEN_PATH = (
         "straightening",
         "how much straighter the path is than at layer 0",
         "token_path.curvature at layer 0 minus the same at this place",
-        (HOSSEINI,),
+        ("hosseini2023straighten",),
         unit="radians",
         interval=BOOTSTRAP + "; both layers under the same weights",
         bounds=(-pi, pi),
@@ -251,12 +246,9 @@ TOKEN_PATH = (
 )
 def token_path(seen: Observed, options: Options) -> Iterator[Value]:
     """Yield the mean angle at each place, and how far it is below that of layer 0."""
-    from reporter.forward.paths import TokenPath
-
-    kept = seen.get(TokenPath)
-    first = kept.average("curvature", seen.path[0], seen.view)
+    first = seen.average("token_path", "curvature", seen.path[0])
     for place in seen.places:
-        average = kept.average("curvature", place, seen.view)
+        average = seen.average("token_path", "curvature", place)
         number = mean_with_interval("curvature", place, average, average.distinct, _NO_TRIPLE)
         floor = noise.step_angle(_TRIPLES, seen.width(place), seen.seed)
         yield from with_floor(number, floor) if average.n else (number,)

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from pydantic import Field
 
-from reporter.core.sources import ACEVEDO, FACCO, GLIELMO, RUPPIK
 from reporter.core.threads import spread
 from reporter.geometry import noise
 from reporter.geometry.arrays import Floats
 from reporter.geometry.intervals import FEWEST_TEXTS, Interval, jackknife_interval
 from reporter.metrics._intervals import group_of_state
-from reporter.metrics.base import OptionalOptions, PairValue, Size, Statistic, Value, metric, with_floor
+from reporter.metrics.base import OptionalOptions, PairValue, Size, Statistic, Value, metric, undefined, with_floor
 
 if TYPE_CHECKING:
     from reporter.forward.observed import Observed, Place
@@ -42,7 +41,7 @@ LOCAL_DIMENSION = (
         "mean",
         "local dimension",
         f"mean over states of their local dimension, {_LOCAL}",
-        (RUPPIK, FACCO),
+        ("ruppik2025less", "facco2017estimating"),
         plainly="How many coordinates it takes to place a state among its neighbours.",
         trap="A neighbourhood is not small: k states of a sample of n reach as far as the sample is thin. Compare "
         "models and checkpoints at the same n and k, and with the floor. A few neighbours of the same text or token "
@@ -54,7 +53,7 @@ LOCAL_DIMENSION = (
         "spread",
         "spread of the local dimension",
         f"standard deviation (n − 1) over states of their local dimension, {_LOCAL}",
-        (RUPPIK,),
+        ("ruppik2025less",),
         trap="TwoNN of k states is itself off by about its value over √k: the floor has that "
         "and no more, of a larger dimension. Compare what is left of both over their means.",
     ),
@@ -96,18 +95,12 @@ def local_dimension(seen: Observed, options: LocalOptions) -> Iterator[Value]:
 def _local_values(seen: Observed, place: Place, options: LocalOptions) -> Iterator[Value]:
     import torch
 
-    from reporter.forward.token_sample import COUNT, EMBEDDING_CONTEXT
     from reporter.geometry.ratios import local_dimensions
 
     sample = seen.context_sample(options.sample)
-    kept = np.arange(len(sample))
-    if place.layer == 0:  # where more tokens are equal than deeper down
-        kept = np.sort(np.unique(sample.facts[:, EMBEDDING_CONTEXT], return_index=True)[1])
-    n, tokens = len(kept), int(sample.facts[:, COUNT].sum())
-    reason = ""
-    if 2 * n < tokens:
-        reason = f"{1 - n / tokens:.0%} of the sampled tokens are duplicates"
-    elif n < 2 * options.neighbours:
+    kept, _, reason = sample.distinct_at(place)
+    n = len(kept)
+    if not reason and n < 2 * options.neighbours:
         reason = f"fewer than {2 * options.neighbours} distinct states, twice the neighbours"
     centres = min(n, options.centres)
     groups = group_of_state(sample.texts[kept], GROUPS)
@@ -116,10 +109,10 @@ def _local_values(seen: Observed, place: Place, options: LocalOptions) -> Iterat
         dimensions = local_dimensions(x, centres, options.neighbours, groups)
         if np.isfinite(dimensions[0]).sum() < _FEWEST:
             reason = "states are equal or equally far in nearly all neighbourhoods"
+    if reason:
+        yield from undefined(_TAKE, place, n, reason)
+        return
     for name, take in _TAKE.items():
-        if reason:
-            yield Value(name, place, None, n, reason=reason)
-            continue
         values = [of[np.isfinite(of)] for of in dimensions]
         value = take(values[0])
         ends: tuple[float, float] | tuple[None, None] = None, None
@@ -161,7 +154,13 @@ _TRAP = (
     "which is what a layer reads of itself."
 )
 _CHANCE = "Floor: 1, exactly, if neighbours have nothing to do with each other."
-_imbalance = partial(Statistic, sources=(GLIELMO, ACEVEDO), interval=_OVER_RANKS, bounds=(0, 2), trap=_TRAP)
+_imbalance = partial(
+    Statistic,
+    sources=("glielmo2022ranking", "acevedo2025quantitative"),
+    interval=_OVER_RANKS,
+    bounds=(0, 2),
+    trap=_TRAP,
+)
 
 
 def _of_layer(name: str, title: str, arrow: str, plainly: str = "") -> Statistic:
@@ -172,7 +171,6 @@ def _of_layer(name: str, title: str, arrow: str, plainly: str = "") -> Statistic
         f"{_CHANCE}",
         floor=True,
         noise="chance",
-        headline=bool(plainly),
         plainly=plainly,
     )
 

@@ -10,7 +10,6 @@ import numpy as np
 from pydantic import Field
 
 from reporter.charts import Chart, Reach, curves
-from reporter.core.sources import KOVALEVA, QUEIPO, SUN, TIMKEY
 from reporter.core.table import TOKEN, TOKEN_ID, Comparable, OfCorpus, column
 from reporter.geometry.arrays import Floats, Ints, wide
 from reporter.geometry.intervals import Error, error_over_texts, interval
@@ -32,14 +31,14 @@ STATISTICS = (
         "tokens with a massive activation",
         "share of the view's tokens with some |x_j| > 100 and > 1000 times the median |x| over all entries of all "
         "tokens of the same text at the same place",
-        (SUN,),
+        ("sun2024massive",),
         trap="The first threshold is absolute: a model whose states are small has none by definition.",
     ),
     Size(
         "largest",
         "largest activation",
         "max |x_j| over tokens and dimensions",
-        (SUN,),
+        ("sun2024massive",),
         trap="A maximum grows with the corpus, and one token decides it.",
         grows=per_doubling("up to +2 %", "0.5", LARGEST),
     ),
@@ -47,7 +46,7 @@ STATISTICS = (
         "largest_ratio",
         "largest activation over the typical one",
         "max |x_j| over the root mean square of x_j, over tokens and dimensions",
-        (SUN,),
+        ("sun2024massive",),
         bounds=(1, None),
         trap="A maximum grows with the corpus: isotropic Gaussian states read about √(2·log(n·d)).",
         grows=per_doubling("up to +2 %", "0.4 to 0.6", LARGEST),
@@ -57,7 +56,7 @@ STATISTICS = (
         "outlier dimensions",
         "number of dimensions j with |μ_j − m| > 3 s, μ the mean state, m and s the mean and standard deviation of the "
         "d numbers μ_j: the three-deviations rule of the source, on mean activations in place of weights",
-        (KOVALEVA,),
+        ("kovaleva2021busters",),
         trap="Where no dimension stands out, 0.27 % of the dimensions exceed three deviations by chance; and no more "
         "than a ninth of them ever can.",
     ),
@@ -66,7 +65,7 @@ STATISTICS = (
         "share of three dimensions in the mean cosine",
         "the three largest c_j over Σ c_j, with c_j = ((Σu)_j² − Σu_j²)/(n(n − 1)), u = x/‖x‖, the part of dimension j "
         "in the mean cosine over all pairs of different tokens; exact, no pairs are sampled",
-        (TIMKEY,),
+        ("timkey2021bark",),
         interval=described("log"),
         plainly="How much of what makes any two tokens alike comes from the three strongest dimensions.",
         trap="Some c_j may be negative, so three dimensions can hold more than all. Without a mean cosine that differs "
@@ -80,7 +79,7 @@ STATISTICS = (
         "all others together, (x_j − m_j)² > Σ_{i≠j} x_i², j its largest |x_j| and m_j the median of coordinate j over "
         "the text; both medians are over all tokens of the text, those that the tokenizer added among them; `sinks:` "
         "in a study can ask for another rule. The table `sinks` lists them",
-        (SUN, QUEIPO),
+        ("sun2024massive", "queipo2026attention"),
         per="model",
         trap="Where a BOS stands before each text, that is the sink, and it is no token of the text.",
     ),
@@ -90,7 +89,7 @@ STATISTICS = (
         "mean over the view's sinks of ‖x‖ over the median ‖x‖ of the tokens of the same text that are no sinks and "
         "not at position 0 (those that the tokenizer added, a [SEP], among them), at every layer for all tokens that "
         "are sinks at some block",
-        (SUN, QUEIPO),
+        ("sun2024massive", "queipo2026attention"),
         trap="Only of tokens that the rule takes for sinks: none under 'no-sinks', and where a BOS stands before each "
         "text it is in 'all' alone. What the rule asks of a norm (2 medians) is a lower end that it builds in.",
         published="Elsewhere the token at position 0 is compared, sink or not: first_norm_ratio.",
@@ -101,7 +100,7 @@ STATISTICS = (
         "mean over texts of ‖x‖ at position 0 over the median ‖x‖ of the tokens of the same text that are no sinks and "
         "not at position 0 (those that the tokenizer added, a [SEP], among them), where the token at position 0 is in "
         "the view",
-        (QUEIPO,),
+        ("queipo2026attention",),
         trap="What stands at position 0 is the first word in one model and a BOS in another, where only 'all' has it: "
         "`models.first_token` says which.",
         published="Others divide by the mean norm, which further sinks in the text raise. Known, of the first token of "
@@ -113,7 +112,7 @@ STATISTICS = (
         "largest minus smallest λ1/Σλ under the view 'no-sinks' if the coordinate of a sink had to outweigh the others "
         f"by more than {', '.join(f'{cut:g}' for cut in lists.DOMINANCES)}; over up to `sample` tokens; 0 where no "
         "token lies between. The table `sink_cuts` has it at each cut, also of the norm alone, and two more statistics",
-        (SUN,),
+        ("sun2024massive",),
         trap="Where it is large, no cut separates the sinks from the rest: a profile without them hangs on the cut.",
     ),
 )
@@ -232,9 +231,7 @@ def outliers(
         yield Value("sink_share", None, sinks.own_sinks / n if seen.view != "no-sinks" else 0.0, n)
     else:
         yield Value("sink_share", None, None, 0, reason="no token of the text itself")
-    for sink in sinks.listed():
-        which = (sink.token_id, sink.token, sink.own, *sink.positions, sink.texts, sink.count, *sink.layers)
-        yield SinkToken(*which, sink.ratio, sink.dominance, None if sink.dimension < 0 else sink.dimension)
+    yield from (SinkToken(**sink) for sink in sinks.listed())
     sink_cuts = seen.once(("sink cuts", size), lambda: lists.cuts(seen, size))
     yield from sink_cuts
     for place in seen.places:
@@ -242,16 +239,13 @@ def outliers(
 
 
 def _norm_ratios(seen: Observed) -> Iterator[Value]:
-    from reporter.forward.outliers import NormRatios
-
-    ratios = seen.get(NormRatios)
     absent = {
         "sink": "the view has no sink, or only in texts without other tokens",
         "first": "no token of the view stands at position 0, or only in texts without other tokens",
     }
     for quantity, reason in absent.items():
         for place in seen.path:
-            average = ratios.average(quantity, place, seen.view)
+            average = seen.average("norm_ratios", quantity, place)
             yield mean_with_interval(f"{quantity}_norm_ratio", place, average, seen.texts, reason)
 
 

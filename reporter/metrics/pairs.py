@@ -9,29 +9,27 @@ the origin.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
-from pydantic import BeforeValidator, Field, ValidationError, ValidationInfo
+from pydantic import BeforeValidator, Field, ValidationInfo
 
 from reporter.charts import SENTENCES, Chapter, Chart, Pick, choices, parts, variants
 from reporter.charts.parts import AXES
 from reporter.charts.styles import DARK_ON_LIGHT, INK, Styles, alt, colours, ordered
-from reporter.core.sources import EFRON, FISHER, LUISTO
 from reporter.core.table import HIGH, LOW, Comparable, OfModel, Row, at_place, column, of_cell
 from reporter.geometry.arrays import Floats
 from reporter.geometry.components import coordinates
 from reporter.geometry.intervals import Interval, percentile_interval
 from reporter.metrics import _directions
-from reporter.metrics._items import LISTS, MOST_POINTS, Point, evenly, label, read_list, stream
+from reporter.metrics._items import LISTS, MOST_POINTS, Point, evenly, label, read_list, stream, under
 from reporter.metrics.analysis import POOLED, SAME_TOKEN, Context, analysis
 from reporter.metrics.base import Statistic, Value
 from reporter.spec.offer import Section
-from reporter.spec.part import AsPath, Complaint, Name, Part, Prose, complaints_of, failure, one_of
+from reporter.spec.part import AsPath, Complaint, Name, Part, Prose, failure, one_of, two
 from reporter.spec.problems import show
 
 if TYPE_CHECKING:
@@ -121,7 +119,6 @@ ORDER BY model, checkpoint, pair_set, site, layer, concept_a, concept_b
     draw_cosines,
     lead="The cosine of the mean differences of two concepts. ●: p is below 0.05 divided by the number of these "
     "cosines; ○: below 0.05 alone, as one in twenty is by chance.",
-    table="direction_cosines",
     columns=("concept_a", "concept_b", "cosine", "p"),
     picks=lambda frame, scene: [choices(frame, "pair_set", "Pairs")],
     legend="cosine",
@@ -145,7 +142,6 @@ ORDER BY model, checkpoint, item, site, layer, concept, mean, point
     "points",
     lead="A point is a pair: its second text minus its first. An arrow is the mean of a concept; where its pairs "
     "agree, they lie around its tip.",
-    table="projections",
     columns=("part", "label", "x", "y"),
     picks=lambda frame, scene: [choices(frame, "pair_set", "Pairs")],
     options={
@@ -174,7 +170,6 @@ ORDER BY model, checkpoint, pair_set, concept, layer
     {name: draw_directions(name) for name in ("consistency", "relative_norm")},
     lead="1: all differences of a concept point one way; 0: they have nothing in common. Bring a concept out to see "
     "its interval.",
-    table="pair_directions",
     columns=("concept", "consistency", "ci_low", "ci_high", "p", "relative_norm", "n"),
     picks=lambda frame, scene: [
         choices(frame, "pair_set", "Pairs"),
@@ -188,13 +183,6 @@ ORDER BY model, checkpoint, pair_set, concept, layer
 CHARTS = (CONCEPTS, PAIR_POINTS, DIRECTIONS)
 
 
-def _two_texts(value: Any) -> Any:
-    if isinstance(value, list | tuple) and len(value) == 2:
-        return tuple(value)
-    got = f"a list of {len(value)}" if isinstance(value, list | tuple) else show(value)
-    raise failure(Complaint(f"expected two texts, [first, second], got {got}"))
-
-
 def _as_tuple(value: Any) -> Any:
     if isinstance(value, list | tuple):
         if len(value) < 2:
@@ -203,7 +191,7 @@ def _as_tuple(value: Any) -> Any:
     raise failure(Complaint(f"expected a list of pairs such as [[She left., He left.], …], got {show(value)}"))
 
 
-TextPair = Annotated[tuple[Prose, Prose], BeforeValidator(_two_texts)]
+TextPair = Annotated[tuple[Prose, Prose], two("texts, [first, second]")]
 ConceptPairs = Annotated[tuple[TextPair, ...], BeforeValidator(_as_tuple, json_schema_input_type=list[list[str]])]
 
 
@@ -233,15 +221,8 @@ _read_mapping = one_of(
 
 
 def written_pairs(value: Any) -> WrittenPairs:
-    """Return concepts from the mapping that a study or a file of pairs holds.
-
-    Raises:
-        ValidationError: it is wrong; 'concepts', which is no key there, is left out of the locations.
-    """
-    try:
-        return WrittenPairs.model_validate({"concepts": value})
-    except ValidationError as error:
-        raise failure(*(replace(c, location=c.location[1:]) for c in complaints_of(error))) from None
+    """Return concepts from the mapping that a study or a file of pairs holds."""
+    return under(WrittenPairs, "concepts", value)
 
 
 def _pairs(value: Any, info: ValidationInfo) -> Any:
@@ -276,7 +257,7 @@ STATISTICS = (
         "each pair were turned round at random, (k + 1)/10000 from 9,999 turns, are in pair_directions. Pairs whose "
         "two texts have the same vector (‖δ‖ ≤ 1e-5 of the texts' mean norm) are left out, and so is a concept of "
         f"which fewer than two pairs are left. {_RANDOM}",
-        (LUISTO, FISHER, EFRON),
+        ("luisto2024toybox", "fisher1935design", "efron1979bootstrap"),
         interval="95 % percentile interval of 1000 bootstrap replicates over the pairs of each concept, all copies of "
         "a pair left out of the sum that it is compared with, and moved so that their mean is the value (a replicate "
         "has fewer distinct pairs and reads lower); none for fewer than 5 pairs. It covers 93 to 98 % of "
@@ -295,7 +276,7 @@ STATISTICS = (
         "large if the pairs of a were turned round at random, (k + 1)/10000 from 9,999 turns, or the same with a and b "
         "exchanged, whichever is larger; "
         f"n = pairs of concepts. {_RANDOM}",
-        (LUISTO, FISHER),
+        ("luisto2024toybox", "fisher1935design"),
         bounds=(0, 1),
         trap="Directions of unrelated concepts have |cosine| above 0 where the states lie in few dimensions: compare "
         "with the floor, not with 0. A small probability says that a cosine is not the chance of these pairs; it may "
@@ -306,7 +287,7 @@ STATISTICS = (
         "length of the mean difference",
         "‖δ̄‖ over the mean norm of the pooled vectors of the concept's 2n texts; the mean over the concepts of the "
         f"set; that of each is in pair_directions. {_RANDOM}",
-        (LUISTO,),
+        ("luisto2024toybox",),
         bounds=(0, 2),
         trap="The norm of a pooled vector is mostly what all texts have in common (see anisotropy): a small share may "
         "still be a clear direction.",

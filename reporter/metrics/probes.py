@@ -6,7 +6,7 @@ Points: the projection ``pca`` holds the vectors of at most 300 texts or words o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -14,24 +14,23 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BeforeValidator, Field, ValidationError
+from pydantic import BeforeValidator, Field
 
 from reporter.charts import SENTENCES, Chapter, Chart, choices, parts
 from reporter.charts.layout import titled
 from reporter.charts.profile import beside
 from reporter.charts.styles import Styles, alt
 from reporter.core.errors import ReporterError
-from reporter.core.sources import DOIMO, HEWITT, LUISTO, VALERIANI, WILSON
 from reporter.core.table import HIGH, LOW, Comparable, OfModel, Row, at_place, column, of_cell
 from reporter.core.threads import spread
 from reporter.geometry.arrays import Floats, Ints
 from reporter.geometry.intervals import jackknife_interval, wilson
 from reporter.metrics import _classifiers as classifiers
-from reporter.metrics._items import LISTS, Point, points, read_list, readable, stream
+from reporter.metrics._items import LISTS, Point, points, read_list, readable, stream, under
 from reporter.metrics.analysis import POOLED, POOLINGS, Context, Corpus, Pooling, analysis
 from reporter.metrics.base import Cosine, Share, Statistic, Value, undefined, with_floor
 from reporter.spec.offer import Reference, Section
-from reporter.spec.part import AsTuple, Complaint, Elsewhere, Name, Part, Prose, complaints_of, failure, one_of
+from reporter.spec.part import AsTuple, Complaint, Elsewhere, Name, Part, Prose, failure, one_of
 from reporter.spec.problems import show
 
 if TYPE_CHECKING:
@@ -83,7 +82,6 @@ ORDER BY model, checkpoint, corpus, list_position(['linear probe', 'one-hidden-l
     "on classes drawn at random; dotted: chance.",
     mind="Each band is for one layer alone. The table probe_differences compares layers, and a model with its base, on "
     "the same texts; the answer 'Where do probes differ?' lists the layers that differ.",
-    table="layer_metrics",
     columns=("value", "ci_low", "ci_high", "n"),
     picks=lambda frame, scene: [choices(frame, "corpus", "Probe")],
     key="classifier",
@@ -110,7 +108,6 @@ ORDER BY model, checkpoint, probe, main DESC, pooling, kind, layer
     accuracies("pooling", "accuracy", "floor"),
     lead="Cross-validated accuracy of the linear probe with each pooling, on the same texts. Dotted: chance.",
     mind="Each band is for one layer and pooling alone; the answer 'Which layer?' compares them on the same texts.",
-    table="probe_poolings",
     columns=("pooling", "accuracy", "ci_low", "ci_high", "n"),
     picks=lambda frame, scene: [choices(frame, "probe", "Probe")],
     key="pooling",
@@ -219,7 +216,7 @@ def _statistics(name: str, title: str, definition: str, headline: bool) -> tuple
             "each text classified once, by the classifier trained on the other folds. Standardised: "
             f"{classifiers.STANDARDISED}. Equal texts count once; classes of fewer texts than folds are left out; the "
             f"sample takes as many of each class as there are, up to the same number. {_POOLING} {_FLOOR}",
-            (LUISTO, WILSON),
+            ("luisto2024toybox", "wilson1927probable"),
             interval=classifiers.WILSON_SAID,
             floor=True,
             noise="chance",
@@ -231,7 +228,7 @@ def _statistics(name: str, title: str, definition: str, headline: bool) -> tuple
             f"{name}_control",
             f"accuracy of the {title} probe on random classes",
             f"control task: {_CONTROL}",
-            (HEWITT, WILSON),
+            ("hewitt2019designing", "wilson1927probable"),
             interval=classifiers.WILSON_SAID,
             trap="Each text stands once, in one fold: nothing that was learned by heart helps, and the number is about "
             "chance for any probe. In the source the same word types are trained on and tested. What a probe can learn "
@@ -241,7 +238,7 @@ def _statistics(name: str, title: str, definition: str, headline: bool) -> tuple
             f"{name}_selectivity",
             f"selectivity of the {title} probe",
             f"{name} − {name}_control",
-            (HEWITT,),
+            ("hewitt2019designing",),
             interval=_PAIRED,
             headline=headline,
             trap="One draw of random classes is behind it: differences below 2/√n are noise. See the control.",
@@ -251,7 +248,7 @@ def _statistics(name: str, title: str, definition: str, headline: bool) -> tuple
             f"random classes that the {title} probe learns by heart",
             "share of its own training texts whose random class (that of the control task) the classifier tells "
             "rightly; mean over folds",
-            (HEWITT,),
+            ("hewitt2019designing",),
             trap="It measures the probe against the number of texts and dimensions, not the model: near 1, the probe "
             "could hold any labelling of its training texts.",
         ),
@@ -272,7 +269,7 @@ STATISTICS = (
         "mean over texts (or words) of the share of the k others nearest to it that are of its class, by Euclidean "
         "distance of pooled vectors as they are, k = 10 unless the study says otherwise (`neighbours`); the same texts "
         "as for the classifiers. Floor: what random classes give, Σ_c (n_c/n)·(n_c − 1)/(n − 1), exactly",
-        (VALERIANI, DOIMO),
+        ("valeriani2023geometry", "doimo2020hierarchical"),
         interval=f"95 %, from a jackknife that leaves out one of {_GROUPS} groups of texts, neighbours being sought "
         "anew among the rest, on the scale of Fisher's z with Student's t; it covers 96 to 100 % of Gaussian classes "
         "in simulation",
@@ -361,16 +358,7 @@ def _resolve(spec: CorpusProbe | WordsProbe, folder: Path) -> CorpusProbe | Writ
 
 
 def _written(data: dict[str, Any]) -> dict[str, tuple[str, ...]]:
-    try:
-        words = WordsProbe.model_validate({"words": data}).words
-    except ValidationError as error:  # 'words' is no key of the file
-        left_out = ("words", "dict[str,tuple[str, ...]]")
-        raise failure(
-            *(
-                replace(complaint, location=tuple(part for part in complaint.location if part not in left_out))
-                for complaint in complaints_of(error)
-            )
-        ) from None
+    words = under(WordsProbe, "words", data, "dict[str,tuple[str, ...]]").words
     assert isinstance(words, dict)
     return words
 

@@ -11,7 +11,6 @@ import numpy as np
 from pydantic import AfterValidator, Field
 
 from reporter.core.errors import ReporterError
-from reporter.core.sources import MEN
 from reporter.core.table import Comparable, OfModel, column, of_cell
 from reporter.geometry.arrays import Floats
 from reporter.geometry.intervals import percentile_interval
@@ -49,7 +48,7 @@ class Skip(Part):
     texts: int = Field(60, ge=10, le=5000, description="Texts of the corpus that are read.")
 
 
-_mean = partial(Statistic, sources=(MEN,), interval=BOOTSTRAP)
+_mean = partial(Statistic, sources=("men2024shortgpt",), interval=BOOTSTRAP)
 STATISTICS = (
     _mean(
         "influence",
@@ -65,7 +64,7 @@ STATISTICS = (
         "loss",
         "loss of the whole model on the sample",
         "mean of −log p(token) in nats, as `loss.lm` defines it, over at most `texts` distinct texts",
-        (MEN,),
+        ("men2024shortgpt",),
         per="model",
         unit="nats",
         interval=BOOTSTRAP,
@@ -139,15 +138,13 @@ class Proposal:
 )
 def skip(item: Skip, context: Context) -> Iterator[Value | SkippedBlocks]:
     """Yield the influence of each block, the loss of the model, and its loss without the blocks that are proposed."""
-    from reporter.forward.measure import longest, pad_id
-    from reporter.texts.tokens import batches, tokenise_texts
+    from reporter.forward.measure import batched, tokenised_texts
 
     model, corpus = context.model, context.corpora[item.corpus]
     texts = drawn_texts(corpus, item.texts, context)
     if not texts:
         raise ReporterError(f"the tokenizer finds no token in any text of corpus '{item.corpus}'")
-    tokens = tokenise_texts(texts, model.tokenizer, longest(corpus.max_tokens, model))
-    cut = list(batches(tokens, context.batch_tokens, pad_id(model), model.anatomy.max_tokens))
+    cut = list(batched(tokenised_texts(texts, model, corpus.max_tokens), context.batch_tokens, model))
     readout, problem = _readout(model)
 
     def losses(look: Callable[[TokenBatch, list[Tensor]], None] | None = None) -> _Sums:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from reporter.charts import Chart, corpora, curves
-from reporter.core.sources import AGRAWAL, GAO, GARRIDO, GIRALDO, LI, PAGE, ROY, RUDELSON, STRINGER
 from reporter.core.table import Comparable, UnderView, at_place, column
 from reporter.geometry import noise, spectra
 from reporter.geometry.arrays import Floats
@@ -40,7 +39,7 @@ _WITHOUT_FIRST = f"p = λ_i/(λ_2 + λ_3 + …) over i ≥ 2, the states with th
 _ON_RANK = "; made of that of {rank}, whose logarithm it is"
 
 _rank = partial(Statistic, bounds=(1, None), floor=True)
-_entropy = partial(Share, floor=True, sources=(GIRALDO, ROY))
+_entropy = partial(Share, floor=True, sources=("giraldo2015measures", "roy2007effective"))
 _slope = partial(Size, floor=True, interval=described("plain"))
 
 STATISTICS = (
@@ -48,7 +47,7 @@ STATISTICS = (
         "effective_rank",
         "effective rank",
         f"exp(−Σ p log p), p = λ/Σλ, with {_SPECTRUM}",
-        (ROY, PAGE),
+        ("roy2007effective", "page1993average"),
         interval=described("log"),
         plainly="Over how many directions the variance is spread.",
         trap="The most forgiving of the three ranks of eigenvalues: many faint axes count for much. Eigenvalues are "
@@ -62,7 +61,7 @@ STATISTICS = (
         "effective_rank_without_first",
         "effective rank without the first axis",
         f"exp(−Σ p log p), {_WITHOUT_FIRST}",
-        (ROY,),
+        ("roy2007effective",),
         interval=described("log"),
         trap="Beside effective_rank it tells a collapse of all axes from one giant axis: the latter alone leaves this "
         "number where it was. The giant's share, E1, is anisotropy.top_variance_share; whether it is a sink's, the "
@@ -95,7 +94,7 @@ STATISTICS = (
         "effective rank of singular values",
         "exp(−Σ p log p), p = σ/Σσ, σ the singular values of the n × d matrix of all token states, centred: the square "
         f"roots of n·λ, with {_SPECTRUM}, here up to {spectra.ROOTS_ZERO:.0e}",
-        (ROY,),
+        ("roy2007effective",),
         trap="A square root lifts the faint axes: it reads higher than effective_rank of the same states, and what is "
         "left out or rounded at the end of the spectrum weighs more. It has no interval: the delta method knows "
         "only the axes that are there and covers too rarely.",
@@ -109,7 +108,7 @@ STATISTICS = (
         "exp(−Σ p log p), p = σ/Σσ, σ the singular values of the n × d matrix of all token states, not centred: the "
         "square roots of n times the eigenvalues of covariance + μμᵀ; the first min(d, n) of these, and those up to "
         f"{spectra.ROOTS_ZERO:.0e} of the total variance count as zero",
-        (GARRIDO,),
+        ("garrido2023rankme",),
         trap="The common mean counts as an axis: a long one lowers the number whatever the other axes do. No interval, "
         "as for effective_rank_singular.",
         published="The paper adds ε = 1e-7 to each p, for 25,600 images in one matrix. Code under this name also "
@@ -120,7 +119,7 @@ STATISTICS = (
         "participation_ratio",
         "participation ratio",
         f"(Σλ)² / Σλ², with {_SPECTRUM}",
-        (GAO,),
+        ("gao2017theory",),
         interval=described("log"),
         trap="IsoScore is this number stretched from 1…d to 0…1: (participation ratio − 1)/(d − 1).",
         grows=per_doubling("+2 to +8 %", "0.4 to 1.7", RARE_TYPES),
@@ -129,7 +128,7 @@ STATISTICS = (
         "stable_rank",
         "stable rank",
         f"Σλ / λ_1, with {_SPECTRUM}",
-        (RUDELSON,),
+        ("rudelson2007sampling",),
         interval=described("logit") + "; made of its reciprocal",
         trap="The reciprocal of anisotropy.top_variance_share: one giant axis, such as a sink token's, decides it.",
         grows=per_doubling("+1 to +2 %", "0.2 to 0.6", RARE_TYPES),
@@ -140,7 +139,7 @@ STATISTICS = (
         "α of λ_i ∝ i^−α: minus the slope of the least-squares line of log λ_i on log i over i = 1…⌊min(d, n − 1)/2⌋, "
         f"with weights 1/i, so that each octave of ranks weighs the same; {_SPECTRUM}, here up to "
         f"{spectra.ROOTS_ZERO:.0e}; none for fewer than three eigenvalues",
-        (STRINGER,),
+        ("stringer2019high",),
         trap="An exponent says nothing where the curve is no line in the log-log chart. A finite sample steepens it: "
         "see the floor.",
         grows=per_doubling("−0.1 to −1.2 %", "0.1 to 0.7", RARE_TYPES),
@@ -151,7 +150,7 @@ STATISTICS = (
         "αReQ",
         "α of λ_i ∝ i^−α as in decay, fitted over the ranks i = 12…100 alone, as far as there are any, with weights "
         f"1/i; {_SPECTRUM}, here up to {spectra.ROOTS_ZERO:.0e}; none for fewer than three eigenvalues there",
-        (AGRAWAL, LI),
+        ("agrawal2022alpha", "li2025tracing"),
         smallest=0.01,
         trap="The first eleven axes, sinks among them, have no part in it. Near 1 is said to be good of pictures; of "
         "language models it moves with training (Li et al. 2025). Models of fewer than about 150 dimensions end "

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from pydantic import Field
 
-from reporter.core.sources import JIANG
 from reporter.core.threads import spread
 from reporter.geometry import noise
 from reporter.geometry.arrays import Floats, wide
@@ -36,7 +35,7 @@ _INTERVAL = described("log") + (
     "; twice as wide as needed where measured, since to first order: of no use where λ_k and λ_{k+1} nearly meet"
 )
 
-_turn = partial(Size, sources=(JIANG,), interval=_INTERVAL, smallest=0.01)
+_turn = partial(Size, sources=("jiang2026layerwise",), interval=_INTERVAL, smallest=0.01)
 
 STATISTICS = (
     _turn(

@@ -10,7 +10,6 @@ import numpy as np
 from pydantic import Field
 
 from reporter.charts import Chart, corpora, curves
-from reporter.core.sources import YAMAGIWA
 from reporter.core.table import LAST_CHECKPOINT, TOKEN, TOKEN_ID, Comparable, UnderView, at_place, column
 from reporter.geometry import noise
 from reporter.geometry.arrays import Floats, Ints
@@ -39,9 +38,11 @@ _AT_THRESHOLD = (
     "; a type of about five occurrences, which other texts may bring or not, counts with 0.61 of all of them"
 )
 
-_variance = partial(Size, sources=(YAMAGIWA,), interval=described("log") + _AT_THRESHOLD)
-_share = partial(Share, sources=(YAMAGIWA,), interval=described("logit") + _AT_THRESHOLD, floor=True, trap=_BIAS)
-_of_types = partial(Statistic, sources=(YAMAGIWA,))
+_variance = partial(Size, sources=("yamagiwa2025norm",), interval=described("log") + _AT_THRESHOLD)
+_share = partial(
+    Share, sources=("yamagiwa2025norm",), interval=described("logit") + _AT_THRESHOLD, floor=True, trap=_BIAS
+)
+_of_types = partial(Statistic, sources=("yamagiwa2025norm",))
 
 STATISTICS = (
     _variance(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
@@ -138,7 +137,6 @@ ORDER BY model, checkpoint, measure, part, low
 """,
     {"height": heights, "count": counts},
     lead="Norms of each kind of vector, and cosine, distance and dot product of pairs within a kind and between two.",
-    table="histograms",
     columns=("measure", "part", "count"),
     picks=lambda frame, scene: [
         choices(frame, "measure", "Measure", ("norm", "cosine", "distance", "dot")),
@@ -157,7 +155,6 @@ ORDER BY model, checkpoint, part, components
     explained,
     say=_components,
     lead="How many directions the vectors really use. The dashed lines are half and 90 % of the variance.",
-    table="explained_variance",
     columns=("part", "components", "share", "n"),
 )
 
@@ -179,7 +176,6 @@ ORDER BY p.model, p.checkpoint, p.projection LIKE '% of %', p.projection, p.part
 """,
     "points",
     lead="A point is a vector. Point at it, or move with the arrow keys, to read it; search to mark tokens.",
-    table="projections",
     columns=("projection", "part", "label", "x", "y", "z"),
     chapter=PICTURE_CHAPTER,
     picks=_pictures,
@@ -207,7 +203,6 @@ ORDER BY model, checkpoint, what, measure, among DESC, end_of_scale IN ('most', 
 """,
     "table",
     lead="Exact over the whole vocabulary: every token, every pair.",
-    table="vocabulary_extremes",
     columns=("among", "measure", "end_of_scale", "value", "certain"),
     chapter=ENDS_CHAPTER,
     picks=_extremes,
@@ -238,7 +233,6 @@ ORDER BY model, checkpoint, rank
     lead="Pairs of a token and a position whose cosine is largest in size; at a negative one they point opposite ways. "
     "Both vectors are added before the first block, so a token along the direction of a position is hard to tell from "
     "that place.",
-    table="vocabulary_extremes",
     columns=("what", "value"),
     chapter=ENDS_CHAPTER,
     options={
@@ -269,7 +263,6 @@ PATH = Chart(
     "points",
     lead="Position vectors on their principal components, joined in order. Drag the 3-D view, or turn it with arrow "
     "keys.",
-    table="positions",
     columns=("pc1", "pc2", "pc3"),
     chapter=POSITIONS_CHAPTER,
     picks=lambda frame, scene: [
@@ -299,7 +292,6 @@ ORDER BY model, checkpoint, position_a, position_b
 """,
     heat,
     lead="Stripes beside the diagonal are a period.",
-    table="position_cosines",
     columns=("cosine",),
     legend="cosine",
     kind="square",
@@ -320,7 +312,6 @@ ORDER BY model, checkpoint, distance
 """,
     offsets,
     lead="How alike two positions are that are so far apart, and one standard deviation around it.",
-    table="position_offsets",
     columns=("cosine", "sd", "n"),
 )
 
@@ -330,7 +321,6 @@ BY_POSITION = Chart(
     POSITION_ROWS,
     {name: by_position(name) for name in ("norm", "step_length", "mean_cosine")},
     lead="Each position vector by itself.",
-    table="positions",
     columns=("norm", "step_length", "mean_cosine"),
     chapter=POSITIONS_CHAPTER,
     picks=lambda frame, scene: [variants(norm="norm", step_length="step length", mean_cosine="cosine to the mean")],
@@ -449,10 +439,6 @@ Vocabulary = Annotated[
 """``all``, a list of models, or a mapping with more to say."""
 
 
-def _resolve(spec: VocabularySpec, folder: Path) -> Looked:
-    return Looked.model_validate(spec.model_dump(exclude={"models"}))
-
-
 @analysis(
     title="Static embeddings",
     summary="Token, position and token-type vectors before any text is read: how long they are, which are alike, and "
@@ -469,7 +455,7 @@ def _resolve(spec: VocabularySpec, folder: Path) -> Looked:
         together=WEIGHTS,
         by_name=False,
     ),
-    resolve=_resolve,
+    resolve=lambda spec, folder: Looked.model_validate(spec.model_dump(exclude={"models"})),
     last_only=True,
 )
 def vocabulary(item: Looked, context: Context) -> Iterator[Row]:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from reporter.core.errors import ReporterError, with_type
+from reporter.core.errors import ReporterError, failing_as
 from reporter.models import sublayers
 from reporter.models.blocks import Blocks, find_blocks, noise_of, relative, trace
 from reporter.models.capture import Capture, Closing, find_closing
@@ -98,11 +98,8 @@ def examine(module: nn.Module, tokenizer: Any, part: PartName | None = None) -> 
     """Measure a model, hook its blocks and test the hooks."""
     inputs = Inputs(module, tokenizer)
     ids = inputs.random_ids(texts=2)
-    try:
+    with failing_as("it cannot be run on a few tokens"):
         traced = trace(module, inputs(ids, torch.ones_like(ids), output_hidden_states=True))
-    except Exception as error:  # other people's code, which may fail in any way
-        message = with_type(error)[:300]
-        raise ReporterError(f"it cannot be run on a few tokens: {message}") from error
     blocks = find_blocks(traced, (ids.shape[0], ids.shape[1]))
     attention, feed_forward = _sublayers(module, inputs, ids, blocks)
     closing = find_closing(traced, blocks)

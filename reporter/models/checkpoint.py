@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from reporter.core.errors import ReporterError
+from reporter.core.imports import changed
 from reporter.models.model_folder import fingerprint, hash_files, identifying_files
 from reporter.spec.recipes import Recipe
 from reporter.texts.texts import Texts
@@ -40,15 +41,12 @@ def loading(checkpoint: Checkpoint, offline: bool) -> Iterator[None]:
     """Load something of a checkpoint: its name before every error, transformers silent, and no network if offline."""
     from huggingface_hub import constants
 
-    before = constants.HF_HUB_OFFLINE
-    constants.HF_HUB_OFFLINE = offline or before  # its environment variable was read once, long ago
-    try:
-        with quiet():
+    # Its environment variable was read once, long ago.
+    with changed(constants, HF_HUB_OFFLINE=offline or constants.HF_HUB_OFFLINE), quiet():
+        try:
             yield
-    except ReporterError as error:
-        raise ReporterError(f"{checkpoint.label}: {error}") from error
-    finally:
-        constants.HF_HUB_OFFLINE = before
+        except ReporterError as error:
+            raise ReporterError(f"{checkpoint.label}: {error}") from error
 
 
 def local_folder(checkpoint: Checkpoint, offline: bool) -> Path:

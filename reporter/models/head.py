@@ -6,15 +6,15 @@ block and shares its weights with the loaded model, so that nothing large is in 
 """
 
 import copy
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
-from reporter.core.errors import ReporterError, with_type
+from reporter.core.errors import ReporterError, failing_as
+from reporter.core.imports import changed
 from reporter.models.blocks import trace
 from reporter.models.checkpoint import Checkpoint, loading, local_folder
 from reporter.models.load import LoadedModel
@@ -22,18 +22,6 @@ from reporter.models.parts import fixed_arguments
 from reporter.models.weights import build, needed, read_config
 
 TOLERANCE = 1e-4  # of the largest logit, in float32
-
-
-class _Given:
-    """Stands in for a base model's forward: returns the states it was given, whatever the tokens."""
-
-    def __init__(self) -> None:
-        self.states: Tensor | None = None
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        from transformers.modeling_outputs import BaseModelOutputWithPastAndCrossAttentions
-
-        return BaseModelOutputWithPastAndCrossAttentions(last_hidden_state=self.states)
 
 
 @dataclass(frozen=True)
@@ -48,7 +36,7 @@ class Head:
     kind: Literal["causal", "masked"]
     mask_id: int | None
     _model: nn.Module = field(repr=False)
-    _given: _Given = field(repr=False)
+    _base: nn.Module = field(repr=False)
 
     def logits(self, final_states: Tensor) -> Tensor:
         """Return the logits of each token over the vocabulary, softcaps and scales included.
@@ -62,13 +50,14 @@ class Head:
         Returns:
             (tokens, vocabulary).
         """
+        from transformers.modeling_outputs import BaseModelOutputWithPastAndCrossAttentions
+
         weight = next(self._model.parameters())
-        self._given.states = final_states[None].to(weight.device, weight.dtype)
-        try:
-            ids = torch.zeros((1, len(final_states)), dtype=torch.long, device=weight.device)
+        states = final_states[None].to(weight.device, weight.dtype)
+        given = BaseModelOutputWithPastAndCrossAttentions(last_hidden_state=states)
+        ids = torch.zeros((1, len(final_states)), dtype=torch.long, device=weight.device)
+        with changed(self._base, forward=lambda *args, **kwargs: given):  # whatever the tokens
             return self._model(**_arguments(self._model, ids)).logits[0]  # type: ignore[no-any-return]
-        finally:
-            self._given.states = None
 
 
 def load_head(checkpoint: Checkpoint, model: LoadedModel, offline: bool) -> Head:
@@ -88,13 +77,8 @@ def load_head(checkpoint: Checkpoint, model: LoadedModel, offline: bool) -> Head
         one_block = copy.deepcopy(config)
         one_block.num_hidden_layers = 1
         whole, missing = build(_class(kind, checkpoint, config), checkpoint, folder, one_block, few_layers=True)
-        try:
+        with failing_as("its language-model head cannot be run on a few tokens"):
             return _tested(kind, whole.to(model.device), missing, model)
-        except ReporterError:
-            raise
-        except Exception as error:  # other people's code, which may fail in any way
-            message = with_type(error)[:300]
-            raise ReporterError(f"its language-model head cannot be run on a few tokens: {message}") from error
 
 
 def _tested(
@@ -102,9 +86,8 @@ def _tested(
 ) -> Head:
     _share(whole, model.module)
     ids = torch.zeros((1, 2), dtype=torch.long, device=next(whole.parameters()).device)
-    base, given = trace(whole, _arguments(whole, ids)).calls[0].module, _Given()
-    base.forward = given
-    head = Head(kind, model.tokenizer.mask_token_id if kind == "masked" else None, whole, given)
+    base = trace(whole, _arguments(whole, ids)).calls[0].module
+    head = Head(kind, model.tokenizer.mask_token_id if kind == "masked" else None, whole, base)
     states = torch.ones((2, model.anatomy.final_width or model.anatomy.width), device=model.device)
     lacking = needed(lambda: head.logits(states), missing)
     if lacking:
@@ -140,23 +123,13 @@ def _test(head: Head, whole: Any, model: LoadedModel) -> None:
     mask = torch.ones_like(ids)
     run = model.run(ids, mask)
     mine = head.logits(run.last.flatten(0, 1))
-    with _with_base(whole, model.module):
+    with changed(whole, **{whole.base_model_prefix: model.module}):
         theirs = whole(**_arguments(whole, ids, attention_mask=mask)).logits.flatten(0, 1)
     model.capture.clear()
     tolerance = TOLERANCE if theirs.dtype == torch.float32 else 0.02
     deviation = ((mine - theirs).abs().max() / theirs.abs().max()).item()
     if not deviation <= tolerance:
         raise ReporterError(f"its head gives other logits than its language model as a whole: by {deviation:.1e}")
-
-
-@contextmanager
-def _with_base(whole: Any, module: nn.Module) -> Iterator[None]:
-    base = whole.base_model
-    setattr(whole, whole.base_model_prefix, module)
-    try:
-        yield
-    finally:
-        setattr(whole, whole.base_model_prefix, base)
 
 
 def _arguments(whole: nn.Module, ids: Tensor, **more: Tensor) -> dict[str, Any]:

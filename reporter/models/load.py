@@ -20,6 +20,7 @@ from reporter.models.anatomy import Examined, examine
 from reporter.models.checkpoint import Checkpoint, loading, local_folder
 from reporter.models.model_folder import config_file, weight_files
 from reporter.models.parts import is_spread
+from reporter.models.places import Layout
 from reporter.models.tokenizer import load_tokenizer, tokenizer_hash
 from reporter.models.weights import limited, load_module
 
@@ -85,13 +86,10 @@ def _weights_without_place(
             if _BLOCK.search(name) or f".{name}".endswith(endings):
                 continue
             weight = content.get_tensor(name)
-            if not any(_equal_weights(weight, other) for other in embedding):
+            alike = (other for other in embedding if other.shape == weight.shape)
+            if not any(torch.equal(weight.to(other.dtype), other.detach().cpu()) for other in alike):
                 weights.append((name, weight))
     return sorted(weights, key=lambda one: one[0])  # whichever file they are in
-
-
-def _equal_weights(weight: Tensor, other: Tensor) -> bool:
-    return weight.shape == other.shape and torch.equal(weight.to(other.dtype), other.detach().cpu())
 
 
 def _hash(weights: Sequence[tuple[str, Tensor]]) -> str:
@@ -125,6 +123,11 @@ class Captured:
     def last(self) -> Tensor:
         """The last output of the model, which its head reads: ``final``, or the last block's output without one."""
         return self.path[-1] if self.final is None else self.final
+
+    def at(self, layout: Layout) -> list[Tensor]:
+        """Return the states at the places of a layout, in their order."""
+        final = [] if self.final is None or layout.final_width is None else [self.final]
+        return [*self.path, *final, *(self.attention or [])]
 
     def on(self, device: torch.device) -> Captured:
         """Return the states on one device: those of a model that is split are where their blocks are."""

@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from reporter.core.errors import ReporterError
+from reporter.core.errors import ReporterError, failing_as
 from reporter.core.files import MOST_OF_A_STUDY, endless, instead_of, read_json, read_note, sha256, write_note
 from reporter.core.imports import check_installed
 
@@ -265,7 +265,7 @@ def hash_files(files: Iterable[Path], cache: Path | None = None) -> dict[str, st
 
 
 def _hash(file: Path, known: dict[str, Any]) -> str:
-    try:
+    with failing_as(f"cannot read {file}", OSError):
         if problem := endless(file):
             raise ReporterError(f"{file} {problem}")
         place = str(file.resolve())
@@ -275,8 +275,6 @@ def _hash(file: Path, known: dict[str, Any]) -> str:
         if isinstance(remembered, list) and remembered[:2] == state:
             return str(remembered[2])
         digest = sha256(file)
-    except OSError as error:
-        raise ReporterError(f"cannot read {file}: {error.strerror or repr(error)}") from error
     if stat.st_size >= _WORTH_REMEMBERING and time.time_ns() - stat.st_mtime_ns > _SETTLED:
         known[place] = [*state, digest]
     return digest

@@ -210,7 +210,8 @@ def cached_snapshot(hub: str, revision: str) -> Path | None:
 
 def _locate(spec: HubModel, revision: str, offline: bool) -> tuple[str, Path | None]:
     """Return the commit of a revision, and its folder in the local cache where that is complete."""
-    snapshot, full_name = cached_snapshot(spec.hub, revision), _full_name(spec.hub, revision)
+    snapshot = cached_snapshot(spec.hub, revision)
+    full_name = spec.hub if revision == _DEFAULT else f"{spec.hub} at revision '{revision}'"
     answer = None
     if snapshot is None or not re.fullmatch(r"[0-9a-f]{40}", revision):  # a commit does not change
         remedy = ", or give the `path` of a folder"
@@ -310,7 +311,3 @@ def _is_complete(snapshot: Path, spec: HubModel) -> bool:
     except ReporterError:
         return False
     return spec.tokenizer is not None or bool(model_folder.tokenizer_files(snapshot))
-
-
-def _full_name(hub: str, revision: str) -> str:
-    return hub if revision == _DEFAULT else f"{hub} at revision '{revision}'"

@@ -27,7 +27,7 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
-from reporter.core.errors import ReporterError, UsageError
+from reporter.core.errors import ReporterError, UsageError, failing_as
 from reporter.models.anatomy import Anatomy
 from reporter.models.checkpoint import Checkpoint
 from reporter.models.load import Captured
@@ -262,13 +262,12 @@ def save_states(
     metadata = {"role": given.measured_role, "names": json.dumps(list(names or given.names), ensure_ascii=False)}
     path = Path(path)
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
-    try:
-        save_file({name: x.contiguous().cpu().clone() for name, x in tensors.items()}, part, metadata=metadata)
-        part.replace(path)
-    except OSError as error:
-        raise ReporterError(f"{path} cannot be written: {error.strerror or repr(error)}") from error
-    finally:
-        part.unlink(missing_ok=True)
+    with failing_as(f"{path} cannot be written", OSError):
+        try:
+            save_file({name: x.contiguous().cpu().clone() for name, x in tensors.items()}, part, metadata=metadata)
+            part.replace(path)
+        finally:
+            part.unlink(missing_ok=True)
     return path
 
 

@@ -4,7 +4,7 @@ import hashlib
 from pathlib import Path
 from typing import Any, Literal
 
-from reporter.core.errors import ReporterError, library_error
+from reporter.core.errors import ReporterError, failing_as
 from reporter.core.files import read_json
 from reporter.models.checkpoint import Checkpoint
 from reporter.models.model_folder import TOKENIZER_CONFIG, tokenizer_folder
@@ -19,7 +19,7 @@ def load_tokenizer(checkpoint: Checkpoint, folder: Path, offline: bool) -> Any:
     from transformers import AutoTokenizer
 
     place = folder if checkpoint.gguf is not None else _place(checkpoint, folder, offline)
-    try:
+    with failing_as(f"its tokenizer in {place} cannot be read"):
         kind = _class(place) if checkpoint.gguf is None else AutoTokenizer
         tokenizer = kind.from_pretrained(
             str(place),
@@ -27,8 +27,6 @@ def load_tokenizer(checkpoint: Checkpoint, folder: Path, offline: bool) -> Any:
             trust_remote_code=checkpoint.trust_remote_code,
             local_files_only=offline or not checkpoint.trust_remote_code,
         )
-    except Exception as error:
-        raise ReporterError(f"its tokenizer in {place} cannot be read: {library_error(error)}") from error
     # On the right always: GPT-2 padded on the left without position ids gives wrong states, not an error.
     tokenizer.padding_side = "right"
     tokenizer.truncation_side = "right"

@@ -7,7 +7,7 @@ import re
 import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,8 +15,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from reporter.core.errors import ReporterError, library_error
-from reporter.core.imports import optional
+from reporter.core.errors import ReporterError, failing_as, library_error
+from reporter.core.imports import changed, optional
 from reporter.models.checkpoint import Checkpoint, seeded
 from reporter.models.model_folder import ADAPTER_WEIGHTS, CONFIG, WEIGHTS, adapter_files, weight_files
 from reporter.models.parts import PartName, measured_part, spread
@@ -40,8 +40,7 @@ def quiet(library: str) -> Iterator[None]:
         logger.setLevel(before)
 
 
-@contextmanager
-def unpacking(config: Any) -> Iterator[None]:
+def unpacking(config: Any) -> AbstractContextManager[None]:
     """Have weights unpacked while they are loaded, where their format knows how to, and keep its library quiet."""
     from transformers.quantizers.auto import AUTO_QUANTIZATION_CONFIG_MAPPING as KINDS
 
@@ -51,8 +50,7 @@ def unpacking(config: Any) -> Iterator[None]:
     kind = KINDS.get(method)
     if isinstance(settings, dict) and kind is not None and "dequantize" in inspect.signature(kind.__init__).parameters:
         settings["dequantize"] = True
-    with quiet(method.replace("-", "_")) if method else nullcontext():
-        yield
+    return quiet(method.replace("-", "_")) if method else nullcontext()
 
 
 def unpacked(model: Any) -> Any:
@@ -100,22 +98,20 @@ def build(
     safe = files[0].name.startswith(WEIGHTS)
     if safe:
         _check_safetensors(files, config)
-    try:
-        with _no_bars() if checkpoint.gguf else unpacking(config):
-            model, info = kind.from_pretrained(
-                str(folder),
-                config=config,
-                dtype=checkpoint.dtype if checkpoint.dtype == "auto" else getattr(torch, checkpoint.dtype),
-                **(checkpoint.source_file if checkpoint.gguf else {"use_safetensors": safe}),
-                **(spread(checkpoint.split) if checkpoint.split and not few_layers else {}),
-                trust_remote_code=checkpoint.trust_remote_code,
-                local_files_only=not checkpoint.trust_remote_code,
-                output_loading_info=True,
-                ignore_mismatched_sizes=True,  # it is said below, which weight and how wide
-            )
-            model = unpacked(model)
-    except Exception as error:
-        raise ReporterError(f"its weights in {folder} cannot be loaded: {library_error(error)}") from error
+    loading = f"its weights in {folder} cannot be loaded"
+    with failing_as(loading), _no_bars() if checkpoint.gguf else unpacking(config):
+        model, info = kind.from_pretrained(
+            str(folder),
+            config=config,
+            dtype=checkpoint.dtype if checkpoint.dtype == "auto" else getattr(torch, checkpoint.dtype),
+            **(checkpoint.source_file if checkpoint.gguf else {"use_safetensors": safe}),
+            **(spread(checkpoint.split) if checkpoint.split and not few_layers else {}),
+            trust_remote_code=checkpoint.trust_remote_code,
+            local_files_only=not checkpoint.trust_remote_code,
+            output_loading_info=True,
+            ignore_mismatched_sizes=True,  # it is said below, which weight and how wide
+        )
+        model = unpacked(model)
     model.eval().requires_grad_(False)
     _refuse_lies(model, info, folder, few_layers)
     if checkpoint.adapter is not None:
@@ -125,30 +121,21 @@ def build(
     return model, {name: p for name, p in model.named_parameters(remove_duplicate=False) if name in names}
 
 
-@contextmanager
-def _no_bars() -> Iterator[None]:
+def _no_bars() -> AbstractContextManager[None]:
     """Keep transformers from drawing a bar while it unpacks a GGUF file, which it does whatever it was told."""
-    from transformers import modeling_gguf_pytorch_utils as unpacking
+    from transformers import modeling_gguf_pytorch_utils
 
-    bar = getattr(unpacking, "tqdm", None)
-    unpacking.tqdm = lambda found, *args, **kwargs: found
-    try:
-        yield
-    finally:
-        unpacking.tqdm = bar
+    return changed(modeling_gguf_pytorch_utils, tqdm=lambda found, *args, **kwargs: found)
 
 
 def _random_model(kind: Any, checkpoint: Checkpoint, config: Any, seed: int) -> Any:
     dtype = checkpoint.dtype if checkpoint.dtype != "auto" else (config.dtype or torch.float32)
-    try:
-        with seeded(seed):
-            model = kind.from_config(
-                config,
-                dtype=getattr(torch, dtype) if isinstance(dtype, str) else dtype,
-                trust_remote_code=checkpoint.trust_remote_code,
-            )
-    except Exception as error:
-        raise ReporterError(f"its weights cannot be initialised: {library_error(error)}") from error
+    with failing_as("its weights cannot be initialised"), seeded(seed):
+        model = kind.from_config(
+            config,
+            dtype=getattr(torch, dtype) if isinstance(dtype, str) else dtype,
+            trust_remote_code=checkpoint.trust_remote_code,
+        )
     return model.eval().requires_grad_(False)
 
 
@@ -265,12 +252,10 @@ def merged(model: Any, folder: Path, *, few_layers: bool) -> Any:
     peft = optional("peft", "peft", "an adapter")
     from safetensors.torch import load_file
 
-    try:
+    with failing_as(f"the adapter in {folder} cannot be read"):
         config = peft.PeftConfig.from_pretrained(str(folder))
         saved = load_file(str(folder / ADAPTER_WEIGHTS))
         given = {name.removeprefix(_SAVED_UNDER): tensor for name, tensor in saved.items()}
-    except Exception as error:  # a file that PEFT cannot read fails in any way
-        raise ReporterError(f"the adapter in {folder} cannot be read: {library_error(error)}") from error
     whole, parts, strange = _matched(model, given)
     if not parts and not whole and not few_layers:
         first = next(iter(given), "none at all")
@@ -304,7 +289,8 @@ def merged(model: Any, folder: Path, *, few_layers: bool) -> Any:
         if patterns := getattr(config, name, None):
             setattr(config, name, {key.removeprefix(f"{model.base_model_prefix}."): v for key, v in patterns.items()})
     state = {f"{_SAVED_UNDER}{module}.{rest}": tensor for (module, rest), tensor in parts.items()}
-    try:
+    # It may have shapes of another base, NaN, or be of a kind that cannot be merged.
+    with failing_as(f"the adapter in {folder} cannot be merged into this base"):
         wrapped = peft.get_peft_model(model, config)
         peft.set_peft_model_state_dict(wrapped, state)
         lacking = sorted(set(peft.get_peft_model_state_dict(wrapped)) - set(state))
@@ -315,12 +301,6 @@ def merged(model: Any, folder: Path, *, few_layers: bool) -> Any:
         if lacking:
             raise ReporterError(f"the adapter in {folder} lacks {lacking[0].removeprefix(_SAVED_UNDER)}")
         return wrapped.merge_and_unload(safe_merge=True).eval().requires_grad_(False)
-    except ReporterError:
-        raise
-    except Exception as error:  # shapes of another base, NaN, a kind of adapter that cannot be merged
-        raise ReporterError(
-            f"the adapter in {folder} cannot be merged into this base: {library_error(error)}"
-        ) from error
 
 
 def _matched(

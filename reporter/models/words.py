@@ -25,7 +25,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from reporter.core.errors import ReporterError, with_type
+from reporter.core.errors import ReporterError, failing_as
 from reporter.models.checkpoint import Checkpoint
 from reporter.models.model_folder import tokenizer_folder
 
@@ -219,7 +219,7 @@ def _folder(checkpoint: Checkpoint, offline: bool) -> Path:
 
 def _vocabulary(folder: Path) -> tuple[dict[str, int], set[str]]:
     """Return the id of each token, and the special tokens."""
-    try:
+    with failing_as(f"its tokenizer in {folder} cannot be read"):
         if (folder / "tokenizer.json").is_file():
             content = json.loads((folder / "tokenizer.json").read_text("utf-8"))
             special = {token["content"] for token in content.get("added_tokens") or ()}
@@ -228,8 +228,6 @@ def _vocabulary(folder: Path) -> tuple[dict[str, int], set[str]]:
             return _ids((folder / "vocab.txt").read_text("utf-8").splitlines()), set()
         if (folder / "vocab.json").is_file():
             return _ids(json.loads((folder / "vocab.json").read_text("utf-8"))), set()
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ReporterError(f"its tokenizer in {folder} cannot be read: {with_type(error)}") from error
     return _by_transformers(folder)
 
 
@@ -243,10 +241,8 @@ def _ids(vocabulary: Any) -> dict[str, int]:
 def _by_transformers(folder: Path, **more: str) -> tuple[dict[str, int], set[str]]:
     from transformers import AutoTokenizer
 
-    try:
+    with failing_as(f"its tokenizer in {folder} cannot be read"):
         tokenizer = AutoTokenizer.from_pretrained(str(folder), local_files_only=True, **more)
-    except Exception as error:
-        raise ReporterError(f"its tokenizer in {folder} cannot be read: {with_type(error)}") from error
     return tokenizer.get_vocab(), set(tokenizer.all_special_tokens)
 
 

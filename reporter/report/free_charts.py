@@ -154,7 +154,7 @@ def explained(chart: Chart, metric: Definition) -> Chart:
         by_name[name] for name in (by_name if chart.statistics == ("*",) else chart.statistics) if name in by_name
     ]
     sources = tuple(dict.fromkeys((*chart.sources, *_sources(statistics))))
-    if not chart.table:
+    if not chart.columns:
         return replace(chart, definition=chart.definition or _definitions_of(statistics), sources=sources)
     table = find_table(chart.table)
     comments = {column.name: column.comment for column in table.columns}
@@ -168,4 +168,4 @@ def _definitions_of(statistics: Iterable[Statistic]) -> str:
 
 
 def _sources(statistics: Iterable[Statistic]) -> tuple[Source, ...]:
-    return tuple(dict.fromkeys(source for statistic in statistics for source in statistic.sources))
+    return tuple(dict.fromkeys(source for statistic in statistics for source in statistic.works))

@@ -316,9 +316,9 @@ def have_done(engine: Processes | OnRay, plan: Plan, out: Path, offline: bool, p
         return
     progress.note(f"  {counted(len(tasks), 'task')} for workers of {counted(threads_of(plan), 'thread')} each")
     job = Job(plan.file.path.resolve(), plan.file.text, out.resolve(), offline)
-    with progress.clock.within("workers"), progress.step("passes", sum(t.texts for t in tasks), "texts") as step:
+    with progress.clock.within("workers"), progress.step("passes", sum(t.texts for t in tasks), "texts") as advance:
         for task in engine.do(job, worker, tasks, progress):
-            step.advance(task.texts)
+            advance(task.texts)
 
 
 def job_array(plan: Plan, spec: Path, out: Path, sets: Sequence[str], *, offline: bool, at_once: int) -> str:

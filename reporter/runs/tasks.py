@@ -156,9 +156,9 @@ class Worker:
             self._feeding = key, self._kept.feeding(forward_pass, parts.wanted, self._model(forward_pass), chosen)
         feeding = self._feeding[1]
         size = feeding.tokens * task.texts // max(1, len(forward_pass.texts))
-        with self._progress.step(str(task), size, "tokens", parts.tokens(part)) as step:
-            fed = feeding.feed(part, parts, step.advance)
-        parts.write(part, fed.observables, fed.facts, feeding.called)
+        with self._progress.step(str(task), size, "tokens", parts.tokens(part)) as advance:
+            observables, facts, _ = feeding.feed(part, parts, advance)
+        parts.write(part, observables, facts, feeding.called)
         return parts.place(part)
 
     def _model(self, forward_pass: Pass) -> LoadedModel | SavedStates:

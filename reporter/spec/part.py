@@ -177,6 +177,18 @@ def _read_path(value: Any) -> Any:
         raise failure(Complaint("cannot tell whose home directory '~' is; write the path out")) from None
 
 
+def two(what: str) -> BeforeValidator:
+    """Return what takes a list for a pair; ``what`` it should be is said of anything else."""
+
+    def read(value: Any) -> Any:
+        if isinstance(value, list | tuple) and len(value) == 2:
+            return tuple(value)
+        got = f"a list of {len(value)}" if isinstance(value, list | tuple) else show(value)
+        raise failure(Complaint(f"expected two {what}, got {got}"))
+
+    return BeforeValidator(read)
+
+
 Name = Annotated[str, AfterValidator(check_name)]
 Text = Annotated[str, AfterValidator(check_text)]
 Prose = Annotated[str, AfterValidator(check_prose)]

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reporter.core.errors import ReporterError
+from reporter.core.errors import ReporterError, failing_as
 from reporter.core.files import LONGEST_TEXT, unfinished_folder, write_checksums, write_note
 from reporter.spec.corpora import ALIKE, CorpusPart
 from reporter.texts.chat import require_role
@@ -182,7 +182,8 @@ def _places(texts: Texts) -> NDArray[np.uint64]:
     Each further copy of a text stands a golden section further on, around a circle: a hash alone would take all copies
     or none, and this takes their share.
     """
-    hashes = np.fromiter((_hash(text) for text in texts), np.uint64, len(texts))
+    digests = (hashlib.sha256(text.encode()).digest() for text in texts)
+    hashes = np.fromiter((int.from_bytes(digest[:8], "little") for digest in digests), np.uint64, len(texts))
     order = np.argsort(hashes, kind="stable")
     fresh = np.ones(len(order), bool)
     fresh[1:] = hashes[order][1:] != hashes[order][:-1]
@@ -190,10 +191,6 @@ def _places(texts: Texts) -> NDArray[np.uint64]:
     copies = np.empty(len(order), np.uint64)
     copies[order] = ranks - np.maximum.accumulate(np.where(fresh, ranks, 0))
     return hashes + copies * _GOLDEN
-
-
-def _hash(text: str) -> int:
-    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little")
 
 
 def _rows_with_words(places: NDArray[np.uint64], lengths: NDArray[np.int64], words: int) -> NDArray[np.int64]:
@@ -223,28 +220,23 @@ def build_texts(
     """
     try:
         source = source_of(spec)
-        try:
+        with failing_as("cannot read its source", OSError):
             origin = source.find(spec, Around(folder, offline, whole_words))
-        except OSError as error:
-            raise ReporterError(f"cannot read its source: {error.strerror or error}") from error
         place = cache / "texts" / _key(spec, origin.state, source.code)
-        texts = _opened(place, name, source.called, origin.location, lambda: _write(place, spec, origin))
-        if (role := getattr(spec, "role", None)) is not None:
-            require_role(texts, role)
-        if spec.size_of is not None:
-            if words_of is None:
-                raise ReporterError(f"the words of corpus '{spec.size_of}' are not at hand")
-            texts = thin(texts, spec.size_of, words_of(spec.size_of), cache)
+        with failing_as(f"cannot write its texts to {cache / 'texts'}", OSError):
+            texts = _opened(place, name, source.called, origin.location, lambda: _write(place, spec, origin))
+            if (role := getattr(spec, "role", None)) is not None:
+                require_role(texts, role)
+            if spec.size_of is not None:
+                if words_of is None:
+                    raise ReporterError(f"the words of corpus '{spec.size_of}' are not at hand")
+                texts = thin(texts, spec.size_of, words_of(spec.size_of), cache)
         for used in {place, texts.folder}:
             with suppress(OSError):  # a cache that may only be read is still good to read
                 os.utime(used)  # what was not used for longest leaves the cache first
         return texts
     except ReporterError as error:
         raise ReporterError(f"corpus '{name}': {error}") from error
-    except OSError as error:
-        raise ReporterError(
-            f"corpus '{name}': cannot write its texts to {cache / 'texts'}: {error.strerror or error}"
-        ) from error
 
 
 def _write(place: Path, spec: CorpusPart, origin: Origin) -> None:
@@ -279,10 +271,8 @@ def _write(place: Path, spec: CorpusPart, origin: Origin) -> None:
 
 
 def _records(origin: Origin) -> Iterator[Record]:
-    try:
+    with failing_as(f"cannot read {origin.location}", OSError):  # told from writing, which does not happen in here
         yield from origin.read()
-    except OSError as error:  # told from one of writing, which does not happen in here
-        raise ReporterError(f"cannot read {origin.location}: {error.strerror or error}") from error
 
 
 def _key(spec: CorpusPart, state: str, code: str) -> str:

@@ -12,7 +12,7 @@ from itertools import chain
 from pathlib import Path
 from typing import IO, Any, Literal, cast
 
-from reporter.core.errors import ReporterError, first_line, suggest
+from reporter.core.errors import ReporterError, failing_as, first_line, suggest
 from reporter.core.files import LONGEST_TEXT, endless, instead_of
 from reporter.texts.chat import written
 from reporter.texts.texts import Record
@@ -30,18 +30,12 @@ def lines(path: Path) -> Iterator[str]:
     Raises:
         ReporterError: the file cannot be read, or is not UTF-8; with line and byte.
     """
-    try:
-        with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as file:
-            yield from _decode(cast("IO[bytes]", file), path)
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise ReporterError(f"{path} is not a whole gzip file ({error}); pack it again") from error
-    except OSError as error:
-        raise unreadable(path, error) from error
-
-
-def unreadable(path: Path, error: OSError) -> ReporterError:
-    """Say that a file cannot be read, and what the system said."""
-    return ReporterError(f"cannot read {path}: {error.strerror or error}")
+    with failing_as(f"cannot read {path}", OSError):
+        try:
+            with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as file:
+                yield from _decode(cast("IO[bytes]", file), path)
+        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+            raise ReporterError(f"{path} is not a whole gzip file ({error}); pack it again") from error
 
 
 def _decode(file: IO[bytes], path: Path) -> Iterator[str]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple, overload
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -86,13 +86,7 @@ class Texts:
     def __len__(self) -> int:
         return len(self._offsets) - 1
 
-    @overload
-    def __getitem__(self, index: int) -> str: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[str]: ...
-    def __getitem__(self, index: int | slice) -> str | list[str]:
-        if isinstance(index, slice):
-            return [self[i] for i in range(*index.indices(len(self)))]
+    def __getitem__(self, index: int) -> str:
         place = index + len(self) if index < 0 else index
         if not 0 <= place < len(self):
             raise IndexError(f"text {index} of {len(self)}")
@@ -148,20 +142,10 @@ def open_texts(folder: Path, name: str, source: str, location: str) -> Texts | N
     if not found_intact(folder, "its texts are read once more"):
         return None
     try:
-        meta = read_note(folder / META) or {}
+        meta = {"thinned": 0} | (read_note(folder / META) or {})
         labels = None if meta["labels"] is None else tuple(meta["labels"])
-        texts = Texts(
-            name,
-            source,
-            location,
-            meta["hash"],
-            meta["words"],
-            meta["characters"],
-            meta["dropped"],
-            meta.get("thinned", 0),
-            labels,
-            folder,
-        )
+        known = {key: meta[key] for key in ("hash", "words", "characters", "dropped", "thinned")}
+        texts = Texts(name, source, location, labels=labels, folder=folder, **known)
         whole = len(texts) == meta["texts"] > 0 and len(texts._blob) == meta["bytes"]
         labelled = texts.label_codes is None or len(texts.label_codes) == meta["texts"]
     except (OSError, ValueError, KeyError):

@@ -443,7 +443,7 @@ def test_a_metric_is_explained_in_full(call: Call, name: str) -> None:
     for statistic in metric.statistics:
         assert f"{name}.{statistic.name}: {statistic.title}" in output
         assert " ".join(f"definition: {statistic.definition}".split()) in output
-        for source in statistic.sources:
+        for source in statistic.works:
             assert " ".join(source.citation.split()) in output
         assert " ".join(statistic.trap.split()) in output
         if statistic.published:

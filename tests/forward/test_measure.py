@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
@@ -247,7 +247,7 @@ def test_ticks_tell_of_every_token_and_shards_come_in_order():
         patch.setattr("reporter.texts.tokens.SHARD_CHARACTERS", 200)
         corpus = tokenised(FakeModel(), texts, 256)
         steps = list(measure(FakeModel(), corpus, [], settings, tick=ticks.append))
-        late = list(measure(FakeModel(), corpus, [], settings, first_shard=2))
+        late = list(measure(FakeModel(), replace(corpus, shards=corpus.shards[2:]), [], settings))
     assert sum(ticks) == sum(counts.tokens for _, counts in steps) > 500
     assert len(ticks) > len(steps) > 3
     assert [shard.index for shard, _ in steps] == list(range(len(steps)))

@@ -103,14 +103,12 @@ def test_only_a_declared_end_with_the_declared_value_is_fixed():
 
 @pytest.mark.parametrize(("cosine", "fixed"), [(1.0, True), (0.8, False)], ids=["looked up", "positions added"])
 def test_a_rank_of_0_is_fixed_only_where_the_state_is_the_vector(cosine, fixed):
-    def average(statistic, place, view):
+    def average(observable, statistic, place):
         value = cosine if statistic.startswith("cosine") else 0.0
         return SimpleNamespace(value=value, n=9, replicates=np.full(50, value))
 
     metric, place = catalogue()["journey"], Place("embedding", 0)
-    seen = SimpleNamespace(
-        get=lambda kind: SimpleNamespace(average=average), places=[place], texts=9, view="words", width=lambda place: 3
-    )
+    seen = SimpleNamespace(average=average, places=[place], texts=9, width=lambda place: 3)
     found = [settled(metric.statistic(one.statistic), one, 4) for one in metric.compute(seen, metric.options())]
     assert [bool(one.by_definition) for one in found] == [fixed] * 4
     assert [one.ci_low is None for one in found] == [fixed] * 4

@@ -13,7 +13,7 @@ from oracles.tokens import all_tokens
 from scipy.stats import ttest_1samp
 
 from reporter.app.verify.by_token import of_similarity
-from reporter.forward.means import TextAverage
+from reporter.forward.means import Average
 from reporter.forward.observed import Observed
 from reporter.forward.paths import FrequencySplit
 from reporter.geometry.intervals import half_sample_interval, percentile_interval
@@ -71,7 +71,7 @@ def test_targets_and_means(observe, values, target, mean, view):
 
 
 def paired(values):
-    gap = TextAverage(np.mean(values), len(values) + 1, len(values), np.mean(np.square(values)), np.zeros(0))
+    gap = Average(np.mean(values), len(values) + 1, np.zeros(0), len(values), np.mean(np.square(values)))
     return paired_test(gap, Place("block", 1))
 
 

@@ -225,8 +225,8 @@ def test_every_statistic_is_explained():
         assert all(field.description for field in of_metric.options.model_fields.values())
         assert any(statistic.headline for statistic in of_metric.statistics) or name == "motion"
         for statistic in of_metric.statistics:
-            assert statistic.title and len(statistic.definition) > 10 and statistic.sources
-            assert all(source.key and len(source.citation) > len(source.key) for source in statistic.sources)
+            assert statistic.title and len(statistic.definition) > 10 and statistic.works
+            assert all(source.key and len(source.citation) > len(source.key) for source in statistic.works)
             assert of_metric.statistic(statistic.name) is statistic
 
 

@@ -16,6 +16,8 @@ from oracles.fake_model import FIRST_WORD, WORDS, FakeTokenizer, made_up_texts
 from oracles.tokens import all_tokens
 from oracles.twonn import scikit_dimension, twonn_ml
 
+from reporter.models.load import Captured
+
 LAYERS, WIDTH, TEXTS = 3, 32, 70
 
 
@@ -110,7 +112,7 @@ class Module:
 
     def run(self, input_ids, attention_mask, attention=False, contributions=False):
         path = self.states(input_ids, attention_mask)
-        return SimpleNamespace(path=path, final=None, attention=None, contributions=None)
+        return Captured(path, final=None, attention=None)
 
     def alone(self, ids):
         """Return one text's states by ``output_hidden_states``, the last block's before any closing norm."""

@@ -45,7 +45,7 @@ class Watched:
     @contextmanager
     def step(self, name: str, total: int, unit: str) -> Iterator[Any]:
         self.steps.append((name, total, unit))
-        yield self
+        yield self.advance
 
     def advance(self, amount: int) -> None:
         self.advanced += amount

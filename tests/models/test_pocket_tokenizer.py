@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from reporter.core.errors import ReporterError
-from reporter.models.toy.training import SPECIAL_TOKENS, write_tokenizer
+from reporter.models.toy.training import SPECIAL_TOKENS, role_ids, write_tokenizer
 from reporter.spec.recipes import Recipe
 from reporter.texts import build_texts
 from reporter.texts.sources.stored import InlineCorpus
@@ -63,14 +63,14 @@ def test_a_vocabulary_too_small_for_either(make: Make) -> None:
 @pytest.mark.parametrize("architecture", SPECIAL_TOKENS)
 def test_special_tokens_come_first_and_frame_a_text(make: Make, architecture: str) -> None:
     tokenizer = make(["one two"], architecture=architecture)
-    special = SPECIAL_TOKENS[architecture]
-    for role, token in special.roles.items():
-        assert tokenizer.convert_tokens_to_ids(token) == special.id(role)
+    special = role_ids(architecture)
+    for role, token in SPECIAL_TOKENS[architecture].items():
+        assert tokenizer.convert_tokens_to_ids(token) == special[role]
         assert getattr(tokenizer, f"{role}_token") == token
     framed = tokenizer("one two")["input_ids"]
     middle = tokenizer("one two", add_special_tokens=False)["input_ids"]
-    if special.begin and special.end:
-        assert framed == [special.id("cls"), *middle, special.id("sep")]
+    if "cls" in special:
+        assert framed == [special["cls"], *middle, special["sep"]]
         pair = tokenizer("one", "two")["input_ids"]
         assert len(pair) == 5
     else:

@@ -177,8 +177,7 @@ def test_of_a_recipe(tmp_path: Path) -> None:
     spec = RecipeModel(recipe=recipe)
     (checkpoint,) = resolve("m", spec, tmp_path, tmp_path / "cache", lambda name: texts, offline=True)
     made = random_init(checkpoint, 3)
-    bar = SimpleNamespace(advance=lambda amount: None)
-    progress = SimpleNamespace(step=lambda *args: nullcontext(bar), note=lambda said: None)
+    progress = SimpleNamespace(step=lambda *args: nullcontext(lambda amount: None), note=lambda said: None)
     trained, prepared = prepare((checkpoint, made), progress)
     assert (prepared, trained.loss is not None) == (made, True)
     assert random_init(trained, 3) == made

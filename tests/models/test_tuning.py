@@ -39,7 +39,7 @@ class Watched:
     @contextmanager
     def step(self, name: str, total: int, unit: str) -> Iterator[Any]:
         self.steps.append(f"{name}, {total} {unit}")
-        yield self
+        yield self.advance
 
     def advance(self, amount: int) -> None:
         """Show nothing."""

@@ -104,8 +104,8 @@ def test_a_log_is_told_every_half_minute_what_is_being_done():
     assert progress.remind(last + 29) == pytest.approx(1) and not said.getvalue()
     with progress.clock.within("loading"):
         assert progress.remind(last + 31) == 30
-    with progress.step("m × texts", 1000, "tokens", done=200) as step:
-        step.advance(50)
+    with progress.step("m × texts", 1000, "tokens", done=200) as advance:
+        advance(50)
         progress.remind(progress._said + 30)
         with progress.telling("m × mouse") as tell:
             tell("searching", 1, 4)

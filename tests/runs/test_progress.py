@@ -22,8 +22,8 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
 
 
 def test_a_step_is_a_bar_that_goes_and_leaves_a_line(terminal: Terminal) -> None:
-    with Progress(terminal).step("[m] × wiki", 1200, "tokens", done=200) as step:
-        step.advance(400)
+    with Progress(terminal).step("[m] × wiki", 1200, "tokens", done=200) as advance:
+        advance(400)
     shown = terminal.getvalue()
     assert "[m] × wiki" in shown and "600 of 1,200 tokens" in shown and "50%" in shown
     assert shown.splitlines()[-1].endswith("  [m] × wiki: 1,200 tokens in 0.0 s")

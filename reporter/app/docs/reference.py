@@ -97,7 +97,7 @@ def facts_of(metric: Definition, statistic: Statistic) -> dict[str, str]:
         "floor": floor if statistic.floor else "none",
         "fixed by definition": _fixed(statistic.fixed),
         "smallest effect": f"{smallest}{_LEAST}",
-        "source": "; ".join(f"{source.key}: {source.citation}" for source in statistic.sources),
+        "source": "; ".join(f"{source.key}: {source.citation}" for source in statistic.works),
         "beware": statistic.trap,
         "size of the corpus": statistic.grows,
     }
@@ -363,7 +363,7 @@ def definition_page(metric: Definition) -> str:
 def _list(title: str, lead: str, definitions: Mapping[str, Definition]) -> str:
     rows = []
     for name, definition in definitions.items():
-        keys = list(dict.fromkeys(source.key for statistic in definition.statistics for source in statistic.sources))
+        keys = list(dict.fromkeys(source.key for statistic in definition.statistics for source in statistic.works))
         authors = ", ".join(keys[:4]) + " and others" * (len(keys) > 4)
         rows.append((f"[{name}]({name}.md)", prose(definition.summary), prose(authors)))
     tree = "\n".join(definitions)

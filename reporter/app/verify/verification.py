@@ -257,8 +257,8 @@ class _Verifier:
             self.study.sites,
             cell.facts["positions"] == "added",
         )
-        with self.progress.step(f"again: {cell}", len(reading.texts), "texts") as step:
-            reading.read(model, step.advance)
+        with self.progress.step(f"again: {cell}", len(reading.texts), "texts") as advance:
+            reading.read(model, advance)
         return reading
 
     def _moved(self, cell: Cell, model: PlainModel) -> float:

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from reporter.core.errors import ReporterError
-from reporter.models.toy.training import SPECIAL_TOKENS
+from reporter.models.toy.training import role_ids
 from reporter.spec.recipes import Recipe
 from reporter.texts.texts import Texts
 
@@ -32,7 +32,7 @@ _TOKENS_AT_ONCE = 4096  # of a batch of held-out texts
 
 def is_encoder(recipe: Recipe) -> bool:
     """Tell whether the recipe's architecture learns by filling in masked tokens, rather than by guessing the next."""
-    return "mask" in SPECIAL_TOKENS[recipe.architecture].roles
+    return "mask" in role_ids(recipe.architecture)
 
 
 @dataclass(frozen=True)
@@ -66,9 +66,9 @@ class Stream:
 
     def __init__(self, recipe: Recipe, texts: Texts, start: int, stop: int, tokenizer: Any) -> None:
         self._recipe, self._encoder = recipe, is_encoder(recipe)
-        self._special = SPECIAL_TOKENS[recipe.architecture]
+        self._special = role_ids(recipe.architecture)
         self._room = recipe.context - 2 * self._encoder  # for the opening and closing special tokens
-        end = [] if self._encoder else [self._special.id("eos")]
+        end = [] if self._encoder else [self._special["eos"]]
         parts = [np.empty(0, dtype=np.int32)]
         for first in range(start, stop, _AT_ONCE):
             few = texts.slice(first, min(first + _AT_ONCE, stop))
@@ -89,7 +89,7 @@ class Stream:
 
     def unknown_share(self) -> float:
         """Return the share of tokens that the tokenizer does not know."""
-        return float((self.tokens == self._special.id("unk")).mean())
+        return float((self.tokens == self._special["unk"]).mean())
 
     def draw(self, generator: torch.Generator) -> Batch:
         """Return the rows of one step: from random texts, and of a long text a random part."""
@@ -135,16 +135,16 @@ class Stream:
         how = torch.rand(ids.shape, generator=generator)
         random_ids = self.tokens[torch.randint(len(self.tokens), ids.shape, generator=generator).numpy()]
         shown = torch.where(how < disguised / 2, ids, torch.from_numpy(random_ids).long())
-        shown = torch.where(how < disguised, shown, torch.tensor(special.id("mask")))
+        shown = torch.where(how < disguised, shown, torch.tensor(special["mask"]))
         ids = torch.where(guess, shown, ids)
 
         rows, length = ids.shape
-        framed = torch.full((rows, length + 2), special.id("pad"))
+        framed = torch.full((rows, length + 2), special["pad"])
         targets = torch.full((rows, length + 2), IGNORED)
         lengths = real.sum(dim=1)
-        framed[:, 0] = special.id("cls")
-        framed[:, 1:-1] = torch.where(real, ids, special.id("pad"))
-        framed[torch.arange(rows), lengths + 1] = special.id("sep")
+        framed[:, 0] = special["cls"]
+        framed[:, 1:-1] = torch.where(real, ids, special["pad"])
+        framed[torch.arange(rows), lengths + 1] = special["sep"]
         targets[:, 1:-1] = labels
         return Batch(framed, (torch.arange(length + 2) < lengths[:, None] + 2).long(), targets)
 
@@ -203,7 +203,7 @@ def _kind(recipe: Recipe) -> Any:
 def _config(recipe: Recipe, vocabulary_size: int) -> Any:
     from transformers import AutoConfig
 
-    special = SPECIAL_TOKENS[recipe.architecture]
+    special = role_ids(recipe.architecture)
     settings: dict[str, Any] = {
         "vocab_size": vocabulary_size,
         "hidden_size": recipe.width,
@@ -213,14 +213,14 @@ def _config(recipe: Recipe, vocabulary_size: int) -> Any:
         "initializer_range": recipe.initial_scale / math.sqrt(recipe.width),
     }
     if is_encoder(recipe):
-        settings |= {"intermediate_size": 4 * recipe.width, "pad_token_id": special.id("pad")}
+        settings |= {"intermediate_size": 4 * recipe.width, "pad_token_id": special["pad"]}
         settings |= {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
     else:
-        settings |= {"bos_token_id": special.id("eos"), "eos_token_id": special.id("eos")}
+        settings |= {"bos_token_id": special["eos"], "eos_token_id": special["eos"]}
     match recipe.architecture:
         case "roberta":
-            settings["max_position_embeddings"] += special.id("pad") + 1  # RoBERTa counts positions from there
-            settings |= {"bos_token_id": special.id("cls"), "eos_token_id": special.id("sep"), "type_vocab_size": 1}
+            settings["max_position_embeddings"] += special["pad"] + 1  # RoBERTa counts positions from there
+            settings |= {"bos_token_id": special["cls"], "eos_token_id": special["sep"], "type_vocab_size": 1}
         case "gpt2":
             settings |= {"resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0}
             settings["activation_function"] = "gelu_pytorch_tanh"  # GPT-2's own function, computed in one go

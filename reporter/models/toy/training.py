@@ -11,17 +11,17 @@ import shutil
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from reporter.core.errors import ReporterError
+from reporter.core.errors import ReporterError, failing_as
 from reporter.core.files import found_intact, held, is_damaged, read_note, set_aside, write_checksums, write_note
-from reporter.core.progress import Progress, Step
+from reporter.core.progress import Progress
 from reporter.core.threads import raise_if_cancelled, single, spread
 from reporter.models.checkpoint import FINAL, Checkpoint, quiet
 from reporter.models.model_folder import fingerprint, tokenizer_files
@@ -39,29 +39,18 @@ _BYTES = 256  # byte-level BPE begins with a token for every byte
 _LEAST_MERGES = 32
 
 
-@dataclass(frozen=True)
-class SpecialTokens:
-    """A family's special tokens by their role, in the order of their ids, and how a text is framed."""
-
-    roles: dict[str, str]
-    begin: str | None
-    end: str | None
-
-    def id(self, role: str) -> int:
-        """Return a role's token id."""
-        return list(self.roles).index(role)
-
-
+# A family's special tokens by their role, in the order of their ids; cls and sep stand around a text.
 SPECIAL_TOKENS = {
-    "bert": SpecialTokens(
-        {"pad": "[PAD]", "unk": "[UNK]", "cls": "[CLS]", "sep": "[SEP]", "mask": "[MASK]"}, "[CLS]", "[SEP]"
-    ),
-    "roberta": SpecialTokens(
-        {"cls": "<s>", "pad": "<pad>", "sep": "</s>", "unk": "<unk>", "mask": "<mask>"}, "<s>", "</s>"
-    ),
-    "gpt2": SpecialTokens({"eos": "<|endoftext|>", "unk": "<unk>"}, None, None),
-    "llama": SpecialTokens({"eos": "</s>", "unk": "<unk>"}, None, None),
+    "bert": {"pad": "[PAD]", "unk": "[UNK]", "cls": "[CLS]", "sep": "[SEP]", "mask": "[MASK]"},
+    "roberta": {"cls": "<s>", "pad": "<pad>", "sep": "</s>", "unk": "<unk>", "mask": "<mask>"},
+    "gpt2": {"eos": "<|endoftext|>", "unk": "<unk>"},
+    "llama": {"eos": "</s>", "unk": "<unk>"},
 }
+
+
+def role_ids(architecture: str) -> dict[str, int]:
+    """Return the ids of a family's special tokens by their role."""
+    return {role: number for number, role in enumerate(SPECIAL_TOKENS[architecture])}
 
 
 def ensure_tokenizer(checkpoint: Checkpoint) -> Path:
@@ -98,35 +87,36 @@ def write_tokenizer(recipe: Recipe, texts: Texts, folder: Path) -> None:
         "model_max_length": recipe.context,
         "padding_side": "right",
         "clean_up_tokenization_spaces": False,
-        **{f"{role}_token": token for role, token in special.roles.items()},
+        **{f"{role}_token": token for role, token in special.items()},
     }
     (folder / "tokenizer_config.json").write_text(json.dumps(config, indent=1), "utf-8")
 
 
-def _tokenizer(recipe: Recipe, texts: Texts, special: SpecialTokens) -> Any:
+def _tokenizer(recipe: Recipe, texts: Texts, special: dict[str, str]) -> Any:
     from tokenizers import AddedToken
     from tokenizers.processors import TemplateProcessing
 
-    names = list(special.roles.values())
+    names = list(special.values())
     tokenizer = _word_level(recipe, texts, special) or _byte_level(recipe, texts, names)
     tokenizer.add_special_tokens([AddedToken(name, special=True, normalized=False) for name in names])
-    if special.begin and special.end:
+    if "cls" in special:
+        begin, end = special["cls"], special["sep"]
         tokenizer.post_processor = TemplateProcessing(
-            single=f"{special.begin} $A {special.end}",
-            pair=f"{special.begin} $A {special.end} $B:1 {special.end}:1",
-            special_tokens=[(name, names.index(name)) for name in (special.begin, special.end)],
+            single=f"{begin} $A {end}",
+            pair=f"{begin} $A {end} $B:1 {end}:1",
+            special_tokens=[(name, names.index(name)) for name in (begin, end)],
         )
     return tokenizer
 
 
-def _word_level(recipe: Recipe, texts: Texts, special: SpecialTokens) -> Any | None:
+def _word_level(recipe: Recipe, texts: Texts, special: dict[str, str]) -> Any | None:
     """Return a tokenizer of whole words, most frequent first, or None where they do not fit.
 
     Where the texts know no capitals, it reads other texts in lower case, too, instead of not knowing their words.
     """
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 
-    names = list(special.roles.values())
+    names = list(special.values())
     split = pre_tokenizers.Whitespace()
     for normalizer in (normalizers.NFC(), normalizers.Sequence([normalizers.NFC(), normalizers.Lowercase()])):
         counts: Counter[str] = Counter()
@@ -138,7 +128,7 @@ def _word_level(recipe: Recipe, texts: Texts, special: SpecialTokens) -> Any | N
             continue
         if len(names) + len(words) <= recipe.vocabulary:
             vocabulary = {token: i for i, token in enumerate([*names, *words])}
-            tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token=special.roles["unk"]))
+            tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token=special["unk"]))
             tokenizer.normalizer = normalizer
             tokenizer.pre_tokenizer = split
             return tokenizer
@@ -290,33 +280,28 @@ def prepare_together(models: Sequence[Sequence[Checkpoint]], progress: Progress)
     if len(narrow) < 2:
         return
     steps = sum(max(_steps(of)) for of in narrow)
-    with progress.step(f"training {', '.join(of[0].model for of in narrow)}", steps, "steps") as bar, quiet():
-        shared_bar = _SharedBar(bar)
+    with progress.step(f"training {', '.join(of[0].model for of in narrow)}", steps, "steps") as advance, quiet():
+        lock = Lock()
+
+        def advance_together(amount: int) -> None:
+            raise_if_cancelled()
+            with lock:
+                advance(amount)
 
         def attempt(checkpoints: Sequence[Checkpoint]) -> None:
             with suppress(Exception):  # it comes again, where the model is asked for
-                prepare(checkpoints, progress, shared_bar)
+                prepare(checkpoints, progress, advance_together)
 
         spread(attempt, narrow)
 
 
-class _SharedBar:
-    """The progress of several trainings at once."""
-
-    def __init__(self, bar: Step) -> None:
-        self._bar, self._lock = bar, Lock()
-
-    def advance(self, amount: int) -> None:
-        raise_if_cancelled()
-        with self._lock:
-            self._bar.advance(amount)
-
-
-def prepare(checkpoints: Sequence[Checkpoint], progress: Progress, bar: Step | None = None) -> tuple[Checkpoint, ...]:
+def prepare(
+    checkpoints: Sequence[Checkpoint], progress: Progress, advance: Callable[[int], None] | None = None
+) -> tuple[Checkpoint, ...]:
     """Train what must be trained, and return the checkpoints with their losses filled in.
 
-    A model that continues another has that one trained first, with all of its checkpoints. Steps of training advance
-    ``bar``, or one of their own.
+    A model that continues another has that one trained first, with all of its checkpoints. Steps of training are
+    counted by ``advance``, or as a step of their own.
     """
     if not checkpoints or checkpoints[0].recipe is None:
         return tuple(checkpoints)
@@ -325,13 +310,10 @@ def prepare(checkpoints: Sequence[Checkpoint], progress: Progress, bar: Step | N
     if (record := _record(checkpoints)) is None:
         prepare(first.origin, progress)
         try:
-            first.path.mkdir(parents=True, exist_ok=True)
-            with held(first.path.with_suffix(".lock"), f"training {first.model}", progress.note):
-                record = _train(checkpoints, progress, bar)
-        except OSError as error:
-            raise ReporterError(
-                f"model '{first.model}': cannot write to {first.path}: {error.strerror or repr(error)}"
-            ) from error
+            with failing_as(f"cannot write to {first.path}", OSError):
+                first.path.mkdir(parents=True, exist_ok=True)
+                with held(first.path.with_suffix(".lock"), f"training {first.model}", progress.note):
+                    record = _train(checkpoints, progress, advance)
         except ReporterError as error:
             raise ReporterError(f"model '{first.model}': {error}") from error
     return tuple(with_record(checkpoint, record) for checkpoint in checkpoints)
@@ -343,7 +325,7 @@ def _record(checkpoints: Sequence[Checkpoint]) -> Record | None:
     return record if record and _steps(checkpoints) <= record["losses"].keys() else None
 
 
-def _train(checkpoints: Sequence[Checkpoint], progress: Progress, bar: Step | None) -> Record:
+def _train(checkpoints: Sequence[Checkpoint], progress: Progress, advance: Callable[[int], None] | None) -> Record:
     first = checkpoints[0]
     texts = first.training_texts
     assert first.path is not None and first.recipe is not None and texts is not None
@@ -365,12 +347,12 @@ def _train(checkpoints: Sequence[Checkpoint], progress: Progress, bar: Step | No
     train_losses: list[float] = []
     last = max(steps)
     few = single() if first.recipe.width < _WIDE else nullcontext()
-    shown = nullcontext(bar) if bar is not None else progress.step(f"training {first.model}", last, "steps")
-    with shown as advancing, quiet(), few:
+    shown = nullcontext(advance) if advance else progress.step(f"training {first.model}", last, "steps")
+    with shown as count_steps, quiet(), few:
         for state in training.states(last):
             if state.train_loss is not None:
                 train_losses.append(state.train_loss)
-                advancing.advance(1)
+                count_steps(1)
             if state.step in steps:
                 loss = losses[state.step] = training.held_out_loss(state.model)
                 if not loss < float("inf"):

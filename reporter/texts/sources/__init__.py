@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from reporter.core.errors import ReporterError
+from reporter.core.errors import ReporterError, failing_as
 from reporter.core.imports import Registry, code_of
 from reporter.spec.corpora import CorpusPart
-from reporter.texts.readers import unreadable
 from reporter.texts.texts import Record
 
 # Where a corpus comes from: the sources of texts, each with its key in a study and how its texts are found and read.
@@ -118,8 +117,5 @@ def digest(parts: Iterable[str]) -> str:
 
 def file_hash(path: Path) -> str:
     """Return a hash of a file's bytes; raise ``ReporterError`` if it cannot be read."""
-    try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise unreadable(path, error) from error
+    with failing_as(f"cannot read {path}", OSError), path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

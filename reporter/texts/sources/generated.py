@@ -6,15 +6,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import Field, model_validator
 
 from reporter.core.errors import ReporterError
 from reporter.spec.corpora import CorpusPart
 from reporter.spec.offer import Reference
-from reporter.spec.part import Complaint, Name, failure
-from reporter.spec.problems import show
+from reporter.spec.part import Complaint, Name, failure, two
 from reporter.spec.recipes import LARGEST_SEED
 from reporter.texts import lexicon
 from reporter.texts.lexicon import RANDOM_WORDS_VERSION, WORDS, Draws, Noun, NounClass, Verb, Weighted, random_words
@@ -351,11 +350,7 @@ def _text(draws: Draws, words: int) -> str:
     return " ".join(sentences)
 
 
-def _two_numbers(value: Any) -> Any:
-    if isinstance(value, list | tuple) and len(value) == 2:
-        return tuple(value)
-    got = f"a list of {len(value)}" if isinstance(value, list | tuple) else show(value)
-    raise failure(Complaint(f"expected two whole numbers, [fewest, most], got {got}"))
+_Positive = Annotated[int, Field(ge=1)]
 
 
 class GeneratedCorpus(CorpusPart):
@@ -370,8 +365,8 @@ class GeneratedCorpus(CorpusPart):
         description="random-words: words drawn independently; grammar: sentences with nesting and agreement."
     )
     texts: int = Field(500, ge=1, description="How many texts.")
-    words: Annotated[tuple[Annotated[int, Field(ge=1)], Annotated[int, Field(ge=1)]], BeforeValidator(_two_numbers)] = (
-        Field((5, 60), description="The fewest and the most words of a text.")
+    words: Annotated[tuple[_Positive, _Positive], two("whole numbers, [fewest, most]")] = Field(
+        (5, 60), description="The fewest and the most words of a text."
     )
     seed: int = Field(0, ge=0, le=LARGEST_SEED, description="Another seed gives other texts.")
     vocabulary: Name | None = Field(

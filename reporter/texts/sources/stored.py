@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, model_validator
 
 from reporter.core.errors import ReporterError, first_line, shared
-from reporter.core.imports import optional
+from reporter.core.imports import changed, optional
 from reporter.spec.corpora import CorpusPart, LabelledCorpus
 from reporter.spec.part import AsPath, AsTuple, Complaint, Elsewhere, Text, failure
 from reporter.texts import readers
@@ -239,12 +239,8 @@ def _offline(datasets: Any) -> Iterator[None]:
     """
     from huggingface_hub import constants
 
-    before = datasets.config.HF_HUB_OFFLINE, constants.HF_HUB_OFFLINE
-    datasets.config.HF_HUB_OFFLINE = constants.HF_HUB_OFFLINE = True
-    try:
+    with changed(datasets.config, HF_HUB_OFFLINE=True), changed(constants, HF_HUB_OFFLINE=True):
         yield
-    finally:
-        datasets.config.HF_HUB_OFFLINE, constants.HF_HUB_OFFLINE = before
 
 
 def _folder_hashes(folder: Path) -> Iterator[str]:

@@ -99,8 +99,8 @@ def test_even_attention_reads_its_floor(causal):
     if causal:
         weights = weights.tril()
     first_token, _, entropy, distance = room._heads(weights / weights.sum(dim=-1, keepdim=True), 0.3, causal)
-    assert first_token == pytest.approx(np.full((3, 2), room._evenly_first(12, causal)), rel=1e-6)
-    assert distance == pytest.approx(np.full((3, 2), room._evenly_far(12, causal)), rel=1e-6)
+    assert first_token == pytest.approx(np.full((3, 2), room._evenly(12, causal)[0]), rel=1e-6)
+    assert distance == pytest.approx(np.full((3, 2), room._evenly(12, causal)[1]), rel=1e-6)
     assert entropy == pytest.approx(np.ones((3, 2)), rel=1e-6)
 
 

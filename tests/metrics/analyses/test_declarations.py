@@ -27,6 +27,6 @@ def test_the_numbers_of_an_analysis(name):
     assert all(tables()[row.table.name] is row.table for row in analysis.tables)
     assert 1 <= sum(statistic.headline for statistic in analysis.statistics) <= 2
     for statistic in analysis.statistics:
-        assert statistic.title and len(statistic.definition) > 10 and statistic.sources, statistic.name
+        assert statistic.title and len(statistic.definition) > 10 and statistic.works, statistic.name
         assert statistic.trap, statistic.name
         assert "Floor: " in statistic.definition or not statistic.floor

@@ -34,10 +34,10 @@ def test_silhouettes_are_scikit_learns(monkeypatch, grouped):
     x, group = grouped
     x = x - 1000
     monkeypatch.setattr("reporter.geometry.clouds.ROWS", 4)
-    found = spreads(x, group)
-    assert found.whole.silhouette == pytest.approx(silhouette_score(x, group), abs=1e-9)
+    whole, *groups = spreads(x, group)
+    assert whole.silhouette == pytest.approx(silhouette_score(x, group), abs=1e-9)
     samples = silhouette_samples(x, group)
-    for one, of in enumerate(found.groups):
+    for one, of in enumerate(groups):
         assert of.silhouette == pytest.approx(samples[group == one].mean(), abs=1e-9)
         assert of.n == np.sum(group == one)
 
@@ -47,11 +47,11 @@ def test_means_are_over_pairs_of_different_texts(grouped):
     x = x - 1000
     distances, same = cdist(x, x), group[:, None] == group
     others = ~np.eye(13, dtype=bool)
-    found = spreads(x, group)
-    assert found.whole.within == pytest.approx(distances[same & others].mean())
-    assert found.whole.between == pytest.approx(distances[~same].mean())
-    assert found.whole.ratio == pytest.approx(found.whole.within / found.whole.between)
-    for one, of in enumerate(found.groups):
+    whole, *groups = spreads(x, group)
+    assert whole.within == pytest.approx(distances[same & others].mean())
+    assert whole.between == pytest.approx(distances[~same].mean())
+    assert whole.ratio == pytest.approx(whole.within / whole.between)
+    for one, of in enumerate(groups):
         rows = group == one
         assert of.within == pytest.approx(distances[np.ix_(rows, rows)].sum() / (of.n * (of.n - 1)))
         assert of.between == pytest.approx(distances[np.ix_(rows, ~rows)].mean())
@@ -59,9 +59,9 @@ def test_means_are_over_pairs_of_different_texts(grouped):
 
 def test_rounding_is_no_distance():
     x = np.ones((6, 4)) + 1e-7 * np.random.default_rng(0).standard_normal((6, 4))
-    found = spreads(x, np.array([0, 0, 0, 1, 1, 1])).whole
+    found, *_ = spreads(x, np.array([0, 0, 0, 1, 1, 1]))
     assert (found.silhouette, found.within, found.between, found.ratio) == (None, 0.0, 0.0, None)
-    alone = spreads(np.random.default_rng(0).standard_normal((5, 3)), np.zeros(5, dtype=int)).whole
+    alone, *_ = spreads(np.random.default_rng(0).standard_normal((5, 3)), np.zeros(5, dtype=int))
     assert (alone.silhouette, alone.between, alone.ratio) == (None, None, None) and alone.within > 0
 
 

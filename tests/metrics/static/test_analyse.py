@@ -61,11 +61,11 @@ def made_up(tokens: np.ndarray, positions: np.ndarray | None = None) -> StaticVe
     strings[:3] = ["<s>", "<0x0A>", "<unused1>"]
     strings[-1] = None
     return StaticVectors(
-        *("m", "final", torch.from_numpy(tokens.astype(np.float32))),
+        *("m", torch.from_numpy(tokens.astype(np.float32))),
         None if positions is None else torch.from_numpy(positions.astype(np.float32)),
         None,
         "none" if positions is None else "learned",
-        *(0, tuple(strings), frozenset({0}), ()),
+        *(tuple(strings), frozenset({0}), ()),
     )
 
 
@@ -214,15 +214,14 @@ def test_memory_does_not_hold_a_matrix_of_all_pairs() -> None:
 import resource, numpy as np, torch
 from reporter.metrics._static_numbers import norms
 from reporter.geometry.pairs import Rows
-from reporter.geometry.pairs import pairs_within
-from reporter.metrics._static_numbers import PairHistograms
+from reporter.metrics._static_numbers import pairs_of
 from reporter.metrics._static_numbers import PairExtremes
 x = torch.randn(12_000, 8)
 n = norms(x)
 rows = Rows(x, np.arange(len(x)), n)
-pairs_within(rows, [PairHistograms(n, n), PairExtremes(5, len(x))], first=1)
+list(pairs_of("few", rows.pick(np.arange(1)), rows, [PairExtremes(5, len(x))]))
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-pairs_within(rows, [PairHistograms(n, n), PairExtremes(5, len(x))])
+list(pairs_of("all", rows, None, [PairExtremes(5, len(x))]))
 print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)
 """
     environment = os.environ | {"OMP_NUM_THREADS": "1"}

@@ -13,12 +13,11 @@ from reporter.core.errors import ReporterError
 from reporter.geometry import pairs
 from reporter.geometry.clouds import MOST_BINS, Histogram
 from reporter.geometry.noise import cosine_above
-from reporter.geometry.pairs import Rows, Workspace, pairs_between, pairs_within
+from reporter.geometry.pairs import Rows, Workspace, tiles
 from reporter.metrics._items import HistogramBin
 from reporter.metrics._static_numbers import (
     OutlierPairs,
     PairExtremes,
-    PairHistograms,
     first_equal,
     mean,
     norms,
@@ -106,8 +105,7 @@ def agrees(found: Distribution, values: np.ndarray) -> None:
 @pytest.fixture(params=[1024, 7, 64])
 def tile_size(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
     size: int = request.param
-    walk = pairs._walk
-    monkeypatch.setattr(pairs, "_walk", lambda *args, **more: walk(*args, **{"size": size} | more))
+    monkeypatch.setattr(pairs, "TILE", size)
     return size
 
 
@@ -191,7 +189,8 @@ def test_vectors_that_are_no_numbers() -> None:
 def found_pairs(x: np.ndarray, k: int, candidates: int | None = None) -> list[VocabularyExtreme]:
     rows = rows_of(x)
     extremes = PairExtremes(k, len(x) if candidates is None else candidates)
-    pairs_within(rows, [extremes])
+    for tile in tiles(rows):
+        extremes.take(tile)
     return list(extremes.pairs(rows, NAMES))
 
 
@@ -251,7 +250,8 @@ def test_outliers_of_tokens_and_positions(tile_size: int) -> None:
     x, y = vectors(200, 12, shift=0), vectors(40, 12, seed=3, shift=0)
     tokens, positions = rows_of(x), rows_of(y)
     consumer = OutlierPairs(0.6, 200, 40, 15)
-    pairs_between(tokens, positions, [consumer])
+    for tile in tiles(tokens, positions):
+        consumer.take(tile)
     rows = list(consumer.rows(tokens, positions, NAMES))
     listed = [row for row in rows if isinstance(row, VocabularyExtreme)]
     facts = {row.fact: row for row in rows if isinstance(row, VocabularyFact)}
@@ -265,7 +265,8 @@ def test_outliers_of_tokens_and_positions(tile_size: int) -> None:
     assert count is not None and by_chance is not None
     assert abs(count / by_chance - 1) < 0.3  # these directions are even
     strict = OutlierPairs(0.999, 200, 40, 15)
-    pairs_between(tokens, positions, [strict])
+    for tile in tiles(tokens, positions):
+        strict.take(tile)
     assert not any(isinstance(row, VocabularyExtreme) for row in strict.rows(tokens, positions, NAMES))
 
 
@@ -299,9 +300,7 @@ def test_distance_and_cosine_to_the_mean() -> None:
 def test_histograms_and_extremes_share_one_walk() -> None:
     x = vectors(80, 8)
     rows = rows_of(x)
-    histograms, extremes = PairHistograms(rows.norms, rows.norms), PairExtremes(4, 80)
-    pairs_within(rows, [histograms, extremes])
+    extremes = PairExtremes(4, 80)
+    together = list(pairs_of("token–token", rows, None, [extremes]))
     assert list(extremes.pairs(rows, NAMES)) == found_pairs(x, 4)
-    alone = PairHistograms(rows.norms, rows.norms)
-    pairs_within(rows, [alone])
-    assert histograms.summaries() == alone.summaries()
+    assert together == list(pairs_of("token–token", rows))
