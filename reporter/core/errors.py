@@ -75,30 +75,30 @@ def with_type(problem: BaseException) -> str:
     return ": ".join(filter(None, (type(problem).__name__, " ".join(str(problem).split()))))
 
 
-def suggest(wrong: str, known: Iterable[str]) -> str | None:
+def suggest(wrong: str, names: Iterable[str]) -> str | None:
     """Return the known name that resembles ``wrong`` most, or None."""
-    by_folded = {name.casefold(): name for name in known}
+    by_folded = {name.casefold(): name for name in names}
     close = get_close_matches(wrong.casefold(), list(by_folded), n=1, cutoff=0.6)
     return by_folded[close[0]] if close else None
 
 
-def hint(wrong: str, known: Sequence[str], otherwise: str) -> str:
+def hint(wrong: str, names: Sequence[str], otherwise: str) -> str:
     """Return the end of a message about an unknown name: the closest known name, or else all of them.
 
     Args:
         wrong: the unknown name.
-        known: the known names.
+        names: the known names.
         otherwise: introduces the list of all names, e.g. ``"known here"``.
     """
-    meant = suggest(wrong, known)
+    meant = suggest(wrong, names)
     if meant is not None:
         return f"; did you mean '{meant}'?"
-    return f"; {otherwise}: {', '.join(known)}" if known else ""
+    return f"; {otherwise}: {', '.join(names)}" if names else ""
 
 
-def no_study(study: str, place: Path, known: Sequence[str]) -> UsageError:
+def no_study(study: str, place: Path, studies: Sequence[str]) -> UsageError:
     """Return the error that a database or a folder, ``place``, has no such study among the known ids."""
-    ending = hint(study, known, "it has") or "; run it first with `reporter run`"
+    ending = hint(study, studies, "it has") or "; run it first with `reporter run`"
     return UsageError(f"no study '{one_line(study)}' in {place}{ending}")
 
 

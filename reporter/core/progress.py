@@ -25,10 +25,10 @@ class Clock:
         self._since = time.perf_counter()
 
     @contextmanager
-    def within(self, what: str, of: str = "") -> Iterator[None]:
-        """Count the time inside the block as ``what``; progress also names what it is done ``of``."""
+    def within(self, what: str, detail: str = "") -> Iterator[None]:
+        """Count the time inside the block as ``what``; progress also names what it is done ``detail``."""
         self._note()
-        self._within.append((what, of))
+        self._within.append((what, detail))
         try:
             yield
         finally:

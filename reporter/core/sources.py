@@ -50,7 +50,7 @@ def _source(entry: str) -> Source:
 
 
 def _text_of_bibtex(value: str) -> str:
-    value = _ACCENT.sub(lambda found: unicodedata.normalize("NFC", found[2] + _ACCENTS[found[1]]), value)
+    value = _ACCENT.sub(lambda match: unicodedata.normalize("NFC", match[2] + _ACCENTS[match[1]]), value)
     return value.replace(r"$\alpha$", "α").replace("--", "–").replace(r"\_", "_").replace("{", "").replace("}", "")
 
 

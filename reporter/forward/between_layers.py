@@ -117,12 +117,12 @@ class Cross(Observable):
                 rows = np.flatnonzero((halves == half) & (batch.strata == stratum))
                 if len(rows):
                     key = half, stratum
-                    at = torch.as_tensor(rows, device=device)
-                    self._parts.append((key, at))
+                    selected = torch.as_tensor(rows, device=device)
+                    self._parts.append((key, selected))
                     self._batch[key] = _Sums.empty(places, self.layout.width, device)
                     self._batch[key].count = float(len(rows))
-                    self._final[key] = self._about_mean(key, batch, places - 1, at)
-                    self._centred[key] = self._about_mean(key, batch, 0, at)
+                    self._final[key] = self._about_mean(key, batch, places - 1, selected)
+                    self._centred[key] = self._about_mean(key, batch, 0, selected)
 
     def _about_mean(self, key: _Key, batch: HiddenBatch, place: int, rows: torch.Tensor) -> _Centred:
         x = batch.states[place].index_select(0, rows)
@@ -134,22 +134,22 @@ class Cross(Observable):
 
     def observe(self, layer: LayerStates) -> None:
         """Add the products of one layer with itself, the next and the last."""
-        at, last = layer.index, self.layout.layers
-        if at > last:
+        index, last = layer.index, self.layout.layers
+        if index > last:
             return
         for key, rows in self._parts:
             sums, (x, off) = self._batch[key], self._centred[key]
-            sums.own[at] = _product(x, x, off, off)
-            if at == last:
+            sums.own[index] = _product(x, x, off, off)
+            if index == last:
                 continue
-            following = self._final[key] if at + 1 == last else self._about_mean(key, layer.batch, at + 1, rows)
+            following = self._final[key] if index + 1 == last else self._about_mean(key, layer.batch, index + 1, rows)
             update = following[0] - x
             step = update.mean(dim=0, dtype=torch.float64)
-            sums.updates[at] = _product(x, update, off, step)
-            sums.steps[at] = update.square().sum(dim=0).double().sum() - len(x) * step.square().sum()
-            if at + 1 < last:
+            sums.updates[index] = _product(x, update, off, step)
+            sums.steps[index] = update.square().sum(dim=0).double().sum() - len(x) * step.square().sum()
+            if index + 1 < last:
                 z, z_off = self._final[key]
-                sums.last[at] = _product(x, z, off, z_off)
+                sums.last[index] = _product(x, z, off, z_off)
             self._centred[key] = following
 
     def finish(self, batch: HiddenBatch) -> None:
@@ -172,10 +172,10 @@ class Cross(Observable):
         """Return ``count/HALF/STRATUM`` and so on for ``mean``, ``own``, ``updates``, ``steps`` and ``last``."""
         tensors = {}
         for (half, stratum), sums in self.sums.items():
-            at = f"{half}/{stratum}"
-            tensors[f"count/{at}"] = torch.tensor([sums.count], dtype=torch.float64)
+            key = f"{half}/{stratum}"
+            tensors[f"count/{key}"] = torch.tensor([sums.count], dtype=torch.float64)
             for name in _ARRAYS:
-                tensors[f"{name}/{at}"] = getattr(sums, name)
+                tensors[f"{name}/{key}"] = getattr(sums, name)
         return tensors
 
     def restore(self, tensors: dict[str, torch.Tensor]) -> None:
@@ -183,8 +183,8 @@ class Cross(Observable):
         for name, tensor in tensors.items():
             kind, half, stratum = name.split("/")
             if kind == "count":
-                at = f"{half}/{stratum}"
-                parts = (tensors[f"{part}/{at}"] for part in _ARRAYS)
+                key = f"{half}/{stratum}"
+                parts = (tensors[f"{part}/{key}"] for part in _ARRAYS)
                 self.sums[int(half), int(stratum)] = _Sums(float(tensor[0]), *parts)
 
     def joint(
@@ -258,7 +258,7 @@ class LayerAngles(Observable):
         """Add the angles of a batch."""
         groups, last = groups_of(batch.originals, self.seed), _last_tokens(batch)
         rows = torch.as_tensor(groups * len(STRATA) + batch.strata, device=batch.device)
-        last_rows = np.concatenate([groups[of] * len(VIEWS) + view for view, of in enumerate(last)])
+        last_rows = np.concatenate([groups[text] * len(VIEWS) + view for view, text in enumerate(last)])
         states = batch.states[: self.layout.layers + 1]
         pairs = torch.as_tensor(self._first * len(states) + self._second, device=batch.device)
         step = max(1, _AT_ONCE // (len(states) * states[0].shape[1]))
@@ -269,8 +269,8 @@ class LayerAngles(Observable):
         angles = torch.cat(parts)
         self._add(self.sums, self.counts, rows, angles)
         which = torch.as_tensor(np.concatenate(last), device=batch.device)
-        at = torch.as_tensor(last_rows, device=batch.device)
-        self._add(self.last_sums, self.last_counts, at, angles[which])
+        selected = torch.as_tensor(last_rows, device=batch.device)
+        self._add(self.last_sums, self.last_counts, selected, angles[which])
 
     def _add(self, sums: torch.Tensor, counts: torch.Tensor, rows: torch.Tensor, angles: torch.Tensor) -> None:
         defined = angles.isfinite()
@@ -283,8 +283,8 @@ class LayerAngles(Observable):
             strata = list(VIEWS[view])
             sums, counts = (x[:, strata].sum(dim=1).numpy() for x in (self.sums, self.counts))
         else:
-            at = list(VIEWS).index(view)
-            sums, counts = (x[:, at].numpy() for x in (self.last_sums, self.last_counts))
+            index = list(VIEWS).index(view)
+            sums, counts = (x[:, index].numpy() for x in (self.last_sums, self.last_counts))
         n = counts.sum(axis=0)
         with np.errstate(invalid="ignore", divide="ignore"):
             value, halves = sums.sum(axis=0) / n, (HALVES @ sums) / (HALVES @ counts)

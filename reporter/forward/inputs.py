@@ -85,9 +85,9 @@ def lock_of(folder: Path) -> Path:
     return folder.with_name(f"{folder.name}.lock")
 
 
-def warnings(*said: str | None) -> str | None:
+def warnings(*texts: str | None) -> str | None:
     """Return what is to be known before numbers are believed, each in a line of its own, once; None mostly."""
-    return "\n".join(dict.fromkeys(line for text in said if text for line in text.split("\n"))) or None
+    return "\n".join(dict.fromkeys(line for text in texts if text for line in text.split("\n"))) or None
 
 
 # What is known of a model before it is loaded: its size by file headers, a corpus' tokens by a few texts.

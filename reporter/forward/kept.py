@@ -54,11 +54,11 @@ class Want:
 Wanted = Mapping[str, Want]
 
 
-def lacking(name: str, there: Want | None, want: Want) -> Want | None:
+def lacking(name: str, available: Want | None, want: Want) -> Want | None:
     """Return how much of an observable must be measured to have what is wanted; None where it is there."""
-    if there is None or (KINDS[name].bounded == "exactly" and there.size != want.size):
+    if available is None or (KINDS[name].bounded == "exactly" and available.size != want.size):
         return want
-    return None if there | want == there else there | want
+    return None if available | want == available else available | want
 
 
 def stays(name: str, keep: Keep) -> bool:
@@ -67,13 +67,13 @@ def stays(name: str, keep: Keep) -> bool:
 
 
 def bytes_kept(
-    layout: Layout, wanted: Wanted, tokens: Sequence[int], texts: int, counts: Mapping[int, int]
+    layout: Layout, amounts: Wanted, tokens: Sequence[int], texts: int, counts: Mapping[int, int]
 ) -> dict[str, int]:
     """Return about what each observable of a finished pass will take on disk."""
     setting = Setting(layout, 0, texts, 0, counts, tokens_in_all=sum(tokens))
     return {
         name: KINDS[name].bytes_kept(replace(setting, size=want.size, views=want.views), tokens)
-        for name, want in wanted.items()
+        for name, want in amounts.items()
     }
 
 
@@ -149,10 +149,10 @@ class Kept:
             return None
         return PassFacts.read(note["facts"])
 
-    def set_aside_damaged(self, wanted: Wanted) -> None:
+    def set_aside_damaged(self, amounts: Wanted) -> None:
         """Set aside what is damaged, so that it is missing; only who holds the folder may."""
         again = "it is computed again"
-        for note in (self.folder / f"{name}.json" for name in ("facts", *wanted)):
+        for note in (self.folder / f"{name}.json" for name in ("facts", *amounts)):
             if is_damaged(note):
                 set_aside(note, again)
                 continue
@@ -160,11 +160,11 @@ class Kept:
             if "sha256" in content and file.exists() and sha256(file) != content["sha256"]:
                 set_aside(file, again)
 
-    def missing(self, wanted: Wanted) -> dict[str, Want]:
+    def missing(self, amounts: Wanted) -> dict[str, Want]:
         """Return the wanted observables that are not there or hold too little; what they hold is wanted with it."""
         if self.facts() is None:
-            return dict(wanted)
-        lacks = {name: lacking(name, self._kept(name), want) for name, want in wanted.items()}
+            return dict(amounts)
+        lacks = {name: lacking(name, self._kept(name), want) for name, want in amounts.items()}
         return {name: want for name, want in lacks.items() if want is not None}
 
     def _kept(self, name: str) -> Want | None:
@@ -175,15 +175,15 @@ class Kept:
             return None
         return Want(note["size"], tuple(note.get("views", ())))
 
-    def load(self, wanted: Wanted, keep: Keep = "all") -> dict[str, Observable]:
+    def load(self, amounts: Wanted, keep: Keep = "all") -> dict[str, Observable]:
         """Return observables that are not missing; what a study keeps stays, though the one that made it would not."""
         os.utime(self.folder)  # the cache drops what was not used for longest
-        for name in wanted:
+        for name in amounts:
             note = self.folder / f"{name}.json"
             content = read_note(note) or {}
             if stays(name, keep) and not content.get("stays", True):
                 write_note(note, content | {"stays": True})
-        return {name: KINDS[name].load(self.folder / f"{name}.safetensors") for name in wanted}
+        return {name: KINDS[name].load(self.folder / f"{name}.safetensors") for name in amounts}
 
     def drop(self) -> None:
         """Delete the observables that no study so far has asked to keep; their notes stay, and say so in a plan."""
@@ -194,7 +194,7 @@ class Kept:
     def finish(
         self,
         observables: Iterable[tuple[str, Observable]],
-        wanted: Wanted,
+        amounts: Wanted,
         facts: PassFacts,
         keep: Keep = "all",
         called: Mapping[str, str] | None = None,
@@ -204,7 +204,7 @@ class Kept:
             # The note goes first and comes back last: a kill in between leaves an observable that counts as missing.
             (self.folder / f"{name}.json").unlink(missing_ok=True)
             observable.save(file := self.folder / f"{name}.safetensors", finished=True)
-            content = {"version": observable.version, **asdict(wanted[name]), "stays": stays(name, keep)}
+            content = {"version": observable.version, **asdict(amounts[name]), "stays": stays(name, keep)}
             write_note(self.folder / f"{name}.json", content | {"sha256": sha256(file)})
         write_note(self.folder / "facts.json", {"facts": asdict(facts), "of_pass": self._inputs, "said": called or {}})
 
@@ -228,15 +228,15 @@ class Parts:
     wanted: Wanted
 
     @classmethod
-    def of(cls, kept: Path, wanted: Wanted) -> Parts:
+    def of(cls, kept: Path, amounts: Wanted) -> Parts:
         """Return the parts of a pass that have what is wanted: those with most ranges, if there are several."""
         candidates = [
             parts
             for parts in _begun_parts(kept)
-            if all(lacking(name, parts.wanted.get(name), want) is None for name, want in wanted.items())
+            if all(lacking(name, parts.wanted.get(name), want) is None for name, want in amounts.items())
         ]
-        new = f"{_FOLDER}{digest(_as_json(wanted))[:12]}"
-        return max(candidates, key=lambda parts: parts.count, default=cls(kept / new, dict(wanted)))
+        new = f"{_FOLDER}{digest(_as_json(amounts))[:12]}"
+        return max(candidates, key=lambda parts: parts.count, default=cls(kept / new, dict(amounts)))
 
     @property
     def count(self) -> int:
@@ -248,24 +248,24 @@ class Parts:
         """Whether somebody is, or was, at these ranges."""
         return (self.folder / _WANTED).exists()
 
-    def place(self, of: Range) -> Path:
+    def place(self, text_range: Range) -> Path:
         """Return the folder of a range."""
-        return self.folder / f"range-{of.start:09}-{of.stop:09}"
+        return self.folder / f"range-{text_range.start:09}-{text_range.stop:09}"
 
-    def is_done(self, of: Range) -> bool:
+    def is_done(self, text_range: Range) -> bool:
         """Tell whether a range is done, by its name alone."""
-        return (self.place(of) / SEAL).exists()
+        return (self.place(text_range) / SEAL).exists()
 
-    def facts(self, of: Range) -> PassFacts | None:
+    def facts(self, text_range: Range) -> PassFacts | None:
         """Return what is known of a range that is done and whole; one that is damaged is set aside."""
-        if not found_intact(self.place(of), "the range is measured again"):
+        if not found_intact(self.place(text_range), "the range is measured again"):
             return None
-        note = read_note(self.place(of) / _FACTS)
+        note = read_note(self.place(text_range) / _FACTS)
         return None if note is None else PassFacts.read(note["facts"])
 
-    def called(self, of: Range) -> dict[str, str]:
+    def called(self, text_range: Range) -> dict[str, str]:
         """Return what ``reporter cache`` says of the pass."""
-        return dict((read_note(self.place(of) / _FACTS) or {}).get("said") or {})
+        return dict((read_note(self.place(text_range) / _FACTS) or {}).get("said") or {})
 
     def begin(self) -> None:
         """Say what is wanted, before the first range is done.
@@ -278,42 +278,42 @@ class Parts:
             write_note(self.folder / _WANTED, {"wanted": _as_json(self.wanted)})
 
     def write(
-        self, of: Range, observables: Mapping[str, Observable], facts: PassFacts, called: Mapping[str, str]
+        self, text_range: Range, observables: Mapping[str, Observable], facts: PassFacts, called: Mapping[str, str]
     ) -> None:
         """Write what a range left, at once or not at all; if another process did so meanwhile, that one stays.
 
         Raises:
             OSError: it cannot be written.
         """
-        where = {"range": [of.start, of.stop], "by": socket.gethostname()}
+        where = {"range": [text_range.start, text_range.stop], "by": socket.gethostname()}
         note = {"facts": asdict(facts), "said": dict(called), **where}
-        self._save(self.place(of), observables, _FACTS, note)
-        for path in self._shards(of):
+        self._save(self.place(text_range), observables, _FACTS, note)
+        for path in self._shards(text_range):
             shutil.rmtree(path, ignore_errors=True)
 
-    def merged(self, of: Sequence[Range]) -> Iterator[tuple[str, Observable]]:
+    def merged(self, ranges: Sequence[Range]) -> Iterator[tuple[str, Observable]]:
         """Yield each observable with what all ranges left, merged in the order of the ranges."""
         for name in self.wanted:
-            whole, *files = (self.place(span) / f"{name}.safetensors" for span in of)
+            whole, *files = (self.place(span) / f"{name}.safetensors" for span in ranges)
             observable = KINDS[name].load(whole)
             for other in files:
                 observable.merge(KINDS[name].load(other))
             yield name, observable
 
     def save_unfinished(
-        self, of: Range, observables: Mapping[str, Observable], counts: Counts, next_shard: int
+        self, text_range: Range, observables: Mapping[str, Observable], counts: Counts, next_shard: int
     ) -> None:
         """Write how far a range got, at once or not at all, and drop what was written of it before."""
         place = self.folder / f"shard-{next_shard:06}"
         note = {"counts": asdict(counts), "next_shard": next_shard}
         self._save(place, observables, _PROGRESS, note)
-        for older in self._shards(of):
+        for older in self._shards(text_range):
             if older.name < place.name:
                 shutil.rmtree(older, ignore_errors=True)
 
-    def unfinished(self, of: Range) -> tuple[dict[str, Observable], Counts, int] | None:
+    def unfinished(self, text_range: Range) -> tuple[dict[str, Observable], Counts, int] | None:
         """Return the work of a killed process on a range: observables, counts, the next shard; None without any."""
-        for folder in reversed(self._shards(of)):
+        for folder in reversed(self._shards(text_range)):
             if not found_intact(folder, "the range begins anew"):
                 continue
             progress = read_note(folder / _PROGRESS)
@@ -323,15 +323,18 @@ class Parts:
             return observables, Counts(**progress["counts"]), progress["next_shard"]
         return None
 
-    def tokens(self, of: Range) -> int:
+    def tokens(self, text_range: Range) -> int:
         """Return how many tokens of a range went through the model so far."""
-        for folder, note in ((self.place(of), _FACTS), *((path, _PROGRESS) for path in reversed(self._shards(of)))):
+        for folder, note in (
+            (self.place(text_range), _FACTS),
+            *((path, _PROGRESS) for path in reversed(self._shards(text_range))),
+        ):
             if content := read_note(folder / note):
                 return int(content.get("facts", content)["counts"]["tokens"])
         return 0
 
-    def _shards(self, of: Range) -> list[Path]:
-        within = range(of.shards[0].index + 1, of.shards[-1].index + 1)
+    def _shards(self, text_range: Range) -> list[Path]:
+        within = range(text_range.shards[0].index + 1, text_range.shards[-1].index + 1)
         return [path for path in sorted(self.folder.glob("shard-*")) if int(path.name[6:]) in within]
 
     def _save(self, place: Path, observables: Mapping[str, Observable], name: str, note: dict[str, Any]) -> None:
@@ -366,5 +369,5 @@ def _begun_parts(kept: Path) -> Iterator[Parts]:
             yield Parts(folder, {name: Want(size, tuple(views)) for name, (size, views, _) in content.items()})
 
 
-def _as_json(wanted: Wanted) -> dict[str, Any]:
-    return {name: [want.size, list(want.views), KINDS[name].version] for name, want in wanted.items()}
+def _as_json(amounts: Wanted) -> dict[str, Any]:
+    return {name: [want.size, list(want.views), KINDS[name].version] for name, want in amounts.items()}

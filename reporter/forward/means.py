@@ -85,7 +85,7 @@ class Bootstrapped(Observable):
 
     def __init__(self, layout: Layout, seed: int, replicates: int = REPLICATES) -> None:
         self.layout, self.seed, self.replicates = layout, seed, replicates
-        columns = 1 + max(at for merged in self.columns.values() for at in merged)
+        columns = 1 + max(index for merged in self.columns.values() for index in merged)
         shape = (len(self.places), columns, len(self.quantities))
         self.sums, self.counts = (torch.zeros(shape, dtype=torch.float64) for _ in range(2))
         self.replicate_sums, self.replicate_counts = (
@@ -114,9 +114,9 @@ class Bootstrapped(Observable):
 
     def average(self, quantity: str, place: Place, view: str) -> Average:
         """Return the mean of a quantity of a view at one of its places."""
-        at = (..., self.layout.index[place], list(self.columns[view]), self.quantities.index(quantity))
+        index = (..., self.layout.index[place], list(self.columns[view]), self.quantities.index(quantity))
         held = (self.sums, self.counts, self.replicate_sums, self.replicate_counts)
-        total, count, totals, counts = (x[at].sum(dim=-1).numpy() for x in held)
+        total, count, totals, counts = (x[index].sum(dim=-1).numpy() for x in held)
         with np.errstate(invalid="ignore", divide="ignore"):
             return Average(float(total / count), int(count), totals / counts)
 
@@ -263,6 +263,6 @@ class PerText(Bootstrapped):
     def average(self, quantity: str, place: Place, view: str) -> Average:
         """Return the mean over texts of a quantity of a view at a place."""
         mean = super().average(quantity, place, view)
-        at = (self.layout.index[place], *self.columns[view], self.quantities.index(quantity))
-        square = self.squares[at].item() / mean.n if mean.n else np.nan
-        return replace(mean, distinct=int(self.distinct[at].item()), square=square)
+        index = (self.layout.index[place], *self.columns[view], self.quantities.index(quantity))
+        square = self.squares[index].item() / mean.n if mean.n else np.nan
+        return replace(mean, distinct=int(self.distinct[index].item()), square=square)

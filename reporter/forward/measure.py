@@ -70,11 +70,11 @@ def autocast(device: torch.device, precision: Precision) -> AbstractContextManag
     return torch.autocast(device.type, dtype=torch.bfloat16)
 
 
-def expected(asked: Asked, width: int, device: torch.device) -> Precision:
+def expected(precision: Asked, width: int, device: torch.device) -> Precision:
     """Return the precision that a model comes to unless its states deviate too much."""
-    if asked == "auto":
+    if precision == "auto":
         return "mixed" if width >= NARROWEST and _has_bf16(device) else "float32"
-    return asked
+    return precision
 
 
 def _has_bf16(device: torch.device) -> bool:
@@ -185,7 +185,7 @@ def longest(max_tokens: int, model: LoadedModel | SavedStates) -> int:
     return max_tokens if limit is None else min(max_tokens, limit)
 
 
-def settle_precision(asked: Asked, model: LoadedModel | SavedStates, texts: Texts, max_tokens: int) -> Chosen:
+def settle_precision(precision: Asked, model: LoadedModel | SavedStates, texts: Texts, max_tokens: int) -> Chosen:
     """Choose the precision of a pass by trying it on the first few texts of the corpus.
 
     ``auto`` is ``mixed`` on a device with bf16 instructions, for a model wide enough to profit, whose states deviate
@@ -195,10 +195,10 @@ def settle_precision(asked: Asked, model: LoadedModel | SavedStates, texts: Text
         return Chosen("float32", None)
     few = Shard(0, 0, min(4, len(texts)))
     tokens = tokenise(texts, few, model.tokenizer, min(128, longest(max_tokens, model)))
-    if not tokens or expected(asked, model.anatomy.width, model.device) == "float32":
+    if not tokens or expected(precision, model.anatomy.width, model.device) == "float32":
         return Chosen("float32", None)
     deviation = _deviation(model, next(batched(tokens, 512, model)))
-    if asked == "auto" and not deviation <= TOLERANCE:
+    if precision == "auto" and not deviation <= TOLERANCE:
         return Chosen("float32", deviation)
     return Chosen("mixed", deviation)
 
@@ -222,16 +222,21 @@ def tokenised(
     return tokenise_corpus(texts, model.tokenizer, limit, folder, windows, chat)
 
 
-def tokens_name(model: LoadedModel | SavedStates, of: Pass) -> str:
+def tokens_name(model: LoadedModel | SavedStates, forward_pass: Pass) -> str:
     """Return the name of the folder of a corpus' tokens, a hash of what they depend on; empty where they are given."""
     if isinstance(model, SavedStates):
         return ""
-    parts: list[Any] = [TOKENS_VERSION, of.texts.hash, model.tokenizer_hash, longest(of.max_tokens, model)]
-    if of.windows is not None:
-        windows = of.windows.within(model.anatomy.max_tokens)
+    parts: list[Any] = [
+        TOKENS_VERSION,
+        forward_pass.texts.hash,
+        model.tokenizer_hash,
+        longest(forward_pass.max_tokens, model),
+    ]
+    if forward_pass.windows is not None:
+        windows = forward_pass.windows.within(model.anatomy.max_tokens)
         parts += [windows.size, windows.stride]
-    if of.chat is not None:
-        parts += ["chat", of.chat.role, str(getattr(model.tokenizer, "chat_template", ""))]
+    if forward_pass.chat is not None:
+        parts += ["chat", forward_pass.chat.role, str(getattr(model.tokenizer, "chat_template", ""))]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
 
 

@@ -62,41 +62,41 @@ class Moments(Observable):
             mean, centred = layer.centred[stratum]
             units = float((layer.batch.known_norms[layer.index, rows] > 0).sum())
             squares = _squares(centred, layer.batch.scratch(centred)[: len(centred)])
-            at, count = (layer.index, stratum), rows.stop - rows.start
-            self._add(at, count, units, mean, squares, sum_of(layer.units[rows]))
+            key, count = (layer.index, stratum), rows.stop - rows.start
+            self._add(key, count, units, mean, squares, sum_of(layer.units[rows]))
 
-    def _add(self, at: tuple[int, int], count: float, units: float, *sums: torch.Tensor) -> None:
+    def _add(self, key: tuple[int, int], count: float, units: float, *sums: torch.Tensor) -> None:
         """Add the moments of some tokens at a place and stratum: mean, squares and sum of unit vectors."""
         mean, squares, unit_sum = sums
         if count == 0:
             return
-        layer, stratum = at
-        before = float(self.count[at])
+        layer, stratum = key
+        before = float(self.count[key])
         total = before + count
         delta = mean - self.mean[layer][stratum]
         self.mean[layer][stratum] += delta * (count / total)
         self.squares[layer][stratum] += squares + delta.square() * (before * count / total)
-        self.count[at] = total
-        self.unit_count[at] += units
+        self.count[key] = total
+        self.unit_count[key] += units
         self.unit_sum[layer][stratum] += unit_sum
 
     def merge(self, other: Moments) -> None:
         """Add the moments of other texts."""
         for layer, stratum in np.ndindex(self.count.shape):
-            at, vectors = (layer, stratum), (x[layer][stratum] for x in (other.mean, other.squares, other.unit_sum))
-            self._add(at, float(other.count[at]), float(other.unit_count[at]), *vectors)
+            key, vectors = (layer, stratum), (x[layer][stratum] for x in (other.mean, other.squares, other.unit_sum))
+            self._add(key, float(other.count[key]), float(other.unit_count[key]), *vectors)
 
     def at(self, place: Place, view: str) -> LayerMoments:
         """Return the moments at a place, merged over a view's strata."""
-        at, strata = self.layout.index[place], list(VIEWS[view])
-        count = self.count[at, strata]
-        means = self.mean[at][strata].numpy()
+        index, strata = self.layout.index[place], list(VIEWS[view])
+        count = self.count[index, strata]
+        means = self.mean[index][strata].numpy()
         n = count.sum()
         mean = count @ means / n if n else means.sum(axis=0)
         # Chan, Golub & LeVeque 1983 for several parts: squares within the parts plus squares between their means.
-        squares = self.squares[at][strata].numpy().sum(axis=0) + count @ (means - mean) ** 2
-        units = self.unit_count[at, strata].sum()
-        unit_sum = self.unit_sum[at][strata].numpy().sum(axis=0)
+        squares = self.squares[index][strata].numpy().sum(axis=0) + count @ (means - mean) ** 2
+        units = self.unit_count[index, strata].sum()
+        unit_sum = self.unit_sum[index][strata].numpy().sum(axis=0)
         return LayerMoments(int(n), mean, squares, int(units), unit_sum)
 
 
@@ -178,14 +178,16 @@ class Gram(Observable):
 
     def tensors(self) -> dict[str, torch.Tensor]:
         """Return ``count/LAYER/STRATUM``, ``mean/…`` and ``gram/…`` for what was seen."""
-        return self._means() | {f"gram/{at}/{stratum}": self._matrix((at, stratum)) for at, stratum in self.count}
+        return self._means() | {
+            f"gram/{layer}/{stratum}": self._matrix((layer, stratum)) for layer, stratum in self.count
+        }
 
     def compact(self) -> dict[str, torch.Tensor]:
         """Return a triangle in the place of each ``gram/…``: ``exact/…``, or ``scale/…`` and ``correlations/…``."""
         tensors = self._means()
-        for at, stratum in self.count:
-            matrix, name = self._matrix((at, stratum)), f"{at}/{stratum}"
-            if self.layout.places[at].layer == 0:
+        for layer, stratum in self.count:
+            matrix, name = self._matrix((layer, stratum)), f"{layer}/{stratum}"
+            if self.layout.places[layer].layer == 0:
                 tensors[f"exact/{name}"] = triangle_of(matrix)
             else:
                 tensors[f"scale/{name}"], tensors[f"correlations/{name}"] = correlations_of(matrix)
@@ -199,8 +201,8 @@ class Gram(Observable):
         return triangles * sum(rows > 0 for rows in tokens)
 
     def _means(self) -> dict[str, torch.Tensor]:
-        counts = {f"count/{at}/{stratum}": torch.tensor([n]).double() for (at, stratum), n in self.count.items()}
-        return counts | {f"mean/{at}/{stratum}": mean for (at, stratum), mean in self.mean.items()}
+        counts = {f"count/{layer}/{stratum}": torch.tensor([n]).double() for (layer, stratum), n in self.count.items()}
+        return counts | {f"mean/{layer}/{stratum}": mean for (layer, stratum), mean in self.mean.items()}
 
     def _matrix(self, key: _Key) -> torch.Tensor:
         if key in self.gram:

@@ -183,7 +183,9 @@ class Observable(ABC):
         tensors: dict[str, torch.Tensor] = {}
         for name in self.fields:
             held = getattr(self, name)
-            parts = {f"{name}/{at}": part for at, part in enumerate(held)} if isinstance(held, list) else {name: held}
+            parts = (
+                {f"{name}/{index}": part for index, part in enumerate(held)} if isinstance(held, list) else {name: held}
+            )
             tensors |= {key: torch.from_numpy(x) if isinstance(x, np.ndarray) else x for key, x in parts.items()}
         return tensors
 
@@ -206,7 +208,7 @@ class Observable(ABC):
         for name, kept in self.fields.items():
             held: Any = getattr(self, name)
             if isinstance(held, list):
-                held = [tensors[f"{name}/{at}"] for at in range(len(self.layout.places))]
+                held = [tensors[f"{name}/{index}"] for index in range(len(self.layout.places))]
             else:
                 held = tensors[name].numpy() if isinstance(held, np.ndarray) else kept.restored(tensors[name])
             setattr(self, name, held)
@@ -310,7 +312,7 @@ class SlottedStates:
 
     def __init__(self, widths: Sequence[int], prefix: str = "") -> None:
         self._places = [torch.zeros(0, width) for width in widths]
-        self._names = [f"{prefix}{at}" for at in range(len(widths))]
+        self._names = [f"{prefix}{index}" for index in range(len(widths))]
         self._rounded: list[RoundedStates] = []  # in the place of ``_places``
 
     def __len__(self) -> int:
@@ -325,36 +327,36 @@ class SlottedStates:
         capacity = len(self)
         if (needed := len(used) + count) > capacity:
             room = min(most, max(needed, 2 * capacity)) - capacity
-            for at, states in enumerate(self._places):  # one place at a time, so that only one is held twice
-                self._places[at] = torch.cat([states, states.new_zeros(room, states.shape[1])])
+            for index, states in enumerate(self._places):  # one place at a time, so that only one is held twice
+                self._places[index] = torch.cat([states, states.new_zeros(room, states.shape[1])])
             capacity += room
         unused = np.ones(capacity, dtype=bool)
         unused[used] = False
         return np.flatnonzero(unused)[:count]
 
-    def write(self, at: int, slots: torch.Tensor, states: torch.Tensor) -> None:
+    def write(self, index: int, slots: torch.Tensor, states: torch.Tensor) -> None:
         """Put states at a place into slots."""
-        self._places[at].index_copy_(0, slots, states.float())
+        self._places[index].index_copy_(0, slots, states.float())
 
-    def read(self, at: int, slots: Ints, device: str = "cpu") -> torch.Tensor:
+    def read(self, index: int, slots: Ints, device: str = "cpu") -> torch.Tensor:
         """Return the states in some slots at a place, float32 on a device."""
         which = torch.from_numpy(slots)
         if self._rounded:
-            return self._rounded[at].rows(which, device)
-        return self._places[at].index_select(0, which.to(self._places[at].device)).to(device)
+            return self._rounded[index].rows(which, device)
+        return self._places[index].index_select(0, which.to(self._places[index].device)).to(device)
 
     def take(self, slots: Ints, other: SlottedStates, theirs: Ints) -> None:
         """Copy another sample's states into slots."""
-        for at in range(len(self._places)):
-            self.write(at, torch.from_numpy(slots), other.read(at, theirs))
+        for index in range(len(self._places)):
+            self.write(index, torch.from_numpy(slots), other.read(index, theirs))
 
     def tensors(self, slots: Ints) -> dict[str, torch.Tensor]:
         """Return the states in some slots as ``states/PREFIX PLACE``."""
-        return {f"states/{name}": self.read(at, slots) for at, name in enumerate(self._names)}
+        return {f"states/{name}": self.read(index, slots) for index, name in enumerate(self._names)}
 
     def compact(self, slots: Ints) -> dict[str, torch.Tensor]:
         """Return the states in some slots, rounded."""
-        rounded = spread(lambda at: RoundedStates.of(self.read(at, slots)), range(len(self._names)))
+        rounded = spread(lambda index: RoundedStates.of(self.read(index, slots)), range(len(self._names)))
         named = (states.named(name) for name, states in zip(self._names, rounded, strict=True))
         return {key: tensor for tensors in named for key, tensor in tensors.items()}
 

@@ -117,9 +117,9 @@ class Observed:
         value: T = self.memo[key]
         return value
 
-    def everywhere(self, key: Any, at: Callable[[Place], T]) -> Mapping[Place, T]:
+    def everywhere(self, key: Any, function: Callable[[Place], T]) -> Mapping[Place, T]:
         """Return what a function finds at each place, at most once, as ``once`` does; places share the cores."""
-        return self.once(key, lambda: dict(zip(self.places, spread(at, self.places), strict=True)))
+        return self.once(key, lambda: dict(zip(self.places, spread(function, self.places), strict=True)))
 
     @cached_property
     def tokens(self) -> int:

@@ -137,11 +137,11 @@ class Activations(ByType):
 
     def observe(self, layer: LayerStates) -> None:
         """Add one place of a batch."""
-        at, batch = layer.index, layer.batch
+        index, batch = layer.index, layer.batch
         squares = torch.square(layer.units, out=batch.scratch(layer.units))
         for stratum, rows in enumerate(batch.rows):
             if batch.sizes[stratum]:
-                self.unit_squares[at][stratum] += sum_of(squares[rows])
+                self.unit_squares[index][stratum] += sum_of(squares[rows])
         self._add_massive(layer)
 
     def _add_massive(self, layer: LayerStates) -> None:
@@ -152,13 +152,15 @@ class Activations(ByType):
             return
         texts, _, of_token = batch.by_text
         device = layer.states.device
-        rows, at, strata = (torch.as_tensor(x, device=device) for x in (large, of_token[large], batch.strata[large]))
+        rows, token_rows, strata = (
+            torch.as_tensor(x, device=device) for x in (large, of_token[large], batch.strata[large])
+        )
         x = layer.states[rows]
         top, dimensions = x.abs().topk(min(_TOP, x.shape[1]), dim=1)
         # What is not large decides nothing: its limit is below any median.
         limits = (top.double() / MANY_MEDIANS).where(top > LARGE, -1.0)
         tokens = np.bincount(of_token, minlength=len(texts))
-        of_limit = at.repeat_interleave(limits.shape[1])
+        of_limit = token_rows.repeat_interleave(limits.shape[1])
         massive = _above_median(layer.states, self._text, tokens, of_limit, limits.flatten()).view_as(top)
         self.massive[layer.index].index_add_(0, strata, massive[:, 0].double())
         if layer.index <= self.layout.layers:
@@ -270,10 +272,18 @@ class SinkTokens(ByType):
         keys = np.stack([batch.token_ids[rows], batch.positions[rows] == 0, of_text[rows]], axis=1).astype(np.int64)
         # Of several sinks of a key in a text, the first counts for the text; a text is never in two batches.
         texts = _first(*keys.T, batch.texts[rows])
-        at = sinks.at(rows)
+        token_facts = sinks.at(rows)
         positions = batch.positions[rows]
-        facts = [texts, np.ones_like(texts), positions, positions, at.first, at.last, at.dimension]
-        self.types.add(keys, np.stack(facts, axis=1), np.stack([at.ratio, at.dominance], axis=1))
+        facts = [
+            texts,
+            np.ones_like(texts),
+            positions,
+            positions,
+            token_facts.first,
+            token_facts.last,
+            token_facts.dimension,
+        ]
+        self.types.add(keys, np.stack(facts, axis=1), np.stack([token_facts.ratio, token_facts.dominance], axis=1))
 
     @property
     def own_tokens(self) -> int:

@@ -90,91 +90,97 @@ class Passes:
     safe: dict[str, int] = field(default_factory=dict)  # tokens in a batch, by fingerprint, where memory was short
     _said: set[str] = field(default_factory=set)  # what was warned of already
 
-    def measured(self, of: Pass, wanted: Wanted, load: Loading) -> Measured:
+    def measured(self, forward_pass: Pass, amounts: Wanted, load: Loading) -> Measured:
         """Return observables of a pass; the corpus goes through the model at most once."""
-        of, chosen = self.settled(of, wanted, load)
-        kept = self._kept(of)
-        with kept.locked(str(of), self.progress.note):
+        forward_pass, chosen = self.settled(forward_pass, amounts, load)
+        kept = self._kept(forward_pass)
+        with kept.locked(str(forward_pass), self.progress.note):
             with self.progress.clock.within("store"):
-                kept.set_aside_damaged(wanted)
-                missing = kept.missing(wanted)
+                kept.set_aside_damaged(amounts)
+                missing = kept.missing(amounts)
             forward = Counts()
             if missing:
-                forward = self._complete(kept, missing, of, load, chosen)
-                note_rate(self.cache, self.device, of.checkpoint, forward.tokens, forward.seconds)
+                forward = self._complete(kept, missing, forward_pass, load, chosen)
+                note_rate(self.cache, self.device, forward_pass.checkpoint, forward.tokens, forward.seconds)
             facts = kept.facts()
             assert facts is not None  # either it was there or the pass wrote it
             with self.progress.clock.within("store"):
-                return Measured(of, kept.load(wanted, self.keep), facts, forward, device=self.device)
+                return Measured(forward_pass, kept.load(amounts, self.keep), facts, forward, device=self.device)
 
-    def drop(self, of: Pass) -> None:
+    def drop(self, forward_pass: Pass) -> None:
         """Delete what the study does not keep of a pass, in the precision in which it was done."""
         if self.keep != "all":
-            kept = self._kept(of)
-            with kept.locked(str(of), self.progress.note):
+            kept = self._kept(forward_pass)
+            with kept.locked(str(forward_pass), self.progress.note):
                 kept.drop()
 
-    def _kept(self, of: Pass) -> Kept:
-        return Kept(self.cache / FOLDERS["pass"], of.inputs)
+    def _kept(self, forward_pass: Pass) -> Kept:
+        return Kept(self.cache / FOLDERS["pass"], forward_pass.inputs)
 
-    def settled(self, of: Pass, wanted: Wanted, load: Loading) -> tuple[Pass, Chosen | None]:
+    def settled(self, forward_pass: Pass, amounts: Wanted, load: Loading) -> tuple[Pass, Chosen | None]:
         """Return a pass in the precision in which it is done, and how that was found out if it was just now.
 
         What is at hand decides, in either precision, then what was begun; else the model, on a few texts.
         """
-        if of.precision != "auto":
-            return of, None
-        ways = [of.settled(precision) for precision in PRECISIONS]
-        lacks = {way.precision: self._kept(way).missing(wanted) for way in ways}
+        if forward_pass.precision != "auto":
+            return forward_pass, None
+        ways = [forward_pass.settled(precision) for precision in PRECISIONS]
+        lacks = {way.precision: self._kept(way).missing(amounts) for way in ways}
         for way in ways:
             if not lacks[way.precision]:
                 return way, None
         begun = {way.precision: self.parts(way, lacks[way.precision]) for way in ways}
         if any(parts.begun for parts in begun.values()):
             return max(ways, key=lambda way: (begun[way.precision].begun, begun[way.precision].count)), None
-        chosen = settle_precision("auto", load(), of.texts, of.max_tokens)
-        return of.settled(chosen.precision), chosen
+        chosen = settle_precision("auto", load(), forward_pass.texts, forward_pass.max_tokens)
+        return forward_pass.settled(chosen.precision), chosen
 
-    def missing(self, of: Pass, wanted: Wanted) -> Wanted:
+    def missing(self, forward_pass: Pass, amounts: Wanted) -> Wanted:
         """Return what is not kept of a pass whose precision is settled."""
-        return self._kept(of).missing(wanted)
+        return self._kept(forward_pass).missing(amounts)
 
-    def parts(self, of: Pass, wanted: Wanted) -> Parts:
+    def parts(self, forward_pass: Pass, amounts: Wanted) -> Parts:
         """Return the ranges of a pass in which some observables are fed."""
-        return Parts.of(self._kept(of).folder, wanted)
+        return Parts.of(self._kept(forward_pass).folder, amounts)
 
-    def feeding(self, of: Pass, wanted: Wanted, model: LoadedModel | SavedStates, chosen: Chosen | None) -> Feeding:
+    def feeding(
+        self, forward_pass: Pass, amounts: Wanted, model: LoadedModel | SavedStates, chosen: Chosen | None
+    ) -> Feeding:
         """Return what feeds ranges of a pass; the corpus is tokenised if it was not yet."""
-        chosen = chosen or settle_precision(of.precision, model, of.texts, of.max_tokens)
-        return Feeding(of, wanted, model, chosen, self._kept(of).facts(), self)
+        chosen = chosen or settle_precision(forward_pass.precision, model, forward_pass.texts, forward_pass.max_tokens)
+        return Feeding(forward_pass, amounts, model, chosen, self._kept(forward_pass).facts(), self)
 
-    def _complete(self, kept: Kept, missing: Wanted, of: Pass, load: Loading, chosen: Chosen | None) -> Counts:
+    def _complete(
+        self, kept: Kept, missing: Wanted, forward_pass: Pass, load: Loading, chosen: Chosen | None
+    ) -> Counts:
         """Have every range of a pass fed, merge what they left, and return what went through the model for it."""
-        todo, parts, forward = ranges(shards(of.texts)), self.parts(of, missing), Counts()
+        todo, parts, forward = ranges(shards(forward_pass.texts)), self.parts(forward_pass, missing), Counts()
         facts = {span.index: parts.facts(span) for span in todo}
         lacks, clock = [span for span in todo if facts[span.index] is None], self.progress.clock
         if lacks:
-            feeding = self.feeding(of, parts.wanted, load(), chosen)
+            feeding = self.feeding(forward_pass, parts.wanted, load(), chosen)
             done = sum(map(parts.tokens, todo))
-            with self.progress.step(str(of), feeding.tokens, "tokens", done) as advance:
+            with self.progress.step(str(forward_pass), feeding.tokens, "tokens", done) as advance:
                 for span in lacks:
                     observables, of_range, counts = feeding.feed(span, parts, advance)
                     forward += counts
                     with clock.within("store"):
                         if len(todo) == 1:  # needs no file to be merged from
-                            self._finish(kept, of, missing, observables.items(), of_range, feeding.called, parts)
+                            self._finish(
+                                kept, forward_pass, missing, observables.items(), of_range, feeding.called, parts
+                            )
                             return forward
                         parts.write(span, observables, of_range, feeding.called)
                     facts[span.index] = of_range
         with clock.within("store"):
             whole = PassFacts.merged([done_before for done_before in facts.values() if done_before is not None])
-            self._finish(kept, of, missing, parts.merged(todo), whole, parts.called(todo[0]), parts)
+            self._finish(kept, forward_pass, missing, parts.merged(todo), whole, parts.called(todo[0]), parts)
         return forward
 
     def _finish(
         self,
         kept: Kept,
-        of: Pass,
+        forward_pass: Pass,
         missing: Wanted,
         observables: Iterable[tuple[str, Observable]],
         facts: PassFacts,
@@ -182,21 +188,25 @@ class Passes:
         parts: Parts,
     ) -> None:
         longest, counts = facts.anatomy.get("max_tokens"), facts.counts
-        if of.windows and counts.windows > counts.texts:
-            size, stride = (windows := of.windows.within(longest)).size, windows.stride
+        if forward_pass.windows and counts.windows > counts.texts:
+            size, stride = (windows := forward_pass.windows.within(longest)).size, windows.stride
             message = f"{counts.texts:,} texts in {counts.windows:,} windows of at most {size} tokens"
-            self.progress.note(f"  {of}: {message}, each begun {stride} after the last; every token counts once")
+            self.progress.note(
+                f"  {forward_pass}: {message}, each begun {stride} after the last; every token counts once"
+            )
         if cut := counts.cut_texts:
-            limit = of.max_tokens if longest is None else min(of.max_tokens, longest)
-            of_model = f", all that the model takes (max_tokens: {of.max_tokens})," * (limit < of.max_tokens)
+            limit = forward_pass.max_tokens if longest is None else min(forward_pass.max_tokens, longest)
+            of_model = f", all that the model takes (max_tokens: {forward_pass.max_tokens})," * (
+                limit < forward_pass.max_tokens
+            )
             share = f"{cut:,} of {counts.texts:,} texts ({cut / counts.texts:.0%})"
-            self.progress.note(f"  {of}: {share} are longer than {limit} tokens{of_model} and were cut there")
-        if strained := strained_warning(counts, of.texts.name):
+            self.progress.note(f"  {forward_pass}: {share} are longer than {limit} tokens{of_model} and were cut there")
+        if strained := strained_warning(counts, forward_pass.texts.name):
             facts = replace(facts, warning=warnings(strained, facts.warning) or "")
         for warning in facts.warning.splitlines():
             if warning not in self._said:  # other checkpoints would say the same; the report has all
                 self._said.add(warning)
-                self.progress.note(f"  {of}: {warning}")
+                self.progress.note(f"  {forward_pass}: {warning}")
         kept.finish(((n, x) for n, x in observables if n in missing), parts.wanted, facts, self.keep, called)
         parts.remove()
 
@@ -223,53 +233,59 @@ class Feeding:
 
     def __init__(
         self,
-        of: Pass,
-        wanted: Wanted,
+        forward_pass: Pass,
+        amounts: Wanted,
         model: LoadedModel | SavedStates,
         chosen: Chosen,
-        known: PassFacts | None,
+        known_facts: PassFacts | None,
         passes: Passes,
     ) -> None:
-        self._of, self._wanted, self._model, self._chosen, self._passes = of, wanted, model, chosen, passes
-        self._clock, texts, anatomy = passes.progress.clock, of.texts, model.anatomy
+        self._of, self._wanted, self._model, self._chosen, self._passes = forward_pass, amounts, model, chosen, passes
+        self._clock, texts, anatomy = passes.progress.clock, forward_pass.texts, model.anatomy
         with self._clock.within("tokenising"):
-            name = tokens_name(model, of)
+            name = tokens_name(model, forward_pass)
             folder = passes.cache / FOLDERS["tokens"] / name
             with ExitStack() as stack:
                 if name and not (folder / SEAL).exists():
                     folder.parent.mkdir(parents=True, exist_ok=True)
                     lock = held(lock_of(folder), f"tokens of {texts.name}", passes.progress.note)
                     stack.enter_context(lock)
-                self._corpus = tokenised(model, texts, of.max_tokens, folder, of.windows, of.chat)
-            counted = count_types(self._corpus, anatomy.vocabulary_size, of.seed)
+                self._corpus = tokenised(
+                    model, texts, forward_pass.max_tokens, folder, forward_pass.windows, forward_pass.chat
+                )
+            counted = count_types(self._corpus, anatomy.vocabulary_size, forward_pass.seed)
         self.tokens = int(counted.counts.sum() + counted.added.sum())
         """Of the corpus, those that the tokenizer adds included."""
-        self.called = {"model": of.checkpoint.model, "checkpoint": of.checkpoint.name, "corpus": texts.name}
+        self.called = {
+            "model": forward_pass.checkpoint.model,
+            "checkpoint": forward_pass.checkpoint.name,
+            "corpus": texts.name,
+        }
         """What ``reporter cache`` says of the pass."""
         self.called |= {"tokens": name}
         ids = np.flatnonzero(counted.counts + counted.added).tolist()
         names = token_names(model.tokenizer, ids)
-        types, self._layout = counted.at_least(FEWEST_OCCURRENCES), Layout.of(anatomy, of.sites)
+        types, self._layout = counted.at_least(FEWEST_OCCURRENCES), Layout.of(anatomy, forward_pass.sites)
         read = max(len(texts), self._corpus.windows)
-        self._setting = Setting(self._layout, of.seed, read, 0, types, names, self.tokens, counted.splits)
-        readout, self._problem = _readout(model, wanted, passes.offline)
+        self._setting = Setting(self._layout, forward_pass.seed, read, 0, types, names, self.tokens, counted.splits)
+        readout, self._problem = _readout(model, amounts, passes.offline)
         self._unfed, self._warning = _unfed(model), unknown_warning(model, texts.name, counted)
-        if known is not None and not any(KINDS[name].reads_head for name in wanted):
-            self._problem = known.head_problem  # of an earlier pass, whose observables are still read
-        self._sufficed = None if known is None else known.batch_tokens
-        limits = (passes.batch_tokens, passes.safe.get(of.checkpoint.fingerprint), self._sufficed)
+        if known_facts is not None and not any(KINDS[name].reads_head for name in amounts):
+            self._problem = known_facts.head_problem  # of an earlier pass, whose observables are still read
+        self._sufficed = None if known_facts is None else known_facts.batch_tokens
+        limits = (passes.batch_tokens, passes.safe.get(forward_pass.checkpoint.fingerprint), self._sufficed)
         self._settings = Settings(
             batch_tokens=min(limit for limit in limits if limit is not None),
-            seed=of.seed,
+            seed=forward_pass.seed,
             precision=chosen.precision,
             layout=self._layout,
             frequent=counted.frequent,
-            shuffled=of.shuffled,
+            shuffled=forward_pass.shuffled,
             readout=readout,
-            losses="losses" in wanted,
-            contributions="contributions" in wanted and "contributions" not in self._unfed,
-            vocabulary=_vocabulary(model, wanted),
-            sinks=SinkRule.of(of.sinks.factor, of.sinks.dominance),
+            losses="losses" in amounts,
+            contributions="contributions" in amounts and "contributions" not in self._unfed,
+            vocabulary=_vocabulary(model, amounts),
+            sinks=SinkRule.of(forward_pass.sinks.factor, forward_pass.sinks.dominance),
         )
 
     def feed(
@@ -368,14 +384,14 @@ def _unfed(model: LoadedModel | SavedStates) -> dict[str, str]:
     return typed | dict.fromkeys(inside, NO_MODEL)
 
 
-def _vocabulary(model: LoadedModel | SavedStates, wanted: Wanted) -> Vocabulary | None:
-    if isinstance(model, SavedStates) or not any(KINDS[name].reads_vocabulary for name in wanted):
+def _vocabulary(model: LoadedModel | SavedStates, amounts: Wanted) -> Vocabulary | None:
+    if isinstance(model, SavedStates) or not any(KINDS[name].reads_vocabulary for name in amounts):
         return None
     return Vocabulary.of(model)
 
 
-def _readout(model: LoadedModel | SavedStates, wanted: Wanted, offline: bool) -> tuple[Readout | None, str]:
-    if isinstance(model, SavedStates) or not any(KINDS[name].reads_head for name in wanted):
+def _readout(model: LoadedModel | SavedStates, amounts: Wanted, offline: bool) -> tuple[Readout | None, str]:
+    if isinstance(model, SavedStates) or not any(KINDS[name].reads_head for name in amounts):
         return None, ""
     try:
         readout = Readout(model, load_head(model.checkpoint, model, offline))

@@ -181,7 +181,7 @@ class TokenPath(PerText):
         near = (texts[middle - 1] == texts[middle]) & (texts[np.minimum(middle + 1, len(order) - 1)] == texts[middle])
         middle = middle[near]
         middle = middle[positions[middle + 1] - positions[middle - 1] == 2]
-        of_view = np.stack([np.isin(strata, of) for of in VIEWS.values()], axis=1)
+        of_view = np.stack([np.isin(strata, members) for members in VIEWS.values()], axis=1)
         inside = of_view[middle - 1] & of_view[middle] & of_view[middle + 1]
         device = batch.device
         self._order, self._middle, self._text = (
@@ -312,11 +312,15 @@ class FrequencySplit(PerToken):
                 continue
             for kind, mask in enumerate(self._masks):
                 sums = (mask[rows].T @ both[rows]).view(-1, 2, *values.shape[1:])  # the whole corpus is the last sample
-                at = (slice(None), stratum, slice(kind, None, 2))  # this kind's cosine to the last and final state
-                self.sums[at] += sums[-1, 0]
-                self.counts[at] += sums[-1, 1]
-                self.replicate_sums[:, *at] += sums[:-1, 0]
-                self.replicate_counts[:, *at] += sums[:-1, 1]
+                selection = (
+                    slice(None),
+                    stratum,
+                    slice(kind, None, 2),
+                )  # this kind's cosine to the last and final state
+                self.sums[selection] += sums[-1, 0]
+                self.counts[selection] += sums[-1, 1]
+                self.replicate_sums[:, *selection] += sums[:-1, 0]
+                self.replicate_counts[:, *selection] += sums[:-1, 1]
         self._masks, self._of_places = (), []
 
     def parameters(self) -> dict[str, Any]:

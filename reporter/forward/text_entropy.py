@@ -47,8 +47,8 @@ class TextEntropy(Observable):
     bounded = "at least"
     tells_views = True
 
-    def __init__(self, layout: Layout, seed: int, wanted: int, of: int, views: Sequence[str]) -> None:
-        self.layout, self.seed, self.wanted, self.of, self.views = layout, seed, wanted, of, list(views)
+    def __init__(self, layout: Layout, seed: int, count: int, total: int, views: Sequence[str]) -> None:
+        self.layout, self.seed, self.wanted, self.of, self.views = layout, seed, count, total, list(views)
         self.texts: Ints = np.zeros(0, dtype=np.int64)
         self.originals: Ints = self.texts
         self.lengths: Ints = np.zeros((0, len(self.views)), dtype=np.int64)
@@ -151,11 +151,11 @@ def _on_cores(states: torch.Tensor) -> bool:
     return states.device.type == "cpu"
 
 
-def measured(texts: Ints, seed: int, wanted: int, of: int) -> NDArray[np.bool_]:
-    """Return which texts are measured: those whose hash, from 0 to 1, is below ``wanted``/``of``."""
-    if wanted >= of:
+def measured(texts: Ints, seed: int, count: int, total: int) -> NDArray[np.bool_]:
+    """Return which texts are measured: those whose hash, from 0 to 1, is below ``count``/``total``."""
+    if count >= total:
         return np.ones(len(texts), dtype=bool)
-    return key_of(seed, texts) < np.uint64(wanted * 2**64 // of)
+    return key_of(seed, texts) < np.uint64(count * 2**64 // total)
 
 
 @dataclass(frozen=True)
@@ -170,14 +170,14 @@ class TextEntropies:
     short: int
 
 
-def text_entropies(seen: Observed, place: Place, wanted: int) -> TextEntropies:
-    """Return the entropies of about ``wanted`` texts, whatever larger number was measured."""
+def text_entropies(seen: Observed, place: Place, count: int) -> TextEntropies:
+    """Return the entropies of about ``count`` texts, whatever larger number was measured."""
     kept = seen.get(TextEntropy)
     view = kept.views.index(seen.view)
     order = np.argsort(kept.texts, kind="stable")
-    order = order[measured(kept.texts[order], kept.seed, wanted, kept.of)]
+    order = order[measured(kept.texts[order], kept.seed, count, kept.of)]
     weights = seen.once(
-        ("entropy weights", wanted), lambda: poisson_weights(kept.originals[order], kept.seed).astype(np.float64).T
+        ("entropy weights", count), lambda: poisson_weights(kept.originals[order], kept.seed).astype(np.float64).T
     )
     lengths, values = kept.lengths[order, view], kept.entropies[order, kept.layout.index[place], view]
     has = np.isfinite(values).all(axis=1)

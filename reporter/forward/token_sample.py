@@ -40,12 +40,12 @@ class _Kept:
 
     def admit(self, keys: Keys, facts: Ints, size: int) -> tuple[Ints, Ints]:
         """Take in tokens with distinct, sorted keys; return those that need a state written, and its slots."""
-        at = np.searchsorted(self.keys, keys)
+        positions = np.searchsorted(self.keys, keys)
         same = np.zeros(len(keys), dtype=bool)
-        inside = at < len(self.keys)
-        same[inside] = self.keys[at[inside]] == keys[inside]
-        self.facts[at[same], COUNT] += facts[same, COUNT]
-        self.facts[at[same], TEXT] = np.minimum(self.facts[at[same], TEXT], facts[same, TEXT])
+        inside = positions < len(self.keys)
+        same[inside] = self.keys[positions[inside]] == keys[inside]
+        self.facts[positions[same], COUNT] += facts[same, COUNT]
+        self.facts[positions[same], TEXT] = np.minimum(self.facts[positions[same], TEXT], facts[same, TEXT])
 
         new = np.flatnonzero(~same)
         merged = np.concatenate([self.keys, keys[new]])
@@ -138,7 +138,11 @@ class TokenSample(Observable):
         """
         tensors: dict[str, torch.Tensor] = {}
         for stratum, kept in enumerate(self._kept):
-            views = [np.concatenate([self._kept[part].keys for part in of]) for of in VIEWS.values() if stratum in of]
+            views = [
+                np.concatenate([self._kept[part].keys for part in members])
+                for members in VIEWS.values()
+                if stratum in members
+            ]
             largest = [key for keys in views for key in np.unique(keys)[: self.size][-1:]]  # none without tokens
             drawn = kept.keys <= max(largest, default=np.uint64(0))
             tensors |= _named(kept, stratum, drawn) | kept.states.compact(kept.slots[drawn])
@@ -242,15 +246,15 @@ class Selection:
 
     def states(self, place: Place) -> torch.Tensor:
         """Return the tokens' states at a place, float32 on the device, shape (n, width)."""
-        at, held = self._sample.layout.index[place], self._sample._kept
+        index, held = self._sample.layout.index[place], self._sample._kept
         strata: list[int] = np.unique(self._where[:, 0]).tolist()
         if len(strata) == 1:
-            return held[strata[0]].states.read(at, self._where[:, 1], self._device)
-        x = torch.empty(len(self), self._sample.layout.widths[at], device=self._device)
+            return held[strata[0]].states.read(index, self._where[:, 1], self._device)
+        x = torch.empty(len(self), self._sample.layout.widths[index], device=self._device)
         for stratum in strata:
             rows = np.flatnonzero(self._where[:, 0] == stratum)
             x[torch.from_numpy(rows).to(self._device)] = held[stratum].states.read(
-                at, self._where[rows, 1], self._device
+                index, self._where[rows, 1], self._device
             )
         return x
 
@@ -346,9 +350,9 @@ class Pooled(TokenSample):
         texts = np.concatenate([kept.facts[:, TEXT] for kept in held])[first]
         counts = np.zeros((len(strata), len(keys)), dtype=np.int64)
         slots = np.zeros_like(counts)
-        for at, kept in enumerate(held):
+        for index, kept in enumerate(held):
             _, here, rows = np.intersect1d(keys, kept.keys, assume_unique=True, return_indices=True)
-            counts[at, here], slots[at, here] = kept.facts[rows, COUNT], kept.slots[rows]
+            counts[index, here], slots[index, here] = kept.facts[rows, COUNT], kept.slots[rows]
         return PooledTexts(self, strata, texts, counts, slots, device)
 
 
@@ -378,12 +382,12 @@ class PooledTexts:
 
     def vectors(self, place: Place) -> torch.Tensor:
         """Return the mean state of each text's tokens at a place, float64 on the device, shape (n, width)."""
-        at = self.sample.layout.index[place]
-        x = torch.zeros(len(self), self.sample.layout.widths[at], dtype=torch.float64, device=self.device)
+        index = self.sample.layout.index[place]
+        x = torch.zeros(len(self), self.sample.layout.widths[index], dtype=torch.float64, device=self.device)
         for stratum, counts, slots in zip(self.strata, self.counts, self.slots, strict=True):
             rows = np.flatnonzero(counts)
             if len(rows):
-                states = self.sample._kept[stratum].states.read(at, slots[rows], self.device).double()
+                states = self.sample._kept[stratum].states.read(index, slots[rows], self.device).double()
                 share = torch.from_numpy(counts[rows] / self.counts[:, rows].sum(axis=0)).to(self.device)
                 x.index_add_(0, torch.from_numpy(rows).to(self.device), states * share[:, None])
         return x

@@ -122,8 +122,8 @@ class TypeMoments(Observable):
             mine, used = self.strata[stratum], len(theirs.ranks)
             if used:
                 step = mine.step(mine.slots_of(theirs.ranks), theirs.count[:used])
-                for at in range(len(self.layout.places)):
-                    mine.add(at, step, theirs.mean[at][:used], theirs.scatter[at][:used])
+                for index in range(len(self.layout.places)):
+                    mine.add(index, step, theirs.mean[index][:used], theirs.scatter[index][:used])
                 mine.count[step.where] += step.count
 
     def tensors(self) -> dict[str, torch.Tensor]:
@@ -133,9 +133,9 @@ class TypeMoments(Observable):
             order = np.argsort(kept.ranks)
             tensors[f"ranks/{stratum}"] = torch.from_numpy(kept.ranks[order])
             tensors[f"count/{stratum}"] = torch.from_numpy(kept.count[order])
-            for at in range(len(self.layout.places)):
-                tensors[f"mean/{stratum}/{at}"] = kept.mean[at][order]
-                tensors[f"scatter/{stratum}/{at}"] = kept.scatter[at][order]
+            for index in range(len(self.layout.places)):
+                tensors[f"mean/{stratum}/{index}"] = kept.mean[index][order]
+                tensors[f"scatter/{stratum}/{index}"] = kept.scatter[index][order]
         return tensors
 
     @classmethod
@@ -152,10 +152,10 @@ class TypeMoments(Observable):
         So what is equal in two strata stays equal: at the embedding a type's states are.
         """
         tensors = self.tensors()
-        for at in range(len(self.layout.places)):
-            means = torch.cat([tensors.pop(f"mean/{stratum}/{at}") for stratum in self.strata])
-            tensors |= RoundedStates.of(means.float()).named(f"types/{at}")
-            tensors[f"norms/types/{at}"] = means.norm(dim=1).float()
+        for index in range(len(self.layout.places)):
+            means = torch.cat([tensors.pop(f"mean/{stratum}/{index}") for stratum in self.strata])
+            tensors |= RoundedStates.of(means.float()).named(f"types/{index}")
+            tensors[f"norms/types/{index}"] = means.norm(dim=1).float()
         return tensors
 
     def restore(self, tensors: dict[str, torch.Tensor]) -> None:
@@ -166,15 +166,15 @@ class TypeMoments(Observable):
         for stratum, kept in self.strata.items():
             kept.slots_of(tensors[f"ranks/{stratum}"].numpy())
             kept.count = tensors[f"count/{stratum}"].numpy()
-            kept.scatter = [tensors[f"scatter/{stratum}/{at}"] for at in places]
+            kept.scatter = [tensors[f"scatter/{stratum}/{index}"] for index in places]
             if not is_rounded:
-                kept.mean = [tensors[f"mean/{stratum}/{at}"] for at in places]
+                kept.mean = [tensors[f"mean/{stratum}/{index}"] for index in places]
             else:
                 rows = torch.arange(start, start + len(kept.ranks))
-                for at in places:
-                    states = RoundedStates.read(tensors, f"types/{at}").rows(rows).double()
-                    lengths, norms = states.norm(dim=1), tensors[f"norms/types/{at}"][rows].double()
-                    kept.mean[at] = states * torch.where(lengths > 0, norms / lengths, 1.0)[:, None]
+                for index in places:
+                    states = RoundedStates.read(tensors, f"types/{index}").rows(rows).double()
+                    lengths, norms = states.norm(dim=1), tensors[f"norms/types/{index}"][rows].double()
+                    kept.mean[index] = states * torch.where(lengths > 0, norms / lengths, 1.0)[:, None]
                 start += len(kept.ranks)
 
 
@@ -250,9 +250,9 @@ class _Stratum:
             if len(self.ranks) > len(self.count):
                 room = min(len(self._slot), max(len(self.ranks), 2 * len(self.count))) - len(self.count)
                 self.count = np.concatenate([self.count, np.zeros(room)])
-                for at in range(len(self.mean)):  # one place at a time, so that only one is held twice
-                    self.mean[at] = _longer(self.mean[at], room)
-                    self.scatter[at] = _longer(self.scatter[at], room)
+                for index in range(len(self.mean)):  # one place at a time, so that only one is held twice
+                    self.mean[index] = _longer(self.mean[index], room)
+                    self.scatter[index] = _longer(self.scatter[index], room)
         return self._slot[ranks]
 
     def step(self, slots: Ints, count: Floats) -> _Step:
@@ -262,12 +262,12 @@ class _Stratum:
         where, share, between = (torch.as_tensor(x, device=self.scatter[0].device) for x in numbers)
         return _Step(slots, where, share, between, count)
 
-    def add(self, at: int, step: _Step, mean: torch.Tensor, scatter: torch.Tensor) -> None:
+    def add(self, index: int, step: _Step, mean: torch.Tensor, scatter: torch.Tensor) -> None:
         """Add moments of some types at a place; ``count`` is raised after the last place."""
-        old = self.mean[at][step.slots]
+        old = self.mean[index][step.slots]
         delta = mean - old
-        self.mean[at].index_copy_(0, step.slots, old + delta * step.share[:, None])
-        self.scatter[at].index_add_(0, step.slots, scatter + delta.square().sum(dim=1) * step.between)
+        self.mean[index].index_copy_(0, step.slots, old + delta * step.share[:, None])
+        self.scatter[index].index_add_(0, step.slots, scatter + delta.square().sum(dim=1) * step.between)
 
 
 def _longer(x: torch.Tensor, by: int) -> torch.Tensor:
@@ -338,8 +338,8 @@ class TypeView:
 def type_view(seen: Observed, place: Place, memory: int) -> TypeView:
     """Return variance within and between the types that fit a memory budget, whatever larger one was kept."""
     kept, strata = seen.get(TypeMoments), typed_strata(seen)
-    at = kept.layout.index[place]
-    ranks, count, mean, scatter = _merged(kept, at, strata)
+    index = kept.layout.index[place]
+    ranks, count, mean, scatter = _merged(kept, index, strata)
     few = types_within(memory, kept.layout)
     inside = ranks < (few if few < len(kept.types) else np.inf)
     return _view_of(ranks[inside], count[inside], mean[inside], scatter[inside])
@@ -351,20 +351,20 @@ def typed_strata(seen: Observed) -> tuple[int, ...]:
     return tuple(stratum for stratum in seen.strata if stratum in TYPED and len(kept.strata[stratum].ranks))
 
 
-def _merged(kept: TypeMoments, at: int, strata: tuple[int, ...]) -> tuple[NDArray[np.int64], Floats, Floats, Floats]:
+def _merged(kept: TypeMoments, index: int, strata: tuple[int, ...]) -> tuple[NDArray[np.int64], Floats, Floats, Floats]:
     """Return rank, count, mean and scatter of each type seen in some strata, by rank."""
     parts = [kept.strata[stratum] for stratum in strata]
     ranks = np.unique(np.concatenate([part.ranks for part in parts] or [np.zeros(0, dtype=np.int64)]))
     count, scatter = np.zeros(len(ranks)), np.zeros(len(ranks))
-    mean = np.zeros((len(ranks), kept.layout.widths[at]))
+    mean = np.zeros((len(ranks), kept.layout.widths[index]))
     for part in parts:
         used = len(part.ranks)
         rows = np.searchsorted(ranks, part.ranks)
-        more, its_mean = part.count[:used], part.mean[at][:used].numpy()
+        more, its_mean = part.count[:used], part.mean[index][:used].numpy()
         before, total = count[rows], count[rows] + more
         delta = its_mean - mean[rows]
         mean[rows] += delta * (more / total)[:, None]
-        scatter[rows] += part.scatter[at][:used].numpy() + np.square(delta).sum(axis=1) * before * more / total
+        scatter[rows] += part.scatter[index][:used].numpy() + np.square(delta).sum(axis=1) * before * more / total
         count[rows] = total
     return ranks, count, mean, scatter
 

@@ -242,9 +242,9 @@ def mean_cosine(x: States) -> float:
     Raises:
         ValueError: for fewer than two states that are not zero.
     """
-    of = states(x)
-    norms = of.norm(dim=1)
-    units = of[norms > 0] / norms[norms > 0, None]
+    vectors = states(x)
+    norms = vectors.norm(dim=1)
+    units = vectors[norms > 0] / norms[norms > 0, None]
     if len(units) < 2:
         raise ValueError("fewer than two states that are not zero")
     return spectra.mean_cosine_of(units.sum(dim=0).cpu().numpy(), len(units))
@@ -267,8 +267,8 @@ def matrix_entropy(x: States, form: str = "centred") -> float:
 
     if form not in FORMS:
         raise ValueError(f"form is {form!r}; it is one of {', '.join(FORMS)}")
-    of = states(x, FEWEST)
-    entropy = entropies_of(of, [np.arange(len(of))], [np.ones((1, len(of)), dtype=bool)])[
+    vectors = states(x, FEWEST)
+    entropy = entropies_of(vectors, [np.arange(len(vectors))], [np.ones((1, len(vectors)), dtype=bool)])[
         0, 0, FORMS.index(form)
     ].item()
     if np.isnan(entropy):
@@ -383,19 +383,19 @@ def _spectra(x: States) -> tuple[Floats, Floats]:
     """Return the eigenvalues of the covariance that are not zero, and of E xxᵀ, each largest first."""
     import torch
 
-    of = states(x)
-    n = len(of)
-    centred = of - of.mean(dim=0)
+    vectors = states(x)
+    n = len(vectors)
+    centred = vectors - vectors.mean(dim=0)
 
     def squared_singular(matrix: Tensor) -> Floats:
         square = matrix.T @ matrix if len(matrix) > matrix.shape[1] else matrix @ matrix.T
         spectrum: Floats = torch.linalg.eigvalsh(square / n).flip(0).clamp_min(0).cpu().numpy()
         return spectrum
 
-    if not float(centred.square().sum()) > spectra.EQUAL * float(of.square().sum()):
+    if not float(centred.square().sum()) > spectra.EQUAL * float(vectors.square().sum()):
         raise ValueError("all states are equal")
     spectrum = squared_singular(centred)[: n - 1]
-    return spectrum[spectrum > spectra.ZERO * spectrum.sum()], squared_singular(of)
+    return spectrum[spectrum > spectra.ZERO * spectrum.sum()], squared_singular(vectors)
 
 
 def _same_rows(x: States, y: States, fewest: int) -> tuple[Tensor, Tensor]:

@@ -300,15 +300,15 @@ def counted(clouds: Mapping[str, Floats]) -> Iterator[Counted]:
     parts, or a single one where these are equal.
     """
     norms = {name: np.linalg.norm(x, axis=1) for name, x in clouds.items()}
-    yield from _histograms("norm", {name: partial(iter, [of]) for name, of in norms.items()})
+    yield from _histograms("norm", {name: partial(iter, [values]) for name, values in norms.items()})
     mean = np.concatenate(list(clouds.values())).mean(axis=0)
     nothing = rounding(np.concatenate(list(clouds.values())))
     units = {name: x[norms[name] > 0] / norms[name][norms[name] > 0, None] for name, x in clouds.items()}
     centred = {name: x - mean for name, x in clouds.items()}  # so that squares do not cancel
     pairs = list(combinations_with_replacement(clouds, 2))
 
-    def parts(of: Mapping[str, Floats], product: Callable[[Floats, Floats], Floats]) -> dict[str, _Values]:
-        return {a if a == b else f"{a}–{b}": partial(_blocks, of[a], of[b], a == b, product) for a, b in pairs}
+    def parts(clouds: Mapping[str, Floats], product: Callable[[Floats, Floats], Floats]) -> dict[str, _Values]:
+        return {a if a == b else f"{a}–{b}": partial(_blocks, clouds[a], clouds[b], a == b, product) for a, b in pairs}
 
     yield from _histograms("distance", parts(centred, lambda x, y: _distances(x, y, nothing)))
     yield from _histograms("dot", parts(clouds, lambda x, y: x @ y.T))

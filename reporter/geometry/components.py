@@ -102,16 +102,16 @@ def components(x: Floats, most: int, centred: bool = True) -> Components:
     """Return the first components, at most ``most`` and no more than vectors or dimensions, exactly."""
     x = x - x.mean(axis=0) if centred else x
     total = float(np.square(x).sum())
-    values, at = largest_components(x, most)
-    farthest = np.abs(at).argmax(axis=0)
-    at = at * np.where(at[farthest, np.arange(at.shape[1])] < 0, -1.0, 1.0)
-    return Components(at, values / total if total > 0 else np.full(len(values), np.nan))
+    values, scores = largest_components(x, most)
+    farthest = np.abs(scores).argmax(axis=0)
+    scores = scores * np.where(scores[farthest, np.arange(scores.shape[1])] < 0, -1.0, 1.0)
+    return Components(scores, values / total if total > 0 else np.full(len(values), np.nan))
 
 
 def coordinates(x: Floats, dimensions: int, centred: bool = True) -> Floats:
     """Return vectors on their first components, (n, dimensions); 0 where there are fewer components than that."""
-    at = components(x, dimensions, centred).coordinates
-    return np.pad(at, ((0, 0), (0, dimensions - at.shape[1])))
+    scores = components(x, dimensions, centred).coordinates
+    return np.pad(scores, ((0, 0), (0, dimensions - scores.shape[1])))
 
 
 def largest_eigenvalue(product: Callable[[Tensor], Tensor], start: Tensor) -> tuple[Tensor, Tensor] | None:

@@ -79,10 +79,10 @@ def _bunch(
     texts: Ints, rows: Sequence[Ints], views: Sequence[NDArray[np.bool_]], d: int, device: torch.device
 ) -> Bunch:
     longest = len(rows[texts[-1]])
-    at = np.zeros((len(texts), longest), dtype=np.int64)
+    positions = np.zeros((len(texts), longest), dtype=np.int64)
     kept = np.zeros((len(texts), len(views[texts[0]]), longest), dtype=bool)
     for i, text in enumerate(texts):
-        at[i, : len(rows[text])], kept[i, :, : len(rows[text])] = rows[text], views[text]
+        positions[i, : len(rows[text])], kept[i, :, : len(rows[text])] = rows[text], views[text]
     first = (kept[:, :, None] == kept[:, None]).all(axis=3).argmax(axis=2)
     measured = (first == np.arange(kept.shape[1])) & (kept.sum(axis=2) >= FEWEST)
     of_set, view = np.nonzero(measured)
@@ -100,7 +100,7 @@ def _bunch(
 
     return Bunch(
         there(texts),
-        there(at),
+        there(positions),
         there(shared.astype(np.float64)),
         there(of_set),
         there(masks.astype(np.float64)),

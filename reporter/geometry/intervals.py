@@ -41,16 +41,16 @@ _AT_BOUND = 1e-6
 _ALMOST_ONE = 1 - _AT_BOUND  # a |CKA| beyond it is 1 up to float32
 
 
-def quantile(at: float, df: float = np.inf) -> float:
+def quantile(probability: float, df: float = np.inf) -> float:
     """Return a quantile of Student's t with so many degrees of freedom; of the normal distribution for infinitely many.
 
     Args:
-        at: the probability below it.
+        probability: the probability below it.
         df: degrees of freedom.
     """
     from scipy.special import ndtri, stdtrit  # without the import of scipy.stats
 
-    return float(ndtri(at) if np.isinf(df) else stdtrit(df, at))
+    return float(ndtri(probability) if np.isinf(df) else stdtrit(df, probability))
 
 
 def below(z: float | Floats, df: float = np.inf) -> Floats:
@@ -82,9 +82,9 @@ def wilson(right: int, n: int) -> tuple[float, float]:
     """Return the 95 % interval of a share (Wilson 1927)."""
     from scipy.stats import binomtest
 
-    share, found = right / n, binomtest(right, n).proportion_ci(0.95, "wilson")
+    share, proportion = right / n, binomtest(right, n).proportion_ci(0.95, "wilson")
     # Rounding may carry an end past the share itself where that is 0 or 1.
-    return min(share, float(found.low)), max(share, float(found.high))
+    return min(share, float(proportion.low)), max(share, float(proportion.high))
 
 
 @dataclass(frozen=True)
@@ -142,22 +142,24 @@ def error_over_texts(
         return None
     _, which = np.unique(texts, return_inverse=True)
     sums, squares = np.bincount(which, influence), np.bincount(which, np.square(influence))
-    of = Influences(influence, texts, n, distinct, texts[:0].astype(np.uint64) if keys is None else keys)
-    return _error(np.asarray(sums), np.asarray(squares), of)
+    influences = Influences(influence, texts, n, distinct, texts[:0].astype(np.uint64) if keys is None else keys)
+    return _error(np.asarray(sums), np.asarray(squares), influences)
 
 
-def _error(sums: Floats, squares: Floats, of: Influences) -> Error:
-    m, n, distinct = len(of.each), of.n, of.distinct
+def _error(sums: Floats, squares: Floats, influences: Influences) -> Error:
+    m, n, distinct = len(influences.each), influences.n, influences.distinct
     single = min(1.0, m / n)
     double = min(1.0, m * (m - 1) / (n * (n - 1)))
     parts = (np.square(sums) - squares) / double + squares / single
     total = max(float(parts.sum()), (1 - single) * float(squares.sum()) / single)
     if not total > 0:
-        return Error(0.0, float(distinct - 1), of)
+        return Error(0.0, float(distinct - 1), influences)
     # Texts without a sampled token count as zeros.
     noise = float(np.square(parts).sum()) - float(parts.sum()) ** 2 / max(distinct, len(parts))
     df = 2 * total**2 / noise if noise > 0 else np.inf
-    return Error(float(np.sqrt(total * distinct / (distinct - 1))) / n, float(np.clip(df, 1.0, distinct - 1)), of)
+    return Error(
+        float(np.sqrt(total * distinct / (distinct - 1))) / n, float(np.clip(df, 1.0, distinct - 1)), influences
+    )
 
 
 def errors_apart(numbers: Sequence[Spread], texts: int) -> list[Floats] | None:
@@ -175,8 +177,8 @@ def errors_apart(numbers: Sequence[Spread], texts: int) -> list[Floats] | None:
         for number l the standard errors of v_l − v_0, …, v_l − v_{l−1} and of v_l itself, shape (l + 1,); None where
         they are not of the same tokens.
     """
-    sampled = [one.of for one in numbers if isinstance(one, Error) and one.of is not None]
-    drawn = [one for one in numbers if not isinstance(one, Error)]
+    sampled = [number.of for number in numbers if isinstance(number, Error) and number.of is not None]
+    drawn = [number for number in numbers if not isinstance(number, Error)]
     if not sampled:
         if not drawn:
             return None
@@ -185,23 +187,23 @@ def errors_apart(numbers: Sequence[Spread], texts: int) -> list[Floats] | None:
         if draws.shape[1] < 2 or texts < 2:
             return None
         wider = widening(texts) / quantile(0.975)
-        apart = (np.vstack([draws[at] - draws[:at], draws[at]]) for at in range(len(draws)))
+        apart = (np.vstack([draws[index] - draws[:index], draws[index]]) for index in range(len(draws)))
         return [wider * of_number.std(axis=1, ddof=1) for of_number in apart]
     first = sampled[0]
     if len(sampled) < len(numbers) or not all(
-        one.n == first.n and np.array_equal(one.texts, first.texts) for one in sampled
+        number.n == first.n and np.array_equal(number.texts, first.texts) for number in sampled
     ):
         return None
     order = np.argsort(first.texts, kind="stable")
     begin = np.flatnonzero(np.diff(first.texts[order], prepend=first.texts[order[0]] - 1))
-    each = np.stack([one.each[order] for one in sampled])
+    each = np.stack([number.each[order] for number in sampled])
 
     def wide(influences: Floats) -> list[float]:
-        sums, squares = (np.add.reduceat(of, begin, axis=1) for of in (influences, np.square(influences)))
+        sums, squares = (np.add.reduceat(numbers, begin, axis=1) for numbers in (influences, np.square(influences)))
         errors = [_error(*of_number, first) for of_number in zip(sums, squares, strict=True)]
         return [error.sd * quantile(0.975, error.df) / quantile(0.975) for error in errors]
 
-    return [np.array(wide(np.vstack([each[at] - each[:at], each[at]]))) for at in range(len(each))]
+    return [np.array(wide(np.vstack([each[index] - each[:index], each[index]]))) for index in range(len(each))]
 
 
 def interval(value: float, error: Error | None, scale: Scale, bounds: tuple[float, float]) -> Interval:

@@ -166,25 +166,25 @@ def directions(xx: Tensor, n: float) -> Directions:
     return Directions(inverse, values, vectors)
 
 
-def fit(of: Joint, along: Directions | None = None) -> Map:
+def fit(joint: Joint, along: Directions | None = None) -> Map:
     """Return the least-squares map of X on Y; along directions in which X does not vary it is zero."""
-    along = along or directions(of.xx, of.n)
-    inner = (along.vectors / along.values) @ (along.vectors.T @ (of.xy * along.inverse[:, None]))
-    return Map(of.mean_x, of.mean_y, inner * along.inverse[:, None], len(along.values))
+    along = along or directions(joint.xx, joint.n)
+    inner = (along.vectors / along.values) @ (along.vectors.T @ (joint.xy * along.inverse[:, None]))
+    return Map(joint.mean_x, joint.mean_y, inner * along.inverse[:, None], len(along.values))
 
 
-def explained(by: Map, of: Joint) -> float:
+def explained(by: Map, joint: Joint) -> float:
     """Return 1 − Σ‖y − map(x)‖² / Σ‖y − mean_y‖² over rows, both with the map's own mean of y.
 
     On the rows that the map was fitted to this is R²; on others it may be negative.
     """
-    dx, dy = of.mean_x - by.mean_x, of.mean_y - by.mean_y
+    dx, dy = joint.mean_x - by.mean_x, joint.mean_y - by.mean_y
     off = dy - dx @ by.a  # the mean residual
-    left = of.spread - 2 * (by.a * of.xy).sum() + (by.a * (of.xx @ by.a)).sum() + of.n * off @ off
-    return float(1 - left / (of.spread + of.n * dy @ dy))
+    left = joint.spread - 2 * (by.a * joint.xy).sum() + (by.a * (joint.xx @ by.a)).sum() + joint.n * off @ off
+    return float(1 - left / (joint.spread + joint.n * dy @ dy))
 
 
-def push(by: Map, along: Directions, of: Joint, share: float, x: Tensor, y: Tensor) -> Tensor:
+def push(by: Map, along: Directions, joint: Joint, share: float, x: Tensor, y: Tensor) -> Tensor:
     """Return what each row adds to the share that a map explains of the rows that it was fitted to, (m,).
 
     The map is the best one there, so to first order a row changes the share by its own residual alone: by r², which a
@@ -194,7 +194,7 @@ def push(by: Map, along: Directions, of: Joint, share: float, x: Tensor, y: Tens
         x: some of the rows, (m, d).
         y: the same on the other side, (m, e).
     """
-    return _by_residuals(by, of, share, x, y, _residual_leverage(along.coordinates(x - by.mean_x), of.n))
+    return _by_residuals(by, joint, share, x, y, _residual_leverage(along.coordinates(x - by.mean_x), joint.n))
 
 
 def _by_residuals(by: Map, on: Joint, share: float, x: Tensor, y: Tensor, free: Tensor | float = 1.0) -> Tensor:
@@ -247,12 +247,17 @@ def held_out(
     n = sum(joint.n for joint in joints)
     shares, influence = [], torch.zeros(len(x), dtype=x.dtype, device=x.device)
     for half_tried, on in enumerate(joints):
-        of, axes, rows, fitted = joints[1 - half_tried], along[1 - half_tried], half == half_tried, half != half_tried
-        by = fit(of, axes)
+        moments, axes, rows, fitted = (
+            joints[1 - half_tried],
+            along[1 - half_tried],
+            half == half_tried,
+            half != half_tried,
+        )
+        by = fit(moments, axes)
         share = explained(by, on)
         shares.append(share)
         influence[rows] += n / (2 * on.n) * _by_residuals(by, on, share, x[rows], y[rows])
-        influence[fitted] += n / 2 * pull(by, axes, of, on, share, x[fitted], y[fitted])
+        influence[fitted] += n / 2 * pull(by, axes, moments, on, share, x[fitted], y[fitted])
     return sum(shares) / 2, influence
 
 
@@ -289,22 +294,22 @@ class Alike:
         return influence
 
 
-def procrustes(of: Joint) -> Alike:
+def procrustes(joint: Joint) -> Alike:
     """Return ‖Σxyᵀ‖_* / √(tr Σxxᵀ · tr Σyyᵀ), the cosine of the angle that no rotation takes away.
 
     arccos of it is a metric between arrangements up to rotation and scale (Williams et al. 2021).
     """
-    left, singular, right = torch.linalg.svd(of.xy / of.n, full_matrices=False)
-    a, b, total = float(of.xx.trace()) / of.n, of.spread / of.n, float(singular.sum())
+    left, singular, right = torch.linalg.svd(joint.xy / joint.n, full_matrices=False)
+    a, b, total = float(joint.xx.trace()) / joint.n, joint.spread / joint.n, float(singular.sum())
     value = min(total / (a**0.5 * b**0.5), 1.0)  # a · b may be too small for a float
     if total == 0:
-        return Alike(0.0, torch.zeros_like(of.xy), None, None)
+        return Alike(0.0, torch.zeros_like(joint.xy), None, None)
     return Alike(value, value / total * (left @ right), None, None, value / (2 * a), value / (2 * b))
 
 
-def token_cka(of: Joint) -> Alike:
+def token_cka(joint: Joint) -> Alike:
     """Return linear CKA, ‖Σxyᵀ‖² / (‖Σxxᵀ‖ ‖Σyyᵀ‖) in Frobenius norms (Kornblith et al. 2019)."""
-    xx, xy, yy = of.xx / of.n, of.xy / of.n, of.yy / of.n
+    xx, xy, yy = joint.xx / joint.n, joint.xy / joint.n, joint.yy / joint.n
     a, b, both = float(xx.square().sum()), float(yy.square().sum()), float(xy.square().sum())
     value = both / (a**0.5 * b**0.5)
     if both == 0:
@@ -312,12 +317,12 @@ def token_cka(of: Joint) -> Alike:
     return Alike(min(value, 1.0), (2 * value / both) * xy, (value / a) * xx, (value / b) * yy)
 
 
-def canonical(of: Joint, x: Directions | None = None, y: Directions | None = None) -> float:
+def canonical(joint: Joint, x: Directions | None = None, y: Directions | None = None) -> float:
     """Return the mean squared canonical correlation, over as many as the narrower side has directions.
 
     tr(Sxx⁺ Sxy Syy⁺ Syx) / min(rank X, rank Y) (Raghu et al. 2017; R²_CCA of Kornblith et al. 2019).
     """
-    forth = fit(of, x)
-    back = fit(Joint(of.n, of.mean_y, of.mean_x, of.yy, of.xy.T, of.xx), y)
+    forth = fit(joint, x)
+    back = fit(Joint(joint.n, joint.mean_y, joint.mean_x, joint.yy, joint.xy.T, joint.xx), y)
     fewest = min(forth.rank, back.rank)
     return min(max(float((forth.a * back.a.T).sum()) / fewest, 0.0), 1.0) if fewest else 0.0

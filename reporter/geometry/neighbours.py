@@ -163,15 +163,15 @@ class _Group:
         squared = exact.squares(self._exact, rows, here, columns)
         closest = squared[:, :candidates_wanted].sort(dim=1)
         squared = torch.cat([closest.values[:, : self._k], squared[:, candidates_wanted:]], dim=1)
-        at, own_square = self._place[rows], squares[rows].double()[:, None]
-        self._distances[at] = squared
+        group_rows, own_square = self._place[rows], squares[rows].double()[:, None]
+        self._distances[group_rows] = squared
         if self._listed:
             order = torch.cat(
                 [candidates[:, :candidates_wanted].gather(1, closest.indices), candidates[:, candidates_wanted:]], dim=1
             )
             beyond = (far[:, candidates_wanted:].double() + own_square).clamp(min=0)
-            self._places[at] = order[:, : self._listed]
-            self._of_listed[at] = torch.cat([closest.values, beyond], dim=1)[:, : self._listed]
+            self._places[group_rows] = order[:, : self._listed]
+            self._of_listed[group_rows] = torch.cat([closest.values, beyond], dim=1)[:, : self._listed]
         # A row b that is no candidate has rough d² ≥ a := the last candidate's. If ‖b‖ ≥ 2·max(‖row‖, √a) its true
         # distance is at least √a; else rounding took off no more than this tolerance.
         last = (
@@ -193,19 +193,19 @@ class _Group:
         which = candidates.new_empty(len(far), self.most + 1).scatter_(1, to, candidates)[:, :-1]
         short = (rank[:, -1] < self.most).nonzero()[:, 0]
         if len(short):
-            values, at = smallest(d2[here[short]][:, self.rows], self.most)
-            near[short], which[short] = values, self.rows[at]
+            values, columns = smallest(d2[here[short]][:, self.rows], self.most)
+            near[short], which[short] = values, self.rows[columns]
         return near, which
 
     def found(self) -> Neighbours:
         """Return what was found; the differences of rows that float64 products leave in doubt decide."""
         for rows in _blocks(self.doubtful.nonzero()[:, 0]):
-            x, at = self._exact[self.rows], self._place[rows]
+            x, group_rows = self._exact[self.rows], self._place[rows]
             d2 = torch.addmm(x.square().sum(dim=1), self._exact[rows], x.T, alpha=-2)
-            d2.scatter_(1, at[:, None], torch.inf)
+            d2.scatter_(1, group_rows[:, None], torch.inf)
             most = min(max(self._wanted, *(self._at + 1).tolist(), 0) + _SPARE, len(x) - 1)
             squared = _squares_of_differences(self._exact, rows, self.rows[smallest(d2, most)[1]]).sort(dim=1).values
-            self._distances[at] = torch.cat([squared[:, : self._k], squared[:, self._at]], dim=1)
+            self._distances[group_rows] = torch.cat([squared[:, : self._k], squared[:, self._at]], dim=1)
         return Neighbours(self.rows, self._distances.sqrt_(), self._places, self._of_listed.sqrt_())
 
 
@@ -226,8 +226,8 @@ class _Exact:
             )
         else:
             known_columns, squared = self._known[0][here], self._known[1][here]
-            row, at = (columns != known_columns).nonzero(as_tuple=True)
-            squared[row, at] = _squares_of_differences(x, rows[row], columns[row, at, None])[:, 0]
+            row, column = (columns != known_columns).nonzero(as_tuple=True)
+            squared[row, column] = _squares_of_differences(x, rows[row], columns[row, column, None])[:, 0]
         self._known[0][here], self._known[1][here] = columns, squared
         return squared
 
@@ -274,7 +274,7 @@ class Closeness:
 
 def compare(
     states: Tensor,
-    own: Ints,
+    own_ids: Ints,
     vectors: Rows,
     measures: tuple[Nearness, ...] = BOTH,
     nearest: int = 0,
@@ -284,14 +284,16 @@ def compare(
 
     Args:
         states: (n, d) in float32.
-        own: id of each state's own vector, (n,).
+        own_ids: id of each state's own vector, (n,).
     """
-    cosine, distance = against(states, own[:, None], vectors)
+    cosine, distance = against(states, own_ids[:, None], vectors)
     ranks: dict[Nearness, list[Ints]] = {measure: [] for measure in measures}
     nearest_ids: dict[Nearness, list[Ints]] = {measure: [] for measure in measures}
     for start in range(0, len(states), STATES):
         x = states[start : start + STATES].to(vectors.table.device).float()
-        searches = {measure: _Search(x, own[start : start + STATES], vectors, nearest, measure) for measure in measures}
+        searches = {
+            measure: _Search(x, own_ids[start : start + STATES], vectors, nearest, measure) for measure in measures
+        }
         for first in range(0, len(vectors), VECTORS):
             block, norms = vectors.block(first, first + VECTORS)
             products = x @ block.T
@@ -305,8 +307,8 @@ def compare(
     return Closeness(
         cosine[:, 0],
         distance[:, 0],
-        {measure: np.concatenate([none.reshape(-1), *of]) for measure, of in ranks.items()},
-        {measure: np.concatenate([none, *of]) for measure, of in nearest_ids.items()} if nearest else {},
+        {measure: np.concatenate([none.reshape(-1), *blocks]) for measure, blocks in ranks.items()},
+        {measure: np.concatenate([none, *blocks]) for measure, blocks in nearest_ids.items()} if nearest else {},
     )
 
 
@@ -329,9 +331,9 @@ class _Search:
     same for all vectors: the larger, the nearer.
     """
 
-    def __init__(self, x: Tensor, own: Ints, vectors: Rows, nearest: int, measure: Nearness) -> None:
+    def __init__(self, x: Tensor, own_ids: Ints, vectors: Rows, nearest: int, measure: Nearness) -> None:
         self._vectors, self._k, self._measure = vectors, min(nearest, len(vectors)), measure
-        own_vectors = vectors.wide(torch.from_numpy(own))
+        own_vectors = vectors.wide(torch.from_numpy(own_ids))
         self._wide = wide(x).to(own_vectors.device)
         self._norm, self._own_norm = self._wide.norm(dim=1), own_vectors.norm(dim=1)
         self._roundings = roundings(vectors.table.shape[1])
@@ -365,8 +367,8 @@ class _Search:
         if self._k:
             here, columns = smallest(scores.neg_(), min(self._k + _MORE, scores.shape[1]))
             best = torch.cat([self._best, here.neg()], dim=1)
-            self._best, at = best.topk(min(self._k + _MORE, best.shape[1]), dim=1)
-            self._ids = torch.cat([self._ids, columns + first], dim=1).gather(1, at)
+            self._best, order = best.topk(min(self._k + _MORE, best.shape[1]), dim=1)
+            self._ids = torch.cat([self._ids, columns + first], dim=1).gather(1, order)
             self._margins = torch.maximum(self._margins, margins)
 
     def rank(self) -> Ints:
@@ -379,8 +381,8 @@ class _Search:
         if not self._k:
             return np.zeros((len(self._wide), 0), dtype=np.int64)
         exact = self._wide.new_full(self._best.shape, -torch.inf)
-        for state, at in _pairs(kept.nonzero().to(exact.device), self._wide.shape[1]):
-            exact[state, at] = self._exact(state, self._vectors.wide(self._ids.to(exact.device)[state, at]))[0]
+        for state, column in _pairs(kept.nonzero().to(exact.device), self._wide.shape[1]):
+            exact[state, column] = self._exact(state, self._vectors.wide(self._ids.to(exact.device)[state, column]))[0]
         scores, ids, last = exact.cpu().numpy(), self._ids.cpu().numpy(), self._best[:, -1].double().cpu().numpy()
         order = np.lexsort((ids, -scores), axis=1)[:, : self._k]
         scores = np.take_along_axis(scores, order, axis=1)
@@ -415,8 +417,8 @@ class _Search:
         return measured("dot", x, w) - w_norm.square() / 2, 2 * (x.norm(dim=1) + w_norm) * w_norm
 
 
-def _pairs(found: Tensor, width: int) -> Iterator[tuple[Tensor, Tensor]]:
+def _pairs(indices: Tensor, width: int) -> Iterator[tuple[Tensor, Tensor]]:
     step = max(1, _GATHERED // width)
-    for start in range(0, len(found), step):
-        part = found[start : start + step]
+    for start in range(0, len(indices), step):
+        part = indices[start : start + step]
         yield part[:, 0], part[:, 1]

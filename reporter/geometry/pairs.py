@@ -125,8 +125,8 @@ def smallest(x: Tensor, count: int) -> tuple[Tensor, Tensor]:
     columns = torch.cat([groups + group * size for group in range(4)], dim=1)
     if rest := x.shape[1] - 4 * size:
         columns = torch.cat([columns, torch.arange(4 * size, 4 * size + rest, device=x.device).expand(len(x), -1)], 1)
-    values, at = x.gather(1, columns).topk(count, dim=1, largest=False)
-    return values, columns.gather(1, at)
+    values, order = x.gather(1, columns).topk(count, dim=1, largest=False)
+    return values, columns.gather(1, order)
 
 
 TILE, TILE_ON_DEVICE = 1024, 8192  # rows and columns of a tile

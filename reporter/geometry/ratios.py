@@ -59,16 +59,16 @@ def _distinct(x: Tensor) -> Tensor:
     return first.sort().values
 
 
-def _batch(found: Neighbours, held: Tensor, discard: float) -> Batch:
+def _batch(neighbours: Neighbours, held: Tensor, discard: float) -> Batch:
     halves = {name: np.full(len(held), np.nan) for name in NAMES}
-    if len(found.distances) >= FEWEST:
+    if len(neighbours.distances) >= FEWEST:
         # Bit h says whether half h holds a state: looked up once for all neighbours, in all halves.
         bits = (held.int() << torch.arange(len(held), dtype=torch.int32, device=held.device)[:, None]).sum(0).int()
-        of_neighbours = bits[found.places]
-        read = scales_read(bits[found.rows], of_neighbours)
-        for name, values in half_estimates(found, held[:, found.rows], of_neighbours, discard, read).items():
+        of_neighbours = bits[neighbours.places]
+        read = scales_read(bits[neighbours.rows], of_neighbours)
+        for name, values in half_estimates(neighbours, held[:, neighbours.rows], of_neighbours, discard, read).items():
             halves[name] = values.cpu().numpy()
-    return Batch(_logs(found.distances), halves)
+    return Batch(_logs(neighbours.distances), halves)
 
 
 def scales_read(bits: Tensor, of_neighbours: Tensor) -> dict[int, int]:
@@ -92,7 +92,7 @@ def _bits_set(x: Tensor) -> Tensor:
 
 
 def half_estimates(
-    found: Neighbours, held: Tensor, of_neighbours: Tensor, discard: float, read: Mapping[int, int]
+    neighbours: Neighbours, held: Tensor, of_neighbours: Tensor, discard: float, read: Mapping[int, int]
 ) -> dict[str, Tensor]:
     """Return every estimate among the states that each half-sample holds, NaN where it has none, shape (halves,).
 
@@ -106,7 +106,7 @@ def half_estimates(
     most, listed = int(sizes.max()), of_neighbours.shape[1]
     if most < FEWEST:
         return {}
-    distances = found.listed.new_full((halves, most, len(ranks)), torch.nan)
+    distances = neighbours.listed.new_full((halves, most, len(ranks)), torch.nan)
     ranks_wanted = ranks.to(torch.uint8)  # lists are shorter than 256: bytes are read fastest
     for half, size in enumerate(sizes.tolist()):
         if half % 8 == 0:
@@ -114,10 +114,10 @@ def half_estimates(
         rows = held[half].nonzero()[:, 0]
         inside = of_eight.index_select(0, rows).bitwise_and_(1 << half % 8).ne_(0)
         count = inside.cumsum(dim=1, dtype=torch.uint8)
-        at = torch.searchsorted(count, ranks_wanted.expand(size, -1).contiguous())
-        near = found.listed.take(rows[:, None] * listed + at.clamp(max=listed - 1))
-        distances[half, :size] = near.masked_fill_(at == listed, torch.nan)
-    near, far = (distances[:, :, of].transpose(1, 2).contiguous() for of in which.T)
+        slots = torch.searchsorted(count, ranks_wanted.expand(size, -1).contiguous())
+        near = neighbours.listed.take(rows[:, None] * listed + slots.clamp(max=listed - 1))
+        distances[half, :size] = near.masked_fill_(slots == listed, torch.nan)
+    near, far = (distances[:, :, chosen].transpose(1, 2).contiguous() for chosen in which.T)
     logs = (far / near).log_().masked_fill_(~(near > 0), torch.nan)  # (halves, scales, states)
     enough = (~far.isnan()).sum(dim=2) / sizes[:, None].double() >= 0.9
     enough = enough.cumprod(dim=1).bool() & (sizes[:, None] >= FEWEST)
@@ -131,7 +131,7 @@ def _of_halves(logs: Tensor, enough: Tensor, discard: float, scales: Sequence[in
     enough &= (n >= FEWEST) & (total >= EQUALLY_FAR * n)
     dimensions = most_likely(logs.nan_to_num(nan=0.0), n, total, torch.tensor(scales, device=logs.device))
     dimensions = dimensions.masked_fill(~enough, torch.nan)
-    estimates = {f"gride_{scale}": dimensions[:, at] for at, scale in enumerate(SCALES)}
+    estimates = {f"gride_{scale}": dimensions[:, index] for index, scale in enumerate(SCALES)}
     first = logs[:, 0].sort(dim=1).values.nan_to_num(nan=torch.inf)  # NaN comes last
     count, rank = n[:, :1], torch.arange(1, first.shape[1] + 1, dtype=logs.dtype, device=logs.device)
     empirical = -torch.log1p(-rank / count)
@@ -192,9 +192,9 @@ _NOTHING = ((0, torch.int64), ((0, 1), torch.float64), ((0, 0), torch.int64), ((
 def most_likely(logs: Tensor, count: Tensor, total: Tensor, scales: Tensor) -> Tensor:
     """Return what ``gride_of`` of :mod:`reporter.geometry.spectra` finds, of many samples and scales at once."""
     dimensions = count / total
-    for at, n in enumerate(scales.tolist()):
+    for index, n in enumerate(scales.tolist()):
         if n > 1:
-            dimensions[:, at] = _most_likely(logs[:, at], count[:, at], total[:, at], n)
+            dimensions[:, index] = _most_likely(logs[:, index], count[:, index], total[:, index], n)
     return dimensions
 
 
@@ -264,8 +264,8 @@ def local_dimensions(x: Tensor, centres: int, k: int, groups: Ints | None = None
 
 def _twonn(squares: Tensor, kept: Tensor, k: int, discard: float) -> Tensor:
     """Return the estimate of each neighbourhood, NaN where it has none, (b,)."""
-    first, at = squares.min(dim=2, keepdim=True)
-    second = squares.scatter(2, at, torch.inf).amin(dim=2)
+    first, nearest = squares.min(dim=2, keepdim=True)
+    second = squares.scatter(2, nearest, torch.inf).amin(dim=2)
     logs = (second.clamp(min=0).log() - first[:, :, 0].clamp(min=0).log()) / 2
     logs = logs.masked_fill(~kept, torch.inf).sort(dim=1).values[:, : kept_of(k, discard)]
     empirical = -torch.log1p(-torch.arange(1, logs.shape[1] + 1, dtype=logs.dtype, device=logs.device) / k)

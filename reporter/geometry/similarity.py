@@ -72,12 +72,12 @@ def _hsic(a: torch.Tensor, b: torch.Tensor, groups: Sequence[slice], dot: Dot) -
     a_sums, b_sums = (torch.stack([x[:, :, g].sum(dim=2, dtype=torch.float64) for g in groups], dim=2) for x in (a, b))
     a_all, b_all = a_sums.sum(dim=2), b_sums.sum(dim=2)
     parts = []
-    for at, left in enumerate([None, *groups]):
+    for index, left in enumerate([None, *groups]):
         a_rows, b_rows, trace, m = a_all, b_all, whole, n
         if left is not None:
-            a_rows, b_rows = a_rows - a_sums[:, :, at - 1], b_rows - b_sums[:, :, at - 1]
+            a_rows, b_rows = a_rows - a_sums[:, :, index - 1], b_rows - b_sums[:, :, index - 1]
             a_rows[:, left] = b_rows[:, left] = 0
-            trace = whole - 2 * rows[at - 1] + inner[at - 1]
+            trace = whole - 2 * rows[index - 1] + inner[index - 1]
             m = n - (left.stop - left.start)
         both = dot(a_rows.sum(dim=1, keepdim=True), b_rows.sum(dim=1, keepdim=True)) / ((m - 1) * (m - 2))
         parts.append(trace + both - 2 * dot(a_rows, b_rows) / (m - 2))
@@ -110,9 +110,9 @@ def overlaps(a: torch.Tensor, b: torch.Tensor, groups: Sequence[slice]) -> Float
     """Return the mean of |A ∩ B| / k over the texts of each group, for each pair of layers, shape (G, A, B)."""
     n, k = a.shape[1:]
 
-    def marked(found: torch.Tensor) -> torch.Tensor:
-        marks = torch.zeros(*found.shape[:2], n, device=found.device)
-        return marks.scatter_(2, found, 1.0).flatten(1)
+    def marked(neighbours: torch.Tensor) -> torch.Tensor:
+        marks = torch.zeros(*neighbours.shape[:2], n, device=neighbours.device)
+        return marks.scatter_(2, neighbours, 1.0).flatten(1)
 
     counts = [marked(a[:, g]) @ marked(b[:, g]).T / (k * (g.stop - g.start)) for g in groups]
     return np.asarray(torch.stack(counts).double().cpu().numpy())

@@ -304,8 +304,8 @@ def half_way(values: Floats, errors: Floats, least: float = 0.0) -> Change | Non
     if passed is None:
         return None
     low, high = passed
-    at = low + 1 + int(np.argmax(past[low + 1 : high + 1] >= 0))
-    return Change(at, low, high, change, *_interval(change, error), p)
+    index = low + 1 + int(np.argmax(past[low + 1 : high + 1] >= 0))
+    return Change(index, low, high, change, *_interval(change, error), p)
 
 
 def passage(before: NDArray[np.bool_], after: NDArray[np.bool_]) -> tuple[int, int] | None:
@@ -329,18 +329,18 @@ def turn(values: Floats, errors: Floats, least: float = 0.0) -> Change | None:
 
 
 def _peak(values: Floats, errors: Floats, least: float, sign: float) -> Change | None:
-    n, at = len(values), int(np.argmax(values))
+    n, index = len(values), int(np.argmax(values))
     end = 0 if values[0] >= values[-1] else n - 1
-    if at in (0, n - 1):
+    if index in (0, n - 1):
         return None
-    height, error = float(values[at] - values[end]), float(np.hypot(errors[at], errors[end]))
+    height, error = float(values[index] - values[end]), float(np.hypot(errors[index], errors[end]))
     p = min(1.0, 2 * (n - 2) * float(below(-(height - least) / max(error, _TINY))))
-    apart = quantile(1 - LEVEL / (2 * (n - 1))) * np.hypot(errors, errors[at])
-    among = np.flatnonzero(values[at] - values <= apart + least)
+    apart = quantile(1 - LEVEL / (2 * (n - 1))) * np.hypot(errors, errors[index])
+    among = np.flatnonzero(values[index] - values <= apart + least)
     if p > LEVEL or {0, n - 1} & set(among.tolist()):
         return None
     ends = sorted(sign * x for x in _interval(height, error))
-    return Change(at, int(among[0]), int(among[-1]), sign * height, ends[0], ends[1], p)
+    return Change(index, int(among[0]), int(among[-1]), sign * height, ends[0], ends[1], p)
 
 
 def rests(values: Floats, errors: Floats, least: float = 0.0) -> int:

@@ -55,10 +55,10 @@ def read(path: Path) -> list[Coverage]:
 
 
 def _lines() -> dict[str, dict[int, list[Coverage]]]:
-    found: dict[str, dict[int, list[Coverage]]] = defaultdict(lambda: defaultdict(list))
+    by_statistic: dict[str, dict[int, list[Coverage]]] = defaultdict(lambda: defaultdict(list))
     for line in read(Path(__file__).parent / FILE):
-        found[line.statistic][line.texts].append(line)
-    return found
+        by_statistic[line.statistic][line.texts].append(line)
+    return by_statistic
 
 
 @cache

@@ -104,8 +104,8 @@ def group_of_state(texts: Ints, groups: int) -> Ints:
         return np.arange(len(texts)) % 2
     turn = np.empty(len(first), dtype=np.int64)
     turn[np.argsort(first)] = np.arange(len(first)) % groups
-    found: Ints = turn[which]
-    return found
+    groups_of_states: Ints = turn[which]
+    return groups_of_states
 
 
 # The eigenvalues of a corpus, and the errors of numbers of them: one decomposition for each place and its tokens.
@@ -173,7 +173,7 @@ def uncentred_eigenvalues(seen: Observed) -> Mapping[Place, Floats]:
 
     def at(place: Place) -> Floats:
         moment, mean = torch.from_numpy(seen.covariance(place)), torch.from_numpy(seen.moments(place).mean)
-        found: Floats = torch.linalg.eigvalsh(moment + mean.outer(mean)).flip(0)[: seen.tokens].numpy()
-        return found
+        values: Floats = torch.linalg.eigvalsh(moment + mean.outer(mean)).flip(0)[: seen.tokens].numpy()
+        return values
 
     return seen.everywhere(("uncentred", seen.held), at)

@@ -96,7 +96,8 @@ def read_list(path: Path, example: str, check: Callable[[dict[str, Any]], T]) ->
         raise SpecError.of_file(path, f"is empty; expected a mapping such as {example}")
     if document.problems:
         raise SpecError(
-            Problem(str(path), *at, show_location(where), message) for at, where, message in document.problems
+            Problem(str(path), *position, show_location(where), message)
+            for position, where, message in document.problems
         )
     if not isinstance(document.data, dict):
         raise SpecError.of_file(path, f"expected a mapping such as {example}, got {show(document.data)}")
@@ -104,7 +105,7 @@ def read_list(path: Path, example: str, check: Callable[[dict[str, Any]], T]) ->
         return check(document.data)
     except ValidationError as error:
         placed = ((*document.place(complaint), complaint.message) for complaint in complaints_of(error))
-        raise SpecError(Problem(str(path), *at, where, message) for at, where, message in placed) from None
+        raise SpecError(Problem(str(path), *position, where, message) for position, where, message in placed) from None
 
 
 Form = TypeVar("Form", bound=Part)
@@ -182,11 +183,11 @@ class Explained(OfItem, table="explained_variance"):
 
 def points(place: Place, parts: Mapping[str, Floats], texts: Mapping[str, Sequence[str]]) -> Iterator[Point]:
     """Yield at most ``MOST_POINTS`` texts of each part, on components of the vectors of all parts together."""
-    at = coordinates(np.concatenate(list(parts.values())), 2)
+    scores = coordinates(np.concatenate(list(parts.values())), 2)
     start = 0
     for part, x in parts.items():
         for row in evenly(len(x), MOST_POINTS):
-            yield Point("pca", place, part, row, label(texts[part][row]), *at[start + row].tolist())
+            yield Point("pca", place, part, row, label(texts[part][row]), *scores[start + row].tolist())
         start += len(x)
 
 
@@ -280,8 +281,8 @@ def pooled_by(
             for place, x in text.states.items():
                 by_place[place][text.index] = x[rows].double().mean(dim=0).numpy()
         context.tell(what, done, len(distinct))
-    at = {text: row for row, text in enumerate(distinct)}
-    order = [at[text] for text in texts]
+    row_of = {text: row for row, text in enumerate(distinct)}
+    order = [row_of[text] for text in texts]
     return {pooling: {place: x[order] for place, x in by_place.items()} for pooling, by_place in vectors.items()}
 
 
@@ -311,9 +312,9 @@ def same_token(texts: Sequence[str], context: Context, max_tokens: int | None = 
         return None
     model = context.model
     read = {
-        (int(text.ids[at]), bool(text.special[at]))
+        (int(text.ids[position]), bool(text.special[position]))
         for text in tokenised_texts(list(dict.fromkeys(texts)), model, max_tokens or sys.maxsize)
-        for at in chosen(text, context.pooling)
+        for position in chosen(text, context.pooling)
     }
     if len(read) > 1:
         return None

@@ -103,15 +103,17 @@ def _spans(text: Written, tokenizer: Any) -> Sequence[Span]:
 
 
 def _searched(text: Written) -> Sequence[Span]:
-    spans, at = [], 0
+    spans, start = [], 0
     for token in text.bare:
         part = token.strip()
         match = (
-            re.compile(re.escape(part), re.IGNORECASE).search(text.text, at, at + len(part) + _GAP) if part else None
+            re.compile(re.escape(part), re.IGNORECASE).search(text.text, start, start + len(part) + _GAP)
+            if part
+            else None
         )
         if match:
-            at = match.end()
-        spans.append((match.start(), match.end()) if match else (at, at))
+            start = match.end()
+        spans.append((match.start(), match.end()) if match else (start, start))
     return spans
 
 
@@ -223,16 +225,16 @@ def _portion(
     first = {place: i * len(tokens) for i, place in enumerate(same)}
     if same:  # all places at once, so that the vocabulary is read once
         ids = np.tile(text.ids[tokens], len(same))
-        found = compare(torch.cat([compared[place] for place in same]), ids, vocabulary, BOTH, max(top, TURNOVER))
+        closeness = compare(torch.cat([compared[place] for place in same]), ids, vocabulary, BOTH, max(top, TURNOVER))
 
     def nearest(place: Place | None, measure: Measure, i: int) -> Ints:
         if place not in first:
             return np.zeros(0, dtype=np.int64)
-        ids: Ints = found.nearest[measure][first[place] + i]
+        ids: Ints = closeness.nearest[measure][first[place] + i]
         return ids[ids >= 0]
 
     def turnover(place: Place, measure: Measure, i: int) -> float | None:
-        now, then = (nearest(at, measure, i)[:TURNOVER] for at in (place, before[place]))
+        now, then = (nearest(side, measure, i)[:TURNOVER] for side in (place, before[place]))
         if not len(now) or not len(then) or len(vocabulary) <= TURNOVER:
             return None
         return 1.0 - len(np.intersect1d(now, then)) / len(now)
@@ -246,8 +248,8 @@ def _portion(
             cosine, distance, rank_cosine, rank_distance = None, None, None, None
             if place in first:
                 row = first[place] + i
-                cosine, distance = _or_none(float(found.cosine[row])), float(found.distance[row])
-                rank_cosine, rank_distance = int(found.ranks["cosine"][row]), int(found.ranks["distance"][row])
+                cosine, distance = _or_none(float(closeness.cosine[row])), float(closeness.distance[row])
+                rank_cosine, rank_distance = int(closeness.ranks["cosine"][row]), int(closeness.ranks["distance"][row])
             yield JourneyStep(
                 place=place,
                 text=text.index,
@@ -274,7 +276,7 @@ def _portion(
                     continue
                 near = against(compared[place][i : i + 1], ids[None], vocabulary)
                 for rank, (other, cosine, distance) in enumerate(
-                    zip(ids.tolist(), *(of[0].tolist() for of in near), strict=True), 1
+                    zip(ids.tolist(), *(neighbours[0].tolist() for neighbours in near), strict=True), 1
                 ):
                     yield Neighbour(
                         *(text.index, position, token_id, token, place, variant, norm, measure, rank),
@@ -339,9 +341,9 @@ def paths(texts: Sequence[EncodedText], labels: Mapping[int, Sequence[str]], pat
         rows = [(text, place, text.states[place].double().numpy()) for text in texts for place in part]
         if not rows:
             continue
-        at = coordinates(np.concatenate([x for *_, x in rows]), _DIMENSIONS)
+        scores = coordinates(np.concatenate([x for *_, x in rows]), _DIMENSIONS)
         start = 0
         for text, place, x in rows:
-            for position, point in enumerate(at[start : start + len(x)].tolist()):
+            for position, point in enumerate(scores[start : start + len(x)].tolist()):
                 yield Point(name, place, f"text {text.index}", position, labels[text.index][position], *point)
             start += len(x)

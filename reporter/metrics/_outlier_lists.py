@@ -274,7 +274,7 @@ def cuts(seen: Observed, size: int) -> list[SinkCut]:
         "dominance": (DOMINANCES, np.searchsorted(DOMINANCES, facts[:, DOMINANCE].view(np.float64))),
         "factor": (FACTORS, np.searchsorted(FACTORS, facts[:, RATIO].view(np.float64))),
     }
-    which = {rule: (at, torch.from_numpy(cut_of)) for rule, (at, cut_of) in bins.items()}
+    which = {rule: (positions, torch.from_numpy(cut_of)) for rule, (positions, cut_of) in bins.items()}
     last = seen.path[-1]
     target = _units(_states(sample, inside, last))
 
@@ -282,8 +282,10 @@ def cuts(seen: Observed, size: int) -> list[SinkCut]:
         x = _states(sample, inside, place)
         return [
             SinkCut(rule, cut, statistic, place, value, n, left_out)
-            for rule, (at, cut_of) in which.items()
-            for cut, numbers in zip(at, _nested(x, place, target, cut_of.to(x.device), len(at)), strict=True)
+            for rule, (positions, cut_of) in which.items()
+            for cut, numbers in zip(
+                positions, _nested(x, place, target, cut_of.to(x.device), len(positions)), strict=True
+            )
             for statistic, value, n, left_out in numbers
         ]
 

@@ -562,20 +562,20 @@ class _Work:
             for kind, rows in chosen.items()
         }
         for kinds, principal in axes.items():
-            at = np.concatenate([principal.coordinates(tables[kind]) for kind in kinds])
-            yield from self._points("pca" if len(kinds) > 1 else f"pca of {kinds[0]}", kinds, chosen, at)
+            scores = np.concatenate([principal.coordinates(tables[kind]) for kind in kinds])
+            yield from self._points("pca" if len(kinds) > 1 else f"pca of {kinds[0]}", kinds, chosen, scores)
         joint = np.concatenate([block.cpu().numpy() for kind in self.joint for _, block in blocks(tables[kind])])
         for method in self.item.maps:
             self.progress(method, 0, 1)
             try:
-                at = of_neighbours(joint, self.seed)
+                scores = of_neighbours(joint, self.seed)
             except ReporterError as error:
                 self.missing[method] = str(error)
                 continue
             name = method if len(self.joint) > 1 else f"{method} of {self.joint[0]}"
-            yield from self._points(name, self.joint, chosen, at)
+            yield from self._points(name, self.joint, chosen, scores)
 
-    def _points(self, name: str, kinds: Sequence[Kind], chosen: Mapping[Kind, Ints], at: Floats) -> Iterator[Point]:
+    def _points(self, name: str, kinds: Sequence[Kind], chosen: Mapping[Kind, Ints], scores: Floats) -> Iterator[Point]:
         places = [(kind, row) for kind in kinds for row in chosen[kind].tolist()]
-        for (kind, row), coordinates in zip(places, at.tolist(), strict=True):
+        for (kind, row), coordinates in zip(places, scores.tolist(), strict=True):
             yield Point(name, None, kind, row, self.vectors.shown[row] if kind == "token" else str(row), *coordinates)

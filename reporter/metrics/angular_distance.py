@@ -120,30 +120,32 @@ def angular_distance(seen: Observed, options: Options) -> Iterator[Row]:
             yield from _best(seen, which, angles, blocks)
 
 
-def _ends(seen: Observed, found: Angles, at: tuple[int, int]) -> tuple[float, float] | tuple[None, None]:
-    return half_sample_interval(float(found.value[at]), found.halves[:, *at], seen.texts, (0.0, 1.0))
+def _ends(seen: Observed, angles: Angles, layers: tuple[int, int]) -> tuple[float, float] | tuple[None, None]:
+    return half_sample_interval(float(angles.value[layers]), angles.halves[:, *layers], seen.texts, (0.0, 1.0))
 
 
-def _pairs(seen: Observed, which: str, found: Angles) -> Iterator[PairValue]:
+def _pairs(seen: Observed, which: str, angles: Angles) -> Iterator[PairValue]:
     for first, second in zip(*np.triu_indices(seen.layers + 1, 1), strict=True):
-        at = int(first), int(second)
-        n = int(found.n[at])
+        layers = int(first), int(second)
+        n = int(angles.n[layers])
         if n:
-            yield PairValue(which, *at, float(found.value[at]), n, *_ends(seen, found, at))
+            yield PairValue(which, *layers, float(angles.value[layers]), n, *_ends(seen, angles, layers))
         else:
             reason = "no token has a state at both layers that is not zero"
-            yield PairValue(which, *at, None, 0, reason=reason)
+            yield PairValue(which, *layers, None, 0, reason=reason)
 
 
-def _best(seen: Observed, which: str, found: Angles, blocks: int) -> Iterator[BlockRun]:
-    value, halves = np.diagonal(found.value, blocks), np.diagonal(found.halves, blocks, axis1=1, axis2=2)
+def _best(seen: Observed, which: str, angles: Angles, blocks: int) -> Iterator[BlockRun]:
+    value, halves = np.diagonal(angles.value, blocks), np.diagonal(angles.halves, blocks, axis1=1, axis2=2)
     if not np.isfinite(value).any():
         return
     best = int(np.nanargmin(value))
-    at = best, best + blocks
-    low, high = _ends(seen, found, at)
+    layers = best, best + blocks
+    low, high = _ends(seen, angles, layers)
     as_good = None if low is None else ", ".join(str(start + 1) for start in _not_apart(value, halves, best))
-    yield BlockRun(which, blocks, best + 1, best + blocks, float(value[best]), int(found.n[at]), as_good, low, high)
+    yield BlockRun(
+        which, blocks, best + 1, best + blocks, float(value[best]), int(angles.n[layers]), as_good, low, high
+    )
 
 
 def _not_apart(value: Floats, halves: Floats, best: int) -> list[int]:
@@ -151,7 +153,7 @@ def _not_apart(value: Floats, halves: Floats, best: int) -> list[int]:
     finite = np.isfinite(value)
     difference = halves[:, finite] - halves[:, best, None]
     drawn = np.isfinite(difference).all(axis=1)
-    at = 1 - 0.025 / max(int(finite.sum()) - 1, 1)
-    half = quantile(at, int(drawn.sum())) * np.std(difference[drawn], axis=0)
+    level = 1 - 0.025 / max(int(finite.sum()) - 1, 1)
+    half = quantile(level, int(drawn.sum())) * np.std(difference[drawn], axis=0)
     runs: list[int] = np.flatnonzero(finite)[value[finite] - value[best] <= half].tolist()
     return runs

@@ -137,11 +137,11 @@ def anisotropy(seen: Observed, options: AnisotropyOptions) -> Iterator[Value]:
 def _of_spectrum(seen: Observed, place: Place) -> Iterator[Value]:
     """Yield what the eigenvalues of the covariance decide."""
     n, d = seen.tokens, seen.width(place)
-    at = spectrum_of(seen, place)
-    if at.reason:
-        yield from undefined(("top_variance_share", "isoscore"), place, n, at.reason)
+    state_spectrum = spectrum_of(seen, place)
+    if state_spectrum.reason:
+        yield from undefined(("top_variance_share", "isoscore"), place, n, state_spectrum.reason)
         return
-    spectrum, errors = at.values, at.errors
+    spectrum, errors = state_spectrum.values, state_spectrum.errors
     share, most, error = top_share_of(spectrum), float(min(d, n - 1)), errors["top_variance_share"]
     ends = interval(share, error, "logit", (1 / most, 1.0))
     number = Value("top_variance_share", place, share, n, *ends, spread=error)

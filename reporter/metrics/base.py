@@ -64,11 +64,11 @@ def settled(statistic: Statistic, number: Value, layers: int) -> Value:
     if number.place.site not in PATH:
         return number
     last = layers - 1 if statistic.per == "step" else layers
-    at = {"first": 0, "last": last}
+    ends = {"first": 0, "last": last}
     for end, value in statistic.fixed:
         # A number without an upper bound may be small in the units of the states: only the value itself counts.
         tolerance = 0.0 if statistic.bounds == (0, None) else ROUNDING
-        if number.place.layer == at[end] and abs(number.value - value) <= tolerance:
+        if number.place.layer == ends[end] and abs(number.value - value) <= tolerance:
             reason = f"the definition fixes it at {value:g} here"
             return replace(number, value=value, ci_low=None, ci_high=None, reason=reason, by_definition=True)
     return number
@@ -419,7 +419,7 @@ class Metric(Definition):
 
 def _minus_base(metric: Metric, a: Observed, b: Observed, options: Options) -> Iterator[Difference]:
     """Yield the numbers of a model minus those of its base where both have them."""
-    numbers, others = (
+    numbers, base_numbers = (
         {
             (value.statistic, value.place): value
             for value in metric.compute(replace(side, only=metric.against_base), options)
@@ -428,7 +428,7 @@ def _minus_base(metric: Metric, a: Observed, b: Observed, options: Options) -> I
         for side in (a, b)
     )
     for (statistic, place), x in numbers.items():
-        y = others.get((statistic, place))
+        y = base_numbers.get((statistic, place))
         if y is None or (place is not None and place.site not in PATH):
             continue
         if x.value is None or y.value is None:
@@ -453,9 +453,9 @@ def _paired_interval(difference: float, mine: Spread | None, theirs: Spread | No
     keys = np.union1d(mine.of.keys, theirs.of.keys)
     influence, of_text = np.zeros(len(keys)), np.zeros(len(keys), dtype=np.int64)
     for side, sign in ((mine.of, 1.0), (theirs.of, -1.0)):
-        at = np.searchsorted(keys, side.keys)
-        influence[at] += sign * mine.of.n / side.n * side.each
-        of_text[at] = side.texts
+        rows = np.searchsorted(keys, side.keys)
+        influence[rows] += sign * mine.of.n / side.n * side.each
+        of_text[rows] = side.texts
     error = error_over_texts(influence, of_text, mine.of.n, texts)
     return interval(difference, error, "plain", (-np.inf, np.inf))
 

@@ -187,8 +187,8 @@ class _Shared:
     def states(self, place: Place, counterpart: Place) -> tuple[Tensor, Tensor]:
         """Return the states of both in float64, each (n, d)."""
         x, y = (
-            side.states(at) if hasattr(side, "states") else side.vectors(at)
-            for side, at in ((self.mine, place), (self.theirs, counterpart))
+            side.states(side_place) if hasattr(side, "states") else side.vectors(side_place)
+            for side, side_place in ((self.mine, place), (self.theirs, counterpart))
         )
         return x.double(), y.double()
 
@@ -203,9 +203,9 @@ def _counterparts(seen: Observed, other: Observed) -> Iterator[tuple[Place, Plac
             yield place, final
 
 
-def _compare(seen: Observed, others: Sequence[Observed], options: ChangeOptions) -> Iterator[Row]:
+def _compare(seen: Observed, bases: Sequence[Observed], options: ChangeOptions) -> Iterator[Row]:
     """Yield how far the model lies from its base and, where the study has one, from its twin."""
-    for other, ending in zip(others, ("", "_seed"), strict=False):
+    for other, ending in zip(bases, ("", "_seed"), strict=False):
         shared = _Shared.of(seen, other, options)
 
         def at(pair: tuple[Place, Place | None], shared: _Shared = shared, ending: str = ending) -> list[Row]:

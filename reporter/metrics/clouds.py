@@ -240,12 +240,12 @@ def clouds(item: CloudSpec, context: Context) -> Iterator[Row]:
     done = count(1)
 
     def at(place: Place) -> list[Value]:
-        values = list(_values(place, {name: of[place] for name, of in vectors.items()}, context.seed))
+        values = list(_values(place, {name: by_place[place] for name, by_place in vectors.items()}, context.seed))
         context.tell("layers", next(done), len(places))
         return values
 
     for place, values in zip(places, spread(at, places), strict=True):
-        clouds = {name: of[place] for name, of in vectors.items()}
+        clouds = {name: by_place[place] for name, by_place in vectors.items()}
         yield from values
         for histogram in counted(clouds):
             for low, high, many in zip(histogram.edges, histogram.edges[1:], histogram.counts, strict=False):
@@ -263,8 +263,8 @@ def _explained(place: Place, name: str, x: Floats) -> Iterator[Explained]:
 
 def _values(place: Place, clouds: Mapping[str, Floats], seed: int) -> Iterator[Value]:
     x = np.concatenate(list(clouds.values()))
-    y = np.repeat(np.arange(len(clouds)), [len(of) for of in clouds.values()])
-    few = [name for name, of in clouds.items() if len(of) < FOLDS]
+    y = np.repeat(np.arange(len(clouds)), [len(cloud) for cloud in clouds.values()])
+    few = [name for name, cloud in clouds.items() if len(cloud) < FOLDS]
     reason = f"corpus '{few[0]}' has fewer than {FOLDS} different texts" if few else ""
     if not reason and classifiers.all_the_same(x):
         reason = "all texts have the same vector here"
@@ -284,7 +284,7 @@ def _values(place: Place, clouds: Mapping[str, Floats], seed: int) -> Iterator[V
 
 def _centroids(place: Place, clouds: Mapping[str, Floats], x: Floats, y: Any) -> Value:
     within = [group.within for group in spreads(x, y)[1:]]
-    means = [of.mean(axis=0) for of in clouds.values()]
+    means = [cloud.mean(axis=0) for cloud in clouds.values()]
     ratios = []
     for a, b in combinations(range(len(means)), 2):
         if within[a] + within[b] == 0:

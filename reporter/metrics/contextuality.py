@@ -276,17 +276,17 @@ each of its occurrences adds to it, shape (T, m)."""
 def _at_places(drawn: _Drawn, seen: Observed, options: ContextualityOptions) -> dict[Place, OfTypes]:
     memo: dict[bytes, Floats] = seen.once(("contextuality of types", options), dict)
     keys = drawn.occurrences.keys()
-    new = np.array([at for at, key in enumerate(keys) if key not in memo], dtype=np.int64)
+    new = np.array([index for index, key in enumerate(keys) if key not in memo], dtype=np.int64)
     of_places = spread(partial(_at_place, drawn, new), seen.places)
-    for at, of_type in zip(new, np.stack([numbers for numbers, _ in of_places], axis=1), strict=True):
-        memo[keys[at]] = of_type
+    for index, of_type in zip(new, np.stack([numbers for numbers, _ in of_places], axis=1), strict=True):
+        memo[keys[index]] = of_type
     width = 1 + options.occurrences  # the number of a type, then what each occurrence adds to it
     numbers = (
         np.stack([memo[key] for key in keys], axis=1) if keys else np.zeros((len(of_places), 0, len(FORMS), width))
     )
     return {
-        place: {form: (of[:, which, 0], of[:, which, 1:]) for which, form in enumerate(FORMS)} | baseline
-        for place, of, (_, baseline) in zip(seen.places, numbers, of_places, strict=True)
+        place: {form: (values[:, which, 0], values[:, which, 1:]) for which, form in enumerate(FORMS)} | baseline
+        for place, values, (_, baseline) in zip(seen.places, numbers, of_places, strict=True)
     }
 
 
@@ -363,14 +363,14 @@ class _Mean:
     of_texts: Floats
 
 
-def _means_over_types(drawn: _Drawn, seen: Observed, of: OfTypes) -> dict[str, _Mean | None]:
-    means = {form: _mean_over_types(drawn, seen, of, form) for form in of}
-    if "baseline" in of:
-        means["adjusted"] = _mean_over_types(drawn, seen, of, "explained", less="baseline")
+def _means_over_types(drawn: _Drawn, seen: Observed, types: OfTypes) -> dict[str, _Mean | None]:
+    means = {form: _mean_over_types(drawn, seen, types, form) for form in types}
+    if "baseline" in types:
+        means["adjusted"] = _mean_over_types(drawn, seen, types, "explained", less="baseline")
     return means
 
 
-def _mean_over_types(drawn: _Drawn, seen: Observed, of: OfTypes, form: str, less: str = "") -> _Mean | None:
+def _mean_over_types(drawn: _Drawn, seen: Observed, types: OfTypes, form: str, less: str = "") -> _Mean | None:
     """Return the mean of a form over types, or that of its difference from another one; None where no type has it.
 
     The error has two independent parts: what texts do to the types that they have, and which types have the contexts
@@ -380,7 +380,7 @@ def _mean_over_types(drawn: _Drawn, seen: Observed, of: OfTypes, form: str, less
     """
     from scipy.special import pdtr
 
-    numbers = of[form][0] - of[less][0] if less else of[form][0]
+    numbers = types[form][0] - types[less][0] if less else types[form][0]
     finite = np.isfinite(numbers)
     n = int(finite.sum())
     if not n:
@@ -390,7 +390,7 @@ def _mean_over_types(drawn: _Drawn, seen: Observed, of: OfTypes, form: str, less
     each = np.zeros(len(occurrences.texts))
     for sign, name in ((1, form), (-1, less)) if less else ((1, form),):
         which = drawn.members if drawn.others is None or name != "baseline" else drawn.others
-        rows, added = which.numpy()[finite], of[name][1][finite]
+        rows, added = which.numpy()[finite], types[name][1][finite]
         np.add.at(each, rows[rows >= 0], sign * added[rows >= 0] / n)
     error = None
     if n >= FEWEST_TEXTS:

@@ -289,7 +289,7 @@ def groups(item: Groups, context: Context) -> Iterator[Row]:
         try:
             texts = _texts(item.root, control, context)
             what = "texts" if control == "none" else control.replace("-", " ")
-            vectors = pooled([text for of in texts.values() for text in of], context, what=what)
+            vectors = pooled([text for members in texts.values() for text in members], context, what=what)
         except ReporterError as error:
             if control == "none":
                 raise
@@ -297,14 +297,16 @@ def groups(item: Groups, context: Context) -> Iterator[Row]:
             for place in context.layout.places:
                 yield from _numbers(place, control, None, str(error))
             continue
-        shared = same_token([text for of in texts.values() for text in of], context)
-        group = np.repeat(np.arange(len(texts)), [len(of) for of in texts.values()])
+        shared = same_token([text for members in texts.values() for text in members], context)
+        group = np.repeat(np.arange(len(texts)), [len(members) for members in texts.values()])
         for place, x in vectors.items():
             whole, *of_groups = spreads(x, group)
             yield from _numbers(place, control, whole, _ONE if len(texts) < 2 else _SAME)
-            for name, of in zip(texts, of_groups, strict=True):
+            for name, members in zip(texts, of_groups, strict=True):
                 which = (name, control, context.pooling, place)
-                yield GroupSpread(*which, of.silhouette, of.within, of.between, of.ratio, of.n, shared)
+                yield GroupSpread(
+                    *which, members.silhouette, members.within, members.between, members.ratio, members.n, shared
+                )
             if control == "none":
                 yield from points(place, {name: x[group == code] for code, name in enumerate(texts)}, texts)
 

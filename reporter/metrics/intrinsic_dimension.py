@@ -53,10 +53,10 @@ _MEASURED = {
 
 def _estimate(name: str, title: str, definition: str, sources: tuple[str, ...], **more: Any) -> Statistic:
     wider, most, change, deviations = _MEASURED[name]
-    at = ", at the scale that lies at the same distance there" if name in ("gride_16", "gride_32", "gride_64") else ""
+    note = ", at the scale that lies at the same distance there" if name in ("gride_16", "gride_32", "gride_64") else ""
     interval = (
         "95 %, value ± t standard deviations over 31 balanced half-samples of the texts, in each of which neighbours "
-        f"are sought anew{at}; mean over batches. One batch, the default, in place of four moves the number by up to "
+        f"are sought anew{note}; mean over batches. One batch, the default, in place of four moves the number by up to "
         f"{most} of half the interval, which is {wider} times as wide (six blocks of an encoder, 400 paragraphs)"
     )
     grows = per_doubling(change, deviations, DENSER)
@@ -187,13 +187,13 @@ def intrinsic_dimension(seen: Observed, options: DimensionOptions) -> Iterator[V
     measured = {place: of_place[held.index(seen.held)] for place, of_place in of_views.items()}
     _draw_floors(seen, of_views)
     for place in seen.places:
-        at = measured[place]
-        if at.reason:
-            yield from undefined(spectra.NAMES, place, at.n, at.reason)
+        estimates = measured[place]
+        if estimates.reason:
+            yield from undefined(spectra.NAMES, place, estimates.n, estimates.reason)
         else:
-            yield from _estimates(seen, at, place, options)
-        if at.tokens:
-            yield Value("duplicates", place, 1 - at.n / at.tokens, at.tokens)
+            yield from _estimates(seen, estimates, place, options)
+        if estimates.tokens:
+            yield Value("duplicates", place, 1 - estimates.n / estimates.tokens, estimates.tokens)
         else:
             yield Value("duplicates", place, None, 0, reason="no token")
 
@@ -222,14 +222,14 @@ def _measuring(views: Sequence[Observed], options: DimensionOptions) -> Callable
     rows = np.split(which, np.cumsum([len(sample) for sample in samples])[:-1])
     halves = [sample.halves(views[0].seed) for sample in samples]
     held = np.zeros((len(halves[0]), len(keys)), dtype=bool)
-    for of_sample, of in zip(halves, rows, strict=True):
-        held[:, of] = of_sample
+    for of_sample, chosen in zip(halves, rows, strict=True):
+        held[:, chosen] = of_sample
 
     def measure(place: Place) -> list[_At]:
         kept = [_distinct(sample, place) for sample in samples]
         batches = [
-            [] if reason else [of[distinct[part]] for part in options.split(len(distinct))]
-            for of, (distinct, _, reason) in zip(rows, kept, strict=True)
+            [] if reason else [chosen[distinct[part]] for part in options.split(len(distinct))]
+            for chosen, (distinct, _, reason) in zip(rows, kept, strict=True)
         ]
         batches_of_views: list[list[Batch]] = [[] for _ in samples]
         if any(batches):
@@ -239,10 +239,10 @@ def _measuring(views: Sequence[Observed], options: DimensionOptions) -> Callable
 
             given = [sample.states(place) for sample in samples]
             x = given[0].new_empty(len(keys), given[0].shape[1])
-            for of, states in zip(rows, given, strict=True):
-                x[torch.from_numpy(of).to(x.device)] = states
+            for chosen, states in zip(rows, given, strict=True):
+                x[torch.from_numpy(chosen).to(x.device)] = states
             for number in range(max(map(len, batches))):  # the next batch of each view, all from one search
-                those = {view: of[number] for view, of in enumerate(batches) if number < len(of)}
+                those = {view: chosen[number] for view, chosen in enumerate(batches) if number < len(chosen)}
                 union = np.unique(np.concatenate(list(those.values())))
                 parts = [torch.from_numpy(np.searchsorted(union, batch)).to(x.device) for batch in those.values()]
                 halved = torch.from_numpy(held[:, union]).to(x.device)
@@ -250,8 +250,8 @@ def _measuring(views: Sequence[Observed], options: DimensionOptions) -> Callable
                 for view, ratio in zip(those, ratios, strict=True):
                     batches_of_views[view].append(ratio)
         return [
-            _At(len(distinct), tokens, reason, tuple(of))
-            for (distinct, tokens, reason), of in zip(kept, batches_of_views, strict=True)
+            _At(len(distinct), tokens, reason, tuple(chosen))
+            for (distinct, tokens, reason), chosen in zip(kept, batches_of_views, strict=True)
         ]
 
     return measure
@@ -263,8 +263,8 @@ def _distinct(sample: Selection, place: Place) -> tuple[Ints, int, str]:
     return kept, tokens, repeated or (few if len(kept) else "no token")
 
 
-def _estimates(seen: Observed, at: _At, place: Place, options: DimensionOptions) -> Iterator[Value]:
-    batches = at.batches
+def _estimates(seen: Observed, measured: _At, place: Place, options: DimensionOptions) -> Iterator[Value]:
+    batches = measured.batches
     n, size = sum(len(batch.logs) for batch in batches), len(batches[0].logs)
     if min(len(batch.logs) for batch in batches) < spectra.FEWEST:
         yield from undefined(spectra.NAMES, place, n, _TOO_FEW)
@@ -298,10 +298,10 @@ def _reason_without_value(name: str, batches: Sequence[Batch], discard: float) -
 
 def _draw_floors(seen: Observed, of_views: Mapping[Place, Sequence[_At]]) -> None:
     sizes = {
-        (seen.width(place), len(at.batches[0].logs))
+        (seen.width(place), len(index.batches[0].logs))
         for place, of_place in of_views.items()
-        for at in of_place
-        if at.batches
+        for index in of_place
+        if index.batches
     }
     searches: list[tuple[int, list[int]]] = []
     for d, n in sorted(sizes, reverse=True):

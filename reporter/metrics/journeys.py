@@ -258,10 +258,10 @@ def journeys(item: JourneySpec, context: Context) -> Iterator[Row]:
     texts = sorted(encode(raw, replace(context, layout=layout)), key=lambda text: text.index)
     written = []
     for text in texts:
-        spellings = (tuple(of[i] or "" for i in text.ids.tolist()) for of in (shown, raw_tokens, bare))
+        spellings = (tuple(form[i] or "" for i in text.ids.tolist()) for form in (shown, raw_tokens, bare))
         written.append(Written(raw[text.index], text.ids, text.special, *spellings))
     chosen = followed(item.follow, written, context.model.tokenizer)
-    journeys = [Journey(text, of.tokens, marked) for text, of, marked in zip(texts, written, chosen, strict=True)]
+    journeys = [Journey(text, form.tokens, marked) for text, form, marked in zip(texts, written, chosen, strict=True)]
     yield from steps(journeys, vectors, layout, item.top, item.positions, _closing(item, context.model), context.tell)
     if item.follow:  # else every token is followed
         yield from between(journeys, layout.places)

@@ -214,7 +214,7 @@ class _Pair:
 
         cross = seen.get(Cross)
         sample = sampled(seen)
-        x, y = (sample.states(seen.path[at]).double() for at in (layer, other))
+        x, y = (sample.states(seen.path[index]).double() for index in (layer, other))
         joint, *parts = (
             None if part is None else part.to(x.device)
             for part in (cross.joint(layer, other, seen.strata, half, updates) for half in (None, 0, 1))
@@ -233,26 +233,30 @@ class _Pair:
         return cls(joint, halves, x, y, half)
 
 
-def _fits(seen: Observed, place: Place, of: _Pair, name: str, here: _Directions) -> Iterator[Value]:
+def _fits(seen: Observed, place: Place, pair: _Pair, name: str, here: _Directions) -> Iterator[Value]:
     from reporter.geometry.linear import explained, fit, held_out, push
 
-    n, d = int(of.joint.n), of.joint.xx.shape[0]
-    along = here.of(of.joint.xx, of.joint.n)
-    best = fit(of.joint, along)
-    share, few = explained(best, of.joint), _too_few_tokens(n, d)
+    n, d = int(pair.joint.n), pair.joint.xx.shape[0]
+    along = here.of(pair.joint.xx, pair.joint.n)
+    best = fit(pair.joint, along)
+    share, few = explained(best, pair.joint), _too_few_tokens(n, d)
     value = min(max(share, 0.0), 1.0)
-    error = None if few else _over_texts(seen, push(best, along, of.joint, share, of.x, of.y), of)
+    error = None if few else _over_texts(seen, push(best, along, pair.joint, share, pair.x, pair.y), pair)
     low, high = interval(value, error, "logit", (0.0, 1.0))
     number = Value(name, place, value, n, low, high, few, spread=error)
-    yield from with_floor(number, noise.linear_fit(n, d, of.joint.yy.shape[0], seen.seed))
-    if of.halves is None:
+    yield from with_floor(number, noise.linear_fit(n, d, pair.joint.yy.shape[0], seen.seed))
+    if pair.halves is None:
         yield Value(f"{name}_heldout", place, None, n, reason="a half of the texts has fewer than three tokens")
         return
-    few = _too_few_tokens(int(min(part.n for part in of.halves)), d, "a half of the texts has ")
+    few = _too_few_tokens(int(min(part.n for part in pair.halves)), d, "a half of the texts has ")
     share, influence = held_out(
-        of.halves, [here.of(part.xx, part.n, half) for half, part in enumerate(of.halves)], of.x, of.y, of.half
+        pair.halves,
+        [here.of(part.xx, part.n, half) for half, part in enumerate(pair.halves)],
+        pair.x,
+        pair.y,
+        pair.half,
     )
-    error = None if few else _over_texts(seen, influence, of)
+    error = None if few else _over_texts(seen, influence, pair)
     low, high = interval(share, error, "plain", (-inf, 1.0))
     yield Value(f"{name}_heldout", place, share, n, low, high, few)
 
@@ -261,29 +265,29 @@ def _too_few_tokens(n: int, d: int, who: str = "") -> str:
     return f"no interval: {who}{n:,} tokens for {d:,} dimensions; it takes {FEWEST} times as many" * (n < FEWEST * d)
 
 
-def _over_texts(seen: Observed, influence: Tensor, of: _Pair) -> Error | None:
+def _over_texts(seen: Observed, influence: Tensor, pair: _Pair) -> Error | None:
     influence = influence - influence.mean()
-    return error_over_texts(influence.cpu().numpy(), sampled(seen).texts, int(of.joint.n), seen.texts)
+    return error_over_texts(influence.cpu().numpy(), sampled(seen).texts, int(pair.joint.n), seen.texts)
 
 
-def _likeness(seen: Observed, place: Place, of: _Pair, here: _Directions, after: _Directions) -> Iterator[Value]:
+def _likeness(seen: Observed, place: Place, pair: _Pair, here: _Directions, after: _Directions) -> Iterator[Value]:
     from reporter.geometry.linear import canonical, procrustes, token_cka
 
-    n, d = int(of.joint.n), of.joint.xx.shape[0]
+    n, d = int(pair.joint.n), pair.joint.xx.shape[0]
     few = _too_few_tokens(n, d)
 
     def ends(alike: Alike) -> Interval:
         if few:
             return None, None
-        influence = alike.influence(of.x - of.joint.mean_x, of.y - of.joint.mean_y)
-        return interval(alike.value, _over_texts(seen, influence, of), "logit", (0.0, 1.0))
+        influence = alike.influence(pair.x - pair.joint.mean_x, pair.y - pair.joint.mean_y)
+        return interval(alike.value, _over_texts(seen, influence, pair), "logit", (0.0, 1.0))
 
-    angle = procrustes(of.joint)
+    angle = procrustes(pair.joint)
     low, high = ends(angle)
     least, most = (None, None) if low is None or high is None else (acos(high), acos(low))
     yield Value("procrustes", place, acos(angle.value), n, least, most, few)
-    same = token_cka(of.joint)
+    same = token_cka(pair.joint)
     low, high = ends(same)
     yield Value("cka", place, same.value, n, low, high, few)
-    both = here.of(of.joint.xx, of.joint.n), after.of(of.joint.yy, of.joint.n)
-    yield from with_floor(Value("cca", place, canonical(of.joint, *both), n), min(d / max(n - 1, 1), 1.0))
+    both = here.of(pair.joint.xx, pair.joint.n), after.of(pair.joint.yy, pair.joint.n)
+    yield from with_floor(Value("cca", place, canonical(pair.joint, *both), n), min(d / max(n - 1, 1), 1.0))

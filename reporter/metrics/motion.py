@@ -155,11 +155,11 @@ def motion(seen: Observed, options: Options) -> Iterator[Value]:
             if statistic == "step_cosine":
                 yield from _influence(value, floor)
     yield _growth([seen.average("text_sums", "norm", place) for place in seen.path[1:]], seen.texts)
-    for at, statistic in enumerate(("line_shape", "straightness")):
+    for index, statistic in enumerate(("line_shape", "straightness")):
         average = seen.average("text_sums", statistic, seen.path[-1])
         yield replace(mean_with_interval(statistic, seen.path[-1], average, seen.texts, _UNDEFINED), place=None)
         if average.n:
-            floor = noise.path_shape(seen.layers, seen.width(seen.path[-1]), seen.seed)[at]
+            floor = noise.path_shape(seen.layers, seen.width(seen.path[-1]), seen.seed)[index]
             yield Value(f"{statistic}_floor", None, floor, average.n)
 
 

@@ -113,11 +113,11 @@ def _local_values(seen: Observed, place: Place, options: LocalOptions) -> Iterat
         yield from undefined(_TAKE, place, n, reason)
         return
     for name, take in _TAKE.items():
-        values = [of[np.isfinite(of)] for of in dimensions]
+        values = [estimates[np.isfinite(estimates)] for estimates in dimensions]
         value = take(values[0])
         ends: tuple[float, float] | tuple[None, None] = None, None
         if groups.max() >= FEWEST_TEXTS - 1 and min(map(len, values)) >= _FEWEST:
-            ends = jackknife_interval(value, np.array([take(of) for of in values[1:]]), "log")
+            ends = jackknife_interval(value, np.array([take(estimates) for estimates in values[1:]]), "log")
         floor = take(_of_noise(n, seen.width(place), seen.seed, centres, options))
         yield from with_floor(Value(name, place, value, n, *ends), floor)
 
@@ -222,22 +222,22 @@ def information_imbalance(seen: Observed, options: ImbalanceOptions) -> Iterator
     sample = seen.context_sample(options.sample)
     n, path = len(sample), seen.path
     still = _still(sample, path) if n >= FEWEST_RANKED else [f"fewer than {FEWEST_RANKED} distinct states"] * len(path)
-    moving = [at for at, reason in enumerate(still) if not reason]
-    numbers = _between(seen, sample, [path[at] for at in moving]) if moving else {}
-    of = {(a, b): numbers[moving.index(a), moving.index(b)] for a in moving for b in moving}
+    moving = [index for index, reason in enumerate(still) if not reason]
+    numbers = _between(seen, sample, [path[index] for index in moving]) if moving else {}
+    by_pair = {(a, b): numbers[moving.index(a), moving.index(b)] for a in moving for b in moving}
     for a, b in np.ndindex(len(path), len(path)):
         if a == b:
             continue
-        if (a, b) in of:
-            value, ends = of[a, b]
+        if (a, b) in by_pair:
+            value, ends = by_pair[a, b]
             yield PairValue("imbalance", a, b, value, n, *ends)
         else:
             yield PairValue("imbalance", a, b, None, n, reason=still[a] or still[b])
     for name, (first, second) in _ENDS.items():
-        for at, place in enumerate(path):
-            a, b = (at if end is None else end % len(path) for end in (first, second))
-            if (a, b) in of:
-                value, ends = of[a, b]
+        for index, place in enumerate(path):
+            a, b = (index if end is None else end % len(path) for end in (first, second))
+            if (a, b) in by_pair:
+                value, ends = by_pair[a, b]
                 yield from with_floor(Value(name, place, value, n, *ends), 1.0)
             else:
                 yield Value(name, place, None, n, reason=still[a] or still[b])

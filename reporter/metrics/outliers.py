@@ -203,19 +203,19 @@ def outliers(
     size, sinks, kept, strata = options.sample, seen.get(SinkTokens), seen.get(Activations), list(seen.strata)
     standing: dict[Place, lists.Standing] = {}
     for place in seen.places:
-        at, moments = kept.layout.index[place], seen.moments(place)
+        index, moments = kept.layout.index[place], seen.moments(place)
         if moments.n == 0:
             yield from undefined(OF_PLACES, place, 0, "no token")
             continue
-        largest = float(kept.largest[at, strata].max())
-        yield Value("massive", place, float(kept.massive[at, strata].sum()) / moments.n, moments.n)
+        largest = float(kept.largest[index, strata].max())
+        yield Value("massive", place, float(kept.massive[index, strata].sum()) / moments.n, moments.n)
         yield Value("largest", place, largest, moments.n)
         square = float(np.mean(np.square(moments.mean) + moments.squares / moments.n))
         if square == 0:
             yield Value("largest_ratio", place, None, moments.n, reason="all states are zero")
         else:
             yield Value("largest_ratio", place, max(1.0, largest / square**0.5), moments.n)
-        standing[place] = here = lists.Standing.of(moments, kept.unit_squares[at][strata].sum(dim=0).numpy())
+        standing[place] = here = lists.Standing.of(moments, kept.unit_squares[index][strata].sum(dim=0).numpy())
         if here.deviations is None:
             yield Value("dimensions", place, None, here.n, reason="all dimensions have the same mean")
         else:

@@ -399,7 +399,10 @@ def pairs(item: WrittenPairs, context: Context) -> Iterator[Row]:
     concepts: Concepts = item.concepts
     texts = [text for pairs in concepts.values() for pair in pairs for text in pair]
     vectors = pooled(texts, context)
-    shared = {name: same_token([text for pair in of for text in pair], context) for name, of in concepts.items()}
+    shared = {
+        name: same_token([text for pair in text_pairs for text in pair], context)
+        for name, text_pairs in concepts.items()
+    }
     signs = {
         name: _directions.turned(len(pairs), stream(context.seed, "turns", name)) for name, pairs in concepts.items()
     }
@@ -445,8 +448,8 @@ def _of_concepts(
 ) -> Iterator[Row]:
     """Yield what the differences of each concept have in common, and the means over concepts."""
     consistent, replicates, norms, pairs = [], [], [], 0
-    for (name, of), by_luck in zip(concept_differences.items(), chance.consistencies, strict=True):
-        x, value, p = of.different, None, None
+    for (name, differences), by_luck in zip(concept_differences.items(), chance.consistencies, strict=True):
+        x, value, p = differences.different, None, None
         ends: Interval = None, None
         if len(x) > 1:
             value = _directions.consistency(x)
@@ -455,19 +458,19 @@ def _of_concepts(
             ends = percentile_interval(replicates[-1], len(x))
             consistent.append(value)
             pairs += len(x)
-        norm, n = float(np.linalg.norm(of.mean)), len(of.vectors)
-        relative = norm / of.scale if of.scale > 0 else None
+        norm, n = float(np.linalg.norm(differences.mean)), len(differences.vectors)
+        relative = norm / differences.scale if differences.scale > 0 else None
         norms += [] if relative is None else [relative]
         numbers = (value, *ends, p, by_luck, norm, relative, n, n - len(x), shared[name])
         yield PairDirection(name, context.pooling, place, *numbers)
         if len(x) > 2:
-            which = np.flatnonzero(np.any(of.vectors != 0, axis=1)).tolist()
+            which = np.flatnonzero(np.any(differences.vectors != 0, axis=1)).tolist()
             of_pairs = (part.tolist() for part in _directions.cosines_and_influences(x))
             for pair, cosine, influence in zip(which, *of_pairs, strict=True):
                 yield PairText(name, pair, context.pooling, place, cosine, influence)
     of_mean = percentile_interval(np.mean(replicates, axis=0), pairs) if consistent else (None, None)
     yield from _mean("consistency", place, consistent, pairs, chance.consistency, _SAME, of_mean)
-    whole = sum(len(of.vectors) for of in concept_differences.values())
+    whole = sum(len(differences.vectors) for differences in concept_differences.values())
     yield from _mean("relative_norm", place, norms, whole, chance.relative_norm, "all vectors are zero here")
 
 
@@ -478,7 +481,7 @@ def _between(
     chance: _directions.ByChance,
     pooling: str,
 ) -> Iterator[Row]:
-    directions = {name: of.direction for name, of in concept_differences.items()}
+    directions = {name: differences.direction for name, differences in concept_differences.items()}
     for (a, of_a), (b, of_b) in combinations(concept_differences.items(), 2):
         x, y, cosine, p = directions[a], directions[b], None, None
         if x is not None and y is not None:
@@ -495,10 +498,12 @@ def _between(
 def _points(
     place: Place, concept_differences: Mapping[str, _directions.Differences], concepts: Concepts
 ) -> Iterator[Point]:
-    at = coordinates(np.concatenate([of.vectors for of in concept_differences.values()]), 2, centred=False)
+    scores = coordinates(
+        np.concatenate([differences.vectors for differences in concept_differences.values()]), 2, centred=False
+    )
     start = 0
     for name, pairs in concepts.items():
-        points = at[start : start + len(pairs)]
+        points = scores[start : start + len(pairs)]
         start += len(pairs)
         for row in evenly(len(pairs), MOST_POINTS):
             first, second = pairs[row]

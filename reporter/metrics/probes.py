@@ -45,13 +45,13 @@ CHAPTER = Chapter(SENTENCES, "probes", "Probes", "What can a simple classifier r
 DASHES = {"accuracy": [1, 0], "control": [6, 3], "floor": [1, 3]}
 
 
-def accuracies(of: str, *kinds: str) -> Callable[[pd.DataFrame, Styles], Any]:
+def accuracies(column: str, *kinds: str) -> Callable[[pd.DataFrame, Styles], Any]:
     """Return what draws accuracies over layers: a colour for each value of a column, a dash for each kind."""
 
     def draw(frame: pd.DataFrame, styles: Styles) -> Any:
         y = alt.Y("value:Q", title=None, scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format="%", tickCount=5))
-        tooltips = parts.tooltips(of, "kind", "layer", "value", "ci_low", "ci_high", "n")
-        return parts.by_kind(frame, of, {kind: DASHES[kind] for kind in kinds}, y, tooltips, _band)
+        tooltips = parts.tooltips(column, "kind", "layer", "value", "ci_low", "ci_high", "n")
+        return parts.by_kind(frame, column, {kind: DASHES[kind] for kind in kinds}, y, tooltips, _band)
 
     return draw
 
@@ -348,8 +348,8 @@ def _resolve(spec: CorpusProbe | WordsProbe, folder: Path) -> CorpusProbe | Writ
         path = LISTS / "word-classes.yaml" if spec.words == "shipped" else folder / spec.words
         words, where = read_list(path, "{noun: [cat, …], verb: […]}", _written), f"{path}: "
     classes: dict[str, str] = {}
-    for name, of in words.items():
-        for word in of:
+    for name, class_words in words.items():
+        for word in class_words:
             if classes.setdefault(word, name) != name:
                 raise ReporterError(
                     f"{where}the word '{word}' is in '{classes[word]}' and in '{name}'; keep one of them"
@@ -446,14 +446,14 @@ def _classified(place: Place, x: Floats, read: Labelled, fold: Ints, hidden: int
         yield from undefined((s for s in STATISTICS if s.name.startswith("hidden")), place, 0, _LINEAR_ALONE)
     right_by: dict[str, NDArray[np.bool_]] = {}
     for name, (train, train_control) in trains.items():
-        of = classifiers.cross_validated(x, y, fold, train)
+        outcome = classifiers.cross_validated(x, y, fold, train)
         of_control = classifiers.cross_validated(x, control, fold, train_control)
-        right_by[name] = of.right
-        ends = wilson(int(of.right.sum()), n)
-        yield from with_floor(Value(name, place, of.accuracy, n, *ends), majority)
+        right_by[name] = outcome.right
+        ends = wilson(int(outcome.right.sum()), n)
+        yield from with_floor(Value(name, place, outcome.accuracy, n, *ends), majority)
         ends = wilson(int(of_control.right.sum()), n)
         yield Value(f"{name}_control", place, of_control.accuracy, n, *ends)
-        selectivity, low, high = classifiers.paired(of.right, of_control.right)
+        selectivity, low, high = classifiers.paired(outcome.right, of_control.right)
         yield Value(f"{name}_selectivity", place, selectivity, n, low, high)
         yield Value(f"{name}_memorised", place, of_control.memorised, n)
     yield from _by_text(place, context.pooling, right_by["linear"], right_by.get("hidden"), read, fold, main=True)
@@ -534,7 +534,7 @@ def of_corpus(corpus: Corpus, size: int, fewest: int, context: Context) -> Label
     }
     taken: set[str] = set()
     chosen: dict[str, dict[str, int]] = {}
-    for name, quota in quotas({name: len(of) for name, of in rows.items()}, size).items():
+    for name, quota in quotas({name: len(class_rows) for name, class_rows in rows.items()}, size).items():
         of_class: dict[str, int] = {}
         for start in range(0, len(rows[name]), _AT_ONCE):
             if len(of_class) >= quota:
@@ -551,9 +551,9 @@ def of_corpus(corpus: Corpus, size: int, fewest: int, context: Context) -> Label
 def of_words(words: Mapping[str, Sequence[str]], size: int, fewest: int, context: Context) -> Labelled:
     """Return at most ``size`` words, as evenly from the classes as these allow; see ``of_corpus``."""
     chosen: dict[str, dict[str, int]] = {}
-    readable_words = {name: readable(list(dict.fromkeys(of)), context) for name, of in words.items()}
-    place = {word: row for row, word in enumerate(word for of in words.values() for word in of)}
-    for name, quota in quotas({name: len(of) for name, of in readable_words.items()}, size).items():
+    readable_words = {name: readable(list(dict.fromkeys(class_words)), context) for name, class_words in words.items()}
+    place = {word: row for row, word in enumerate(word for class_words in words.values() for word in class_words)}
+    for name, quota in quotas({name: len(class_words) for name, class_words in readable_words.items()}, size).items():
         order = stream(context.seed, "words", name).permutation(len(readable_words[name]))[:quota]
         chosen[name] = {word: place[word] for word in (readable_words[name][row] for row in np.sort(order).tolist())}
     return _joined_classes(chosen, fewest, None)
@@ -562,7 +562,7 @@ def of_words(words: Mapping[str, Sequence[str]], size: int, fewest: int, context
 def quotas(counts: Mapping[str, int], size: int) -> dict[str, int]:
     """Return how many to take from each class: the same from all, but what a small one lacks the others give."""
     quota, left = {}, size
-    for place, name in enumerate(sorted(counts, key=lambda one: (counts[one], one))):
+    for place, name in enumerate(sorted(counts, key=lambda class_name: (counts[class_name], class_name))):
         quota[name] = min(counts[name], left // (len(counts) - place))
         left -= quota[name]
     return {name: quota[name] for name in counts}

@@ -274,10 +274,10 @@ def _between_layers(texts: int, places: int) -> tuple[_Sums, _Sums, Callable[[To
     def look(batch: TokenBatch, path: list[Tensor]) -> None:
         text_tokens = (batch.mask == 1) & ~batch.special
         for row, text in enumerate(batch.texts.tolist()):
-            at = torch.from_numpy(np.flatnonzero(text_tokens[row])).to(path[0].device)
-            if not len(at):
+            positions = torch.from_numpy(np.flatnonzero(text_tokens[row])).to(path[0].device)
+            if not len(positions):
                 continue
-            between = cosines_of_layers([state[row].index_select(0, at) for state in path])
+            between = cosines_of_layers([state[row].index_select(0, positions) for state in path])
             between = between[between.isfinite().all(dim=2).all(dim=1)]
             cosines.sums[text] = between.sum(dim=0).cpu().numpy()
             angles.sums[text] = (between.arccos().sum(dim=0) / torch.pi).cpu().numpy()

@@ -216,18 +216,18 @@ def spectrum(seen: Observed, options: Options) -> Iterator[Value | Eigenvalue]:
     """Yield the statistics and their floors at every place, and the curve of eigenvalues."""
     n = seen.tokens
     for place in seen.places:
-        at = spectrum_of(seen, place)
-        if at.reason:
-            yield from undefined(STATISTICS, place, n, at.reason)
+        state_spectrum = spectrum_of(seen, place)
+        if state_spectrum.reason:
+            yield from undefined(STATISTICS, place, n, state_spectrum.reason)
             continue
-        yield from _numbers(at, seen, place)
-        eigenvalues, total = at.values, at.values.sum()
+        yield from _numbers(state_spectrum, seen, place)
+        eigenvalues, total = state_spectrum.values, state_spectrum.values.sum()
         for rank in spectra.thinned(len(eigenvalues)).tolist():
             yield Eigenvalue(place, rank, float(eigenvalues[rank - 1] / total), n)
 
 
-def _numbers(at: Spectrum, seen: Observed, place: Place) -> Iterator[Value]:
-    n, width, eigenvalues, errors = seen.tokens, seen.width(place), at.values, at.errors
+def _numbers(spectrum: Spectrum, seen: Observed, place: Place) -> Iterator[Value]:
+    n, width, eigenvalues, errors = seen.tokens, seen.width(place), spectrum.values, spectrum.errors
     isotropic = noise.eigenvalues(n, width, seen.seed)
     most = min(width, n - 1)
     ratio, error = max(1.0, spectra.participation_ratio_of(eigenvalues)), errors["participation_ratio"]

@@ -206,17 +206,17 @@ def _measured(seen: Observed, k: int) -> _Followed:
             return None  # all states are equal
         return leading(seen.covariance(place), k)
 
-    at = spread(axes, path)
+    bases = spread(axes, path)
     following = [(layer, layer + step) for step in (1, 2) for layer in range(len(path) - step)]
     between = {
         (layer, other): apart(first, second)
         for layer, other in sorted({*following, *((0, layer) for layer in range(1, len(path)))})
-        if (first := at[layer]) is not None and (second := at[other]) is not None
+        if (first := bases[layer]) is not None and (second := bases[other]) is not None
     }
 
     def influences(layer: int) -> dict[_Pair, Floats]:
         """Return the influences of tokens by way of the axes of one layer."""
-        here = at[layer]
+        here = bases[layer]
         sides = {
             pair: movement.first if pair[0] == layer else movement.second
             for pair, movement in between.items()
@@ -237,6 +237,6 @@ def _measured(seen: Observed, k: int) -> _Followed:
     return _Followed(
         seen,
         k,
-        {pair: movement.distance for pair, movement in between.items()} | ({} if at[0] is None else {(0, 0): 0.0}),
+        {pair: movement.distance for pair, movement in between.items()} | ({} if bases[0] is None else {(0, 0): 0.0}),
         {(a, b): parts[a][a, b] + parts[b][a, b] for a, b in between},
     )

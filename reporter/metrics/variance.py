@@ -271,7 +271,7 @@ _POSITIVE = (0.0, np.inf)
 _AT_EDGE = 0.61
 
 
-def _errors(found: TypeView, seen: Observed, place: Place, kept: TypeMoments) -> dict[str, Error | None]:
+def _errors(type_view: TypeView, seen: Observed, place: Place, kept: TypeMoments) -> dict[str, Error | None]:
     """Return the error of each number from the influences of sampled tokens that the types cover.
 
     ``paired`` is the error of the share within types over all sampled tokens, as a difference from a base takes it.
@@ -281,31 +281,33 @@ def _errors(found: TypeView, seen: Observed, place: Place, kept: TypeMoments) ->
 
     sample = sampled(seen, typed_strata(seen))  # a token that the tokenizer added has no type, whatever its id
     slot = np.full(max(kept.types, default=-1) + 2, -1)  # the last stands for types that are not kept
-    slot[np.asarray(kept.types, dtype=np.int64)[found.ranks]] = np.arange(len(found.ranks))
+    slot[np.asarray(kept.types, dtype=np.int64)[type_view.ranks]] = np.arange(len(type_view.ranks))
     of_token = slot[np.minimum(sample.facts[:, TOKEN], len(slot) - 1)]
     covered = of_token >= 0
     types, texts = of_token[covered], sample.texts[covered]
-    apart = found.means - found.centre
-    tokens = _of_tokens(sample.states(place), np.flatnonzero(covered), types, found.centre, apart)
+    apart = type_view.means - type_view.centre
+    tokens = _of_tokens(sample.states(place), np.flatnonzero(covered), types, type_view.centre, apart)
     of_types = {  # the means of the same over the occurrences of each type
-        "whole": found.variances + np.square(apart).sum(axis=1),
-        "within": found.variances,
-        "along": apart @ found.centre,
-        "square": found.variances + np.square(found.means).sum(axis=1),
+        "whole": type_view.variances + np.square(apart).sum(axis=1),
+        "within": type_view.variances,
+        "along": apart @ type_view.centre,
+        "square": type_view.variances + np.square(type_view.means).sum(axis=1),
     }
     _, pair, sizes = np.unique(np.stack([types, texts]), axis=1, return_inverse=True, return_counts=True)
     together = sizes[pair.reshape(-1)]  # occurrences of the type in the same text
-    edge = kept.occurrences()[found.ranks][types] - together < FEWEST_OCCURRENCES
-    jump = _AT_EDGE * found.count[types] / together
-    token_influences, of_type = _influences(tokens, found), _influences(of_types, found)
+    edge = kept.occurrences()[type_view.ranks][types] - together < FEWEST_OCCURRENCES
+    jump = _AT_EDGE * type_view.count[types] / together
+    token_influences, of_type = _influences(tokens, type_view), _influences(of_types, type_view)
     influences = {
         name: np.where(edge, jump * of_type[name][types], token_influences[name]) for name in token_influences
     }
     # φ is of covered tokens: over all of them it is the same mean, with each weighed by so much more.
     of_all, n = np.zeros(len(sample)), int(kept.seen[list(typed_strata(seen))].sum())
-    if found.varies and found.varies_within:
-        of_all[covered] = n / found.n * influences["within_share"]
-    errors = {name: error_over_texts(influence, texts, found.n, seen.texts) for name, influence in influences.items()}
+    if type_view.varies and type_view.varies_within:
+        of_all[covered] = n / type_view.n * influences["within_share"]
+    errors = {
+        name: error_over_texts(influence, texts, type_view.n, seen.texts) for name, influence in influences.items()
+    }
     return errors | {"paired": error_over_texts(of_all, sample.texts, n, seen.texts, sample.keys)}
 
 
@@ -325,36 +327,36 @@ def _of_tokens(states: torch.Tensor, rows: Ints, types: Ints, centre: Floats, ap
     return {"whole": whole, "within": within, "along": product, "square": square}
 
 
-def _influences(of: dict[str, Floats], types: TypeView) -> dict[str, Floats]:
+def _influences(values: dict[str, Floats], types: TypeView) -> dict[str, Floats]:
     """Return the influence on each number of tokens, or the mean influence of types, from their squared distances."""
     norm = types.norm_of_mean
     influences = {
-        "total": of["whole"] - types.total,
-        "within": of["within"] - types.within,
-        "between": of["whole"] - of["within"] - types.between,
-        "norm_of_mean": of["along"] / norm if norm > 0 else np.zeros_like(of["along"]),
-        "mean_square_norm": of["square"] - types.mean_square,
+        "total": values["whole"] - types.total,
+        "within": values["within"] - types.within,
+        "between": values["whole"] - values["within"] - types.between,
+        "norm_of_mean": values["along"] / norm if norm > 0 else np.zeros_like(values["along"]),
+        "mean_square_norm": values["square"] - types.mean_square,
     }
     if types.varies:
         share = types.within / types.total
-        influences["within_share"] = (of["within"] - share * of["whole"]) / types.total
+        influences["within_share"] = (values["within"] - share * values["whole"]) / types.total
     return influences
 
 
 def _of_place(
-    found: TypeView, place: Place, tokens: int, seen: Observed, errors: dict[str, Error | None]
+    types: TypeView, place: Place, tokens: int, seen: Observed, errors: dict[str, Error | None]
 ) -> Iterator[Value]:
-    n = found.n
+    n = types.n
     if n == 0:
         reason = "no token" if tokens == 0 else "no token type occurs five times in the corpus"
         yield from undefined(STATISTICS[:-1], place, 0, reason)
         return
-    within = found.within if found.varies_within else 0.0  # what rounding leaves of equal states is no variance
-    numbers = {"total": found.total, "within": within, "between": found.between}
-    if not found.varies:
+    within = types.within if types.varies_within else 0.0  # what rounding leaves of equal states is no variance
+    numbers = {"total": types.total, "within": within, "between": types.between}
+    if not types.varies:
         yield from undefined((*numbers, "within_share", "between_share"), place, n, "all states are equal")
-    elif len(found.count) == 1:
-        yield Value("total", place, found.total, n, *interval(found.total, errors["total"], "log", _POSITIVE))
+    elif len(types.count) == 1:
+        yield Value("total", place, types.total, n, *interval(types.total, errors["total"], "log", _POSITIVE))
         yield Value("within", place, within, n, *interval(within, errors["within"], "log", _POSITIVE))
         reason = "one token type alone: there is nothing between types"
         yield from undefined(("between", "within_share", "between_share"), place, n, reason)
@@ -362,17 +364,17 @@ def _of_place(
         for name, value in numbers.items():
             error = errors[name]
             yield Value(name, place, value, n, *interval(value, error, "log", _POSITIVE), spread=error)
-        share = found.between / found.total if found.varies_within else 1.0
-        floor = noise.between_share(n, len(found.count), seen.width(place), seen.seed)
+        share = types.between / types.total if types.varies_within else 1.0
+        floor = noise.between_share(n, len(types.count), seen.width(place), seen.seed)
         error = errors["within_share"]
         ends = interval(1 - share, error, "logit", (0.0, 1.0))
         within_share = Value("within_share", place, 1 - share, n, *ends, spread=error, paired=errors["paired"])
         yield from with_floor(within_share, 1 - floor)
         ends = interval(share, error, "logit", (0.0, 1.0))
         yield from with_floor(Value("between_share", place, share, n, *ends), floor)
-    for name, value in {"norm_of_mean": found.norm_of_mean, "mean_square_norm": found.mean_square}.items():
+    for name, value in {"norm_of_mean": types.norm_of_mean, "mean_square_norm": types.mean_square}.items():
         yield Value(name, place, value, n, *interval(value, errors[name], "log", _POSITIVE))
-    yield _tradeoff(found, place)
+    yield _tradeoff(types, place)
 
 
 def _tradeoff(types: TypeView, place: Place) -> Value:

@@ -183,7 +183,7 @@ def find_blocks(seen: Trace, shape: tuple[int, int]) -> Blocks:
     return min(fitting, key=lambda chain: chain.calls[0].start)
 
 
-def _chain(calls: list[Call], seen: Trace, shape: tuple[int, int], own: Sequence[Tensor]) -> Blocks | None:
+def _chain(calls: list[Call], seen: Trace, shape: tuple[int, int], reported: Sequence[Tensor]) -> Blocks | None:
     """Return the calls as a chain, or None where one does not pass states on to the next."""
     if any(b.start < a.end for a, b in pairwise(calls)):
         return None  # one inside the other
@@ -205,7 +205,8 @@ def _chain(calls: list[Call], seen: Trace, shape: tuple[int, int], own: Sequence
     if len({state.shape for state in states}) != 1:
         return None
     before, after = (
-        max((_deviation(x, h) for x, h in zip(of, own, strict=False)), default=0.0) for of in (states[:-1], states[1:])
+        max((_deviation(x, h) for x, h in zip(inputs, reported, strict=False)), default=0.0)
+        for inputs in (states[:-1], states[1:])
     )
     shifted = after <= TOLERANCE < before
     overwritten = any(p.changed_later for p in passed)
@@ -228,8 +229,8 @@ def _is_state(x: Tensor, shape: tuple[int, int]) -> bool:
     return x.dim() == 3 and tuple(x.shape[:2]) == shape
 
 
-def _deviation(x: Tensor, own: Tensor) -> float:
-    return relative(x, own).max().item() if x.shape == own.shape else torch.inf
+def _deviation(x: Tensor, reported: Tensor) -> float:
+    return relative(x, reported).max().item() if x.shape == reported.shape else torch.inf
 
 
 def relative(x: Tensor, reference: Tensor) -> Tensor:
@@ -244,11 +245,13 @@ def noise_of(x: Tensor) -> float:
     return _INFLUENCE if x.dtype == torch.float32 else float(torch.finfo(x.dtype).eps)
 
 
-def _nothing_fits(chains: dict[str, Blocks], own: int) -> str:
+def _nothing_fits(chains: dict[str, Blocks], count: int) -> str:
     if not chains:
-        return f"it returns {own} hidden states, but none of its lists of modules passes states on from one to the next"
+        return (
+            f"it returns {count} hidden states, but none of its lists of modules passes states on from one to the next"
+        )
     name, chain = max(chains.items(), key=lambda item: len(item[1].calls))
     reason = f"its {len(chain.calls)} modules {name} look like blocks"
-    if len(chain.calls) != own - 1:
-        return f"{reason}, but it returns {own} hidden states instead of {len(chain.calls) + 1}"
+    if len(chain.calls) != count - 1:
+        return f"{reason}, but it returns {count} hidden states instead of {len(chain.calls) + 1}"
     return f"{reason}, but their states differ from its own hidden states by up to {chain.deviation:.1e} (relative)"

@@ -207,7 +207,7 @@ class Capture:
             x = self._entering[-1]
             if isinstance(output, Tensor):
                 return x
-            return type(output)(x if at == self._output_slot else part for at, part in enumerate(output))
+            return type(output)(x if index == self._output_slot else part for index, part in enumerate(output))
 
         # Before the hook that keeps what the last block returns.
         with _hooked((self._modules, passed_on), prepend=True):

@@ -89,7 +89,7 @@ def _weights_without_place(
             alike = (other for other in embedding if other.shape == weight.shape)
             if not any(torch.equal(weight.to(other.dtype), other.detach().cpu()) for other in alike):
                 weights.append((name, weight))
-    return sorted(weights, key=lambda one: one[0])  # whichever file they are in
+    return sorted(weights, key=lambda pair: pair[0])  # whichever file they are in
 
 
 def _hash(weights: Sequence[tuple[str, Tensor]]) -> str:

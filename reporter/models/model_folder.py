@@ -148,7 +148,7 @@ def adapter_files(folder: Path) -> list[Path]:
     """Return the files of an adapter that PEFT saved."""
     if not (folder / ADAPTER).is_file():
         kind = f"has no {ADAPTER}" if folder.is_dir() else "is not there"
-        meant = "" if folder.exists() else instead_of(folder, lambda one: (one / ADAPTER).is_file())
+        meant = "" if folder.exists() else instead_of(folder, lambda path: (path / ADAPTER).is_file())
         what = "an adapter's folder is what PEFT's `save_pretrained` writes"
         raise ReporterError(f"the adapter {folder} {kind}; {what}{meant}")
     if not (folder / ADAPTER_WEIGHTS).is_file():
@@ -264,17 +264,17 @@ def hash_files(files: Iterable[Path], cache: Path | None = None) -> dict[str, st
     return result
 
 
-def _hash(file: Path, known: dict[str, Any]) -> str:
+def _hash(file: Path, hashes: dict[str, Any]) -> str:
     with failing_as(f"cannot read {file}", OSError):
         if problem := endless(file):
             raise ReporterError(f"{file} {problem}")
         place = str(file.resolve())
         stat = file.stat()
         state = [stat.st_size, stat.st_mtime_ns]
-        remembered = known.get(place)
+        remembered = hashes.get(place)
         if isinstance(remembered, list) and remembered[:2] == state:
             return str(remembered[2])
         digest = sha256(file)
     if stat.st_size >= _WORTH_REMEMBERING and time.time_ns() - stat.st_mtime_ns > _SETTLED:
-        known[place] = [*state, digest]
+        hashes[place] = [*state, digest]
     return digest

@@ -201,19 +201,19 @@ class DecoderBesideEncoder(nn.Module):
 
 
 def measured_part(
-    whole: Any, asked: Literal["encoder", "decoder"] | None, folder: Path
+    whole: Any, role: Literal["encoder", "decoder"] | None, folder: Path
 ) -> tuple[nn.Module, PartName | None]:
     """Return what is measured of a model, and which part of it that is; None where it is the whole."""
     config = whole.config
     if getattr(config, "is_encoder_decoder", False):
-        if asked != "decoder":
+        if role != "decoder":
             return whole.get_encoder(), "encoder"
         decoder = whole.get_decoder().base_model
         return DecoderBesideEncoder(whole.get_encoder(), decoder, decoder_start(folder) is not None), "decoder"
     if type(whole).__name__.endswith("EncoderModel"):  # of T5 transformers can build it alone
         alone = (read_json(folder / CONFIG) or {}).get("architectures") == [type(whole).__name__]
-        return whole, None if alone and asked is None else "encoder"
-    if asked is not None:
+        return whole, None if alone and role is None else "encoder"
+    if role is not None:
         raise ReporterError(f"{folder}: {config.model_type} is no encoder–decoder; leave out `part`")
     text = getattr(whole, "text_model", None)
     if isinstance(text, nn.Module) and not _reads_tokens(whole):

@@ -290,8 +290,10 @@ def nearest(difference: Tensor, a: Tensor) -> float:
 def _mixes(part: _Part, block: Ran, changed: Ran) -> bool:
     x, y = block.entered, changed.entered
     before, after = (
-        next(p.tensor for call in of.inside if call.name == part.call.name for p in call.outputs if p.slot == part.slot)
-        for of in (block, changed)
+        next(
+            p.tensor for call in run.inside if call.name == part.call.name for p in call.outputs if p.slot == part.slot
+        )
+        for run in (block, changed)
     )
     moved = relative(after.reshape(x.shape), before.reshape(x.shape)) > noise_of(x)
     return bool(((relative(y, x) == 0) & moved).any())

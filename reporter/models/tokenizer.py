@@ -72,11 +72,11 @@ def _begin_with(tokenizer: Any, bos: Literal["add", "none"]) -> None:
     _frame(tokenizer, [] if begin is None else [begin], after, f"bos: {bos}")
 
 
-def _frame(tokenizer: Any, begin: list[str], after: list[str], said: str) -> None:
+def _frame(tokenizer: Any, begin: list[str], after: list[str], where: str) -> None:
     """Make a tokenizer put these tokens before and after each text."""
     backend = getattr(tokenizer, "backend_tokenizer", None)
     if backend is None:
-        raise ReporterError(f"'{said}' needs a fast tokenizer (a tokenizer.json), and its tokenizer is a slow one")
+        raise ReporterError(f"'{where}' needs a fast tokenizer (a tokenizer.json), and its tokenizer is a slow one")
     from tokenizers import processors
 
     around = [*begin, "$A", *after]
@@ -91,7 +91,7 @@ def _frame(tokenizer: Any, begin: list[str], after: list[str], said: str) -> Non
     other = backend.post_processor
     backend.post_processor = template if framed or other is None else processors.Sequence([other, template])
     if added_tokens(tokenizer) != (begin, after):
-        raise ReporterError(f"'{said}' has no effect on its tokenizer")
+        raise ReporterError(f"'{where}' has no effect on its tokenizer")
 
 
 def _place(checkpoint: Checkpoint, folder: Path, offline: bool) -> Path:

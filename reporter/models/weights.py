@@ -125,7 +125,7 @@ def _no_bars() -> AbstractContextManager[None]:
     """Keep transformers from drawing a bar while it unpacks a GGUF file, which it does whatever it was told."""
     from transformers import modeling_gguf_pytorch_utils
 
-    return changed(modeling_gguf_pytorch_utils, tqdm=lambda found, *args, **kwargs: found)
+    return changed(modeling_gguf_pytorch_utils, tqdm=lambda items, *args, **kwargs: items)
 
 
 def _random_model(kind: Any, checkpoint: Checkpoint, config: Any, seed: int) -> Any:

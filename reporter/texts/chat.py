@@ -113,8 +113,8 @@ def _places(
     spans, after = [], 0
     for turn, (message, header) in enumerate(zip(turns, frame, strict=True), 1):
         content = message["content"].strip()
-        at = whole.find(header, after)
-        begin = whole.find(content, at + len(header) if at >= 0 else after)
+        start = whole.find(header, after)
+        begin = whole.find(content, start + len(header) if start >= 0 else after)
         if begin < 0:
             raise ReporterError(
                 f"conversation {number}: the chat template leaves out or changes what turn {turn} says "

@@ -177,10 +177,10 @@ def read_csv(path: Path, column: str | None, label: str | None, tabs: bool) -> I
     try:
         header = [name.strip() for name in next(rows)]
         place = header.index(require_column(column, header, str(path)))
-        at = None if label is None else header.index(require_column(label, header, str(path), "label"))
+        label_column = None if label is None else header.index(require_column(label, header, str(path), "label"))
         for row in rows:
             if len(row) == len(header):
-                yield Record(row[place], None if at is None else row[at] or None)
+                yield Record(row[place], None if label_column is None else row[label_column] or None)
             elif row:
                 raise ReporterError(
                     f"{path}:{rows.line_num}: this row has {len(row)} columns, the first has {len(header)}; "

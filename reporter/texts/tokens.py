@@ -52,9 +52,9 @@ class Windows:
     stride: int
 
     @classmethod
-    def of(cls, said: CorpusPart) -> Windows | None:
+    def of(cls, corpus: CorpusPart) -> Windows | None:
         """Return how a study has a corpus read; None where its texts are cut."""
-        return None if said.window is None else cls(said.window, said.stride or max(1, said.window // 2))
+        return None if corpus.window is None else cls(corpus.window, corpus.stride or max(1, corpus.window // 2))
 
     def within(self, longest: int | None) -> Windows:
         """Return windows that a model can read that takes at most so many tokens."""
@@ -402,11 +402,11 @@ def _conversations(
 
 def _in_windows(text: TokenisedText, windows: Windows, texts: int) -> Iterator[TokenisedText]:
     number = 0
-    for at, context in windows_of(text.special, windows):
+    for start, context in windows_of(text.special, windows):
         if text.context is not None:
-            context = context | text.context[at]
+            context = context | text.context[start]
         if not context.all():
-            yield TokenisedText(text.index + number * texts, text.ids[at], text.special[at], text.cut, context)
+            yield TokenisedText(text.index + number * texts, text.ids[start], text.special[start], text.cut, context)
             number += 1
 
 

@@ -200,7 +200,7 @@ PLATEAU = 0.9  # of the unigram entropy: a loss above it says that little more t
 
 
 def resolve_recipe(
-    name: str, said: Recipe | Tuning, cache: Path, texts: Texts, origin: tuple[Checkpoint, ...] = ()
+    name: str, entry: Recipe | Tuning, cache: Path, texts: Texts, origin: tuple[Checkpoint, ...] = ()
 ) -> tuple[Checkpoint, ...]:
     """Return the checkpoints of a recipe model, trained or not.
 
@@ -209,12 +209,16 @@ def resolve_recipe(
     they were. Nor does it cover the version of torch, which is recorded with the training instead.
 
     """
-    if isinstance(said, Tuning):
+    if isinstance(entry, Tuning):
         start = origin[-1]
         assert start.recipe is not None
-        recipe, location, begins = said.after(start.recipe), f"{start.location}, then on", {"begins": start.fingerprint}
+        recipe, location, begins = (
+            entry.after(start.recipe),
+            f"{start.location}, then on",
+            {"begins": start.fingerprint},
+        )
     else:
-        recipe, location, begins = said, f"{said.architecture} trained on", {}
+        recipe, location, begins = entry, f"{entry.architecture} trained on", {}
     decides = recipe.model_dump(mode="json", exclude={"checkpoints", "train_on"})
     training = fingerprint({"recipe": decides, "texts": texts.hash, "code": VERSION} | begins)
     folder = cache / "models" / training
@@ -273,14 +277,21 @@ def prepare_together(models: Sequence[Sequence[Checkpoint]], progress: Progress)
 
     """
     narrow = [
-        of
-        for of in models
-        if of and (recipe := of[0].recipe) and recipe.width < _WIDE and not of[0].origin and _record(of) is None
+        series
+        for series in models
+        if series
+        and (recipe := series[0].recipe)
+        and recipe.width < _WIDE
+        and not series[0].origin
+        and _record(series) is None
     ]
     if len(narrow) < 2:
         return
-    steps = sum(max(_steps(of)) for of in narrow)
-    with progress.step(f"training {', '.join(of[0].model for of in narrow)}", steps, "steps") as advance, quiet():
+    steps = sum(max(_steps(series)) for series in narrow)
+    with (
+        progress.step(f"training {', '.join(series[0].model for series in narrow)}", steps, "steps") as advance,
+        quiet(),
+    ):
         lock = Lock()
 
         def advance_together(amount: int) -> None:

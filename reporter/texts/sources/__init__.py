@@ -100,9 +100,9 @@ def corpus_source(key: str, form: type[CorpusPart], called: str = "") -> Callabl
     return register
 
 
-def source_of(said: CorpusPart) -> CorpusSource:
+def source_of(corpus: CorpusPart) -> CorpusSource:
     """Return the source of what a study says of a corpus."""
-    return next(source for source in SOURCES.all().values() if type(said) is source.form)
+    return next(source for source in SOURCES.all().values() if type(corpus) is source.form)
 
 
 def digest(parts: Iterable[str]) -> str:

@@ -390,17 +390,17 @@ class GeneratedCorpus(CorpusPart):
 
 
 @corpus_source("generate", GeneratedCorpus, called="generated")
-def generated(said: GeneratedCorpus, around: Around) -> Origin:
+def generated(corpus: GeneratedCorpus, context: Around) -> Origin:
     """Find the generator and, for words of a model, these."""
-    location = f"{said.generate}, seed {said.seed}"
-    if said.generate == "grammar":
+    location = f"{corpus.generate}, seed {corpus.seed}"
+    if corpus.generate == "grammar":
         state = f"grammar {GRAMMAR_VERSION}"
-        return Origin(location, state, lambda: grammar_texts(said.texts, said.words, said.seed))
+        return Origin(location, state, lambda: grammar_texts(corpus.texts, corpus.words, corpus.seed))
     words: Sequence[str] = WORDS
-    if said.vocabulary is not None:
-        if around.words_of is None:
-            raise ReporterError(f"the words of model '{said.vocabulary}' are not at hand")
-        words = around.words_of(said.vocabulary)
-        location += f", words of {said.vocabulary}"
+    if corpus.vocabulary is not None:
+        if context.words_of is None:
+            raise ReporterError(f"the words of model '{corpus.vocabulary}' are not at hand")
+        words = context.words_of(corpus.vocabulary)
+        location += f", words of {corpus.vocabulary}"
     state = digest(chain([f"random-words {RANDOM_WORDS_VERSION}"], words))
-    return Origin(location, state, lambda: random_words(words, said.texts, said.words, said.seed))
+    return Origin(location, state, lambda: random_words(words, corpus.texts, corpus.words, corpus.seed))

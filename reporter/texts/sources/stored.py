@@ -46,9 +46,9 @@ class FileCorpus(LabelledCorpus):
         None, description="Of a chat only the turns of this role count, such as assistant; the others are context."
     )
 
-    def share_of(self, one: str) -> dict[str, Any]:
+    def share_of(self, label: str) -> dict[str, Any]:
         """Return what a share says otherwise: of a chat the role."""
-        return {"role": one} if self.chat else super().share_of(one)
+        return {"role": label} if self.chat else super().share_of(label)
 
     @model_validator(mode="after")
     def _role_goes_with_chat(self) -> FileCorpus:
@@ -60,37 +60,37 @@ class FileCorpus(LabelledCorpus):
 
 
 @corpus_source("file", FileCorpus)
-def file(said: FileCorpus, around: Around) -> Origin:
+def file(corpus: FileCorpus, context: Around) -> Origin:
     """Find the files, and read as their names tell.
 
     Raises:
         ReporterError: a file is missing, or what the study says does not fit its kind.
     """
-    path = around.folder / said.file.expanduser()
+    path = context.folder / corpus.file.expanduser()
     suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() != ".gz"]
     kind: _Kind = _TABLES.get(suffixes[-1] if suffixes else "", "text")
-    if kind != "text" and "unit" in said.model_fields_set:
+    if kind != "text" and "unit" in corpus.model_fields_set:
         raise ReporterError(f"{path} is a table, where each row is one text: leave out 'unit' and name its 'column'")
-    if kind == "text" and (said.column or said.label):
-        key = "column" if said.column else "label"
+    if kind == "text" and (corpus.column or corpus.label):
+        key = "column" if corpus.column else "label"
         raise ReporterError(
             f"'{key}' goes with a table (.csv, .tsv, .jsonl, .json, .parquet); {path} is read as plain text"
         )
-    if said.chat and kind != "jsonl":
+    if corpus.chat and kind != "jsonl":
         raise ReporterError(f"a chat is a .jsonl file with a conversation on each line; {path} is none")
-    files = readers.find_files(path, said.unit if kind == "text" else "line")
+    files = readers.find_files(path, corpus.unit if kind == "text" else "line")
 
     def read() -> Iterator[Record]:
         if kind == "text":
-            return readers.read_text_files(files, said.unit)
+            return readers.read_text_files(files, corpus.unit)
         if kind == "jsonl":
-            column = said.column or ("messages" if said.chat else None)
-            return readers.read_json_lines(path, column, said.label, said.chat)
+            column = corpus.column or ("messages" if corpus.chat else None)
+            return readers.read_json_lines(path, column, corpus.label, corpus.chat)
         if kind == "json" or kind == "parquet":
-            return readers.read_with_duckdb(path, kind, said.column, said.label)
-        return readers.read_csv(path, said.column, said.label, tabs=kind == "tsv")
+            return readers.read_with_duckdb(path, kind, corpus.column, corpus.label)
+        return readers.read_csv(path, corpus.column, corpus.label, tabs=kind == "tsv")
 
-    return Origin(shared(said.file, around.folder), digest(map(file_hash, files)), read)
+    return Origin(shared(corpus.file, context.folder), digest(map(file_hash, files)), read)
 
 
 # Texts written in the study itself.
@@ -108,9 +108,9 @@ def read_inline(texts: Sequence[str]) -> Iterator[Record]:
 
 
 @corpus_source("texts", InlineCorpus, called="inline")
-def inline(said: InlineCorpus, around: Around) -> Origin:
+def inline(corpus: InlineCorpus, context: Around) -> Origin:
     """Find the texts in the study."""
-    return Origin("the study file", "", lambda: read_inline(said.texts))
+    return Origin("the study file", "", lambda: read_inline(corpus.texts))
 
 
 # Texts from a dataset of a hub, or from a local folder that the ``datasets`` package can read.
@@ -143,16 +143,16 @@ class DatasetCorpus(LabelledCorpus):
 
 
 @corpus_source("dataset", DatasetCorpus)
-def dataset(said: DatasetCorpus, around: Around) -> Origin:
+def dataset(corpus: DatasetCorpus, context: Around) -> Origin:
     """Find the dataset; nothing is fetched before it is read."""
-    local = local_dataset(said.dataset, around.folder)
+    local = local_dataset(corpus.dataset, context.folder)
     # What the hub holds under a name can change. Its texts are kept as they were first fetched, so that a
     # study gives the same numbers tomorrow; another `revision` fetches others.
     state = digest(_folder_hashes(local)) if local else ""
-    location = "/".join(part for part in (said.dataset, said.config, said.split) if part)
-    if said.revision:
-        location += f"@{said.revision}"
-    return Origin(location, state, lambda: read_dataset(said, around.folder, around.offline))
+    location = "/".join(part for part in (corpus.dataset, corpus.config, corpus.split) if part)
+    if corpus.revision:
+        location += f"@{corpus.revision}"
+    return Origin(location, state, lambda: read_dataset(corpus, context.folder, context.offline))
 
 
 def read_dataset(spec: DatasetCorpus, folder: Path, offline: bool) -> Iterator[Record]:
