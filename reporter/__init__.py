@@ -66,8 +66,8 @@ if TYPE_CHECKING:
     from reporter.spec.part import Part as Part
     from reporter.spec.problems import SpecError as SpecError
     from reporter.spec.study import StudyFile as StudyFile
-    from reporter.texts.sources import Around as Around
     from reporter.texts.sources import Origin as Origin
+    from reporter.texts.sources import SourceContext as SourceContext
     from reporter.texts.sources import corpus_source as corpus_source
     from reporter.texts.sources import digest as digest
     from reporter.texts.sources import file_hash as file_hash
@@ -76,7 +76,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
-    "Around": "reporter.texts.sources:Around",
+    "SourceContext": "reporter.texts.sources:SourceContext",
     "Between": "reporter.metrics.base:Between",
     "Claim": "reporter.spec.claims:Claim",
     "Comparable": "reporter.core.table:Comparable",

@@ -47,7 +47,7 @@ _SPARSE = 10
 """More texts than this for each token: their numbers are ids of a database, and only those with tokens exist."""
 
 
-class _Asked(Part):
+class _MeasureOptions(Part):
     metrics: Annotated[tuple[MetricChoice, ...], BeforeValidator(read_metrics)]
     view: View
     seed: int = Field(ge=0, lt=2**32)
@@ -119,7 +119,7 @@ def measure(
         context = Offer({name: metric.options for name, metric in definitions.items()})
         request = {"metrics": metrics, "view": view, "seed": seed}
         plain = {key: x.tolist() if isinstance(x, np.ndarray | np.generic) else x for key, x in request.items()}
-        choice = _Asked.model_validate(plain, context=context)
+        choice = _MeasureOptions.model_validate(plain, context=context)
     except ValidationError as error:
         raise UsageError("\n".join(f"{show_location(c.location)}: {c.message}" for c in complaints_of(error))) from None
     if not choice.metrics:
@@ -135,7 +135,7 @@ def measure(
         return _measured(model, choice, Path(folder))
 
 
-def _measured(model: SavedStates, request: _Asked, folder: Path) -> Measured:
+def _measured(model: SavedStates, request: _MeasureOptions, folder: Path) -> Measured:
     texts = _texts(model.states, folder / "texts")
     chosen = []
     for choice in request.metrics:

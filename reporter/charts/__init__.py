@@ -3,8 +3,8 @@
 Nothing here imports Altair or pandas before something is drawn, since ``reporter validate`` reads the files of metrics.
 """
 
-from reporter.charts.captions import Reach
+from reporter.charts.captions import AxisLimits
 from reporter.charts.chart import SENTENCES, Chapter, Chart, Page
 from reporter.charts.layout import Pick, choices, corpora, variants
 
-__all__ = ["SENTENCES", "Chapter", "Chart", "Page", "Pick", "Reach", "choices", "corpora", "variants"]
+__all__ = ["SENTENCES", "AxisLimits", "Chapter", "Chart", "Page", "Pick", "choices", "corpora", "variants"]

@@ -49,7 +49,7 @@ class Axis:
 
 
 @dataclass(frozen=True)
-class Reach:
+class AxisLimits:
     """The inputs that decide the ends of a chart's value axis.
 
     Args:
@@ -65,7 +65,7 @@ class Reach:
     noise: str = "chance level"
 
 
-def axes_of(frame: pd.DataFrame, reach: Reach, scene: Scene) -> dict[str, dict[str, Axis]]:
+def axes_of(frame: pd.DataFrame, reach: AxisLimits, scene: Scene) -> dict[str, dict[str, Axis]]:
     """Return the axes that all token sets share: linear and logarithmic, for each choice of ``reach.by``."""
     groups = frame.groupby(frame[reach.by].astype("string").fillna(MEAN), sort=False) if reach.by else [("", frame)]
     axes_by_choice = {}
@@ -77,7 +77,7 @@ def axes_of(frame: pd.DataFrame, reach: Reach, scene: Scene) -> dict[str, dict[s
     return axes_by_choice
 
 
-def axis_of(rows: pd.DataFrame, every: Axis, reach: Reach, close: bool) -> Axis:
+def axis_of(rows: pd.DataFrame, every: Axis, reach: AxisLimits, close: bool) -> Axis:
     """Return the axis of some token sets or models: fitted to them, or that of all unless they are flat lines on it."""
     fitted = _named(axis(*numbers_of(rows, reach), reach.bounds), reach)
     if close or (fitted.high - fitted.low) * FLAT < every.high - every.low:
@@ -85,11 +85,11 @@ def axis_of(rows: pd.DataFrame, every: Axis, reach: Reach, close: bool) -> Axis:
     return every
 
 
-def _named(axis: Axis, reach: Reach) -> Axis:
+def _named(axis: Axis, reach: AxisLimits) -> Axis:
     return replace(axis, note=axis.note.replace("chance level", reach.noise))
 
 
-def numbers_of(frame: pd.DataFrame, reach: Reach) -> tuple[list[float], list[float]]:
+def numbers_of(frame: pd.DataFrame, reach: AxisLimits) -> tuple[list[float], list[float]]:
     """Return the numbers of a chart with the ends of their intervals, and the values of its chance level."""
     is_chance = chance_rows(frame)
     if "statistic" in frame and "kind" not in frame and reach.by == "statistic":

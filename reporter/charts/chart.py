@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from reporter.charts.captions import Axis, Reach
+from reporter.charts.captions import Axis, AxisLimits
 from reporter.charts.layout import Panel, Pick, Scene
 from reporter.charts.styles import Styles, ordered
 from reporter.core.errors import ReporterError
@@ -130,7 +130,7 @@ class Chart:
     draw: Draw | Mapping[str, Draw] | Mount
     kind: str = "chart"
     say: Say | None = None
-    reach: Reach | None = None
+    reach: AxisLimits | None = None
     facet: str = "corpus"
     picks: Picks = lambda frame, scene: []
     value: str = "value"

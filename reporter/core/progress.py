@@ -77,14 +77,14 @@ QUIET = 30.0
 
 
 @dataclass
-class _Doing:
+class _RunningStep:
     """A step that is running, and how much of it is done; ``total`` is 0 where it is unknown."""
 
     name: str
     unit: str
     total: int
     done: int
-    show: Callable[[_Doing], None] = lambda doing: None
+    show: Callable[[_RunningStep], None] = lambda doing: None
 
     def advance(self, amount: int) -> None:
         self.done += amount
@@ -106,7 +106,7 @@ class Progress:
     def __init__(self, stream: TextIO | None = None) -> None:
         self.stream = stream or sys.stderr
         self.clock = Clock()
-        self._doing: _Doing | None = None
+        self._doing: _RunningStep | None = None
         self._said = time.monotonic()
 
     def note(self, text: str) -> None:
@@ -154,7 +154,7 @@ class Progress:
             unit: their name.
             done: how many of them were done before.
         """
-        with self._shown(_Doing(name, unit, total, done)) as doing:
+        with self._shown(_RunningStep(name, unit, total, done)) as doing:
             began = time.perf_counter()
             yield doing.advance
         seconds = time.perf_counter() - began
@@ -167,13 +167,13 @@ class Progress:
 
         On success the duration of the whole is printed.
         """
-        with self._shown(_Doing(name, "", 0, 0)) as doing:
+        with self._shown(_RunningStep(name, "", 0, 0)) as doing:
             began = time.perf_counter()
             yield lambda part, done, total: doing.tell(f"{name}: {part}", done, total)
         self.note(f"  {name}: {time.perf_counter() - began:.1f} s")
 
     @contextmanager
-    def _shown(self, doing: _Doing) -> Iterator[_Doing]:
+    def _shown(self, doing: _RunningStep) -> Iterator[_RunningStep]:
         if self.stream.isatty():
             with _bar(doing, self.stream):
                 yield doing
@@ -186,13 +186,13 @@ class Progress:
 
 
 @contextmanager
-def _bar(doing: _Doing, stream: TextIO) -> Iterator[None]:
+def _bar(doing: _RunningStep, stream: TextIO) -> Iterator[None]:
     from rich import progress as rich
     from rich.console import Console
     from rich.markup import escape
     from rich.text import Text
 
-    class _Done(rich.ProgressColumn):
+    class _DoneColumn(rich.ProgressColumn):
         """Shows the amount done and the rate per second."""
 
         def render(self, task: rich.Task) -> Text:
@@ -200,11 +200,11 @@ def _bar(doing: _Doing, stream: TextIO) -> Iterator[None]:
             return Text(f"{task.completed:,.0f} of {doing.total:,} {doing.unit}{speed}" if doing.unit else "")
 
     text, bar, share = rich.TextColumn("  {task.description}"), rich.BarColumn(), rich.TaskProgressColumn()
-    columns = (text, bar, share, _Done(), rich.TimeRemainingColumn())
+    columns = (text, bar, share, _DoneColumn(), rich.TimeRemainingColumn())
     with rich.Progress(*columns, console=Console(file=stream), transient=True) as bars:
         task = bars.add_task(escape(doing.name), total=doing.total or None, completed=doing.done)
 
-        def show(doing: _Doing) -> None:
+        def show(doing: _RunningStep) -> None:
             if bars.tasks[0].description != escape(doing.name):
                 bars.reset(task, description=escape(doing.name))
             bars.update(task, completed=doing.done, total=doing.total)

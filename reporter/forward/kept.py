@@ -33,7 +33,7 @@ from reporter.texts.tokens import Range
 
 
 @dataclass(frozen=True)
-class Want:
+class Amount:
     """The amount of an observable that is needed.
 
     Args:
@@ -44,17 +44,17 @@ class Want:
     size: int = 0
     views: tuple[str, ...] = ()
 
-    def __or__(self, other: Want) -> Want:
+    def __or__(self, other: Amount) -> Amount:
         """Return what does for both."""
-        return Want(
+        return Amount(
             max(self.size, other.size), tuple(view for view in VIEWS if view in self.views or view in other.views)
         )
 
 
-Wanted = Mapping[str, Want]
+Wanted = Mapping[str, Amount]
 
 
-def lacking(name: str, available: Want | None, want: Want) -> Want | None:
+def lacking(name: str, available: Amount | None, want: Amount) -> Amount | None:
     """Return how much of an observable must be measured to have what is wanted; None where it is there."""
     if available is None or (KINDS[name].bounded == "exactly" and available.size != want.size):
         return want
@@ -127,7 +127,7 @@ class PassFacts:
         )
 
 
-class Kept:
+class PassFolder:
     """The folder of one pass: ``facts.json``, one file for each finished observable; ``parts`` has unfinished work."""
 
     def __init__(self, folder: Path, inputs: Mapping[str, Any]) -> None:
@@ -160,20 +160,20 @@ class Kept:
             if "sha256" in content and file.exists() and sha256(file) != content["sha256"]:
                 set_aside(file, again)
 
-    def missing(self, amounts: Wanted) -> dict[str, Want]:
+    def missing(self, amounts: Wanted) -> dict[str, Amount]:
         """Return the wanted observables that are not there or hold too little; what they hold is wanted with it."""
         if self.facts() is None:
             return dict(amounts)
         lacks = {name: lacking(name, self._kept(name), want) for name, want in amounts.items()}
         return {name: want for name, want in lacks.items() if want is not None}
 
-    def _kept(self, name: str) -> Want | None:
+    def _kept(self, name: str) -> Amount | None:
         note = read_note(self.folder / f"{name}.json")
         if note is None or note["version"] != KINDS[name].version:
             return None
         if not (self.folder / f"{name}.safetensors").exists():
             return None
-        return Want(note["size"], tuple(note.get("views", ())))
+        return Amount(note["size"], tuple(note.get("views", ())))
 
     def load(self, amounts: Wanted, keep: Keep = "all") -> dict[str, Observable]:
         """Return observables that are not missing; what a study keeps stays, though the one that made it would not."""
@@ -366,7 +366,7 @@ def _begun_parts(kept: Path) -> Iterator[Parts]:
         if content is not None and all(
             name in KINDS and KINDS[name].version == want[2] for name, want in content.items()
         ):
-            yield Parts(folder, {name: Want(size, tuple(views)) for name, (size, views, _) in content.items()})
+            yield Parts(folder, {name: Amount(size, tuple(views)) for name, (size, views, _) in content.items()})
 
 
 def _as_json(amounts: Wanted) -> dict[str, Any]:

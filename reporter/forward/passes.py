@@ -18,7 +18,7 @@ from reporter.core.errors import ReporterError
 from reporter.core.files import SEAL, held
 from reporter.core.progress import Progress
 from reporter.forward.inputs import FOLDERS, PRECISIONS, Pass, lock_of, note_rate, warnings
-from reporter.forward.kept import Kept, Parts, PassFacts, Wanted
+from reporter.forward.kept import Parts, PassFacts, PassFolder, Wanted
 from reporter.forward.measure import (
     Chosen,
     Counts,
@@ -114,8 +114,8 @@ class Passes:
             with kept.locked(str(forward_pass), self.progress.note):
                 kept.drop()
 
-    def _kept(self, forward_pass: Pass) -> Kept:
-        return Kept(self.cache / FOLDERS["pass"], forward_pass.inputs)
+    def _kept(self, forward_pass: Pass) -> PassFolder:
+        return PassFolder(self.cache / FOLDERS["pass"], forward_pass.inputs)
 
     def settled(self, forward_pass: Pass, amounts: Wanted, load: Loading) -> tuple[Pass, Chosen | None]:
         """Return a pass in the precision in which it is done, and how that was found out if it was just now.
@@ -145,13 +145,13 @@ class Passes:
 
     def feeding(
         self, forward_pass: Pass, amounts: Wanted, model: LoadedModel | SavedStates, chosen: Chosen | None
-    ) -> Feeding:
+    ) -> ReadyPass:
         """Return what feeds ranges of a pass; the corpus is tokenised if it was not yet."""
         chosen = chosen or settle_precision(forward_pass.precision, model, forward_pass.texts, forward_pass.max_tokens)
-        return Feeding(forward_pass, amounts, model, chosen, self._kept(forward_pass).facts(), self)
+        return ReadyPass(forward_pass, amounts, model, chosen, self._kept(forward_pass).facts(), self)
 
     def _complete(
-        self, kept: Kept, missing: Wanted, forward_pass: Pass, load: Loading, chosen: Chosen | None
+        self, kept: PassFolder, missing: Wanted, forward_pass: Pass, load: Loading, chosen: Chosen | None
     ) -> Counts:
         """Have every range of a pass fed, merge what they left, and return what went through the model for it."""
         todo, parts, forward = ranges(shards(forward_pass.texts)), self.parts(forward_pass, missing), Counts()
@@ -179,7 +179,7 @@ class Passes:
 
     def _finish(
         self,
-        kept: Kept,
+        kept: PassFolder,
         forward_pass: Pass,
         missing: Wanted,
         observables: Iterable[tuple[str, Observable]],
@@ -228,7 +228,7 @@ SAVE_EVERY = 20.0  # seconds of work are worth saving
 MOST_SAVING = 0.05  # of the time of a pass may go into saving unfinished work
 
 
-class Feeding:
+class ReadyPass:
     """A pass that is ready to feed ranges: its model is loaded, its corpus tokenised, its types counted."""
 
     def __init__(

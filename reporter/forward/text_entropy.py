@@ -31,8 +31,8 @@ _Work = tuple[int, torch.Tensor, Bunch]  # a place, its states, and texts
 class TextEntropy(Observable):
     """−Σ p log p of each measured text, place and view, p = λ/Σλ, λ the eigenvalues of a Gram matrix in three forms.
 
-    A text is measured if a hash of its place in the corpus, taken as a number from 0 to 1, is below ``wanted``/``of``,
-    so that about ``wanted`` texts are, the same ones however a corpus is split, and those of a smaller number are
+    A text is measured if a hash of its place in the corpus, taken as a number from 0 to 1, is below ``count``/``total``,
+    so that about ``count`` texts are, the same ones however a corpus is split, and those of a smaller number are
     among those of a larger one. For each it keeps ``originals`` (): the place of the first text of the corpus with the
     same content; ``lengths`` (V,): tokens in each view; and ``entropies`` (P, V, F), F the ``FORMS``: NaN for fewer
     than three tokens and for states that are all equal.
@@ -42,13 +42,13 @@ class TextEntropy(Observable):
     """
 
     name = "text_entropy"
-    version = 3
+    version = 4
     in_windows = "each"
     bounded = "at least"
     tells_views = True
 
     def __init__(self, layout: Layout, seed: int, count: int, total: int, views: Sequence[str]) -> None:
-        self.layout, self.seed, self.wanted, self.of, self.views = layout, seed, count, total, list(views)
+        self.layout, self.seed, self.count, self.total, self.views = layout, seed, count, total, list(views)
         self.texts: Ints = np.zeros(0, dtype=np.int64)
         self.originals: Ints = self.texts
         self.lengths: Ints = np.zeros((0, len(self.views)), dtype=np.int64)
@@ -76,7 +76,7 @@ class TextEntropy(Observable):
     def start(self, batch: HiddenBatch) -> None:
         """Find the rows of each measured text in each view."""
         texts, first, _ = batch.by_text
-        chosen = measured(texts, self.seed, self.wanted, self.of)
+        chosen = measured(texts, self.seed, self.count, self.total)
         texts, first = texts[chosen], first[chosen]
         order = np.argsort(batch.texts, kind="stable")
         starts, stops = (np.searchsorted(batch.texts[order], texts, side) for side in ("left", "right"))
@@ -175,7 +175,7 @@ def text_entropies(seen: Observed, place: Place, count: int) -> TextEntropies:
     kept = seen.get(TextEntropy)
     view = kept.views.index(seen.view)
     order = np.argsort(kept.texts, kind="stable")
-    order = order[measured(kept.texts[order], kept.seed, count, kept.of)]
+    order = order[measured(kept.texts[order], kept.seed, count, kept.total)]
     weights = seen.once(
         ("entropy weights", count), lambda: poisson_weights(kept.originals[order], kept.seed).astype(np.float64).T
     )

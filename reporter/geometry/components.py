@@ -217,7 +217,7 @@ _FOLLOWING = 3  # times k: so many axes beyond the k-th have their own eigenvalu
 
 
 @dataclass(frozen=True, eq=False)
-class Leading:
+class LeadingAxes:
     """The leading axes of a covariance.
 
     Args:
@@ -246,7 +246,7 @@ class Leading:
 _TINY = 1e-12
 
 
-def leading(covariance: Floats, k: int) -> Leading | None:
+def leading(covariance: Floats, k: int) -> LeadingAxes | None:
     """Return the k leading axes; None where fewer than k have any variance."""
     from scipy.linalg import eigh
     from scipy.sparse.linalg import eigsh
@@ -261,11 +261,11 @@ def leading(covariance: Floats, k: int) -> Leading | None:
     if not total > 0 or values[k - 1] <= ROOTS_ZERO * total:
         return None
     rest = max(total - float(values.sum()), 0.0) / max(d - count, 1)
-    return Leading(axes[:, :k], values[:k], axes[:, k:], values[k:], rest)
+    return LeadingAxes(axes[:, :k], values[:k], axes[:, k:], values[k:], rest)
 
 
 @dataclass(frozen=True, eq=False)
-class Apart:
+class SubspaceDistance:
     """The distance of two leading subspaces.
 
     Args:
@@ -279,7 +279,7 @@ class Apart:
     second: Floats
 
 
-def apart(a: Leading, b: Leading) -> Apart:
+def apart(a: LeadingAxes, b: LeadingAxes) -> SubspaceDistance:
     """Return the distance of two leading subspaces, and what makes its influences.
 
     The sines of small angles are taken from what b has outside of a, as their cosines round to 1.
@@ -292,7 +292,7 @@ def apart(a: Leading, b: Leading) -> Apart:
     distance = float(np.sqrt(np.square(angles).sum()))
     # d distance / d cosine = −θ / (distance · sin θ), where θ / sin θ is 1 for no angle.
     by_cosine = -1 / (max(distance, _TINY) * np.sinc(angles / np.pi))
-    return Apart(
+    return SubspaceDistance(
         distance,
         a.response((b.axes @ right.T * by_cosine) @ left.T),
         b.response((a.axes @ left * by_cosine) @ right),

@@ -262,7 +262,7 @@ def held_out(
 
 
 @dataclass(frozen=True)
-class Alike:
+class Similarity:
     """The similarity of two arrangements, and the matrix that says how each row changes that.
 
     Args:
@@ -294,7 +294,7 @@ class Alike:
         return influence
 
 
-def procrustes(joint: Joint) -> Alike:
+def procrustes(joint: Joint) -> Similarity:
     """Return ‖Σxyᵀ‖_* / √(tr Σxxᵀ · tr Σyyᵀ), the cosine of the angle that no rotation takes away.
 
     arccos of it is a metric between arrangements up to rotation and scale (Williams et al. 2021).
@@ -303,18 +303,18 @@ def procrustes(joint: Joint) -> Alike:
     a, b, total = float(joint.xx.trace()) / joint.n, joint.spread / joint.n, float(singular.sum())
     value = min(total / (a**0.5 * b**0.5), 1.0)  # a · b may be too small for a float
     if total == 0:
-        return Alike(0.0, torch.zeros_like(joint.xy), None, None)
-    return Alike(value, value / total * (left @ right), None, None, value / (2 * a), value / (2 * b))
+        return Similarity(0.0, torch.zeros_like(joint.xy), None, None)
+    return Similarity(value, value / total * (left @ right), None, None, value / (2 * a), value / (2 * b))
 
 
-def token_cka(joint: Joint) -> Alike:
+def token_cka(joint: Joint) -> Similarity:
     """Return linear CKA, ‖Σxyᵀ‖² / (‖Σxxᵀ‖ ‖Σyyᵀ‖) in Frobenius norms (Kornblith et al. 2019)."""
     xx, xy, yy = joint.xx / joint.n, joint.xy / joint.n, joint.yy / joint.n
     a, b, both = float(xx.square().sum()), float(yy.square().sum()), float(xy.square().sum())
     value = both / (a**0.5 * b**0.5)
     if both == 0:
-        return Alike(0.0, torch.zeros_like(xy), None, None)
-    return Alike(min(value, 1.0), (2 * value / both) * xy, (value / a) * xx, (value / b) * yy)
+        return Similarity(0.0, torch.zeros_like(xy), None, None)
+    return Similarity(min(value, 1.0), (2 * value / both) * xy, (value / a) * xx, (value / b) * yy)
 
 
 def canonical(joint: Joint, x: Directions | None = None, y: Directions | None = None) -> float:

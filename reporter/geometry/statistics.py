@@ -171,7 +171,7 @@ _ROUNDING = 1e-7  # of the largest number: a difference that small is none
 
 
 @dataclass(frozen=True)
-class Behind:
+class GapsToBest:
     """The gaps between alternatives and the best.
 
     Args:
@@ -195,7 +195,7 @@ class Behind:
         return int(np.argmax(self.values))
 
 
-def behind_best(values: Floats, strata: Ints | None = None, inflation: float = 1.0) -> Behind | None:
+def behind_best(values: Floats, strata: Ints | None = None, inflation: float = 1.0) -> GapsToBest | None:
     """Return how far alternatives lie behind the best; None for fewer than five units.
 
     Args:
@@ -222,7 +222,7 @@ def behind_best(values: Floats, strata: Ints | None = None, inflation: float = 1
     low, best = (gaps - half).max(axis=0), int(means.argmax())
     loss, reach = gaps[best], half[best] + quantile(_POWER) * error[best]
     needed = n * np.divide(reach, loss, out=np.full(k, np.nan), where=loss > tiny) ** 2
-    return Behind(means, loss, np.where(low <= tiny, 0.0, low), (gaps + half).max(axis=0), needed)
+    return GapsToBest(means, loss, np.where(low <= tiny, 0.0, low), (gaps + half).max(axis=0), needed)
 
 
 def _mean_of(values: Floats, strata: Ints) -> tuple[Floats, Floats, int]:

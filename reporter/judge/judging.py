@@ -17,7 +17,7 @@ from reporter.geometry.intervals import VERDICT_TEXTS
 from reporter.geometry.statistics import holm
 from reporter.judge.claims import kind_of, power
 from reporter.judge.numbers import Incomparable, Missing, Numbers
-from reporter.judge.points import ROUNDING, Finding, Seen, Shown, clipped
+from reporter.judge.points import ROUNDING, Finding, Shown, ShownProfile, clipped
 from reporter.metrics.base import Statistic
 from reporter.spec import Study
 from reporter.spec.claims import Claim
@@ -66,14 +66,14 @@ def change(finding: Finding, word: Word, other: Finding, other_word: Word, view:
     return {"view": view, "says": f"under the view '{view}': {'; '.join(sentences)}", "turned": bool(turned)}
 
 
-def _largest(profile: Seen, other: Seen) -> tuple[float, str]:
+def _largest(profile: ShownProfile, other: ShownProfile) -> tuple[float, str]:
     values = dict(zip(other.labels, other.values, strict=True))
     mine = zip(profile.labels, profile.values, strict=True)
     changes = [(values[label] - value, label) for label, value in mine if label in values]
     return max(changes, key=lambda change: abs(change[0]), default=(0.0, ""))
 
 
-def _profile(main: Seen, other: Seen) -> tuple[str, bool]:
+def _profile(main: ShownProfile, other: ShownProfile) -> tuple[str, bool]:
     by, place = _largest(main, other)
     size = max(map(abs, (*main.values, *other.values)), default=0.0)
     if abs(by) <= ROUNDING * size:

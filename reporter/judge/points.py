@@ -351,7 +351,7 @@ def inequalities(
 
 
 @dataclass(frozen=True)
-class Seen:
+class ShownProfile:
     """A profile as a reader sees it: what its points are called, and its numbers."""
 
     what: str
@@ -414,7 +414,7 @@ class Finding:
     supported: Shown | None = None
     models: int = 0
     instead: str = ""
-    seen: Mapping[tuple[str, str], Seen] = field(default_factory=dict)
+    seen: Mapping[tuple[str, str], ShownProfile] = field(default_factory=dict)
     each: Mapping[str, Finding] = field(default_factory=dict)
     detail: dict[str, Any] = field(default_factory=dict)
 

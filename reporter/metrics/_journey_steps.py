@@ -33,7 +33,7 @@ Span = tuple[int, int]
 
 
 @dataclass(frozen=True)
-class Written:
+class TokenText:
     """A text and its tokens.
 
     Args:
@@ -53,7 +53,7 @@ class Written:
     bare: tuple[str, ...]
 
 
-def followed(words: Sequence[str], texts: Sequence[Written], tokenizer: Any) -> list[NDArray[np.bool_]]:
+def followed(words: Sequence[str], texts: Sequence[TokenText], tokenizer: Any) -> list[NDArray[np.bool_]]:
     """Return for each text which of its tokens are followed, (tokens,).
 
     A word is looked for in each text by itself: first as a whole word as it is written, with all tokens that it is
@@ -75,7 +75,7 @@ def followed(words: Sequence[str], texts: Sequence[Written], tokenizer: Any) -> 
     return masks
 
 
-def _hits(word: str, text: Written, spans: Sequence[Span]) -> NDArray[np.bool_]:
+def _hits(word: str, text: TokenText, spans: Sequence[Span]) -> NDArray[np.bool_]:
     """Return the tokens of a whole word of the text, or those that read or are written so, capitals or not."""
     before, after = r"(?<!\w)" * bool(re.match(r"\w", word)), r"(?!\w)" * bool(re.search(r"\w\Z", word))
     mask = np.zeros(len(text.ids), dtype=bool)
@@ -91,7 +91,7 @@ def _hits(word: str, text: Written, spans: Sequence[Span]) -> NDArray[np.bool_]:
     return mask
 
 
-def _spans(text: Written, tokenizer: Any) -> Sequence[Span]:
+def _spans(text: TokenText, tokenizer: Any) -> Sequence[Span]:
     if getattr(tokenizer, "is_fast", False):
         options: Mapping[str, Any] = {"return_offsets_mapping": True, "verbose": False}
         whole = tokenizer(text.text, **options)
@@ -102,7 +102,7 @@ def _spans(text: Written, tokenizer: Any) -> Sequence[Span]:
     return _searched(text)
 
 
-def _searched(text: Written) -> Sequence[Span]:
+def _searched(text: TokenText) -> Sequence[Span]:
     spans, start = [], 0
     for token in text.bare:
         part = token.strip()
@@ -117,7 +117,7 @@ def _searched(text: Written) -> Sequence[Span]:
     return spans
 
 
-def _not_there(word: str, texts: Sequence[Written]) -> str:
+def _not_there(word: str, texts: Sequence[TokenText]) -> str:
     tokens = list(dict.fromkeys(token for text in texts for token in text.tokens))
     shown = ", ".join(repr(token) for token in tokens[:_SHOWN])
     more = f", and {len(tokens) - _SHOWN} more" if len(tokens) > _SHOWN else ""

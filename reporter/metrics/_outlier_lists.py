@@ -152,7 +152,7 @@ ORDER BY corpus, view, model, step, checkpoint, deviations DESC
 
 
 @dataclass(frozen=True, eq=False)
-class Standing:
+class DimensionFacts:
     """The deviation of each dimension at a place; arrays of shape (width,).
 
     Args:
@@ -172,7 +172,7 @@ class Standing:
     chance: bool
 
     @classmethod
-    def of(cls, moments: LayerMoments, unit_squares: Floats) -> Standing:
+    def of(cls, moments: LayerMoments, unit_squares: Floats) -> DimensionFacts:
         """Look at a place's moments and, for each dimension, Σ u_j² over its unit vectors."""
         mean, squares, n = moments.mean, moments.squares, moments.units
         spread = float(mean.std())
@@ -193,7 +193,7 @@ class Standing:
         )
 
 
-def listed_dimensions(standing: Mapping[Place, Standing]) -> Iterator[OutlierDimension]:
+def listed_dimensions(standing: Mapping[Place, DimensionFacts]) -> Iterator[OutlierDimension]:
     """Yield the dimensions that stand out somewhere on the path, those that stand out most first."""
     path = [(place.layer, here, here.deviations) for place, here in standing.items() if here.deviations is not None]
     if not path:

@@ -26,7 +26,7 @@ from reporter.metrics._items import Explained, HistogramBin, Point
 from reporter.metrics._static_vectors import NO_TEXT, Kind, StaticVectors, classify
 
 if TYPE_CHECKING:
-    from reporter.metrics.vocabulary import Looked
+    from reporter.metrics.vocabulary import VocabularyOptions
 
 
 # A table of vectors, read block by block: norms, means, and rows that are equal.
@@ -441,7 +441,7 @@ def ranked(
                 )
 
 
-def analyse(vectors: StaticVectors, item: Looked, seed: int, progress: Progress = silent) -> Iterator[Row]:
+def analyse(vectors: StaticVectors, item: VocabularyOptions, seed: int, progress: Progress = silent) -> Iterator[Row]:
     """Yield all rows of a model's static vectors: V² / 2 products of d numbers; memory does not grow with V².
 
     Raises:
@@ -453,7 +453,7 @@ def analyse(vectors: StaticVectors, item: Looked, seed: int, progress: Progress 
 class _Work:
     """One analysis, with what its parts share."""
 
-    def __init__(self, vectors: StaticVectors, item: Looked, seed: int, progress: Progress) -> None:
+    def __init__(self, vectors: StaticVectors, item: VocabularyOptions, seed: int, progress: Progress) -> None:
         self.vectors, self.item, self.seed, self.progress = vectors, item, seed, progress
         self.tables: dict[Kind, Tensor] = vectors.kinds
         self.missing: dict[str, str] = {}

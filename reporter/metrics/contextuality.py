@@ -219,7 +219,7 @@ def _adjusted(seen: Observed, place: Place, within: Average, cosine: _Cosine | N
 
 
 @dataclass(frozen=True)
-class _Drawn:
+class _DrawnTypes:
     """Occurrences of types, and the random ones that stand in for them in the baseline.
 
     Args:
@@ -239,7 +239,7 @@ class _Drawn:
     which_text: Ints
 
 
-def _draw(seen: Observed, options: ContextualityOptions) -> _Drawn:
+def _draw(seen: Observed, options: ContextualityOptions) -> _DrawnTypes:
     import torch
 
     from reporter.forward.type_moments import TYPED
@@ -248,7 +248,7 @@ def _draw(seen: Observed, options: ContextualityOptions) -> _Drawn:
 
     strata = tuple(stratum for stratum in seen.held if stratum in TYPED)
 
-    def draw() -> _Drawn:
+    def draw() -> _DrawnTypes:
         sample = seen.get(TypeSample)
         occurrences = sample.select(strata, options.types, options.occurrences, _FEWEST, seen.device)
         sizes, ends = occurrences.sizes, np.cumsum(occurrences.sizes)
@@ -262,7 +262,7 @@ def _draw(seen: Observed, options: ContextualityOptions) -> _Drawn:
                 away = rng.choice(total - size, size, replace=False)
                 substitutes[row, :size] = torch.from_numpy(away + size * (away >= end - size))
         texts, which_text = np.unique(occurrences.texts, return_inverse=True)
-        return _Drawn(occurrences, members, substitutes if enough else None, strata, texts, which_text)
+        return _DrawnTypes(occurrences, members, substitutes if enough else None, strata, texts, which_text)
 
     return seen.once(("occurrences", strata, options), draw)
 
@@ -273,7 +273,7 @@ OfTypes = dict[str, tuple[Floats, Floats]]
 each of its occurrences adds to it, shape (T, m)."""
 
 
-def _at_places(drawn: _Drawn, seen: Observed, options: ContextualityOptions) -> dict[Place, OfTypes]:
+def _at_places(drawn: _DrawnTypes, seen: Observed, options: ContextualityOptions) -> dict[Place, OfTypes]:
     memo: dict[bytes, Floats] = seen.once(("contextuality of types", options), dict)
     keys = drawn.occurrences.keys()
     new = np.array([index for index, key in enumerate(keys) if key not in memo], dtype=np.int64)
@@ -290,7 +290,7 @@ def _at_places(drawn: _Drawn, seen: Observed, options: ContextualityOptions) -> 
     }
 
 
-def _at_place(drawn: _Drawn, new: Ints, place: Place) -> tuple[Floats, OfTypes]:
+def _at_place(drawn: _DrawnTypes, new: Ints, place: Place) -> tuple[Floats, OfTypes]:
     """Return the forms of some types, shape (types, forms, 1 + m), and the number of random tokens for all."""
     import torch
 
@@ -363,14 +363,14 @@ class _Mean:
     of_texts: Floats
 
 
-def _means_over_types(drawn: _Drawn, seen: Observed, types: OfTypes) -> dict[str, _Mean | None]:
+def _means_over_types(drawn: _DrawnTypes, seen: Observed, types: OfTypes) -> dict[str, _Mean | None]:
     means = {form: _mean_over_types(drawn, seen, types, form) for form in types}
     if "baseline" in types:
         means["adjusted"] = _mean_over_types(drawn, seen, types, "explained", less="baseline")
     return means
 
 
-def _mean_over_types(drawn: _Drawn, seen: Observed, types: OfTypes, form: str, less: str = "") -> _Mean | None:
+def _mean_over_types(drawn: _DrawnTypes, seen: Observed, types: OfTypes, form: str, less: str = "") -> _Mean | None:
     """Return the mean of a form over types, or that of its difference from another one; None where no type has it.
 
     The error has two independent parts: what texts do to the types that they have, and which types have the contexts
@@ -417,7 +417,7 @@ def _value(statistic: str, place: Place, mean: _Mean | None, scale: Scale, reaso
 
 
 def _self_similarity(
-    mean: _Mean | None, drawn: _Drawn, cosine: _Cosine | None, place: Place, seen: Observed
+    mean: _Mean | None, drawn: _DrawnTypes, cosine: _Cosine | None, place: Place, seen: Observed
 ) -> Iterator[Value]:
     value = _value("self_similarity", place, mean, "fisher")
     if mean is None:
@@ -443,7 +443,7 @@ def _of_difference(a: Error, b: Error, shared: float) -> Error:
     return Error(float(np.sqrt(square)), min(a.df, b.df))
 
 
-def _explained(means: dict[str, _Mean | None], drawn: _Drawn, place: Place, seen: Observed) -> Iterator[Value]:
+def _explained(means: dict[str, _Mean | None], drawn: _DrawnTypes, place: Place, seen: Observed) -> Iterator[Value]:
     from reporter.geometry.similarity import floors
 
     sizes = tuple(drawn.occurrences.sizes.tolist())

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from pydantic import Field
 
-from reporter.charts import Chart, Reach, corpora, curves
+from reporter.charts import AxisLimits, Chart, corpora, curves
 from reporter.core.threads import spread
 from reporter.geometry import noise, spectra
 from reporter.geometry.arrays import Floats, Ints
@@ -155,7 +155,7 @@ ORDER BY kind DESC, corpus, view, role, model, step, checkpoint, layer, scale
     curves.scales,
     kind="scales",
     say=curves.of_scales,
-    reach=Reach((0, None), noise="isotropic noise"),
+    reach=AxisLimits((0, None), noise="isotropic noise"),
     facet="model",
     picks=corpora,
     legend="depth",
@@ -199,7 +199,7 @@ def intrinsic_dimension(seen: Observed, options: DimensionOptions) -> Iterator[V
 
 
 @dataclass(frozen=True)
-class _At:
+class _Estimates:
     """The estimates of a view at a place.
 
     Args:
@@ -215,7 +215,7 @@ class _At:
     batches: tuple[Batch, ...] = ()
 
 
-def _measuring(views: Sequence[Observed], options: DimensionOptions) -> Callable[[Place], list[_At]]:
+def _measuring(views: Sequence[Observed], options: DimensionOptions) -> Callable[[Place], list[_Estimates]]:
     """Return what measures each view at a place; all of them share their searches."""
     samples = [view.context_sample(options.sample_size()) for view in views]
     keys, which = np.unique(np.concatenate([sample.keys for sample in samples]), return_inverse=True)
@@ -225,7 +225,7 @@ def _measuring(views: Sequence[Observed], options: DimensionOptions) -> Callable
     for of_sample, chosen in zip(halves, rows, strict=True):
         held[:, chosen] = of_sample
 
-    def measure(place: Place) -> list[_At]:
+    def measure(place: Place) -> list[_Estimates]:
         kept = [_distinct(sample, place) for sample in samples]
         batches = [
             [] if reason else [chosen[distinct[part]] for part in options.split(len(distinct))]
@@ -250,7 +250,7 @@ def _measuring(views: Sequence[Observed], options: DimensionOptions) -> Callable
                 for view, ratio in zip(those, ratios, strict=True):
                     batches_of_views[view].append(ratio)
         return [
-            _At(len(distinct), tokens, reason, tuple(chosen))
+            _Estimates(len(distinct), tokens, reason, tuple(chosen))
             for (distinct, tokens, reason), chosen in zip(kept, batches_of_views, strict=True)
         ]
 
@@ -263,7 +263,7 @@ def _distinct(sample: Selection, place: Place) -> tuple[Ints, int, str]:
     return kept, tokens, repeated or (few if len(kept) else "no token")
 
 
-def _estimates(seen: Observed, measured: _At, place: Place, options: DimensionOptions) -> Iterator[Value]:
+def _estimates(seen: Observed, measured: _Estimates, place: Place, options: DimensionOptions) -> Iterator[Value]:
     batches = measured.batches
     n, size = sum(len(batch.logs) for batch in batches), len(batches[0].logs)
     if min(len(batch.logs) for batch in batches) < spectra.FEWEST:
@@ -296,7 +296,7 @@ def _reason_without_value(name: str, batches: Sequence[Batch], discard: float) -
     return ""
 
 
-def _draw_floors(seen: Observed, of_views: Mapping[Place, Sequence[_At]]) -> None:
+def _draw_floors(seen: Observed, of_views: Mapping[Place, Sequence[_Estimates]]) -> None:
     sizes = {
         (seen.width(place), len(index.batches[0].logs))
         for place, of_place in of_views.items()

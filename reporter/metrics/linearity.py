@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from reporter.forward.observed import Observed, Place
-    from reporter.geometry.linear import Alike, Directions, Joint
+    from reporter.geometry.linear import Directions, Joint, Similarity
 
 _FIT = (
     "with X the states of all tokens at layer l and Y those at {other}, both minus their mean, and A the least-squares "
@@ -276,7 +276,7 @@ def _likeness(seen: Observed, place: Place, pair: _Pair, here: _Directions, afte
     n, d = int(pair.joint.n), pair.joint.xx.shape[0]
     few = _too_few_tokens(n, d)
 
-    def ends(alike: Alike) -> Interval:
+    def ends(alike: Similarity) -> Interval:
         if few:
             return None, None
         influence = alike.influence(pair.x - pair.joint.mean_x, pair.y - pair.joint.mean_y)

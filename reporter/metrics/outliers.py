@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from pydantic import Field
 
-from reporter.charts import Chart, Reach, curves
+from reporter.charts import AxisLimits, Chart, curves
 from reporter.core.table import TOKEN, TOKEN_ID, Comparable, OfCorpus, column
 from reporter.geometry.arrays import Floats, Ints, wide
 from reporter.geometry.intervals import Error, error_over_texts, interval
@@ -168,7 +168,7 @@ ORDER BY corpus, role, model, step, checkpoint, rule, statistic, cut, layer
     curves.cuts,
     kind="cuts",
     say=curves.of_cuts,
-    reach=Reach(by="statistic"),
+    reach=AxisLimits(by="statistic"),
     facet="model",
     picks=curves.which_cut,
     legend="cuts",
@@ -201,7 +201,7 @@ def outliers(
     from reporter.forward.outliers import Activations, SinkTokens
 
     size, sinks, kept, strata = options.sample, seen.get(SinkTokens), seen.get(Activations), list(seen.strata)
-    standing: dict[Place, lists.Standing] = {}
+    standing: dict[Place, lists.DimensionFacts] = {}
     for place in seen.places:
         index, moments = kept.layout.index[place], seen.moments(place)
         if moments.n == 0:
@@ -215,7 +215,7 @@ def outliers(
             yield Value("largest_ratio", place, None, moments.n, reason="all states are zero")
         else:
             yield Value("largest_ratio", place, max(1.0, largest / square**0.5), moments.n)
-        standing[place] = here = lists.Standing.of(moments, kept.unit_squares[index][strata].sum(dim=0).numpy())
+        standing[place] = here = lists.DimensionFacts.of(moments, kept.unit_squares[index][strata].sum(dim=0).numpy())
         if here.deviations is None:
             yield Value("dimensions", place, None, here.n, reason="all dimensions have the same mean")
         else:
@@ -249,7 +249,7 @@ def _norm_ratios(seen: Observed) -> Iterator[Value]:
             yield mean_with_interval(f"{quantity}_norm_ratio", place, average, seen.texts, reason)
 
 
-def _top3_share(moments: LayerMoments, here: lists.Standing, place: Place, seen: Observed) -> Value:
+def _top3_share(moments: LayerMoments, here: lists.DimensionFacts, place: Place, seen: Observed) -> Value:
     n, name, parts = moments.units, "top3_cosine_share", here.cosine
     if parts is None:
         return Value(name, place, None, n, reason="fewer than two states that are not zero")

@@ -30,7 +30,7 @@ from reporter.metrics._items import LISTS, Point, points, read_list, readable, s
 from reporter.metrics.analysis import POOLED, POOLINGS, Context, Corpus, Pooling, analysis
 from reporter.metrics.base import Cosine, Share, Statistic, Value, undefined, with_floor
 from reporter.spec.offer import Reference, Section
-from reporter.spec.part import AsTuple, Complaint, Elsewhere, Name, Part, Prose, failure, one_of
+from reporter.spec.part import AsTuple, Complaint, InheritedText, Name, Part, Prose, failure, one_of
 from reporter.spec.problems import show
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ def _classes(value: Any) -> Any:
     if isinstance(value, str):
         if value == "shipped":
             return value
-        return Path(value.as_path() if isinstance(value, Elsewhere) else value)
+        return Path(value.as_path() if isinstance(value, InheritedText) else value)
     if isinstance(value, Path):
         return value
     raise failure(

@@ -13,7 +13,7 @@ from pydantic import Field
 from reporter.core.threads import spread
 from reporter.geometry import noise
 from reporter.geometry.arrays import Floats, wide
-from reporter.geometry.components import Leading, apart, leading, menger, menger_by
+from reporter.geometry.components import LeadingAxes, apart, leading, menger, menger_by
 from reporter.geometry.intervals import Error, error_over_texts, interval
 from reporter.geometry.spectra import EQUAL
 from reporter.metrics._intervals import described, sampled
@@ -121,7 +121,7 @@ _Pair = tuple[int, int]
 
 
 @dataclass(frozen=True, eq=False)
-class _Followed:
+class _SubspaceDistances:
     """Distances of the leading subspaces of layers.
 
     Args:
@@ -179,7 +179,7 @@ class _Followed:
         return error_over_texts(influence - influence.mean(), sample.texts, n, self.seen.texts, sample.keys)
 
 
-def _followed(seen: Observed, options: SubspaceOptions) -> _Followed | str:
+def _followed(seen: Observed, options: SubspaceOptions) -> _SubspaceDistances | str:
     """Return how far apart the leading subspaces of the layers are, or why they are not known."""
     n, path = seen.tokens, seen.path
     width = seen.width(path[0])
@@ -196,11 +196,11 @@ def _followed(seen: Observed, options: SubspaceOptions) -> _Followed | str:
     return seen.once(("subspaces", seen.held, k), lambda: _measured(seen, k))
 
 
-def _measured(seen: Observed, k: int) -> _Followed:
+def _measured(seen: Observed, k: int) -> _SubspaceDistances:
     path = seen.path
     sample = sampled(seen)  # before threads ask for it, each for itself
 
-    def axes(place: Place) -> Leading | None:
+    def axes(place: Place) -> LeadingAxes | None:
         moments = seen.moments(place)
         if moments.squares.sum() <= EQUAL * (moments.n * moments.mean @ moments.mean + moments.squares.sum()):
             return None  # all states are equal
@@ -234,7 +234,7 @@ def _measured(seen: Observed, k: int) -> _Followed:
         return {pair: (along * r).sum(dim=1).double().cpu().numpy() for pair, r in zip(sides, rest, strict=True)}
 
     parts = spread(influences, range(len(path)))
-    return _Followed(
+    return _SubspaceDistances(
         seen,
         k,
         {pair: movement.distance for pair, movement in between.items()} | ({} if bases[0] is None else {(0, 0): 0.0}),

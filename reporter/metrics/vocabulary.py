@@ -406,7 +406,7 @@ class PositionOffset(OfWeights, table="position_offsets"):
 TABLES = (VocabularyToken, VocabularyExtreme, VocabularyFact, PositionVector, PositionCosine, PositionOffset)
 
 
-class Looked(Part):
+class VocabularyOptions(Part):
     """The number of vectors to list and to draw."""
 
     extremes: int = Field(20, ge=0, le=200, description="Tokens and pairs listed at each end of each measure.")
@@ -419,7 +419,7 @@ class Looked(Part):
     )
 
 
-class VocabularySpec(Looked):
+class VocabularySpec(VocabularyOptions):
     """The models, and the number of their vectors to list and to draw."""
 
     models: Literal["all"] | Annotated[tuple[Name, ...], AsTuple] = Field(
@@ -455,10 +455,10 @@ Vocabulary = Annotated[
         together=WEIGHTS,
         by_name=False,
     ),
-    resolve=lambda spec, folder: Looked.model_validate(spec.model_dump(exclude={"models"})),
+    resolve=lambda spec, folder: VocabularyOptions.model_validate(spec.model_dump(exclude={"models"})),
     last_only=True,
 )
-def vocabulary(item: Looked, context: Context) -> Iterator[Row]:
+def vocabulary(item: VocabularyOptions, context: Context) -> Iterator[Row]:
     """Yield what is known of the token, position and type vectors of a model."""
     from reporter.metrics._static_numbers import analyse
     from reporter.metrics._static_vectors import static_vectors

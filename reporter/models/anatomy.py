@@ -74,7 +74,7 @@ class Anatomy:
 
 
 @dataclass(frozen=True)
-class Examined:
+class MeasuredModel:
     """A model that was measured.
 
     Args:
@@ -94,7 +94,7 @@ class Examined:
     feed_forward: Sublayer = field(repr=False)
 
 
-def examine(module: nn.Module, tokenizer: Any, part: PartName | None = None) -> Examined:
+def examine(module: nn.Module, tokenizer: Any, part: PartName | None = None) -> MeasuredModel:
     """Measure a model, hook its blocks and test the hooks."""
     inputs = Inputs(module, tokenizer)
     ids = inputs.random_ids(texts=2)
@@ -137,7 +137,7 @@ def examine(module: nn.Module, tokenizer: Any, part: PartName | None = None) -> 
         part=part,
         own_states="shifted" if blocks.shifted else "same",
     )
-    return Examined(anatomy, capture, inputs, closing, attention, feed_forward)
+    return MeasuredModel(anatomy, capture, inputs, closing, attention, feed_forward)
 
 
 def _initialised(module: nn.Module) -> bool | None:
@@ -162,7 +162,7 @@ def _sublayers(module: nn.Module, inputs: Inputs, ids: Tensor, blocks: Blocks) -
     names = {call.name for call in blocks.calls}
     size = blocks.states[0].numel()
 
-    def watch(other_first: bool) -> list[sublayers.Ran]:
+    def watch(other_first: bool) -> list[sublayers.BlockTrace]:
         tokens = inputs.with_other_token(ids, 0) if other_first else ids
         traced = trace(
             module,

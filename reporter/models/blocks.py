@@ -29,7 +29,7 @@ Slot = int | str
 
 
 @dataclass(frozen=True)
-class Passed:
+class PassedTensor:
     """A tensor that went into a module or came out of it.
 
     Args:
@@ -67,8 +67,8 @@ class Call:
     module: nn.Module
     start: int
     end: int = -1
-    inputs: list[Passed] = field(default_factory=list)
-    outputs: list[Passed] = field(default_factory=list)
+    inputs: list[PassedTensor] = field(default_factory=list)
+    outputs: list[PassedTensor] = field(default_factory=list)
 
     def contains(self, other: Call) -> bool:
         """Whether the other call happened during this one."""
@@ -93,10 +93,10 @@ def trace(model: nn.Module, inputs: Mapping[str, Any], copied: Callable[[str, Te
     running: list[Call] = []
     clock = count(1)
 
-    def passed(name: str, items: Iterable[tuple[Slot, Any]]) -> list[Passed]:
+    def passed(name: str, items: Iterable[tuple[Slot, Any]]) -> list[PassedTensor]:
         tensors = [(slot, x) for slot, x in items if isinstance(x, Tensor) and x.is_floating_point()]
         copies = copied or (lambda name, tensor: name.rpartition(".")[2].isdecimal())
-        return [Passed(slot, x.clone() if copies(name, x) else x, x, x._version) for slot, x in tensors]
+        return [PassedTensor(slot, x.clone() if copies(name, x) else x, x, x._version) for slot, x in tensors]
 
     def began(name: str, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         call = Call(name, module, next(clock))
@@ -187,7 +187,7 @@ def _chain(calls: list[Call], seen: Trace, shape: tuple[int, int], reported: Seq
     """Return the calls as a chain, or None where one does not pass states on to the next."""
     if any(b.start < a.end for a, b in pairwise(calls)):
         return None  # one inside the other
-    entering: list[Passed] = []
+    entering: list[PassedTensor] = []
     for made, taking in pairwise(calls):
         link = _link(made, taking, seen, shape)
         if link is None:
@@ -214,7 +214,7 @@ def _chain(calls: list[Call], seen: Trace, shape: tuple[int, int], reported: Seq
     return Blocks(tuple(calls), first.slot, returned.slot, states, deviation, overwritten, shifted)
 
 
-def _link(before: Call, after: Call, seen: Trace, shape: tuple[int, int]) -> Passed | None:
+def _link(before: Call, after: Call, seen: Trace, shape: tuple[int, int]) -> PassedTensor | None:
     made = [p.tensor for p in before.outputs if _is_state(p.tensor, shape)]
     sources = [made]
     for between in seen.calls:  # DeBERTa has a convolution there

@@ -70,7 +70,7 @@ RANDOM_INIT = "random-init"
 
 
 @dataclass(frozen=True)
-class Borrowed:
+class OtherTokenizer:
     """A tokenizer from another hub repository than the weights.
 
     Args:
@@ -159,7 +159,7 @@ class Checkpoint:
     training_texts: Texts | None = field(default=None, repr=False, compare=False)
     origin: tuple[Checkpoint, ...] = field(default=(), repr=False, compare=False)
     initialised: int | None = None
-    tokenizer: Borrowed | None = None
+    tokenizer: OtherTokenizer | None = None
     bos: Bos = "as-is"
     states: Mapping[str, tuple[Path, str]] = field(default_factory=dict)
     role: Literal["encoder", "decoder"] | None = None

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from reporter.core.errors import ReporterError, with_type
-from reporter.models.anatomy import Examined, examine
+from reporter.models.anatomy import MeasuredModel, examine
 from reporter.models.checkpoint import Checkpoint, loading, local_folder
 from reporter.models.model_folder import config_file, weight_files
 from reporter.models.parts import is_spread
@@ -140,7 +140,7 @@ class Captured:
 
 
 @dataclass(frozen=True, kw_only=True)
-class LoadedModel(Examined):
+class LoadedModel(MeasuredModel):
     """A model ready to be measured.
 
     Args:

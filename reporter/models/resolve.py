@@ -9,7 +9,7 @@ from typing import Any
 from reporter.core.errors import ReporterError, first_line, shared
 from reporter.core.imports import check_installed
 from reporter.models import model_folder
-from reporter.models.checkpoint import FINAL, Borrowed, Checkpoint, Split
+from reporter.models.checkpoint import FINAL, Checkpoint, OtherTokenizer, Split
 from reporter.models.model_folder import fingerprint
 from reporter.spec.models import CheckpointSpec, HubModel, ModelSpec, PathModel, RecipeModel, StatesModel
 from reporter.spec.recipes import Tuning
@@ -189,7 +189,7 @@ def download(checkpoint: Checkpoint, offline: bool, weights: bool = True) -> Pat
     return folder
 
 
-def tokenizer_of(borrowed: Borrowed, offline: bool) -> Path:
+def tokenizer_of(borrowed: OtherTokenizer, offline: bool) -> Path:
     """Return the folder of a tokenizer from another repository, fetching it where it is not in the local cache."""
     return borrowed.path or _fetch(borrowed.hub, borrowed.revision, list(_WANTED), offline)
 
@@ -228,16 +228,16 @@ def _locate(spec: HubModel, revision: str, offline: bool) -> tuple[str, Path | N
     return snapshot.name, snapshot if _is_complete(snapshot, spec) else None
 
 
-def _borrow(hub: str, offline: bool) -> Borrowed:
+def _borrow(hub: str, offline: bool) -> OtherTokenizer:
     """Return where the tokenizer of another repository is: its commit, and its folder in the local cache, if there."""
     snapshot = cached_snapshot(hub, _DEFAULT)
     if snapshot is not None and not model_folder.tokenizer_files(snapshot):
         snapshot = None
     answer = _ask_where_needed(hub, _DEFAULT, offline, snapshot is not None, f"the tokenizer of {hub}")
     if answer is not None:
-        return Borrowed(hub, answer[0], snapshot if snapshot is not None and snapshot.name == answer[0] else None)
+        return OtherTokenizer(hub, answer[0], snapshot if snapshot is not None and snapshot.name == answer[0] else None)
     assert snapshot is not None
-    return Borrowed(hub, snapshot.name, snapshot)
+    return OtherTokenizer(hub, snapshot.name, snapshot)
 
 
 def _ask_where_needed(

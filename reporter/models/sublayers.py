@@ -9,7 +9,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from reporter.models.blocks import Blocks, Call, Passed, Slot, Trace, noise_of, relative, same
+from reporter.models.blocks import Blocks, Call, PassedTensor, Slot, Trace, noise_of, relative, same
 
 NormPlacement = Literal["pre", "post", "sandwich", "inner", "none"]
 
@@ -136,7 +136,7 @@ class _Part:
 
 
 @dataclass(frozen=True)
-class Ran:
+class BlockTrace:
     """One block as it ran: its call, what entered and what it returned, and the calls inside it."""
 
     call: Call
@@ -148,7 +148,7 @@ class Ran:
         """Return the name of a call inside the block."""
         return call.name.removeprefix(f"{self.call.name}.")
 
-    def made(self) -> Iterator[tuple[Call, Passed]]:
+    def made(self) -> Iterator[tuple[Call, PassedTensor]]:
         """Yield what modules of the block returned that has the size of a state; modules that ran once alone."""
         names = [call.name for call in self.inside]
         for call in self.inside:
@@ -156,18 +156,18 @@ class Ran:
                 yield from ((call, p) for p in call.outputs if p.tensor.numel() == self.entered.numel())
 
 
-def blocks_with_copies(seen: Trace, blocks: Blocks) -> list[Ran]:
+def blocks_with_copies(seen: Trace, blocks: Blocks) -> list[BlockTrace]:
     """Return the blocks of a traced pass in which what passed inside them was copied."""
     names = [call.name for call in blocks.calls]
     ordered = []
     for call in (call for call in seen.calls if call.name in names):
         entered = next(p.tensor for p in call.inputs if p.slot == blocks.input_slot)
         returned = next(p.tensor for p in call.outputs if p.slot == blocks.output_slot)
-        ordered.append(Ran(call, entered, returned, tuple(c for c in seen.calls if call.contains(c))))
+        ordered.append(BlockTrace(call, entered, returned, tuple(c for c in seen.calls if call.contains(c))))
     return ordered
 
 
-def find_attention(ran: Sequence[Ran], changed: Sequence[Ran], blocks: Blocks) -> Sublayer:
+def find_attention(ran: Sequence[BlockTrace], changed: Sequence[BlockTrace], blocks: Blocks) -> Sublayer:
     """Find the attention of every block.
 
     Args:
@@ -185,7 +185,7 @@ def find_attention(ran: Sequence[Ran], changed: Sequence[Ran], blocks: Blocks) -
     )
 
 
-def find_feed_forward(ran: Sequence[Ran], attention: Sublayer) -> Sublayer:
+def find_feed_forward(ran: Sequence[BlockTrace], attention: Sublayer) -> Sublayer:
     """Find the feed-forward of every block."""
     if attention.problem:
         return Sublayer("none", problem=f"what attention adds is not known: {attention.problem}")
@@ -215,7 +215,7 @@ def _in_every_block(
     return Sublayer("none", problem=problem)
 
 
-def _attention_parts(block: Ran, like: _Part | None = None) -> list[_Part]:
+def _attention_parts(block: BlockTrace, like: _Part | None = None) -> list[_Part]:
     """Return the parts of a block that may be attention: the sequential ones first, then by how well they fit.
 
     Of parts that fit equally well, which are the same tensor passed on, the outermost comes first.
@@ -235,7 +235,9 @@ def _attention_parts(block: Ran, like: _Part | None = None) -> list[_Part]:
     return sorted(parts, key=lambda part: (part.placement != "sequential", part.deviation))
 
 
-def _entering_later(call: Call, a: Tensor, block: Ran, factor: float | None = None) -> tuple[float, float] | None:
+def _entering_later(
+    call: Call, a: Tensor, block: BlockTrace, factor: float | None = None
+) -> tuple[float, float] | None:
     """Return the factor k for which x + k·a enters a module of the block that runs after the call, and how well.
 
     Where no factor is given, 1 is tried, and then the one that comes nearest.
@@ -259,7 +261,9 @@ def _factor(total: Tensor, x: Tensor, a: Tensor, given: float | None) -> tuple[f
     return None
 
 
-def _parallel_deviation(call: Call, a: Tensor, block: Ran, outputs: Sequence[tuple[Call, Passed]]) -> float | None:
+def _parallel_deviation(
+    call: Call, a: Tensor, block: BlockTrace, outputs: Sequence[tuple[Call, PassedTensor]]
+) -> float | None:
     y = block.returned.flatten()
     beside = []
     for other, passed in outputs:
@@ -287,7 +291,7 @@ def nearest(difference: Tensor, a: Tensor) -> float:
     return (difference.dot(a) / a.dot(a)).nan_to_num(0.0).item()
 
 
-def _mixes(part: _Part, block: Ran, changed: Ran) -> bool:
+def _mixes(part: _Part, block: BlockTrace, changed: BlockTrace) -> bool:
     x, y = block.entered, changed.entered
     before, after = (
         next(
@@ -299,7 +303,9 @@ def _mixes(part: _Part, block: Ran, changed: Ran) -> bool:
     return bool(((relative(y, x) == 0) & moved).any())
 
 
-def _feed_forward_parts(block: Ran, attention: Sublayer, number: int, like: _Part | None = None) -> Iterator[_Part]:
+def _feed_forward_parts(
+    block: BlockTrace, attention: Sublayer, number: int, like: _Part | None = None
+) -> Iterator[_Part]:
     """Yield the parts of a block that may be its feed-forward, of one tensor passed on the outermost first.
 
     Args:
@@ -331,7 +337,7 @@ def _feed_forward_parts(block: Ran, attention: Sublayer, number: int, like: _Par
                 break
 
 
-def _normed(block: Ran, mixing: Call, after: Tensor) -> Iterator[tuple[Placement, Tensor, Tensor, Call | None]]:
+def _normed(block: BlockTrace, mixing: Call, after: Tensor) -> Iterator[tuple[Placement, Tensor, Tensor, Call | None]]:
     """Yield what enters a later module that returns what the block does, beside what a module made of x + k·a."""
     y = block.returned
     closing = [

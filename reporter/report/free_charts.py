@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from reporter.charts import models, profile
-from reporter.charts.captions import LOG, Reach, of_training, which_axis
+from reporter.charts.captions import LOG, AxisLimits, of_training, which_axis
 from reporter.charts.captions import of_statistic as say_statistic
 from reporter.charts.chart import Chart
 from reporter.charts.layout import ASKED
@@ -29,7 +29,7 @@ def of_statistic(metric: str, statistic: Statistic) -> Chart:
         {"": draw, LOG: partial(draw, log=True)},
         kind="dots" if of_model else "profile",
         say=partial(say_statistic, step=statistic.per == "step"),
-        reach=Reach(statistic.bounds, noise=statistic.noise),
+        reach=AxisLimits(statistic.bounds, noise=statistic.noise),
         facet=ASKED if statistic.within_role else "corpus",
         picks=partial(which_axis, bounds=statistic.bounds),
         lead=statistic.plainly,
@@ -58,7 +58,7 @@ def over_training(metric: str, statistic: Statistic) -> Chart:
         partial(profile.training, subject=statistic),
         kind="training",
         say=of_training,
-        reach=Reach(statistic.bounds, by="layer"),
+        reach=AxisLimits(statistic.bounds, by="layer"),
         picks=partial(profile.which_layer, step=statistic.per == "step"),
         definition=f"at each checkpoint of the models that have several{layers}. The step axis is logarithmic, and "
         "linear below the first step. A band is the 95 % t-interval of the mean over models (seeds, sizes) of a role, "
@@ -136,7 +136,7 @@ def _differences(
         partial(draw, subject=Statistic(name, title, "", ())),
         kind="differences",
         say=say_statistic,
-        reach=Reach(zero=True, by="statistic"),
+        reach=AxisLimits(zero=True, by="statistic"),
         facet="comparison",
         picks=profile.which_statistic,
         definition="A statistic on the first side minus the same on the second: one model on two corpora, or a model "

@@ -20,7 +20,7 @@ STYLE = "style.css"
 
 
 @dataclass(frozen=True)
-class Look:
+class ReportLook:
     """The settings of a study for its report.
 
     Args:
@@ -71,13 +71,13 @@ class Look:
         return [section for _, section in sorted(ranked, key=lambda pair: pair[0])]
 
 
-def read_look(study: Mapping[str, Any], folder: Path) -> Look:
+def read_look(study: Mapping[str, Any], folder: Path) -> ReportLook:
     """Return how a study's pages look; where its file says nothing that can be read, they look as they always do."""
     report = spec_of(study.get("spec")).get("report")
     settings = report if isinstance(report, dict) else {}
     style, theme = folder / FOLDER / STYLE, settings.get("theme")
     css = style.read_text(encoding="utf-8") if settings.get("style") and style.is_file() else ""
-    return Look(
+    return ReportLook(
         theme=theme if theme in ("light", "dark") else "system",
         # in CSS a backslash before a slash changes nothing, and the element does not end
         style=css.replace("</", "<\\/"),

@@ -31,7 +31,7 @@ from reporter.report.compared import path_of, profiles_of
 from reporter.report.contents import BESIDES, Contents, read_contents, readers
 from reporter.report.explorers import ChartPage, Explorer
 from reporter.report.journeys import static_journey
-from reporter.report.look import Look, read_look
+from reporter.report.look import ReportLook, read_look
 from reporter.report.templating import carry_assets, environment, inline_json, write, write_assets
 from reporter.store import Store
 from reporter.store.formats import as_plain_text
@@ -234,7 +234,9 @@ def _wanted(database: Path, stored: Sequence[str], studies: Sequence[str] | None
     return names
 
 
-def _write_study(folder: Path, contents: Contents, look: Look, definitions: Mapping[str, Definition]) -> list[Path]:
+def _write_study(
+    folder: Path, contents: Contents, look: ReportLook, definitions: Mapping[str, Definition]
+) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     templates = environment(look.templates)
     templates.globals["look"] = look

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from reporter.core.table import Row
-from reporter.forward.kept import Want
+from reporter.forward.kept import Amount
 from reporter.forward.observed import KINDS
 from reporter.forward.passes import Measured
 from reporter.geometry.intervals import errors_apart
@@ -238,11 +238,11 @@ def quiet(results: Iterable[T]) -> Iterator[T]:
         yield from results
 
 
-def wanted_by(chosen: Iterable[tuple[Metric, Options, Sequence[str]]]) -> dict[str, Want]:
+def wanted_by(chosen: Iterable[tuple[Metric, Options, Sequence[str]]]) -> dict[str, Amount]:
     """Return the observables that some metrics need under some views, each as large as the most demanding one asks."""
-    wants: dict[str, Want] = {}
+    wants: dict[str, Amount] = {}
     for metric, options, views in chosen:
         for name in metric.needs:
             size = options.size_of(name) if KINDS[name].bounded != "no" else 0
-            wants[name] = wants.get(name, Want()) | Want(size, tuple(views) if KINDS[name].tells_views else ())
+            wants[name] = wants.get(name, Amount()) | Amount(size, tuple(views) if KINDS[name].tells_views else ())
     return wants

@@ -415,10 +415,10 @@ def estimate(plan: Plan, cache: Path) -> Estimate:
 
 
 def _missing(cache: Path, forward_pass: Pass, amounts: Wanted) -> Wanted:
-    from reporter.forward.kept import Kept
+    from reporter.forward.kept import PassFolder
 
     ways = [forward_pass.settled(precision) for precision in PRECISIONS]
-    return min((Kept(cache / FOLDERS["pass"], way.inputs).missing(amounts) for way in ways), key=len)
+    return min((PassFolder(cache / FOLDERS["pass"], way.inputs).missing(amounts) for way in ways), key=len)
 
 
 def _bytes_left(forward_pass: Pass, size: Size, amounts: Wanted, tokens: int, keep: Keep) -> int:

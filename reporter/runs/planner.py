@@ -55,7 +55,7 @@ def plan_study(
         UsageError: ``only`` names something that is not in the study, or no cell is of all that it names.
     """
     done = {} if blind else Store(out / "results.duckdb").cells(file.study.study)
-    grid = _Grid(file, _Inputs(file, out / "cache", offline), _Only(file.study, only), done, force)
+    grid = _Grid(file, _Inputs(file, out / "cache", offline), _CellFilter(file.study, only), done, force)
     planned = (*grid.single(), *grid.compared(), *grid.analysed())
     if only and not planned:
         names = " ".join(f"--only {name}" for name in only)
@@ -79,7 +79,7 @@ class _Grid:
     """
 
     def __init__(
-        self, file: StudyFile, inputs: _Inputs, only: _Only, done: Mapping[CellName, CellRecord], force: bool
+        self, file: StudyFile, inputs: _Inputs, only: _CellFilter, done: Mapping[CellName, CellRecord], force: bool
     ) -> None:
         self.file, self.inputs, self.only, self.done, self.force = file, inputs, only, done, force
         self.study = study = file.study
@@ -367,7 +367,7 @@ class _Inputs:
         return ""
 
 
-class _Only:
+class _CellFilter:
     """The cells that ``--only`` asks for."""
 
     def __init__(self, study: Study, names: Sequence[str]) -> None:

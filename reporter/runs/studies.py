@@ -20,7 +20,7 @@ from reporter.spec.offer import Offer
 from reporter.spec.part import Complaint
 from reporter.spec.problems import Problem, SpecError
 from reporter.spec.study import StudyFile
-from reporter.texts.sources import SOURCES, Around, Origin, source_of
+from reporter.texts.sources import SOURCES, Origin, SourceContext, source_of
 
 REGISTRIES: tuple[Registry[Any], ...] = (METRICS, ANALYSES, SOURCES, CLAIM_KINDS)
 """What a plug-in of a study may add to."""
@@ -251,7 +251,7 @@ def _find_corpus(part: CorpusPart, folder: Path) -> None:
     elif not any(
         True for reference in part.references if reference.to == "models" for _ in reference.named(part)
     ):  # made of a vocabulary
-        origin = source_of(part).find(part, Around(folder, True, None))
+        origin = source_of(part).find(part, SourceContext(folder, True, None))
         if isinstance(part, FileCorpus):
             _read_first(origin, folder / part.file.expanduser())
 

@@ -18,8 +18,8 @@ from reporter.core.numbers import counted
 from reporter.core.progress import Progress
 from reporter.core.threads import given
 from reporter.forward.inputs import FOLDERS, PRECISIONS, Pass, digest, size_of
-from reporter.forward.kept import Want
-from reporter.forward.passes import Feeding, Passes
+from reporter.forward.kept import Amount
+from reporter.forward.passes import Passes, ReadyPass
 from reporter.models.checkpoint import Checkpoint
 from reporter.models.load import LoadedModel, load
 from reporter.models.states import SavedStates, load_states
@@ -55,7 +55,7 @@ class Task:
     checkpoint: str
     index: int
     texts: int
-    wants: Mapping[str, Want]
+    wants: Mapping[str, Amount]
 
     def __str__(self) -> str:
         return f"{self.of}, range {self.index + 1}"
@@ -75,7 +75,7 @@ class Worker:
         self._ranges = cache(lambda name: ranges(shards(self._passes[name].texts)))
         self._lock = cache(lock_at)
         self._loaded: tuple[str, LoadedModel | SavedStates] | None = None
-        self._feeding: tuple[object, Feeding] | None = None
+        self._feeding: tuple[object, ReadyPass] | None = None
 
     def wants_gpu(self, there_is: bool) -> bool:
         """Return whether it runs on a GPU, where the machine has one or not."""

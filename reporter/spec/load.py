@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from reporter.core.errors import UsageError, hint, one_line, suggest
 from reporter.core.files import MOST_OF_A_STUDY, endless, instead_of
 from reporter.spec.offer import Offer
-from reporter.spec.part import Complaint, Elsewhere, complaints_of
+from reporter.spec.part import Complaint, InheritedText, complaints_of
 from reporter.spec.problems import Location, Problem, SpecError, show, show_location
 from reporter.spec.references import contradictions, refused_claims
 from reporter.spec.study import Study, StudyFile, check_study
@@ -192,9 +192,9 @@ def _elsewhere(value: Any, way: str) -> Any:
         return {key: _elsewhere(item, way) for key, item in value.items()}
     if isinstance(value, list):
         return [_elsewhere(item, way) for item in value]
-    if isinstance(value, Elsewhere):
-        return Elsewhere(str(value), os.path.normpath(Path(way, value.way)))
-    return Elsewhere(value, way) if isinstance(value, str) else value
+    if isinstance(value, InheritedText):
+        return InheritedText(str(value), os.path.normpath(Path(way, value.way)))
+    return InheritedText(value, way) if isinstance(value, str) else value
 
 
 def _as_written(value: Any) -> Any:
@@ -202,7 +202,7 @@ def _as_written(value: Any) -> Any:
         return {str(key): _as_written(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [_as_written(item) for item in value]
-    return value.here() if isinstance(value, Elsewhere) else value
+    return value.here() if isinstance(value, InheritedText) else value
 
 
 class _Dumper(yaml.SafeDumper):
@@ -299,7 +299,7 @@ def plugins_of(layers: Layers) -> tuple[Path, ...]:
     for index, name in enumerate(named if isinstance(named, list) else ()):
         if not isinstance(name, str):  # which the check of the whole study explains
             continue
-        written = name.as_path() if isinstance(name, Elsewhere) else name
+        written = name.as_path() if isinstance(name, InheritedText) else name
         file = layers.path.resolve().parent / Path(written).expanduser()
         if not file.is_file():
             message = f"there is no file '{name}'; it is looked for beside the study{instead_of(file)}"

@@ -134,7 +134,7 @@ def no_repeats(names: tuple[Any, ...]) -> tuple[Any, ...]:
     return names
 
 
-class Elsewhere(str):
+class InheritedText(str):
     """Text of a study that was not written in its own file: if it is read as a path, it starts from another folder.
 
     Only the type of a field tells which text is a path, so that is found out when the study is checked.
@@ -147,7 +147,7 @@ class Elsewhere(str):
     way: str
     read_as_path: bool
 
-    def __new__(cls, text: str, way: str) -> Elsewhere:
+    def __new__(cls, text: str, way: str) -> InheritedText:
         """Return the text, which remembers the way."""
         made = super().__new__(cls, text)
         made.way, made.read_as_path = way, False
@@ -169,7 +169,7 @@ def _read_path(value: Any) -> Any:
         return value
     if not isinstance(value, str):
         raise failure(Complaint(f"expected a path, as text, got {show(value)}"))
-    if isinstance(value, Elsewhere):
+    if isinstance(value, InheritedText):
         value = value.as_path()
     try:
         return Path(check_text(value)).expanduser()

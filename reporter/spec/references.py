@@ -25,7 +25,7 @@ SITES = ("embedding", "block", "final")
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownNames:
     """The names that a claim may use: models, corpora, statistics."""
 
     models: Collection[str]
@@ -40,7 +40,7 @@ class Known:
     together: Collection[str]
 
     @classmethod
-    def of(cls, study: Any, sections: Mapping[str, Section]) -> Known:
+    def of(cls, study: Any, sections: Mapping[str, Section]) -> KnownNames:
         """Return what a ``Study`` has, or what its file says, right or wrong."""
 
         def names(value: Any, default: Collection[str] = ()) -> Collection[str]:
@@ -139,7 +139,7 @@ def _marks(annotation: Any) -> Iterator[Any]:
         yield from _marks(inner)
 
 
-def _complaints(named: _Named, catalog: Known) -> Iterator[Complaint]:
+def _complaints(named: _Named, catalog: KnownNames) -> Iterator[Complaint]:
     value, location = named.value, named.at
     models = [*catalog.models, *GROUPS]
     places, single, many = catalog.places(named.statistic)
@@ -202,7 +202,7 @@ def _queried(value: Any, location: Location, models: Collection[str]) -> Iterato
             yield Complaint(f"no model is like '{pattern}'; models of this study: {', '.join(models)}", location)
 
 
-def _measured(value: Any, location: Location, catalog: Known) -> Iterator[Complaint]:
+def _measured(value: Any, location: Location, catalog: KnownNames) -> Iterator[Complaint]:
     """Complain of a statistic whose metric the study does not ask for, or of a score that no model has."""
     if not isinstance(value, str) or value in TYPE_COLUMNS:
         return
@@ -273,7 +273,7 @@ def contradictions(study: Any, offer: Offer) -> list[Complaint]:
     states_metrics = "metrics" in (study if isinstance(study, dict) else study.model_fields_set)
     if states_metrics and get(study, "metrics") not in ("none", ()) and not get(study, "corpora"):
         complaints.append(Complaint("metrics need texts; add a corpus under 'corpora'", ("metrics",), "key"))
-    catalog = Known.of(study, offer.sections)
+    catalog = KnownNames.of(study, offer.sections)
     for name, claim in _mapping(study, "claims").items():
         of_key = [kind.form for key, kind in offer.claims.items() if isinstance(claim, dict) and key in claim]
         for form in [type(claim)] if isinstance(claim, Claim) else of_key or [Claim]:

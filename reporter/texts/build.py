@@ -25,7 +25,7 @@ from reporter.core.errors import ReporterError, failing_as
 from reporter.core.files import LONGEST_TEXT, unfinished_folder, write_checksums, write_note
 from reporter.spec.corpora import ALIKE, CorpusPart
 from reporter.texts.chat import require_role
-from reporter.texts.sources import Around, Origin, WholeWords, source_of
+from reporter.texts.sources import Origin, SourceContext, WholeWords, source_of
 from reporter.texts.texts import BLOB, LABELS, META, OFFSETS, Record, Texts, open_texts
 
 # Writes a folder of texts one text at a time: memory holds one text, and twelve bytes of each that was written.
@@ -221,7 +221,7 @@ def build_texts(
     try:
         source = source_of(spec)
         with failing_as("cannot read its source", OSError):
-            origin = source.find(spec, Around(folder, offline, whole_words))
+            origin = source.find(spec, SourceContext(folder, offline, whole_words))
         place = cache / "texts" / _key(spec, origin.state, source.code)
         with failing_as(f"cannot write its texts to {cache / 'texts'}", OSError):
             texts = _opened(place, name, source.called, origin.location, lambda: _write(place, spec, origin))

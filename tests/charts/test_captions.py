@@ -11,7 +11,7 @@ from reporter.charts.captions import (
     CLOSE,
     FIXED,
     LOG,
-    Reach,
+    AxisLimits,
     axes_of,
     axis,
     axis_of,
@@ -102,7 +102,7 @@ def test_the_smaller_model_is_no_flat_line() -> None:
 
 
 def test_an_axis_stays_when_the_token_set_changes_unless_it_says_so() -> None:
-    frame, reach = numbers([0.2, 0.3], [0.1, 0.96], [0.1, 0.45]), Reach((0, 1))
+    frame, reach = numbers([0.2, 0.3], [0.1, 0.96], [0.1, 0.45]), AxisLimits((0, 1))
     every = axes_of(frame, reach, SCENE)[""][FIXED]
     assert (every.low, every.high) == (0, 1)
     without = frame[frame["view"] == "no-sinks"]
@@ -113,18 +113,21 @@ def test_an_axis_stays_when_the_token_set_changes_unless_it_says_so() -> None:
 
 def test_rows_that_would_be_a_flat_line_have_their_own_axis() -> None:
     rows = pd.DataFrame({"value": [1.0, 2.0]})
-    assert axis_of(rows, axis([1.0, 20.0]), Reach(), close=False) == axis([1.0, 20.0])
-    assert axis_of(rows, axis([1.0, 200.0]), Reach(), close=False).note == "of this token set"
+    assert axis_of(rows, axis([1.0, 20.0]), AxisLimits(), close=False) == axis([1.0, 20.0])
+    assert axis_of(rows, axis([1.0, 200.0]), AxisLimits(), close=False).note == "of this token set"
 
 
 def test_each_statistic_of_a_chart_has_its_own_axis_with_the_chance_level_by_its_name() -> None:
     frame = pd.DataFrame({"statistic": ["a", "a", "b"], "model": "bert", "view": "words", "value": [1.0, 2.0, 500.0]})
-    axes = axes_of(frame, Reach(zero=True, by="statistic"), SCENE)
+    axes = axes_of(frame, AxisLimits(zero=True, by="statistic"), SCENE)
     assert (axes["a"][FIXED].low, axes["a"][FIXED].high, axes["b"][FIXED].high) == (0, 2, 500)
     frame = pd.DataFrame(
         {"statistic": ["a", "a", "a_floor"], "model": "bert", "view": "words", "value": [1.0, 2.0, 99.0]}
     )
-    assert axes_of(frame, Reach(noise="random vectors"), SCENE)[""][FIXED].note == "random vectors 99, above this axis"
+    assert (
+        axes_of(frame, AxisLimits(noise="random vectors"), SCENE)[""][FIXED].note
+        == "random vectors 99, above this axis"
+    )
 
 
 def rows(lines: dict[str, list[float]], depths: list[float], layers: list[int] | None = None) -> pd.DataFrame:

@@ -165,13 +165,13 @@ def test_a_layer_where_all_texts_are_equal(see, constant):
 def test_one_text_apart_from_all_others(see):
     """Its distance to them says nothing of how texts are arranged."""
 
-    class Apart(FakeModel):
+    class SubspaceDistance(FakeModel):
         def states(self, input_ids, attention_mask):
             apart = (input_ids[:, :1] == FIRST_WORD + 4)[..., None]
             return [x.where(apart, torch.tensor(7.5)) for x in super().states(input_ids, attention_mask)]
 
     texts = FakeTexts([*(f"1 {word}" for word in range(30)), "4 5"])
-    found = within(see(Apart(sinks=False, special=False), texts))
+    found = within(see(SubspaceDistance(sinks=False, special=False), texts))
     assert {row.reason for key, row in found.items() if key[0] == "cka"} == {
         "the mean states of all texts, or of all but one, are equal"
     }

@@ -10,7 +10,7 @@ from scipy.linalg import subspace_angles
 
 from reporter.forward.observed import Observed
 from reporter.geometry import noise
-from reporter.geometry.components import Leading, apart, leading, menger
+from reporter.geometry.components import LeadingAxes, apart, leading, menger
 from reporter.metrics.base import catalogue
 
 
@@ -36,7 +36,7 @@ def test_angles_that_are_known(angles):
     """Small ones too, whose cosines round to 1."""
     a, b = turned(np.array(angles))
     nothing = np.ones(3), np.zeros((9, 0)), np.zeros(0), 0.0
-    found = apart(Leading(a, *nothing), Leading(b, *nothing)).distance
+    found = apart(LeadingAxes(a, *nothing), LeadingAxes(b, *nothing)).distance
     assert found == pytest.approx(np.linalg.norm(angles), rel=1e-8, abs=1e-12)
     assert found == pytest.approx(np.linalg.norm(subspace_angles(a, b)), rel=1e-6, abs=1e-9)
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from reporter.core.errors import ReporterError
-from reporter.models.anatomy import Examined, examine
+from reporter.models.anatomy import MeasuredModel, examine
 from reporter.models.capture import Capture, Closing
 
 WIDTH, VOCABULARY = 8, 20
@@ -102,7 +102,7 @@ class ToyTokenizer:
         return [str(i) for i in ids]
 
 
-def examined(model: nn.Module) -> Examined:
+def examined(model: nn.Module) -> MeasuredModel:
     return examine(model, ToyTokenizer())
 
 

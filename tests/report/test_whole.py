@@ -235,7 +235,7 @@ def test_the_cuts_of_sinks_say_where_they_matter(whole: Contents, store: Store) 
 
 
 def test_sinks_are_listed_and_names_are_no_markup(whole: Contents, store: Store) -> None:
-    from reporter.report.look import Look
+    from reporter.report.look import ReportLook
     from reporter.report.site import study_page
     from reporter.report.templating import environment
 
@@ -243,7 +243,7 @@ def test_sinks_are_listed_and_names_are_no_markup(whole: Contents, store: Store)
     assert {row["token"] for row in whole.sinks["rows"]} == {"the", "<script>alert(2)</script>"}
     (study,) = store.frame("FROM studies WHERE study = 'whole'").to_dict("records")
     templates = environment()
-    templates.globals["look"] = Look()
+    templates.globals["look"] = ReportLook()
     html = study_page(replace(whole, study=study), templates)
     section = html[html.index('id="sinks"') :]
     assert "&lt;script&gt;alert(2)" in section and "<script>alert(2)" not in html

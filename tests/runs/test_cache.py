@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from reporter.app.cli import app
 from reporter.core.errors import UsageError
-from reporter.forward.kept import Kept, Want, bytes_kept
+from reporter.forward.kept import Amount, PassFolder, bytes_kept
 from reporter.forward.observed import KINDS
 from reporter.forward.token_categories import VIEWS
 from reporter.runs.cache import Entry, bytes_of, entries, lines, prunable, remove, seconds_of, size_text
@@ -109,7 +109,7 @@ def test_the_list_says_whose_it_is(study, run, store, out):
 
 
 def test_what_a_run_holds_stays(tmp_path):
-    kept = Kept(tmp_path, {"seed": 0})
+    kept = PassFolder(tmp_path, {"seed": 0})
     with kept.locked("it", pytest.fail):
         entry = Entry("pass", kept.folder, "", (), 0, 0.0)
         assert remove([entry]) == ([], [entry]) and kept.folder.exists()
@@ -155,7 +155,7 @@ def test_the_size_of_a_pass_is_known_ahead(observe, tmp_path):
     model = FakeModel(layers=3, width=64, sinks=False)
     found, counts = observe(model, texts, sample=512, sites=())
     types = found["type_moments"]
-    wanted = {name: Want(512 if KINDS[name].bounded != "no" else 0, tuple(VIEWS)) for name in found}
+    wanted = {name: Amount(512 if KINDS[name].bounded != "no" else 0, tuple(VIEWS)) for name in found}
     tokens = [counts.ordinary, counts.special, counts.tokens - counts.ordinary - counts.special]
     occurs = dict(zip(types.types, types.occurrences().tolist(), strict=True))
     expected = bytes_kept(types.layout, wanted, tokens, len(texts), occurs)

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from reporter.forward.kept import Kept, PassFacts, Want
+from reporter.forward.kept import Amount, PassFacts, PassFolder
 from reporter.forward.measure import Counts
 from reporter.forward.observable import Setting
 from reporter.forward.observed import KINDS
@@ -21,7 +21,7 @@ def passes(tmp_path):
     """Three passes of 1000 bytes, the oldest first, none of them touched for hours."""
     found = []
     for age, seed in ((9, 0), (6, 1), (3, 2)):
-        kept = Kept(tmp_path, {"seed": seed})
+        kept = PassFolder(tmp_path, {"seed": seed})
         with kept.locked("it", pytest.fail):
             (kept.folder / "unfinished-1").mkdir()
             (kept.folder / "unfinished-1" / "x").write_bytes(bytes(1000))
@@ -62,33 +62,33 @@ def keep(kept, name, want):
 @pytest.mark.parametrize(
     ("there", "want", "missing"),
     [
-        (Want(8, ("words", "all")), Want(8, ("words",)), None),
-        (Want(8, ("words", "all")), Want(4, ("all",)), None),
-        (Want(8, ("words",)), Want(8, ("no-sinks",)), Want(8, ("words", "no-sinks"))),
-        (Want(8, ("words",)), Want(4, ("all",)), Want(8, ("words", "all"))),
-        (Want(8, ("words",)), Want(16, ("words",)), Want(16, ("words",))),
+        (Amount(8, ("words", "all")), Amount(8, ("words",)), None),
+        (Amount(8, ("words", "all")), Amount(4, ("all",)), None),
+        (Amount(8, ("words",)), Amount(8, ("no-sinks",)), Amount(8, ("words", "no-sinks"))),
+        (Amount(8, ("words",)), Amount(4, ("all",)), Amount(8, ("words", "all"))),
+        (Amount(8, ("words",)), Amount(16, ("words",)), Amount(16, ("words",))),
     ],
 )
 def test_what_is_kept_does_for_fewer_views_and_smaller_samples(tmp_path, there, want, missing):
-    kept = Kept(tmp_path, {"seed": 0})
+    kept = PassFolder(tmp_path, {"seed": 0})
     keep(kept, "text_entropy", there)
     assert kept.missing({"text_entropy": want}) == ({} if missing is None else {"text_entropy": missing})
-    assert kept.missing({"moments": Want()}) == {"moments": Want()}
+    assert kept.missing({"moments": Amount()}) == {"moments": Amount()}
 
 
 def test_views_are_asked_of_those_that_tell_them_apart():
     metric = catalogue()["entropy"]
     chosen = [(metric, metric.options(texts=texts), views) for texts, views in ((7, ["all"]), (9, ["words"]))]
-    assert wanted_by(chosen) == {"text_entropy": Want(9, ("words", "all"))}
+    assert wanted_by(chosen) == {"text_entropy": Amount(9, ("words", "all"))}
     other = catalogue()["spectrum"]
     assert {want.views for want in wanted_by([(other, other.options(), ["all"])]).values()} == {()}
 
 
 def test_what_a_study_keeps_stays_though_the_one_that_made_it_would_not(tmp_path):
-    kept, layout = Kept(tmp_path, {"seed": 0}), Layout(2, 4)
-    wanted = {name: Want() for name in ("moments", "gram")}
+    kept, layout = PassFolder(tmp_path, {"seed": 0}), Layout(2, 4)
+    wanted = {name: Amount() for name in ("moments", "gram")}
     found = [(name, KINDS[name].empty(Setting(layout, 0, 9, None))) for name in wanted]
     kept.finish(found, wanted, PassFacts({}, layout, Counts(), "cpu", "float32", None), keep="nothing")
-    kept.load({"gram": Want()}, keep="all")
+    kept.load({"gram": Amount()}, keep="all")
     kept.drop()
-    assert kept.missing(wanted) == {"moments": Want()}
+    assert kept.missing(wanted) == {"moments": Amount()}

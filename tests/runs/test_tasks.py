@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from reporter.app.cli import app
 from reporter.core.progress import Progress
-from reporter.forward.kept import Parts, Want
+from reporter.forward.kept import Amount, Parts
 from reporter.forward.observed import KINDS
 from reporter.runs.engines import script
 from reporter.runs.planner import plan_study
@@ -211,16 +211,16 @@ def test_who_waits_for_another_says_so_once_and_does_nothing_twice(small, study,
 
 
 def test_a_task_that_fails_is_told_and_leaves_the_others(small, study, out, monkeypatch):
-    from reporter.forward.passes import Feeding
+    from reporter.forward.passes import ReadyPass
 
-    real, said = Feeding.feed, io.StringIO()
+    real, said = ReadyPass.feed, io.StringIO()
 
     def feed(self, one, *rest):
         if one.index == 1:
             raise RuntimeError("no luck")
         return real(self, one, *rest)
 
-    monkeypatch.setattr(Feeding, "feed", feed)
+    monkeypatch.setattr(ReadyPass, "feed", feed)
     worker, threads = worker_of(study(SINGLE), out)
     tasks = worker.tasks()
     with threads:
@@ -260,18 +260,18 @@ def test_what_a_worker_saved_of_a_range_is_gone_on_with_and_goes_with_the_range(
 
 
 def test_ranges_of_another_version_are_not_merged_with_those_of_this_one(tmp_path, monkeypatch):
-    wanted = {"moments": Want(), "gram": Want()}
+    wanted = {"moments": Amount(), "gram": Amount()}
     Parts.of(tmp_path, wanted).begin()
-    begun = Parts.of(tmp_path, {"gram": Want()})
+    begun = Parts.of(tmp_path, {"gram": Amount()})
     assert begun.begun and begun.wanted == wanted  # those that have more will do
     (begun.folder / "wanted.json").write_text("{")
-    assert not Parts.of(tmp_path, {"gram": Want()}).begun
+    assert not Parts.of(tmp_path, {"gram": Amount()}).begun
     Parts.of(tmp_path, wanted).begin()
     (begun.folder / "wanted.json").unlink()
     monkeypatch.setattr(KINDS["gram"], "version", KINDS["gram"].version + 1)
     Parts.of(tmp_path, wanted).begin()
     monkeypatch.undo()
-    assert not Parts.of(tmp_path, {"gram": Want()}).begun
+    assert not Parts.of(tmp_path, {"gram": Amount()}).begun
 
 
 @pytest.mark.slow

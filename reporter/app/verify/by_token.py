@@ -359,12 +359,12 @@ def _hsic(k: Floats, other: Floats) -> float:
     return float((k * other).sum() + both - 2 / (n - 2) * (ones @ k) @ (other @ ones))
 
 
-class _Near(NamedTuple):
+class _NearestSets(NamedTuple):
     sets: list[set[int]]
     ties: int  # neighbours that another text is as far as, but for rounding
 
 
-def _neighbours(x: Floats, k: int) -> _Near | None:
+def _neighbours(x: Floats, k: int) -> _NearestSets | None:
     """Return the k nearest other rows of each row by cosine; None where a row is zero or there are too few."""
     norms = np.linalg.norm(x, axis=1)
     if k >= len(x) or norms.min() <= 1e-6 * norms.max():
@@ -377,4 +377,4 @@ def _neighbours(x: Floats, k: int) -> _Near | None:
     edge = ordered[:, k - 1 : k]
     close = np.abs(ordered - edge) < 1e-6
     ties = int(sum(min(row[:k].sum(), row[k:].sum()) for row in close))
-    return _Near([set(row[:k].tolist()) for row in order], ties)
+    return _NearestSets([set(row[:k].tolist()) for row in order], ties)

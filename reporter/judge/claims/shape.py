@@ -13,7 +13,17 @@ from pydantic import Field, ValidationInfo, model_validator
 
 from reporter.judge import claims
 from reporter.judge.numbers import Missing, Numbers
-from reporter.judge.points import FEWEST_MODELS, LEVEL, Bounds, Finding, Inequality, Seen, Shown, every, joined_by_model
+from reporter.judge.points import (
+    FEWEST_MODELS,
+    LEVEL,
+    Bounds,
+    Finding,
+    Inequality,
+    Shown,
+    ShownProfile,
+    every,
+    joined_by_model,
+)
 from reporter.judge.profiles import Profile, Profiles, together
 from reporter.judge.shapes import PEAK_WITHIN, rule
 from reporter.spec import claims as forms
@@ -210,7 +220,7 @@ def _test(numbers: Numbers, profiles: Sequence[Profile], units: Sequence[Sequenc
         tested,
         bounds,
         seen={
-            (p.model, p.corpus): Seen(what, labels, tuple(p.values.tolist()))
+            (p.model, p.corpus): ShownProfile(what, labels, tuple(p.values.tolist()))
             for p in profiles
             for labels, what in [p.names(steps, per_step)]
         },

@@ -20,7 +20,7 @@ from reporter.judge.claims import SHARE
 from reporter.judge.numbers import PATH, Missing, declared
 from reporter.judge.points import Estimates
 from reporter.judge.profiles import Profile, Profiles
-from reporter.judge.questions.question import Box, Column, Lacks, Question, Read, Record, grouped, numeric, table
+from reporter.judge.questions.question import Advice, Box, Column, Question, Read, Record, grouped, numeric, table
 from reporter.judge.questions.subjects import MATERIAL, Observation, Subject, Subjects, Test, curve, number
 from reporter.metrics.base import Statistic
 from reporter.store.answers import ChangeAnswer, ChangedNumber
@@ -69,11 +69,11 @@ def _case(row: Record) -> tuple[Any, ...]:
     return tuple(row[name] for name in _CASE)
 
 
-def _changes(read: Read) -> Iterator[Row | Lacks]:
+def _changes(read: Read) -> Iterator[Row | Advice]:
     models = {str(row["model"]): row for row in read(_MODELS)}
     layers = read(_LAYERS)
     if not layers:
-        yield Lacks(NOT_COMPARED if any(row["base"] for row in models.values()) else NO_BASE)
+        yield Advice(NOT_COMPARED if any(row["base"] for row in models.values()) else NO_BASE)
         return
     headlines = {
         name: statistic
@@ -84,7 +84,7 @@ def _changes(read: Read) -> Iterator[Row | Lacks]:
     numbers = read(_NUMBERS.replace("NAMES", ", ".join(f"'{name}'" for name in headlines)))
     losses = {_case(row): row for row in paired if row["name"] == LOSS}
     if not losses:
-        yield Lacks("no change of loss: add `loss` to `metrics`, where the models have a language-model head")
+        yield Advice("no change of loss: add `loss` to `metrics`, where the models have a language-model head")
     for rows in grouped(sorted(layers, key=_case), *_CASE):
         case, base = _case(rows[0]), models.get(str(rows[0]["base"]))
         if case[0] not in models or base is None:
@@ -102,7 +102,7 @@ def _changes(read: Read) -> Iterator[Row | Lacks]:
         farthest = [row for row in tokens if _case(row) == case][:MOST_TOKENS]
         answer = _change_of_states(rows, models[case[0]], base, losses.get(case), farthest, changed_numbers)
         if answer is None:
-            yield Lacks(
+            yield Advice(
                 f"{case[0]} on {case[1]}: its states and those of its base cannot be compared, see cells.reasons"
             )
             continue

@@ -15,7 +15,7 @@ from reporter.core.places import in_backticks, place, places, ranges
 from reporter.core.table import Row
 from reporter.geometry.clouds import LEVEL, error_of, fewest_pairs, shared_p
 from reporter.geometry.statistics import behind_best
-from reporter.judge.questions.question import Box, Column, Lacks, Question, Read, Record, grouped, numeric, table
+from reporter.judge.questions.question import Advice, Box, Column, Question, Read, Record, grouped, numeric, table
 from reporter.judge.questions.subjects import ONE_DRAW, UNKNOWN, Observation, Subjects, Test, curve, number
 from reporter.store.answers import ConceptAnswer
 from reporter.store.shape import quoted
@@ -41,13 +41,13 @@ WHERE d.study = $study AND site IN ('embedding', 'block') ORDER BY d.model, d.ch
 _ROWS = "SELECT * FROM concept_answers WHERE study = $study ORDER BY model, pair_set, concept, layer"
 
 
-def _concept_rows(read: Read) -> Iterator[Row | Lacks]:
+def _concept_rows(read: Read) -> Iterator[Row | Advice]:
     models = read(_MODELS)
     by_model = {
         (rows[0]["model"], rows[0]["checkpoint"]): rows for rows in grouped(read(_DIRECTIONS), "model", "checkpoint")
     }
     if not by_model:
-        yield Lacks("no pairs of texts that differ in one concept: add `pairs: {concepts: shipped}`", runs=True)
+        yield Advice("no pairs of texts that differ in one concept: add `pairs: {concepts: shipped}`", runs=True)
     untrained = {
         model["base"]: {
             (row["pair_set"], row["concept"], row["layer"]): row

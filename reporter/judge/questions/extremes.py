@@ -80,7 +80,7 @@ def extreme(subject: Subject, points: Points, least: float, level: float) -> Ext
 
 
 @dataclass(frozen=True)
-class Hills:
+class TwoPeaks:
     """Two hills of a profile with a dip between them.
 
     Args:
@@ -104,7 +104,7 @@ class Hills:
     weights: Array
 
 
-def two_peaks(subject: Subject, points: Points, least: float, level: float) -> Hills | None:
+def two_peaks(subject: Subject, points: Points, least: float, level: float) -> TwoPeaks | None:
     """Return two hills, each inside the profile; None if there are no two.
 
     Five points in order, low, high, low, high, low: both high points are shown to be higher by more than ``least`` than
@@ -134,7 +134,7 @@ def two_peaks(subject: Subject, points: Points, least: float, level: float) -> H
     weights = (np.eye(size)[low] - np.eye(size)[dip])[None]
     p = float(max(before[first, dip], after[second, dip]))
     depth = subject.sure(points.combine(weights))
-    return Hills(high, low, dip, tuple(range(start, end + 1)), bool(higher[high, low] <= level), p, depth, weights)
+    return TwoPeaks(high, low, dip, tuple(range(start, end + 1)), bool(higher[high, low] <= level), p, depth, weights)
 
 
 def ask_extremes(subjects: Subjects) -> Iterator[Test]:
@@ -207,14 +207,14 @@ def _ties_sentence(subject: Subject, profile: Profile, index: int, among: tuple[
     return f" {capital(subject.places(layers, whole=False))} {verb} not differ significantly from it."
 
 
-def _second_sentence(subject: Subject, profile: Profile, pair: Hills) -> str:
+def _second_sentence(subject: Subject, profile: Profile, pair: TwoPeaks) -> str:
     top, bottom = (number(profile.values[i]) for i in (pair.low, pair.dip))
     peak, dip = (subject.places([profile.labels[i]], whole=False) for i in (pair.low, pair.dip))
     says = f"A second, smaller peak is at {peak}: {top}, with {bottom} at {dip} between them."
     return says + _ties_sentence(subject, profile, pair.low, pair.among)
 
 
-def _two_peaks_sentence(subject: Subject, profile: Profile, pair: Hills) -> str:
+def _two_peaks_sentence(subject: Subject, profile: Profile, pair: TwoPeaks) -> str:
     first, last = sorted((pair.high, pair.low))
     values = [number(profile.values[i]) for i in (first, last, pair.dip)]
     peaks = f"{subject.places([profile.labels[first], profile.labels[last]])}{subject.on}"
@@ -223,7 +223,7 @@ def _two_peaks_sentence(subject: Subject, profile: Profile, pair: Hills) -> str:
     return f"{says}, with {values[2]} at {dip} between them"
 
 
-def _hills(subject: Subject, view: str, level: float) -> Hills | None:
+def _hills(subject: Subject, view: str, level: float) -> TwoPeaks | None:
     """Return two hills of a profile with a dip of a material effect that random weights do not have."""
     if (profile := subject.tested(view, fewest=FEWEST_OF_HILLS)) is None:
         return None

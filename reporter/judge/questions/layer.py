@@ -18,9 +18,20 @@ import numpy as np
 from reporter.core.numbers import short
 from reporter.core.places import capital, in_backticks, listed, ranges, together
 from reporter.core.table import ALL_GROUPS, Row
-from reporter.geometry.statistics import Behind, behind_best
+from reporter.geometry.statistics import GapsToBest, behind_best
 from reporter.judge.questions.concepts import same_token_warning
-from reporter.judge.questions.question import VIEWS, Box, Column, Lacks, Question, Read, Record, grouped, numeric, table
+from reporter.judge.questions.question import (
+    VIEWS,
+    Advice,
+    Box,
+    Column,
+    Question,
+    Read,
+    Record,
+    grouped,
+    numeric,
+    table,
+)
 from reporter.store.answers import End, Kind, LayerAnswer
 
 Cell = tuple[str, int, str | None]
@@ -88,7 +99,7 @@ class _Criterion:
     item: str
     end: End = "high"
     rows: dict[Cell, Record] = field(default_factory=dict)
-    behind: Behind | None = None
+    behind: GapsToBest | None = None
     cells: list[Cell] = field(default_factory=list)
 
     def loss(self, cell: Cell) -> tuple[float, float | None, float | None]:
@@ -116,7 +127,7 @@ class _Criterion:
         return max(self.rows, key=lambda cell: sign * self.rows[cell]["value"])
 
 
-def _answer(read: Read) -> Iterator[Row | Lacks]:
+def _answer(read: Read) -> Iterator[Row | Advice]:
     models = read(_MODELS)
     rows, kinds = [*read(_PROBED), *read(_NUMBERS)], set()
     for model in models:
@@ -126,7 +137,7 @@ def _answer(read: Read) -> Iterator[Row | Lacks]:
         for criterion in criteria:
             yield from _rows(model, criterion, criteria)
     if "labels" not in kinds:
-        yield Lacks(
+        yield Advice(
             "no labelled corpus is probed, which alone says what a layer is worth for a task: add a corpus with "
             "labels and `probes: {mine: {corpus: …}}`",
             runs=True,
@@ -149,7 +160,7 @@ def _criteria(rows: Sequence[Record]) -> Iterator[_Criterion]:
             yield criterion
 
 
-def _by_text(rows: Sequence[Record]) -> tuple[list[Cell], Behind | None]:
+def _by_text(rows: Sequence[Record]) -> tuple[list[Cell], GapsToBest | None]:
     """Compare layers and poolings by which texts a probe classified correctly.
 
     Classifiers of different folds share training texts, so that their errors go together: the variance of the mean is

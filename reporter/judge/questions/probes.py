@@ -12,7 +12,7 @@ from reporter.core.places import in_backticks, together
 from reporter.core.table import Row
 from reporter.geometry.arrays import Floats
 from reporter.geometry.intervals import FEWEST_TEXTS, quantile
-from reporter.judge.questions.question import Box, Column, Lacks, Question, Read, Record, grouped, numeric, table
+from reporter.judge.questions.question import Advice, Box, Column, Question, Read, Record, grouped, numeric, table
 from reporter.store.answers import BlockAnswer, ProbeDifference
 
 _MODELS = """
@@ -55,7 +55,7 @@ def difference(a: Floats, b: Floats, folds: int, many: int = 1) -> tuple[float, 
     return value, max(value - half, -1.0), min(value + half, 1.0)
 
 
-def _probe_rows(read: Read) -> Iterator[Row | Lacks]:
+def _probe_rows(read: Read) -> Iterator[Row | Advice]:
     models = {(row["model"], row["checkpoint"]): row for row in read(_MODELS)}
     last = {row["model"]: row["checkpoint"] for row in models.values() if row["last"]}
     results: dict[tuple[str, str, str, str], dict[int, Record]] = {}
@@ -65,7 +65,7 @@ def _probe_rows(read: Read) -> Iterator[Row | Lacks]:
             results.setdefault(key, {})[row["layer"]] = row
     if not results:
         says = "no probe: add a corpus with labels and `probes: {mine: {corpus: …}}`, or `{words: shipped}`"
-        yield Lacks(says, runs=True)
+        yield Advice(says, runs=True)
         return
     for (model, checkpoint, probe, statistic), layers in results.items():
         tuned = models[model, checkpoint]
@@ -186,13 +186,13 @@ NEGLIGIBLE = 0.01
 """A rise of the loss in nats that no one would keep a block for."""
 
 
-def _block_rows(read: Read) -> Iterator[Row | Lacks]:
+def _block_rows(read: Read) -> Iterator[Row | Advice]:
     tried = read(_TRIED)
     for row in read(_ORDERED):
-        yield Lacks(f"{row['model']}, {row['item']}: without a language-model head there is no loss to measure")
+        yield Advice(f"{row['model']}, {row['item']}: without a language-model head there is no loss to measure")
     if not tried and not read(_ORDERED):
         says = "no block was left out: add `skip: {trial: {corpus: NAME}}`, for models with a language-model head"
-        yield Lacks(says, runs=True)
+        yield Advice(says, runs=True)
     for rows in grouped(tried, "model", "checkpoint", "item", "many"):
         best, *rest = sorted(rows, key=lambda row: (row["change"], row["proposal"]))
         yield BlockAnswer.of(

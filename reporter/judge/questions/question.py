@@ -44,7 +44,7 @@ def table(rows: Iterable[Any], *columns: Column) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class Lacks:
+class Advice:
     """A gap in a study that prevents an answer or a part of it: one line that ends in what to add.
 
     ``runs`` tells that it takes a model that runs here, which a model given by its states does not.
@@ -92,7 +92,7 @@ class Question:
     name: str
     title: str
     rows: tuple[type[Row], ...]
-    answer: Callable[[Read], Iterator[Row | Lacks]]
+    answer: Callable[[Read], Iterator[Row | Advice]]
     boxes: Callable[[Mapping[str, Sequence[Record]]], Sequence[Box]]
 
 
@@ -115,7 +115,7 @@ def answered(question: Question, study: str, read: Read) -> Answer:
     tables: dict[str, list[Record]] = {row.table.name: [] for row in question.rows}
     lacks: list[str] = []
     for row in question.answer(read):
-        if isinstance(row, Lacks):
+        if isinstance(row, Advice):
             lacks.append(row.says + (_for_models_that_run(read) if row.runs else ""))
         else:
             tables[row.table.name].append(row.record({"study": study}, 1))

@@ -19,7 +19,7 @@ from reporter.core.table import Row
 from reporter.judge.judging import NO_SINKS
 from reporter.judge.points import Array, Estimates, span
 from reporter.judge.profiles import Profile
-from reporter.judge.questions.question import Box, Column, Lacks, Question, Read, Record, grouped, numeric, table
+from reporter.judge.questions.question import Advice, Box, Column, Question, Read, Record, grouped, numeric, table
 from reporter.judge.questions.subjects import RANDOM, SEARCHED, Observation, Subject, Subjects, Test, between, curve
 from reporter.store.answers import SinkAnswer
 
@@ -39,13 +39,13 @@ NEAR = 0.9
 """A sentence is about layers with at least this share of the largest difference."""
 
 
-def _sink_rows(read: Read) -> Iterator[Row | Lacks]:
+def _sink_rows(read: Read) -> Iterator[Row | Advice]:
     searched = read(SEARCHED)
     if not searched:
-        yield Lacks("no states of a corpus were read: add a corpus and `metrics: [outliers]` (or `all`)")
+        yield Advice("no states of a corpus were read: add a corpus and `metrics: [outliers]` (or `all`)")
     for row in searched:
         if row["sinks"] and not row["listed"]:
-            yield Lacks(
+            yield Advice(
                 f"{row['sinks']:,} of {row['tokens']:,} tokens of {row['corpus']} are sinks in {row['model']}; to list "
                 "them, add `metrics: [outliers]` (or `all`)"
             )

@@ -15,7 +15,18 @@ from reporter.judge.numbers import Missing, headlines
 from reporter.judge.points import Points
 from reporter.judge.profiles import Profile, Profiles
 from reporter.judge.questions.extremes import FEWEST, extreme, signed
-from reporter.judge.questions.question import VIEWS, Box, Column, Lacks, Question, Read, Record, grouped, numeric, table
+from reporter.judge.questions.question import (
+    VIEWS,
+    Advice,
+    Box,
+    Column,
+    Question,
+    Read,
+    Record,
+    grouped,
+    numeric,
+    table,
+)
 from reporter.judge.questions.subjects import Observation, Subject, Subjects, Test, curve, number
 from reporter.metrics.base import Statistic
 from reporter.store.answers import TrainingAnswer
@@ -39,7 +50,7 @@ Series = Sequence[Record]
 """One number at the checkpoints of a model, in the order of training."""
 
 
-def _training_rows(read: Read) -> Iterator[Row | Lacks]:
+def _training_rows(read: Read) -> Iterator[Row | Advice]:
     statistics, views = headlines(), dict[tuple[Any, ...], Any]()
     series: list[tuple[Statistic, Series]] = []
     for rows in grouped(read(_SERIES), "model", "corpus", "metric", "statistic", "view"):
@@ -54,11 +65,11 @@ def _training_rows(read: Read) -> Iterator[Row | Lacks]:
             series.append((statistics[name], rows))
     tested = [(statistic, rows) for statistic, rows in series if all(row["sure"] for row in rows)]
     if read(_CHECKPOINTS)[0]["steps"] < FEWEST_CHECKPOINTS:
-        yield Lacks(
+        yield Advice(
             f"no model has {FEWEST_CHECKPOINTS} checkpoints with a known step: add `checkpoints: […]` to a model"
         )
     elif not tested:
-        yield Lacks("no headline number with an interval was measured at the checkpoints: add `metrics: [all]`")
+        yield Advice("no headline number with an interval was measured at the checkpoints: add `metrics: [all]`")
     yield from _rows(tested)
 
 

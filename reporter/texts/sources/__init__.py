@@ -21,7 +21,7 @@ WholeWords = Callable[[str], Sequence[str]]
 
 
 @dataclass(frozen=True)
-class Around:
+class SourceContext:
     """The input of a source besides its keys in the study.
 
     Args:
@@ -50,7 +50,7 @@ class Origin:
     read: Callable[[], Iterator[Record]]
 
 
-Find = Callable[[Any, Around], Origin]
+Find = Callable[[Any, SourceContext], Origin]
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from reporter.spec.part import Complaint, Name, failure, two
 from reporter.spec.recipes import LARGEST_SEED
 from reporter.texts import lexicon
 from reporter.texts.lexicon import RANDOM_WORDS_VERSION, WORDS, Draws, Noun, NounClass, Verb, Weighted, random_words
-from reporter.texts.sources import Around, Origin, corpus_source, digest
+from reporter.texts.sources import Origin, SourceContext, corpus_source, digest
 from reporter.texts.texts import Record
 
 # One sentence of the grammar, built from left to right: each method appends one kind of phrase.
@@ -390,7 +390,7 @@ class GeneratedCorpus(CorpusPart):
 
 
 @corpus_source("generate", GeneratedCorpus, called="generated")
-def generated(corpus: GeneratedCorpus, context: Around) -> Origin:
+def generated(corpus: GeneratedCorpus, context: SourceContext) -> Origin:
     """Find the generator and, for words of a model, these."""
     location = f"{corpus.generate}, seed {corpus.seed}"
     if corpus.generate == "grammar":

@@ -12,9 +12,9 @@ from pydantic import BeforeValidator, Field, model_validator
 from reporter.core.errors import ReporterError, first_line, shared
 from reporter.core.imports import changed, optional
 from reporter.spec.corpora import CorpusPart, LabelledCorpus
-from reporter.spec.part import AsPath, AsTuple, Complaint, Elsewhere, Text, failure
+from reporter.spec.part import AsPath, AsTuple, Complaint, InheritedText, Text, failure
 from reporter.texts import readers
-from reporter.texts.sources import Around, Origin, corpus_source, digest, file_hash
+from reporter.texts.sources import Origin, SourceContext, corpus_source, digest, file_hash
 from reporter.texts.texts import Record
 
 _Kind = Literal["text", "csv", "tsv", "jsonl", "json", "parquet"]
@@ -60,7 +60,7 @@ class FileCorpus(LabelledCorpus):
 
 
 @corpus_source("file", FileCorpus)
-def file(corpus: FileCorpus, context: Around) -> Origin:
+def file(corpus: FileCorpus, context: SourceContext) -> Origin:
     """Find the files, and read as their names tell.
 
     Raises:
@@ -108,7 +108,7 @@ def read_inline(texts: Sequence[str]) -> Iterator[Record]:
 
 
 @corpus_source("texts", InlineCorpus, called="inline")
-def inline(corpus: InlineCorpus, context: Around) -> Origin:
+def inline(corpus: InlineCorpus, context: SourceContext) -> Origin:
     """Find the texts in the study."""
     return Origin("the study file", "", lambda: read_inline(corpus.texts))
 
@@ -122,7 +122,7 @@ _AT_ONCE = 1024  # rows
 
 
 def _from_here(value: Any) -> Any:
-    return value.as_path() if isinstance(value, Elsewhere) and value.startswith(".") else value
+    return value.as_path() if isinstance(value, InheritedText) and value.startswith(".") else value
 
 
 class DatasetCorpus(LabelledCorpus):
@@ -143,7 +143,7 @@ class DatasetCorpus(LabelledCorpus):
 
 
 @corpus_source("dataset", DatasetCorpus)
-def dataset(corpus: DatasetCorpus, context: Around) -> Origin:
+def dataset(corpus: DatasetCorpus, context: SourceContext) -> Origin:
     """Find the dataset; nothing is fetched before it is read."""
     local = local_dataset(corpus.dataset, context.folder)
     # What the hub holds under a name can change. Its texts are kept as they were first fetched, so that a

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from reporter.core.errors import ReporterError
-from reporter.metrics._journey_steps import Written, followed
+from reporter.metrics._journey_steps import TokenText, followed
 from reporter.metrics._static_vectors import classify
 
 TEXT = "The mouse was gone. A mousepad, useless; the Mouse."
@@ -58,7 +58,7 @@ def written(text, made, is_fast=True):
     bare = [token.text for token in classify(strings, set(tokenizer.all_special_ids))]
     ids = np.array(found["input_ids"])
     return (
-        Written(
+        TokenText(
             text,
             ids,
             np.array(found["special_tokens_mask"], dtype=bool),
@@ -136,7 +136,7 @@ def test_each_text_is_looked_at_by_itself():
 def test_a_text_that_was_cut():
     whole, tokenizer = written(TEXT, word_piece())
     short = tokenizer(TEXT, truncation=True, max_length=5, return_special_tokens_mask=True)
-    cut = Written(
+    cut = TokenText(
         TEXT,
         np.array(short["input_ids"]),
         np.array(short["special_tokens_mask"], dtype=bool),

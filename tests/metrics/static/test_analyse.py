@@ -18,22 +18,24 @@ from reporter.metrics._items import Explained, HistogramBin, Point
 from reporter.metrics._static_numbers import analyse
 from reporter.metrics._static_vectors import StaticVectors, static_vectors
 from reporter.metrics.vocabulary import (
-    Looked,
     PositionVector,
     VocabularyExtreme,
     VocabularyFact,
+    VocabularyOptions,
     VocabularyToken,
 )
 from reporter.models.load import LoadedModel
 
-QUICK = Looked(extremes=5, points=10, maps=())
+QUICK = VocabularyOptions(extremes=5, points=10, maps=())
 R = TypeVar("R", bound=Row)
 
 
 class Rows:
     """The rows of an analysis, by table."""
 
-    def __init__(self, vectors: StaticVectors, item: Looked = QUICK, seed: int = 0, progress: Progress = silent):
+    def __init__(
+        self, vectors: StaticVectors, item: VocabularyOptions = QUICK, seed: int = 0, progress: Progress = silent
+    ):
         self.rows = list(analyse(vectors, item, seed, progress))
 
     def of(self, table: type[R]) -> list[R]:
@@ -145,7 +147,7 @@ def test_extremes_among_text_leave_out_what_is_none() -> None:
 
 def test_the_same_seed_gives_the_same_rows() -> None:
     x = made_up(vectors(200, 8), vectors(40, 8, seed=1))
-    item = Looked(extremes=5, points=30, maps=("tsne",))
+    item = VocabularyOptions(extremes=5, points=30, maps=("tsne",))
     found = Rows(x, item)
     assert found.rows == Rows(x, item).rows
     assert found.of(Point) != Rows(x, item, seed=1).of(Point)
@@ -155,7 +157,7 @@ def test_the_same_seed_gives_the_same_rows() -> None:
 
 def test_points_lie_on_the_principal_components() -> None:
     x = vectors(40, 8)
-    found = Rows(made_up(x), Looked(extremes=0, points=10, maps=()))
+    found = Rows(made_up(x), VocabularyOptions(extremes=0, points=10, maps=()))
     tokens = {row.token_id: (row.pc1, row.pc2, row.pc3) for row in found.of(VocabularyToken)}
     points = found.of(Point)
     assert len(points) == 10
@@ -168,13 +170,13 @@ def test_points_lie_on_the_principal_components() -> None:
 
 def test_without_extremes_the_distributions_remain() -> None:
     x = made_up(vectors(100, 8))
-    found = Rows(x, Looked(extremes=0, points=10, maps=()))
+    found = Rows(x, VocabularyOptions(extremes=0, points=10, maps=()))
     assert found.of(VocabularyExtreme) == []
     assert found.of(HistogramBin) == Rows(x).of(HistogramBin)
 
 
 def test_too_few_vectors_for_a_map_leave_the_rest() -> None:
-    found = Rows(made_up(vectors(4, 8)), Looked(extremes=1, points=10, maps=("tsne",)))
+    found = Rows(made_up(vectors(4, 8)), VocabularyOptions(extremes=1, points=10, maps=("tsne",)))
     assert found.missing == {"tsne": "4 vectors are too few for tsne"}
     assert {row.measure for row in found.of(HistogramBin)} == {"norm", "cosine", "distance", "dot"}
 
@@ -233,7 +235,7 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)
 def test_a_real_encoder(loaded_from: Callable[[Path], LoadedModel]) -> None:
     if not os.environ.get("REPORTER_REAL_ENCODER"):
         pytest.skip("REPORTER_REAL_ENCODER names no folder with a real model")
-    found = Rows(static_vectors(loaded_from(Path(os.environ["REPORTER_REAL_ENCODER"]))), Looked(maps=()))
+    found = Rows(static_vectors(loaded_from(Path(os.environ["REPORTER_REAL_ENCODER"]))), VocabularyOptions(maps=()))
     pairs = {
         (p.token, p.other) for p in found.pairs if (p.among, p.measure, p.end_of_scale) == ("text", "cosine", "most")
     }
