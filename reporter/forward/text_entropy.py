@@ -31,7 +31,7 @@ _Work = tuple[int, torch.Tensor, Bunch]  # a place, its states, and texts
 class TextEntropy(Observable):
     """−Σ p log p of each measured text, place and view, p = λ/Σλ, λ the eigenvalues of a Gram matrix in three forms.
 
-    A text is measured if a hash of its place in the corpus, taken as a number from 0 to 1, is below ``count``/``total``,
+    A text is measured if a hash of its place in the corpus, as a number from 0 to 1, is below ``count``/``total``,
     so that about ``count`` texts are, the same ones however a corpus is split, and those of a smaller number are
     among those of a larger one. For each it keeps ``originals`` (): the place of the first text of the corpus with the
     same content; ``lengths`` (V,): tokens in each view; and ``entropies`` (P, V, F), F the ``FORMS``: NaN for fewer
