@@ -20,6 +20,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from reporter.charts import Chart
+from reporter.core.errors import ReporterError, hint
 from reporter.core.imports import Registry, code_of
 from reporter.core.sources import BIBLIOGRAPHY, Source
 from reporter.core.table import (
@@ -184,6 +185,10 @@ class Statistic:
         object.__setattr__(self, "headline", self.headline or bool(self.plainly))
         if self.smallest is None and None not in self.bounds:
             object.__setattr__(self, "smallest", 0.01)
+        for key in self.sources:
+            if isinstance(key, str) and key not in BIBLIOGRAPHY:
+                where = hint(key, list(BIBLIOGRAPHY), "give a `reporter.Source`, or one of its keys")
+                raise ReporterError(f"statistic {self.name!r}: `references.bib` has no work {key!r}{where}")
 
     @property
     def works(self) -> tuple[Source, ...]:

@@ -278,9 +278,9 @@ def test_figures_are_gone_through_and_fill_the_screen(page: Any, tab: Any, resul
     tab.browser.refresh()
     tab.until("return document.querySelector('.figure.full')?.id === arguments[0]", second)
     tab.until("return document.querySelector('.figure.full .mark-symbol path')")
-    assert tab.run("return document.querySelector('.controls').as_plain_text")
+    assert tab.run("return document.querySelector('.controls').inert")
     tab.run(PRESS, "Escape")
-    tab.until("return !document.querySelector('.figure.full') && !document.querySelector('.controls').as_plain_text")
+    tab.until("return !document.querySelector('.figure.full') && !document.querySelector('.controls').inert")
     tab.until("return !location.search")
 
 

@@ -263,3 +263,8 @@ def test_a_name_can_be_taken_once():
     with pytest.raises(ReporterError, match="metric 'motion' is defined twice"):
         metric(name="motion", title="", summary="", statistics=statistics, needs=())(lambda seen, options: iter(()))
     assert catalogue()["motion"].title == "Motion through the layers"
+
+
+def test_a_work_that_the_bibliography_lacks_is_refused():
+    with pytest.raises(ReporterError, match=r"statistic 'x': .*no work 'yamagiwa20'"):
+        Statistic("x", "x", "x", ("yamagiwa20",))

@@ -80,7 +80,7 @@ def test_every_statistic_has_a_chart_with_its_definition(page: Page) -> None:
             assert f"{metric.name}.{statistic.name}" in page.sql
             assert all(seen(part) in page.text for part in folded(statistic.definition))
             assert not statistic.trap or seen(statistic.trap) in page.text
-            assert all(source.citation in page.text for source in statistic.sources)
+            assert all(source.citation in page.text for source in statistic.works)
 
 
 def test_headlines_are_followed_over_training(page: Page) -> None:

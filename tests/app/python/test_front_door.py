@@ -10,7 +10,6 @@ from pathlib import Path
 import reporter
 
 OFFERED = {
-    "Around",
     "Between",
     "Claim",
     "Comparable",
@@ -41,6 +40,7 @@ OFFERED = {
     "Section",
     "Selection",
     "Source",
+    "SourceContext",
     "SpecError",
     "Statistic",
     "StudyFile",

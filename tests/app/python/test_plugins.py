@@ -172,7 +172,7 @@ class Said(reporter.CorpusPart):
     by: str | None = reporter.Field(None, description="Who says it.")
 
 @reporter.corpus_source("said", Said)
-def said(said: Said, around: reporter.Around):
+def said(said: Said, around: reporter.SourceContext):
     return reporter.Origin("hearsay", "", lambda: (reporter.Record(text) for text in said.said))
 """
 HEARD = STUDY | {"metrics": ["motion"], "claims": {}, "corpora": {"c": {"said": ["one two", "three four"]}}}
