@@ -507,8 +507,7 @@ def _guard(study: str, out: Path, metrics: list[str]) -> str:
     from reporter.store import Store
 
     file, path = find_study(study, out), Path(study)
-    of_file = path.is_file() or path.suffix in (".yaml", ".yml")
-    begins = {"extends": path.as_posix()} if of_file else inherited(file.text)
+    begins = {"extends": path.as_posix()} if file.path == path else inherited(file.text)
     return frozen(Store(out / "results.duckdb"), file.study, begins, metrics)
 
 

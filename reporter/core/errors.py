@@ -145,9 +145,9 @@ def library_error(error: BaseException) -> str:
 
 @contextmanager
 def failing_as(what: str, kind: type[Exception] = Exception) -> Iterator[None]:
-    """Say what failed of an error of other people's code inside the block; reporter's own are said as they are.
+    """Raise a ``ReporterError`` that begins with ``what`` for an error of a library inside the block.
 
-    Of an ``OSError``, where it is asked for, only the system's words are said: ``what`` names the file.
+    Errors of reporter itself pass. If ``kind`` is ``OSError``, only the system's words follow: ``what`` names the file.
     """
     try:
         yield

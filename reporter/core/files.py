@@ -10,12 +10,12 @@ import shutil
 import stat
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from reporter.core.errors import ReporterError, suggest
+from reporter.core.errors import failing_as, suggest
 
 if TYPE_CHECKING:
     from filelock import SoftFileLease
@@ -287,10 +287,6 @@ def _lock_of(folder: Path) -> SoftFileLease:
     return lock_at(folder.with_name(f"{folder.name}{_SUFFIX}"))
 
 
-@contextmanager
-def writing(path: Path) -> Iterator[None]:
+def writing(path: Path) -> AbstractContextManager[None]:
     """Raise ``ReporterError`` for whatever keeps a file or a folder from being written inside the block."""
-    try:
-        yield
-    except OSError as problem:
-        raise ReporterError(f"{path} cannot be written: {problem.strerror or repr(problem)}") from problem
+    return failing_as(f"{path} cannot be written", OSError)

@@ -34,7 +34,7 @@ def importing() -> Iterator[None]:
 
 @contextmanager
 def changed(owner: Any, **values: Any) -> Iterator[None]:
-    """Give attributes of somebody else's module or object other values inside the block."""
+    """Give attributes of a module or an object of another library other values inside the block."""
     before = {name: getattr(owner, name, None) for name in values}
     try:
         for name, value in values.items():

@@ -146,7 +146,7 @@ class Progress:
     def step(self, name: str, total: int, unit: str, done: int = 0) -> Iterator[Callable[[int], None]]:
         """Show a step of ``total`` units while it runs, with its speed and the time left; then its duration.
 
-        It yields what counts more units as done.
+        It yields a function that counts units as done.
 
         Args:
             name: of the step.

@@ -65,7 +65,7 @@ class Observed:
         unfed: observables that saw nothing, each with the reason.
         device: where sampled states are read.
         views: all views that are read one after the other, if there are others.
-        only: the statistics that are read, where not all are: a metric need not compute others that take long.
+        only: the statistics to compute, all if empty; a metric may skip others that take long.
     """
 
     observables: Mapping[str, Observable]
@@ -152,7 +152,7 @@ class Observed:
         return observable
 
     def average(self, observable: str, quantity: str, place: Place) -> Average:
-        """Return the mean of a quantity that one of the observables keeps, over what the view holds.
+        """Return the mean of a quantity that one of the observables keeps, over the tokens or texts of the view.
 
         Raises:
             LookupError: the metric does not name it under ``needs``.

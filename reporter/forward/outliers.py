@@ -89,7 +89,7 @@ class ByType(Observable):
             setattr(self.types, name, tensors[f"types/{name}"].numpy())
 
     def _entry(self, i: int) -> dict[str, Any]:
-        """Return what is known of one token type, by the columns of its table."""
+        """Return the facts of one token type, by the columns of its table."""
         token, _, of_text = self.types.keys[i, -3:].tolist()
         names = ("texts", "count", "position_first", "position_last", "layer_first", "layer_last")
         facts = zip(names, self.types.facts[i, :-1].tolist(), strict=True)

@@ -228,7 +228,7 @@ class Selection:
         return distinct
 
     def distinct_at(self, place: Place) -> tuple[Ints, int, str]:
-        """Return of a selection of contexts the rows of different states, its tokens, and whether too many repeat."""
+        """Return the rows of distinct states at a place, the number of tokens, and a reason if most tokens repeat."""
         rows = np.arange(len(self))
         if place.layer == 0:  # where more tokens are equal than deeper down
             rows = np.sort(np.unique(self.facts[:, EMBEDDING_CONTEXT], return_index=True)[1])

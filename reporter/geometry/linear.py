@@ -247,12 +247,8 @@ def held_out(
     n = sum(joint.n for joint in joints)
     shares, influence = [], torch.zeros(len(x), dtype=x.dtype, device=x.device)
     for half_tried, on in enumerate(joints):
-        moments, axes, rows, fitted = (
-            joints[1 - half_tried],
-            along[1 - half_tried],
-            half == half_tried,
-            half != half_tried,
-        )
+        moments, axes = joints[1 - half_tried], along[1 - half_tried]
+        rows, fitted = half == half_tried, half != half_tried
         by = fit(moments, axes)
         share = explained(by, on)
         shares.append(share)

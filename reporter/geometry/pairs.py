@@ -1,7 +1,7 @@
 """Rows of a table in two precisions, and all pairs of rows, tile by tile, never a matrix of rows × rows.
 
-:func:`tiles` yields them. What takes something from all pairs takes in the tiles as they pass: a histogram, or
-:class:`Top`, which keeps the pairs at one end and measures them again in float64.
+:func:`tiles` yields them. Their consumers read them one by one: a histogram, or :class:`Top`, which keeps the pairs at
+one end and measures them again in float64.
 """
 
 from __future__ import annotations

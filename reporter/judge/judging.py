@@ -160,10 +160,8 @@ def judge(store: Store, study: Study, statistics: Mapping[str, Statistic] | None
     for number, (name, claim) in enumerate(study.claims.items(), 1):
         columns: dict[str, Any] = {"claim": name, "number": number, "kind": kind_of(claim).name}
         columns |= {"says": claim.says, "source": claim.source, "paper": claim.paper}
-        about, readings_of = (
-            _statistics_and_tables(numbers, claim),
-            [reading for claim_name, reading in tests if claim_name == name],
-        )
+        about = _statistics_and_tables(numbers, claim)
+        readings_of = [reading for claim_name, reading in tests if claim_name == name]
         of_claim = []
         for reading in readings_of:
             of_test = columns | {"reading": reading.place, "view": reading.view, "baseline": reading.baseline}

@@ -112,7 +112,7 @@ Form = TypeVar("Form", bound=Part)
 
 
 def under(form: type[Form], key: str, value: Any, kind: str = "") -> Form:
-    """Return a form of which a file has the value of one key alone.
+    """Return a form from a file that holds the value of one of its keys.
 
     Raises:
         ValidationError: it is wrong; the key, and the name of a ``kind``, are left out of the locations.

@@ -169,9 +169,14 @@ def static_vectors(model: LoadedModel) -> StaticVectors:
     if more:
         notes.append(f"{more} other tables are looked up by the ids of tokens and not looked at here.")
     return StaticVectors(
-        *(model.checkpoint.model, tokens, positions, kept.table if kept else None),
+        model.checkpoint.model,
+        tokens,
+        positions,
+        kept.table if kept else None,
         kind if positions is None else table_kind(positions),
-        *(tuple(token_of.get(i) for i in range(len(tokens))), special, tuple(notes)),
+        tuple(token_of.get(i) for i in range(len(tokens))),
+        special,
+        tuple(notes),
     )
 
 

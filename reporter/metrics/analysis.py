@@ -34,6 +34,14 @@ SAME_TOKEN = (
     "the token that is read in every text, where pooling reads one token and it is the same in all texts; NULL where "
     "texts differ in it or several tokens are averaged"
 )
+
+
+def texts_share(texts: str, token: str, pooling: str) -> str:
+    """Return a sentence without its full stop: pooling reads the same token in all of some texts."""
+    end = "end" if pooling == "last" else "begin"
+    return f"all {texts} {end} in the token {token}, and its state is read as the vector of each text"
+
+
 Tell = Callable[[str, int, int], None]
 """Told what is being done, how much of it is done, and how much there is."""
 

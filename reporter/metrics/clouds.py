@@ -29,7 +29,7 @@ from reporter.geometry.components import components
 from reporter.geometry.intervals import student_interval, wilson
 from reporter.metrics import _classifiers as classifiers
 from reporter.metrics._items import Explained, HistogramBin, Point, drawn_texts, points, stream
-from reporter.metrics.analysis import Context, analysis
+from reporter.metrics.analysis import Context, analysis, texts_share
 from reporter.metrics.base import Share, Size, Value, undefined, with_floor
 from reporter.spec.offer import Reference, Section
 from reporter.spec.part import AsTuple, Complaint, Name, Part, failure
@@ -231,11 +231,9 @@ def clouds(item: CloudSpec, context: Context) -> Iterator[Row]:
             raise ReporterError(f"the tokenizer finds no token in any text of corpus '{name}'")
         vectors[name] = pooled(texts[name], context, corpus.max_tokens, name)
         if (token := same_token(texts[name], context, corpus.max_tokens)) is not None:
-            end = "end" if context.pooling == "last" else "begin"
-            context.warnings.append(
-                f"all texts of corpus '{name}' that are drawn as a cloud {end} in the token {show(token)}, and its "
-                "state is read as the vector of each text; set `pooling: mean` in the study to read all tokens"
-            )
+            drawn = f"texts of corpus '{name}' that are drawn as a cloud"
+            warning = texts_share(drawn, show(token), context.pooling)
+            context.warnings.append(f"{warning}; set `pooling: mean` in the study to read all tokens")
     places = context.layout.places
     done = count(1)
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from reporter.charts.chart import APART, Chart, Read
 from reporter.store.schema import tables
@@ -60,18 +60,13 @@ class Sampling:
         if chart.kind == "training":
             return self._of_training(sql, names, read)
         sampled = self._with_views(sql, names, 1)
-        # A query that names the schema of its tables, or has a table of that name itself, still reads all rows.
-        if sampled != sql and _count(read, sampled) == _count(read, sql):
-            sampled = sql
         kept = [self._steps_kept] if sampled != sql else []
         layers = max((len(_layers(table)) for table in names.values()), default=0)
         most = MOST_OF_PANELS if chart.facet in APART else MOST_OF_FIGURE
         if layers and (rows := _count(read, sampled)) > most:
             every = math.ceil((rows / most) ** (1 / layers))
-            fewer = self._with_views(sql, names, every)
-            if _count(read, fewer) < rows:
-                sampled = fewer
-                kept.append(_layers_kept(every))
+            sampled = self._with_views(sql, names, every)
+            kept.append(_layers_kept(every))
         return sampled, "; ".join(kept)
 
     def _of_training(self, sql: str, names: Mapping[str, Table], read: Read) -> tuple[str, str]:
@@ -142,11 +137,25 @@ def spread(steps: Sequence[int], most: int) -> tuple[int, ...]:
     return tuple(sorted({min(steps, key=lambda step: abs(math.log1p(step - steps[0]) - goal)) for goal in targets}))
 
 
+def _names_read(node: Any, replaced: frozenset[str] = frozenset()) -> Iterator[str]:
+    """Yield the tables that a parsed query names without their schema, and that no ``WITH`` around them replaces."""
+    if isinstance(node, list):
+        for item in node:
+            yield from _names_read(item, replaced)
+    elif isinstance(node, dict):
+        for entry in node.get("cte_map", {}).get("map", ()):
+            yield from _names_read(entry["value"], replaced)
+            replaced |= {entry["key"].lower()}
+        name = str(node.get("table_name", "")).lower()
+        if name and not node.get("schema_name") and name not in replaced:
+            yield name
+        yield from _names_read([item for key, item in node.items() if key != "cte_map"], replaced)
+
+
 def _numbers_of(sql: str, read: Read) -> dict[str, Table]:
-    """Return the tables of numbers that a query reads, and views of them, by name; DuckDB parses it."""
-    names: set[str] = set()
+    """Return the tables of numbers, and views of them, that a query reads and a view can replace; DuckDB parses it."""
     tree = read(f"SELECT json_serialize_sql({quoted(sql.rstrip().removesuffix(';'))}) AS tree")["tree"].iloc[0]
-    json.loads(tree, object_hook=lambda node: names.add(str(node.get("table_name")).lower()))
+    names = set(_names_read(json.loads(tree)))
     return {
         name: table
         for name, table in (tables() | {view.name: view.of for view in VIEWS.values()}).items()

@@ -178,7 +178,7 @@ def _read_path(value: Any) -> Any:
 
 
 def two(what: str) -> BeforeValidator:
-    """Return what takes a list for a pair; ``what`` it should be is said of anything else."""
+    """Return a validator that reads a list of two as a pair; its error says that two ``what`` are expected."""
 
     def read(value: Any) -> Any:
         if isinstance(value, list | tuple) and len(value) == 2:
@@ -240,14 +240,14 @@ def _translate(details: ErrorDetails, keys: Sequence[str]) -> Complaint:
 _EXPECTED = {
     kind: expected
     for expected, kinds in {
-        "text": "string_type",
-        "a whole number": "int_type int_parsing int_from_float",
-        "a number": "float_type float_parsing",
-        "true or false": "bool_type bool_parsing",
-        "a list": "tuple_type list_type set_type frozen_set_type",
-        "a mapping": "dict_type model_type model_attributes_type",
+        "text": ("string_type",),
+        "a whole number": ("int_type", "int_parsing", "int_from_float"),
+        "a number": ("float_type", "float_parsing"),
+        "true or false": ("bool_type", "bool_parsing"),
+        "a list": ("tuple_type", "list_type", "set_type", "frozen_set_type"),
+        "a mapping": ("dict_type", "model_type", "model_attributes_type"),
     }.items()
-    for kind in kinds.split()
+    for kind in kinds
 }
 _LIMITS = {
     "greater_than_equal": ("at least", "ge"),

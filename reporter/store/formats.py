@@ -15,25 +15,70 @@ from reporter.core.errors import one_line
 # Text as LaTeX reads it: nothing in a name or a token can be taken for a command.
 
 
-def _pairs(text: str) -> dict[str, str]:
-    words = text.split()
-    return dict(zip(words[::2], words[1::2], strict=True))
-
-
-_SPECIAL = {"\u00a0": "~", "\u200b": r"\allowbreak{}"} | _pairs(r"""
-    \ \textbackslash{}   { \textbraceleft{}   } \textbraceright{}   $ \$   & \&   # \#   % \%   _ \_
-    ^ \textasciicircum{}   ~ \textasciitilde{}   < \textless{}   > \textgreater{}   | \textbar{}
-    " {\ttfamily\char34}   ' \textquotesingle{}   ` \textasciigrave{}   – --   — ---   ‘ `   ’ '
-    “ ``   ” ''   … \ldots{}
-""")
-"""Letters and what they are written as; BibTeX counts braces, a backslash before them or not."""
-_MATHS = _pairs(r"""
-    − -   × \times   · \cdot   ± \pm   ≤ \leq   ≥ \geq   ≠ \neq   ≈ \approx   → \rightarrow
-    ← \leftarrow   ↑ \uparrow   ↓ \downarrow   ∞ \infty   √ \surd   ∑ \sum   Π \prod   Σ \sum   ‖ \|
-    ⊥ \perp   ⟨ \langle   ⟩ \rangle   ½ \frac{1}{2}   ′ '   ⁰ ^0   ⁺ ^+   ² ^2   ³ ^3   ᵀ ^\top
-    ₁ _1   ⌊ \lfloor   ⌋ \rfloor   ∩ \cap   ∪ \cup   ∝ \propto   ℓ \ell
-""")
-"""Signs of formulas."""
+_SPECIAL = {
+    "\\": r"\textbackslash{}",
+    "{": r"\textbraceleft{}",  # BibTeX counts braces, a backslash before them or not
+    "}": r"\textbraceright{}",
+    "$": r"\$",
+    "&": r"\&",
+    "#": r"\#",
+    "%": r"\%",
+    "_": r"\_",
+    "^": r"\textasciicircum{}",
+    "~": r"\textasciitilde{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    '"': r"{\ttfamily\char34}",
+    "'": r"\textquotesingle{}",
+    "`": r"\textasciigrave{}",
+    "\u00a0": "~",
+    "\u200b": r"\allowbreak{}",
+    "–": "--",
+    "—": "---",
+    "‘": "`",
+    "’": "'",
+    "“": "``",
+    "”": "''",
+    "…": r"\ldots{}",
+}
+_MATHS = {
+    "−": "-",
+    "×": r"\times",
+    "·": r"\cdot",
+    "±": r"\pm",
+    "≤": r"\leq",
+    "≥": r"\geq",
+    "≠": r"\neq",
+    "≈": r"\approx",
+    "→": r"\rightarrow",
+    "←": r"\leftarrow",
+    "↑": r"\uparrow",
+    "↓": r"\downarrow",
+    "∞": r"\infty",
+    "√": r"\surd",
+    "∑": r"\sum",
+    "Π": r"\prod",
+    "Σ": r"\sum",
+    "‖": r"\|",
+    "⊥": r"\perp",
+    "⟨": r"\langle",
+    "⟩": r"\rangle",
+    "½": r"\frac{1}{2}",
+    "′": "'",
+    "⁰": "^0",
+    "⁺": "^+",
+    "²": "^2",
+    "³": "^3",
+    "ᵀ": r"^\top",
+    "₁": "_1",
+    "⌊": r"\lfloor",
+    "⌋": r"\rfloor",
+    "∩": r"\cap",
+    "∪": r"\cup",
+    "∝": r"\propto",
+    "ℓ": r"\ell",
+}
 _KNOWN = frozenset("ßæøœłÆØŒŁ§©£¡¿")
 _MARKS = frozenset("\u0300\u0301\u0302\u0303\u0304\u0306\u0307\u0308\u030a\u030b\u030c\u0327")
 """Accents that every font of LaTeX has."""

@@ -205,7 +205,7 @@ def _clean(table: str, name: str, kind: str, value: Any, row: Mapping[str, Any])
 
 
 def spec_of(text: str | None) -> dict[str, Any]:
-    """Return what the stored text of a study says; nothing where it cannot be read any more."""
+    """Return the stored text of a study as a mapping; empty if it can no longer be read."""
     try:
         spec = yaml.safe_load(text or "")
     except yaml.YAMLError:

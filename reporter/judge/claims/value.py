@@ -230,10 +230,8 @@ def _sizes(numbers: Numbers, claim: ValueClaim, view: str) -> list[str]:
     if not isinstance(source, MetricNumber):
         return []
     notes = []
-    corpus, statistic = (
-        numbers.corpus_of(source.metric, source.view or view, source.corpus),
-        numbers.statistic(source.metric),
-    )
+    corpus = numbers.corpus_of(source.metric, source.view or view, source.corpus)
+    statistic = numbers.statistic(source.metric)
     if statistic is not None and statistic.grows:
         words = next((row["words"] for row in numbers.corpus_sizes() if row["corpus"] == corpus), None)
         notes += [f"{source.metric} depends on the size of the corpus: {corpus} has {words:,} words"] if words else []

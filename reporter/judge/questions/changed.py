@@ -508,11 +508,8 @@ def _number_finding(subject: Subject, tuned: Profile, before: Profile, level: fl
         standard = [text_error(float(row.value or 0.0), row.low, row.high, subject.texts) for row in rows]
         errors, how = np.array([np.inf if error is None else error for error in standard]), "paired over texts"
     elif tuned.errors is not None and before.errors is not None:
-        gaps, errors, how = (
-            tuned.values - before.values,
-            np.hypot(tuned.errors, before.errors),
-            "over texts, not paired",
-        )
+        gaps, errors = tuned.values - before.values, np.hypot(tuned.errors, before.errors)
+        how = "over texts, not paired"
     else:
         return None
     least = subject.least(tuned.values, before.values)

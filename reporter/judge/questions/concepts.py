@@ -17,6 +17,7 @@ from reporter.geometry.clouds import LEVEL, error_of, fewest_pairs, shared_p
 from reporter.geometry.statistics import behind_best
 from reporter.judge.questions.question import Advice, Box, Column, Question, Read, Record, grouped, numeric, table
 from reporter.judge.questions.subjects import ONE_DRAW, UNKNOWN, Observation, Subjects, Test, curve, number
+from reporter.metrics.analysis import texts_share
 from reporter.store.answers import ConceptAnswer
 from reporter.store.shape import quoted
 
@@ -218,11 +219,8 @@ def same_token_warning(row: Record, texts: str) -> str:
     """Return a warning if pooling reads the same token in every text of a row; else an empty text."""
     if row["same_token"] is None:
         return ""
-    end = "end" if row["pooling"] == "last" else "begin"
-    return (
-        f"Warning: all {texts} {end} in the token {in_backticks(row['same_token'])}, and its state is read as the "
-        "vector of each text. Set `pooling: mean` in the study to read all tokens."
-    )
+    warning = texts_share(texts, in_backticks(row["same_token"]), row["pooling"])
+    return f"Warning: {warning}. Set `pooling: mean` in the study to read all tokens."
 
 
 CONCEPTS = Question("concepts", "Which concepts are directions?", (ConceptAnswer,), _concept_rows, _boxes)
@@ -259,10 +257,7 @@ def _concept_finding(subjects: Subjects, rows: Sequence[Record], concepts: int, 
     says += f"chance level {number(chance, best['consistency'])}."
     notes = [ONE_DRAW if untrained else UNKNOWN]
     if best["same_token"] is not None:
-        notes.append(
-            f"all texts of the concept {'end' if best['pooling'] == 'last' else 'begin'} in the token "
-            f"'{best['same_token']}', whose state is read as the vector of each text"
-        )
+        notes.append(texts_share("texts of the concept", f"'{best['same_token']}'", best["pooling"]))
     x = [row["layer"] / depth for row in tested]
     return Observation(
         says=says,

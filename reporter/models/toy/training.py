@@ -212,11 +212,8 @@ def resolve_recipe(
     if isinstance(entry, Tuning):
         start = origin[-1]
         assert start.recipe is not None
-        recipe, location, begins = (
-            entry.after(start.recipe),
-            f"{start.location}, then on",
-            {"begins": start.fingerprint},
-        )
+        recipe, begins = entry.after(start.recipe), {"begins": start.fingerprint}
+        location = f"{start.location}, then on"
     else:
         recipe, location, begins = entry, f"{entry.architecture} trained on", {}
     decides = recipe.model_dump(mode="json", exclude={"checkpoints", "train_on"})

@@ -145,14 +145,18 @@ def test_the_verb_exits_with_zero_where_all_agrees(small):
     assert CliRunner().invoke(app, [*call, "--corpus", "x"]).exit_code == 2
 
 
-def test_blocks_that_share_their_weights_have_no_second_path_for_contributions(tmp_path, run, again):
+def _write_study(folder, family, keys):
+    """Write a study of a tiny model of a family on two texts; ``keys`` come last and may replace the corpora."""
     from oracles.families import build_family
 
-    build_family("albert", tmp_path / "albert")
-    (tmp_path / "tiny.yaml").write_text(
-        "study: tiny\nmodels: {shared: {path: albert}}\ncorpora: {few: {texts: [The cat runs in town, birds sing]}}\n"
-        "metrics: [motion, contributions]\nviews: [words]\nrun: {precision: float32}\n"
-    )
+    build_family(family, folder / family)
+    study = {"study": "tiny", "models": {family: {"path": family}}, "views": ["words"], "run": {"precision": "float32"}}
+    study |= {"corpora": {"few": {"texts": ["The cat runs in town", "birds sing"]}}} | keys
+    (folder / "tiny.yaml").write_text(json.dumps(study))
+
+
+def test_blocks_that_share_their_weights_have_no_second_path_for_contributions(tmp_path, run, again):
+    _write_study(tmp_path, "albert", {"metrics": ["motion", "contributions"]})
     run(tmp_path / "tiny.yaml", tmp_path / "results")
     found = again(tmp_path)
     assert found.passed and "motion.norm" in found.deviations
@@ -161,27 +165,15 @@ def test_blocks_that_share_their_weights_have_no_second_path_for_contributions(t
 
 
 def test_texts_of_one_token_agree(tmp_path, run, again):
-    from oracles.families import build_family
-
-    build_family("bert", tmp_path / "bert")
-    (tmp_path / "tiny.yaml").write_text(
-        "study: tiny\nmodels: {bert: {path: bert}}\ncorpora: {words: {texts: [cat, dogs, mouse]}}\n"
-        "metrics: [motion, outliers]\nviews: [words]\nrun: {precision: float32}\n"
-    )
+    corpora = {"words": {"texts": ["cat", "dogs", "mouse"]}}
+    _write_study(tmp_path, "bert", {"metrics": ["motion", "outliers"], "corpora": corpora})
     run(tmp_path / "tiny.yaml", tmp_path / "results")
     assert again(tmp_path).passed
 
 
 @pytest.mark.parametrize("family", ["gpt2", "bert", "mamba"])
 def test_what_the_head_reads_agrees_where_the_final_state_is_not_read(tmp_path, run, again, family):
-    from oracles.families import build_family
-
-    build_family(family, tmp_path / family)
-    (tmp_path / "tiny.yaml").write_text(
-        f"study: tiny\nmodels: {{it: {{path: {family}}}}}\n"
-        "corpora: {few: {texts: [The cat runs in town, birds sing]}}\n"
-        "metrics: [motion, lens]\nviews: [words]\nsites: [embedding, block]\nrun: {precision: float32}\n"
-    )
+    _write_study(tmp_path, family, {"metrics": ["motion", "lens"], "sites": ["embedding", "block"]})
     run(tmp_path / "tiny.yaml", tmp_path / "results")
     found = again(tmp_path)
     assert found.passed
