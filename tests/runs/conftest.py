@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -48,44 +49,58 @@ def study(tmp_path: Path) -> Callable[..., StudyFile]:
 
 
 @pytest.fixture(scope="session")
-def warm_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A results folder in which the tiny study's models are trained."""
-    folder = tmp_path_factory.mktemp("warm")
-    path = folder / "tiny.yaml"
-    path.write_text(STUDY, "utf-8")
-    file = load_study(path, offer())
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("reporter.runs.runner._report", lambda *_: ())  # only the models are wanted
-        assert run_studies([file], folder / "results", progress=Progress(io.StringIO())).failed == 0
-    return folder / "results"
+def finished(once: Callable[[str, Callable[[Path], None]], Path]) -> Path:
+    """The results folder of a run of the tiny study, without a report, for tests that only read it."""
+
+    def make(folder: Path) -> None:
+        path = folder / "tiny.yaml"
+        path.write_text(STUDY, "utf-8")
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("reporter.runs.runner._report", lambda *_: ())
+            outcome = run_studies([load_study(path, offer())], folder / "results", progress=Progress(io.StringIO()))
+        assert (outcome.computed, outcome.cached, outcome.failed, outcome.exit_code) == (20, 0, 0, 0)
+
+    return once("tiny-study-finished", make) / "results"
 
 
 @pytest.fixture
-def out(tmp_path: Path, warm_cache: Path) -> Path:
-    """A results folder that holds trained models and nothing else."""
-    import shutil
+def finished_store(finished: Path) -> Store:
+    return Store(finished / "results.duckdb")
 
-    shutil.copytree(warm_cache / "cache" / "models", tmp_path / "results" / "cache" / "models")
+
+@pytest.fixture
+def out(tmp_path: Path, finished: Path) -> Path:
+    """A results folder that holds trained models and nothing else."""
+    shutil.copytree(finished / "cache" / "models", tmp_path / "results" / "cache" / "models")
     return tmp_path / "results"
 
 
+@pytest.fixture
+def copied(out: Path, finished: Path) -> None:
+    """Make ``out`` a copy of the finished run, in which a test may change things."""
+    shutil.copytree(finished, out, dirs_exist_ok=True)
+
+
 @pytest.fixture(autouse=True)
-def no_report(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The report has tests of its own, and half of such a small run: here it is written where a test asks for it."""
+def measure_only(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave out what takes longer than a small run's measurements and has tests of its own, unless a test marks it."""
     if not request.node.get_closest_marker("report"):
         monkeypatch.setattr("reporter.runs.runner._report", lambda *_: ())
+    if not request.node.get_closest_marker("answers"):
+        monkeypatch.setattr("reporter.runs.whole.write_answers", lambda *_: None)
+        monkeypatch.setattr("reporter.runs.whole.write_findings", lambda *_: 0)
 
 
 @pytest.fixture
 def run(out: Path) -> Callable[..., tuple[Outcome, str]]:
-    """Return a function that runs studies and returns the outcome and what was said."""
+    """Return a function that runs studies and returns the outcome and the lines that were printed."""
 
-    def go(*files: StudyFile, **options: object) -> tuple[Outcome, str]:
-        said = io.StringIO()
-        outcome = run_studies(list(files), out, progress=Progress(said), **options)  # type: ignore[arg-type]
-        return outcome, said.getvalue()
+    def run_there(*files: StudyFile, **options: object) -> tuple[Outcome, str]:
+        log = io.StringIO()
+        outcome = run_studies(list(files), out, progress=Progress(log), **options)  # type: ignore[arg-type]
+        return outcome, log.getvalue()
 
-    return go
+    return run_there
 
 
 @pytest.fixture
