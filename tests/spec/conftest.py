@@ -1,14 +1,13 @@
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
 from reporter.runs.studies import offer
-from reporter.spec import SpecError, Study, load_study
+from reporter.spec import SpecError, load_study
 from reporter.spec.offer import Fixed, Offer, Statistics
 
 
@@ -32,30 +31,37 @@ def offered(metrics: Mapping[str, type[BaseModel]], statistics: Statistics = {},
     return replace(offer(), metrics=metrics, statistics=statistics, fixed=fixed)
 
 
+def assert_words(message, words):
+    """Assert that the words are in a message, in this order; ``…`` stands for any words."""
+    for part in words.split(" … "):
+        assert part in message
+        message = message.partition(part)[2]
+
+
 @pytest.fixture(scope="session")
-def catalogue() -> dict[str, type[BaseModel]]:
+def catalogue():
     return {"anisotropy": NoOptions, "convergence": NoOptions, "intrinsic_dimension": DimensionOptions}
 
 
 @pytest.fixture
-def load(tmp_path: Path, catalogue: dict[str, type[BaseModel]]) -> Callable[[str | bytes], Study]:
-    """Load a study from its text."""
+def load(tmp_path, catalogue):
+    """Load a study from its text, where these statistics are offered."""
 
-    def read(text: str | bytes) -> Study:
+    def read(text, statistics={}):  # noqa: B006
         path = tmp_path / "study.yaml"
         path.write_bytes(text if isinstance(text, bytes) else text.encode())
-        return load_study(path, offered(catalogue)).study
+        return load_study(path, offered(catalogue, statistics)).study
 
     return read
 
 
 @pytest.fixture
-def complain(load: Callable[[str | bytes], Study], tmp_path: Path) -> Callable[[str | bytes], list[str]]:
+def complain(load, tmp_path):
     """Load a broken study; return its lines without the folder."""
 
-    def read(text: str | bytes) -> list[str]:
+    def read(text, statistics={}):  # noqa: B006
         with pytest.raises(SpecError) as caught:
-            load(text)
+            load(text, statistics)
         return [line.replace(f"{tmp_path}/", "") for line in str(caught.value).split("\n")]
 
     return read

@@ -28,19 +28,12 @@ def test_locations() -> None:
 @pytest.mark.parametrize(
     ("value", "shown"),
     [
-        (None, "nothing"),
-        (True, "true"),
-        (5, "the number 5"),
-        (0.5, "the number 0.5"),
-        ("ten", "text 'ten'"),
-        ("it's", 'text "it\'s"'),
-        ([], "an empty list"),
-        ([1], "a list"),
-        ({}, "an empty mapping"),
+        (None, "nothing"), (True, "true"), (5, "the number 5"), (0.5, "the number 0.5"), ("ten", "text 'ten'"),
+        ("it's", 'text "it\'s"'), ([], "an empty list"), ([1], "a list"), ({}, "an empty mapping"),
         ({"a": 1}, "a mapping"),
     ],
-)
-def test_values_are_described_in_words(value: object, shown: str) -> None:
+)  # fmt: skip
+def test_values_are_described_in_words(value, shown):
     assert show(value) == shown
 
 

@@ -1,88 +1,73 @@
+"""What studies, their models and their corpora are read as: shorthands, defaults and order; and the starter study."""
+
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 
 import pytest
-from pydantic import BaseModel
+from pydantic import ValidationError
 from spec.conftest import offered
 
 from reporter.core.errors import UsageError
-from reporter.spec import SpecError, Study, load_studies, load_study
+from reporter.metrics.base import catalogue as metrics
+from reporter.metrics.groups import expand
+from reporter.spec import SpecError, load_studies, load_study
 from reporter.spec.load import layers_of, plugins_of
-from reporter.spec.study import RunSpec
+from reporter.spec.models import CheckpointSpec, HubModel, PathModel, RecipeModel, step_of
+from reporter.spec.recipes import Recipe
+from reporter.spec.study import RunSpec, write_metric, write_starter
+from reporter.texts.sources.generated import GeneratedCorpus
+from reporter.texts.sources.stored import DatasetCorpus, FileCorpus, InlineCorpus
 
-Load = Callable[[str | bytes], Study]
-Catalogue = Mapping[str, type[BaseModel]]
-WITH_TEXTS = "study: s\nmodels: {m: gpt2}\ncorpora: {c: {texts: [a]}}\n"
+SMALL = "study: s\nmodels: {m: gpt2}\n"
+WITH_TEXTS = f"{SMALL}corpora: {{c: {{texts: [a]}}}}\n"
 
 
-def test_the_smallest_study(load: Load) -> None:
-    study = load("study: s\nmodels: {m: gpt2}\n")
+def test_the_smallest_study(load):
+    study = load(SMALL)
     assert (study.title, study.question, study.corpora) == (None, None, {})
     assert study.views == ("words", "all", "no-sinks")
     assert study.run == RunSpec()
     assert [choice.name for choice in study.metrics] == ["anisotropy", "convergence", "intrinsic_dimension"]
 
 
-def test_all_metrics_by_name(load: Load) -> None:
+def test_metrics_keep_their_order_and_get_their_options(load):
     assert load(WITH_TEXTS + "metrics: all\n").metrics == load(WITH_TEXTS).metrics
-
-
-def test_metrics_keep_their_order_and_get_their_options(load: Load) -> None:
     study = load(WITH_TEXTS + "metrics: [convergence, {intrinsic_dimension: {sample: 64, scales: [4]}}, anisotropy:]\n")
     assert [choice.name for choice in study.metrics] == ["convergence", "intrinsic_dimension", "anisotropy"]
-    assert study.metrics[1].options.model_dump() == {
-        "sample": 64,
-        "target": "block",
-        "scales": (4,),
-        "share": 0.9,
-    }
-
-
-def test_options_survive_serialisation(load: Load) -> None:
-    dumped = load(WITH_TEXTS + "metrics: [{intrinsic_dimension: {sample: 64}}]\n").model_dump(mode="json")
-    assert dumped["metrics"][0]["options"]["sample"] == 64
+    options = {"sample": 64, "target": "block", "scales": (4,), "share": 0.9}
+    assert study.metrics[1].options.model_dump() == options
+    assert study.model_dump(mode="json")["metrics"][1]["options"]["sample"] == 64
 
 
 @pytest.mark.parametrize("device", ["auto", "cpu", "mps", "cuda", "cuda:3"])
-def test_devices(load: Load, device: str) -> None:
-    assert load(f"study: s\nmodels: {{m: gpt2}}\nrun: {{device: '{device}'}}\n").run.device == device
+def test_devices(load, device):
+    assert load(f"{SMALL}run: {{device: '{device}'}}\n").run.device == device
 
 
-def test_a_file_remembers_its_text_and_folder(
-    tmp_path: Path, catalogue: Catalogue, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_remembers_its_text_and_folder(tmp_path, catalogue, monkeypatch):
     text = "study: s\r\nmodels: {m: gpt2}\r\ntitle: é\r\n"
     (tmp_path / "a.yaml").write_bytes(b"\xef\xbb\xbf" + text.encode())
     monkeypatch.chdir(tmp_path)
     file = load_study(Path("a.yaml"), offered(catalogue))
-    assert file.text == text
-    assert file.path == Path("a.yaml")
-    assert file.folder == tmp_path.resolve()
+    assert (file.text, file.path, file.folder) == (text, Path("a.yaml"), tmp_path.resolve())
     assert file.study.title == "é"
 
 
-def test_what_is_no_file_is_said_without_a_line(tmp_path: Path, catalogue: Catalogue) -> None:
-    for path, reason in [(tmp_path / "none.yaml", "there is no such file"), (tmp_path, "is a directory")]:
+def test_what_is_no_file_is_one_line_without_a_place(tmp_path, catalogue):
+    os.mkfifo(tmp_path / "endless.yaml")
+    (tmp_path / "round.yaml").symlink_to("round.yaml")
+    reasons = {"none.yaml": "there is no such file", "": "is a directory", "endless.yaml": "", "round.yaml": ""}
+    for name, reason in reasons.items():
         with pytest.raises(SpecError) as caught:
-            load_study(path, offered(catalogue))
-        assert str(caught.value).startswith(f"{path}: {reason}")
+            load_study(tmp_path / name, offered(catalogue))
+        assert str(caught.value).startswith(f"{tmp_path / name}: {reason}") and "\n" not in str(caught.value).strip()
         assert isinstance(caught.value, UsageError)
 
 
-def test_a_file_that_cannot_be_read_and_one_that_never_ends_are_said(tmp_path: Path, catalogue: Catalogue) -> None:
-    os.mkfifo(tmp_path / "endless.yaml")
-    (tmp_path / "round.yaml").symlink_to("round.yaml")
-    for path in sorted(tmp_path.iterdir()):
-        with pytest.raises(SpecError) as caught:
-            load_study(path, offered(catalogue))
-        assert str(caught.value).startswith(f"{path}: ") and "\n" not in str(caught.value).strip()
-
-
-def test_plugins_are_looked_for_beside_the_study_before_it_is_checked(tmp_path: Path) -> None:
+def test_plugins_are_looked_for_beside_the_study_before_it_is_checked(tmp_path):
     path = tmp_path / "study.yaml"
     (tmp_path / "here.py").touch()
     path.write_text("plugins: [here.py, 3]\nmodels: wrong\n")
@@ -94,7 +79,7 @@ def test_plugins_are_looked_for_beside_the_study_before_it_is_checked(tmp_path: 
     assert plugins_of(layers_of(path, ["plugins=gone.py"])) == ()
 
 
-def test_several_studies_are_all_checked_before_any_complaint(tmp_path: Path, catalogue: Catalogue) -> None:
+def test_several_studies_are_all_checked_before_any_complaint(tmp_path, catalogue):
     paths = [tmp_path / name for name in ("a.yaml", "b.yaml", "c.yaml")]
     for path, text in zip(paths, ["study: S\nmodels: {m: gpt2}\n", WITH_TEXTS, "study: t\n"], strict=True):
         path.write_text(text)
@@ -103,24 +88,230 @@ def test_several_studies_are_all_checked_before_any_complaint(tmp_path: Path, ca
     assert [Path(problem.file).name for problem in caught.value.problems] == ["a.yaml", "c.yaml"]
 
 
-def test_two_studies_of_one_run_need_two_ids(tmp_path: Path, catalogue: Catalogue) -> None:
-    one, two = tmp_path / "one.yaml", tmp_path / "two.yaml"
-    one.write_text(WITH_TEXTS)
-    two.write_text("# again\n" + WITH_TEXTS)
+def test_two_studies_of_one_run_need_two_ids(tmp_path, catalogue):
+    first, second = tmp_path / "one.yaml", tmp_path / "two.yaml"
+    first.write_text(WITH_TEXTS)
+    second.write_text("# again\n" + WITH_TEXTS)
     with pytest.raises(SpecError) as caught:
-        load_studies([one, two], partial(load_study, offer=offered(catalogue)))
-    assert str(caught.value) == f"{two}:2:8: study: 's' is the id of {one}, too; every study needs its own"
+        load_studies([first, second], partial(load_study, offer=offered(catalogue)))
+    assert str(caught.value).startswith(f"{second}:2:8: study: 's' is the id of {first}, too")
 
 
-def test_a_list_whose_only_item_is_wrong_is_not_called_empty_as_well(complain: Callable[[str], list[str]]) -> None:
-    (line,) = complain("study: s\nmodels: {m: gpt2}\nviews: [word]\n")
-    assert line.startswith("study.yaml:3:9: views[0]: expected 'words'")
-
-
-def test_shares_of_a_corpus_are_listed_once_and_behind_it(complain: Callable[[str], list[str]]) -> None:
-    (line,) = complain(
-        "study: s\nmodels: {m: gpt2}\ncorpora: {c: {file: a.csv, label: mood, by: [joy, fear]}, d: {texts: [a b]}}\n"
-        "metrics: [anisotropy]\nclaims:\n"
-        "  x: {says: y, value: {metric: anisotropy.mean_cosine, model: m, corpus: c.awe, layer: 1}, above: 0}\n"
+@pytest.mark.parametrize(
+    ("options", "at", "refused"),
+    [("convergence", 1, True), ("convergence", 0.9, False), ("{convergence: {target: final}}", 1, False)],
+)
+def test_a_peak_where_a_statistic_has_its_value_by_definition_is_refused(tmp_path, options, at, refused):
+    path = tmp_path / "s.yaml"
+    path.write_text(
+        f"{WITH_TEXTS}metrics: [{options}]\nclaims:\n"
+        f"  c: {{says: x, shape: {{metric: convergence.similarity, is: peak-at, at: {at}}}}}\n"
     )
-    assert line.endswith("no corpus 'c.awe'; corpora of this study: c, c.joy, c.fear, d")
+    known = {name: metric.options for name, metric in metrics().items()}
+    read = partial(load_study, path, offered(known, fixed={"convergence.similarity": (("last", 1.0),)}))
+    if not refused:
+        assert read().study.claims
+        return
+    with pytest.raises(SpecError, match=r"s.yaml:6:\d+: claims.c.shape.at: convergence.similarity is 1"):
+        read()
+
+
+def test_analyses_in_short_are_read_long(load):
+    study = load(
+        "study: s\nmodels: {a: {path: x}}\ncorpora: {c: {texts: [a b, c d]}, d: {texts: [e]}}\nmetrics: none\n"
+        "groups: {g: '{a|b} c'}\npairs: {p: shipped}\nclouds: {k: [c, d]}\nvocabulary: all\n"
+    )
+    assert study.sections["groups"]["g"] == ("a c", "b c")
+    assert study.sections["pairs"]["p"].shipped == "concepts"
+    assert study.sections["clouds"]["k"].corpora == ("c", "d")
+    assert study.sections["vocabulary"].models == "all"
+    assert study.metrics == ()
+
+
+def test_patterns_stand_for_every_choice_once():
+    assert expand("{Hello|Hi} there{|!}") == ("Hello there", "Hello there!", "Hi there", "Hi there!")
+    assert expand("{a|a}") == ("a",)
+    with pytest.raises(ValueError, match="stands for 8,192 texts"):
+        expand("{a|b}" * 13)
+
+
+def test_a_corpus_is_of_the_kind_of_its_key_and_defaults_are_filled_in(load):
+    corpora = load(
+        "study: s\nmodels: {m: gpt2}\ncorpora:\n"
+        "  wiki:   {file: data/wiki.txt, unit: paragraph, min_words: 8, limit: 2000, max_tokens: 256}\n"
+        "  tweets: {file: data/tweets.csv, column: text, label: emotion}\n"
+        "  hub:    {dataset: wikitext, config: wikitext-2-raw-v1, split: test, column: text}\n"
+        "  simple: {generate: random-words, texts: 500, words: [5, 60], seed: 0, vocabulary: m}\n"
+        "  nested: {generate: grammar}\n"
+        "  mine:   {texts: [The mouse was gone., no, '12']}\n"
+    ).corpora
+    assert list(corpora.items()) == [
+        ("wiki", FileCorpus(file=Path("data/wiki.txt"), unit="paragraph", min_words=8, limit=2000)),
+        ("tweets", FileCorpus(file=Path("data/tweets.csv"), column="text", label="emotion")),
+        ("hub", DatasetCorpus(dataset="wikitext", config="wikitext-2-raw-v1")),
+        ("simple", GeneratedCorpus(generate="random-words", vocabulary="m")),
+        ("nested", GeneratedCorpus(generate="grammar", texts=500, words=(5, 60), seed=0)),
+        ("mine", InlineCorpus(texts=("The mouse was gone.", "no", "12"))),
+    ], "in the study's order"
+    assert corpora["nested"].max_tokens == 256
+    assert corpora["hub"].max_words is None
+
+
+def test_a_corpus_may_get_the_size_of_another_and_the_words_of_a_recipe_that_is_trained_on_another(load):
+    study = load(
+        "study: s\nmodels: {m: {recipe: {architecture: bert, steps: 1, train_on: d}}}\ncorpora:\n"
+        "  a: {texts: [a], size_of: b}\n  b: {file: b.txt, size_of: c}\n  c: {dataset: wikitext, size_of: d}\n"
+        "  d: {generate: grammar}\n  e: {generate: random-words, vocabulary: m, size_of: a}\n"
+    )
+    assert [corpus.size_of for corpus in study.corpora.values()] == ["b", "c", "d", None, "a"]
+    assert study.corpora["e"] == GeneratedCorpus(generate="random-words", vocabulary="m", size_of="a")
+
+
+def test_a_model_is_of_the_kind_of_its_key_and_a_bare_text_is_a_hub_id(load):
+    models = load(
+        "study: s\nmodels:\n  a: gpt2\n  b: google-bert/bert-base-uncased\n"
+        "  h: {hub: gpt2, revision: v1, dtype: auto, trust_remote_code: true}\n"
+        "  p: {path: ./x/y, allow_pickle: true}\n"
+        "  r: {recipe: {architecture: llama, train_on: c, steps: 5}}\n"
+        "corpora: {c: {texts: [a]}}\n"
+    ).models
+    assert models == {
+        "a": HubModel(hub="gpt2"),
+        "b": HubModel(hub="google-bert/bert-base-uncased"),
+        "h": HubModel(hub="gpt2", revision="v1", dtype="auto", trust_remote_code=True),
+        "p": PathModel(path=Path("x/y"), allow_pickle=True),
+        "r": RecipeModel(recipe=Recipe(architecture="llama", train_on="c", steps=5)),
+    }
+
+
+def test_checkpoints_are_revisions_of_a_hub_model_and_folders_of_a_path(load):
+    models = load(
+        "study: s\nmodels:\n"
+        "  h: {hub: a/b, checkpoints: [step1, {revision: main, step: 9}, {revision: step512}]}\n"
+        "  p: {path: x, checkpoints: [ckpt-500, {folder: best, step: 3}]}\n"
+    ).models
+    assert [(c.name, c.step) for c in models["h"].checkpoints] == [("step1", 1), ("main", 9), ("step512", 512)]
+    assert models["p"].checkpoints == (CheckpointSpec(name="best", step=3), CheckpointSpec(name="ckpt-500", step=500))
+
+
+STEPS = {
+    "step512": 512, "ckpt-500": 500, "global_step1000": 1000, "143000": 143000, "runs/ckpt-7": 7, "step000100": 100,
+    "iter_000200": 200, "Step-7": 7, "main": None, "v1.0": None, "v2": None, "release-2024": None, "epoch-3": None,
+    "607a30d783dfa663caf39e06633721c8d4cfcd7e": None, "607a30d": None, "stage1-step10-tokens": None,
+    "step" + "9" * 40: None,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_a_step_is_read_from_a_name_of_a_checkpoint_that_has_one(name):
+    assert step_of(name) == STEPS[name]
+
+
+def test_a_recipe_keeps_its_last_step_by_default_and_sorts_its_checkpoints():
+    recipe = partial(Recipe, architecture="bert", train_on="c")
+    assert recipe(steps=7).checkpoints == (7,)
+    assert recipe(steps=7, checkpoints=(7, 0, 3)).checkpoints == (0, 3, 7)
+    assert recipe(steps=0).checkpoints == (0,)
+    first, second = recipe(steps=7, checkpoints=(7, 0)), recipe(steps=7, checkpoints=(0, 7))
+    assert first == second and hash(first) == hash(second)
+    assert recipe(steps=1, learning_rate=1).learning_rate == 1.0  # a whole number will do where any number will
+
+
+def test_values_are_frozen_and_strict_in_python_too():
+    recipe = Recipe(architecture="bert", train_on="c", steps=7)
+    with pytest.raises(ValidationError, match="frozen"):
+        recipe.steps = 8
+    with pytest.raises(ValidationError, match="expected a whole number, got text '7'"):
+        Recipe.model_validate({"architecture": "bert", "train_on": "c", "steps": "7"})
+
+
+def test_a_home_directory_is_written_out(monkeypatch):
+    monkeypatch.setenv("HOME", "/home/ada")
+    assert PathModel.model_validate({"path": "~/weights"}).path == Path("/home/ada/weights")
+
+
+def test_a_recipe_that_continues_another_has_it_as_base_by_default(load):
+    models = load(
+        "study: s\nmodels:\n"
+        "  pocket: {recipe: {architecture: bert, train_on: c, steps: 5, width: 32, mask_share: 0.2}}\n"
+        "  a: {recipe: {from: pocket, train_on: c, steps: 2, learning_rate: 1e-4}}\n"
+        "  b: {base: a, recipe: {from: pocket, train_on: c, steps: 2}}\n"
+        "  d: {base: , recipe: {from: pocket, train_on: c, steps: 2}}\n"
+        "corpora: {c: {texts: [a]}}\n"
+    ).models
+    assert [models[name].base for name in ("pocket", "a", "b", "d")] == [None, "pocket", "a", None]
+    assert models["a"].recipe.after(models["pocket"].recipe) == Recipe(
+        architecture="bert", train_on="c", steps=2, width=32, mask_share=0.2, learning_rate=1e-4, checkpoints=(2,)
+    )
+
+
+def test_a_twin_is_named_or_is_the_recipe_with_another_seed(load):
+    study = load(
+        "study: s\nmodels:\n"
+        "  pocket: {recipe: {architecture: bert, train_on: c, steps: 5}}\n"
+        "  other: {recipe: {architecture: bert, train_on: c, steps: 5, seed: 1}}\n"
+        "  a: {recipe: {from: pocket, train_on: c, steps: 2}}\n"
+        "  b: {recipe: {from: pocket, train_on: c, steps: 2, seed: 3}}\n"
+        "  longer: {recipe: {from: pocket, train_on: c, steps: 3, seed: 3}}\n"
+        "  of_other: {recipe: {from: other, train_on: c, steps: 2, seed: 3}}\n"
+        "  p: {path: p, base: pocket, twin: q}\n"
+        "  q: {path: q, base: pocket}\n"
+        "corpora: {c: {texts: [a]}}\n"
+    )
+    twins = {"pocket": "other", "other": "pocket", "a": "b", "b": "a", "p": "q"}
+    assert {name: twin for name in study.models if (twin := study.twin(name))} == twins
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize("name", ["study", "my-study.yaml", "a.yml"])
+def test_the_starter_is_a_valid_study_named_like_its_file_that_compares_two_roles_without_a_hub(catalogue, name):
+    file = Path(name if "." in name else f"{name}.yaml")
+    assert write_starter(name) == file
+    study = load_study(file, offered(catalogue)).study
+    assert study.study == file.stem
+    assert {type(model) for model in study.models.values()} == {RecipeModel}
+    assert {model.recipe.architecture for model in study.models.values()} == {"bert", "gpt2"}
+    assert {type(corpus) for corpus in study.corpora.values()} == {GeneratedCorpus}
+
+
+@pytest.mark.usefixtures("here")
+def test_what_the_starter_shows_in_comments_is_right_too(catalogue):
+    path = write_starter("study")
+    lines = path.read_text().splitlines()
+    start = next(i for i, line in enumerate(lines) if line.startswith("models:"))
+    shown = [f"  {line[2:]}" if line.startswith("# ") and index > start else line for index, line in enumerate(lines)]
+    path.write_text("\n".join(shown) + "\n")
+    study = load_study(path, offered(catalogue)).study
+    assert {"bert", "pythia", "mine"} <= set(study.models)
+    assert {"notes", "few"} <= set(study.corpora)
+
+
+@pytest.mark.usefixtures("here")
+def test_a_file_is_never_overwritten_by_the_starter():
+    Path("study.yaml").write_text("mine")
+    with pytest.raises(UsageError, match="already there"):
+        write_starter("study")
+    assert Path("study.yaml").read_text() == "mine"
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize("name", ["My Study", "cache", "../.yaml", "", "ä", "a\nb"])
+def test_a_name_that_is_no_id_is_refused_and_nothing_written(tmp_path, name):
+    with pytest.raises(UsageError, match="cannot be a study's id"):
+        write_starter(name)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.usefixtures("here")
+def test_the_file_of_a_metric_is_named_like_it_and_replaces_nothing():
+    assert write_metric("far_out", ()) == Path("far_out.py")
+    assert 'name="far_out"' in Path("far_out.py").read_text()
+    problems = {"far_out": "already there", "motion": "reporter metrics motion", "class": "lower-case"}
+    for name, problem in problems.items():
+        with pytest.raises(UsageError, match=problem):
+            write_metric(name, ("motion",))

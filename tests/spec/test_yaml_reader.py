@@ -11,51 +11,21 @@ from hypothesis import strategies as st
 from reporter.spec.part import Complaint
 from reporter.spec.yaml_reader import MOST_DEEP, read_yaml
 
+VALUES = {
+    "1e-3": 0.001, "1e3": 1000.0, ".5": 0.5, "1.": 1.0, "-1.5E+2": -150.0, ".inf": math.inf, "-.Inf": -math.inf,
+    "010": 10, "0o10": 8, "0x1F": 31, "-7": -7, "+7": 7, "true": True, "False": False, "~": None, "null": None,
+    "": None, "'1'": "1", '"true"': "true", "!!str 12": "12", "!!float 3": 3.0,
+}  # fmt: skip
+AS_WRITTEN = (
+    "no", "yes", "on", "Off", "y", "12:30", "1:2:3.5", "2024-01-31", "2001-12-14t21:59:43.10-05:00", "0b11", "1_000",
+    "=", "1.2.3", "1e",
+)  # fmt: skip
 
-@pytest.mark.parametrize(
-    ("written", "meant"),
-    [
-        ("1e-3", 0.001),
-        ("1e3", 1000.0),
-        (".5", 0.5),
-        ("1.", 1.0),
-        ("-1.5E+2", -150.0),
-        ("no", "no"),
-        ("yes", "yes"),
-        ("on", "on"),
-        ("Off", "Off"),
-        ("y", "y"),
-        ("true", True),
-        ("False", False),
-        ("12:30", "12:30"),
-        ("1:2:3.5", "1:2:3.5"),
-        ("2024-01-31", "2024-01-31"),
-        ("2001-12-14t21:59:43.10-05:00", "2001-12-14t21:59:43.10-05:00"),
-        ("010", 10),
-        ("0o10", 8),
-        ("0x1F", 31),
-        ("0b11", "0b11"),
-        ("1_000", "1_000"),
-        ("-7", -7),
-        ("+7", 7),
-        ("~", None),
-        ("null", None),
-        ("", None),
-        ("'1'", "1"),
-        ('"true"', "true"),
-        ("=", "="),
-        ("1.2.3", "1.2.3"),
-        ("1e", "1e"),
-        (".inf", math.inf),
-        ("-.Inf", -math.inf),
-        ("!!str 12", "12"),
-        ("!!float 3", 3.0),
-    ],
-)
-def test_plain_values_follow_yaml_1_2(written: str, meant: object) -> None:
+
+@pytest.mark.parametrize(("written", "meant"), [*VALUES.items(), *zip(AS_WRITTEN, AS_WRITTEN, strict=True)])
+def test_plain_values_follow_yaml_1_2(written, meant):
     document = read_yaml(f"key: {written}\n")
-    assert document.problems == []
-    assert document.data == {"key": meant}
+    assert document.problems == [] and document.data == {"key": meant}
     assert type(document.data["key"]) is type(meant)
 
 
@@ -64,12 +34,7 @@ def test_not_a_number_is_a_number() -> None:
 
 
 def test_keys_are_text_as_written() -> None:
-    assert read_yaml("no: 1\non: 2\n2024-01-31: 3\n'5': 4\n").data == {
-        "no": 1,
-        "on": 2,
-        "2024-01-31": 3,
-        "5": 4,
-    }
+    assert read_yaml("no: 1\non: 2\n2024-01-31: 3\n'5': 4\n").data == {"no": 1, "on": 2, "2024-01-31": 3, "5": 4}
 
 
 def test_the_first_of_two_equal_keys_is_kept_and_the_second_is_a_problem() -> None:
