@@ -108,13 +108,7 @@ def test_version(call: Call) -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [
-        ["bogus"],
-        ["validate"],
-        ["validate", "--bogus", "good.yaml"],
-        ["sql", "SELECT 1", "--format", "xml"],
-        ["plan"],
-    ],
+    [["bogus"], ["validate"], ["validate", "--bogus", "good.yaml"], ["sql", "SELECT 1", "--format", "xml"], ["plan"]],
 )
 def test_a_wrong_call_exits_with_2(call: Call, arguments: list[str]) -> None:
     result = call(*arguments)
@@ -343,8 +337,7 @@ def test_plan_prints_the_plan(call: Call, replace: Callable[..., None]) -> None:
 
     replace("reporter.runs.planner", plan_study=plan_study)
     replace(
-        "reporter.runs.plan",
-        estimate=lambda plan, cache: SimpleNamespace(lines=lambda: ["takes", f"a while {cache}"]),
+        "reporter.runs.plan", estimate=lambda plan, cache: SimpleNamespace(lines=lambda: ["takes", f"a while {cache}"])
     )
     assert (
         call("plan", "good.yaml", "--offline").stdout
@@ -515,10 +508,7 @@ def test_quick_verbs_import_nothing_heavy(tmp_path: Path) -> None:
 def test_the_installed_command_prints_to_the_right_streams(tmp_path: Path) -> None:
     (tmp_path / "bad.yaml").write_text(BAD)
     done = subprocess.run(
-        [sys.executable, "-m", "reporter", "validate", "bad.yaml"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
+        [sys.executable, "-m", "reporter", "validate", "bad.yaml"], cwd=tmp_path, capture_output=True, text=True
     )
     assert done.returncode == 2
     assert done.stdout == ""
@@ -528,10 +518,7 @@ def test_the_installed_command_prints_to_the_right_streams(tmp_path: Path) -> No
 def test_markup_and_control_characters_are_printed_as_they_are(tmp_path: Path) -> None:
     (tmp_path / "odd.yaml").write_text('study: s\nmodels: {m: gpt2}\n"[red]x[/red]\\e[31m\\n": 1\n')
     done = subprocess.run(
-        [sys.executable, "-m", "reporter", "validate", "odd.yaml"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
+        [sys.executable, "-m", "reporter", "validate", "odd.yaml"], cwd=tmp_path, capture_output=True, text=True
     )
     assert done.stderr.startswith("odd.yaml:3:1: '[red]x[/red]\\x1b[31m\\n': unknown key")
     assert len(done.stderr.splitlines()) == 1

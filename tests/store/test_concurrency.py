@@ -152,10 +152,7 @@ def test_patience_is_with_one_holder_and_begins_anew_with_the_next(store, monkey
 
 def test_an_open_connection_of_this_process_is_named(store, cell, numbers):
     store.commit_cell(cell(), numbers())
-    with (
-        duckdb.connect(str(store.path)),
-        pytest.raises(ReporterError, match="open elsewhere in this process"),
-    ):
+    with duckdb.connect(str(store.path)), pytest.raises(ReporterError, match="open elsewhere in this process"):
         store.cells("s")
 
 

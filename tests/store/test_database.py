@@ -96,11 +96,7 @@ def test_a_number_given_twice_is_refused(store, cell, numbers):
 
 @pytest.mark.parametrize(
     ("changes", "message"),
-    [
-        ({"corpus": None}, "needs corpus"),
-        ({"status": "ok"}, "status 'ok'"),
-        ({"colour": 1}, "no column colour"),
-    ],
+    [({"corpus": None}, "needs corpus"), ({"status": "ok"}, "status 'ok'"), ({"colour": 1}, "no column colour")],
 )
 def test_wrong_cells_are_refused(store, cell, changes, message):
     with pytest.raises(ValueError, match=message):
@@ -162,9 +158,7 @@ def test_prune_drops_what_the_study_no_longer_has(store, cell, numbers):
         for model, corpus in [("bert", "wiki"), ("gpt2", "wiki"), ("gpt2", "tweets")]:
             store.commit_cell(cell(study=study, model=model, corpus=corpus), numbers())
             store.put(
-                "models",
-                ["study", "model", "checkpoint"],
-                {"study": study, "model": model, "checkpoint": "final"},
+                "models", ["study", "model", "checkpoint"], {"study": study, "model": model, "checkpoint": "final"}
             )
             store.put("corpora", ["study", "corpus"], {"study": study, "corpus": corpus})
     keep = [("bert", "final", "wiki", "motion"), ("bert", "final", "wiki", "to come")]
