@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+import shutil
+import warnings
 from pathlib import Path
-from typing import Any
 
 import pytest
-from oracles.families import build_family
+from oracles.families import FAMILIES, HEADLESS, build_family, build_language_model
 
-from reporter.models.checkpoint import Checkpoint
-from reporter.models.load import LoadedModel, load
+from reporter.models.load import load
 from reporter.models.resolve import resolve
 from reporter.spec.models import PathModel
 
 
 @pytest.fixture(scope="session")
-def family(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+def family(tmp_path_factory):
     """Return the folder of a small random model of a family, saved once; do not write to it."""
-    folders: dict[str, Path] = {}
+    folders = {}
 
-    def get(name: str) -> Path:
+    def get(name):
         if name not in folders:
             folders[name] = build_family(name, tmp_path_factory.mktemp("family"))
         return folders[name]
@@ -29,43 +28,89 @@ def family(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     return get
 
 
+@pytest.fixture(scope="session")
+def language_model(family, tmp_path_factory):
+    """Return the folder of a small random language model of a family, saved once; do not write to it."""
+    folders = {}
+
+    def get(name):
+        if name not in FAMILIES or name in HEADLESS:
+            return family(name)
+        if name not in folders:
+            folders[name] = build_language_model(name, tmp_path_factory.mktemp("language-model"))
+        return folders[name]
+
+    return get
+
+
 @pytest.fixture
-def found(tmp_path: Path) -> Callable[..., Checkpoint]:
+def copy(family, tmp_path):
+    """Return a copy of a family's folder that may be changed."""
+    return lambda name="bert": shutil.copytree(family(name), tmp_path / "copy")
+
+
+@pytest.fixture
+def found(tmp_path):
     """Resolve a folder as a study's model ``m``."""
-
-    def get(folder: Path, **options: Any) -> Checkpoint:
-        spec = PathModel(path=folder, **options)
-        (checkpoint,) = resolve("m", spec, tmp_path, tmp_path / "cache", _no_texts, offline=True)
-        return checkpoint
-
-    return get
+    return lambda folder, **options: _resolved(folder, tmp_path, **options)
 
 
 @pytest.fixture
-def loaded(found: Callable[..., Checkpoint]) -> Callable[..., LoadedModel]:
+def loaded(found):
     """Resolve and load a folder."""
+    return lambda folder, **options: load(found(folder, **options), "cpu", offline=True)
 
-    def get(folder: Path, **options: Any) -> LoadedModel:
-        return load(found(folder, **options), "cpu", offline=True)
+
+@pytest.fixture(scope="session")
+def shared(language_model, tmp_path_factory):
+    """Return a family's language model, loaded once; leave it as it is."""
+    models, cache = {}, tmp_path_factory.mktemp("shared")
+
+    def get(name):
+        if name not in models:
+            models[name] = load(_resolved(language_model(name), cache), "cpu", offline=True)
+        return models[name]
+
+    return get
+
+
+@pytest.fixture(scope="session")
+def own_model(language_model):
+    """Return transformers' model of a family, loaded once, apart and without any hook of ours."""
+    from transformers import AutoModel
+
+    models = {}
+
+    def get(name):
+        if name not in models:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                own = AutoModel.from_pretrained(language_model(name)).eval()
+            models[name] = own.get_encoder() if own.config.is_encoder_decoder else own
+        return models[name]
 
     return get
 
 
 @pytest.fixture
-def real_encoder() -> Iterator[Path]:
-    yield _real("REPORTER_REAL_ENCODER")
+def real_encoder():
+    return _real("REPORTER_REAL_ENCODER")
 
 
 @pytest.fixture
-def real_decoder() -> Iterator[Path]:
-    yield _real("REPORTER_REAL_DECODER")
+def real_decoder():
+    return _real("REPORTER_REAL_DECODER")
 
 
-def _real(variable: str) -> Path:
-    if not os.environ.get(variable):
-        pytest.skip(f"{variable} names no folder with a real model")
-    return Path(os.environ[variable])
+def _real(variable):
+    return Path(os.environ.get(variable) or pytest.skip(f"{variable} names no folder with a real model"))
 
 
-def _no_texts(name: str) -> Any:
+def _resolved(folder, cache, **options):
+    spec = PathModel(path=folder, **options)
+    (checkpoint,) = resolve("m", spec, cache, cache / "cache", _no_texts, offline=True)
+    return checkpoint
+
+
+def _no_texts(name):
     raise AssertionError("a model from a folder needs no texts")

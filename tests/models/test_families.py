@@ -1,25 +1,50 @@
-"""Every family: what is measured agrees with what is known of it, and the states with the model's own."""
+"""Every family, built and loaded once: its blocks, sites and head are what is known of it, against transformers."""
 
 from __future__ import annotations
 
 import json
+import re
 import warnings
-from collections.abc import Callable
-from pathlib import Path
+from dataclasses import replace
 
 import pytest
 import torch
-from oracles.families import FAMILIES, GUARDED, SHIFTED, TEXTS
+from oracles.families import (
+    AFTER_ATTENTION,
+    FAMILIES,
+    GUARDED,
+    HEADLESS,
+    PARALLEL_ATTENTION,
+    SHIFTED,
+    TEXTS,
+    build_language_model,
+    language_model_class,
+)
+from safetensors.torch import load_file, save_file
 
 from reporter.app.verify.by_model import PlainModel
-from reporter.models.checkpoint import Checkpoint
-from reporter.models.load import LoadedModel
+from reporter.core.errors import ReporterError
+from reporter.models.head import load_head
+from reporter.models.sublayers import Sublayer
 
-Family = Callable[[str], Path]
-Load = Callable[..., LoadedModel]
+EVERY = FAMILIES | SHIFTED | GUARDED
 
 
-def padded(model: LoadedModel) -> tuple[torch.Tensor, torch.Tensor]:
+@pytest.fixture
+def given(request, shared):
+    """Return the loaded model of a family; skip what this version of transformers lacks."""
+    import transformers
+
+    if not hasattr(transformers, f"{EVERY[request.param][0]}Model"):
+        pytest.skip(f"transformers {transformers.__version__} has no {EVERY[request.param][0]}")
+    return request.param, shared(request.param)
+
+
+def of_families(*names):
+    return pytest.mark.parametrize("given", names, indirect=True)
+
+
+def padded(model):
     """Tokenise the texts and pad them on the right by hand."""
     rows = [model.tokenizer(text)["input_ids"] for text in TEXTS]
     ids = torch.full((len(rows), max(map(len, rows))), model.tokenizer.pad_token_id or 0)
@@ -30,147 +55,225 @@ def padded(model: LoadedModel) -> tuple[torch.Tensor, torch.Tensor]:
     return ids, mask
 
 
-@pytest.mark.parametrize("name", FAMILIES)
-def test_states_are_the_models_own_hidden_states(name: str, family: Family, loaded: Load) -> None:
-    import transformers
+def assert_close(mine, theirs, mask, **within):
+    for ours, expected in zip(mine, theirs, strict=True):
+        torch.testing.assert_close(ours[mask.bool()], expected[mask.bool()], **within)
 
-    folder = family(name)
-    model = loaded(folder)
+
+@of_families(*EVERY)
+def test_the_anatomy_is_what_is_known_of_the_family(given, language_model):
+    name, model = given
+    anatomy, config = model.anatomy, json.loads((language_model(name) / "config.json").read_text())
+    placed = (anatomy.role, anatomy.norm_placement, anatomy.last_hidden_state, anatomy.positions, anatomy.max_tokens)
+    assert placed == EVERY[name][2:]
+    assert (anatomy.family, anatomy.vocabulary_size) == (config["model_type"], config["vocab_size"])
+    assert (anatomy.width, anatomy.own_states) == (32, "shifted" if name in SHIFTED else "same")
+    assert anatomy.self_test <= 1e-5 and anatomy.initialised is not True  # its norms have random weights
+    if name in FAMILIES:
+        assert anatomy.attention == ("parallel" if name in PARALLEL_ATTENTION else "sequential")
+
+
+@of_families(*EVERY)
+def test_the_path_and_the_final_state_are_the_models_own(given, own_model):
+    """Some models list the closed state last, and some leave out what enters the first block."""
+    name, model = given
+    own, (ids, mask), last = own_model(name), padded(model), EVERY[name][4]
+    if name == "rwkv":
+        own.config.rescale_every = 0  # it would halve the stream
+    with torch.inference_mode():
+        run = model.run(ids, mask)
+        theirs = own(input_ids=ids, attention_mask=mask, output_hidden_states=True)
+        for state, same in zip(run.path, model.states(ids, mask), strict=True):
+            assert torch.equal(state, same)
+        closed, by_token = model.close(run.path[-1]), model.close(run.path[-1][mask.bool()])
+        embedded = own.get_input_embeddings()(ids)
+    assert len(run.path) == model.anatomy.layers + 1
+    if name in SHIFTED:
+        assert_close(run.path, [embedded, *theirs.hidden_states[:-1]], mask)
+    else:
+        assert_close(run.path[:-1], theirs.hidden_states[:-1], mask)
+    assert_close([run.last, closed], [theirs.last_hidden_state] * 2, mask, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(by_token, closed[mask.bool()], rtol=1e-5, atol=1e-5)
+    assert model.closing.problem == ""
+    if last == "block":
+        assert (run.final, model.anatomy.final_width) == (None, None) and closed is run.path[-1]
+    else:
+        assert run.final is run.last
+        assert run.final.shape[-1] == model.anatomy.final_width == (16 if name == "opt, projected" else 32)
+        assert run.final.shape != run.path[-1].shape or not torch.allclose(run.final, run.path[-1], atol=1e-6)
+
+
+def seen_by(model, name, pattern, ids, mask):
+    """Return what the modules of this name read first, or return first, and the model's results."""
+    outputs, values, hooks = name in PARALLEL_ATTENTION, [], []
+    pattern = re.compile(re.escape(pattern).replace(r"\{\}", r"\d+"))
+
+    def keep(module, args, options, output):
+        value = output if outputs else (*args, *options.values())[0]
+        values.append((value if torch.is_tensor(value) else value[0]).clone())
+
+    def keep_input(module, args, options):
+        keep(module, args, options, None)
+
+    for path, module in model.named_modules():
+        if pattern.fullmatch(path):
+            kind = module.register_forward_hook if outputs else module.register_forward_pre_hook
+            hooks.append(kind(keep if outputs else keep_input, with_kwargs=True))
+    with torch.inference_mode():
+        result = model(input_ids=ids, attention_mask=mask, output_hidden_states=True)
+    for hook in hooks:
+        hook.remove()
+    return values, result
+
+
+@of_families(*FAMILIES)
+def test_the_state_after_attention_is_what_the_named_modules_see(given, own_model):
+    name, model = given
     ids, mask = padded(model)
     with torch.inference_mode():
-        states = model.states(ids, mask)
-    # The oracle is loaded apart, by its own class, and has no hook of ours.
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        own = getattr(transformers, f"{FAMILIES[name][0]}Model").from_pretrained(folder).eval()
-        own = own.get_encoder() if own.config.is_encoder_decoder else own
-        with torch.inference_mode():
-            result = own(input_ids=ids, attention_mask=mask, output_hidden_states=True)
-    assert len(states) == len(result.hidden_states) == model.anatomy.layers + 1
-    for mine, theirs in zip(states[:-1], result.hidden_states[:-1], strict=True):
-        torch.testing.assert_close(mine[mask.bool()], theirs[mask.bool()])
-    last_is_block = (
-        torch.allclose(states[-1][mask.bool()], result.last_hidden_state[mask.bool()], atol=1e-6)
-        if states[-1].shape == result.last_hidden_state.shape
-        else False
-    )
-    assert last_is_block == (FAMILIES[name][4] == "block")
-    assert model.anatomy.self_test <= 1e-5
+        run = model.run(ids, mask, attention=True)
+    expected, result = seen_by(own_model(name), name, (PARALLEL_ATTENTION | AFTER_ATTENTION)[name], ids, mask)
+    if name in PARALLEL_ATTENTION:
+        expected = [x + added for x, added in zip(result.hidden_states[:-1], expected, strict=True)]
+    assert len(run.attention) == model.anatomy.layers
+    shape = run.path[0].shape
+    assert_close(run.attention, [x.reshape(shape) for x in expected], mask, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("name", FAMILIES)
-def test_what_is_measured_is_what_is_known(name: str, family: Family, loaded: Load) -> None:
-    _, _, role, norms, last, positions, longest = FAMILIES[name]
-    anatomy = loaded(family(name)).anatomy
-    config = json.loads((family(name) / "config.json").read_text())
-    assert anatomy.family == config["model_type"]
-    measured = (
-        anatomy.role,
-        anatomy.norm_placement,
-        anatomy.last_hidden_state,
-        anatomy.positions,
-        anatomy.max_tokens,
-    )
-    assert measured == (role, norms, last, positions, longest)
-    assert anatomy.width == 32
-    assert anatomy.vocabulary_size == config["vocab_size"]
-
-
-@pytest.mark.parametrize("name", FAMILIES)
-def test_the_longest_input_fits_and_padding_changes_nothing(name: str, family: Family, loaded: Load) -> None:
-    model = loaded(family(name))
-    longest = model.anatomy.max_tokens or 64
-    ids = torch.arange(longest)[None] % 20 + 6
+@of_families(*FAMILIES)
+def test_the_longest_input_fits_and_padding_changes_nothing(given):
+    _, model = given
+    longest = torch.arange(model.anatomy.max_tokens or 64)[None] % 20 + 6
+    ids, mask = padded(model)
     with torch.inference_mode():
-        assert all(x.isfinite().all() for x in model.states(ids, torch.ones_like(ids)))
-        ids, mask = padded(model)
-        batch = model.states(ids, mask)
-        for row in range(len(ids)):
-            length = int(mask[row].sum())
-            alone = model.states(ids[row : row + 1, :length], mask[row : row + 1, :length])
-            for together, single in zip(batch, alone, strict=True):
-                torch.testing.assert_close(together[row, :length], single[0], rtol=1e-4, atol=1e-4)
+        assert all(x.isfinite().all() for x in model.states(longest, torch.ones_like(longest)))
+        together = model.run(ids, mask, attention=True)
+        for row, length in enumerate(mask.sum(dim=1).tolist()):
+            alone = model.run(ids[row : row + 1, :length], mask[row : row + 1, :length], attention=True)
+            states = [(*run.path, *run.attention, run.last) for run in (together, alone)]
+            for batch, single in zip(*states, strict=True):
+                torch.testing.assert_close(batch[row, :length], single[0], rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("name", FAMILIES)
-def test_a_plain_run_of_one_text_has_the_same_states(
-    name: str, family: Family, found: Callable[..., Checkpoint], loaded: Load
-) -> None:
+@of_families("bert", "albert", "t5", "bart", "gpt2", "openai-gpt", "opt, projected", "llama", "olmo2", *SHIFTED)
+def test_a_plain_run_of_one_text_has_the_same_states(given):
     """What ``reporter verify`` reads without our hooks, also where the model's own last entry is normed."""
-    model = loaded(family(name))
-    plain = PlainModel(found(family(name)), model.anatomy.layers, model.anatomy.last_hidden_state, offline=True)
-    for text in TEXTS:
+    _, model = given
+    plain = PlainModel(model.checkpoint, model.anatomy.layers, model.anatomy.last_hidden_state, offline=True)
+    for text in TEXTS[:2]:
         ids = torch.tensor([model.tokenizer(text)["input_ids"]])
         with torch.inference_mode():
-            captured = model.run(ids, torch.ones_like(ids))
+            run = model.run(ids, torch.ones_like(ids))
         states, final = plain.states(ids[0].tolist())
-        for theirs, mine in zip(captured.path, states, strict=True):
+        for theirs, mine in zip(run.path, states, strict=True):
             torch.testing.assert_close(mine, theirs[0])
-        assert (final is None) == (captured.final is None)
+        assert (final is None) == (run.final is None)
         if final is not None:
-            torch.testing.assert_close(final, captured.final[0])
+            torch.testing.assert_close(final, run.final[0])
 
 
-@pytest.mark.parametrize("name", SHIFTED)
-def test_hidden_states_without_the_embedding_are_recognised(
-    name: str, family: Family, found: Callable[..., Checkpoint], loaded: Load
-) -> None:
-    """Their entry l is what block l + 1 returned, and the last one is closed; RWKV would halve the stream, too."""
-    import transformers
+ATTENTION_ELSEWHERE = ("bert", "albert, two inner", "t5", "bart", "gpt2", "gpt-j", "neox, parallel", "opt, projected")
 
-    folder = family(name)
-    model = loaded(folder)
-    role, norms, last, positions, longest = SHIFTED[name][2:]
-    anatomy = model.anatomy
-    measured = (anatomy.role, anatomy.norm_placement, anatomy.last_hidden_state, anatomy.positions, anatomy.max_tokens)
-    assert measured == (role, norms, last, positions, longest)
-    assert (anatomy.own_states, anatomy.layers, anatomy.self_test) == ("shifted", 3, 0.0)
-    ids, mask = padded(model)
+
+@of_families(*ATTENTION_ELSEWHERE, "olmo2", "gemma2", "granite", "cohere", "falcon", "bloom", "modernbert")
+def test_attention_is_found_in_bfloat16_where_float32_has_it(given, language_model, loaded):
+    name, exact = given
+    rough = loaded(language_model(name), dtype="bfloat16")
+    places = [
+        [next(n for n, m in model.module.named_modules() if m is part) for part in model.attention.modules]
+        for model in (exact, rough)
+    ]
+    assert rough.anatomy.attention == exact.anatomy.attention and places[0] == places[1]
+
+
+def assert_logits_are_the_models_own(name, folder, model):
+    head, (ids, mask) = load_head(model.checkpoint, model, offline=True), padded(model)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        own = getattr(transformers, f"{SHIFTED[name][0]}Model").from_pretrained(folder).eval()
-        own.config.rescale_every = 0
-        with torch.inference_mode():
-            mine = model.run(ids, mask)
-            theirs = own(input_ids=ids, attention_mask=mask, output_hidden_states=True, use_cache=False)
-            embedded = own.get_input_embeddings()(ids)
-    for ours, expected in zip(mine.path, (embedded, *theirs.hidden_states[:-1]), strict=True):
-        torch.testing.assert_close(ours[mask.bool()], expected[mask.bool()])
-    assert mine.final is not None
-    torch.testing.assert_close(mine.final[mask.bool()], theirs.last_hidden_state[mask.bool()])
-    plain = PlainModel(found(folder), anatomy.layers, anatomy.last_hidden_state, offline=True)
-    length = int(mask[0].sum())
-    states, final = plain.states(ids[0, :length].tolist())
-    for ours, expected in zip(mine.path, states, strict=True):
-        torch.testing.assert_close(ours[0, :length], expected)
-    assert final is not None
-    torch.testing.assert_close(mine.final[0, :length], final)
+        own = language_model_class(name).from_pretrained(folder).eval()
+    with torch.inference_mode():
+        run = model.run(ids, mask)
+        mine, lens = (head.logits(states[mask.bool()]) for states in (run.last, model.close(run.path[-1])))
+        theirs = own(input_ids=ids, attention_mask=mask).logits[mask.bool()]
+    torch.testing.assert_close(mine, theirs, rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(lens, theirs, rtol=1e-4, atol=1e-4)
+    assert head.kind == ("causal" if FAMILIES[name][2] == "decoder" else "masked")
+    assert head.mask_id == (4 if head.kind == "masked" else None)
+    return head
 
 
-def test_the_hidden_states_of_others_are_not_shifted(family: Family, loaded: Load) -> None:
-    assert loaded(family("gpt2")).anatomy.own_states == "same"
-
-
-@pytest.mark.parametrize("name", GUARDED)
-def test_what_follows_the_data_works_for_other_families(name: str, family: Family, loaded: Load) -> None:
-    """Mixtures of experts, hybrids, decoders turned bidirectional: measured, and with the model's own states."""
-    import transformers
-
-    if not hasattr(transformers, f"{GUARDED[name][0]}Model"):
-        pytest.skip(f"transformers {transformers.__version__} has no {GUARDED[name][0]}")
-    folder = family(name)
-    model = loaded(folder)
-    role, norms, last, positions, longest = GUARDED[name][2:]
-    anatomy = model.anatomy
-    measured = (anatomy.role, anatomy.norm_placement, anatomy.last_hidden_state, anatomy.positions, anatomy.max_tokens)
-    assert measured == (role, norms, last, positions, longest)
-    assert (anatomy.own_states, anatomy.layers) == ("same", GUARDED[name][1].get("num_hidden_layers"))
+@of_families(*(name for name in FAMILIES if name not in HEADLESS))
+def test_logits_are_the_language_models_own_and_the_model_is_left_alone(given, language_model):
+    name, model = given
     ids, mask = padded(model)
-    with warnings.catch_warnings(), torch.inference_mode():
-        warnings.simplefilter("ignore")
-        own = getattr(transformers, f"{GUARDED[name][0]}Model").from_pretrained(folder).eval()
-        theirs = own(input_ids=ids, attention_mask=mask, output_hidden_states=True)
-        mine = model.run(ids, mask)
-    for ours, expected in zip(mine.path[:-1], theirs.hidden_states[:-1], strict=True):
-        torch.testing.assert_close(ours[mask.bool()], expected[mask.bool()])
-    torch.testing.assert_close(mine.last[mask.bool()], theirs.last_hidden_state[mask.bool()])
+    with torch.inference_mode():
+        before = model.states(ids, mask)
+        head = assert_logits_are_the_models_own(name, language_model(name), model)
+        for a, b in zip(before, model.states(ids, mask), strict=True):
+            assert torch.equal(a, b)
+    if name in ("bert", "gpt2", "albert", "opt"):  # whose heads are tied: weights are shared
+        mine = {p.data_ptr() for p in model.module.parameters()}
+        theirs = {p.data_ptr(): p for p in head._model.parameters()}
+        assert model.module.get_input_embeddings().weight.data_ptr() in theirs
+        apart = sum(p.numel() for pointer, p in theirs.items() if pointer not in mine)
+        assert apart < 32 * 32 + 300  # a transform of BERT, and a bias; no block and no vocabulary
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("gemma2", {"final_logit_softcapping": 0.5}),
+        ("cohere", {"logit_scale": 3.0}),
+        ("granite", {"logits_scaling": 0.2}),
+        ("llama", {"tie_word_embeddings": True}),
+        ("gpt2", {"tie_word_embeddings": False}),
+        ("bert", {"tie_word_embeddings": False}),
+    ],
+)
+def test_what_follows_the_last_matrix_is_part_of_the_head(name, options, tmp_path, loaded):
+    folder = build_language_model(name, tmp_path / "m", **options)
+    assert_logits_are_the_models_own(name, folder, loaded(folder))
+
+
+def test_a_tied_head_needs_no_weights_of_its_own(family, loaded):
+    assert_logits_are_the_models_own("gpt2", family("gpt2"), loaded(family("gpt2")))
+
+
+@pytest.mark.parametrize(("name", "outputs"), [("bert", ("output.dense",)), ("llama", ("o_proj", "down_proj"))])
+def test_a_block_that_was_pruned_to_nothing_adds_nothing(name, outputs, copy, loaded):
+    folder = copy(name)
+    weights = load_file(folder / "model.safetensors")
+    pruned = {k for k in weights if re.search(r"layers?\.1\.", k) and any(part in k for part in outputs)}
+    assert pruned
+    save_file({k: w * (k not in pruned) for k, w in weights.items()}, folder / "model.safetensors", {"format": "pt"})
+    model = loaded(folder)
+    assert not model.contributions_problem
+    ids, mask = padded(model)
+    with torch.inference_mode():
+        lengths = model.run(ids, mask, attention=True, contributions=True).contributions[..., 0]
+    lengths = lengths[:, mask.bool()]  # (L, tokens, 2)
+    assert (lengths[1] == 0).all() and (lengths[0] > 0).all()
+
+
+@pytest.mark.parametrize("name", ["bert", "gpt2", "falcon"])
+def test_sites_leave_no_hooks_and_stay_in_float32_under_bf16_products(name, shared):
+    model = shared(name)
+    ids, mask = padded(model)
+    count = sum(len(m._forward_hooks) + len(m._forward_pre_hooks) for m in model.module.modules())
+    with torch.inference_mode():
+        exact = model.run(ids, mask, attention=True).attention
+        assert model.run(ids, mask).attention is None
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            rough = model.run(ids, mask, attention=True).attention
+    assert sum(len(m._forward_hooks) + len(m._forward_pre_hooks) for m in model.module.modules()) == count
+    for a, b in zip(exact, rough, strict=True):
+        assert b.dtype == torch.float32
+        torch.testing.assert_close(a, b, rtol=0.1, atol=0.3)
+
+
+def test_a_model_without_attention_states_refuses_them(shared):
+    model = replace(shared("bert"), attention=Sublayer("none", problem="it was not found"))
+    with torch.inference_mode():
+        assert model.run(*padded(model)).attention is None
+        with pytest.raises(ReporterError, match=r"model 'm': .* no attention states: it was not found"):
+            model.run(*padded(model), attention=True)

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-
 import pytest
 import torch
 
-from reporter.models.load import LoadedModel
+from reporter.models.checkpoint import Checkpoint
+from reporter.models.words import whole_words
 
 pytestmark = pytest.mark.real
 TEXTS = ["The mouse was gone.", "Once upon a time there was a cat who liked to sleep in the warm sun, and a dog."]
 
 
-def agrees_with_transformers(model: LoadedModel, folder: Path) -> None:
+@pytest.mark.parametrize(
+    ("kind", "anatomy"),
+    [
+        ("encoder", ("encoder", "post", "block", "added")),
+        ("decoder", ("decoder", "pre", "final", "not-added")),
+    ],
+)
+def test_states_are_those_of_transformers(kind, anatomy, request, loaded):
     from transformers import AutoModel, AutoTokenizer
 
+    folder = request.getfixturevalue(f"real_{kind}")
+    model = loaded(folder)
+    measured = model.anatomy
+    assert (measured.role, measured.norm_placement, measured.last_hidden_state, measured.positions) == anatomy
     own = AutoModel.from_pretrained(folder, dtype=torch.float32).eval()
     tokenizer = AutoTokenizer.from_pretrained(folder)
     for text in TEXTS:
@@ -29,15 +38,8 @@ def agrees_with_transformers(model: LoadedModel, folder: Path) -> None:
             torch.testing.assert_close(x, y, rtol=1e-5, atol=1e-5)
 
 
-def test_the_encoder(real_encoder: Path, loaded: Callable[..., LoadedModel]) -> None:
-    model = loaded(real_encoder)
-    assert (model.anatomy.role, model.anatomy.norm_placement) == ("encoder", "post")
-    assert (model.anatomy.last_hidden_state, model.anatomy.positions) == ("block", "added")
-    agrees_with_transformers(model, real_encoder)
-
-
-def test_the_decoder(real_decoder: Path, loaded: Callable[..., LoadedModel]) -> None:
-    model = loaded(real_decoder)
-    assert (model.anatomy.role, model.anatomy.norm_placement) == ("decoder", "pre")
-    assert (model.anatomy.last_hidden_state, model.anatomy.positions) == ("final", "not-added")
-    agrees_with_transformers(model, real_decoder)
+def test_the_words_of_a_tokenizer(real_encoder):
+    words = whole_words(Checkpoint("m", "final", "path", str(real_encoder), "fingerprint", path=real_encoder))
+    assert {"the", "mouse", "quickly"} <= set(words)
+    assert len(words) == len(set(words)) > 15_000
+    assert all(word.isalpha() for word in words)

@@ -104,11 +104,3 @@ def test_tokens_that_belong_together(
     assert found.goes_on.nonzero()[0].tolist() == goes_on
     assert found.unfinished.nonzero()[0].tolist() == unfinished
     assert len(word_tokens(Loaded(*tokens), 2).goes_on) == 2
-
-
-@pytest.mark.real
-def test_a_real_tokenizer(real_encoder: Path) -> None:
-    found = whole_words(checkpoint(real_encoder))
-    assert {"the", "mouse", "quickly"} <= set(found)
-    assert len(found) == len(set(found)) > 15_000
-    assert all(word.isalpha() for word in found)

@@ -305,6 +305,10 @@ PARALLEL_ATTENTION = {
 }
 
 
+HEADLESS = {"t5", "mt5", "bart"}
+"""Encoders of encoder–decoders, whose head reads the states of the decoder."""
+
+
 def write_tokenizer(folder: Path, **special: str) -> int:
     """Write a word-level tokenizer with [CLS] … [SEP] framing and return its size."""
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
@@ -341,6 +345,29 @@ def build_family(name: str, folder: Path, **more: Any) -> Path:
             torch.manual_seed(0)
             model = getattr(transformers, f"{prefix}Model")(config)
             spread(model)
+        model.save_pretrained(folder)
+    return folder
+
+
+def language_model_class(name: str) -> Any:
+    """Return transformers' class of language models of a family's kind."""
+    import transformers
+
+    decoder = FAMILIES[name][2] == "decoder"
+    return transformers.AutoModelForCausalLM if decoder else transformers.AutoModelForMaskedLM
+
+
+def build_language_model(name: str, folder: Path, **more: Any) -> Path:
+    """Save a small random language model of a family, with its head, beside what ``build_family`` writes."""
+    import torch
+    from transformers import AutoConfig
+
+    build_family(name, folder, **more)
+    with warnings.catch_warnings(), torch.random.fork_rng():
+        warnings.simplefilter("ignore")
+        torch.manual_seed(1)
+        model = language_model_class(name).from_config(AutoConfig.from_pretrained(folder))
+        spread(model)
         model.save_pretrained(folder)
     return folder
 
