@@ -1,0 +1,359 @@
+"""Recipe models: what identifies them, that training is repeatable, safe to kill and learns, and how one continues
+another."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from contextlib import contextmanager
+from dataclasses import replace
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from reporter.core.errors import ReporterError
+from reporter.models.checkpoint import random_init
+from reporter.models.head import load_head
+from reporter.models.load import load
+from reporter.models.resolve import resolve
+from reporter.models.toy import model as toy_model
+from reporter.models.toy import training as toy_training
+from reporter.models.toy.training import prepare, prepare_together
+from reporter.models.words import whole_words
+from reporter.spec.models import RecipeModel
+from reporter.texts import build_texts
+from reporter.texts.sources.stored import InlineCorpus
+
+SMALL = {"architecture": "bert", "layers": 2, "width": 16, "heads": 2, "train_on": "c", "steps": 4, "batch": 4}
+ARCHITECTURES = ["bert", "roberta", "gpt2", "llama"]
+DOES = {"cat": "sleeps", "dog": "barks", "bird": "sings", "mouse": "hides", "cow": "eats"}
+
+
+class Progress:
+    """A progress bar that remembers."""
+
+    def __init__(self):
+        self.steps, self.advanced = [], 0
+
+    @contextmanager
+    def step(self, name, total, unit):
+        self.steps.append(f"{name}, {total} {unit}")
+        yield self.advance
+
+    def advance(self, amount):
+        self.advanced += amount
+
+    def note(self, text):
+        """Say nothing."""
+
+
+def sentences(number):
+    """Return texts in which each animal does one thing, so that half of the words can be guessed."""
+    chance = random.Random(0)
+    return [
+        " ".join(f"the {animal} {DOES[animal]} ." for animal in chance.choices(list(DOES), k=chance.randint(1, 4)))
+        for _ in range(number)
+    ]
+
+
+TEXTS = {"c": sentences(60), "second": ("a cat barks .", "the dog sings .") * 20}
+
+
+@pytest.fixture
+def study(tmp_path):
+    """Resolve recipes by the names of their models."""
+
+    def get(cache="cache", corpus=None, **recipes):
+        def texts(name):
+            written = corpus if corpus and name == "c" else TEXTS[name]
+            return build_texts(name, InlineCorpus(texts=tuple(written)), tmp_path, tmp_path / "cache")
+
+        def model(name):
+            spec = RecipeModel.model_validate({"recipe": recipes[name]})
+            return resolve(name, spec, tmp_path, tmp_path / cache, texts, offline=True, models=model)
+
+        return {name: model(name) for name in recipes}
+
+    return get
+
+
+@pytest.fixture
+def resolved(study):
+    def get(cache="cache", corpus=None, **options):
+        return study(cache, corpus, m=SMALL | {"context": 12} | options)["m"]
+
+    return get
+
+
+@pytest.fixture
+def chain(study):
+    """Resolve ``base`` and recipes that continue it."""
+    return lambda base=None, **recipes: study(base=SMALL | {"context": 12} | (base or {}), **recipes)
+
+
+def tuned(steps=2, **options):
+    return {"from": "base", "train_on": "second", "steps": steps} | options
+
+
+def trained(checkpoints):
+    return prepare(checkpoints, Progress())
+
+
+def weights(checkpoint):
+    return load_file(checkpoint.folder / "model.safetensors")
+
+
+def same(a, b):
+    one, other = weights(a), weights(b)
+    return one.keys() == other.keys() and all(torch.equal(tensor, other[name]) for name, tensor in one.items())
+
+
+def test_checkpoints_are_steps_and_are_not_trained_by_resolving(resolved):
+    first, last = resolved(checkpoints=(0, 4))
+    assert [(c.name, c.step) for c in (first, last)] == [("step-0", 0), ("step-4", 4)]
+    assert first.fingerprint != last.fingerprint and not first.folder.exists()
+    (only,) = resolved()
+    assert (only.name, only.step, only.source) == ("final", 4, "recipe")
+    assert only.fingerprint == last.fingerprint
+    assert set(whole_words(only)) == {"the", *DOES, *DOES.values()}  # before training
+    assert resolved()[0].loss is None
+    with pytest.raises(ReporterError, match=r"model 'm': the folder .* is not there"):
+        load(only, "cpu", offline=True)
+    elsewhere = tuple(replace(c, recipe=None, source="path") for c in resolved())
+    assert trained(elsewhere) == elsewhere and trained(()) == ()
+
+
+def test_whatever_changes_the_weights_changes_the_fingerprint(resolved):
+    changes = [{"seed": 1}, {"width": 32}, {"learning_rate": 1e-2}, {"corpus": sentences(61)}, {"architecture": "gpt2"}]
+    assert len({resolved(**change)[0].fingerprint for change in ({}, *changes)}) == 6
+
+
+def test_models_trained_side_by_side_are_those_trained_alone(resolved):
+    """Each draws its weights and its texts as if it were alone, and the trainings are shown as one."""
+    different = ({"architecture": "bert"}, {"architecture": "gpt2"}, {"seed": 3})
+    alone = [resolved("alone", checkpoints=(0, 4), **options) for options in different]
+    beside = [resolved("beside", checkpoints=(0, 4), **options) for options in different]
+    for checkpoints in alone:
+        trained(checkpoints)
+    shown, before = Progress(), torch.get_num_threads()
+    torch.set_num_threads(3)
+    try:
+        prepare_together([*beside, ()], shown)
+    finally:
+        torch.set_num_threads(before)
+    assert (shown.steps, shown.advanced) == (["training m, m, m, 12 steps"], 12)
+    for one, other in zip(alone, beside, strict=True):
+        assert [c.loss for c in trained(one)] == [c.loss for c in trained(other)]
+        assert all(same(a, b) for a, b in zip(one, other, strict=True))
+    again = Progress()
+    prepare_together(beside, again)
+    assert not again.steps
+
+
+def test_a_model_that_diverges_is_refused_alone_and_named(resolved, chain, monkeypatch):
+    good, bad = resolved("g"), resolved("b", learning_rate=1e30, steps=30, architecture="gpt2")
+    prepare_together([bad, good], Progress())
+    assert trained(good)[-1].loss is not None
+    with pytest.raises(ReporterError, match="diverged"):
+        trained(bad)
+    monkeypatch.setattr(toy_model.Training, "held_out_loss", lambda self, model: math.nan)
+    with pytest.raises(ReporterError, match="model 'm': the training diverged before step 4"):
+        trained(resolved())
+    with pytest.raises(ReporterError, match="model 'base': the training diverged"):
+        trained(chain(m=tuned())["m"])
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_every_architecture_trains_and_loads_with_its_head(resolved, architecture):
+    from transformers import AutoModelForCausalLM, AutoModelForMaskedLM
+
+    progress = Progress()
+    first, last = prepare(resolved(architecture=architecture, checkpoints=(0, 4)), progress)
+    assert (progress.steps, progress.advanced) == (["training m, 4 steps"], 4)
+    assert first.loss is not None and last.loss is not None
+    assert first.unigram_entropy == last.unigram_entropy > 0
+    assert resolved(architecture=architecture, checkpoints=(0, 4)) == (first, last)
+    model = load(last, "cpu", offline=True)
+    encoder = architecture in ("bert", "roberta")
+    assert model.anatomy.role == ("encoder" if encoder else "decoder")
+    assert (model.anatomy.layers, model.anatomy.width, model.anatomy.max_tokens) == (2, 16, 12)
+    words = model.tokenizer("The cat sings.", return_special_tokens_mask=True)
+    names = model.tokenizer.convert_ids_to_tokens(words["input_ids"])
+    assert names[1:-1] == ["the", "cat", "sings", "."] if encoder else names == ["the", "cat", "sings", "."]
+    assert sum(words["special_tokens_mask"]) == (2 if encoder else 0)
+    head, ids = load_head(last, model, offline=True), torch.tensor([[5, 6, 7, 8]])
+    own = AutoModelForMaskedLM if encoder else AutoModelForCausalLM
+    with torch.inference_mode():
+        mine = head.logits(model.run(ids, torch.ones_like(ids)).last[0])
+        theirs = own.from_pretrained(last.folder).eval()(input_ids=ids).logits[0]
+    torch.testing.assert_close(mine, theirs, rtol=1e-4, atol=1e-4)
+    # One text and the shortest context train as well.
+    context = 3 if encoder else 2
+    (short,) = trained(resolved(architecture=architecture, corpus=["x y z x y z"], context=context))
+    assert short.loss is not None and load(short, "cpu", offline=True).anatomy.max_tokens == context
+
+
+def test_a_context_without_room_for_words_is_refused(resolved):
+    with pytest.raises(ReporterError, match="model 'm': corpus 'c' has too few words"):
+        trained(resolved(corpus=["x"], context=2))
+
+
+def test_the_seed_alone_decides_whatever_checkpoints_are_kept(resolved):
+    torch.manual_seed(5)
+    before = torch.random.get_rng_state()
+    (first,) = trained(resolved())
+    assert torch.equal(torch.random.get_rng_state(), before)
+    torch.manual_seed(6)
+    *_, again = trained(resolved(cache="elsewhere", checkpoints=(0, 1, 2, 3, 4)))
+    assert first.path != again.path and first.loss == again.loss and same(first, again)
+    (other,) = trained(resolved(seed=1))
+    name = "bert.embeddings.word_embeddings.weight"
+    assert not torch.equal(weights(first)[name], weights(other)[name])
+
+
+def test_what_was_trained_is_kept_and_one_more_checkpoint_joins_it(resolved, monkeypatch):
+    (before,) = trained(resolved(checkpoints=(4,)))
+    written = (before.folder / "model.safetensors").stat().st_mtime_ns
+    early, late = trained(resolved(checkpoints=(2, 4)))
+    assert (early.step, late.loss) == (2, before.loss)
+    assert (before.folder / "model.safetensors").stat().st_mtime_ns == written
+    monkeypatch.setattr(toy_model, "Training", None)
+    (kept,) = trained(resolved(checkpoints=(2,)))
+    assert kept.loss is not None
+
+
+def test_a_killed_training_leaves_nothing_that_looks_finished(resolved, monkeypatch):
+    checkpoints = resolved(checkpoints=(0, 2, 4))
+    states = toy_model.Training.states
+
+    def killed(self, steps):
+        for state in states(self, steps):
+            if state.step == 3:
+                raise KeyboardInterrupt
+            yield state
+
+    monkeypatch.setattr(toy_model.Training, "states", killed)
+    with pytest.raises(KeyboardInterrupt):
+        trained(checkpoints)
+    assert all(c.loss is None for c in resolved(checkpoints=(0, 2, 4)))
+    monkeypatch.undo()
+    (clean,) = trained(resolved(cache="elsewhere", checkpoints=(4,)))
+    *_, last = trained(checkpoints)
+    assert last.loss == clean.loss
+    assert not list(last.path.glob("unfinished-*"))
+    (last.folder / "model.safetensors").unlink()  # a half-written checkpoint is trained again
+    assert resolved(checkpoints=(4,))[0].loss is None
+    (again,) = trained(resolved(checkpoints=(4,)))
+    assert again.loss == clean.loss and load(again, "cpu", offline=True).anatomy.layers == 2
+
+
+def test_a_tokenizer_that_another_process_is_making_survives_a_training(resolved, monkeypatch):
+    """A run that is planned makes the tokenizer while another one begins to train, and clears up after dead ones."""
+    (checkpoint,) = resolved()
+    write = toy_training.write_tokenizer
+
+    def meanwhile(recipe, texts, folder):
+        toy_training._remove_unfinished(checkpoint.path)
+        write(recipe, texts, folder)
+
+    monkeypatch.setattr(toy_training, "write_tokenizer", meanwhile)
+    assert (toy_training.ensure_tokenizer(checkpoint) / "tokenizer.json").is_file()
+
+
+def test_the_record_of_a_training_and_its_warning_on_the_plateau(resolved):
+    early, late = trained(resolved(checkpoints=(0, 4)))
+    record = json.loads((late.path / "training.json").read_text())
+    assert record["losses"] == {"0": early.loss, "4": late.loss}
+    assert [step for step, _ in record["curve"]] == [1, 2, 3, 4]
+    assert {"torch", "transformers", "tokenizers", "python", "threads"} <= record["versions"].keys()
+    assert record["held_out_texts"] == 16 and record["seconds"] > 0
+    assert early.warning == ""  # of an untrained model nothing is expected
+    assert late.warning.startswith("stayed on the unigram plateau")
+
+
+def test_unigram_entropy_by_hand(resolved):
+    corpus = ["x y x", "x z"] * 50  # the last 16 are held out: 42 × "x y x" and 42 × "x z" are left
+    shares = {"bert": [3 / 5, 1 / 5, 1 / 5], "gpt2": [3 / 7, 1 / 7, 1 / 7, 2 / 7]}  # which also predicts ends
+    for architecture, p in shares.items():
+        (checkpoint,) = trained(resolved(corpus=corpus, architecture=architecture))
+        assert checkpoint.unigram_entropy == pytest.approx(-sum(q * math.log(q) for q in p))
+
+
+@pytest.mark.parametrize("architecture", ["bert", "gpt2"])
+def test_it_learns_what_there_is_to_learn(resolved, architecture):
+    """Half of the words follow from their neighbours; the best possible loss is far below the unigram entropy."""
+    options = {"layers": 2, "width": 32, "steps": 200, "batch": 16, "learning_rate": 3e-3, "checkpoints": (0, 200)}
+    start, end = trained(resolved(architecture=architecture, corpus=sentences(400), **options))
+    assert start.loss > 0.9 * end.unigram_entropy
+    assert end.loss < 0.55 * end.unigram_entropy
+    assert (start.warning, end.warning) == ("", "")
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_a_recipe_begins_where_the_one_that_it_continues_ended(chain, architecture):
+    models = chain({"architecture": architecture}, m=tuned(train_on="c", checkpoints=(0, 2)))
+    progress = Progress()
+    start, end = prepare(models["m"], progress)
+    assert progress.steps == ["training base, 4 steps", "training m, 2 steps"]
+    (base,) = prepare(models["base"], progress)
+    assert len(progress.steps) == 2  # trained once for both
+    assert same(start, base) and not same(end, base)
+    # The same weights, head and tokenizer give the same loss on the same texts.
+    assert start.loss == pytest.approx(base.loss, abs=1e-6)
+    assert load(end, "cpu", offline=True).anatomy.max_tokens == 12
+
+
+def test_what_a_continued_recipe_leaves_out_is_as_before(chain):
+    models = chain({"mask_share": 0.2, "learning_rate": 5e-3, "seed": 4}, a=tuned(), b=tuned(batch=2, seed=1))
+    base, a, b = (models[name][0].recipe for name in ("base", "a", "b"))
+    assert a == base.model_copy(update={"train_on": "second", "steps": 2, "checkpoints": (2,), "seed": 0})
+    assert (b.batch, b.seed, b.learning_rate) == (2, 1, 5e-3)
+    assert models["a"][0].location == "bert trained on c, then on second"
+    assert whole_words(models["a"][0]) == whole_words(models["base"][0])
+    assert "bird" in whole_words(models["a"][0])  # which its own texts do not have
+
+
+def test_a_continued_recipe_is_identified_by_what_it_continues(chain):
+    (one,) = chain(m=tuned())["m"]
+    assert chain(m=tuned())["m"][0].fingerprint == one.fingerprint
+    for base, m in [({"seed": 1}, tuned()), ({"checkpoints": (0, 2)}, tuned()), ({}, tuned(seed=1))]:
+        assert chain(base, m=m)["m"][0].fingerprint != one.fingerprint
+    # One more checkpoint of the base, which still ends where it did, changes nothing.
+    assert chain({"checkpoints": (0, 4)}, m=tuned())["m"][0].fingerprint == one.fingerprint
+    # Steps after the base are not the steps of a model that was trained on the same texts from the start.
+    fresh = SMALL | {"context": 12, "train_on": "second"}
+    assert chain(m=fresh)["m"][0].fingerprint != one.fingerprint
+
+
+def test_a_chain_is_trained_in_order_and_kept_without_its_base(chain, monkeypatch):
+    recipes = {"c": tuned() | {"from": "b"}, "b": tuned(), "a": tuned(seed=1)}
+    progress, models = Progress(), chain(**recipes)
+    (c,) = prepare(models["c"], progress)
+    assert [step.split(",")[0] for step in progress.steps] == ["training base", "training b", "training c"]
+    assert c.location == "bert trained on c, then on second, then on second"
+    prepare(models["a"], progress)
+    assert progress.steps[3:] == ["training a, 2 steps"]
+    (models["base"][0].folder / "model.safetensors").unlink()
+    with monkeypatch.context() as patch:
+        patch.setattr(toy_model, "Training", None)
+        assert prepare(chain(**recipes)["c"], progress) == (c,)
+    prepare(chain(m=tuned(seed=2))["m"], progress)
+    assert progress.steps[4:] == ["training base, 4 steps", "training m, 2 steps"]  # now the base is needed again
+
+
+def test_words_that_the_tokenizer_lacks_are_a_warning(chain, monkeypatch):
+    monkeypatch.setitem(TEXTS, "second", ("a zebra barks .", "one two three four") * 20)
+    (m,) = trained(chain(m=tuned())["m"])
+    assert "75 % of the tokens of the training texts are unknown to the tokenizer" in m.warning
+    (again,) = chain(m=tuned())["m"]
+    assert again.warning == m.warning
+
+
+def test_random_weights_of_a_continued_recipe(chain):
+    (checkpoint,) = chain(m=tuned())["m"]
+    made = random_init(checkpoint, 3)
+    prepare((checkpoint, made), Progress())
+    assert load(made, "cpu", offline=True).anatomy.layers == 2
+    assert replace(made, model="base").fingerprint != random_init(chain()["base"][0], 3).fingerprint
