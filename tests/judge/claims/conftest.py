@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import shutil
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,30 +12,33 @@ from reporter.judge.judging import judge
 from reporter.metrics.base import Value, catalogue, settled
 from reporter.models.places import Place
 from reporter.runs.studies import offer
-from reporter.spec import Study, load_study
+from reporter.spec import load_study
 from reporter.store import Store
-from reporter.store.schema import Verdict
+from reporter.store.shape import create_file
 
 STATISTICS = {f"{metric.name}.{one.name}": one for metric in catalogue().values() for one in metric.statistics}
 METRICS = "[convergence, anisotropy, intrinsic_dimension, variance]"
 
 
 class World:
-    """A results folder that is filled by hand."""
+    """A results folder that is filled by hand: with what was put before the database is asked for."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder, empty):
         self.folder = folder
+        shutil.copyfile(empty, folder / "results.duckdb")
         self._store = Store(folder / "results.duckdb")
-        self._new_models = False
-        self._cells: dict[tuple[str, ...], list[dict[str, Any]]] = {}
-        self._types: list[dict[str, Any]] = []
+        self._cells, self._types, self._unwritten = {}, [], {}
 
     @property
-    def store(self) -> Store:
+    def store(self):
         """The database, in which every checkpoint with numbers has its row, by training step, as the planner has it."""
-        if not self._new_models:
+        if not self._unwritten:
             return self._store
-        checkpoints: dict[tuple[str, str], set[str]] = {}
+        with self._store.together():
+            for key, (cell, tables) in self._unwritten.items():
+                self._store.commit_cell(cell, self._cells[key], tables)
+        self._unwritten = {}
+        checkpoints = {}
         for study, model, checkpoint, *_ in self._cells:
             checkpoints.setdefault((study, model), set()).add(checkpoint)
         rows = []
@@ -48,25 +49,12 @@ class World:
                 for place, name in enumerate(ordered, 1)
             ]
         self._store.put_all("models", ("study", "model", "checkpoint"), rows)
-        self._new_models = False
         return self._store
 
     def put(
-        self,
-        model: str,
-        measure: str,
-        values: Any,
-        error: float | None = 0.01,
-        *,
-        corpus: str = "wiki",
-        view: str = "words",
-        role: str = "encoder",
-        step: int | None = None,
-        study: str = "s",
-        options: Mapping[str, Any] | None = None,
-        reasons: list[dict[str, Any]] | None = None,
-        n: int = 100,
-    ) -> None:
+        self, model, measure, values, error=0.01, *, corpus="wiki", view="words", role="encoder", step=None, study="s",
+        options=None, reasons=None, n=100,
+    ):  # fmt: skip
         """Store a profile (a list; None is NULL), or one number of the whole model (a float)."""
         metric, _, statistic = measure.partition(".")
         checkpoint = "final" if step is None else f"step{step}"
@@ -87,76 +75,82 @@ class World:
         rows += [row for row in before if (row["statistic"], row["view"]) != (statistic, view)]
         self._cells[tuple(key.values())] = rows
         cell = {**key, "fingerprint": "f", "status": "done", "options": options or {}, "reasons": reasons or []}
-        self._store.commit_cell(cell, rows)
-        self._new_models = True
+        self._unwritten[tuple(key.values())] = cell, {}
 
-    def put_types(self, model: str, layer: int, numbers: Mapping[str, Any], corpus: str = "wiki") -> None:
-        """Store numbers of token types at a layer, beside a statistic that says that they are there."""
+    def put_model(self, name, **facts):
+        """Store facts of a model's only checkpoint."""
+        row = {"study": "s", "model": name, "checkpoint": "final", "status": "done", **facts}
+        self.store.put("models", ["study", "model", "checkpoint"], row)
+
+    def put_corpus(self, name, **facts):
+        """Store facts of a corpus."""
+        self.store.put("corpora", ["study", "corpus"], {"study": "s", "corpus": name, **facts})
+
+    def put_types(self, model, layer, numbers, corpus="wiki"):
+        """Store numbers of token types at a layer, and beside them a statistic of their table."""
         key = {"study": "s", "model": model, "checkpoint": "final", "corpus": corpus, "metric": "variance"}
         place = {"view": "words", "role": "encoder", "site": "block", "layer": layer, "depth": layer / 2}
-        types = [
+        self._types += [
             {**place, "token_id": i, "token": str(i), **{name: float(column[i]) for name, column in numbers.items()}}
             for i in range(len(next(iter(numbers.values()))))
         ]
         row = {**place, "statistic": "tradeoff", "value": 0.0, "ci_low": None, "ci_high": None, "n": 1}
-        rows = self._cells.setdefault(tuple(key.values()), [])
-        rows.append(row)
-        self._types += types
-        self._new_models = True
-        self._store.commit_cell({**key, "fingerprint": "f", "status": "done"}, rows, {"token_types": self._types})
+        self._cells.setdefault(tuple(key.values()), []).append(row)
+        cell = {**key, "fingerprint": "f", "status": "done"}
+        self._unwritten[tuple(key.values())] = cell, {"token_types": self._types}
 
-    def study(
-        self,
-        claims: str,
-        *,
-        models: str = "bert, gpt2",
-        corpora: str = "wiki",
-        more: str = "",
-        bases: Mapping[str, str] | None = None,
-    ) -> Study:
+    def study(self, claims, *, models="bert, gpt2", corpora="wiki", more="", bases=None):
         """Return a study with these claims, one a line: ``name: what it claims``; ``bases`` are those of its models."""
         texts = "\n".join(f"  {name.strip()}: {{texts: [a]}}" for name in corpora.split(","))
         based = {name: f", base: {base}" for name, base in (bases or {}).items()}
         names = [name.strip() for name in models.split(",")]
         given = ", ".join(f"{name}: {{path: {name}{based.get(name, '')}}}" for name in names)
-        lines = "".join(
-            f"  {name.strip()}: {{says: It is so., {body}}}\n"
-            for name, _, body in (line.partition(":") for line in claims.strip().splitlines())
-        )
+        lines = "".join(f"  {name}: {{says: It is so., {body}}}\n" for name, _, body in _parsed(claims))
         text = f"study: s\nmodels: {{{given}}}\ncorpora:\n{texts}\nmetrics: {METRICS}\n{more}\nclaims:\n{lines}"
         path = self.folder / "study.yaml"
         path.write_text(text, "utf-8")
         # A peak at a fixed end is refused when a study is read; here is tested what the test itself does about it.
         return load_study(path, replace(offer(), fixed={})).study
 
-    def judge(self, claims: str, **more: Any) -> dict[str, Verdict]:
-        """Return the verdict of each claim, by name; other readings are called ``name/2`` and so on."""
-        found = judge(self.store, self.study(claims, **more))
-        return {v.claim if v.reading == 1 else f"{v.claim}/{v.reading}": v for v in found}
+    def judge(self, claims, **more):
+        """Return the verdict of each claim, by name; other readings are called ``name/2`` and so on.
 
-    def words(self, claims: str, **more: Any) -> dict[str, str]:
-        """Return the verdicts in words."""
-        return {name: verdict.verdict for name, verdict in self.judge(claims, **more).items()}
+        A line may say what verdict there must be: ``name, supported: what it claims``.
+        """
+        verdicts = {
+            verdict.claim if verdict.reading == 1 else f"{verdict.claim}/{verdict.reading}": verdict
+            for verdict in judge(self.store, self.study(claims, **more))
+        }
+        expected = {name: word for name, word, _ in _parsed(claims) if word}
+        assert {name: verdicts[name].verdict for name in expected} == expected
+        return verdicts
+
+    def judge_one(self, claim, **more):
+        """Return the verdict of a single claim."""
+        (verdict,) = self.judge(f"c: {claim}", **more).values()
+        return verdict
+
+
+def _parsed(claims):
+    """Yield name, expected verdict (or none) and body of each claim."""
+    for line in claims.strip().splitlines():
+        head, _, body = line.partition(":")
+        name, _, word = head.partition(",")
+        yield name.strip(), word.strip(), body
+
+
+@pytest.fixture(scope="session")
+def empty(once):
+    """A database with all its tables; to copy it is much quicker than to make one for each test."""
+    return once("empty-database", lambda folder: create_file(folder / "results.duckdb")) / "results.duckdb"
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> World:
-    return World(tmp_path)
+def world(tmp_path, empty):
+    return World(tmp_path, empty)
 
 
 @pytest.fixture
-def one(world: World) -> Callable[..., Verdict]:
-    """Return a function that judges a single claim."""
-
-    def verdict(claim: str, **more: Any) -> Verdict:
-        (found,) = world.judge(f"c: {claim}", **more).values()
-        return found
-
-    return verdict
-
-
-@pytest.fixture
-def failed_model(world: World) -> None:
+def failed_model(world):
     """Let the model gpt2 have failed."""
-    row = {"study": "s", "model": "gpt2", "checkpoint": "final", "status": "failed", "error": "out of memory"}
-    world.store.put("models", ["study", "model", "checkpoint"], row)
+    world.put_model("gpt2", status="failed", error="out of memory")

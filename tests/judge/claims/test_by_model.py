@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from scipy import stats
 
@@ -25,13 +27,10 @@ def three(world):
 def test_each_model_has_a_verdict_that_is_corrected_for_all_models_of_all_claims(three):
     value = "value: {metric: convergence.rate, model: all}, above: 0.108"
     found = three.judge(
-        f"rises: {SHAPE}, every: true}}\nrate: {value}\nplain: {value.replace('all', 'again')}", **MODELS
+        f"rises, refuted: {SHAPE}, every: true}}\nrate, inconclusive: {value}\n"
+        f"plain, supported: {value.replace('all', 'again')}",
+        **MODELS,
     )
-    assert {name: verdict.verdict for name, verdict in found.items()} == {
-        "rises": "refuted",
-        "rate": "inconclusive",
-        "plain": "supported",
-    }
     words = {name: {row.model: (row.verdict, row.alone) for row in v.by_model} for name, v in found.items()}
     assert words["plain"] == {}, "one model is the claim itself"
     assert words["rises"] == {
@@ -95,48 +94,32 @@ def test_each_model_is_compared_with_its_base_on_the_same_texts(three):
     assert three.judge(f"c: {claim}", more="texts: fixed", **MODELS)["c"].by_model[0].p is None
 
 
-def test_what_speaks_of_a_base_that_is_not_there_is_refused_where_it_stands(world):
-    for claim, told in {
-        "value: {metric: convergence.rate, model: with-base}, above: 0": "no model of this study has a base",
-        "value: {metric: convergence.rate, model: bert, against: base}, above: 0": "'bert' has no base to be compared",
-        "shape: {metric: convergence.similarity, models: with-base, is: flat}": "no model of this study has a base",
-    }.items():
-        with pytest.raises(SpecError, match=told):
-            world.study(f"c: {claim}")
+def test_a_shape_of_models_with_a_base_needs_a_base(world):
+    with pytest.raises(SpecError, match="no model of this study has a base"):
+        world.study("c: shape: {metric: convergence.similarity, models: with-base, is: flat}")
 
 
 def test_fixed_texts_are_compared_as_they_stand_by_every_kind(three):
     flat = SHAPE.replace("increasing, at_least: 0.05", "flat, tolerance: 0.25").replace("all", "[base]")
-    claims = f"""rises: {SHAPE.replace("all", "[base, tuned]")}}}
-        flat: {flat}}}
-        flatter: {flat.replace("0.25", "0.31")}}}
-        differ: differ: {{metric: convergence.rate, a: tuned, b: base, is: above, at_least: 0.029}}
-        same: differ: {{metric: convergence.rate, a: tuned, b: base, is: same, at_least: 0.029}}"""
+    claims = f"""rises, supported: {SHAPE.replace("all", "[base, tuned]")}}}
+        flat, refuted: {flat}}}
+        flatter, supported: {flat.replace("0.25", "0.31")}}}
+        differ, supported: differ: {{metric: convergence.rate, a: tuned, b: base, is: above, at_least: 0.029}}
+        same, refuted: differ: {{metric: convergence.rate, a: tuned, b: base, is: same, at_least: 0.029}}"""
     for error in (0.001, 0.5):
         for model, rate in {"base": 0.1, "tuned": 0.13}.items():
             three.put(model, "convergence.rate", rate, error)
             three.put(model, "anisotropy.mean_cosine", RISES, error)
         found = three.judge(claims, more="texts: fixed", **MODELS)
-        assert {name: verdict.verdict for name, verdict in found.items()} == {
-            "rises": "supported",
-            "flat": "refuted",
-            "flatter": "supported",
-            "differ": "supported",
-            "same": "refuted",
-        }, error
         assert all(
             v.p is None and v.ci_low is None and "its texts are fixed" in v.detail["reason"] for v in found.values()
         )
-    sampled = three.words(claims, **MODELS)
-    assert set(sampled.values()) == {"inconclusive"}
+    three.judge(re.sub(", (supported|refuted):", ", inconclusive:", claims), **MODELS)
 
 
-def test_fixed_texts_fix_their_types_and_go_with_no_correlation_of_layers_or_models(world):
+def test_fixed_texts_fix_their_types(world):
     world.put_types("bert", 1, {"count": range(1, 7), "norm_of_mean": range(6), "variance": [5, 4, 3, 2, 0, 1]})
     relation = "relation: {x: norm_of_mean, y: variance, over: types, models: [bert], is: negative}"
     loose, fixed = (world.judge(f"c: {relation}", more=more)["c"] for more in ("", "texts: fixed"))
     assert loose.ci_low is not None and (fixed.verdict, fixed.p, fixed.ci_low) == ("supported", None, None)
     assert fixed.value == pytest.approx(loose.value)
-    over = "relation: {x: convergence.similarity, y: anisotropy.mean_cosine, over: layers, is: positive}"
-    with pytest.raises(SpecError, match=r"claims\.c\.relation\.over: does not go with 'texts: fixed'"):
-        world.study(f"c: {over}", more="texts: fixed")

@@ -41,12 +41,12 @@ def test_two_roles_are_compared_by_welch_with_hedges_g(roles):
 
 def test_each_direction_and_least_difference(roles):
     found = roles.judge(
-        f"""below: {CLAIM} a: decoders, b: encoders, is: below}}
-        different: {CLAIM} a: decoders, b: encoders, is: different}}
-        same: {CLAIM} a: decoders, b: encoders, is: same, at_least: 0.05}}
-        much: {CLAIM} a: decoders, b: encoders, is: above, at_least: 0.8}}
-        little: {CLAIM} a: decoders, b: encoders, is: above, by: 0.3}}
-        one: {CLAIM} a: d0, b: [e0, e1, e2], is: above}}""",
+        f"""below, refuted: {CLAIM} a: decoders, b: encoders, is: below}}
+        different, supported: {CLAIM} a: decoders, b: encoders, is: different}}
+        same, refuted: {CLAIM} a: decoders, b: encoders, is: same, at_least: 0.05}}
+        much, refuted: {CLAIM} a: decoders, b: encoders, is: above, at_least: 0.8}}
+        little, inconclusive: {CLAIM} a: decoders, b: encoders, is: above, by: 0.3}}
+        one, inconclusive: {CLAIM} a: d0, b: [e0, e1, e2], is: above}}""",
         models=MODELS,
     )
     assert {name: (v.holds_low, v.holds_high, v.holds_outside) for name, v in found.items() if name != "one"} == {
@@ -56,14 +56,6 @@ def test_each_direction_and_least_difference(roles):
         "much": (0.8, None, False),
         "little": (0.3, None, False),
     }
-    assert {name: verdict.verdict for name, verdict in found.items()} == {
-        "below": "refuted",
-        "different": "supported",
-        "same": "refuted",
-        "much": "refuted",
-        "little": "inconclusive",
-        "one": "inconclusive",
-    }
 
 
 def test_two_models_need_intervals(world):
@@ -72,11 +64,10 @@ def test_two_models_need_intervals(world):
     world.put("bert", "variance.coverage", 0.2, None)
     world.put("gpt2", "variance.coverage", 0.3, None)
     found = world.judge(
-        """layer: differ: {metric: convergence.similarity, a: gpt2, b: bert, is: above, layer: 1}
-        mean: differ: {metric: convergence.similarity, a: gpt2, b: bert, is: above}
-        none: differ: {metric: variance.coverage, a: gpt2, b: bert, is: above}"""
+        """layer, supported: differ: {metric: convergence.similarity, a: gpt2, b: bert, is: above, layer: 1}
+        mean, supported: differ: {metric: convergence.similarity, a: gpt2, b: bert, is: above}
+        none, inconclusive: differ: {metric: variance.coverage, a: gpt2, b: bert, is: above}"""
     )
-    assert [v.verdict for v in found.values()] == ["supported", "supported", "inconclusive"]
     assert found["layer"].value == pytest.approx(0.3) and found["mean"].value == pytest.approx(0.3)
     # A mean over layers is no surer than one layer.
     assert found["mean"].ci_high - found["mean"].value == pytest.approx(1.959964 * np.hypot(0.01, 0.02), rel=1e-4)
@@ -131,30 +122,13 @@ def test_what_cannot_be_compared_says_why(roles, claim, reason):
     assert (found.verdict, found.detail["reason"]) == ("failed", reason)
 
 
-def test_false_differences_are_rare_and_true_ones_found():
-    from reporter.judge.claims.differ import Group, difference
-
-    rng = np.random.default_rng(0)
-    wrong = found = 0
-    names = tuple("abcdef")
-    for _ in range(1500):
-        texts = 0.5 * rng.standard_normal()  # shared by all models, so it cancels; it is counted all the same
-        a, b = (texts + rng.standard_normal(6) for _ in range(2))
-        errors = np.full(6, 0.5)
-        wrong += difference(Group(names, a, errors), Group(names, b, errors))[0].above(0.0)[0] <= 0.025
-        found += difference(Group(names, a + 3, errors), Group(names, b, errors))[0].above(0.0)[0] <= 0.025
-    assert wrong / 1500 <= 0.025 + 0.012
-    assert found / 1500 > 0.8  # a difference of three standard deviations over models, six on a side
-
-
 @pytest.fixture
 def sizes(world):
     """Return a function that stores corpora of 8,000, 1,000 and 1,200 words, or other ones, with a number on each."""
 
     def put(**words):
         for corpus, n in ({"wiki": 8000, "tweets": 1000, "news": 1200} | words).items():
-            row = {"study": "s", "corpus": corpus, "texts": n // 20, "words": n}
-            world.store.put("corpora", ["study", "corpus"], row)
+            world.put_corpus(corpus, texts=n // 20, words=n)
             for measure in ("variance.total", "convergence.similarity"):
                 world.put(
                     "bert", measure, [0.2, 0.4, 0.6] if corpus == "wiki" else [0.1, 0.3, 0.5], 0.01, corpus=corpus

@@ -20,9 +20,9 @@ BELL = np.exp(-((X - 0.5) ** 2) / 0.08)
 DECODER = [0.092, *np.linspace(0.032, 0.09, 20), *np.linspace(0.095, 0.45, 9), 1.0]
 
 
-def test_a_value_that_is_fixed_by_definition_does_not_hide_a_fall(world, one):
+def test_a_value_that_is_fixed_by_definition_does_not_hide_a_fall(world):
     world.put("bert", "convergence.similarity", DECODER, 0.001)
-    found = one(f"shape: {{{MEASURE}, models: bert, is: increasing}}")
+    found = world.judge_one(f"shape: {{{MEASURE}, models: bert, is: increasing}}")
     assert found.verdict == "refuted" and found.detail["statistic"] == "largest fall, layer 0 → 1"
     assert found.value == pytest.approx(-0.06)
     assert found.ci_low < -0.06 < found.ci_high < -0.01, "the interval excludes a fall as small as is let pass"
@@ -30,9 +30,9 @@ def test_a_value_that_is_fixed_by_definition_does_not_hide_a_fall(world, one):
     assert any("default for convergence.similarity" in note for note in found.detail["notes"])
 
 
-def test_an_end_that_is_free_takes_part(world, one):
+def test_an_end_that_is_free_takes_part(world):
     world.put("bert", "convergence.similarity", [*np.linspace(0.1, 0.9, 12), 0.2], 0.001)  # `target: final`
-    found = one(f"shape: {{{MEASURE}, models: bert, is: increasing}}")
+    found = world.judge_one(f"shape: {{{MEASURE}, models: bert, is: increasing}}")
     assert found.detail["statistic"] == "largest fall, layer 11 → 12" and found.verdict == "refuted"
 
 
@@ -55,9 +55,9 @@ def test_every_mean_over_layers_leaves_out_what_is_fixed(world):
 
 @pytest.mark.parametrize(("at", "verdict"), [("at: 1, within: 0.05", "failed"), ("at: 1", "failed"),
                                              ("at: 0.95, within: 0.1", "supported")])  # fmt: skip
-def test_a_peak_where_the_value_is_fixed_says_nothing(world, one, at, verdict):
+def test_a_peak_where_the_value_is_fixed_says_nothing(world, at, verdict):
     world.put("bert", "convergence.similarity", [*X[:-1] ** 2, 1.0], 0.001)
-    found = one(f"shape: {{{MEASURE}, models: bert, is: peak-at, {at}}}")
+    found = world.judge_one(f"shape: {{{MEASURE}, models: bert, is: peak-at, {at}}}")
     assert found.verdict == verdict
     assert verdict == "supported" or "by definition, so that a peak at 1 says nothing" in found.detail["reason"]
 
@@ -66,25 +66,13 @@ def test_an_effect_below_rounding_or_below_the_smallest_that_counts_is_none(worl
     world.put("bert", "anisotropy.top_variance_share", 0.5 + 1e-12 * BELL, 1e-14)
     world.put("gpt2", "anisotropy.top_variance_share", 0.5 + 0.005 * BELL, 1e-5)
     claim = "shape: {metric: anisotropy.top_variance_share, is: bell, models:"
-    found = world.words(
-        f"""rounding: {claim} bert}}
-        whatever: {claim} bert, at_least: 0}}
-        small: {claim} gpt2}}
-        stated: {claim} gpt2, at_least: 0.001}}
-        old-word: {claim} gpt2, by: 0.001}}"""
+    world.judge(
+        f"""rounding, refuted: {claim} bert}}
+        whatever, inconclusive: {claim} bert, at_least: 0}}
+        small, refuted: {claim} gpt2}}
+        stated, supported: {claim} gpt2, at_least: 0.001}}
+        old-word, supported: {claim} gpt2, by: 0.001}}"""
     )
-    assert found == {
-        "rounding": "refuted",
-        "whatever": "inconclusive",
-        "small": "refuted",
-        "stated": "supported",
-        "old-word": "supported",
-    }
-
-
-def _model(world, name, **more):
-    row = {"study": "s", "model": name, "checkpoint": "final", "status": "done", **more}
-    world.store.put("models", ["study", "model", "checkpoint"], row)
 
 
 def test_copies_count_once_and_relatives_as_one(world):
@@ -96,21 +84,21 @@ def test_copies_count_once_and_relatives_as_one(world):
     found = world.judge(claim, models="a, b, c")["c"]
     assert found.verdict == "supported", "of three independent models it is"
     for name in ("a", "b", "c"):
-        _model(world, name, fingerprint=name, base=None if name == "a" else "a")
+        world.put_model(name, fingerprint=name, base=None if name == "a" else "a")
     found = world.judge(claim, models="a, b, c")["c"]
     assert (found.verdict, found.p) == ("inconclusive", None)
     assert "a, b, c have one origin and count as one model" in found.detail["notes"]
     for name in ("a", "b", "c"):
-        _model(world, name, fingerprint="x" if name != "c" else "y", base=None)
+        world.put_model(name, fingerprint="x" if name != "c" else "y", base=None)
     found = world.judge(claim, models="a, b, c")["c"]
     assert found.verdict == "inconclusive" and "there are 2 independent models" in found.detail["reason"]
     assert "b has the same weights as a and is not counted again" in found.detail["notes"]
 
 
-def test_models_that_do_not_differ_are_no_sample(world, one):
+def test_models_that_do_not_differ_are_no_sample(world):
     for name in ("a", "b", "c"):
         world.put(name, "anisotropy.top_variance_share", BELL, None)
-    found = one("shape: {metric: anisotropy.top_variance_share, is: rise-then-fall}", models="a, b, c")
+    found = world.judge_one("shape: {metric: anisotropy.top_variance_share, is: rise-then-fall}", models="a, b, c")
     assert found.verdict == "inconclusive"
 
 
@@ -121,12 +109,11 @@ def test_two_models_are_judged_by_their_texts_and_no_interval_leaves_the_range(w
             world.put(name, f"anisotropy.{measure}", [height] * 5, 0.03, role=role)
         world.put(name, "anisotropy.isoscore", [height] * 5, None, role=role)
     found = world.judge(
-        """wide: differ: {metric: anisotropy.top_variance_share_batch, a: decoders, b: encoders, is: above}
-        texts: differ: {metric: anisotropy.mean_cosine, a: decoders, b: encoders, is: above}
-        none: differ: {metric: anisotropy.isoscore, a: decoders, b: encoders, is: above}""",
+        """wide, supported: differ: {metric: anisotropy.top_variance_share_batch, a: decoders, b: encoders, is: above}
+        texts, supported: differ: {metric: anisotropy.mean_cosine, a: decoders, b: encoders, is: above}
+        none, inconclusive: differ: {metric: anisotropy.isoscore, a: decoders, b: encoders, is: above}""",
         models="d0, d1, e0, e1",
     )
-    assert [v.verdict for v in found.values()] == ["supported", "supported", "inconclusive"]
     assert found["wide"].ci_high <= 1 and all(row["ci_high"] <= 1 for row in found["wide"].detail["evidence"])
     assert any("interval is over texts for d0, d1, e0, e1" in note for note in found["texts"].detail["notes"])
     assert found["none"].detail["reason"].startswith("not tested: there are 2 independent models")
@@ -168,9 +155,9 @@ def test_the_number_shown_is_the_one_that_decided(world):
     assert (found.value, found.ci_low, found.ci_high) == (part["value"], part["ci_low"], part["ci_high"])
 
 
-def test_a_clear_bell_shows_how_high_it_is_and_not_the_test_that_no_valley_cuts_it(world, one):
+def test_a_clear_bell_shows_how_high_it_is_and_not_the_test_that_no_valley_cuts_it(world):
     world.put("bert", "anisotropy.mean_cosine", BELL, 0.02)
-    found = one("shape: {metric: anisotropy.mean_cosine, models: bert, is: bell}")
+    found = world.judge_one("shape: {metric: anisotropy.mean_cosine, models: bert, is: bell}")
     assert found.verdict == "supported" and found.detail["statistic"].startswith("middle third without layer ")
     assert found.ci_low > 0.01 and found.value > 0.3 and found.detail["bound"] == "> 0.01"
     assert (found.holds_low, found.holds_high) == (0.01, None)
@@ -181,14 +168,14 @@ def test_a_clear_bell_shows_how_high_it_is_and_not_the_test_that_no_valley_cuts_
     assert f"the least certain is: {valley}" in found.detail["reason"]
 
 
-def test_the_place_of_a_peak_has_an_interval_only_where_there_is_one(world, one):
+def test_the_place_of_a_peak_has_an_interval_only_where_there_is_one(world):
     profile, claim = [0.5, 0.1, 0.1, 0.1, 0.51, 0.1], "shape: {metric: anisotropy.mean_cosine, models: bert, is:"
     world.put("bert", "anisotropy.mean_cosine", profile, 0.01)  # the first or the fifth point, and none in between
-    found = one(f"{claim} peak-at, at: 0.4}}")
+    found = world.judge_one(f"{claim} peak-at, at: 0.4}}")
     assert found.verdict == "refuted" and " minus layer 2" in found.detail["statistic"] and found.ci_low > 0.01
     assert found.detail["definition"].endswith("here the largest is that of layer 4")
     world.put("bert", "anisotropy.mean_cosine", [0.1, 0.1, 0.1, 0.49, 0.51, 0.1], 0.01)
-    found = one(f"{claim} peak-at, at: 0.2}}")
+    found = world.judge_one(f"{claim} peak-at, at: 0.2}}")
     assert found.verdict == "refuted" and found.detail["statistic"] == "place of the maximum"
     assert (found.value, found.ci_low, found.ci_high) == pytest.approx((0.8, 0.6, 0.8))
 
@@ -215,7 +202,7 @@ def test_a_difference_of_roles_leaves_out_what_is_fixed_by_definition(world):
 def test_models_that_begin_their_texts_differently_are_compared_with_a_warning(world, token, view, warned):
     for name, role, first in (("bert", "encoder", "[CLS]"), ("gpt2", "decoder", token)):
         world.put(name, "anisotropy.mean_cosine", [0.2, 0.3, 0.4], 0.01, view=view, role=role)
-        _model(world, name, role=role, first_token=first, fingerprint=name)
+        world.put_model(name, role=role, first_token=first, fingerprint=name)
     claim = f"c: differ: {{metric: anisotropy.mean_cosine, a: gpt2, b: bert, is: above}}, views: [{view}]"
     found = world.judge(claim, more="views: [words, no-sinks]")["c"]
     told = [note for note in found.detail["notes"] if "begin their texts differently" in note]
@@ -227,15 +214,14 @@ def test_few_models_that_each_show_it_say_so_where_their_mean_cannot_speak_for_o
     for name, height in (("a", 0.2), ("b", 0.6), ("c", 1.0)):
         world.put(name, "anisotropy.mean_cosine", height * BELL, 0.002)
     claim = "shape: {metric: anisotropy.mean_cosine, is: bell"
-    found = world.judge(f"mean: {claim}}}\neach: {claim}, every: true}}", models="a, b, c")
-    assert [v.verdict for v in found.values()] == ["inconclusive", "supported"]
+    found = world.judge(f"mean, inconclusive: {claim}}}\neach, supported: {claim}, every: true}}", models="a, b, c")
     assert "each of the 3 models shows it by itself" in found["mean"].detail["power"]
 
 
 def test_a_model_under_two_names_is_no_other_model(world):
     for name, weights in (("a", "x"), ("b", "x"), ("c", "y")):
         world.put(name, "anisotropy.mean_cosine", [0.2, 0.3, 0.4], 0.01)
-        _model(world, name, fingerprint=weights)
+        world.put_model(name, fingerprint=weights)
     claim = "differ: {metric: anisotropy.mean_cosine, is: different, a: a, b:"
     found = world.judge(f"copy: {claim} b}}\nother: {claim} c}}", models="a, b, c")
     assert "warning: a and b have the same weights, so that they cannot differ" in found["copy"].detail["notes"]

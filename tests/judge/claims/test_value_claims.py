@@ -23,29 +23,17 @@ def rates(world):
 
 def test_the_interval_decides_against_the_published_number(rates):
     found = rates.judge(
-        f"""near: {RATE}, paper: 0.0826, within: 0.01
-        far: {RATE}, paper: 0.1855, within: 0.01
-        edge: {RATE}, paper: 0.0941, within: 0.01
-        above: {RATE}, above: 0.0809
-        straddles: {RATE}, above: 0.0835
-        below: {RATE}, below: 0.0809
-        between: {RATE}, between: [0.07, 0.09]
-        outside: {RATE}, between: [0.09, 0.1]
-        other: {RATE}, below: {{metric: convergence.rate, model: gpt2}}
-        mixed: {RATE}, between: [0, {{metric: convergence.rate, model: gpt2}}]"""
+        f"""near, supported: {RATE}, paper: 0.0826, within: 0.01
+        far, refuted: {RATE}, paper: 0.1855, within: 0.01
+        edge, inconclusive: {RATE}, paper: 0.0941, within: 0.01
+        above, inconclusive: {RATE}, above: 0.0809
+        straddles, inconclusive: {RATE}, above: 0.0835
+        below, inconclusive: {RATE}, below: 0.0809
+        between, supported: {RATE}, between: [0.07, 0.09]
+        outside, refuted: {RATE}, between: [0.09, 0.1]
+        other, supported: {RATE}, below: {{metric: convergence.rate, model: gpt2}}
+        mixed, supported: {RATE}, between: [0, {{metric: convergence.rate, model: gpt2}}]"""
     )
-    assert {name: verdict.verdict for name, verdict in found.items()} == {
-        "near": "supported",
-        "far": "refuted",
-        "edge": "inconclusive",
-        "above": "inconclusive",  # alone it would be supported, but there are ten
-        "straddles": "inconclusive",
-        "below": "inconclusive",
-        "between": "supported",
-        "outside": "refuted",
-        "other": "supported",
-        "mixed": "supported",
-    }
     assert found["above"].detail["alone"] == "supported" and found["above"].p == pytest.approx(0.0329, abs=1e-4)
     assert (
         "supported if tested on its own, but not once corrected for the 10 claims tested together"
@@ -63,20 +51,9 @@ def test_the_interval_decides_against_the_published_number(rates):
     assert rates.store.frame(near.detail["sql"])["value"].tolist() == [0.0841]
 
 
-def test_alone_a_bound_just_outside_the_interval_decides_and_one_just_inside_does_not(world):
-    world.put("bert", "convergence.rate", 0.1, 0.01)
-    key = {"study": "s", "model": "bert", "checkpoint": "final", "corpus": "wiki", "metric": "convergence"}
-    row = {
-        "view": "words",
-        "role": "encoder",
-        "statistic": "rate",
-        "value": 0.1,
-        "ci_low": 0.09,
-        "ci_high": 0.16,
-        "n": 5,
-    }
-    world.store.commit_cell({**key, "fingerprint": "f", "status": "done"}, [row])  # a lopsided interval
-    for test, word in (
+@pytest.mark.parametrize(
+    ("bounds", "word"),
+    [
         ("above: 0.0899", "supported"),
         ("above: 0.0901", "inconclusive"),
         ("below: 0.1601", "supported"),
@@ -85,15 +62,23 @@ def test_alone_a_bound_just_outside_the_interval_decides_and_one_just_inside_doe
         ("below: 0.0899", "refuted"),
         ("between: [0.0899, 0.1601]", "supported"),
         ("between: [0.0901, 0.1601]", "inconclusive"),
-    ):
-        assert world.words(f"c: {RATE}, {test}") == {"c": word}, test
+    ],
+)
+def test_alone_a_bound_just_outside_the_interval_decides_and_one_just_inside_does_not(world, bounds, word):
+    key = {"study": "s", "model": "bert", "checkpoint": "final", "corpus": "wiki", "metric": "convergence"}
+    lopsided = {"statistic": "rate", "value": 0.1, "ci_low": 0.09, "ci_high": 0.16, "n": 5}
+    world.store.commit_cell(
+        {**key, "fingerprint": "f", "status": "done"}, [lopsided | {"view": "words", "role": "encoder"}]
+    )
+    world.put_model("bert", position=1, is_last=True)
+    assert world.judge_one(f"{RATE}, {bounds}").verdict == word
 
 
-def test_p_is_that_of_a_normal_test(rates, one):
-    found = one(f"{RATE}, above: 0.082")
+def test_p_is_that_of_a_normal_test(rates):
+    found = rates.judge_one(f"{RATE}, above: 0.082")
     assert found.p == pytest.approx(2 * stats.norm.sf((0.0841 - 0.082) / 0.0015), rel=1e-6)
     assert found.p == found.p_adjusted
-    found = one(f"{RATE}, below: {{metric: convergence.rate, model: gpt2}}")
+    found = rates.judge_one(f"{RATE}, below: {{metric: convergence.rate, model: gpt2}}")
     assert found.p == pytest.approx(2 * stats.norm.sf((0.15 - 0.0841) / np.hypot(0.0015, 0.002)), rel=1e-6)
 
 
@@ -102,9 +87,9 @@ def test_a_number_without_an_interval_is_compared_as_it_stands_and_not_counted(w
     world.put("bert", "convergence.rate", 0.1)
     value = "value: {metric: variance.coverage, model: bert}"
     found = world.judge(
-        f"a: {value}, above: 0.8\nb: {value}, paper: 0.8, within: 0.1\nc: {value}, below: 0.5\nd: {RATE}, above: 0"
+        f"a, supported: {value}, above: 0.8\nb, supported: {value}, paper: 0.8, within: 0.1\n"
+        f"c, refuted: {value}, below: 0.5\nd, supported: {RATE}, above: 0"
     )
-    assert [v.verdict for v in found.values()] == ["supported", "supported", "refuted", "supported"]
     assert found["a"].p is None and "it is compared as it stands" in found["a"].detail["reason"]
     assert found["d"].detail["tested"] == 1 and "tested" not in found["a"].detail
     # An uncertain bound makes an exact number uncertain.
@@ -132,12 +117,12 @@ def test_layers_sites_views_and_checkpoints_are_told_apart(world):
     assert (found["views"].verdict, found["views/2"].verdict) == ("supported", "refuted")
 
 
-def test_the_mean_over_the_models_of_a_role_can_be_claimed(world, one):
+def test_the_mean_over_the_models_of_a_role_can_be_claimed(world):
     for view, shift in (("all", 1.0), ("words", 0.0)):
         for model, value in (("bert", 0.1), ("gpt2", 0.3)):
             world.put(model, "convergence.rate", value + shift, view=view)
     write_over_models(world.store, "s")
-    found = one(
+    found = world.judge_one(
         """value: {sql: "SELECT value, ci_low, ci_high FROM over_models"}, above: -2""", more="views: [words, all]"
     )
     assert (found.value, found.verdict) == (pytest.approx(0.2), "supported")
@@ -190,45 +175,38 @@ REASONS = {
 }  # fmt: skip
 
 
-def test_few_texts_decide_nothing(world, one):
-    claims = f"a: {RATE}, above: 0\nb: differ: {{metric: convergence.rate, a: bert, b: gpt2, is: below, at_least: 0}}"
+def test_few_texts_decide_nothing(world):
+    claims = f"a, %s: {RATE}, above: 0\nb, %s: differ: {{metric: convergence.rate, a: bert, b: gpt2, is: below, at_least: 0}}"
     for model, value in (("bert", 0.1), ("gpt2", 0.5)):
         world.put(model, "convergence.rate", value, 0.001)
-
-    def read(texts: int, more: str = "") -> dict[str, str]:
-        row = {"study": "s", "corpus": "wiki", "words": 1000, "texts": texts}
-        world.store.put("corpora", ["study", "corpus"], row)
-        found = world.judge(claims, more=more)
-        if set(world.words(claims, more=more).values()) == {"inconclusive"}:
-            reason = f"not tested: too few texts: {texts} in wiki; a verdict needs 12"
-            assert all(verdict.detail["reason"].startswith(reason) for verdict in found.values())
-        return {name: verdict.verdict for name, verdict in found.items()}
-
-    assert read(11) == {"a": "inconclusive", "b": "inconclusive"}
-    assert read(12) == read(11, "texts: fixed") == {"a": "supported", "b": "supported"}
+    world.put_corpus("wiki", words=1000, texts=11)
+    for verdict in world.judge(claims.replace("%s", "inconclusive")).values():
+        assert verdict.detail["reason"].startswith("not tested: too few texts: 11 in wiki; a verdict needs 12")
+    world.judge(claims.replace("%s", "supported"), more="texts: fixed")
+    world.put_corpus("wiki", texts=12)
+    world.judge(claims.replace("%s", "supported"))
 
 
-def test_few_texts_make_the_deciding_interval_wider(world, one):
+def test_few_texts_make_the_deciding_interval_wider(world):
     world.put("bert", "convergence.rate", 0.1, 0.001)
-    row = {"study": "s", "corpus": "wiki", "words": 1000, "texts": 16}
-    world.store.put("corpora", ["study", "corpus"], row)
-    found = one(f"{RATE}, above: 0.0975")
+    world.put_corpus("wiki", words=1000, texts=16)
+    found = world.judge_one(f"{RATE}, above: 0.0975")
     half = stats.norm.ppf(0.975) * (1 + 1.5 / 4) * 0.001  # the stored interval has Student's t already
     assert (found.ci_low, found.ci_high) == pytest.approx((0.1 - half, 0.1 + half))
     assert found.verdict == "inconclusive" and found.p > 0.05  # the stored interval alone would support it
-    assert one(f"{RATE}, above: 0.0969").verdict == "supported"
+    assert world.judge_one(f"{RATE}, above: 0.0969").verdict == "supported"
 
 
-def test_a_number_that_depends_on_the_size_of_its_corpus_names_the_size(world, one):
+def test_a_number_that_depends_on_the_size_of_its_corpus_names_the_size(world):
     world.put("bert", "anisotropy.mean_cosine", [0.1, 0.2], 0.01)
-    world.store.put("corpora", ["study", "corpus"], {"study": "s", "corpus": "wiki", "words": 1234, "texts": 100})
-    notes = one("value: {metric: anisotropy.mean_cosine, model: bert, layer: 1}, above: 0").detail["notes"]
+    world.put_corpus("wiki", words=1234, texts=100)
+    notes = world.judge_one("value: {metric: anisotropy.mean_cosine, model: bert, layer: 1}, above: 0").detail["notes"]
     assert notes == ["anisotropy.mean_cosine depends on the size of the corpus: wiki has 1,234 words"]
 
 
-def test_a_number_without_the_interval_that_its_statistic_has_decides_nothing(world, one):
+def test_a_number_without_the_interval_that_its_statistic_has_decides_nothing(world):
     world.put("bert", "convergence.rate", 0.1, None)
-    found = one(f"{RATE}, above: 0")
+    found = world.judge_one(f"{RATE}, above: 0")
     assert (found.verdict, found.p) == ("inconclusive", None)
     assert found.detail["reason"].endswith("has no interval over these texts")
 
@@ -236,9 +214,8 @@ def test_a_number_without_the_interval_that_its_statistic_has_decides_nothing(wo
 def test_what_cannot_be_tested_says_why(world):
     world.put("bert", "convergence.rate", 0.1)
     world.put("bert", "convergence.similarity", [0.1, None, 0.3])
-    claims = "\n".join(f"c{i}: {value}, above: 0" for i, value in enumerate(REASONS))
+    claims = "\n".join(f"c{i}, failed: {value}, above: 0" for i, value in enumerate(REASONS))
     for found, reason in zip(world.judge(claims).values(), REASONS.values(), strict=True):
-        assert found.verdict == "failed"
         assert found.detail["reason"].startswith(reason), found.detail
 
 
@@ -266,16 +243,18 @@ def test_sql_of_a_claim_leaves_the_results_as_little_as_any_other(world, tmp_pat
     world.put("bert", "convergence.rate", 0.1)
     (tmp_path / "secret.csv").write_text("password\nhunter2\n")
     before = sorted(tmp_path.rglob("*"))
-    tried = [sql.format(folder=tmp_path, secret=tmp_path / "secret.csv") for sql in ESCAPES]
-    claims = (f"e{n}: value: {{sql: {json.dumps(sql)}}}, above: 0" for n, sql in enumerate(tried))
+    tried = [
+        sql.format(folder=tmp_path, secret=tmp_path / "secret.csv") for sql in ESCAPES[::7]
+    ]  # all: test_sandbox.py
+    claims = (f"e{n}, failed: value: {{sql: {json.dumps(sql)}}}, above: 0" for n, sql in enumerate(tried))
     for sql, found in zip(tried, world.judge("\n".join(claims)).values(), strict=True):
-        assert found.verdict == "failed" and "hunter" not in str(found), sql
+        assert "hunter" not in str(found), sql
     assert sorted(tmp_path.rglob("*")) == sorted({*before, tmp_path / "study.yaml"})
 
 
 def test_without_results_every_claim_fails(world):
-    found = world.judge(f"a: {RATE}, above: 0\nb: value: {{sql: SELECT 1}}, above: 0")
-    assert [v.verdict for v in found.values()] == ["failed", "failed"]
+    (world.folder / "results.duckdb").unlink()
+    found = world.judge(f"a, failed: {RATE}, above: 0\nb, failed: value: {{sql: SELECT 1}}, above: 0")
     assert "no results yet" in found["a"].detail["reason"]
 
 
@@ -284,7 +263,6 @@ def test_an_unexpected_error_is_a_verdict_and_touches_no_other(rates, monkeypatc
         raise KeyError("boom")
 
     monkeypatch.setattr("reporter.judge.claims.shape.Profiles", broken)
-    found = rates.judge(f"a: shape: {{metric: convergence.similarity, is: flat}}\nb: {RATE}, above: 0")
-    assert found["a"].verdict == "failed"
+    shape = "shape: {metric: convergence.similarity, is: flat}"
+    found = rates.judge(f"a, failed: {shape}\nb, supported: {RATE}, above: 0")
     assert found["a"].detail["reason"].startswith("KeyError: 'boom' (test_value_claims.py:")
-    assert found["b"].verdict == "supported"
