@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from reporter.forward.moments import Gram, Moments
 from reporter.forward.observable import Observable, Setting
@@ -14,24 +12,26 @@ from reporter.forward.observed import KINDS
 from reporter.models.places import Layout
 
 LAYERS, WIDTH, TEXTS = 2, 5, 12
-QUICK = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+LAYOUT = Layout(LAYERS, WIDTH, final_width=WIDTH + 2, attention=True)  # with a place of another width
 
 
 def new(name):
-    # A place of another width, and types that occur more or less often.
-    layout = Layout(LAYERS, WIDTH, final_width=WIDTH + 2, attention=True)
-    counts = {token: 30 - token for token in range(7)}
+    counts = {token: 30 - token for token in range(7)}  # types occur more or less often
     splits = np.random.default_rng(1).integers(-(2**63), 2**63 - 1, 7)  # of ids 7 and 8 nothing is known
     names = {token: f"t{token}" for token in counts}
-    return KINDS[name].empty(Setting(layout, 3, TEXTS, 8, counts, names, splits=splits))
+    return KINDS[name].empty(Setting(LAYOUT, 3, TEXTS, 8, counts, names, splits=splits))
 
 
-@pytest.fixture
+@pytest.fixture(params=KINDS)
+def name(request):
+    return request.param
+
+
+@pytest.fixture(scope="module")
 def corpus():
     """12 texts of 1 to 6 tokens in all strata, whose contexts repeat and decide the states."""
     rng = np.random.default_rng(5)
-    widths = [WIDTH] * (LAYERS + 1) + [WIDTH + 2] + [WIDTH] * LAYERS
-    of_context = [rng.standard_normal((30, width)) + 3 for width in widths]
+    of_context = [rng.standard_normal((30, width)) + 3 for width in LAYOUT.widths]
     texts = np.repeat(np.arange(TEXTS), rng.integers(1, 7, TEXTS))
     contexts = rng.integers(0, 30, len(texts))
     return {
@@ -44,12 +44,19 @@ def corpus():
     }
 
 
-def part(corpus, make_batch, texts):
-    keep = np.flatnonzero(np.isin(corpus["texts"], texts))
-    rest = {key: column[keep] for key, column in corpus.items() if key != "states"}
-    return make_batch(
-        [states[keep] for states in corpus["states"]], **rest, layout=Layout(LAYERS, WIDTH, WIDTH + 2, True)
-    )
+@pytest.fixture
+def shown(corpus, make_batch, feed):
+    """Return a function that shows these texts to an observable, so many in a batch."""
+
+    def run(observable, texts, size=TEXTS):
+        batches = []
+        for start in range(0, len(texts), size):
+            keep = np.flatnonzero(np.isin(corpus["texts"], texts[start : start + size]))
+            rest = {key: column[keep] for key, column in corpus.items() if key != "states"}
+            batches.append(make_batch([states[keep] for states in corpus["states"]], **rest, layout=LAYOUT))
+        return feed(observable, *batches)
+
+    return run
 
 
 def assert_equal(a, b, exact=False):
@@ -59,74 +66,54 @@ def assert_equal(a, b, exact=False):
         torch.testing.assert_close(a[key], b[key], rtol=0 if exact else 1e-6, atol=0 if exact else 1e-5)
 
 
-@pytest.mark.parametrize("name", KINDS)
-@QUICK
-@given(st.lists(st.integers(0, 3), min_size=TEXTS, max_size=TEXTS), st.permutations(range(4)), st.booleans())
-def test_any_split_in_any_order_and_grouping_is_the_same(name, corpus, make_batch, feed, where, order, right):
-    whole = feed(new(name), part(corpus, make_batch, range(TEXTS)))
-    parts = []
-    for place in order:
-        texts = [text for text in range(TEXTS) if where[text] == place]
-        parts.append(feed(new(name), part(corpus, make_batch, texts)) if texts else new(name))
-    a, b, c, d = parts
-    if right:  # a + (b + (c + d)), else ((a + b) + c) + d
-        c.merge(d)
-        b.merge(c)
-        a.merge(b)
-    else:
-        for other in (b, c, d):
-            a.merge(other)
-    assert_equal(a, whole)
+def test_any_split_and_batches_in_any_order_and_grouping_are_the_same(name, shown):
+    whole = shown(new(name), range(TEXTS))
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        where, order = rng.integers(0, 4, TEXTS) % (seed + 2), rng.permutation(TEXTS)
+        parts = [order[where[order] == place] for place in rng.permutation(4)]  # some of them empty
+        a, b, c, d = (shown(new(name), texts, int(rng.integers(1, 5))) for texts in parts)
+        if seed % 2:  # a + (b + (c + d)), else ((a + b) + c) + d
+            c.merge(d)
+            b.merge(c)
+            a.merge(b)
+        else:
+            for other in (b, c, d):
+                a.merge(other)
+        assert_equal(a, whole)
 
 
-@pytest.mark.parametrize("name", KINDS)
-@QUICK
-@given(st.permutations(range(TEXTS)), st.integers(1, 5))
-def test_batches_in_any_order_are_the_same(name, corpus, make_batch, feed, order, size):
-    whole = feed(new(name), part(corpus, make_batch, range(TEXTS)))
-    batches = [part(corpus, make_batch, order[i : i + size]) for i in range(0, TEXTS, size)]
-    assert_equal(feed(new(name), *batches), whole)
-
-
-@pytest.mark.parametrize("name", KINDS)
-def test_merging_leaves_the_other_one_alone_and_shares_nothing(name, corpus, make_batch, feed):
-    first, second = (feed(new(name), part(corpus, make_batch, texts)) for texts in (range(6), range(6, TEXTS)))
+def test_merging_leaves_the_other_one_alone_and_shares_nothing(name, shown):
+    first, second = (shown(new(name), texts) for texts in (range(6), range(6, TEXTS)))
     kept = {key: tensor.clone() for key, tensor in second.tensors().items()}
     target = new(name)
     target.merge(second)  # into an empty one: a copy, not the same arrays
     target.merge(first)
-    feed(target, part(corpus, make_batch, [0, 1]))
+    shown(target, [0, 1])
     assert kept.keys() == second.tensors().keys()
     for key, tensor in second.tensors().items():
         assert torch.equal(tensor, kept[key]), key
 
 
-@pytest.mark.parametrize("name", KINDS)
-def test_a_file_holds_all_of_it_bit_for_bit(name, corpus, make_batch, feed, tmp_path):
-    half, rest = part(corpus, make_batch, range(6)), part(corpus, make_batch, range(6, TEXTS))
-    kept = feed(new(name), half)
+def test_a_file_holds_all_of_it_bit_for_bit_also_of_one_that_saw_nothing(name, shown, tmp_path):
+    kept = shown(new(name), range(6))
     path = tmp_path / "some" / "where.safetensors"
     kept.save(path)
-    found = type(kept).load(path)
-    assert found.parameters() == kept.parameters()
-    assert_equal(found, kept, exact=True)
+    read = type(kept).load(path)
+    assert read.parameters() == kept.parameters()
+    assert_equal(read, kept, exact=True)
     assert [file.name for file in path.parent.iterdir()] == [path.name]
     # What was read goes on as what was kept, and can be written again.
-    feed(found, rest).save(path)
-    assert_equal(found, feed(kept, rest), exact=True)
+    shown(read, range(6, TEXTS)).save(path)
+    assert_equal(read, shown(kept, range(6, TEXTS)), exact=True)
     assert_equal(type(kept).load(path), kept, exact=True)
-
-
-@pytest.mark.parametrize("name", KINDS)
-def test_one_that_saw_nothing_can_be_written_and_merged(name, corpus, make_batch, feed, tmp_path):
     nothing = new(name)
     nothing.save(tmp_path / "nothing")
-    found = KINDS[name].load(tmp_path / "nothing")
-    assert_equal(found, nothing, exact=True)
-    some = feed(new(name), part(corpus, make_batch, range(3)))
-    before = {key: tensor.clone() for key, tensor in some.tensors().items()}
-    some.merge(found)
-    for key, tensor in some.tensors().items():
+    empty = KINDS[name].load(tmp_path / "nothing")
+    assert_equal(empty, nothing, exact=True)
+    before = {key: tensor.clone() for key, tensor in kept.tensors().items()}
+    kept.merge(empty)
+    for key, tensor in kept.tensors().items():
         assert torch.equal(tensor, before[key])
 
 
@@ -137,6 +124,7 @@ def test_another_observables_or_versions_file_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(Moments, "version", Moments.version + 1)
     with pytest.raises(ValueError, match="version"):
         Moments.load(tmp_path / "file")
+    assert all(issubclass(kind, Observable) and kind.name == name for name, kind in KINDS.items())
 
 
 def test_a_write_that_fails_leaves_the_old_file_and_no_rubbish(tmp_path, monkeypatch):
@@ -152,7 +140,3 @@ def test_a_write_that_fails_leaves_the_old_file_and_no_rubbish(tmp_path, monkeyp
     with pytest.raises(OSError, match="no space"):
         kept.save(tmp_path / "file")
     assert [(file.name, file.read_bytes()) for file in tmp_path.iterdir()] == [("file", before)]
-
-
-def test_names_are_unique_and_lead_to_the_classes():
-    assert all(issubclass(kind, Observable) and kind.name == name for name, kind in KINDS.items())
