@@ -14,7 +14,7 @@ TUNED = "  dec: {"
 BASED = "  dec: {base: enc, scores: {glue: 0.5}, "
 
 
-def test_corpora_are_compared_and_so_are_a_model_and_its_base(study, run, store):
+def test_corpora_are_compared_and_so_are_a_model_and_its_base(study, run, store, copied):
     outcome, _ = run(study((TUNED, BASED)))
     assert outcome.failed == 0
     rows = store.frame("SELECT * FROM differences")
@@ -38,6 +38,12 @@ def test_corpora_are_compared_and_so_are_a_model_and_its_base(study, run, store)
     np.testing.assert_allclose(joined["value"], joined["expected"], atol=1e-12)
     models = store.frame("SELECT model, base, scores FROM models ORDER BY model, step")
     assert models["base"].tolist()[0] == "enc" and models["scores"].tolist()[0] == '{"glue": 0.5}'
+    # Other scores are stored although nothing is computed; without a base its differences go.
+    outcome, _ = run(study((TUNED, BASED.replace("0.5", "0.7"))))
+    assert outcome.computed == 0
+    assert "0.7" in store.frame("SELECT scores FROM models WHERE model = 'dec'")["scores"][0]
+    run(study())
+    assert set(store.frame("SELECT DISTINCT kind FROM differences")["kind"]) == {"corpora"}
 
 
 def test_each_checkpoint_is_compared_with_its_base_and_with_another_seed(study, run, store):
@@ -47,70 +53,59 @@ def test_each_checkpoint_is_compared_with_its_base_and_with_another_seed(study, 
     )
     metrics = ("metrics: [convergence, {anisotropy: {sample: 64, batches: 2}}, motion]", "metrics: [motion, change]")
     file = study(("corpora:\n", f"{tuned}corpora:\n"), metrics)
-    outcome, _ = run(file)
+    outcome, _ = run(file, only=["nested"])
     assert outcome.failed == 0, store.frame("SELECT metric, error FROM cells WHERE status = 'failed'")
     rows = store.frame(
         "SELECT model, step, statistic, max(value) AS most FROM layer_metrics WHERE metric = 'change' "
         "AND view = 'words' AND corpus = 'nested' AND statistic LIKE 'distance%' GROUP BY ALL"
     )
-    most = {(model, int(step), statistic): value for model, step, statistic, value in rows.itertuples(index=False)}
-    assert {key[:2] for key in most} == {("t1", 0), ("t1", 2), ("t2", 0), ("t2", 2)}  # none of a model without a base
-    assert most["t1", 0, "distance"] == 0 < most["t1", 2, "distance"]
-    assert most["t1", 2, "distance_seed"] > 0
-    assert most["t1", 2, "distance_seed"] == pytest.approx(most["t2", 2, "distance_seed"], rel=0.1)
+    largest = {(model, int(step), statistic): value for model, step, statistic, value in rows.itertuples(index=False)}
+    assert {key[:2] for key in largest} == {
+        ("t1", 0),
+        ("t1", 2),
+        ("t2", 0),
+        ("t2", 2),
+    }  # none of a model without a base
+    assert largest["t1", 0, "distance"] == 0 < largest["t1", 2, "distance"]
+    assert largest["t1", 2, "distance_seed"] > 0
+    assert largest["t1", 2, "distance_seed"] == pytest.approx(largest["t2", 2, "distance_seed"], rel=0.1)
     passes = store.frame(
         "SELECT sum(forward_passes) AS n FROM cells WHERE metric <> 'change' GROUP BY model, checkpoint, corpus"
     )
     assert store.frame("SELECT sum(forward_passes) AS n FROM cells WHERE metric = 'change'")["n"][0] == 0
     assert set(passes["n"].astype(int)) <= {0, 1}
-    again, _ = run(file)
+    again, _ = run(file, only=["nested"])
     assert again.computed == 0
 
 
-def test_scores_that_change_are_stored_although_nothing_is_computed(study, run, store):
-    run(study((TUNED, BASED)))
-    outcome, _ = run(study((TUNED, BASED.replace("0.5", "0.7"))))
-    assert outcome.computed == 0
-    assert "0.7" in store.frame("SELECT scores FROM models WHERE model = 'dec'")["scores"][0]
-
-
-def test_a_comparison_that_is_gone_is_dropped(study, run, store):
-    run(study((TUNED, BASED)))
-    run(study())
-    assert set(store.frame("SELECT DISTINCT kind FROM differences")["kind"]) == {"corpora"}
-
-
 def test_baselines_are_models_of_their_own(study, run, store):
-    outcome, _ = run(
-        study(("views:", "baselines: [random-init, shuffled]\nviews:"), ("metrics: [", "metrics: [loss, "))
+    file = study(
+        ("views:", "baselines: [random-init, shuffled]\nviews:"), ("[convergence, {anisotropy", "[loss, {anisotropy")
     )
+    outcome, _ = run(file, only=["dec"])
     assert outcome.failed == 0
     models = store.frame("SELECT model, base, baseline, checkpoint, step FROM models WHERE baseline IS NOT NULL")
     assert set(zip(models["model"], models["base"], models["baseline"], strict=True)) == {
-        (f"{model} ({kind})", model, kind) for model in ("enc", "dec") for kind in ("random-init", "shuffled")
+        (f"dec ({kind})", "dec", kind) for kind in ("random-init", "shuffled")
     }
     assert set(models["checkpoint"]) == {"final"} and models["step"].isna().all()
     # No comparison has a baseline; the numbers of a plain query are those of the model.
     assert not store.frame("SELECT * FROM differences WHERE model_a LIKE '%(%' OR model_b LIKE '%(%'").size
     numbers = store.frame(
         "SELECT model, layer, value FROM layer_metrics WHERE corpus = 'nested' AND view = 'words' AND layer > 0 "
-        "AND statistic = 'similarity' AND model LIKE 'dec%'"
+        "AND statistic = 'norm' AND model LIKE 'dec%'"
     )
     assert numbers.groupby("model")["value"].first().nunique() == 3
     # Shuffling leaves each text its tokens.
-    tokens = store.frame(
-        "SELECT DISTINCT model, corpus, tokens FROM cells WHERE model LIKE 'dec%' AND corpus = 'nested'"
-    )
-    assert tokens["tokens"].nunique() == 1
-    again, said = run(
-        study(("views:", "baselines: [random-init, shuffled]\nviews:"), ("metrics: [", "metrics: [loss, "))
-    )
-    assert again.computed == 0 and "nothing to compute" in said
+    assert store.frame("SELECT DISTINCT tokens FROM cells WHERE corpus = 'nested'")["tokens"].nunique() == 1
+    again, log = run(file, only=["dec"])
+    assert again.computed == 0 and "nothing to compute" in log
 
 
 def test_all_metrics_take_one_pass_and_every_null_has_its_reason(study, run, store):
     metrics = ("metrics: [convergence, {anisotropy: {sample: 64, batches: 2}}, motion]", "metrics: [all, loss, lens]")
-    outcome, _ = run(study(metrics, ("views:", "sites: [embedding, block, final, attention]\nviews:")))
+    sites = ("views:", "sites: [embedding, block, final, attention]\nviews:")
+    outcome, _ = run(study(metrics, sites, ("checkpoints: [0, 2]", "checkpoints: [2]")))
     assert outcome.failed == 0, store.frame("SELECT metric, error FROM cells WHERE status = 'failed'")
     passes = store.frame("SELECT sum(forward_passes) AS n FROM cells GROUP BY model, checkpoint, corpus")
     assert set(passes["n"].astype(int)) == {0, 1}
@@ -148,7 +143,7 @@ def test_correlations_of_a_study(study, run, store):
         for i in range(4)
     )
     metrics = ("metrics: [convergence, {anisotropy: {sample: 64, batches: 2}}, motion]", "metrics: [convergence, loss]")
-    outcome, _ = run(study(("corpora:\n", f"{more}corpora:\n"), metrics))
+    outcome, _ = run(study(("corpora:\n", f"{more}corpora:\n"), metrics), only=["nested"])
     assert outcome.failed == 0
     rows = store.frame("SELECT * FROM correlations WHERE feature = 'rate' AND view = 'words' AND corpus = 'nested'")
     assert set(zip(rows["score"], rows["method"], rows["n"], strict=True)) == {
@@ -164,12 +159,11 @@ def test_correlations_of_a_study(study, run, store):
     assert value == pytest.approx(np.corrcoef(rates, np.arange(4))[0, 1])
 
 
-def test_why_a_model_has_no_loss_is_still_known_after_another_pass(study, run, store, tmp_path):
+def test_why_a_model_has_no_loss_is_still_known_after_another_pass(study, run, store, out, tmp_path):
     """An encoder saved without its head; a metric that is added later must not wash the reason away."""
     from transformers import AutoModel
 
-    run(study())
-    trained = next((tmp_path / "results" / "cache" / "models").glob("**/step-*2"))
+    trained = next((out / "cache" / "models").glob("**/step-*2"))
     headless = tmp_path / "headless"
     shutil.copytree(trained, headless)
     AutoModel.from_pretrained(trained).save_pretrained(headless)
@@ -178,7 +172,7 @@ def test_why_a_model_has_no_loss_is_still_known_after_another_pass(study, run, s
     third = (first[0], "metrics: [outliers, {entropy: {texts: 5}}, loss]")
     model = ("models:\n", "models:\n  bare: {path: headless}\n")
     for metrics in (first, second, third):
-        outcome, _ = run(study(model, metrics), only=["bare"], force=True)
+        outcome, _ = run(study(model, metrics), only=["bare", "inline"], force=True)
         assert outcome.failed == 0
         reasons = store.frame("SELECT reasons FROM cells WHERE model = 'bare' AND metric = 'loss'")["reasons"]
         assert reasons.str.contains("without a language-model head").all()

@@ -8,6 +8,7 @@ import pytest
 from reporter.judge.questions.question import markdown
 from reporter.runs.whole import ask
 
+pytestmark = pytest.mark.answers
 WIDTH = 16
 TEXTS = "\n".join(
     f"{'cat sleeps' if i % 2 else 'dogs run'} number {i} .,{'one' if i % 2 else 'many'}" for i in range(240)
@@ -46,6 +47,7 @@ def planted(study, run, tmp_path, monkeypatch):
             ("corpora:\n", "corpora:\n  labelled: {file: labelled.csv, column: text, label: count}\n"),
             ("metrics: [convergence, {anisotropy: {sample: 64, batches: 2}}, motion]\n", f"pairs:\n set:\n{PAIRS}\n"),
             ("run:", "probes: {count: {corpus: labelled, hidden: 0}}\nrun:"),
+            ("checkpoints: [0, 2]", "checkpoints: [2]"),
             *replace,
         )
         outcome, said = run(file)
@@ -55,9 +57,9 @@ def planted(study, run, tmp_path, monkeypatch):
     return get
 
 
-@pytest.mark.parametrize(("layer", "pooling"), [(1, "mean"), (2, "first")])
-def test_the_planted_layer_pooling_and_concepts_come_out(planted, store, out, layer, pooling):
-    said = planted(layer, pooling)
+def test_the_planted_layer_pooling_and_concepts_come_out(planted, store, out):
+    layer, pooling = 2, "first"
+    log = planted(layer, pooling)
     rows = store.records("SELECT * FROM layer_answers WHERE kind = 'labels'")
     for model in ("enc", "dec"):  # the default of the first is the mean, of the other the last token
         own = [row for row in rows if row["model"] == model]
@@ -84,7 +86,7 @@ def test_the_planted_layer_pooling_and_concepts_come_out(planted, store, out, la
         "set: late": (2, 2),
     }
     assert all(row["p_adjusted"] <= 0.05 and row["looked_at"] >= 6 for row in found)
-    assert "'early' is a direction that its pairs share from the embedding on" in said
+    assert "'early' is a direction that its pairs share from the embedding on" in log
 
 
 def test_a_pooling_that_the_study_names_is_the_only_one(planted, store):
