@@ -1,3 +1,5 @@
+"""Weights of texts, sums under them, and the intervals that come of them, against the textbook."""
+
 from __future__ import annotations
 
 from dataclasses import replace
@@ -7,9 +9,11 @@ import pytest
 import torch
 from oracles import bootstrap
 
-from reporter.forward.means import REPLICATES, PerToken, poisson_weights
+from reporter.forward.means import REPLICATES, PerText, PerToken, poisson_weights
+from reporter.forward.observed import Observed
 from reporter.forward.paths import QUANTITIES, FrequencySplit, TextSums
 from reporter.forward.readout import Lens
+from reporter.forward.token_categories import VIEWS
 from reporter.geometry.intervals import percentile_interval
 from reporter.models.places import Layout
 
@@ -34,12 +38,17 @@ def test_weights_are_independent_over_texts_and_replicates():
         assert (correlation**2).mean() == pytest.approx(1 / 1000, rel=0.05)
 
 
-def test_a_texts_weights_are_its_own():
+def test_a_texts_weights_depend_on_its_number_and_the_seed_alone():
     whole = poisson_weights(np.arange(100), seed=4)
     some = poisson_weights(np.array([70, 3]), seed=4)
     assert (some == whole[[70, 3]]).all()
     assert (poisson_weights(np.arange(100), seed=5) != whole).mean() > 0.5
     assert poisson_weights(np.zeros(0, dtype=np.int64), seed=0).shape == (0, REPLICATES)
+
+
+def weighted_interval(sums, counts, seed):
+    weights = poisson_weights(np.arange(len(sums)), seed).astype(float).T
+    return percentile_interval((weights @ sums) / (weights @ counts), len(sums))
 
 
 @pytest.mark.parametrize("texts", [100, 400])
@@ -49,12 +58,10 @@ def test_intervals_are_as_wide_as_those_of_the_textbook(texts):
         rng = np.random.default_rng(seed)
         counts = rng.integers(1, 40, texts).astype(float)
         sums = counts * (0.5 + 0.1 * rng.standard_normal(texts)) + 0.1 * np.sqrt(counts) * rng.standard_normal(texts)
-        weights = poisson_weights(np.arange(texts), seed).astype(float).T
-        low, high = percentile_interval((weights @ sums) / (weights @ counts), texts)
+        low, high = weighted_interval(sums, counts, seed)
         expected = bootstrap.interval(sums, counts, seed=seed)
         ratios.append((high - low) / (expected[1] - expected[0]))
-        centre, other = (high + low) / 2, sum(expected) / 2
-        assert abs(centre - other) < 0.15 * (high - low)
+        assert abs((high + low) / 2 - sum(expected) / 2) < 0.15 * (high - low)
     assert np.abs(np.array(ratios) - 1).max() < 0.15
     assert np.mean(ratios) == pytest.approx(1, abs=0.05)
 
@@ -67,8 +74,7 @@ def test_95_percent_intervals_cover_the_truth(texts, least):
         rng = np.random.default_rng(1000 + seed)
         counts = np.ceil(rng.lognormal(2, 0.5, texts))
         sums = counts * (0.3 + 0.2 * rng.standard_normal(texts)) + np.sqrt(counts) * rng.standard_normal(texts)
-        weights = poisson_weights(np.arange(texts), seed).astype(float).T
-        low, high = percentile_interval((weights @ sums) / (weights @ counts), texts)
+        low, high = weighted_interval(sums, counts, seed)
         hits += low <= 0.3 <= high
     assert least <= hits / 200 <= 0.985
 
@@ -89,43 +95,35 @@ def test_replicates_are_weighted_sums_of_texts(make_batch, feed):
     strata = rng.choice(3, len(texts))
     states = rng.standard_normal((3, len(texts), 8))
     kept = TextSums(Layout(2, 3), seed=9)
-    for half in (texts < 15, texts >= 15):
-        rows = np.flatnonzero(half)
+    for rows in (np.flatnonzero(texts < 15), np.flatnonzero(texts >= 15)):
         feed(kept, make_batch(states[:, rows], texts[rows], strata=strata[rows]))
     norms = np.linalg.norm(states, axis=2)
     weights = poisson_weights(np.arange(30), seed=9).astype(float)
-    at = QUANTITIES.index("norm")
-    for layer in range(3):
-        for stratum in range(3):
-            inside = strata == stratum
-            sums, counts = (
-                np.bincount(texts[inside], values, 30) for values in (norms[layer, inside], np.ones(inside.sum()))
-            )
-            assert kept.counts[layer, stratum, at] == inside.sum()
-            assert kept.sums[layer, stratum, at] == pytest.approx(sums.sum(), rel=1e-6)
-            np.testing.assert_allclose(
-                kept.replicate_sums[:, layer, stratum, at], weights.T @ sums, rtol=1e-5, atol=1e-5
-            )
-            assert np.array_equal(kept.replicate_counts[:, layer, stratum, at], weights.T @ counts)
+    for layer, stratum in np.ndindex(3, 3):
+        at, inside = (layer, stratum, QUANTITIES.index("norm")), strata == stratum
+        sums, counts = (np.bincount(texts[inside], x, 30) for x in (norms[layer, inside], np.ones(inside.sum())))
+        assert kept.counts[at] == inside.sum()
+        assert kept.sums[at] == pytest.approx(sums.sum(), rel=1e-6)
+        np.testing.assert_allclose(kept.replicate_sums[:, *at], weights.T @ sums, rtol=1e-5, atol=1e-5)
+        assert np.array_equal(kept.replicate_counts[:, *at], weights.T @ counts)
+
+
+class Given(PerToken):
+    name, quantities, values = "given", ("x",), []
+
+    def of_tokens(self, layer):
+        return torch.tensor(self.values)[:, None]
 
 
 @pytest.mark.parametrize("infinity", [np.inf, -np.inf])
-def test_an_infinite_number_of_a_token_is_left_out(make_batch, feed, infinity):
-    class Given(PerToken):
-        name = "given"
-        quantities = ("x",)
-
-        def of_tokens(self, layer):
-            return torch.tensor([[1.0], [infinity], [3.0]])
-
-    kept = feed(Given(Layout(0, 2), seed=0), make_batch(np.ones((1, 3, 2)), texts=[0, 0, 1]))
+def test_an_infinite_number_of_a_token_is_left_out(make_batch, feed, infinity, monkeypatch):
+    monkeypatch.setattr(Given, "values", [1.0, infinity, 3.0])
+    batch = make_batch(np.ones((1, 3, 2)), texts=[0, 0, 1])
+    kept = feed(Given(Layout(0, 2), seed=0), batch)
     assert kept.sums[0, 0, 0] == 4 and kept.counts[0, 0, 0] == 2
     assert kept.replicate_sums.max() < 100
-
-
-def test_cosines_that_are_infinite_are_in_neither_half(make_batch, feed, monkeypatch):
-    monkeypatch.setattr(FrequencySplit, "of_tokens", lambda self, layer: torch.full((3, 2), -torch.inf))
-    kept = feed(FrequencySplit(Layout(0, 2), seed=0), make_batch(np.ones((1, 3, 2)), texts=[0, 0, 1]))
+    monkeypatch.setattr(FrequencySplit, "of_tokens", lambda self, layer: torch.full((3, 2), infinity))
+    kept = feed(FrequencySplit(Layout(0, 2), seed=0), batch)  # a cosine in neither half
     assert not kept.sums.any() and not kept.counts.any() and not kept.replicate_sums.any()
 
 
@@ -144,3 +142,51 @@ def test_a_divergence_that_is_infinite_is_left_out(make_batch, feed):
     kept = feed(Lens(Layout(1, 2), seed=0, share=1.0), batch)
     assert kept.sums[0, 0].tolist() == pytest.approx([np.log(2), 0.0])
     assert kept.counts[0, 0].tolist() == [2, 1]
+
+
+class Largest(PerText):
+    """The mean of the first coordinate and its square: two quantities, the second undefined at layer 0."""
+
+    name, quantities = "largest", ("mean", "squared")
+
+    def of_texts(self, layer):
+        x = layer.states[:, :1].double()
+        mean = self.by_view(x) / self.by_view(torch.ones_like(x))  # NaN where the view leaves no token
+        return torch.cat([mean, mean.square() if layer.index else torch.full_like(mean, torch.nan)], dim=2)
+
+
+def test_numbers_of_texts_are_over_those_with_a_token_in_the_view(make_batch, feed, tmp_path):
+    """In three batches, and in two halves of which one was written and read."""
+    rng = np.random.default_rng(0)
+    texts = np.repeat(rng.permutation(40), rng.integers(1, 6, 40))
+    stratum, states = rng.choice(3, len(texts), p=[0.4, 0.3, 0.3]), rng.standard_normal((2, len(texts), 3)) + 1
+
+    def kept_of(*parts):
+        rows = [np.flatnonzero(part) for part in parts]
+        batches = [make_batch(states[:, at], texts[at], strata=stratum[at]) for at in rows]
+        return feed(Largest(Layout(1, 3), seed=9), *batches)
+
+    kept = kept_of(*(texts % 3 == part for part in range(3)))
+    half, other = kept_of(texts < 11), kept_of(texts >= 11)
+    other.save(tmp_path / "half")
+    half.merge(Largest.load(tmp_path / "half"))
+    for name, tensor in kept.tensors().items():
+        torch.testing.assert_close(half.tensors()[name], tensor, rtol=1e-12, atol=1e-12)
+    rounded = states.astype(np.float32).astype(np.float64)
+    for view, strata in VIEWS.items():
+        seen = Observed({Largest.name: kept}, kept.layout, 40, view, 9)
+        inside = {text: (texts == text) & np.isin(stratum, strata) for text in range(40)}
+        inside = {text: rows for text, rows in inside.items() if rows.any()}
+        weights = poisson_weights(np.array(list(inside)), seed=9).astype(float)
+        for layer, place in enumerate(kept.layout.places):
+            values = np.array([rounded[layer, rows, 0].mean() for rows in inside.values()])
+            mean, squared = (seen.get(Largest).average(name, place, seen.view) for name in Largest.quantities)
+            assert mean.n == len(inside) and (view == "all") == (mean.n == 40)
+            assert mean.value == pytest.approx(values.mean(), rel=1e-12)
+            assert mean.square == pytest.approx((values**2).mean(), rel=1e-12)
+            np.testing.assert_allclose(mean.replicates, values @ weights / weights.sum(axis=0), rtol=1e-9)
+            if layer:
+                assert squared.n == mean.n and squared.value == mean.square
+            else:
+                assert squared.n == 0 and np.isnan([squared.value, squared.square]).all()
+                assert np.isnan(squared.replicates).all()
