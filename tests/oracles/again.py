@@ -3,16 +3,101 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
+from oracles.fake_model import FIRST_WORD, FakeHead
 
-from reporter.app.verify.reading import Kinds, Place, Reading, Rule, Tokenised
+from reporter.app.verify.reading import Kinds, Place, Reading, Rule, Tokenised, kinds_of_text
 from reporter.app.verify.verification import PATHS
 
 
 class _InMemory(Reading):
     def at(self, place):
         return self.states[place]
+
+
+def _reading(parts, path, kinds, final=None, **attributes):
+    usual = {"causal": True, "views": ("all",), "positions_added": True}
+    constants = {"seed": 0, "corpus": len(parts), "shuffled": False, "rule": Rule(), "sites": ()}
+    reading = _InMemory(Path(), texts=parts, **(constants | usual | attributes))
+    reading.states = {Place("block" if layer else "embedding", layer): x for layer, x in enumerate(path)}
+    if final is not None:
+        reading.states[Place("final", len(path) - 1)] = final
+    reading.widths.update({place: x.shape[1] for place, x in reading.states.items()})
+    reading._kinds += kinds
+    return reading
+
+
+def read_again(model, texts):
+    """Return what ``verify`` reads of a made-up model: each text alone, in float64, under every view."""
+    first, parts = {}, []
+    for index, text in enumerate(texts):
+        encoding, original = model.tokenizer(text), first.setdefault(text, index)
+        if ids := encoding["input_ids"]:
+            special = np.array(encoding["special_tokens_mask"], dtype=bool)
+            parts.append(Tokenised(index, ids, special, False, original))
+    states = [model.reference(part.ids) for part in parts]
+    kinds = [kinds_of_text(path[1:], part.special, Rule()) for path, part in zip(states, parts, strict=True)]
+    whole = [np.concatenate(layer) for layer in zip(*states, strict=True)]
+    decoder = model.role == "decoder"
+    views = ("words", "all", "no-sinks")
+    return _reading(parts, whole, kinds, causal=decoder, views=views, positions_added=model.positions)
+
+
+class FakeWords:
+    """Says which tokens are words of a fake vocabulary, as ``fake_model.fake_vocabulary`` does."""
+
+    by_end = False
+
+    def __init__(self, tokenizer, size):
+        pass
+
+    def kinds(self, ids):
+        on = [token % 10 == 9 for token in ids]
+        joined = [
+            (place > 0 and here) or after for place, (here, after) in enumerate(zip(on, [*on[1:], False], strict=True))
+        ]
+        return [
+            "" if part or token < FIRST_WORD else ("", "function", "content")[token % 3]
+            for token, part in zip(ids, joined, strict=True)
+        ]
+
+
+class FakeSubject:
+    """A made-up model and its head with the face of what paths through the whole model read."""
+
+    moved, last = 0.0, "block"
+
+    def __init__(self, model):
+        import torch
+
+        self.model, self.base_model, self.whole = self, _Base(model), self
+        self.tokenizer = SimpleNamespace(mask_token_id=FakeHead.mask_id)
+        self.head, self._vectors = FakeHead(model), torch.from_numpy(model.embeddings)
+
+    def __call__(self, **inputs):
+        return SimpleNamespace(logits=self.head.logits(self.base_model.forward(**inputs).last_hidden_state))
+
+    def embedding(self):
+        return SimpleNamespace(weight=self._vectors)
+
+    def states(self, ids):
+        import torch
+
+        return self.base_model.model.states(torch.tensor([ids]), torch.ones(1, len(ids))), None
+
+    def norms(self):
+        """Return none, so that what attention and feed-forward add has no path."""
+        return []
+
+
+class _Base:
+    def __init__(self, model):
+        self.model = model
+
+    def forward(self, input_ids, attention_mask=None):
+        return SimpleNamespace(last_hidden_state=self.model.states(input_ids, attention_mask)[-1])
 
 
 def again(metric, states, texts=None, originals=None, final=None, **options):
@@ -34,12 +119,8 @@ def again(metric, states, texts=None, originals=None, final=None, **options):
         size = int((texts == text).sum())
         original = text if originals is None else int(originals[text])
         parts.append(Tokenised(text, [0] * size, np.zeros(size, dtype=bool), False, original))
-    reading = _InMemory(Path(), 0, True, len(parts), parts, False, Rule(), ("all",), (), True)
-    reading.states = {Place("block" if layer else "embedding", layer): x for layer, x in enumerate(states)}
-    if final is not None:
-        reading.states[Place("final", len(states) - 1)] = final
-    reading.widths.update({place: x.shape[1] for place, x in reading.states.items()})
-    reading._kinds.append(Kinds(never, never, never, none, none, zeros, zeros, none - 1))
+    kinds = Kinds(never, never, never, none, none, zeros, zeros, none - 1)
+    reading = _reading(parts, states, [kinds], final)
     return {
         (number.statistic, number.place and number.place.layer): number.value
         for number in PATHS[metric][0](reading, options)

@@ -1,0 +1,390 @@
+"""What every registered metric keeps: a new one is covered by being registered.
+
+Its numbers and their counts agree with independent paths, it needs what it says, yields what it declares within bounds,
+adds up from parts, and is explained. See test_degenerate.py for input that means nothing, test_against_a_base.py for
+differences.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pytest
+from oracles.again import FakeSubject, FakeWords, read_again
+from oracles.fake_model import SMALL, FakeModel, FakeTexts, made_up_texts
+
+import reporter
+from reporter.app.verify import by_cloud, by_map, by_model, by_token
+from reporter.app.verify.by_token import text_rows
+from reporter.app.verify.deviations import compare, missing, numbers_of
+from reporter.app.verify.reading import NoPath, Place
+from reporter.app.verify.reading import key as hashed
+from reporter.app.verify.verification import MODEL_PATHS, PATHS
+from reporter.forward.observed import KINDS, Observed
+from reporter.metrics._coverage import texts_needed
+from reporter.metrics.base import LayerErrors, Options, PairValue, Value, catalogue
+
+TEXTS, LAYERS = 90, 4
+VIEWS = ("words", "all", "no-sinks")
+VARIANTS = {
+    "encoder": {"role": "encoder", "special": True, "positions": True, "sinks": True},
+    "bare encoder": {"role": "encoder", "special": False, "positions": False, "sinks": False},
+    "decoder": {"role": "decoder", "special": False, "positions": True, "sinks": True},
+    "decoder with BOS": {"role": "decoder", "special": True, "positions": False, "sinks": True},
+}
+OPTIONS = SMALL | {
+    "anisotropy": {"sample": 100, "batches": 3},
+    "intrinsic_dimension": {"sample": 130, "batches": 3},
+    "entropy": {"texts": TEXTS},
+}
+WITHOUT_PATH = {
+    "contextuality": {"explained_by_first_baseline", "explained_by_first_adjusted"},  # drawn at random
+    "contributions": {"attention_ratio", "attention_cosine", "feed_forward_ratio", "feed_forward_cosine"},
+}
+"""Numbers that no path measures again here; the tests of these metrics have oracles for them."""
+THREE_LAYERS = {("motion", "curvature"), ("subspaces", "curvature")}
+"""Numbers of two steps in a row, of which there is one fewer than steps."""
+NO_NARROWER = {"change.moved", "convergence.similarity_rare", "convergence.decay", "local_dimension.spread"}
+"""Intervals that the split into types, a constant or few centres decide, whatever the number of texts."""
+
+
+@dataclass
+class Measured:
+    """A made-up model under every view: its rows by metric and view, and what independent paths read."""
+
+    seen: dict[str, Observed]
+    others: list[Observed]  # its base and its twin
+    subject: FakeSubject
+    readings: list[Any]  # of it, its base and its twin
+    rows: dict[str, dict[str, list[Any]]]
+
+    @classmethod
+    def of(cls, observe, variant):
+        texts, sides, readings, subjects = made_up_texts(TEXTS), [], [], []
+        for factor in (1, 1.1, 1.2):
+            model = FakeModel(layers=LAYERS, width=16, **VARIANTS[variant])
+            model.weights[1] = model.weights[1] * np.float32(factor)
+            names = ("moments", *catalogue()["change"].needs) if sides else tuple(KINDS)
+            observables, counts = observe(model, texts, batch_tokens=300, shard_characters=2000, names=names)
+            subjects.append(FakeSubject(model))
+            sides.append(Observed(observables, observables["moments"].layout, counts.distinct_texts, "words", 0))
+            readings.append(read_again(model, texts))
+            kinds = readings[-1].kinds
+            sinks, special = int((kinds.sink & ~kinds.special).sum()), int(kinds.special.sum())
+            assert (counts.tokens, counts.sinks, counts.special) == (len(kinds.special), sinks, special)
+            assert (sinks > 0) == model.sinks
+        memo = {}
+        seen = {view: replace(sides[0], view=view, memo=memo, views=VIEWS) for view in VIEWS}
+        measured = cls(seen, sides[1:], subjects[0], readings, {})
+        for name, metric in catalogue().items():
+            measured.rows[name] = {view: measured.compute(metric, side) for view, side in seen.items()}
+        return measured
+
+    def compute(self, metric, seen):
+        return computed(metric, seen, [replace(side, view=seen.view) for side in self.others], OPTIONS)
+
+
+def computed(metric, seen, others, options):
+    """Return the rows of a metric; of one that only compares, those of a model beside its base and twin."""
+    options = metric.options(**options.get(metric.name, {}))
+    return list(
+        metric.between.compare(seen, others, options) if metric.compares_only else metric.compute(seen, options)
+    )
+
+
+@pytest.fixture(scope="module")
+def kept():
+    return {}
+
+
+@pytest.fixture
+def measured(kept, observe):
+    """Return what was measured of each variant of a model, by its name."""
+    for variant in VARIANTS:
+        if variant not in kept:
+            kept[variant] = Measured.of(observe, variant)
+    return kept
+
+
+def numbers(rows):
+    """Return values by statistic, site, layer and other layer, and check each for plain sanity."""
+    result = {}
+    for row in rows:
+        if isinstance(row, PairValue):
+            key = row.statistic, "block" if row.layer_a else "embedding", row.layer_a, row.layer_b
+        elif isinstance(row, Value):
+            key = row.statistic, row.place and row.place.site, row.place and row.place.layer, None
+        else:
+            continue
+        assert key not in result, f"{key} is yielded twice"
+        ends = [row.ci_low, row.ci_high]
+        assert all(type(x) is float and np.isfinite(x) for x in (row.value, *ends) if x is not None), row
+        assert type(row.n) is int and (row.value is not None or row.reason), row
+        assert (ends[0] is None) == (ends[1] is None), row
+        if ends[0] is not None:
+            assert row.value is not None and not row.reason, row
+            slack = 1e-9 + 1e-9 * abs(row.value)
+            assert ends[0] - slack <= row.value <= ends[1] + slack, row
+        result[key] = row
+    return result
+
+
+def measured_again(name, of):
+    """Yield what the independent paths of a metric find."""
+    options = catalogue()[name].options(**OPTIONS.get(name, {})).model_dump()
+    reading, *others = of.readings
+    if name in PATHS:
+        yield from PATHS[name][0](reading, options)
+    elif name in MODEL_PATHS:
+        try:
+            yield from MODEL_PATHS[name](reading, options, of.subject)
+        except NoPath:
+            return
+    elif catalogue()[name].compares_only:
+        for other, ending in zip(others, ("", "_seed"), strict=True):
+            yield from by_map.change(reading, other, options, ending)
+
+
+@pytest.mark.parametrize("name", catalogue())
+def test_numbers_agree_with_an_independent_path(name, measured, monkeypatch):
+    """The metric shares results between views, as in a run; the path reads each text alone in float64."""
+    monkeypatch.setattr(by_model, "_Words", FakeWords)
+    columns = ("statistic", "site", "layer", "other")
+    for variant, of in measured.items():
+        stored = numbers_of(
+            {"metric": name, "view": view, "value": row.value, **dict(zip(columns, key, strict=True))}
+            for view, rows in of.rows[name].items()
+            for key, row in numbers(rows).items()
+        )[name]
+        again = list(measured_again(name, of))
+        for deviation in compare(name, stored, again, variant, 0.0).values():
+            # The path divides the variance of the gap by texts, the metric by distinct texts: see test_convergence.py.
+            allowed = 0.05 if deviation.name == "convergence.frequency_gap_p" else deviation.allowed
+            assert deviation.relative <= allowed, deviation
+        without = {statistic for statistic in missing(stored, again) if not statistic.endswith("_floor")}
+        without -= WITHOUT_PATH.get(name, set())
+        assert not without, f"{variant}: no path in reporter/app/verify measures {without} of {name}"
+        undefined = {key for key, number in stored.items() if number.value is None}
+        wrong = [n for n in again if np.isfinite(n.value) and (n.statistic, n.view, n.place, n.other) in undefined]
+        assert not wrong, f"{variant}: {name} has no number where a path has one"
+
+
+def observations(name, view, of):
+    """Return the number of observations behind each statistic, or a function from a place to it; "" for all others."""
+    reading, options = of.readings[0], catalogue()[name].options(**OPTIONS.get(name, {}))
+    mask, own, spans = reading.masks[view], ~reading.kinds.special, [span for _, span in reading.spans]
+
+    def texts_of(fewest):
+        return [np.flatnonzero(mask[span]) + span.start for span in spans if mask[span].sum() >= fewest]
+
+    def varying(groups):
+        return lambda place: sum(np.ptp(reading.at(place)[rows], axis=0).max() > 1e-5 for rows in groups)
+
+    def distinct(size):
+        rows, _ = by_map._sampled_rows(reading, mask, size)
+        return lambda place: len(by_map._different(reading, rows, place))
+
+    match name:
+        case "angular_distance":
+            return {"last_token": len(texts_of(1))}
+        case "anisotropy":
+            drawn = ("top_variance_share_batch", "mean_cosine_centred", "mean_cosine_standardised")
+            return dict.fromkeys(drawn, options.sample_size())
+        case "contextuality":
+            types, several = by_token._occurrences(reading, mask, options.model_dump()), len(texts_of(2))
+            forms = dict.fromkeys(("explained_by_first_published", "explained_by_first_truncated"), varying(types))
+            return {"": len(types), "intra_text": several, "intra_text_adjusted": several, **forms}
+        case "convergence":
+            often, rare = mask & reading.frequent, mask & ~reading.frequent
+            sizes = {"similarity_frequent": int(often.sum()), "similarity_rare": int(rare.sum())}
+            both = sum(often[span].any() and rare[span].any() for span in spans)
+            return sizes | {"frequency_gap": min(sizes.values()), "frequency_gap_p": both}
+        case "entropy":
+            return {"": varying(texts_of(3)), "skipped": len(texts_of(1))}
+        case "information_imbalance":
+            return {"": distinct(options.sample)(reading.path[1])}
+        case "intrinsic_dimension":
+            states, size = distinct(options.sample_size()), options.sample
+            in_batches = lambda place: states(place) // size * size or states(place)  # noqa: E731
+            return {"": in_batches, "duplicates": options.sample_size()}
+        case "journey":
+            kinds = np.array([kind for text in reading.texts for kind in FakeWords(None, 0).kinds(text.ids)])
+            words = {kind: int((mask & (kinds == kind)).sum()) for kind in ("function", "content")}
+            return {f"{what}_{kind}": n for kind, n in words.items() for what in ("rank", "cosine")}
+        case "layer_pairs":
+            return {"": len(text_rows(reading, view, options.texts))}
+        case "local_dimension":
+            return {"": distinct(options.sample)}
+        case "loss":
+            tokens = zip(reading.text.tolist(), reading.position.tolist(), strict=True)
+            hidden = [hashed(0, text, position) < 0.15 * 2**64 for text, position in tokens]
+            predicted = reading.position > 0 if reading.causal else np.array(hidden)
+            return {"lm": int((mask & own & predicted).sum())}
+        case "outliers":
+            sinks, starts = reading.kinds.sink, reading.position == 0
+            compared = np.concatenate([np.full(s.stop - s.start, (~sinks & ~starts)[s].any()) for s in spans])
+            ratios = {
+                f"{n}_norm_ratio": int((mask & compared & w).sum()) for n, w in (("sink", sinks), ("first", starts))
+            }
+            inside = own & ~reading.kinds.first & (reading.kinds.weight <= min(by_cloud.DOMINANCES))
+            return ratios | {"sink_share": int((mask & own).sum()), "sink_sensitivity": int(inside.sum())}
+        case "token_path":
+
+            def turning(place):
+                return sum(np.isfinite(by_token._turn(reading.at(place)[span], mask[span])) for span in spans)
+
+            return {"curvature": turning, "straightening": turning(reading.path[0])}
+        case "variance":
+            kept = [token for token, count in reading.type_counts.items() if count >= 5]
+            sizes = [int((mask & own & (reading.ids == token)).sum()) for token in kept]
+            return {"": sum(sizes), "tradeoff": sum(size > 1 for size in sizes), "coverage": int(mask.sum())}
+    return {}
+
+
+@pytest.mark.parametrize("name", catalogue())
+def test_a_number_says_how_many_observations_it_rests_on(name, measured):
+    for variant, of in measured.items():
+        for view, rows in of.rows[name].items():
+            expected, tokens = observations(name, view, of), int(of.readings[0].masks[view].sum())
+            for (statistic, site, layer, _), row in numbers(rows).items():
+                n = expected.get(statistic, expected.get("", tokens))
+                n = n(Place(site, layer)) if callable(n) else n
+                assert statistic.endswith("_floor") or row.n == n, (variant, view, row)
+
+
+@pytest.mark.parametrize("name", catalogue())
+def test_what_is_yielded_is_what_is_declared(name, measured):
+    """Each statistic at its layers and within bounds, with intervals where it says how, and floors beside numbers."""
+    metric, with_interval = catalogue()[name], set()
+    layers = {"layer": range(LAYERS + 1), "step": range(LAYERS), "model": [None]}
+    for of in measured.values():
+        for rows in of.rows[name].values():
+            assert {type(row) for row in rows} <= {Value, PairValue, LayerErrors, *metric.tables}
+            values = numbers(rows)
+            floors = {f"{s.name}_floor" for s in metric.statistics if s.floor}
+            assert {statistic for statistic, *_ in values} == {s.name for s in metric.statistics} | floors
+            for (full, *where), row in values.items():
+                statistic = metric.statistic(full.removesuffix("_floor"))
+                low, high = statistic.bounds
+                for x in (row.value, row.ci_low, row.ci_high):
+                    assert x is None or ((low is None or x >= low) and (high is None or x <= high)), row
+                if full.endswith("_floor"):
+                    assert row.value is not None and row.ci_low is None, row
+                    assert values[statistic.name, *where].value is not None, row
+                elif row.ci_low is not None:
+                    with_interval.add(full)
+            for statistic in metric.statistics:
+                if statistic.per != "pair":
+                    expected = list(layers[statistic.per])[: -1 if (name, statistic.name) in THREE_LAYERS else None]
+                    assert [layer for full, _, layer, _ in values if full == statistic.name] == expected
+    assert with_interval == {statistic.name for statistic in metric.statistics if statistic.interval}
+
+
+@pytest.mark.parametrize("name", catalogue())
+def test_a_metric_reads_what_it_needs_and_shares_without_harm(name, measured):
+    """Alone with its observables and its own memo it yields what it yields beside all others, as in a run."""
+    metric, of = catalogue()[name], measured["decoder with BOS"]
+    for view in VIEWS:
+        seen = of.seen[view]
+        observables = {kind: seen.observables[kind] for kind in metric.needs}
+        alone = numbers(of.compute(metric, replace(seen, observables=observables, memo={}, views=())))
+        beside = numbers(of.rows[name][view])
+        assert alone and alone.keys() == beside.keys()
+        for key, row in alone.items():
+            assert (row.n, row.reason) == (beside[key].n, beside[key].reason)
+            # Where arrays lie in memory decides the last bits of a product.
+            assert row.value == (None if row.value is None else pytest.approx(beside[key].value, rel=1e-7, abs=1e-10))
+
+
+@pytest.fixture
+def in_parts(observe):
+    """Return a function that measures texts in three parts, merged in an order."""
+
+    def measure(model, texts, order):
+        how = {"batch_tokens": 100, "shard_characters": 400}
+        parts = [observe(model, texts, first_shard=at, shards=2 if at < 4 else None, **how)[0] for at in (0, 2, 4)]
+        first, *rest = (parts[place] for place in order)
+        for part in rest:
+            for kind, observable in first.items():
+                observable.merge(part[kind])
+        return first
+
+    return measure
+
+
+def test_parts_of_a_corpus_merge_in_any_order(in_parts, values):
+    model, texts = FakeModel(role="decoder", layers=2), made_up_texts(60)
+    merged = [values(model, in_parts(model, texts, order), 60) for order in ((0, 1, 2), (2, 0, 1), (1, 2, 0))]
+    for other in merged[1:]:
+        assert other.keys() == merged[0].keys()
+        for key, value in merged[0].items():
+            assert (value.n, value.reason) == (other[key].n, other[key].reason), key
+            for x, y in zip(ends(value), ends(other[key]), strict=True):
+                assert x == (None if y is None else pytest.approx(y, rel=1e-9, abs=1e-9)), key
+
+
+def ends(row):
+    return row.value, row.ci_low, row.ci_high
+
+
+def test_the_seed_changes_samples_and_intervals_but_no_exact_number(observe, values):
+    model, options, found = FakeModel(), {"intrinsic_dimension": {"sample": 100}}, []
+    for seed in (0, 0, 1):
+        names = ("moments", "gram", *catalogue()["motion"].needs, *catalogue()["intrinsic_dimension"].needs)
+        observables, _ = observe(model, made_up_texts(80), seed=seed, sample=100, names=names)
+        found.append(values(model, observables, 80, metrics=["intrinsic_dimension", "motion"], seed=seed, **options))
+    first, same, other = found
+    assert first == same
+    assert first["motion.norm", 1].value == other["motion.norm", 1].value
+    assert first["motion.norm", 1].ci_low != other["motion.norm", 1].ci_low
+    assert first["intrinsic_dimension.twonn", 2].value != other["intrinsic_dimension.twonn", 2].value
+
+
+def test_intervals_shrink_with_the_number_of_texts(observe):
+    widths, texts = {}, list(dict.fromkeys(made_up_texts(300, shortest=4)))
+    for count in (40, 160):
+        sides = []
+        for seed in (0, 1):
+            observables, counts = observe(FakeModel(sinks=False, seed=seed), FakeTexts(texts[:count]))
+            sides.append(Observed(observables, observables["moments"].layout, counts.distinct_texts, "words", 0))
+        for name, metric in catalogue().items():
+            for row in numbers(computed(metric, sides[0], sides[1:], SMALL)).values():
+                if row.ci_low is not None:
+                    of = widths.setdefault(f"{name}.{row.statistic}", {})
+                    of.setdefault(count, []).append(row.ci_high - row.ci_low)
+    wider = {full for full, of in widths.items() if 40 in of and np.mean(of[160]) >= np.mean(of[40])}
+    assert len(widths) > 90 and wider <= NO_NARROWER
+
+
+def test_no_interval_is_shown_of_fewer_texts_than_its_coverage_needs():
+    rng = np.random.default_rng(0)
+    for count in (8, 24):
+        texts = np.repeat(np.arange(count), 30)
+        states = rng.normal(size=(3, len(texts), 8)) + rng.normal(size=(3, count, 8))[:, texts]
+        names = [name for name, metric in catalogue().items() if not metric.compares_only]
+        output = reporter.measure(states.astype(np.float32), names, texts=texts, tokens=rng.integers(0, 20, len(texts)))
+        rows = [*output.layer_metrics.itertuples(), *output.layer_pairs.itertuples()]
+        few = [row for row in rows if texts_needed(f"{row.metric}.{row.statistic}") > count]
+        enough = [row for row in rows if texts_needed(f"{row.metric}.{row.statistic}") <= count]
+        assert len(few) > 30 and np.isnan([row.ci_low for row in few]).all()
+        assert all(getattr(row, "reason", "a pair has no column for it") for row in few)
+        assert count == 8 or sum(np.isfinite([row.ci_low for row in enough])) > 50
+
+
+@pytest.mark.parametrize("name", catalogue())
+def test_every_statistic_is_explained(name):
+    metric = catalogue()[name]
+    assert metric.name == name and metric.title and metric.summary and metric.cost
+    assert set(metric.needs) <= set(KINDS) and issubclass(metric.options, Options)
+    assert all(field.description for field in metric.options.model_fields.values())
+    assert any(statistic.headline for statistic in metric.statistics) or name == "motion"
+    for statistic in metric.statistics:
+        assert statistic.title and len(statistic.definition) > 10 and statistic.works, statistic.name
+        assert "," not in statistic.title, "a title stands in lists"
+        assert all(source.key and len(source.citation) > len(source.key) for source in statistic.works)
+        assert metric.statistic(statistic.name) is statistic
+        sentence = statistic.plainly
+        assert bool(sentence) is statistic.headline, "a headline says in plain words what it is"
+        assert not sentence or (sentence.endswith(".") and len(sentence) < 110 and not set(sentence) & set("‖Σ√λ∑^_{}"))
