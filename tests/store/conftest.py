@@ -1,61 +1,70 @@
-"""A store in a fresh folder, and a small cell to put into it."""
+"""A store in a folder of its own, a small cell to put into it, and a filled database that is only read."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
+import shutil
 
 import pytest
 
 from reporter.store import Store
+from reporter.store.shape import create_file
+
+
+@pytest.fixture(scope="session")
+def empty(once):
+    """A database with all its tables; to copy it is much quicker than to make one for each test."""
+    return once("empty-database", lambda folder: create_file(folder / "results.duckdb")) / "results.duckdb"
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
+def path(tmp_path):
     return tmp_path / "results" / "results.duckdb"
 
 
 @pytest.fixture
-def store(path: Path) -> Store:
+def fresh(path):
+    """A store whose file and folder do not exist yet."""
     return Store(path)
 
 
 @pytest.fixture
-def cell() -> Callable[..., dict[str, Any]]:
-    def make(**changes: Any) -> dict[str, Any]:
-        return {
-            "study": "s",
-            "model": "bert",
-            "checkpoint": "final",
-            "corpus": "wiki",
-            "metric": "motion",
-            "fingerprint": "f1",
-            "status": "done",
-        } | changes
+def store(path, empty):
+    path.parent.mkdir()
+    shutil.copyfile(empty, path)
+    return Store(path)
 
-    return make
+
+CELL = {"study": "s", "model": "bert", "checkpoint": "final", "corpus": "wiki", "metric": "motion"}
+
+
+def cell_of(**changes):
+    return CELL | {"fingerprint": "f1", "status": "done"} | changes
+
+
+def numbers_of(layers=4, **changes):
+    row = {"step": None, "role": "encoder", "view": "words", "statistic": "norm", "ci_low": None, "ci_high": None, "n": 7}
+    return [
+        row
+        | {"site": "block" if layer else "embedding", "layer": layer, "depth": layer / layers, "value": 0.1 * layer}
+        | changes
+        for layer in range(layers + 1)
+    ]
 
 
 @pytest.fixture
-def numbers() -> Callable[..., list[dict[str, Any]]]:
-    def make(layers: int = 4, **changes: Any) -> list[dict[str, Any]]:
-        return [
-            {
-                "step": None,
-                "role": "encoder",
-                "view": "words",
-                "statistic": "norm",
-                "site": "block" if layer else "embedding",
-                "layer": layer,
-                "depth": layer / layers,
-                "value": 0.1 * layer,
-                "ci_low": None,
-                "ci_high": None,
-                "n": 7,
-            }
-            | changes
-            for layer in range(layers + 1)
-        ]
+def cell():
+    return cell_of
 
-    return make
+
+@pytest.fixture
+def numbers():
+    return numbers_of
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory, empty):
+    """A database with one cell, alone in its folder, that no test may change."""
+    path = tmp_path_factory.mktemp("filled") / "results.duckdb"
+    shutil.copyfile(empty, path)
+    Store(path).commit_cell(cell_of(), numbers_of())
+    return path

@@ -11,13 +11,13 @@ from reporter.core.errors import ReporterError, UsageError
 from reporter.store import CellKey, CellName, Store, StudyRecord, shape
 
 
-def test_reads_before_the_first_write_find_nothing_and_make_nothing(store):
-    assert store.cells("s") == {}
-    assert store.find("f1") == {}
-    assert store.prune("s", []) == 0
+def test_reads_before_the_first_write_find_nothing_and_make_nothing(fresh):
+    assert fresh.cells("s") == {}
+    assert fresh.find("f1") == {}
+    assert fresh.prune("s", []) == 0
     with pytest.raises(UsageError, match="no results yet"):
-        store.frame("FROM cells")
-    assert not store.path.parent.exists()
+        fresh.frame("FROM cells")
+    assert not fresh.path.parent.exists()
 
 
 def test_a_cell_and_its_numbers_come_back(store, cell, numbers):
@@ -83,10 +83,10 @@ def test_nan_in_a_cell_is_refused(store, cell, name):
         ({"model": "gpt2"}, "was given for cell"),
     ],
 )
-def test_wrong_numbers_are_refused(store, cell, numbers, changes, message):
+def test_wrong_numbers_are_refused(fresh, cell, numbers, changes, message):
     with pytest.raises(ValueError, match=message):
-        store.commit_cell(cell(), numbers(**changes))
-    assert not store.path.exists()
+        fresh.commit_cell(cell(), numbers(**changes))
+    assert not fresh.path.exists()
 
 
 def test_a_number_given_twice_is_refused(store, cell, numbers):

@@ -14,9 +14,8 @@ from reporter.store.formats import Result, as_plain_text, latex, write
 
 
 @pytest.fixture
-def ask(store):
-    store.put("studies", ["study"], {"study": "s"})
-    return lambda sql, form: query(store.path, sql, form)
+def ask(empty):
+    return lambda sql, form: query(empty, sql, form)
 
 
 def test_table(ask):

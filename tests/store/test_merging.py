@@ -16,18 +16,14 @@ from reporter.core.errors import ReporterError, UsageError
 from reporter.runs.whole import merge
 from reporter.store import Store
 from reporter.store.merging import DATABASE
-from reporter.store.shape import create_file
 
 SPEC = "study: s\nmodels: {bert: some/bert, gpt2: some/gpt2}\ncorpora: {wiki: {texts: [a, b]}}\nmetrics: [motion]\n"
 FIRST, LATER = datetime(2026, 1, 1), datetime(2026, 1, 2)
 
 
-@pytest.fixture(scope="module")
-def empty(tmp_path_factory) -> Path:
-    """A database with all its tables; to copy it is much quicker than to make one for each folder."""
-    path = tmp_path_factory.mktemp("empty") / DATABASE
-    create_file(path)
-    return path
+@pytest.fixture(autouse=True)
+def copied(empty, monkeypatch):
+    monkeypatch.setattr("reporter.store.merging.create_file", lambda target: shutil.copyfile(empty, target))
 
 
 @pytest.fixture

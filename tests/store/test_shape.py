@@ -19,13 +19,13 @@ def alter(path, *statements):
             connection.execute(statement)
 
 
-def test_every_table_and_column_is_made_with_its_comment(store):
-    store.put("studies", ["study"], {"study": "s"})
-    found = store.frame("SELECT table_name, comment FROM duckdb_tables()")
+def test_every_table_and_column_is_made_with_its_comment(fresh):
+    fresh.put("studies", ["study"], {"study": "s"})
+    found = fresh.frame("SELECT table_name, comment FROM duckdb_tables()")
     assert dict(found.values) == {name: table.comment for name, table in tables().items()}
-    views = store.frame("SELECT view_name, comment FROM duckdb_views() WHERE NOT internal")
+    views = fresh.frame("SELECT view_name, comment FROM duckdb_views() WHERE NOT internal")
     assert dict(views.values) == {name: view.comment for name, view in VIEWS.items()}
-    columns = store.frame("SELECT table_name, column_name, data_type, comment FROM duckdb_columns() WHERE NOT internal")
+    columns = fresh.frame("SELECT table_name, column_name, data_type, comment FROM duckdb_columns() WHERE NOT internal")
     assert {tuple(row) for row in columns.values} == {
         (name, column.name, column.type, column.comment)
         for name, table in {**tables(), **VIEWS}.items()
@@ -34,12 +34,12 @@ def test_every_table_and_column_is_made_with_its_comment(store):
     assert all(comment and comment.strip() for comment in [*found["comment"], *columns["comment"]])
 
 
-def test_a_small_study_is_a_small_file_that_older_clients_open(store, cell, numbers):
-    store.commit_cell(cell(), numbers())
-    assert store.path.stat().st_size < 550_000  # of which the names and comments of all tables are nearly everything
-    options = store.frame("SELECT tags FROM duckdb_databases() WHERE path IS NOT NULL").iloc[0, 0]
+def test_a_small_study_is_a_small_file_that_older_clients_open(fresh, cell, numbers):
+    fresh.commit_cell(cell(), numbers())
+    assert fresh.path.stat().st_size < 550_000  # of which the names and comments of all tables are nearly everything
+    options = fresh.frame("SELECT tags FROM duckdb_databases() WHERE path IS NOT NULL").iloc[0, 0]
     assert options["storage_version"] == "v1.4.0+"
-    assert [file.name for file in store.path.parent.iterdir()] == ["results.duckdb"]
+    assert [file.name for file in fresh.path.parent.iterdir()] == ["results.duckdb"]
 
 
 def test_a_file_of_another_version_is_refused_and_left_as_it_is(store, cell, numbers):
@@ -111,44 +111,44 @@ def test_a_table_of_a_metric_that_somebody_dropped_is_said_to_be_empty(store, ce
 
 
 @pytest.mark.parametrize("statement", ["CREATE TABLE cells (a INTEGER)", "CREATE TABLE schema_version (a TEXT)"])
-def test_somebody_elses_database_is_refused_and_left_alone(store, cell, statement):
-    store.path.parent.mkdir()
-    alter(store.path, statement)
-    for use in (lambda: store.commit_cell(cell()), lambda: store.cells("s")):
+def test_somebody_elses_database_is_refused_and_left_alone(fresh, cell, statement):
+    fresh.path.parent.mkdir()
+    alter(fresh.path, statement)
+    for use in (lambda: fresh.commit_cell(cell()), lambda: fresh.cells("s")):
         with pytest.raises(ReporterError, match="tables that reporter did not make"):
             use()
-    with duckdb.connect(str(store.path), read_only=True) as connection:
+    with duckdb.connect(str(fresh.path), read_only=True) as connection:
         assert len(connection.execute("SHOW TABLES").fetchall()) == 1
 
 
-def test_a_file_system_without_hard_links_will_do(store, cell, numbers, monkeypatch):
+def test_a_file_system_without_hard_links_will_do(fresh, cell, numbers, monkeypatch):
     def refuse(*_):
         raise OSError(errno.EPERM, os.strerror(errno.EPERM))
 
     monkeypatch.setattr(os, "link", refuse)
-    store.commit_cell(cell(), numbers())
-    assert len(store.cells("s")) == 1 and [one.name for one in store.path.parent.iterdir()] == [store.path.name]
-    before = store.path.stat()
-    create_file(store.path)  # by another process that began at the same time
-    assert store.path.stat() == before and len(store.cells("s")) == 1
+    fresh.commit_cell(cell(), numbers())
+    assert len(fresh.cells("s")) == 1 and [one.name for one in fresh.path.parent.iterdir()] == [fresh.path.name]
+    before = fresh.path.stat()
+    create_file(fresh.path)  # by another process that began at the same time
+    assert fresh.path.stat() == before and len(fresh.cells("s")) == 1
 
 
-def test_a_database_without_tables_is_filled(store, cell, numbers):
-    store.path.parent.mkdir()
-    alter(store.path, "SELECT 1")
-    assert store.cells("s") == {}
-    store.commit_cell(cell(), numbers())
-    assert len(store.cells("s")) == 1
+def test_a_database_without_tables_is_filled(fresh, cell, numbers):
+    fresh.path.parent.mkdir()
+    alter(fresh.path, "SELECT 1")
+    assert fresh.cells("s") == {}
+    fresh.commit_cell(cell(), numbers())
+    assert len(fresh.cells("s")) == 1
 
 
 @pytest.mark.parametrize("content", [b"", b"not a database " * 1000])
-def test_a_file_that_is_no_database_is_refused_and_left_alone(store, cell, content):
-    store.path.parent.mkdir()
-    store.path.write_bytes(content)
-    for use in (lambda: store.commit_cell(cell()), lambda: store.cells("s")):
+def test_a_file_that_is_no_database_is_refused_and_left_alone(fresh, cell, content):
+    fresh.path.parent.mkdir()
+    fresh.path.write_bytes(content)
+    for use in (lambda: fresh.commit_cell(cell()), lambda: fresh.cells("s")):
         with pytest.raises(ReporterError, match="is not a DuckDB database; move it away"):
             use()
-    assert store.path.read_bytes() == content
+    assert fresh.path.read_bytes() == content
 
 
 def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path, cell):

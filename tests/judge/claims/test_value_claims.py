@@ -176,7 +176,8 @@ REASONS = {
 
 
 def test_few_texts_decide_nothing(world):
-    claims = f"a, %s: {RATE}, above: 0\nb, %s: differ: {{metric: convergence.rate, a: bert, b: gpt2, is: below, at_least: 0}}"
+    differ = "differ: {metric: convergence.rate, a: bert, b: gpt2, is: below, at_least: 0}"
+    claims = f"a, %s: {RATE}, above: 0\nb, %s: {differ}"
     for model, value in (("bert", 0.1), ("gpt2", 0.5)):
         world.put(model, "convergence.rate", value, 0.001)
     world.put_corpus("wiki", words=1000, texts=11)

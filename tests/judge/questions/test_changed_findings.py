@@ -5,8 +5,6 @@ from __future__ import annotations
 import contextlib
 import io
 import re
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -18,73 +16,75 @@ DAMAGED = 3
 """The first layer whose states are moved."""
 
 
-def states(folder: Path) -> dict[str, Path]:
-    """Write the states of a base, of the same model, and of a model that is damaged from a layer on."""
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A function that runs a study of models and their base, and returns its results.
+
+    The models are the same one again, one that is damaged from a layer on, and each of them with noise of a seed.
+    """
+    folder = tmp_path_factory.mktemp("changed")
     rng = np.random.default_rng(0)
     base = rng.standard_normal((LAYERS, TEXTS * LENGTH, WIDTH)).astype(np.float32)
     base[2, :, 0] *= 6  # a peak that all of them have
     damaged = base.copy()
     damaged[DAMAGED:] += np.array([6.0, *[0.0] * (WIDTH - 1)], dtype=np.float32)
-    found = {"base": base, "same": base.copy(), "damaged": damaged}
+    states = {"base": base, "same": base.copy(), "damaged": damaged}
     for name, moved in (("seed-1", damaged), ("seed-2", damaged), ("no-1", base), ("no-2", base)):
-        found[name] = moved + 0.2 * rng.standard_normal(base.shape).astype(np.float32)
+        states[name] = moved + 0.2 * rng.standard_normal(base.shape).astype(np.float32)
     types = rng.zipf(1.5, TEXTS * LENGTH).clip(max=40)
-    for name, x in found.items():
+    for name, x in states.items():
         texts = np.repeat(np.arange(TEXTS), LENGTH)
         reporter.save_states(folder / f"{name}.safetensors", x, texts, tokens=types, role="decoder")
-    return {name: folder / f"{name}.safetensors" for name in found}
+
+    def run(*models, twins=False, report=False):
+        specs = {name: {"states": {"c": str(folder / f"{name}.safetensors")}} for name in ("base", *models)}
+        for name in models:
+            specs[name]["base"] = "base"
+        if twins:
+            specs[models[0]]["twin"] = models[1]
+        study = {
+            "study": "-".join(models) or "alone",
+            "models": specs,
+            "corpora": {"c": {"texts": [f"text {i}" for i in range(TEXTS)]}},
+            "metrics": ["anisotropy", "change"] if models else ["anisotropy"],
+            "views": ["words"],
+        }
+        with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stderr(io.StringIO()):
+            patch.setenv("COLUMNS", "200")
+            if not report:
+                patch.setattr("reporter.runs.runner._report", lambda *_: ())
+            return reporter.run(study, folder / "results")
+
+    return run
 
 
-def run(folder: Path, *models: str, twins: bool = False) -> Any:
-    files = states(folder)
-    specs = {name: {"states": {"c": str(files[name])}} for name in ("base", *models)}
-    for name in models:
-        specs[name]["base"] = "base"
-    if twins:
-        specs[models[0]]["twin"] = models[1]
-    study = {
-        "study": "-".join(models) or "alone",
-        "models": specs,
-        "corpora": {"c": {"texts": [f"text {i}" for i in range(TEXTS)]}},
-        "metrics": ["anisotropy", "change"] if models else ["anisotropy"],
-    }
-    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stderr(io.StringIO()):
-        patch.setenv("COLUMNS", "200")
-        return reporter.run(study, folder / "results")
-
-
-def test_what_changed_is_the_headline_and_the_base_has_no_finding(tmp_path: Path) -> None:
-    assert any("base" in says for says in run(tmp_path).findings["says"])  # alone, its peak is a finding
-    results = run(tmp_path, "damaged")
+def test_what_changed_is_the_headline_of_the_page_and_the_base_has_no_finding(run):
+    assert any("base" in says for says in run().findings["says"])  # alone, its peak is a finding
+    results = run("damaged", report=True)
     rows = results.findings.to_dict("records")
     first = rows[0]
     assert (first["kind"], first["model"], first["layer_first"]) == ("base", "damaged", DAMAGED)
     assert f"from layer {DAMAGED} on" in first["says"] and first["ci_low"] < first["value"] < first["ci_high"]
     assert {row["model"] for row in rows} == {"damaged"}
-    numbers = {row["statistic"]: row for row in rows if row["kind"] == "base-numbers"}
-    moved = numbers["mean_cosine"]
+    moved = {row["statistic"]: row for row in rows if row["kind"] == "base-numbers"}["mean_cosine"]
     assert moved["value"] > 0 and moved["layer_first"] == DAMAGED and moved["p_adjusted"] <= 0.05
-
-
-def test_a_copy_that_did_not_change_is_said_not_to_differ(tmp_path: Path) -> None:
-    rows = run(tmp_path, "same").findings.to_dict("records")
-    assert [row["kind"] for row in rows] == ["base"] and "same does not differ from its base" in rows[0]["says"]
-
-
-@pytest.mark.parametrize("changed", [True, False])
-def test_a_change_has_to_exceed_that_of_another_seed(tmp_path: Path, changed: bool) -> None:
-    first, second = ("seed-1", "seed-2") if changed else ("no-1", "no-2")
-    rows = run(tmp_path, first, second, twins=True).findings.to_dict("records")
-    (row,) = [row for row in rows if row["kind"] == "base" and row["model"] == first]
-    assert ("no farther" in row["says"]) is not changed and "another seed" in row["says"]
-    if changed:
-        assert row["layer_first"] == DAMAGED and 0 < row["p_adjusted"] <= 0.05
-
-
-def test_the_page_opens_with_the_change_and_its_card(tmp_path: Path) -> None:
-    run(tmp_path, "damaged")
-    html = (tmp_path / "results" / "damaged" / "index.html").read_text("utf-8")
+    html = results.report.read_text("utf-8")
     order = [html.index(mark) for mark in ('class="opening"', 'id="answer-changed"', 'id="findings"', 'id="glance"')]
     assert order == sorted(order) and html.count('id="answer-changed"') == 1
     (opening,) = re.findall(r'<section class="opening".*?</h2>', html, re.DOTALL)
     assert "damaged differs from its base base" in opening
+
+
+def test_a_copy_that_did_not_change_is_said_not_to_differ(run):
+    rows = run("same").findings.to_dict("records")
+    assert [row["kind"] for row in rows] == ["base"] and "same does not differ from its base" in rows[0]["says"]
+
+
+@pytest.mark.parametrize("changed", [True, False])
+def test_a_change_has_to_exceed_that_of_another_seed(run, changed):
+    first, second = ("seed-1", "seed-2") if changed else ("no-1", "no-2")
+    rows = run(first, second, twins=True).findings.to_dict("records")
+    (row,) = [row for row in rows if row["kind"] == "base" and row["model"] == first]
+    assert ("no farther" in row["says"]) is not changed and "another seed" in row["says"]
+    if changed:
+        assert row["layer_first"] == DAMAGED and 0 < row["p_adjusted"] <= 0.05
