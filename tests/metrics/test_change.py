@@ -56,28 +56,6 @@ class Nudged(FakeModel):
         self.weights[1] = self.weights[1] * np.float32(1.1)
 
 
-@pytest.mark.parametrize("view", ["words", "all", "no-sinks"])
-@pytest.mark.parametrize("role", ["encoder", "decoder"])
-def test_against_brute_force(see, view, role):
-    base, model, texts = FakeModel(role=role), Nudged(role=role), made_up_texts(60)
-    mine, theirs = (
-        all_tokens(one.reference, texts, one.tokenizer, decoder=role == "decoder", positions=True).view(view)
-        for one in (model, base)
-    )
-    same = [np.array_equal(mine.texts, theirs.texts), np.array_equal(mine.positions, theirs.positions)]
-    assert all(same), "the views of both hold the same tokens here"
-    values, _ = compared(see(model, texts, view), see(base, texts, view))
-    half = half_of(mine.texts, 0)
-    for (name, layer), expected in change(mine.states, theirs.states, half).items():
-        value = values[name, layer]
-        assert value.n == len(mine.texts)
-        assert value.value == pytest.approx(expected, rel=1e-3 if name == "linear" else 1e-5, abs=1e-6)
-    assert [values["moved", layer].value for layer in (0, 1)] == [0, 0]
-    # Of a sink, fifty times as long as other states, 16 bits are coarser than what moved.
-    least = 1 if view == "no-sinks" else 0.95
-    assert all(least <= values["moved", layer].value <= 1 for layer in (2, 3))
-
-
 def test_what_did_not_change_is_the_same_to_the_last_bit(see):
     model, texts = FakeModel(role="decoder"), made_up_texts(60)
     values, tokens = compared(see(model, texts), see(FakeModel(role="decoder"), texts))

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from oracles.again import convergence
-from oracles.convergence import frequency
+from oracles.again import convergence, read_again
 from oracles.fake_model import FakeModel, made_up_texts
 from oracles.tokens import all_tokens
 from scipy.stats import ttest_1samp
 
 from reporter.app.verify.by_token import of_similarity
+from reporter.app.verify.verification import PATHS
 from reporter.forward.means import Average
 from reporter.forward.observed import Observed
 from reporter.forward.paths import FrequencySplit
@@ -20,7 +20,6 @@ from reporter.geometry.intervals import half_sample_interval, percentile_interva
 from reporter.metrics.base import Difference, catalogue
 from reporter.metrics.convergence import paired_test
 from reporter.models.places import Place
-from reporter.texts.texts import originals
 
 TEXTS = 80
 CONVERGENCE = catalogue()["convergence"]
@@ -47,27 +46,32 @@ def closed(model, x):
     return model.close(torch.from_numpy(x)).numpy()
 
 
-@pytest.mark.parametrize("view", ["words", "all", "no-sinks"])
 @pytest.mark.parametrize("mean", ["token", "text"])
 @pytest.mark.parametrize("target", ["block", "final"])
-def test_targets_and_means(observe, values, target, mean, view):
-    model, texts = Gained(role="decoder", final_width=16), made_up_texts(TEXTS)
+def test_targets_and_means(observe, values, target, mean):
+    model, texts, options = (
+        Gained(role="decoder", final_width=16),
+        made_up_texts(TEXTS),
+        {"target": target, "mean": mean},
+    )
     observables, _ = observe(model, texts, batch_tokens=100, names=READ)
-    found = values(model, observables, TEXTS, view, ["convergence"], convergence={"target": target, "mean": mean})
-    corpus = tokens_of(model, texts)
-    tokens = corpus.view(view)
-    goal = closed(model, tokens.states[-1]) if target == "final" else None
-    by = tokens.texts if mean == "text" else None
-    for (statistic, layer), expected in convergence(tokens.states, goal, by).items():
-        value = found.pop((f"convergence.{statistic}", layer))
-        assert value.value == pytest.approx(expected, rel=1e-4, abs=1e-7), (statistic, layer)
-        assert value.n == (len(np.unique(by)) if mean == "text" and statistic != "violations" else len(tokens.texts))
-    for (statistic, layer), (expected, n) in frequency(tokens, corpus, goal, originals(texts)).items():
-        value = found.pop((f"convergence.{statistic}", layer))
-        assert value.n == n and value.spread is None
-        assert value.value == (None if expected is None else pytest.approx(expected, rel=1e-3, abs=1e-6)), statistic
-    floors = {("convergence.similarity_floor", layer) for layer in range(model.layers)}  # S(L) is 1 by definition
-    assert set(found) == floors
+    reading, again = read_again(model, texts), {}
+    for number in PATHS["convergence"][0](reading, options):
+        again.setdefault(number.view, {})[number.statistic, number.place and number.place.layer] = number.value
+    for view, mask in reading.masks.items():
+        found = values(model, observables, TEXTS, view, ["convergence"], convergence=options)
+        in_view = len(np.unique(reading.text[mask])) if mean == "text" else int(mask.sum())
+        for (statistic, layer), expected in again[view].items():
+            value = found.pop((f"convergence.{statistic}", layer))
+            of_types = statistic.startswith(("frequency", "similarity_"))
+            assert value.n == in_view or statistic == "violations" or of_types
+            assert value.spread is None or not of_types
+            # A path divides the variance of the gap by texts, the metric by distinct ones, as the next test says.
+            within = 0.05 if statistic == "frequency_gap_p" else 1e-4
+            same = None if np.isnan(expected) else pytest.approx(expected, rel=within, abs=1e-6)
+            assert value.value == same, (view, statistic, layer)
+        floors = {("convergence.similarity_floor", layer) for layer in range(model.layers)}  # S(L) is 1 by definition
+        assert set(found) == floors
 
 
 def paired(values):

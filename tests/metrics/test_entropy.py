@@ -149,12 +149,6 @@ def test_isotropic_states_read_the_floor(observe, values):
             assert value == pytest.approx(floor, rel=0.01)
 
 
-def test_merging_keeps_the_texts_apart(observe):
-    observables, _ = observe(FakeModel(), made_up_texts(50), batch_tokens=64, names=("text_entropy",))
-    kept = observables["text_entropy"]
-    assert isinstance(kept, TextEntropy) and len(set(kept.texts)) == len(kept.texts) == 50
-
-
 def test_only_the_views_that_are_read_are_measured(observe):
     observables, _ = observe(FakeModel(), made_up_texts(50), names=("moments", "text_entropy"))
     every = observables["text_entropy"]

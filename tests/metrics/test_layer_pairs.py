@@ -78,16 +78,6 @@ def test_every_pair_within_a_model(see, view, role):
         assert found["knn", layer, layer].value == pytest.approx(1)
 
 
-def test_neighbours_are_those_of_scikit_learn(see):
-    """Texts that differ, since equal ones are as near as each other."""
-    texts = FakeTexts(list(dict.fromkeys(made_up_texts(120, shortest=6))))
-    seen = see(FakeModel(), texts)
-    xs, _ = vectors(seen)
-    found = within(seen)
-    for a, b in [(0, 1), (0, 3), (2, 3)]:
-        assert found["knn", a, b].value == pytest.approx(pairs.knn(xs[a], xs[b], 10), abs=2e-3)
-
-
 def test_between_models_of_other_width_and_depth(see):
     texts = made_up_texts(100, shortest=3)
     a = see(FakeModel(layers=3), texts, "no-sinks", sample=60)
@@ -175,16 +165,3 @@ def test_one_text_apart_from_all_others(see):
     assert {row.reason for key, row in found.items() if key[0] == "cka"} == {
         "the mean states of all texts, or of all but one, are equal"
     }
-
-
-def test_a_view_without_tokens(see):
-    seen = see(FakeModel(role="decoder", special=False, sinks=False), FakeTexts(["1", "2", "4"] * 20), "no-sinks")
-    assert {row.n for row in within(seen).values()} == {0}
-
-
-def test_giant_and_tiny_states(see):
-    plain = within(see(FakeModel(), made_up_texts(50)))
-    for scale in (1e-12, 1e12):
-        found = within(see(FakeModel(change=lambda s, k=scale: [x * k for x in s]), made_up_texts(50)))
-        for key, row in found.items():
-            assert row.value == pytest.approx(plain[key].value, abs=2e-2 if key[0] == "knn" else 1e-4), key

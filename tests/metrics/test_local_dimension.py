@@ -48,25 +48,6 @@ def test_equal_states_have_none():
     assert np.isnan(local_dimensions(torch.from_numpy(x), 50, 16)).all()
 
 
-def test_a_model(observe, values):
-    model, texts = FakeModel(), made_up_texts(60, shortest=8)
-    observables, counts = observe(model, texts)
-    found = values(
-        model, observables, counts.distinct_texts, "words", ["local_dimension"],
-        local_dimension={"centres": 100, "neighbours": 20},
-    )  # fmt: skip
-    from reporter.forward.observed import Observed
-
-    sample = Observed(observables, observables["moments"].layout, 60, "words", 0).context_sample(4096)
-    for layer, place in enumerate(observables["moments"].layout.path[1:], 1):
-        expected = pointwise(sample.states(place).double().numpy(), 20)[:100]
-        for name, take in (("mean", np.mean), ("spread", lambda x: np.std(x, ddof=1))):
-            value = found[f"local_dimension.{name}", layer]
-            assert value.value == pytest.approx(take(expected), rel=1e-6) and value.n == len(sample)
-            assert value.ci_low < value.value < value.ci_high
-            assert found[f"local_dimension.{name}_floor", layer].value > 0
-
-
 def test_too_few_states(observe, values):
     model, texts = FakeModel(), made_up_texts(10)
     observables, counts = observe(model, texts)

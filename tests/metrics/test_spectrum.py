@@ -75,13 +75,6 @@ def test_a_common_mean_moves_rankme_alone(observe, offset):
     assert found["rankme_floor", 1] == pytest.approx(found["effective_rank_singular_floor", 1], rel=0.01)
 
 
-def test_singular_values_are_less_uneven_than_their_squares(observe):
-    observables, _ = observe(FakeModel(layers=2), made_up_texts(60))
-    found = numbers(observables, observables["moments"].layout, 60)
-    for layer in range(3):
-        assert found["effective_rank_singular", layer] > found["effective_rank", layer] >= 1
-
-
 def test_states_on_a_line(observe):
     """One dimension: every rank is 1, and no line can be laid through one eigenvalue."""
     model = FakeModel(special=False, sinks=False, change=lambda states: [x[..., :1] * torch.ones(16) for x in states])

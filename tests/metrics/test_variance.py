@@ -35,22 +35,6 @@ def test_the_floor_is_that_of_types_that_mean_nothing(n, types, d):
     assert noise.between_share(n, 1, d, 0) == 0 and noise.between_share(n, n, d, 0) == 1
 
 
-def test_shares_and_identities(observe, values):
-    observables, _ = observe(FakeModel(), made_up_texts(80))
-    for view in ("words", "all", "no-sinks"):
-        found = {k: v.value for k, v in values(FakeModel(), observables, 80, view, ["variance"]).items()}
-        for layer in range(4):
-            of = {name.removeprefix("variance."): x for (name, at), x in found.items() if at == layer}
-            assert of["within"] + of["between"] == pytest.approx(of["total"], rel=1e-12)
-            assert of["norm_of_mean"] ** 2 + of["total"] == pytest.approx(of["mean_square_norm"], rel=1e-12)
-            assert of["within_share"] + of["between_share"] == pytest.approx(1, rel=1e-12)
-            assert of["between_share_floor"] < of["between_share"]
-    # Special tokens belong to no type, whatever the view says.
-    words, everything = (values(FakeModel(), observables, 80, view, ["variance"]) for view in ("words", "all"))
-    assert words["variance.total", 2] == everything["variance.total", 2]
-    assert words["variance.coverage", None].value > everything["variance.coverage", None].value
-
-
 def test_types_for_the_scatter_are_the_most_frequent_first(observe):
     texts = made_up_texts(80)
     observables, _ = observe(FakeModel(special=False, sinks=False), texts)

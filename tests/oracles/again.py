@@ -6,6 +6,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
+import torch
 from oracles.fake_model import FIRST_WORD, FakeHead
 
 from reporter.app.verify.reading import Kinds, Place, Reading, Rule, Tokenised, kinds_of_text
@@ -42,7 +43,10 @@ def read_again(model, texts):
     whole = [np.concatenate(layer) for layer in zip(*states, strict=True)]
     decoder = model.role == "decoder"
     views = ("words", "all", "no-sinks")
-    return _reading(parts, whole, kinds, causal=decoder, views=views, positions_added=model.positions)
+    final = None
+    if model.anatomy.final_width is not None:
+        final = model.close(torch.from_numpy(whole[-1])).numpy()
+    return _reading(parts, whole, kinds, final, causal=decoder, views=views, positions_added=model.positions)
 
 
 class FakeWords:
@@ -70,8 +74,6 @@ class FakeSubject:
     moved, last = 0.0, "block"
 
     def __init__(self, model):
-        import torch
-
         self.model, self.base_model, self.whole = self, _Base(model), self
         self.tokenizer = SimpleNamespace(mask_token_id=FakeHead.mask_id)
         self.head, self._vectors = FakeHead(model), torch.from_numpy(model.embeddings)
@@ -83,8 +85,6 @@ class FakeSubject:
         return SimpleNamespace(weight=self._vectors)
 
     def states(self, ids):
-        import torch
-
         return self.base_model.model.states(torch.tensor([ids]), torch.ones(1, len(ids))), None
 
     def norms(self):
