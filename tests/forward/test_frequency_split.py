@@ -63,7 +63,7 @@ def test_the_interval_covers_where_the_corpus_draws_the_split():
         return counts[kept] @ own[kept] / counts[kept].sum()
 
     estimates, intervals = [], []
-    for _ in range(400):
+    for _ in range(200):
         groups = rng.multinomial(12, share, GROUPS)  # of each group of texts
         estimates.append(rare(groups.sum(axis=0)))
         intervals.append(

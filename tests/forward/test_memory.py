@@ -54,10 +54,10 @@ class Texts:
 
 def through(model, texts, watcher):
     settings = Settings(512, 0, "float32", Layout.of(model.anatomy, ()), np.zeros(model.anatomy.vocabulary_size, bool))
-    told = []
-    for _ in measure(model, tokenised(model, texts, 256), [watcher], settings, shrunk=told.append):
+    sizes = []
+    for _ in measure(model, tokenised(model, texts, 256), [watcher], settings, shrunk=sizes.append):
         pass
-    return told
+    return sizes
 
 
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)

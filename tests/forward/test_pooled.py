@@ -35,40 +35,30 @@ def pooled(corpus, make_batch, feed, size, parts=1, seed=3):
     return sample
 
 
-@pytest.mark.parametrize("parts", [1, 7])
-@pytest.mark.parametrize("size", [4, 15, 100])
-@pytest.mark.parametrize("view", VIEWS)
-def test_means_of_the_texts_with_the_smallest_keys(corpus, make_batch, feed, size, parts, view):
+@pytest.mark.parametrize(("size", "parts"), [(4, 1), (4, 7), (15, 7), (100, 7)])
+def test_means_of_the_texts_with_the_smallest_keys(corpus, make_batch, feed, size, parts):
     states, texts, strata = corpus
-    found = pooled(corpus, make_batch, feed, size, parts).texts(view, size)
-    inside = np.isin(strata, view)
-    candidates = np.unique(texts[inside])
-    expected = candidates[np.argsort(key_of(3, candidates))][:size]
-    assert found.texts.tolist() == expected.tolist()
-    assert found.counts.sum(axis=0).tolist() == [int((inside & (texts == t)).sum()) for t in expected]
-    for layer, place in enumerate(Layout(2, WIDTH).path):
-        means = [states[layer][inside & (texts == text)].mean(axis=0) for text in expected]
-        np.testing.assert_allclose(found.vectors(place), means, rtol=1e-6)
+    sample = pooled(corpus, make_batch, feed, size, parts)
+    for view in VIEWS:
+        drawn, inside = sample.texts(view, size), np.isin(strata, view)
+        candidates = np.unique(texts[inside])
+        expected = candidates[np.argsort(key_of(3, candidates))][:size]
+        assert drawn.texts.tolist() == expected.tolist()
+        assert drawn.counts.sum(axis=0).tolist() == [int((inside & (texts == t)).sum()) for t in expected]
+        for layer, place in enumerate(Layout(2, WIDTH).path):
+            means = [states[layer][inside & (texts == text)].mean(axis=0) for text in expected]
+            np.testing.assert_allclose(drawn.vectors(place), means, rtol=1e-6)
+        half, rows = sample.texts(view, size // 2), np.array([1, 0])  # a part of the sample
+        assert half.texts.tolist() == expected[: size // 2].tolist()
+        vectors = drawn.vectors(Place("block", 2))
+        np.testing.assert_array_equal(drawn.take(rows).vectors(Place("block", 2)), vectors[rows])
 
 
-def test_a_part_of_the_sample(corpus, make_batch, feed):
-    sample = pooled(corpus, make_batch, feed, 30)
-    few, many = sample.texts((0,), 5), sample.texts((0,), 30)
-    assert many.texts[:5].tolist() == few.texts.tolist()
-    np.testing.assert_array_equal(many.vectors(Place("block", 1))[:5], few.vectors(Place("block", 1)))
-    rows = np.array([3, 0])
-    np.testing.assert_array_equal(many.take(rows).vectors(Place("block", 2)), many.vectors(Place("block", 2))[rows])
-
-
-def test_another_seed_keeps_other_texts(corpus, make_batch, feed):
+def test_another_seed_keeps_other_texts_and_nothing_seen_is_no_text(corpus, make_batch, feed):
     chosen = [set(pooled(corpus, make_batch, feed, 8, seed=seed).texts((0, 1, 2), 8).texts) for seed in (3, 3, 4)]
     assert chosen[0] == chosen[1] != chosen[2]
-
-
-def test_nothing_seen_and_nothing_in_the_view():
-    sample = Pooled.empty(Setting(Layout(2, WIDTH), 0, TEXTS, 8))
-    found = sample.texts((0, 2), 8)
-    assert len(found) == 0 and found.vectors(Place("block", 1)).shape == (0, WIDTH)
+    nothing = Pooled.empty(Setting(Layout(2, WIDTH), 0, TEXTS, 8)).texts((0, 2), 8)
+    assert len(nothing) == 0 and nothing.vectors(Place("block", 1)).shape == (0, WIDTH)
 
 
 def test_two_models_keep_the_same_texts(observe):

@@ -32,16 +32,18 @@ def show(make_batch, feed, states, ids, strata, batches, kept=None):
     return kept
 
 
-@pytest.mark.parametrize("view", ["words", "no-sinks", "all"])
-@pytest.mark.parametrize("batches", [1, 9])
-@pytest.mark.parametrize("offset", [0.0, 100.0, 1e4])
-def test_against_numpy_type_by_type(make_batch, feed, offset, batches, view):
+def viewed(kept, place, view="words", layout=LAYOUT):
+    return type_view(Observed({kept.name: kept}, layout, TOKENS, view, 0), place, 1)
+
+
+@pytest.mark.parametrize(("view", "kept_strata"), [("words", (0, 2)), ("all", (0, 2)), ("no-sinks", (0,))])
+@pytest.mark.parametrize(("offset", "batches"), [(0.0, 1), (100.0, 9), (1e4, 9)])
+def test_against_numpy_type_by_type(make_batch, feed, offset, batches, view, kept_strata):
     states, ids, strata = cloud(offset)
     kept = show(make_batch, feed, states, ids, strata, batches)
-    kept_strata = {"words": (0, 2), "all": (0, 2), "no-sinks": (0,)}[view]
     inside = np.isin(strata, kept_strata) & (ids < 20)
     for layer, place in enumerate(LAYOUT.places):
-        found = type_view(Observed({kept.name: kept}, LAYOUT, TOKENS, view, 0), place, 1)
+        found = viewed(kept, place, view)
         x = states[layer].astype(np.float64)
         assert found.n == inside.sum() and found.ranks.tolist() == list(range(20))
         mean = x[inside].mean(axis=0)
@@ -72,7 +74,7 @@ def test_a_larger_budget_gives_the_same_numbers_for_a_smaller_one(make_batch, fe
         assert len(kept.types) == min(60, types_within(size, layout))
         assert all(len(x) <= len(kept.types) for x in kept.strata[0].mean)
         assert not len(kept.strata[2].count)  # no sink was seen: no memory
-        found.append(type_view(Observed({kept.name: kept}, layout, 9, "words", 0), layout.places[1], 1))
+        found.append(viewed(kept, layout.places[1], layout=layout))
     for other in found[1:]:
         assert other.ranks.tolist() == found[0].ranks.tolist() == list(range(21))
         assert other.n == found[0].n
@@ -80,19 +82,15 @@ def test_a_larger_budget_gives_the_same_numbers_for_a_smaller_one(make_batch, fe
             assert getattr(other, name) == pytest.approx(getattr(found[0], name), rel=1e-12)
 
 
-def test_equal_states_do_not_vary(make_batch, feed):
-    states, ids, strata = cloud()
-    for level in (1.0, 0.1, 1e4, -3.7, 0.0):
-        kept = show(make_batch, feed, np.full_like(states, level), ids, strata, 5)
-        assert not type_view(Observed({kept.name: kept}, LAYOUT, TOKENS, "words", 0), LAYOUT.places[1], 1).varies
-
-
-def test_types_without_variance_of_their_own(make_batch, feed):
+def test_types_and_states_without_variance(make_batch, feed):
     """Static vectors: what is left within a type is rounding, and never below zero."""
     states, ids, strata = cloud(100.0)
+    for level in (1.0, 0.1, 1e4, -3.7, 0.0):
+        kept = show(make_batch, feed, np.full_like(states, level), ids, strata, 5)
+        assert not viewed(kept, LAYOUT.places[1]).varies
     states[1] = states[1][np.unique(ids, return_index=True)[1]][np.unique(ids, return_inverse=True)[1]]
     kept = show(make_batch, feed, states, ids, strata, 5)
-    found = type_view(Observed({kept.name: kept}, LAYOUT, TOKENS, "words", 0), LAYOUT.places[1], 1)
+    found = viewed(kept, LAYOUT.places[1])
     assert found.varies and (found.variances >= 0).all()
     assert found.variances.max() < 1e-14 * found.between
 
@@ -119,7 +117,7 @@ def test_a_finished_one_reads_almost_the_same(make_batch, feed, tmp_path, offset
     kept.save(tmp_path / "it", finished=True)
     found = TypeMoments.load(tmp_path / "it")
     for place in LAYOUT.places:
-        a, b = (type_view(Observed({kept.name: one}, LAYOUT, TOKENS, "words", 0), place, 1) for one in (kept, found))
+        a, b = (viewed(moments, place) for moments in (kept, found))
         assert b.between == pytest.approx(a.between, rel=1e-3) and b.between != a.between
         assert b.norm_of_mean == pytest.approx(a.norm_of_mean, rel=1e-3)
         assert b.within == pytest.approx(a.within, rel=1e-3, abs=1e-20)

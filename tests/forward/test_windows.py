@@ -58,9 +58,10 @@ def by_hand(model, text):
         done, start = end, start + STRIDE
 
 
-@pytest.mark.parametrize("role", ["encoder", "decoder"])
-@pytest.mark.parametrize("special", [True, False])
-@pytest.mark.parametrize("batch_tokens", [8, 200])
+@pytest.mark.parametrize(
+    ("role", "special", "batch_tokens"),
+    [("encoder", True, 8), ("encoder", False, 200), ("decoder", True, 200), ("decoder", False, 8)],
+)
 def test_a_pass_over_windows_is_what_each_window_gives_alone(role, special, batch_tokens):
     model, texts = FakeModel(role=role, special=special, sinks=False), FakeTexts(TEXTS)
     corpus = tokenised(model, texts, SIZE, windows=Windows(SIZE, STRIDE))

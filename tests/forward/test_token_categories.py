@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from oracles.tokens import first_own, sinks
+
+from reporter.forward.token_categories import ASIDE, ORDINARY, SPECIAL, SinkRule, find_sinks, strata, text_medians
+
+RULES = [SinkRule(), SinkRule(None, 8.0), SinkRule(0.3, 1.5), SinkRule(None, 1.2)]
+
+
+def padded(lengths, blocks, seed, heavy=0.15, width=6):
+    """Return states of blocks (texts, length, width), some with one large coordinate, and garbage in the padding."""
+    rng = np.random.default_rng(seed)
+    shape = (blocks, len(lengths), max(lengths))
+    states = rng.standard_normal((*shape, width)) + 1
+    tall = rng.random(shape) < heavy
+    states[..., 2] += np.where(tall, rng.uniform(2, 40, shape) * rng.choice([-1, 1], shape), 0)
+    states[..., 4] += 6  # a coordinate that is large in every token makes no sink
+    states *= np.where(rng.random(shape) < heavy, rng.uniform(2, 12, shape), 1)[..., None]  # nor does length alone
+    mask = (np.arange(max(lengths)) < np.array(lengths)[:, None]).astype(np.int64)
+    states = np.where(mask[None, :, :, None] == 1, states, rng.choice([0.0, 1e15, np.nan, np.inf], (*shape, 1)))
+    special = (rng.random(mask.shape) < 0.2) & (mask == 1)
+    return states.astype(np.float32), mask, special
+
+
+def found_in(states, mask, rule=RULES[0]):
+    tensors = [torch.from_numpy(x) for x in states]
+    return find_sinks(tensors, np.stack([x.norm(dim=-1).numpy() for x in tensors]), mask, rule)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_the_rule_against_brute_force_text_by_text_whatever_else_is_in_the_batch(rule):
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        lengths = rng.integers(1, 13, rng.integers(1, 9)).tolist()
+        states, mask, special = padded(lengths, int(rng.integers(1, 5)), seed)
+        found = found_in(states, mask, rule)
+        kinds = strata(found.sink, mask, special)
+        for row, length in enumerate(lengths):
+            facts = sinks(states[:, row, :length], rule.dominance, rule.factor)
+            for name in ("sink", "first", "last", "dimension"):
+                assert getattr(found, name)[row, :length].tolist() == facts[name].tolist(), name
+            for name in ("ratio", "dominance"):
+                np.testing.assert_allclose(getattr(found, name)[row, :length], facts[name], rtol=1e-4)
+            alone = found_in(states[:, row : row + 1, :length], mask[row : row + 1, :length], rule)
+            assert alone.sink[0].tolist() == facts["sink"].tolist()
+            aside = facts["sink"] | first_own(special[row, :length])
+            expected = np.where(special[row, :length], SPECIAL, np.where(aside, ASIDE, ORDINARY))
+            assert (kinds[row, :length] == expected).all()
+
+
+@pytest.mark.parametrize("length", [1, 2, 3, 4, 5, 8])
+def test_the_median_of_an_even_number_is_the_mean_of_the_middle_two(length):
+    norms = np.random.default_rng(length).random((3, 1, length + 4))
+    mask = np.array([[1] * length + [0] * 4])
+    expected = np.median(norms[:, :, :length], axis=2)
+    np.testing.assert_allclose(text_medians(norms, mask), expected, rtol=1e-15)
+
+
+def of_one_text(*tokens):
+    states = np.array([[tokens]], dtype=np.float32)
+    return states, np.ones((1, len(tokens)), dtype=np.int64)
+
+
+PLAIN = (1.0, 1.0, 1.0)
+EIGHT = SinkRule(None, 8.0)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "rule", "expected"),
+    [
+        ([PLAIN, PLAIN, (9.0, 1.0, 1.0), PLAIN], SinkRule(), [2]),
+        ([PLAIN, PLAIN, (20.0, 20.0, 20.0), PLAIN], SinkRule(), []),  # a long state alone
+        ([PLAIN, PLAIN, (20.0, 20.0, 20.0), PLAIN], EIGHT, [2]),
+        ([(90.0, 1.0, 1.0), (91.0, 1.0, -1.0), (92.0, -1.0, 1.0), (190.0, 60.0, 80.0)], SinkRule(), []),
+        ([(1.0, 0.0), (1.0, 0.0), (8.0, 0.0), (1.0, 0.0), (8.001, 0.0)], EIGHT, [4]),  # not at eight times
+    ],
+)
+def test_a_sink_is_long_and_has_a_coordinate_that_outweighs_the_others_as_in_no_other_token(tokens, rule, expected):
+    states, mask = of_one_text(*tokens)
+    found = found_in(states, mask, rule)
+    assert np.flatnonzero(found.sink[0]).tolist() == expected
+    if tokens[2] == (9.0, 1.0, 1.0):
+        assert (found.first[0, 2], found.last[0, 2], found.dimension[0, 2]) == (1, 1, 0)
+        assert found.dominance[0, 2] == pytest.approx(64 / 2)  # (9 - 1)^2 over 1 + 1
+        assert found.ratio[0, 2] == pytest.approx((83 / 3) ** 0.5)
+
+
+def test_one_block_is_enough_and_first_and_last_say_which():
+    plain = np.ones((1, 4, 3), dtype=np.float32)
+    tall = plain.copy()
+    tall[0, 3, 1] = 50
+    found = found_in(np.stack([plain, tall, plain, tall, plain]), np.ones((1, 4), dtype=np.int64))
+    assert found.sink.tolist() == [[False, False, False, True]]
+    assert (found.first[0].tolist(), found.last[0, 3]) == ([0, 0, 0, 2], 4)
+
+
+def test_the_first_own_token_is_set_aside_and_a_special_token_stays_special_and_counts_for_the_median():
+    none, mask = np.zeros((2, 3), dtype=bool), np.ones((2, 3), dtype=np.int64)
+    special = np.array([[True, False, False], [False, False, False]])
+    assert strata(none, mask, special).tolist() == [[SPECIAL, ASIDE, ORDINARY], [ASIDE, ORDINARY, ORDINARY]]
+    states, mask = of_one_text((100.0, 0.1), (100.0, 0.1), (1.0, 1.0), (9.0, 0.1))
+    found = found_in(states, mask)
+    special = np.array([[True, True, False, False]])
+    assert strata(found.sink, mask, special).tolist() == [[SPECIAL, SPECIAL, ASIDE, ORDINARY]]
+
+
+def test_the_rule_in_words_names_its_numbers():
+    assert "2 times the median" in SinkRule().said and "outweighs all others" in SinkRule().said
+    assert "exceeds 8 times the median" in EIGHT.said and "outweighs" not in EIGHT.said
