@@ -42,7 +42,15 @@ def cell_of(**changes):
 
 
 def numbers_of(layers=4, **changes):
-    row = {"step": None, "role": "encoder", "view": "words", "statistic": "norm", "ci_low": None, "ci_high": None, "n": 7}
+    row = {
+        "step": None,
+        "role": "encoder",
+        "view": "words",
+        "statistic": "norm",
+        "ci_low": None,
+        "ci_high": None,
+        "n": 7,
+    }
     return [
         row
         | {"site": "block" if layer else "embedding", "layer": layer, "depth": layer / layers, "value": 0.1 * layer}

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Sequence
 from datetime import datetime
-from pathlib import Path
-from typing import Any
 
 import duckdb
 import pytest
@@ -21,65 +18,61 @@ SPEC = "study: s\nmodels: {bert: some/bert, gpt2: some/gpt2}\ncorpora: {wiki: {t
 FIRST, LATER = datetime(2026, 1, 1), datetime(2026, 1, 2)
 
 
+@pytest.fixture
+def derived():
+    """For tests of what is computed from all numbers of a merged study, such as its claims; others leave it out."""
+
+
 @pytest.fixture(autouse=True)
-def copied(empty, monkeypatch):
+def quick(request, empty, monkeypatch):
     monkeypatch.setattr("reporter.store.merging.create_file", lambda target: shutil.copyfile(empty, target))
+    if "derived" not in request.fixturenames:
+        monkeypatch.setattr("reporter.runs.whole._derive_again", lambda *_: None)
 
 
 @pytest.fixture
-def folder(tmp_path, empty, cell, numbers) -> Callable[..., Path]:
+def folder(tmp_path, empty, cell, numbers):
     """Write a results folder whose cells are of these models."""
 
-    def make(
-        name: str,
-        *models: str,
-        weights: str = "w",
-        inputs: str = "i",
-        factor: float = 1.0,
-        finished: datetime = FIRST,
-        study: str = "s",
-        status: str = "done",
-    ) -> Path:
+    def make(name, *models, weights="w", inputs="i", factor=1.0, finished=FIRST, study="s", status="done"):
         (tmp_path / name).mkdir(parents=True)
         shutil.copyfile(empty, tmp_path / name / DATABASE)
         store = Store(tmp_path / name / DATABASE)
         store.put("studies", ["study"], {"study": study, "spec": SPEC, "spec_hash": "h", "finished": finished})
-        store.put(
-            "corpora", ["study", "corpus"], {"study": study, "corpus": "wiki", "content_hash": "c", "status": "done"}
-        )
+        corpus = {"study": study, "corpus": "wiki", "content_hash": "c", "status": "done"}
+        store.put("corpora", ["study", "corpus"], corpus)
         for model in models:
             item = {"study": study, "model": model, "checkpoint": "final"}
-            store.put(
-                "models", list(item), item | {"position": 1, "is_last": True, "fingerprint": weights, "status": status}
-            )
+            facts = {"position": 1, "is_last": True, "fingerprint": weights, "status": status}
+            store.put("models", list(item), item | facts)
             row = cell(study=study, model=model, fingerprint=f"{weights}{inputs}", inputs={"options": inputs})
-            values = [one | {"value": one["value"] * factor} for one in numbers()]
+            values = [row | {"value": row["value"] * factor} for row in numbers()]
             store.commit_cell(row | {"finished": finished, "status": status}, values if status == "done" else [])
         return tmp_path / name
 
     return make
 
 
-def rows(folder: Path) -> dict[str, list[tuple[Any, ...]]]:
+def rows(folder):
     """Every row of every table, in the order in which it lies in the file."""
     with duckdb.connect(str(folder / DATABASE), read_only=True) as connection:
         tables = connection.execute("SELECT table_name FROM duckdb_tables() ORDER BY ALL").fetchall()
         return {table: connection.execute(f"FROM {table}").fetchall() for (table,) in tables}
 
 
-def of_cells(folder: Path) -> list[tuple[Any, ...]]:
+def of_cells(folder):
     with duckdb.connect(str(folder / DATABASE), read_only=True) as connection:
         return connection.execute("SELECT model, folder, finished FROM cells ORDER BY ALL").fetchall()
 
 
-def in_both_orders(out: Path, folders: Sequence[Path], prefer: Path | None = None) -> Path:
+def in_both_orders(out, folders, prefer=None):
     merge(out / "ab", folders, prefer)
     merge(out / "ba", folders[::-1], prefer)
     assert rows(out / "ab") == rows(out / "ba")
     return out / "ab"
 
 
-def test_what_two_folders_have_comes_once_and_says_from_where(folder, tmp_path):
+def test_what_two_folders_have_comes_once_and_says_from_where(folder, tmp_path, derived):
     one, two = folder("one", "bert", "gpt2"), folder("two", "gpt2", "opt", finished=LATER)
     merged = in_both_orders(tmp_path, [one, two])
     assert of_cells(merged) == [("bert", "one", FIRST), ("gpt2", "two", LATER), ("opt", "two", LATER)]
@@ -108,14 +101,19 @@ def test_folders_of_one_name_are_told_apart(folder, tmp_path):
     assert [row[1] for row in of_cells(again)] == ["ab/a/results", "ab/b/results", "third"]
 
 
-def test_a_cell_that_failed_gives_way_to_one_that_is_done(folder, tmp_path):
-    one, two = folder("one", "bert"), folder("two", "bert", status="failed", finished=LATER, weights="x")
-    assert of_cells(in_both_orders(tmp_path, [one, two])) == [("bert", "one", FIRST)]
-
-
-def test_the_last_digits_are_no_conflict(folder, tmp_path):
-    one, two = folder("one", "bert"), folder("two", "bert", factor=1 + 1e-6, finished=LATER)
-    assert of_cells(in_both_orders(tmp_path, [one, two])) == [("bert", "two", LATER)]
+@pytest.mark.parametrize(
+    ("differs", "chosen"),
+    [
+        (
+            {"status": "failed", "weights": "x"},
+            ("bert", "one", FIRST),
+        ),  # a cell that failed gives way to one that is done
+        ({"factor": 1 + 1e-6}, ("bert", "two", LATER)),  # the last digits are no conflict
+    ],
+)
+def test_of_two_cells_without_a_contradiction_the_later_that_is_done_is_taken(folder, tmp_path, differs, chosen):
+    folders = [folder("one", "bert"), folder("two", "bert", finished=LATER, **differs)]
+    assert of_cells(in_both_orders(tmp_path, folders)) == [chosen]
 
 
 @pytest.mark.parametrize(
@@ -125,18 +123,15 @@ def test_the_last_digits_are_no_conflict(folder, tmp_path):
         ({"inputs": "j"}, "cell bert × final × wiki × motion: 'options', which its numbers depend on, is i in one"),
         (
             {"factor": 2.0},
-            "cell bert × final × wiki × motion: value of layer_metrics (view words, statistic norm, site block, "
-            "layer 1) is 0.1 in one, 0.2 in two (and 3 more of this cell)",
+            "motion: value of layer_metrics (view words, statistic norm, site block, layer 1) is 0.1 in one, "
+            "0.2 in two (and 3 more of this cell)",
         ),
     ],
 )
 def test_a_contradiction_is_named_and_nothing_is_written(folder, tmp_path, differs, said):
     one, two = folder("one", "bert", "gpt2"), folder("two", "bert", "opt", finished=LATER, **differs)
-    for order in ([one, two], [two, one]):
-        found = merge(tmp_path / "out", order)
-        assert said in str(found.undecided[0])
-        assert len(found.undecided) == 1
-        assert not (tmp_path / "out").exists()
+    (conflict,) = merge(tmp_path / "out", [two, one]).undecided
+    assert said in str(conflict) and not (tmp_path / "out").exists()
     merged = in_both_orders(tmp_path, [one, two], prefer=one)
     assert of_cells(merged)[0] == ("bert", "one", FIRST)
     assert len(rows(merged)["models"]) == len(of_cells(merged)) == 3
@@ -160,7 +155,7 @@ def test_a_row_that_one_folder_lacks_is_a_conflict(folder, tmp_path):
     assert "layer 3" in conflict.what and conflict.values == (("one", "there"), ("two", "missing"))
 
 
-def test_claims_are_judged_anew_by_the_text_that_ran_last(folder, tmp_path):
+def test_claims_are_judged_anew_by_the_text_that_ran_last(folder, tmp_path, derived):
     one, two = folder("one", "bert"), folder("two", "gpt2", finished=LATER)
     claim = "claims: {high: {says: norms are high, value: {metric: motion.norm, model: gpt2, layer: 1}, above: 0}}\n"
     row = {"study": "s", "spec": SPEC + claim, "spec_hash": "other"}

@@ -13,7 +13,6 @@ from store.escapes import ESCAPES, TELLS
 from reporter.core.errors import ReporterError, UsageError
 from reporter.store import query, sandbox, stream, write_parquet
 
-
 READING = (
     "SELECT count(*) FROM layer_metrics",
     "FROM cells",
