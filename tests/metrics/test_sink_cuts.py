@@ -1,14 +1,15 @@
-"""Numbers at other cuts of sinks, from all tokens at once."""
+"""Numbers at other cuts of sinks, against the independent path."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+from oracles.again import read_again
 from oracles.fake_model import FIRST_WORD, SINK_WORD, FakeModel, made_up_texts
-from oracles.tokens import all_tokens, sinks
 
+from reporter.app.verify.by_cloud import sink_cuts
 from reporter.forward.observed import Observed
-from reporter.metrics._outlier_lists import DOMINANCES, FACTORS, OutlierDimension, SinkCut, cuts
+from reporter.metrics._outlier_lists import OutlierDimension, SinkCut, cuts
 from reporter.metrics.base import Value
 from reporter.metrics.outliers import OutlierOptions, SinkToken, outliers
 
@@ -44,39 +45,18 @@ def seen_of(observe, model, texts, view="words"):
 
 def test_every_cut_against_all_tokens(observe):
     model, texts = Border(special=True), made_up_texts(150, shortest=6, longest=14, words=12)
-    seen = seen_of(observe, model, texts)
-    tokens = all_tokens(model.reference, texts, model.tokenizer, decoder=False, positions=True)
-    scores = {"dominance": [], "factor": []}
-    for text in texts:
-        facts = sinks(model.reference(model.tokenizer(text)["input_ids"])[1:])
-        scores["dominance"].extend(facts["dominance"])
-        scores["factor"].extend(facts["ratio"])
-    first = tokens.aside & ~tokens.sink
-    for index in np.unique(tokens.texts):  # a first token that is a sink is left out as a first one, too
-        own = np.flatnonzero((tokens.texts == index) & ~tokens.special)
-        first[own[0]] = True
-    found = {(cut.rule, cut.cut, cut.place.layer, cut.statistic): cut for cut in cuts(seen, 100_000)}
-    sizes = set()
-    for rule, at in (("dominance", DOMINANCES), ("factor", FACTORS)):
-        for cut in at:
-            keep = ~tokens.special & ~first & (np.array(scores[rule]) <= cut)
-            sizes.add(int(keep.sum()))
-            for layer, states in enumerate(tokens.states):
-                x = states[keep]
-                values = np.linalg.eigvalsh(np.cov(x.T, bias=True))
-                units = x / np.linalg.norm(x, axis=1, keepdims=True)
-                last = tokens.states[-1][keep]
-                cosines = (x * last).sum(1) / np.linalg.norm(x, axis=1) / np.linalg.norm(last, axis=1)
-                total, n = units.sum(axis=0), len(x)
-                expected = {
-                    "anisotropy.top_variance_share": values[-1] / values.sum(),
-                    "anisotropy.mean_cosine": (total @ total - n) / (n * (n - 1)),
-                    "convergence.similarity": cosines.mean(),
-                }
-                for statistic, value in expected.items():
-                    one = found[rule, cut, layer, statistic]
-                    assert one.value == pytest.approx(value, rel=1e-4, abs=1e-6) and one.n == n
-                    assert one.left_out == pytest.approx(1 - n / (~tokens.special & ~first).sum())
+    rows = cuts(seen_of(observe, model, texts), 100_000)
+    by_key = {(f"{row.rule} {row.cut:g}", row.place.layer, row.statistic): row for row in rows}
+    reading = read_again(model, texts)
+    tokens, sizes = int((~reading.kinds.special & ~reading.kinds.first).sum()), set()
+    again = {(n.view, n.place.layer, n.statistic): n.value for n in sink_cuts(reading, {"sample": 100_000})}
+    for (cut, layer, statistic), expected in again.items():
+        if statistic != "left_out":
+            row, left_out = by_key.pop((cut, layer, statistic)), again[cut, layer, "left_out"]
+            assert row.value == pytest.approx(expected, rel=1e-4, abs=1e-6)
+            assert row.left_out == pytest.approx(left_out) and row.n == round(tokens * (1 - left_out))
+            sizes.add(row.n)
+    assert not by_key
     assert len(sizes) >= 4  # the cuts do cut
 
 

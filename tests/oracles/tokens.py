@@ -16,46 +16,22 @@ class AllTokens:
     positions: np.ndarray
     ids: np.ndarray
     special: np.ndarray
-    sink: np.ndarray  # of the text's own
-    any_sink: np.ndarray
+    sink: np.ndarray
     aside: np.ndarray
-    first: np.ndarray
-    dominance: np.ndarray
     contexts: list
     embedding_contexts: list
 
     def view(self, name):
         """Return the tokens of a view."""
-        keep = {
+        kept = {
             "words": ~self.special,
             "all": np.ones(len(self.special), dtype=bool),
             "no-sinks": ~self.special & ~self.aside,
         }[name]
-        return self.where(keep)
-
-    def where(self, keep):
-        at = np.flatnonzero(keep)
-        return AllTokens(
-            [x[at] for x in self.states],
-            self.texts[at],
-            self.positions[at],
-            self.ids[at],
-            self.special[at],
-            self.sink[at],
-            self.any_sink[at],
-            self.aside[at],
-            self.first[at],
-            self.dominance[at],
-            [self.contexts[i] for i in at],
-            [self.embedding_contexts[i] for i in at],
-        )
-
-    def distinct(self, layer):
-        """Return where each context occurs first, and the share of tokens that are duplicates."""
-        first = {}
-        for place, context in enumerate(self.embedding_contexts if layer == 0 else self.contexts):
-            first.setdefault(context, place)
-        return np.array(list(first.values()), dtype=int), 1 - len(first) / len(self.contexts)
+        at = np.flatnonzero(kept)
+        columns = (self.texts, self.positions, self.ids, self.special, self.sink, self.aside)
+        contexts = ([column[i] for i in at] for column in (self.contexts, self.embedding_contexts))
+        return AllTokens([x[at] for x in self.states], *(column[at] for column in columns), *contexts)
 
 
 def sinks(blocks, dominance=1.0, factor=2.0):
@@ -104,18 +80,16 @@ def all_tokens(states_of, texts, tokenizer, *, decoder, positions, max_tokens=25
             continue
         special = np.array(encoded["special_tokens_mask"], dtype=bool)
         states = [np.asarray(x, dtype=np.float64) for x in states_of(ids)]
-        facts = sinks(states[1:])
-        sink, first = facts["sink"] & ~special, first_own(special)
+        sink, first = sinks(states[1:])["sink"] & ~special, first_own(special)
         aside = (sink | first) & ~special
-        facts_of_text = (special, sink, facts["sink"], aside, first, facts["dominance"])
-        parts.append((states, np.full(len(ids), index), np.arange(len(ids)), np.array(ids), *facts_of_text))
+        parts.append((states, np.full(len(ids), index), np.arange(len(ids)), np.array(ids), special, sink, aside))
         for place in range(len(ids)):
             contexts.append(tuple(ids[: place + 1]) if decoder else (tuple(ids), place))
             embedding_contexts.append((ids[place], place) if positions else ids[place])
     layers = len(parts[0][0])
     return AllTokens(
         [np.concatenate([part[0][layer] for part in parts]) for layer in range(layers)],
-        *(np.concatenate([part[column] for part in parts]) for column in range(1, 10)),
+        *(np.concatenate([part[column] for part in parts]) for column in range(1, 7)),
         contexts,
         embedding_contexts,
     )
