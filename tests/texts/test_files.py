@@ -1,0 +1,245 @@
+"""Texts from files: plain text by line, paragraph and document, and columns of CSV, TSV, JSON lines, JSON, Parquet."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+import tempfile
+from pathlib import Path
+
+import duckdb
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reporter.core.errors import ReporterError
+from reporter.texts import build_texts
+from reporter.texts.sources.stored import FileCorpus, InlineCorpus
+
+PROSE = "= Title =\n\nFirst line\nsecond line \n \t\n\n\nLast one\n"
+ROWS = [
+    ("a, b", "joy"),
+    ('q"uote', "sad"),
+    ("two\nlines", "joy"),
+    (" pad ", "fear"),
+    ("NULL", "sad"),
+    ("2020-1-1", "x"),
+]
+ENDINGS = ["csv", "tsv", "jsonl", "json", "parquet", "csv.gz", "tsv.gz", "jsonl.gz", "json.gz"]
+BOTH = {"column": "text", "label": "label"}
+
+
+@pytest.fixture
+def of(build, tmp_path):
+    """Return a function that writes a file, if there is a content, and builds its texts."""
+
+    def run(name, content=None, **options):
+        if content is not None:
+            (tmp_path / name).write_bytes(content.encode() if isinstance(content, str) else content)
+        return build(FileCorpus(file=name, **options))
+
+    return run
+
+
+@pytest.fixture
+def refused(of):
+    def run(message, name, content=None, **options):
+        with pytest.raises(ReporterError, match=rf"^corpus 'mine': .*{message}"):
+            of(name, content, **options)
+
+    return run
+
+
+def write_table(path, rows, columns=("text", "label")):
+    ending = path.suffixes[0]
+    objects = [dict(zip(columns, row, strict=True)) for row in rows]
+    if ending in (".csv", ".tsv"):
+        with path.open("w", newline="", encoding="utf-8") as file:
+            table = csv.writer(file, delimiter="\t" if ending == ".tsv" else ",", quoting=csv.QUOTE_ALL)
+            table.writerows([columns, *rows])
+    elif ending == ".jsonl":
+        path.write_text("".join(json.dumps(row) + "\n" for row in objects))
+    elif ending == ".json":
+        path.write_text(json.dumps(objects))
+    else:
+        with duckdb.connect() as connection:
+            names = ", ".join('"' + name.replace('"', '""') + '" VARCHAR' for name in columns)
+            connection.execute(f"CREATE TABLE t ({names})")
+            connection.executemany(f"INSERT INTO t VALUES ({', '.join('?' * len(columns))})", rows)
+            connection.execute(f"COPY t TO '{path}' (FORMAT parquet)")
+    if path.suffix == ".gz":
+        path.write_bytes(gzip.compress(path.read_bytes()))
+
+
+def test_units_of_a_text_file(of, build):
+    texts = of("a.txt", PROSE)
+    assert build(InlineCorpus(texts=tuple(texts))).hash == texts.hash
+    assert list(texts) == ["= Title =", "First line", "second line", "Last one"]
+    assert (texts.source, texts.location) == ("file", "a.txt")
+    assert list(of("a.txt", unit="paragraph")) == ["= Title =", "First line second line", "Last one"]
+    assert list(of("a.txt", unit="document")) == [PROSE.strip()]
+    few = of("a.txt", min_words=3)  # blank lines are no texts and are not counted as dropped
+    assert (list(few), few.dropped) == (["= Title ="], 3)
+    assert of("a.txt.gz", gzip.compress(PROSE.encode())).hash == texts.hash
+    assert list(of("README", "two")) + list(of("a[1].md", "one\ntwo")) == ["two", "one", "two"]
+
+
+@pytest.mark.parametrize("unit", ["line", "paragraph", "document"])
+def test_ends_of_lines_do_not_matter_and_unusual_characters_break_none(of, unit):
+    hashes = {of("unix.txt", PROSE, unit=unit).hash}
+    for end in ("\n", "\r\n", "\r"):
+        hashes.add(of("other.txt", b"\xef\xbb\xbf" + PROSE.replace("\n", end).encode(), unit=unit).hash)
+    assert len(hashes) == 1
+    line = "a\x00b\x0bc\x0cd\x1ce\x85f\u2028g\u2029h\ufeffi e\u0301"
+    assert of("a.txt", f"{line}\nnext", unit=unit)[0].startswith(line)
+
+
+def test_a_folder_or_a_pattern_of_documents(build, tmp_path):
+    for folder, names in {"letters [old]": ("b.txt", "a.txt", "c.md"), "more": ("x1.md", "x2.md", "y1.md")}.items():
+        (tmp_path / folder).mkdir()
+        for name in names:
+            (tmp_path / folder / name).write_text(name)
+    absolute = tmp_path.resolve() / "m*e" / "[xy]1.md"
+    for file, names in (("letters [old]", "ab"), ("more/x*.md", ["x1", "x2"]), (absolute, ["x1", "y1"])):
+        documents = list(build(FileCorpus(file=file, unit="document")))
+        assert [name.split(".")[0] for name in documents] == list(names)
+
+
+def test_what_is_not_there_is_named(refused, tmp_path):
+    (tmp_path / "folder").mkdir()
+    refused(r"there is no file .*no\.txt$", "no.txt")
+    refused(r"folder is a folder; .*'unit: document'", "folder")
+    refused(r"the folder .*folder holds no \.txt file", "folder", unit="document")
+    refused(r"is a pattern; .*'unit: document'", "*.txt")
+    refused(r"no file matches .*\*\.txt", "*.txt", unit="document")
+    for ending in ("csv", "jsonl", "json", "parquet"):
+        refused(rf"there is no file .*t\.{ending}$", f"t.{ending}", column="text")
+
+
+def test_keys_that_do_not_go_with_the_kind_of_file_are_named(refused):
+    for key in ("column", "label"):
+        refused(rf"'{key}' goes with a table .*a\.txt", "a.txt", "one", **{key: "text"})
+    refused(r"t\.csv is a table, .*'unit'.*'column'", "t.csv", "text\na\n", column="text", unit="line")
+
+
+@pytest.mark.parametrize("content", [b"not gzip at all", gzip.compress(PROSE.encode(), mtime=0)[:-12]])
+def test_a_broken_gzip_is_named(refused, content):
+    refused(r"a\.txt\.gz is not a whole gzip file", "a.txt.gz", content)
+
+
+@pytest.mark.parametrize(
+    ("ending", "content"),
+    [
+        ("txt", b'text\n"good \xc3\xa9"\n"bad \xe9"\n'),
+        ("csv", b'text\n"good \xc3\xa9"\n"bad \xe9"\n'),
+        ("jsonl", b'{"text": "x"}\n\n{"text": "\xe9"}\n'),
+    ],
+)
+def test_invalid_utf8_is_named_by_line_and_byte(refused, ending, content):
+    options = {} if ending == "txt" else {"column": "text"}
+    refused(rf"a\.{ending}:3: byte {content.index(0xE9)} \(0xe9\) is not UTF-8", f"a.{ending}", content, **options)
+    refused(r"b\.txt is UTF-16, not UTF-8; .*iconv", "b.txt", "one".encode("utf-16"))
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_texts_and_labels_of_a_table_and_its_columns_where_one_is_missing(build, of, refused, tmp_path, ending):
+    name = f"t.{ending}"
+    write_table(tmp_path / name, ROWS)
+    texts = of(name, **BOTH)
+    assert list(texts) == [text.strip() for text, _ in ROWS]
+    assert [texts.label(i) for i in range(len(texts))] == [label for _, label in ROWS]
+    assert texts.labels == ("joy", "sad", "fear", "x")
+    given = build(InlineCorpus(texts=tuple(text for text, _ in ROWS)))  # the hash is that of the texts alone
+    assert of(name, column="text").hash == given.hash != texts.hash
+    refused(rf"t\.{ending} has no column 'Texts' \(column\).* 'text'\? It has text, label", name, column="Texts")
+    refused(r"has no column 'zzz' \(column\)\. It has text, label", name, column="zzz")
+    refused(r"has no column 'labels' \(label\); did you mean 'label'\?", name, column="text", label="labels")
+    refused(r"is a table: .*column: one of text, label", name)
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    rows=st.lists(st.tuples(st.text(min_size=1), st.text(min_size=1)), min_size=1, max_size=8),
+    ending=st.sampled_from(ENDINGS[:5]),
+)
+def test_any_unicode_comes_back_as_it_was(rows, ending):
+    rows = [("always one", "x"), *rows]
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        write_table(folder / f"t.{ending}", rows)
+        texts = build_texts("mine", FileCorpus(file=f"t.{ending}", **BOTH), folder, folder / "cache")
+        kept = [(text.strip(), label) for text, label in rows if text.strip()]
+        assert list(zip(texts, map(texts.label, range(len(texts))), strict=True)) == kept
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "json", "parquet"])
+def test_null_texts_are_dropped_and_null_labels_are_none(of, refused, tmp_path, ending):
+    write_table(tmp_path / f"t.{ending}", [("one", None), (None, "x"), ("two", "y")])
+    texts = of(f"t.{ending}", **BOTH)
+    assert (list(texts), texts.dropped) == (["one", "two"], 1)
+    assert [texts.label(0), texts.label(1), texts.labels] == [None, "y", ("y",)]
+    write_table(tmp_path / f"u.{ending}", [(None, "x"), ("", "x")])
+    refused(r"read 2 texts: 1 missing \(NULL\), 1 empty", f"u.{ending}", column="text")
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
+def test_the_first_row_shows_what_separates_columns(of, delimiter):
+    content = f'"a,b;c"{delimiter}text\r\n1{delimiter}"x,y;z"\r\n\r\n2{delimiter}w\r\n'
+    options = {} if delimiter == "," else {"label": "a,b;c"}
+    assert list(of("t.csv", content, column="text", **options)) == ["x,y;z", "w"]
+
+
+def test_unusual_tables_are_read(of, tmp_path):
+    assert list(of("t.csv", b"\xef\xbb\xbftext\nno separator here\n", column="text")) == ["no separator here"]
+    long = "word " * 100_000  # longer than the reader's own limit
+    write_table(tmp_path / "t.csv", [(long, "x")])
+    assert of("t.csv", column="text")[0] == long.strip()
+    # JSON objects need not have the same keys.
+    texts = of("t.jsonl", '{"id": 1}\n{"text": "a", "label": true}\n{"text": "b", "label": 1.50}\n', **BOTH)
+    assert (list(texts), texts.dropped, texts.labels) == (["a", "b"], 1, ("true", "1.5"))
+    duckdb.execute(f"COPY (SELECT 'a' AS text, 3 AS label) TO '{tmp_path}/t.parquet'")
+    assert of("t.parquet", **BOTH).labels == ("3",)
+    rows, column = [(f"text {i}", "x") for i in range(5000)], """it's a "column"; --"""
+    for kind in ("parquet", "json"):  # which keep their order, and names that SQL and patterns would trip over
+        write_table(tmp_path / f"plain.{kind}", rows, (column, "label"))
+        (tmp_path / f"plain.{kind}").rename(tmp_path / f"it's [1]*?.{kind}")
+        assert list(of(f"it's [1]*?.{kind}", column=column)) == [text for text, _ in rows]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("t.csv", "text,label\na,b\nc, d, e\n", r"t\.csv:3: this row has 3 columns, the first has 2; quote"),
+        ("t.csv", 'text,label\na,b\n"x" y,c\n', r"t\.csv:3: not a valid CSV row .*quotes"),
+        ("t.csv", 'text,label\na,b\n"never closed,c\n', r"t\.csv:3: not a valid CSV row"),
+        ("t.csv", "text,text\na,b\n", r"t\.csv has more than one column 'text'"),
+        ("t.csv", "", r"t\.csv has no column 'text' \(column\)\. It has no columns"),
+        ("t.csv", "text,label\n", r"no text is left of t\.csv: read 0 texts"),
+        ("t.jsonl", '{"text": "a"}\n{"text": \n', r"t\.jsonl:2: not valid JSON"),
+        ("t.jsonl", '{"text": "a"}\n\n["a"]\n', r't\.jsonl:3: expected a JSON object .*, got \["a"\]'),
+        ("t.jsonl", '{"text": "a"}\n{"text": 5}\n', r"t\.jsonl:2: 'text' is not text but 5"),
+        ("t.jsonl", '{"text": "a", "label": [1]}\n', r"t\.jsonl:1: the label 'label' is not one value but \[1\]"),
+        ("t.jsonl", '{"text": "a\\ud83d", "label": 1}\n', r"text 1 .* half a character \(U\+D83D"),
+        ("t.jsonl", "\n", r"no text is left of t\.jsonl: read 0 texts"),
+        ("t.parquet", b"no parquet", r"cannot read .*t\.parquet: .*\S$"),
+        ("t.json", b'[{"text": "a"}, {', r"cannot read .*t\.json: .*\S$"),
+        ("t.json", b'[{"text": "a \xe9"}]', r"cannot read .*t\.json: .*\S$"),
+    ],
+)
+def test_malformed_tables_are_named_by_line(refused, name, content, message):
+    refused(message, name, content, **BOTH)
+
+
+@pytest.mark.parametrize("kind", ["parquet", "json"])
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ("SELECT 1 AS text, 'x' AS label", r"the column 'text' does not hold text but (INTEGER|BIGINT)"),
+        ("SELECT ['a'] AS text, 'x' AS label", r"the column 'text' does not hold text but VARCHAR\[\]"),
+        ("SELECT 'a' AS text, ['x'] AS label", r"the label column 'label' does not hold plain values but"),
+    ],
+)
+def test_columns_of_the_wrong_type_are_named(refused, tmp_path, kind, query, message):
+    duckdb.execute(f"COPY ({query}) TO '{tmp_path}/t.{kind}' (FORMAT {kind})")
+    refused(message, f"t.{kind}", **BOTH)
