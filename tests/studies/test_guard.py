@@ -1,8 +1,7 @@
-"""The study that guards a model: every damage is caught and its block named, an unharmed model passes."""
+"""Guards of a model catch every damage and name its block; an undamaged copy passes."""
 
 from __future__ import annotations
 
-import io
 import json
 import re
 from pathlib import Path
@@ -12,18 +11,15 @@ from oracles.damages import damaged
 from typer.testing import CliRunner
 
 from reporter.app.cli import app
-from reporter.core.progress import Progress
-from reporter.runs.runner import run_studies
-from reporter.runs.studies import offer
-from reporter.spec import load_study
 from reporter.store import Store
 
 GUARD = Path(__file__).parents[2] / "studies" / "guard.yaml"
 BLOCK = 3
-POCKET = """
-study: pocket
+TOYS = """
+study: toys
 models:
-  m: {recipe: {architecture: ARCHITECTURE, layers: 4, width: 32, heads: 2, train_on: nested, steps: 30, batch: 8}}
+  gpt2: {recipe: {architecture: gpt2, layers: 4, width: 32, heads: 2, train_on: nested, steps: 30, batch: 8}}
+  bert: {recipe: {architecture: bert, layers: 4, width: 32, heads: 2, train_on: nested, steps: 30, batch: 8}}
 corpora:
   nested: {generate: grammar, texts: 200, words: [8, 30]}
 metrics: [motion]
@@ -42,34 +38,55 @@ run: {precision: float32}
 """
 
 
-@pytest.fixture(scope="module", params=["gpt2", "bert"])
-def trusted(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the folder of a small trained model."""
+@pytest.fixture(scope="module")
+def trusted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Return the folders of small trained models by architecture."""
     folder = tmp_path_factory.mktemp("trusted")
-    study = folder / "pocket.yaml"
-    study.write_text(POCKET.replace("ARCHITECTURE", request.param), "utf-8")
+    (folder / "toys.yaml").write_text(TOYS, "utf-8")
+    call("run", folder / "toys.yaml", "--out", folder / "results")
+    paths = folder.glob("results/cache/models/*/step-*")
+    return {json.loads((path / "config.json").read_text("utf-8"))["model_type"]: path for path in paths}
+
+
+@pytest.fixture(scope="module")
+def measured(trusted: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Return folders with the frozen guard of each trusted model, ``guard.yaml``."""
+    folders = {}
+    for architecture, path in trusted.items():
+        folders[architecture] = folder = tmp_path_factory.mktemp("measured")
+        (folder / "trusted").symlink_to(path)
+        (folder / "plain.yaml").write_text(PLAIN, "utf-8")
+        call("run", folder / "plain.yaml", "--offline", "--out", folder / "results")
+        guard = call("export", folder / "plain.yaml", "--guard", "--out", folder / "results")
+        (folder / "guard.yaml").write_text(guard, "utf-8")
+    return folders
+
+
+def call(*arguments: object, code: int = 0) -> str:
+    """Return what a command prints that ends with this code and writes no report."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("reporter.runs.runner._report", lambda *_: ())  # only the model is wanted
-        file = load_study(study, offer())
-        assert run_studies([file], folder / "results", progress=Progress(io.StringIO())).failed == 0
-    return next(folder.glob("results/cache/models/*/step-*"))
+        patch.setattr("reporter.runs.runner._report", lambda *_: ())
+        result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    assert result.exit_code == code, result.output
+    return result.stdout
 
 
-@pytest.mark.parametrize("damage", ["nothing", "rounded", "noised", "dropped", "swapped", "noised by a fifth"])
-def test_every_damage_is_caught_and_its_block_named(
-    trusted: Path, damage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("architecture", "damage"),
+    [("gpt2", "nothing"), ("gpt2", "rounded"), ("gpt2", "dropped"),
+     ("bert", "nothing"), ("bert", "noised"), ("bert", "swapped")],
+)  # fmt: skip
+def test_the_guard_study_catches_a_damage_and_names_its_block(
+    trusted: dict[str, Path], architecture: str, damage: str, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("reporter.runs.runner._report", lambda *_: ())
-    (tmp_path / "trusted").symlink_to(trusted)
-    damaged(trusted, tmp_path / "candidate", damage, BLOCK)
+    (tmp_path / "trusted").symlink_to(trusted[architecture])
+    damaged(trusted[architecture], tmp_path / "candidate", damage, BLOCK)
     study = tmp_path / "guard.yaml"
     study.write_text(GUARD.read_text("utf-8").replace("texts: 200", "texts: 40"), "utf-8")
-    out = ["--out", str(tmp_path / "results")]
-    ran = CliRunner().invoke(app, ["run", str(study), "--strict", "--offline", *out])
-    assert ran.exit_code == (0 if damage == "nothing" else 3), ran.output
-    said = CliRunner().invoke(app, ["answer", str(study), "--only", "changed", *out])
-    assert said.exit_code == 0, said.output
-    line = next(line for line in said.output.splitlines() if line.startswith("**candidate against trusted, on texts**"))
+    out = ["--out", tmp_path / "results"]
+    call("run", study, "--strict", "--offline", *out, code=0 if damage == "nothing" else 3)
+    answer = call("answer", study, "--only", "changed", *out)
+    line = next(line for line in answer.splitlines() if line.startswith("**candidate against trusted, on texts**"))
     if damage == "nothing":
         assert "Nothing beyond noise" in line and "The loss is the same." in line
     else:
@@ -78,35 +95,32 @@ def test_every_damage_is_caught_and_its_block_named(
         assert ("It has 1 block fewer, and block 3 of the base is the first" in line) == (damage == "dropped")
 
 
-@pytest.mark.parametrize("damage", ["nothing", "rounded", "noised", "dropped", "swapped", "int8", "noised by a fifth"])
-def test_a_frozen_guard_catches_every_damage_and_names_its_block(
-    trusted: Path, damage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("architecture", "damage"),
+    [("gpt2", "nothing"), ("gpt2", "noised"), ("gpt2", "swapped"), ("gpt2", "int8"),
+     ("bert", "nothing"), ("bert", "rounded"), ("bert", "dropped"), ("bert", "noised by a fifth")],
+)  # fmt: skip
+def test_a_frozen_guard_catches_a_damage_and_names_its_block(
+    trusted: dict[str, Path], measured: dict[str, Path], architecture: str, damage: str, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("reporter.runs.runner._report", lambda *_: ())
-    (tmp_path / "trusted").symlink_to(trusted)
-    damaged(trusted, tmp_path / "candidate", damage, BLOCK)
-    study, guard = tmp_path / "plain.yaml", tmp_path / "guard.yaml"
-    study.write_text(PLAIN, "utf-8")
-    out = ["--out", str(tmp_path / "results")]
-    ran = CliRunner().invoke(app, ["run", str(study), "--offline", *out])
-    assert ran.exit_code == 0, ran.output
-    frozen = CliRunner().invoke(app, ["export", str(study), "--guard", *out])
-    assert frozen.exit_code == 0, frozen.output
-    guard.write_text(frozen.stdout, "utf-8")
-    fresh = ["--out", str(tmp_path / "fresh")]  # the cache of the first run would answer for an unharmed copy
-    other = [
-        "--set",
-        f"models.m.path={tmp_path / 'candidate'}",
-        "--set",
-        "run.batch_tokens=300",
-        "--set",
-        "run.threads=1",
-    ]
-    ran = CliRunner().invoke(app, ["run", str(guard), "--strict", "--offline", *other, *fresh])
-    assert ran.exit_code == (0 if damage == "nothing" else 3), ran.output
-    store = Store(tmp_path / "fresh" / "results.duckdb")
-    found = store.records("SELECT claim, verdict, detail FROM claims WHERE study = 'plain-frozen'", {})
-    assert len(found) >= 4
-    notes = [note for row in found for note in json.loads(row["detail"]).get("notes", ())]
-    named = [int(place[1]) for note in notes if (place := re.match(r"moved first at block (\d+);", note))]
-    assert min(named, default=None) == (None if damage == "nothing" else BLOCK)
+    damaged(trusted[architecture], tmp_path / "candidate", damage, BLOCK)
+    # A folder of its own: the cache of the first run would answer for an undamaged copy.
+    changes = (f"models.m.path={tmp_path / 'candidate'}", "run.batch_tokens=300", "run.threads=1")
+    settings = [part for change in changes for part in ("--set", change)]
+    code = 0 if damage == "nothing" else 3
+    call(
+        "run",
+        measured[architecture] / "guard.yaml",
+        "--strict",
+        "--offline",
+        *settings,
+        "--out",
+        tmp_path / "new",
+        code=code,
+    )
+    store = Store(tmp_path / "new" / "results.duckdb")
+    claims = store.records("SELECT claim, verdict, detail FROM claims WHERE study = 'plain-frozen'", {})
+    assert len(claims) >= 4
+    notes = [note for row in claims for note in json.loads(row["detail"]).get("notes", ())]
+    blocks = [int(place[1]) for note in notes if (place := re.match(r"moved first at block (\d+);", note))]
+    assert min(blocks, default=None) == (None if damage == "nothing" else BLOCK)

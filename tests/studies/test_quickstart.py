@@ -40,31 +40,26 @@ def test_there_are_five_with_an_answer_each() -> None:
     assert re.findall(r"^(\d)\. ", GUIDE.partition("## Answers")[2], re.MULTILINE) == ["1", "2", "3", "4", "5"]
 
 
-@pytest.fixture(scope="module")
-def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("quickstart") / "results"
-
-
-@pytest.mark.parametrize(("number", "old", "new", "question"), EXERCISES)
-def test_an_exercise_changes_one_line_and_is_answered(
-    number: str, old: str, new: str, question: str, out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_each_exercise_changes_one_line_and_all_are_answered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("reporter.runs.runner._report", lambda *_: ())  # the page has tests of its own
-    assert STUDY.count(f"\n{old}\n") == 1
-    changed = STUDY.replace(f"\n{old}\n", f"\n{new}\n")
-    (tmp_path / "whole.yaml").write_text(changed, "utf-8")
-    assert load_study(tmp_path / "whole.yaml", offer()).study != load_study(STUDIES / "quickstart.yaml", offer()).study
-    (tmp_path / "small.yaml").write_text(small(changed), "utf-8")
-    run_studies([load_study(tmp_path / "small.yaml", offer())], out)
-    frame = Store(out / "results.duckdb").frame(question)
-    assert len(frame) >= (2 if number == "3" else 5)
-    if number == "1":
-        assert {"words", "all"} <= set(frame["view"])
-    if number == "3":
-        assert list(frame["view"]) == ["words", "no-sinks"] and (frame["verdict"] != "failed").all()
+    shipped, whole, combined = load_study(STUDIES / "quickstart.yaml", offer()).study, tmp_path / "whole.yaml", STUDY
+    for _, old, new, _ in EXERCISES:
+        assert STUDY.count(f"\n{old}\n") == 1
+        whole.write_text(STUDY.replace(f"\n{old}\n", f"\n{new}\n"), "utf-8")
+        assert load_study(whole, offer()).study != shipped
+        combined = combined.replace(f"\n{old}\n", f"\n{new}\n")
+    (tmp_path / "small.yaml").write_text(small(combined), "utf-8")
+    run_studies([load_study(tmp_path / "small.yaml", offer())], tmp_path / "results")
+    store = Store(tmp_path / "results" / "results.duckdb")
+    frames = {number: store.frame(question) for number, *_, question in EXERCISES}
+    assert {number: len(frame) >= (2 if number == "3" else 5) for number, frame in frames.items()} == dict.fromkeys(
+        frames, True
+    )
+    assert {"words", "all"} <= set(frames["1"]["view"])
+    assert list(frames["3"]["view"]) == ["words", "no-sinks"] and (frames["3"]["verdict"] != "failed").all()
 
 
-def test_the_five_questions_have_answers(out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_five_questions_have_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("reporter.runs.runner._report", lambda *_: ())
     text = STUDY[: STUDY.index("claims:")]
     for old, new in (("texts: 1000", "texts: 200"), *SMALLER[1:-1], ("  - all\n", "  - motion\n  - outliers\n")):
