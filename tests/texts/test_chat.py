@@ -15,30 +15,15 @@ from reporter.texts.sources.stored import FileCorpus
 from reporter.texts.tokens import Windows, tokenise_corpus
 
 TEMPLATE = "<s>{% for m in messages %} [{{ m['role'] }}] {{ m['content'] | trim }} <end>{% endfor %}"
-WORDS = [
-    "<s>",
-    "<end>",
-    "[user]",
-    "[assistant]",
-    "[system]",
-    "hi",
-    "you",
-    "ok",
-    "fine",
-    "a",
-    "b",
-    "c",
-    "d",
-    "e",
-    "f",
-    "g",
-]
-TALK = [
-    {"role": "user", "content": " hi you "},
-    {"role": "assistant", "content": "ok fine"},
-    {"role": "user", "content": "ok"},
-    {"role": "assistant", "content": "a b c d e f g"},
-]
+WORDS = ["<s>", "<end>", "[user]", "[assistant]", "[system]", "hi", "you", "ok", "fine", *"abcdefg"]
+
+
+def talk(*turns):
+    """Return a conversation in which the user begins."""
+    return [{"role": ("user", "assistant")[i % 2], "content": turn} for i, turn in enumerate(turns)]
+
+
+TALK = talk(" hi you ", "ok fine", "ok", "a b c d e f g")
 
 
 @pytest.fixture(scope="module")
@@ -123,14 +108,8 @@ def test_a_role_that_nobody_has_is_told_with_those_that_are_there(build, tmp_pat
 
 
 def test_a_turn_that_says_what_a_header_says_is_found_behind_the_header(tokenizer):
-    talk = [
-        {"role": "user", "content": "[user]"},
-        {"role": "assistant", "content": "[user]"},
-        {"role": "user", "content": ""},
-        {"role": "assistant", "content": "a"},
-        {"role": "user", "content": "a"},
-    ]
-    (text,), (theirs,) = read(tokenizer, Chat(), [talk]), read(tokenizer, Chat("user"), [talk])
+    headers = talk("[user]", "[user]", "", "a", "a")
+    (text,), (theirs,) = read(tokenizer, Chat(), [headers]), read(tokenizer, Chat("user"), [headers])
     assert words(text, ~text.special) == "[user] [user] a a"
     assert words(theirs, theirs.counted) == "[user] a"
     assert np.flatnonzero(~text.special).tolist() == [2, 5, 10, 13]  # not the headers before them
