@@ -13,6 +13,7 @@ from oracles.fake_model import WORDS, FakeModel, FakeTexts, made_up_texts
 import reporter
 
 VIEWS = ("words", "all", "no-sinks")
+DIMENSIONS = ("intrinsic_dimension.twonn", "intrinsic_dimension.twonn_ml")
 IN_THE_MODELS_UNITS = {
     "motion.norm",
     "motion.step_length",
@@ -24,21 +25,16 @@ IN_THE_MODELS_UNITS = {
 
 @pytest.fixture
 def of(observe, values):
-    """Return a function that computes everything in every view: {view: {(name, layer): Value}}."""
+    """Return a function that computes everything in some views: {view: {(name, layer): Value}}."""
 
-    def run(model, texts, **options):
+    def run(model, texts, views=("words",)):
         observables, counts = observe(model, texts)
-        return {view: values(model, observables, counts.distinct_texts, view, **options) for view in VIEWS}
+        return {view: values(model, observables, counts.distinct_texts, view) for view in views}
 
     return run
 
 
-def reasons(values):
-    return {value.reason for value in values.values() if value.value is None}
-
-
-@pytest.mark.parametrize("role", ["encoder", "decoder"])
-@pytest.mark.parametrize("special", [True, False])
+@pytest.mark.parametrize(("role", "special"), [("encoder", True), ("decoder", False)])
 @pytest.mark.parametrize(
     "texts",
     [
@@ -47,17 +43,16 @@ def reasons(values):
         ["1 2"],
         ["1", "2 4"],
         ["4 4 4 4 4 4"] * 30,
-        [" ".join(map(str, range(WORDS)))] * 2,
     ],
-    ids=["one token", "one token thrice", "two tokens", "two texts", "all duplicates", "one text twice"],
+    ids=["one token", "one token thrice", "two tokens", "two texts", "all duplicates"],
 )
 def test_tiny_corpora(of, role, special, texts):
-    found = of(FakeModel(role=role, special=special), FakeTexts(texts))
+    found = of(FakeModel(role=role, special=special), FakeTexts(texts), VIEWS)
     if len(set(texts)) == 1 and len(texts[0].split()) < 5:
         assert all(found[view]["intrinsic_dimension.twonn", 1].value is None for view in VIEWS)
 
 
-@pytest.mark.parametrize("texts", [1, 2, 3, 5])
+@pytest.mark.parametrize("texts", [1, 4, 5])
 def test_few_texts(of, texts):
     found = of(FakeModel(sinks=False), FakeTexts(list(dict.fromkeys(made_up_texts(20, shortest=10)))[:texts]))["words"]
     similarity = found["convergence.similarity", 1]
@@ -66,10 +61,9 @@ def test_few_texts(of, texts):
     assert all((value.ci_low is None) for key, value in found.items() if texts == 1 and "twonn_ml" not in key[0])
 
 
-@pytest.mark.parametrize(("layers", "width"), [(1, 16), (1, 1), (2, 1), (3, 2), (2, 2)])
-@pytest.mark.parametrize("role", ["encoder", "decoder"])
+@pytest.mark.parametrize(("role", "layers", "width"), [("encoder", 1, 16), ("decoder", 1, 1), ("decoder", 3, 2)])
 def test_shallow_and_narrow_models(of, layers, width, role):
-    found = of(FakeModel(role=role, layers=layers, width=width), made_up_texts(40))["words"]
+    found = of(FakeModel(role=role, layers=layers, width=width), made_up_texts(30))["words"]
     assert found["convergence.similarity", layers].value == 1
     if layers == 1:
         assert "one block" in found["convergence.rate_published", None].reason
@@ -89,27 +83,20 @@ def test_fewer_tokens_than_dimensions(of):
         assert 0 < found["anisotropy.top_variance_share_floor", layer].value < 1
 
 
-@pytest.mark.parametrize("level", [1.0, 0.1, 1e4, -3.7])
+@pytest.mark.parametrize("level", [0.1, 1e4, -3.7])
 def test_states_that_are_all_equal(of, level):
     """Equal but for what float32 leaves of them: no direction and no dimension can be read off."""
-    found = of(FakeModel(change=lambda states: [torch.full_like(x, level) for x in states]), made_up_texts(60))
-    for view in VIEWS:
-        values = found[view]
-        for layer in range(4):
-            for name in (
-                "top_variance_share",
-                "top_variance_share_batch",
-                "mean_cosine_centred",
-                "mean_cosine_standardised",
-            ):
-                assert values[f"anisotropy.{name}", layer].value is None, (name, layer)
-            assert values["anisotropy.mean_cosine", layer].value == pytest.approx(1, abs=1e-5)
-            assert values["convergence.similarity", layer].value == pytest.approx(1)
-            assert values["intrinsic_dimension.twonn", layer].value is None
-            assert values["intrinsic_dimension.twonn_ml", layer].value is None
-        assert values["motion.step_length", 0].value == 0
-        assert values["motion.curvature", 0].value is None
-        assert values["convergence.violations", 0].value == 0
+    values = of(FakeModel(change=lambda states: [torch.full_like(x, level) for x in states]), made_up_texts(40))[
+        "words"
+    ]
+    shares = ("top_variance_share", "top_variance_share_batch", "mean_cosine_centred", "mean_cosine_standardised")
+    for layer in range(4):
+        for name in (*(f"anisotropy.{share}" for share in shares), *DIMENSIONS):
+            assert values[name, layer].value is None, (name, layer)
+        assert values["anisotropy.mean_cosine", layer].value == pytest.approx(1, abs=1e-5)
+        assert values["convergence.similarity", layer].value == pytest.approx(1)
+    assert values["motion.step_length", 0].value == values["convergence.violations", 0].value == 0
+    assert values["motion.curvature", 0].value is None
 
 
 def test_states_that_are_equal_up_to_noise(of):
@@ -126,18 +113,14 @@ def test_states_that_are_equal_up_to_noise(of):
 
 @pytest.mark.parametrize("layer", [0, 1, 3])
 def test_a_layer_of_zeros(of, layer):
-    found = of(FakeModel(layers=3, change=lambda s: [x * (i != layer) for i, x in enumerate(s)]), made_up_texts(60))
-    for view in VIEWS:
-        values = found[view]
-        assert values["convergence.similarity", layer].value is None
-        assert values["motion.norm", layer].value == 0
-        assert values["anisotropy.mean_cosine", layer].value is None
-        assert values["anisotropy.top_variance_share", layer].value is None
-        assert (values["convergence.rate", None].value is None) == (layer in (0, 3))
-        if layer < 3:
-            assert values["motion.update_ratio", layer].value is None
-            assert values["motion.step_cosine", layer].value is None
-            assert values["motion.step_length", layer].value > 0
+    model = FakeModel(layers=3, change=lambda s: [x * (i != layer) for i, x in enumerate(s)])
+    values = of(model, made_up_texts(40))["words"]
+    assert values["motion.norm", layer].value == 0
+    names = ("convergence.similarity", "anisotropy.mean_cosine", "anisotropy.top_variance_share")
+    for name in (*names, *(("motion.update_ratio", "motion.step_cosine") if layer < 3 else ())):
+        assert values[name, layer].value is None, name
+    assert (values["convergence.rate", None].value is None) == (layer in (0, 3))
+    assert layer == 3 or values["motion.step_length", layer].value > 0
 
 
 def test_a_few_zero_states_are_left_out(of):
@@ -151,12 +134,7 @@ def test_a_few_zero_states_are_left_out(of):
 
     values = of(Forgetful(sinks=False), made_up_texts(60))["words"]
     whole = values["motion.norm", 1].n
-    for name in (
-        "convergence.similarity",
-        "motion.step_cosine",
-        "motion.update_ratio",
-        "anisotropy.mean_cosine",
-    ):
+    for name in ("convergence.similarity", "motion.step_cosine", "motion.update_ratio", "anisotropy.mean_cosine"):
         assert 0 < values[name, 1].n < whole
     assert values["motion.step_length", 1].n == values["anisotropy.top_variance_share", 1].n == whole
 
@@ -195,10 +173,11 @@ def test_neighbours_that_are_all_as_far_have_no_dimension(of):
 
 def test_a_view_with_no_tokens(of):
     """Texts of one token in a decoder: all are sinks."""
-    found = of(FakeModel(role="decoder", special=False, sinks=False), FakeTexts(["1", "2", "4"] * 20))
+    model = FakeModel(role="decoder", special=False, sinks=False)
+    found = of(model, FakeTexts(["1", "2", "4"] * 20), ("words", "no-sinks"))
     assert all(value.value is None and value.n == 0 for value in found["no-sinks"].values())
     assert found["no-sinks"].keys() == {key for key in found["words"] if not key[0].endswith("_floor")}
-    assert all(reasons(found["no-sinks"]))
+    assert all(value.reason for value in found["no-sinks"].values())
 
 
 def test_a_corpus_without_tokens(observe, values):

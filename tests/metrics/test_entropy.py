@@ -84,20 +84,12 @@ def test_orthogonal_states_have_the_largest_entropy(observe, values):
         assert found["entropy.prompt_normalised", layer].value == pytest.approx(1, rel=1e-9)
 
 
-def test_a_bounded_number_of_texts(observe, values):
-    texts = made_up_texts(400)
-    found = []
-    for sample in (100, 100_000):
-        observables, _ = observe(FakeModel(), texts, sample=sample)
-        found.append(values(FakeModel(), observables, 400, "words", ["entropy"], entropy={"texts": 100}))
-    for key, value in found[0].items():
-        assert value.n == found[1][key].n
-        assert value.value == pytest.approx(found[1][key].value, rel=1e-12), key  # which texts share a batch
-    assert 70 < found[0]["entropy.skipped", None].n < 130
+def test_a_bounded_number_of_texts(observe):
     kept = measured(np.arange(400), 0, 100, 400)
+    assert 70 < kept.sum() < 130
     assert set(np.flatnonzero(kept)) <= set(np.flatnonzero(measured(np.arange(400), 0, 200, 400)))
     assert (measured(np.arange(400), 1, 100, 400) != kept).any()
-    observables, _ = observe(FakeModel(), texts, sample=100, names=("text_entropy",))
+    observables, _ = observe(FakeModel(), made_up_texts(400), sample=100, names=("text_entropy",))
     assert sorted(observables["text_entropy"].texts) == np.flatnonzero(kept).tolist()
 
 

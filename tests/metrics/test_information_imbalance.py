@@ -21,16 +21,16 @@ def between(*spaces, groups=None):
 
 def test_against_the_definition_with_and_without_each_group():
     rng = np.random.default_rng(0)
-    x = rng.standard_normal((80, 3))
-    spaces = [x, x[:, :1], x[:, 1:], x @ rng.standard_normal((3, 5)) + 0.3 * rng.standard_normal((80, 5))]
-    groups = rng.integers(0, 4, 80)
+    x = rng.standard_normal((40, 3))
+    spaces = [x, x[:, :1], x[:, 1:], x @ rng.standard_normal((3, 5)) + 0.3 * rng.standard_normal((40, 5))]
+    groups = rng.integers(0, 4, 40)
     found = between(*spaces, groups=groups)
     for left_out in range(-1, 4):
         keep = groups != left_out
         for a, b in np.ndindex(4, 4):
             expected = imbalance(spaces[a][keep], spaces[b][keep])
             assert found[left_out + 1, a, b] == pytest.approx(expected, abs=1e-12)
-    np.testing.assert_allclose(np.diagonal(found[0]), 2 / 80)
+    np.testing.assert_allclose(np.diagonal(found[0]), 2 / 40)
 
 
 def test_a_part_knows_less_of_the_whole_than_the_whole_of_it():

@@ -32,16 +32,6 @@ def in_space(x, width, seed=0):
     return (x @ axes.T + 3 * rng.standard_normal(width)).astype(np.float32)
 
 
-@pytest.mark.parametrize(("dimension", "within"), [(2, 0.06), (5, 0.08), (10, 0.15)])
-@pytest.mark.parametrize("kind", ["cube", "gaussian"])
-def test_a_linear_subspace_reads_its_dimension(dimension, within, kind):
-    rng = np.random.default_rng(dimension)
-    x = rng.random((2500, dimension)) if kind == "cube" else rng.standard_normal((2500, dimension))
-    logs = first_ratios(in_space(x, 100))
-    assert twonn_of(logs) == pytest.approx(dimension, rel=within)
-    assert twonn_ml_of(logs) == pytest.approx(dimension, rel=within)
-
-
 @pytest.mark.parametrize("count", [10, 11, 19, 20, 101, 1000])
 def test_scikit_dimension_agrees(count):
     x = np.random.default_rng(count).standard_normal((count, 30)) * np.geomspace(1, 0.01, 30)
@@ -69,23 +59,6 @@ def test_a_fifth_of_a_multiple_of_five_is_a_fifth():
     logs = np.linspace(0.1, 2, 4095)
     f = np.arange(1, 820) / 4095
     assert twonn_of(logs, 0.8) == pytest.approx(-logs[:819] @ np.log(1 - f) / (logs[:819] @ logs[:819]), rel=1e-12)
-
-
-def test_the_option_moves_twonn_and_the_published_form_stays(observe, values):
-    from oracles.fake_model import FakeModel, made_up_texts
-
-    observables, _ = observe(FakeModel(), made_up_texts(60))
-    found = [
-        values(FakeModel(), observables, 60, "words", ["intrinsic_dimension"], intrinsic_dimension={"discard": discard})
-        for discard in (0.1, 0.8)
-    ]
-    for layer in (1, 3):
-        ours, published = (
-            [one[f"intrinsic_dimension.{name}", layer].value for one in found] for name in ("twonn", "twonn_published")
-        )
-        assert published[0] == published[1] == ours[1] != ours[0]
-        floors = [one["intrinsic_dimension.twonn_floor", layer].value for one in found]
-        assert floors[0] != floors[1] == found[0]["intrinsic_dimension.twonn_published_floor", layer].value
 
 
 def test_ten_distinct_states_whose_neighbours_differ_have_a_dimension():
@@ -156,41 +129,6 @@ def test_half_samples_are_read_at_the_same_distance():
     together = order.copy()
     together[:, :32] = np.arange(1280)[:, None]
     assert scales_read(bits, bits[together]) == {1: 1, 2: 2, 4: 4, 8: 8, 16: 16, 32: 24, 64: 40}
-
-
-def test_views_that_share_a_search_read_what_each_reads_alone(observe, monkeypatch):
-    from oracles.fake_model import FakeModel, made_up_texts
-
-    from reporter.forward.observed import Observed
-    from reporter.geometry import ratios
-    from reporter.metrics.base import catalogue
-
-    observables, _ = observe(FakeModel(), made_up_texts(60))
-    searches = []
-    search = ratios.nearest_within
-    monkeypatch.setattr(ratios, "nearest_within", lambda x, *rest: searches.append(len(x)) or search(x, *rest))
-    metric = catalogue()["intrinsic_dimension"]
-    options = metric.options(sample=128, batches=3)
-
-    def read(views):
-        memo = {}
-        layout = observables["moments"].layout
-        return {
-            view: list(metric.compute(Observed(observables, layout, 60, view, 0, memo, views=views), options))
-            for view in ("words", "all", "no-sinks")
-        }
-
-    together, shared = read(("words", "all", "no-sinks")), len(searches)
-    searches.clear()
-    alone = read(())
-    assert 0 < shared < 0.6 * len(searches)
-    for view, values in alone.items():
-        assert sum(value.value is not None for value in values) > 30
-        for value, other in zip(values, together[view], strict=True):
-            assert (value.statistic, value.place, value.n) == (other.statistic, other.place, other.n)
-            assert value.reason == other.reason and (value.ci_low is None) == (other.ci_low is None)
-            assert value.value is None or value.value == pytest.approx(other.value, rel=1e-7)
-            assert value.ci_low is None or value.ci_low == pytest.approx(other.ci_low, rel=1e-3)
 
 
 def test_the_interval_covers_where_texts_are_clusters():

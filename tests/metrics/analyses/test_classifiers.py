@@ -58,16 +58,6 @@ def test_a_hidden_layer_learns_what_a_line_cannot():
     assert np.array_equal(again.right, bent.right)
 
 
-def test_nothing_to_learn_is_not_learned():
-    rng = np.random.default_rng(2)
-    x, y = rng.standard_normal((300, 60)), rng.integers(0, 3, 300)
-    fold = stratified(y, 5, rng)
-    for train in (linear, one_hidden_layer(3, 32, 0, "x")):
-        found = cross_validated(x, y, fold, train)
-        assert found.accuracy == pytest.approx(1 / 3, abs=0.09)
-        assert found.memorised > 0.55  # though it is learned by heart
-
-
 def test_no_text_is_in_its_own_training_folds():
     """A classifier that remembers everything knows nothing of what was left out."""
 

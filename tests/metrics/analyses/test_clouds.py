@@ -117,6 +117,7 @@ def test_too_few_texts_have_a_reason(made_up, computed, corpora):
     context = made_up(vector_of, {**corpora, "b": corpus(["b 1", "b 2", "b 1"])})
     values, _ = computed(CLOUDS, ITEM, context)
     assert {value.reason for value in values.values()} == {"corpus 'b' has fewer than 5 different texts"}
+    assert CLOUDS.corpora(CloudSpec(corpora=["a", "b"])) == ("a", "b")
     with pytest.raises(ReporterError, match="no token in any text of corpus 'b'"):
         list(CLOUDS.compute(ITEM, made_up(vector_of, {**corpora, "b": corpus(["", " "])})))
 
@@ -143,20 +144,3 @@ def test_samples_are_seeded_distinct_and_nested(made_up, corpora):
     few, many = drawn_texts(texts, 10, context), drawn_texts(texts, 1000, context)
     assert many[:10] == few and sorted(many, key=int) == [str(i) for i in range(50)]
     assert drawn_texts(texts, 10, made_up(vector_of, seed=1)) != few
-
-
-@pytest.mark.parametrize(("family", "pooling"), [("bert", "mean"), ("llama", "last")])
-def test_models_are_read_at_every_place(of_family, computed, family, pooling):
-    words = ["cat", "dogs", "mouse", "red", "blue", "old", "town", "birds", "days", "sing"]
-    corpora = {
-        "a": corpus([f"the {word} runs" for word in words]),
-        "b": corpus([f"{word} of a {word} sleeps and {word}" for word in words]),
-    }
-    context = of_family(family, corpora, pooling)
-    values, rows = computed(CLOUDS, ITEM, context)
-    final = context.layout.places[-1]
-    assert values["separability", final].n == 20
-    assert CLOUDS.corpora(CloudSpec(corpora=["a", "b"])) == ("a", "b")
-    at_embedding = values["separability", context.layout.places[0]]
-    assert at_embedding.value is not None or "same vector" in at_embedding.reason
-    assert len({(row.measure, row.part) for row in rows["histograms"]}) == 11

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from reporter.metrics.analysis import analyses
+from reporter.metrics.analysis import ANALYSES, analyses
+from reporter.metrics.base import statistics
+from reporter.runs.studies import offer
 from reporter.store.schema import tables
+from reporter.texts.sources import SOURCES
 
 BOTH = ("", "_control", "_selectivity", "_memorised")
 NAMES = {
@@ -30,3 +33,19 @@ def test_the_numbers_of_an_analysis(name):
         assert statistic.title and len(statistic.definition) > 10 and statistic.works, statistic.name
         assert statistic.trap, statistic.name
         assert "Floor: " in statistic.definition or not statistic.floor
+
+
+def test_every_analysis_is_known_and_its_statistics():
+    known = offer().statistics
+    assert set(known) == {*statistics(), *analyses()} and known["motion"] == statistics()["motion"]
+    for name, analysis in analyses().items():
+        assert known[name] == {statistic.name: statistic.per for statistic in analysis.statistics}
+
+
+def test_installed_packages_may_bring_analyses_and_sources(monkeypatch):
+    asked = []
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: asked.append(group) or [])
+    for registry in (ANALYSES, SOURCES):
+        monkeypatch.setattr(registry, "_offered", False)
+        assert registry.all()
+    assert asked == ["reporter.analyses", "reporter.sources"]

@@ -62,13 +62,6 @@ def test_a_probability_is_that_of_all_turns(x):
     assert at_least(1.0, np.array([0.0, 1.0, 2.0])) == 3 / 4
 
 
-def test_no_direction_gives_even_probabilities():
-    rng = np.random.default_rng(3)
-    found = [consistency_p(rng.standard_normal((8, 30)), rng) for _ in range(200)]
-    assert np.mean(found) == pytest.approx(0.5, abs=0.07)
-    assert np.mean(np.array(found) <= 0.05) < 0.1
-
-
 def test_replicates_surround_what_was_seen():
     rng = np.random.default_rng(4)
     x = rng.standard_normal((12, 20)) + 0.5

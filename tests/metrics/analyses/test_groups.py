@@ -16,8 +16,6 @@ from reporter.spec.study import check_study
 
 GROUPS = analyses()["groups"]
 
-WORDS = {"cats": ["the cat sleeps", "a cat sleeps"], "reds": ["old red days", "red days", "blue days of old"]}
-
 
 def test_all_groups_of_a_study_are_one_item():
     study = check_study({"study": "s", "models": {"m": {"path": "x"}}, "groups": {"g": "{a|b} c"}}, offer())
@@ -85,13 +83,3 @@ def test_a_tokenizer_without_words_costs_that_control_alone(planted, computed, m
     assert "no token that is a whole word" in values["silhouette_words", place].reason
     assert values["silhouette_characters", place].value is not None
     assert {row.control for row in rows["groups"]} == {"none", "random-characters"}
-
-
-@pytest.mark.parametrize(("family", "pooling"), [("bert", "mean"), ("llama", "last"), ("gpt2", "first")])
-def test_models_are_read_at_every_place(of_family, computed, family, pooling):
-    context = of_family(family, pooling=pooling, sites=("final", "attention"))
-    values, rows = computed(GROUPS, Groups(WORDS), context)
-    assert {row.pooling for row in rows["groups"]} == {pooling}
-    assert len(rows["groups"]) == 6 * len(context.layout.places)
-    last = context.layout.path[-1]
-    assert values["silhouette", last].n == 5 and values["silhouette_words", last].n in (0, 5)

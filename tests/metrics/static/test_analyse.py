@@ -81,13 +81,8 @@ def vectors(n: int, d: int, seed: int = 0) -> np.ndarray:
         ("bert", {"token–position", "token–type", "position–type"}),
         ("gpt2", {"token–position"}),
         ("llama", set()),
-        ("bloom", set()),
-        ("t5", set()),
         ("albert", {"token–position", "token–type", "position–type"}),
         ("opt, projected", set()),
-        *((name, {"token–position"}) for name in ("opt", "distilbert", "gpt-neo")),
-        ("neox, parallel", set()),
-        *((name, {"token–position", "token–type", "position–type"}) for name in ("roberta", "electra")),
     ],
 )
 def test_every_family(name: str, measured: set[str], of_family: Callable[..., LoadedModel]) -> None:
@@ -208,7 +203,7 @@ def test_progress_is_told() -> None:
 
 
 def test_memory_does_not_hold_a_matrix_of_all_pairs() -> None:
-    """A full matrix of 12,000 × 12,000 float32 numbers would be 576 MB."""
+    """A full matrix of 8,000 × 8,000 float32 numbers would be 256 MB."""
     import subprocess
     import sys
 
@@ -218,7 +213,7 @@ from reporter.metrics._static_numbers import norms
 from reporter.geometry.pairs import Rows
 from reporter.metrics._static_numbers import pairs_of
 from reporter.metrics._static_numbers import PairExtremes
-x = torch.randn(12_000, 8)
+x = torch.randn(8_000, 8)
 n = norms(x)
 rows = Rows(x, np.arange(len(x)), n)
 list(pairs_of("few", rows.pick(np.arange(1)), rows, [PairExtremes(5, len(x))]))
@@ -228,7 +223,7 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)
 """
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
-    assert float(done.stdout) < 120  # MB
+    assert float(done.stdout) < 100  # MB
 
 
 @pytest.mark.real

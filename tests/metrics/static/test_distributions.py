@@ -102,7 +102,7 @@ def agrees(found: Distribution, values: np.ndarray) -> None:
     assert counts[0] > 0 < counts[-1]
 
 
-@pytest.fixture(params=[1024, 7, 64])
+@pytest.fixture(params=[1024, 7])
 def tile_size(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
     size: int = request.param
     monkeypatch.setattr(pairs, "TILE", size)

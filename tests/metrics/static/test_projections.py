@@ -25,7 +25,7 @@ def clusters(n: int = 60, d: int = 70) -> tuple[np.ndarray, np.ndarray]:
     return (generator.normal(size=(n, d)) + 40 * np.eye(d)[label]).astype(np.float32), label
 
 
-@pytest.mark.parametrize(("n", "d"), [(9000, 20), (30, 20), (20, 20), (12, 20), (2, 20), (50, 2), (50, 1)])
+@pytest.mark.parametrize(("n", "d"), [(9000, 20), (20, 20), (12, 20), (2, 20), (50, 1)])
 def test_components_are_scikit_learns(n: int, d: int) -> None:
     x = vectors(n, d)
     axes = principal_axes([torch.from_numpy(x)])
@@ -48,16 +48,6 @@ def test_components_are_scikit_learns(n: int, d: int) -> None:
     np.testing.assert_allclose(shares[:top], np.cumsum(oracle.explained_variance_ratio_)[:top], rtol=1e-5)
     assert shares[-1] == pytest.approx(1)
     assert {(row.part, row.n) for row in curve} == {("token", n)}
-
-
-def test_several_tables_are_one_cloud() -> None:
-    x = vectors(300, 8)
-    whole = principal_axes([torch.from_numpy(x)])
-    parts = principal_axes([torch.from_numpy(x[:200]), torch.from_numpy(x[200:])])
-    assert whole is not None
-    assert parts is not None
-    np.testing.assert_allclose(parts.eigenvalues, whole.eigenvalues, rtol=1e-5)
-    np.testing.assert_allclose(parts.directions, whole.directions, atol=1e-5)
 
 
 def test_a_large_mean_is_no_variance() -> None:
