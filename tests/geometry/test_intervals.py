@@ -31,12 +31,10 @@ def texts():
     return FakeTexts(list(dict.fromkeys(made_up_texts(260, shortest=4, longest=16, words=25))))
 
 
-@pytest.mark.parametrize("role", ["encoder", "decoder"])
-def test_the_error_is_that_of_texts_drawn_again(observe, values, texts, role):
-    model = FakeModel(role=role, layers=1, width=8, sinks=False)
+def test_the_error_is_that_of_texts_drawn_again(observe, values, texts):
+    model = FakeModel(role="decoder", layers=1, width=8, sinks=False)
     observables, _ = observe(model, texts, names=READ, sites=())
-    tokens = all_tokens(model.reference, texts, model.tokenizer, decoder=role == "decoder", positions=True)
-    tokens = tokens.view("words")
+    tokens = all_tokens(model.reference, texts, model.tokenizer, decoder=True, positions=True).view("words")
     found = values(model, observables, len(texts), "words", METRICS)
     drawn = [influence.drawn_again(tokens.states[layer], tokens.ids, tokens.texts, 150) for layer in range(2)]
     for layer in range(2):
@@ -92,7 +90,7 @@ def test_a_sample_of_tokens_finds_the_error_of_all_of_them():
     assert error_over_texts(influences[of], texts[of], len(of), 800).sd > exact * 1.2
 
 
-def test_duplicates_add_nothing(observe, values, texts):
+def test_duplicates_add_nothing_and_few_texts_have_no_interval(observe, values, texts):
     model = FakeModel(layers=1, width=8, sinks=False)
     found = []
     for corpus in (texts, FakeTexts([*texts, *texts, *texts])):
@@ -107,23 +105,30 @@ def test_duplicates_add_nothing(observe, values, texts):
             assert ends == pytest.approx((once.ci_low, once.ci_high), abs=0.25 * (once.ci_high - once.ci_low)), key
             checked += 1
     assert checked == 4
+    observables, _ = observe(FakeModel(), FakeTexts([f"{a} {a + 1} {a + 2} 5 6" for a in (7, 11, 15, 19)]))
+    few = values(FakeModel(), observables, 4, "words", ["spectrum"])
+    assert few and all(value.ci_low is None for value in few.values())
 
 
 @pytest.mark.parametrize(
-    ("names", "options"),
+    ("read", "names", "options"),
     [
-        (("anisotropy.top_variance_share_batch",), {"anisotropy": {"sample": 64, "batches": 4}}),
-        (("variance.total", "variance.between_share", "variance.norm_of_mean", "variance.mean_square_norm"), {}),
+        (("tokens",), ["anisotropy.top_variance_share_batch"], {"anisotropy": {"sample": 64, "batches": 4}}),
+        (
+            ("tokens", "type_moments"),
+            [f"variance.{of}" for of in ("total", "between_share", "norm_of_mean", "mean_square_norm")],
+            {},
+        ),
     ],
 )
-def test_the_interval_covers_what_other_texts_say(observe, values, monkeypatch, names, options):
+def test_the_interval_covers_what_other_texts_say(observe, values, monkeypatch, read, names, options):
     """A batch is a tenth of the tokens; most of 400 types occur less than five times, and some now and then do."""
     monkeypatch.setattr("oracles.fake_model.WORDS", 400)
     model, of = FakeModel(layers=1, width=8, sinks=False, special=False), names[0].split(".")[0]
     found = {name: [] for name in names}
     for seed in range(80):
         texts = FakeTexts(dict.fromkeys(made_up_texts(80, seed=seed, shortest=4, longest=12, words=400)))
-        observables, _ = observe(model, texts, names=READ, sites=(), seed=seed)
+        observables, _ = observe(model, texts, names=("moments", "gram", *read), sites=(), seed=seed)
         of_corpus = values(model, observables, len(texts), "words", [of], seed=seed, **options)
         for name in names:
             value = of_corpus[name, 1]
@@ -133,12 +138,6 @@ def test_the_interval_covers_what_other_texts_say(observe, values, monkeypatch, 
         covered = ((low <= value.mean()) & (value.mean() <= high)).mean()
         assert covered >= 0.87, name
         assert 0.85 < np.mean(high - low) / 2 / (1.99 * value.std()) < 1.25, name
-
-
-def test_few_texts_have_no_interval(observe, values):
-    observables, _ = observe(FakeModel(), FakeTexts([f"{a} {a + 1} {a + 2} 5 6" for a in (7, 11, 15, 19)]))
-    found = values(FakeModel(), observables, 4, "words", METRICS)
-    assert all(value.ci_low is None for (name, _), value in found.items() if name.split(".")[0] == "spectrum")
 
 
 @pytest.mark.parametrize(
@@ -155,7 +154,7 @@ def test_intervals_keep_their_bounds(value, scale, bounds):
     assert interval(value, None, scale, bounds) == (None, None)
 
 
-def test_bounds_themselves_are_numbers_too():
+def test_intervals_of_bounds_themselves_and_of_reciprocals():
     assert interval(1.0, Error(0.1, 10), "logit", (0, 1))[1] == 1
     assert interval(0.0, Error(0.1, 10), "log", (0, np.inf))[0] == 0
     assert interval(1.0, Error(0.1, 10), "fisher", (-1, 1))[1] == 1

@@ -1,0 +1,170 @@
+"""The best of several, correlations, and where a series changes: by hand, by SciPy, and where the truth is known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import rankdata, spearmanr
+
+from reporter.geometry.statistics import (
+    FEWEST,
+    behind_best,
+    correlation,
+    fisher_interval,
+    half_way,
+    ranks,
+    rests,
+    turn,
+)
+
+
+def by_bootstrap(values, one, rng, replicates=3000):
+    """What an alternative loses, from replicates over units instead of a distribution: lower and upper end."""
+    n = len(values)
+    gaps = values - values[:, [one]]
+    means = rng.multinomial(n, [1 / n] * n, replicates) @ gaps / n
+    error = gaps.std(axis=0, ddof=1) / np.sqrt(n)
+    others = np.arange(values.shape[1]) != one
+    c = np.quantile(np.abs((means - gaps.mean(axis=0))[:, others] / error[others]).max(axis=1), 0.95)
+    half = c * error
+    return max(0.0, (gaps.mean(axis=0) - half).max()), (gaps.mean(axis=0) + half).max()
+
+
+def test_it_agrees_with_a_bootstrap_over_units():
+    rng = np.random.default_rng(1)
+    shared = rng.standard_normal((300, 1))
+    values = 0.8 * shared + 0.6 * rng.standard_normal((300, 6)) + np.array([0, 0.02, 0.05, 0.2, 0.25, -0.3])
+    found = behind_best(values)
+    assert found.best == int(values.mean(axis=0).argmax())
+    for one in range(6):
+        low, high = by_bootstrap(values, one, rng)
+        assert found.loss[one] == pytest.approx(values.mean(axis=0).max() - values[:, one].mean())
+        assert found.low[one] == pytest.approx(low, abs=0.012) and found.high[one] == pytest.approx(high, abs=0.012)
+
+
+def test_the_set_holds_the_best_however_many_are_tried():
+    rng = np.random.default_rng(2)
+    kept, naive = [], []
+    for _ in range(100):
+        values = rng.standard_normal((60, 20))  # none is better than another
+        found = behind_best(values)
+        kept.append(found.low[0] == 0)
+        lead = values[:, found.best] - values[:, 0]
+        naive.append(found.best == 0 or lead.mean() < 1.96 * lead.std(ddof=1) / np.sqrt(60))
+    assert np.mean(kept) >= 0.92 > np.mean(naive)
+
+
+def test_what_is_plain_is_told_apart_and_what_is_the_same_is_not():
+    rng = np.random.default_rng(3)
+    right = (rng.random((100, 1)) < [0.6]).astype(float)
+    values = np.hstack([right, right, np.ones((100, 1)), np.ones((100, 1))])
+    found = behind_best(values)
+    assert (found.low > 0).tolist() == [True, True, False, False]
+    assert found.loss[2:].tolist() == [0, 0] and found.high[2:].tolist() == [0, 0]
+    assert behind_best(np.ones((10, 3))).low.tolist() == [0, 0, 0]
+    assert behind_best(np.ones((4, 3))) is None
+
+
+def test_strata_keep_their_weight():
+    rng = np.random.default_rng(4)
+    few, many = rng.standard_normal((10, 2)) + 3.0 * np.eye(2)[0], rng.standard_normal((90, 2))
+    strata = np.repeat([0, 1], [10, 90])
+    found = behind_best(np.concatenate([few, many]), strata)
+    assert found.values == pytest.approx((few.mean(axis=0) + many.mean(axis=0)) / 2)
+    error = np.sqrt(sum((of[:, 0] - of[:, 1]).var(ddof=1) / len(of) for of in (few, many))) / 2
+    assert found.high[1] - found.loss[1] == pytest.approx(1.984 * error, rel=0.05)  # Student's quantile at 98
+    wider = behind_best(np.concatenate([few, many]), strata, inflation=4.0)
+    assert wider.high[1] - wider.loss[1] == pytest.approx(2 * (found.high[1] - found.loss[1]))
+
+
+def test_as_many_units_as_it_says_decide():
+    """With the number of units that is named, a difference as large as the true one is significant in about 80 %."""
+    truth = np.array([0.5, 0.45, 0.3, 0.3])
+
+    def drawn(n, seed):
+        rng = np.random.default_rng(seed)
+        return truth + 0.5 * rng.standard_normal((n, 1)) + 0.2 * rng.standard_normal((n, 4))
+
+    n = 2000
+    needed = np.median([behind_best(drawn(n, seed), inflation=2.25).needed[1] for seed in range(20)])
+    decided = [behind_best(drawn(int(needed), seed), inflation=1.0).low[1] > 0 for seed in range(100)]
+    assert np.mean(decided) > 0.95  # without the inflation there are far more than enough
+    needed = np.median([behind_best(drawn(n, seed)).needed[1] for seed in range(20)])
+    decided = [behind_best(drawn(int(needed), seed)).low[1] > 0 for seed in range(100)]
+    assert 0.65 <= np.mean(decided) <= 0.92
+    assert np.isnan(behind_best(drawn(n, 0)).needed[0])
+
+
+def test_spearman_with_ties_and_ranks_are_those_of_scipy_and_rounding_makes_no_order():
+    x, y = np.random.default_rng(3).integers(0, 6, (2, 50)).astype(float) + 3
+    assert correlation(x, y, "spearman") == pytest.approx(spearmanr(x, y).statistic, rel=1e-12)
+    assert correlation(np.ones(9), x[:9], "spearman") is None
+    assert correlation(x, x, "spearman") == pytest.approx(1) and correlation(x, -x, "spearman") == pytest.approx(-1)
+    np.testing.assert_array_equal(ranks(x), rankdata(x))
+    noisy = x * (1 + 1e-8 * np.random.default_rng(1).standard_normal(50))
+    np.testing.assert_array_equal(ranks(noisy, 1e-6), rankdata(x))
+
+
+def test_the_interval_of_a_rank_correlation_covers_the_truth():
+    """Normal pairs of correlation 0.6, whose Spearman correlation is 6/π·arcsin(0.3)."""
+    truth, hits = 6 / np.pi * np.arcsin(0.3), 0
+    rng = np.random.default_rng(0)
+    for _ in range(400):
+        x = rng.standard_normal(40)
+        y = 0.6 * x + 0.8 * rng.standard_normal(40)
+        low, high = fisher_interval(correlation(x, y, "spearman"), 40, "spearman")
+        hits += low <= truth <= high
+    assert 0.92 <= hits / 400 <= 0.98
+    assert fisher_interval(1.0, 40, "spearman") == (None, None)
+
+
+def test_no_interval_without_points_or_for_a_line():
+    assert fisher_interval(0.5, FEWEST - 1, "pearson") == (None, None)
+    assert fisher_interval(1 - 1e-10, 50, "pearson") == (None, None)
+    low, high = fisher_interval(0.99999, 50, "spearman")
+    assert low < 0.99999 < high < 1
+    low, high = fisher_interval(0.5, 28, "pearson")
+    assert np.tanh(np.arctanh(0.5) + 1.959964 / 5) == pytest.approx(high, rel=1e-6)
+    assert np.arctanh(low) + np.arctanh(high) == pytest.approx(2 * np.arctanh(0.5), rel=1e-12)
+
+
+ERRORS = np.full(8, 0.02)
+
+
+def test_a_jump_is_found_between_its_two_points():
+    values = np.array([0.1, 0.1, 0.1, 0.9, 0.9, 0.9, 0.9, 0.9])
+    found = half_way(values, ERRORS)
+    assert (found.low, found.at, found.high) == (2, 3, 3) and turn(values, ERRORS) is None
+    half = 1.959964 * 0.02 * np.sqrt(2)
+    assert (found.size, found.size_low, found.size_high) == pytest.approx((0.8, 0.8 - half, 0.8 + half))
+    assert rests(values, ERRORS) == 3
+    falls = half_way(-values, ERRORS)
+    assert (falls.low, falls.at, falls.high, falls.size) == (2, 3, 3, pytest.approx(-0.8))
+
+
+def test_a_slow_change_has_a_wide_range_and_noise_widens_it():
+    values = np.linspace(0, 1, 8)
+    sharp, wide = half_way(values, ERRORS), half_way(values, np.full(8, 0.1))
+    assert (sharp.low, sharp.high) == (3, 4)
+    assert wide.low < 3 and wide.high > 4 and wide.at == sharp.at == 4
+    assert half_way(values, np.full(8, 0.6)) is None
+    assert half_way(values, ERRORS, least=0.99) is None
+
+
+def test_a_turn_is_found_with_what_is_not_told_apart_from_it():
+    values = np.array([0.1, 0.3, 0.7, 0.71, 0.4, 0.3, 0.2, 0.1])
+    found = turn(values, ERRORS)
+    assert (found.low, found.at, found.high) == (2, 3, 3) and found.size == pytest.approx(0.61)
+    assert half_way(values, ERRORS) is None
+    valley = turn(1 - values, ERRORS)
+    assert valley.at == 3 and valley.size == pytest.approx(-0.61) and valley.size_low < valley.size < valley.size_high
+
+
+def test_noise_has_no_change_and_there_and_back_is_no_single_passage():
+    assert half_way(np.array([0.0, 0.9, 0.1, 0.9, 1.0, 1, 1, 1]), ERRORS) is None
+    rng = np.random.default_rng(0)
+    series = rng.normal(0, 0.02, (800, 8))
+    changes = [half_way(values, ERRORS) is not None or turn(values, ERRORS) is not None for values in series]
+    assert np.mean(changes) <= 0.09  # half-way and turns at 5 % each
+    assert np.mean([rests(values, ERRORS) > 0 for values in series]) <= 0.07
+    assert rests(np.ones(4), np.zeros(4)) == 0 and half_way(np.ones(4), np.zeros(4)) is None
