@@ -10,29 +10,8 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-WORDS = [
-    "the",
-    "cat",
-    "that",
-    "dogs",
-    "chase",
-    "sleeps",
-    "and",
-    "a",
-    "mouse",
-    "runs",
-    "while",
-    "birds",
-    "sing",
-    "of",
-    "red",
-    "green",
-    "blue",
-    "old",
-    "days",
-    "in",
-    "town",
-]
+WORDS = ["the", "cat", "that", "dogs", "chase", "sleeps", "and", "a", "mouse", "runs", "while"]
+WORDS += ["birds", "sing", "of", "red", "green", "blue", "old", "days", "in", "town"]
 TEXTS = (
     "The cat that dogs chase sleeps.",
     "A mouse runs",
@@ -43,233 +22,138 @@ TEXTS = (
 # class of the configuration, its options, role, norm placement, own last state, positions, longest input.
 Case = tuple[str, dict[str, Any], str, str, str, str, int | None]
 
-_BERT = {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 48}
-_BERT |= {"max_position_embeddings": 40, "initializer_range": 0.2}
-_LLAMA = {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 2}
-_LLAMA |= {"intermediate_size": 48, "max_position_embeddings": 40, "initializer_range": 0.2}
+
+def _post(
+    prefix: str, options: dict[str, Any], role: str = "encoder", positions: str = "added", longest: int = 40
+) -> Case:
+    """Return a family whose own last state is that of its last block."""
+    return prefix, options, role, "post", "block", positions, longest
+
+
+def _pre(
+    prefix: str,
+    options: dict[str, Any],
+    role: str = "decoder",
+    norm: str = "pre",
+    positions: str = "not-added",
+    longest: int | None = 40,
+) -> Case:
+    """Return a family whose own last state is closed by a norm."""
+    return prefix, options, role, norm, "final", positions, longest
+
+
+_WIDE = {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4, "initializer_range": 0.2}
+_BERT = _WIDE | {"intermediate_size": 48, "max_position_embeddings": 40}
+_LLAMA = _BERT | {"num_key_value_heads": 2}
+_HEADS = _LLAMA | {"head_dim": 8}
+_PADDED = _BERT | {"pad_token_id": 1}
 _GPT2 = {"n_embd": 32, "n_layer": 3, "n_head": 4, "n_positions": 40, "initializer_range": 0.2}
-_NEOX = {k: v for k, v in _LLAMA.items() if k != "num_key_value_heads"}
 _OPT = {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4, "ffn_dim": 48, "init_std": 0.2}
 _OPT |= {"max_position_embeddings": 40, "word_embed_proj_dim": 32}
-_T5 = {
-    "d_model": 32,
-    "d_kv": 8,
-    "d_ff": 48,
-    "num_layers": 3,
-    "num_heads": 4,
-    "feed_forward_proj": "gated-gelu",
-}
+_T5 = {"d_model": 32, "d_kv": 8, "d_ff": 48, "num_layers": 3, "num_heads": 4, "feed_forward_proj": "gated-gelu"}
+_BART = {"d_model": 32, "encoder_layers": 3, "decoder_layers": 2, "encoder_attention_heads": 4, "init_std": 0.2}
+_BART |= {"decoder_attention_heads": 4, "encoder_ffn_dim": 48, "decoder_ffn_dim": 48, "max_position_embeddings": 40}
+_DISTILBERT = {"dim": 32, "n_layers": 3, "n_heads": 4, "hidden_dim": 48, "max_position_embeddings": 40}
+_DISENTANGLED = {"relative_attention": True, "position_biased_input": False, "pos_att_type": ["p2c", "c2p"]}
+_DISENTANGLED |= {"norm_rel_ebd": "layer_norm", "position_buckets": 8, "share_att_key": True}
+_MODERN = {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 48}
+_MODERN |= {"max_position_embeddings": 40, "local_attention": 8, "pad_token_id": 0, "bos_token_id": 1}
+_MODERN |= {"eos_token_id": 2, "cls_token_id": 1, "sep_token_id": 2}
+_NEO = {"hidden_size": 32, "num_layers": 2, "num_heads": 4, "attention_types": [[["global", "local"], 1]]}
+_NEO |= {"max_position_embeddings": 40, "initializer_range": 0.2, "window_size": 4}
+_GRANITE = _LLAMA | {"residual_multiplier": 0.3, "embedding_multiplier": 2.0, "attention_multiplier": 0.5}
 
 FAMILIES: dict[str, Case] = {
-    "bert": ("Bert", _BERT, "encoder", "post", "block", "added", 40),
-    "roberta": ("Roberta", _BERT | {"pad_token_id": 1}, "encoder", "post", "block", "added", 38),
-    "xlm-roberta": ("XLMRoberta", _BERT | {"pad_token_id": 1}, "encoder", "post", "block", "added", 38),
-    "camembert": ("Camembert", _BERT | {"pad_token_id": 1}, "encoder", "post", "block", "added", 38),
-    "distilbert": (
-        "DistilBert",
-        {"dim": 32, "n_layers": 3, "n_heads": 4, "hidden_dim": 48, "max_position_embeddings": 40}
-        | {"initializer_range": 0.2},
-        *("encoder", "post", "block", "added", 40),
+    "bert": _post("Bert", _BERT),
+    **{
+        name.lower(): _post(name.replace("-", ""), _PADDED, longest=38)
+        for name in ("Roberta", "XLM-Roberta", "Camembert")
+    },
+    "distilbert": _post("DistilBert", _DISTILBERT | {"initializer_range": 0.2}),
+    "albert": _post("Albert", _BERT | {"embedding_size": 16}),
+    "albert, two groups": _post(
+        "Albert", _BERT | {"embedding_size": 16, "num_hidden_layers": 4, "num_hidden_groups": 2}
     ),
-    "albert": ("Albert", _BERT | {"embedding_size": 16}, "encoder", "post", "block", "added", 40),
-    "albert, two groups": (
-        "Albert",
-        _BERT | {"embedding_size": 16, "num_hidden_layers": 4, "num_hidden_groups": 2},
-        *("encoder", "post", "block", "added", 40),
+    "albert, two inner": _post("Albert", _BERT | {"embedding_size": 16, "inner_group_num": 2}),
+    "electra": _post("Electra", _BERT | {"embedding_size": 16}),
+    "deberta-v2": _post("DebertaV2", _BERT | _DISENTANGLED, positions="not-added"),
+    "deberta-v2, convolution": _post("DebertaV2", _BERT | {"conv_kernel_size": 3, "conv_act": "gelu"}),
+    "mpnet": _post("MPNet", _PADDED, longest=38),
+    "modernbert": _pre("ModernBert", _MODERN | {"initializer_range": 0.2}, "encoder"),
+    "t5": _pre("T5", _T5, "encoder", longest=None),
+    "mt5": _pre("MT5", _T5, "encoder", longest=None),
+    "bart": _post("Bart", _BART),
+    "gpt2": _pre("GPT2", _GPT2, positions="added"),
+    "gpt-neo": _pre("GPTNeo", _NEO, positions="added"),
+    "gpt-j": _pre("GPTJ", _GPT2 | {"rotary_dim": 4}),
+    "openai-gpt": _post("OpenAIGPT", _GPT2, "decoder"),
+    "neox, parallel": _pre("GPTNeoX", _BERT | {"use_parallel_residual": True}),
+    "neox, sequential": _pre("GPTNeoX", _BERT | {"use_parallel_residual": False}),
+    "opt": _pre("OPT", _OPT, positions="added"),
+    "opt, projected": _pre(
+        "OPT", _OPT | {"word_embed_proj_dim": 16, "do_layer_norm_before": False}, norm="post", positions="added"
     ),
-    "albert, two inner": (
-        "Albert",
-        _BERT | {"embedding_size": 16, "inner_group_num": 2},
-        *("encoder", "post", "block", "added", 40),
-    ),
-    "electra": ("Electra", _BERT | {"embedding_size": 16}, "encoder", "post", "block", "added", 40),
-    "deberta-v2": (
-        "DebertaV2",
-        _BERT
-        | {"relative_attention": True, "position_biased_input": False, "pos_att_type": ["p2c", "c2p"]}
-        | {"norm_rel_ebd": "layer_norm", "position_buckets": 8, "share_att_key": True},
-        *("encoder", "post", "block", "not-added", 40),
-    ),
-    "deberta-v2, convolution": (
-        "DebertaV2",
-        _BERT | {"conv_kernel_size": 3, "conv_act": "gelu"},
-        *("encoder", "post", "block", "added", 40),
-    ),
-    "mpnet": ("MPNet", _BERT | {"pad_token_id": 1}, "encoder", "post", "block", "added", 38),
-    "modernbert": (
-        "ModernBert",
-        {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 48}
-        | {"max_position_embeddings": 40, "initializer_range": 0.2, "local_attention": 8}
-        | {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2, "cls_token_id": 1, "sep_token_id": 2},
-        *("encoder", "pre", "final", "not-added", 40),
-    ),
-    "t5": ("T5", _T5, "encoder", "pre", "final", "not-added", None),
-    "mt5": ("MT5", _T5, "encoder", "pre", "final", "not-added", None),
-    "bart": (
-        "Bart",
-        {"d_model": 32, "encoder_layers": 3, "decoder_layers": 2, "encoder_attention_heads": 4}
-        | {"decoder_attention_heads": 4, "encoder_ffn_dim": 48, "decoder_ffn_dim": 48, "init_std": 0.2}
-        | {"max_position_embeddings": 40},
-        *("encoder", "post", "block", "added", 40),
-    ),
-    "gpt2": ("GPT2", _GPT2, "decoder", "pre", "final", "added", 40),
-    "gpt-neo": (
-        "GPTNeo",
-        {"hidden_size": 32, "num_layers": 2, "num_heads": 4, "attention_types": [[["global", "local"], 1]]}
-        | {"max_position_embeddings": 40, "initializer_range": 0.2, "window_size": 4},
-        *("decoder", "pre", "final", "added", 40),
-    ),
-    "gpt-j": ("GPTJ", _GPT2 | {"rotary_dim": 4}, "decoder", "pre", "final", "not-added", 40),
-    "openai-gpt": ("OpenAIGPT", _GPT2, "decoder", "post", "block", "added", 40),
-    "neox, parallel": (
-        "GPTNeoX",
-        _NEOX | {"use_parallel_residual": True},
-        "decoder",
-        "pre",
-        "final",
-        "not-added",
-        40,
-    ),
-    "neox, sequential": (
-        "GPTNeoX",
-        _NEOX | {"use_parallel_residual": False},
-        *("decoder", "pre", "final", "not-added", 40),
-    ),
-    "opt": ("OPT", _OPT, "decoder", "pre", "final", "added", 40),
-    "opt, projected": (
-        "OPT",
-        _OPT | {"word_embed_proj_dim": 16, "do_layer_norm_before": False},
-        *("decoder", "post", "final", "added", 40),
-    ),
-    "llama": ("Llama", _LLAMA, "decoder", "pre", "final", "not-added", 40),
-    "mistral": ("Mistral", _LLAMA | {"sliding_window": 8}, "decoder", "pre", "final", "not-added", 40),
-    "qwen2": ("Qwen2", _LLAMA, "decoder", "pre", "final", "not-added", 40),
-    "qwen3": ("Qwen3", _LLAMA | {"head_dim": 8}, "decoder", "pre", "final", "not-added", 40),
-    "gemma": ("Gemma", _LLAMA | {"head_dim": 8}, "decoder", "pre", "final", "not-added", 40),
-    "gemma2": ("Gemma2", _LLAMA | {"head_dim": 8}, "decoder", "sandwich", "final", "not-added", 40),
-    "olmo2": ("Olmo2", _LLAMA, "decoder", "inner", "final", "not-added", 40),
-    "phi": ("Phi", _LLAMA | {"num_key_value_heads": 4}, "decoder", "pre", "final", "not-added", 40),
-    "cohere": (
-        "Cohere",
-        {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 2}
-        | {"intermediate_size": 48, "max_position_embeddings": 40, "initializer_range": 0.2}
-        | {"bos_token_id": 0, "eos_token_id": 2, "pad_token_id": 1},
-        *("decoder", "pre", "final", "not-added", 40),
-    ),
-    "granite": (
-        "Granite",
-        _LLAMA | {"residual_multiplier": 0.3, "embedding_multiplier": 2.0, "attention_multiplier": 0.5},
-        *("decoder", "pre", "final", "not-added", 40),
-    ),
-    "gemma3": ("Gemma3Text", _LLAMA | {"head_dim": 8}, "decoder", "sandwich", "final", "not-added", 40),
-    "stablelm, parallel": (
-        "StableLm",
-        _LLAMA | {"use_parallel_residual": True},
-        *("decoder", "pre", "final", "not-added", 40),
-    ),
-    "stablelm": ("StableLm", _LLAMA, "decoder", "pre", "final", "not-added", 40),
-    "bloom": (
-        "Bloom",
-        {"hidden_size": 32, "n_layer": 3, "n_head": 4, "initializer_range": 0.2},
-        *("decoder", "pre", "final", "not-added", None),
-    ),
-    "falcon": (
-        "Falcon",
-        {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4, "initializer_range": 0.2}
-        | {"max_position_embeddings": 40, "alibi": False},
-        *("decoder", "pre", "final", "not-added", 40),
-    ),
-    "falcon, alibi": (
-        "Falcon",
-        {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4, "initializer_range": 0.2}
-        | {"max_position_embeddings": 40, "alibi": True, "parallel_attn": False},
-        *("decoder", "pre", "final", "not-added", 40),
-    ),
+    "llama": _pre("Llama", _LLAMA),
+    "mistral": _pre("Mistral", _LLAMA | {"sliding_window": 8}),
+    "qwen2": _pre("Qwen2", _LLAMA),
+    "qwen3": _pre("Qwen3", _HEADS),
+    "gemma": _pre("Gemma", _HEADS),
+    "gemma2": _pre("Gemma2", _HEADS, norm="sandwich"),
+    "olmo2": _pre("Olmo2", _LLAMA, norm="inner"),
+    "phi": _pre("Phi", _LLAMA | {"num_key_value_heads": 4}),
+    "cohere": _pre("Cohere", _LLAMA | {"bos_token_id": 0, "eos_token_id": 2, "pad_token_id": 1}),
+    "granite": _pre("Granite", _GRANITE),
+    "gemma3": _pre("Gemma3Text", _HEADS, norm="sandwich"),
+    "stablelm, parallel": _pre("StableLm", _LLAMA | {"use_parallel_residual": True}),
+    "stablelm": _pre("StableLm", _LLAMA),
+    "bloom": _pre("Bloom", {"hidden_size": 32, "n_layer": 3, "n_head": 4, "initializer_range": 0.2}, longest=None),
+    "falcon": _pre("Falcon", _WIDE | {"max_position_embeddings": 40, "alibi": False}),
+    "falcon, alibi": _pre("Falcon", _WIDE | {"max_position_embeddings": 40, "alibi": True, "parallel_attn": False}),
 }
 
 # Each family's own hidden states lack what enters the first block and end with the closed state.
 _MAMBA = {"hidden_size": 32, "num_hidden_layers": 3, "state_size": 8, "pad_token_id": 1}
+_MAMBA2 = _MAMBA | {"num_heads": 4, "head_dim": 16, "n_groups": 2, "chunk_size": 8}
+_RWKV = {
+    "hidden_size": 32,
+    "num_hidden_layers": 3,
+    "attention_hidden_size": 32,
+    "context_length": 40,
+    "rescale_every": 2,
+}
 SHIFTED: dict[str, Case] = {
-    "mamba": ("Mamba", _MAMBA | {"time_step_rank": 4}, "decoder", "pre", "final", "not-added", None),
-    "mamba2": (
-        "Mamba2",
-        _MAMBA | {"num_heads": 4, "head_dim": 16, "n_groups": 2, "chunk_size": 8},
-        *("decoder", "pre", "final", "not-added", None),
-    ),
-    "falcon-mamba": ("FalconMamba", _MAMBA | {"time_step_rank": 4}, "decoder", "pre", "final", "not-added", None),
-    "rwkv": (
-        "Rwkv",
-        {"hidden_size": 32, "num_hidden_layers": 3, "attention_hidden_size": 32, "context_length": 40}
-        | {"rescale_every": 2},
-        *("decoder", "pre", "final", "not-added", 40),
-    ),
+    "mamba": _pre("Mamba", _MAMBA | {"time_step_rank": 4}, longest=None),
+    "mamba2": _pre("Mamba2", _MAMBA2, longest=None),
+    "falcon-mamba": _pre("FalconMamba", _MAMBA | {"time_step_rank": 4}, longest=None),
+    "rwkv": _pre("Rwkv", _RWKV),
 }
 
 _EXPERTS = {"num_experts": 4, "num_local_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 16}
-_NOT_ADDED = ("final", "not-added", 40)
+_GPT_OSS = {"sliding_window": 8, "rope_parameters": {"rope_type": "default"}, "pad_token_id": 1, "eos_token_id": 2}
+_LATENT = {"num_key_value_heads": 4, "n_routed_experts": 4, "num_experts_per_tok": 2, "n_group": 2, "topk_group": 1}
+_LATENT |= {"q_lora_rank": 8, "kv_lora_rank": 8, "qk_rope_head_dim": 4, "v_head_dim": 8, "qk_nope_head_dim": 8}
+_LATENT |= {"moe_intermediate_size": 16, "first_k_dense_replace": 1, "n_shared_experts": 1}
+_JAMBA = {"attn_layer_period": 2, "attn_layer_offset": 1, "expert_layer_period": 2, "expert_layer_offset": 1}
+_JAMBA |= {"num_experts": 4, "num_experts_per_tok": 2, "mamba_d_state": 8, "mamba_d_conv": 4, "mamba_expand": 2}
+_NEXT = _EXPERTS | {"num_hidden_layers": 4, "linear_key_head_dim": 8, "linear_value_head_dim": 8}
+_NEXT |= {"linear_num_key_heads": 2, "linear_num_value_heads": 4, "shared_expert_intermediate_size": 16}
+_XLSTM = {"hidden_size": 32, "num_hidden_layers": 3, "num_blocks": 3, "num_heads": 4, "chunk_size": 8}
+_EUROBERT = {"pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2, "mask_token_id": 4}
 # What works because blocks are found by following the data, and is to go on doing so.
 GUARDED: dict[str, Case] = {
-    "last hidden states of their own": (
-        "Llama",
-        _LLAMA | {"tie_last_hidden_states": False},
-        "decoder",
-        "pre",
-        *_NOT_ADDED,
-    ),
-    "llama, bidirectional": ("Llama", _LLAMA | {"is_causal": False}, "encoder", "pre", *_NOT_ADDED),
-    "qwen3, bidirectional": ("Qwen3", _LLAMA | {"head_dim": 8, "is_causal": False}, "encoder", "pre", *_NOT_ADDED),
-    "mixtral": ("Mixtral", _LLAMA | _EXPERTS, "decoder", "pre", *_NOT_ADDED),
-    "olmoe": ("Olmoe", _LLAMA | _EXPERTS, "decoder", "pre", *_NOT_ADDED),
-    "modernbert-decoder": (
-        "ModernBertDecoder",
-        {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 48}
-        | {"max_position_embeddings": 40, "local_attention": 8, "pad_token_id": 0, "bos_token_id": 1}
-        | {"eos_token_id": 2, "cls_token_id": 1, "sep_token_id": 2},
-        *("decoder", "pre", *_NOT_ADDED),
-    ),
-    "eurobert": (
-        "EuroBert",
-        _LLAMA | {"pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2, "mask_token_id": 4},
-        *("encoder", "pre", *_NOT_ADDED),
-    ),
-    "gpt-oss": (
-        "GptOss",
-        _LLAMA
-        | _EXPERTS
-        | {"head_dim": 8, "sliding_window": 8, "rope_parameters": {"rope_type": "default"}}
-        | {"pad_token_id": 1, "eos_token_id": 2},
-        *("decoder", "pre", *_NOT_ADDED),
-    ),
-    "deepseek-v3": (
-        "DeepseekV3",
-        _LLAMA
-        | {"num_key_value_heads": 4, "n_routed_experts": 4, "num_experts_per_tok": 2, "n_group": 2, "topk_group": 1}
-        | {"q_lora_rank": 8, "kv_lora_rank": 8, "qk_rope_head_dim": 4, "v_head_dim": 8, "qk_nope_head_dim": 8}
-        | {"moe_intermediate_size": 16, "first_k_dense_replace": 1, "n_shared_experts": 1},
-        *("decoder", "pre", *_NOT_ADDED),
-    ),
-    "jamba": (
-        "Jamba",
-        _LLAMA
-        | {"attn_layer_period": 2, "attn_layer_offset": 1, "expert_layer_period": 2, "expert_layer_offset": 1}
-        | {"num_experts": 4, "num_experts_per_tok": 2, "mamba_d_state": 8, "mamba_d_conv": 4, "mamba_expand": 2},
-        *("decoder", "pre", *_NOT_ADDED),
-    ),
-    "qwen3-next": (
-        "Qwen3Next",
-        _LLAMA
-        | _EXPERTS
-        | {"num_hidden_layers": 4, "head_dim": 8, "linear_key_head_dim": 8, "linear_value_head_dim": 8}
-        | {"linear_num_key_heads": 2, "linear_num_value_heads": 4, "shared_expert_intermediate_size": 16},
-        *("decoder", "pre", *_NOT_ADDED),
-    ),
-    "nomic-bert": ("NomicBert", _BERT, "encoder", "post", "block", "not-added", 40),
-    "xlstm": (
-        "xLSTM",
-        {"hidden_size": 32, "num_hidden_layers": 3, "num_blocks": 3, "num_heads": 4, "chunk_size": 8}
-        | {"qk_dim_factor": 2.0, "v_dim_factor": 2.0},
-        *("decoder", "pre", "final", "not-added", None),
-    ),
+    "last hidden states of their own": _pre("Llama", _LLAMA | {"tie_last_hidden_states": False}),
+    "llama, bidirectional": _pre("Llama", _LLAMA | {"is_causal": False}, "encoder"),
+    "qwen3, bidirectional": _pre("Qwen3", _HEADS | {"is_causal": False}, "encoder"),
+    "mixtral": _pre("Mixtral", _LLAMA | _EXPERTS),
+    "olmoe": _pre("Olmoe", _LLAMA | _EXPERTS),
+    "modernbert-decoder": _pre("ModernBertDecoder", _MODERN),
+    "eurobert": _pre("EuroBert", _LLAMA | _EUROBERT, "encoder"),
+    "gpt-oss": _pre("GptOss", _HEADS | _EXPERTS | _GPT_OSS),
+    "deepseek-v3": _pre("DeepseekV3", _LLAMA | _LATENT),
+    "jamba": _pre("Jamba", _LLAMA | _JAMBA),
+    "qwen3-next": _pre("Qwen3Next", _HEADS | _NEXT),
+    "nomic-bert": _post("NomicBert", _BERT, positions="not-added"),
+    "xlstm": _pre("xLSTM", _XLSTM | {"qk_dim_factor": 2.0, "v_dim_factor": 2.0}, longest=None),
 }
 
 # The module that the state after attention enters, {} being the number of the block.
