@@ -1,18 +1,27 @@
-"""Ranks, exponent and curve of a spectrum: closed forms."""
+"""Spectra: ranks, exponent and curve against closed forms; gride's scale curve against brute force, on known data."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
+from oracles.fake_model import FakeModel, made_up_texts
+from oracles.gride import gride as reference
+from oracles.gride import gride_of_ratios, log_density
+from scipy.integrate import quad
 
 from reporter.app.verify.by_cloud import eigenvalues, isoscore
 from reporter.geometry import spectra
+from reporter.geometry.ratios import log_ratios
+from reporter.geometry.spectra import RANKS, SCALES, gride_of
+
+RANKS_OF = (spectra.effective_rank_of, spectra.participation_ratio_of, spectra.stable_rank_of)
 
 
 @pytest.mark.parametrize("d", [1, 2, 7, 300])
 def test_equal_eigenvalues_are_d_dimensions(d):
     found = np.full(d, 3.5)
-    for rank in (spectra.effective_rank_of, spectra.participation_ratio_of, spectra.stable_rank_of):
+    for rank in RANKS_OF:
         assert rank(found) == pytest.approx(d)
     if d > 1:
         assert spectra.isoscore_of(found, d) == pytest.approx(1)
@@ -22,18 +31,13 @@ def test_equal_eigenvalues_are_d_dimensions(d):
 
 def test_one_eigenvalue_is_one_dimension():
     for found in (np.array([2.0]), np.array([2.0, 0.0, 0.0])):
-        for rank in (spectra.effective_rank_of, spectra.participation_ratio_of, spectra.stable_rank_of):
+        for rank in RANKS_OF:
             assert rank(found) == pytest.approx(1)
         assert spectra.isoscore_of(found, 3) == pytest.approx(0)
-
-
-def test_ranks_keep_their_order():
     rng = np.random.default_rng(0)
-    for _ in range(50):
+    for _ in range(50):  # and the ranks keep their order
         found = np.sort(rng.exponential(size=20) ** rng.integers(1, 5))[::-1]
-        ranks = [
-            rank(found) for rank in (spectra.effective_rank_of, spectra.participation_ratio_of, spectra.stable_rank_of)
-        ]
+        ranks = [rank(found) for rank in RANKS_OF]
         assert 20 >= ranks[0] >= ranks[1] >= ranks[2] >= 1
 
 
@@ -82,3 +86,88 @@ def test_eigenvalues_that_rounding_leaves_have_no_part_in_the_decay():
     true = np.arange(1, 7) ** -2.0
     rounded = np.concatenate([true, [3e-11, 1e-12, 1e-12, 1e-12]])
     assert spectra.decay_of(rounded, spectra.upper_half(rounded, 16)) == pytest.approx(2)
+
+
+def curve(x):
+    logs = log_ratios(torch.from_numpy(x))
+    return {n: gride_of(logs[:, at], n) for at, n in enumerate(SCALES[: logs.shape[1]])}
+
+
+@pytest.mark.parametrize("d", [0.7, 3, 20])
+@pytest.mark.parametrize("n", [1, 4, 32])
+def test_the_density_of_the_oracle_is_one(n, d):
+    assert quad(lambda t: np.exp(log_density(np.exp(t), d, n, 2 * n) + t), 1e-12, 40 / d)[0] == pytest.approx(1)
+
+
+@pytest.mark.parametrize("n", SCALES)
+def test_scipy_finds_the_same_maximum(n):
+    rng = np.random.default_rng(n)
+    x = rng.standard_normal((400, 12)) * np.geomspace(1, 0.05, 12)
+    assert curve(x)[n] == pytest.approx(reference(x, n), rel=1e-5)
+    if n == 1:  # the first ratio alone
+        first = log_ratios(torch.from_numpy(x))[:, 0]
+        assert gride_of(first, 1) == pytest.approx(400 / first.sum(), rel=1e-12)
+
+
+@pytest.mark.parametrize("n", SCALES)
+@pytest.mark.parametrize("d", [0.5, 7.0, 300.0])
+def test_ratios_drawn_from_the_model_give_its_dimension(n, d):
+    """μ^−d is the share of a ball's content at which neighbour n of 2n − 1 lies: Beta(n, n)."""
+    logs = -np.log(np.random.default_rng(n).beta(n, n, 20_000)) / d
+    assert gride_of(logs, n) == pytest.approx(d, rel=0.03)
+    if d == 7:
+        assert gride_of(logs, n) == pytest.approx(gride_of_ratios(np.exp(logs), n), rel=1e-5)
+
+
+@pytest.mark.parametrize("n", SCALES)
+def test_hard_ratios(n):
+    """One ratio, ratios that are all but one, and ratios of every size."""
+    for logs in (np.array([0.3]), np.array([0.0, 0.0, 1e-9]), np.geomspace(1e-12, 1e6, 50)):
+        found = gride_of(logs, n)
+        assert 0 < found < np.inf
+        if n > 1:  # the slope of the likelihood changes its sign there
+
+            def slope(d, logs=logs):
+                x = np.maximum(d * logs, 1e-300)
+                return len(x) - (2 * n - 1) * x.sum() + (n - 1) * (x / -np.expm1(-x)).sum()
+
+            assert slope(found * (1 - 1e-6)) > 0 > slope(found * (1 + 1e-6))
+
+
+@pytest.mark.parametrize("dimension", [2, 5])
+def test_a_subspace_reads_its_dimension_at_every_scale(dimension):
+    rng = np.random.default_rng(dimension)
+    x = rng.random((3000, dimension)) @ np.linalg.qr(rng.standard_normal((40, dimension)))[0].T
+    for n, found in curve(x).items():
+        assert found == pytest.approx(dimension, rel=0.1 if n <= 4 else 0.25)  # edges of the cube lower it
+
+
+def test_noise_is_seen_at_small_scales_only():
+    """A plane in 30 dimensions under a little noise: the nearest neighbours are noise, the further ones the plane."""
+    rng = np.random.default_rng(0)
+    x = rng.random((4000, 2)) @ np.linalg.qr(rng.standard_normal((30, 2)))[0].T + 0.004 * rng.standard_normal(
+        (4000, 30)
+    )
+    found = curve(x)
+    assert found[1] > 6 and found[64] == pytest.approx(2, rel=0.25)
+    assert list(found.values()) == sorted(found.values(), reverse=True)
+
+
+@pytest.mark.parametrize(("count", "scales"), [(3, 1), (4, 1), (5, 2), (8, 2), (9, 3), (128, 6), (129, 7), (500, 7)])
+def test_a_scale_needs_its_neighbours(count, scales):
+    logs = log_ratios(torch.from_numpy(np.random.default_rng(count).standard_normal((count, 3))))
+    assert logs.shape == (count, scales) and (logs >= 0).all()
+    assert (2 * SCALES[scales - 1] <= count - 1) and (scales == 7 or 2 * SCALES[scales] > count - 1)
+    assert RANKS == (1, 2, 4, 8, 16, 32, 64, 128)
+
+
+def test_missing_scales_say_so(observe, values):
+    model = FakeModel(sinks=False)
+    observables, _ = observe(model, made_up_texts(40))
+    found = values(
+        model, observables, 40, "words", ["intrinsic_dimension"], intrinsic_dimension={"sample": 40, "batches": 2}
+    )
+    assert found["intrinsic_dimension.gride_16", 2].value is not None
+    assert "intrinsic_dimension.gride_16_floor" in {name for name, _ in found}
+    assert found["intrinsic_dimension.gride_32", 2].reason == "no more than 64 distinct states in a batch"
+    assert "intrinsic_dimension.gride_32_floor" not in {name for name, _ in found}
