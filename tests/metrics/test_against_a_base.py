@@ -20,13 +20,21 @@ def texts():
     return made_up_texts(TEXTS, shortest=4)
 
 
+@pytest.fixture(scope="module")
+def kept():
+    return {}
+
+
 @pytest.fixture
-def side(observe, texts):
+def side(observe, texts, kept):
     """Return a function that measures a made-up model; the weights of two seeds differ, the texts do not."""
 
-    def get(seed=0, **options):
-        observables, counts = observe(FakeModel(role="decoder", seed=seed, **options), texts)
-        return Observed(observables, observables["moments"].layout, counts.distinct_texts, "words", 0)
+    def get(seed=0, layers=3):
+        if (seed, layers) not in kept:
+            observables, counts = observe(FakeModel(role="decoder", seed=seed, layers=layers), texts)
+            layout = observables["moments"].layout
+            kept[seed, layers] = Observed(observables, layout, counts.distinct_texts, "words", 0)
+        return kept[seed, layers]
 
     return get
 

@@ -23,8 +23,7 @@ def of(observe, values, model, texts=80, view="words", **options):
     return values(model, observables, texts, view, ["outliers"])
 
 
-@pytest.mark.parametrize("batch_tokens", [64, 4096])
-def test_massive_activations_are_those_of_the_published_rule(observe, values, batch_tokens):
+def test_massive_activations_are_those_of_the_published_rule(observe, values):
     """Words 2 to 9 get one activation each, from far below to far above both thresholds."""
 
     class Massive(FakeModel):
@@ -41,7 +40,7 @@ def test_massive_activations_are_those_of_the_published_rule(observe, values, ba
             return found
 
     model, texts = Massive(sinks=False), made_up_texts(80)
-    observables, _ = observe(model, texts, names=READ, batch_tokens=batch_tokens)
+    observables, _ = observe(model, texts, names=READ, batch_tokens=64)
     everything = all_tokens(model.reference, texts, model.tokenizer, decoder=False, positions=True)
     for view in ("words", "all", "no-sinks"):
         found = values(model, observables, 80, view, ["outliers"])
@@ -141,16 +140,6 @@ def test_three_rogue_dimensions_hold_the_cosine(observe, values):
     for layer in range(4):
         assert found["outliers.dimensions", layer].value == 3
         assert found["outliers.top3_cosine_share", layer].value == pytest.approx(1, abs=0.01)
-
-
-def test_one_dimension_that_stands_out_is_counted(observe, values):
-    def rogue(states):
-        shift = torch.zeros(32)
-        shift[3] = 300.0
-        return [x - x.mean(dim=-1, keepdim=True) + shift for x in states]
-
-    found = of(observe, values, changed(rogue))
-    assert all(found["outliers.dimensions", layer].value == 1 for layer in range(4))
 
 
 def test_isotropic_states_have_no_cosine_to_share(observe, values):

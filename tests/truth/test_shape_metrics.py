@@ -66,13 +66,6 @@ def test_what_it_is_blind_to_is_no_distance(name):
         assert angle(MEASURES[name], x, z) == pytest.approx(angle(MEASURES[name], y, z), abs=1e-6) != 0
 
 
-def test_only_cca_is_blind_to_any_linear_map():
-    rng = np.random.default_rng(0)
-    x = rng.standard_normal((N, 5))
-    y = x @ BLIND["cca"](rng, 5)
-    assert angle(canonical, x, y) < 1e-5 < 0.1 < min(angle(procrustes, x, y), angle(token_cka, x, y))
-
-
 @pytest.mark.parametrize("name", MEASURES)
 def test_it_is_symmetric_and_has_no_short_cut(name):
     for seed in range(40):
@@ -84,18 +77,6 @@ def test_it_is_symmetric_and_has_no_short_cut(name):
         assert angle(MEASURES[name], y, x) == pytest.approx(sides["xy"], abs=1e-7)
         for a, b, c in permutations(sides.values()):
             assert a <= b + c + 1e-9
-
-
-@pytest.mark.parametrize("name", ["cka", "cca"])
-def test_one_minus_a_similarity_is_no_metric(name):
-    """The reason for the arccos: three arrangements on a line of which the middle one is a short cut."""
-    rng = np.random.default_rng(0)
-    a, b = np.linalg.qr(rng.standard_normal((N, 2)))[0].T
-    x, y, z = (np.stack([np.cos(t) * a + np.sin(t) * b], axis=1) for t in (0.0, 0.4, 0.8))
-    x, y, z = (side - side.mean(axis=0) for side in (x, y, z))
-    far, first, second = (1 - similarity(MEASURES[name], *both) for both in ((x, z), (x, y), (y, z)))
-    assert far > first + second
-    assert angle(MEASURES[name], x, z) <= angle(MEASURES[name], x, y) + angle(MEASURES[name], y, z) + 1e-9
 
 
 @pytest.mark.parametrize("seed", range(4))

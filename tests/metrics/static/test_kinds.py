@@ -74,5 +74,3 @@ def test_strings_and_special_ids(of_family: Callable[..., LoadedModel]) -> None:
     assert found.strings[:5] == ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
     assert found.strings[-3:] == (None, None, None)  # the table has three rows more than the tokenizer
     assert found.special >= {0, 1, 2, 3, 4}
-
-
