@@ -3,67 +3,78 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import duckdb
 import pytest
 
+from reporter.app.diff import compare
 from reporter.store.shape import create_file
 
 SPEC = "study: s\nmodels: {bert: some/bert}\nmetrics: [motion, anisotropy]\n"
 
 
 @pytest.fixture(scope="session")
-def empty(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def empty(once):
     """A database with all its tables; to copy it is much quicker than to make one for each test."""
-    path = tmp_path_factory.mktemp("empty") / "results.duckdb"
-    create_file(path)
-    return path
+    return once("empty-database", lambda folder: create_file(folder / "results.duckdb")) / "results.duckdb"
 
 
 @pytest.fixture
-def folder(tmp_path: Path, empty: Path) -> Callable[..., Path]:
+def folder(tmp_path, empty):
     """Write a study into a results folder: numbers are (statistic, layer, value, low, high)."""
 
-    def make(
-        name: str,
-        numbers: Sequence[tuple[str, int, float | None, float | None, float | None]] = (),
-        study: str = "s",
-        spec: str = SPEC,
-        model: Mapping[str, Any] | None = None,
-        options: str = "{}",
-        versions: str = '{"torch": "2.13.0"}',
-    ) -> Path:
+    def make(name, numbers=(), study="s", spec=SPEC, model=None, options="{}", versions='{"torch": "2.13.0"}'):
         path = tmp_path / name / "results.duckdb"
         if not path.exists():
             path.parent.mkdir()
             shutil.copy(empty, path)
         bert = {"study": study, "model": "bert", "checkpoint": "final"}
         cell = bert | {"corpus": "wiki", "metric": "motion"}
-        rows = [("studies", {"study": study, "spec": spec, "versions": versions})]
-        rows.append(
-            (
-                "models",
-                bert
-                | {"position": 1, "is_last": True, "revision": "aa", "layers": 4, "status": "done"}
-                | dict(model or {}),
-            )
-        )
-        rows.append(("corpora", {"study": study, "corpus": "wiki", "content_hash": "ab"}))
-        rows.append(("cells", cell | {"status": "done", "options": options}))
+        facts = {"position": 1, "is_last": True, "revision": "aa", "layers": 4, "status": "done"} | (model or {})
+        rows = [
+            ("studies", {"study": study, "spec": spec, "versions": versions}),
+            ("models", bert | facts),
+            ("corpora", {"study": study, "corpus": "wiki", "content_hash": "ab"}),
+            ("cells", cell | {"status": "done", "options": options}),
+        ]
         for statistic, layer, value, low, high in numbers:
             place = {"view": "words", "statistic": statistic, "site": "block", "layer": layer}
             rows.append(("layer_metrics", cell | place | {"value": value, "ci_low": low, "ci_high": high}))
-        with duckdb.connect(str(path)) as connection:
-            for table, row in rows:
-                insert(connection, table, row)
+        insert(path.parent, *rows)
         return path.parent
 
     return make
 
 
-def insert(connection: duckdb.DuckDBPyConnection, table: str, row: Mapping[str, Any]) -> None:
-    marks = ", ".join("?" * len(row))
-    connection.execute(f"INSERT INTO {table} ({', '.join(row)}) VALUES ({marks})", list(row.values()))
+@pytest.fixture
+def sides(folder):
+    """Two equal results folders, the old and the new one."""
+    return folder("old"), folder("new")
+
+
+def insert(folder, *rows):
+    """Put rows (table, values) of a study into a folder's database."""
+    with duckdb.connect(str(folder / "results.duckdb")) as connection:
+        connection.begin()
+        for table, values in rows:
+            values = {"study": "s"} | values
+            names = ", ".join(f'"{name}"' for name in values)
+            marks = ", ".join("?" * len(values))
+            connection.execute(f"INSERT INTO {table} ({names}) VALUES ({marks})", list(values.values()))
+        connection.commit()
+
+
+def alter(folder, *statements):
+    with duckdb.connect(str(folder / "results.duckdb")) as connection:
+        for statement in statements:
+            connection.execute(statement)
+
+
+def compared(old, new):
+    """What differs between the only studies of two folders."""
+    return compare(f"{old}:", f"{new}:", Path("x"))
+
+
+def records(result):
+    return [dict(zip(result.columns, row, strict=True)) for row in result.rows]

@@ -3,25 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from math import hypot
-from pathlib import Path
-from typing import Any
 
-import duckdb
 import pytest
+from app.diff.conftest import alter, compared, insert, records
 
 from reporter.app.diff import compare
 from reporter.app.diff.show import show
-from reporter.store.formats import Result
 from reporter.store.schema import tables
-
-Folder = Callable[..., Path]
-
-
-def records(result: Result) -> list[dict[str, Any]]:
-    return [dict(zip(result.columns, row, strict=True)) for row in result.rows]
-
 
 WHAT_MOVED = (
     # value, low, high
@@ -46,12 +35,9 @@ WHAT_MOVED = (
 )
 
 
-def test_what_moved(folder: Folder) -> None:
-    sides = [
-        folder(name, [(f"number_{i}", 1, *case[place]) for i, case in enumerate(WHAT_MOVED)])
-        for place, name in enumerate(("old", "new"))
-    ]
-    found = compare(f"{sides[0]}:", f"{sides[1]}:", Path("x"))
+def test_what_moved(folder):
+    numbers = [[(f"number_{i}", 1, *case[side]) for i, case in enumerate(WHAT_MOVED)] for side in (0, 1)]
+    found = compared(folder("old", numbers[0]), folder("new", numbers[1]))
     expected = {f"number_{i}": case[2] for i, case in enumerate(WHAT_MOVED)}
     assert {row["statistic"]: row["change"] for row in records(found.numbers)} == {
         name: change for name, change in expected.items() if change not in ("same", "within")
@@ -67,20 +53,11 @@ def test_what_moved(folder: Folder) -> None:
     assert found.has_consequences
 
 
-def test_the_largest_move_comes_first_and_says_how_large(folder: Folder) -> None:
-    old = [
-        ("norm", 1, 1.0, 0.9, 1.1),
-        ("norm", 2, 1.0, 0.9, 1.2),
-        ("plain", 1, 1.0, None, None),
-        ("plain", 2, 5.0, None, None),
-    ]
-    new = [
-        ("norm", 1, 3.0, 2.8, 3.1),
-        ("norm", 2, 3.0, 1.5, 3.1),
-        ("plain", 1, 2.0, None, None),
-        ("plain", 2, 6.0, None, None),
-    ]
-    found = compare(f"{folder('old', old)}:", f"{folder('new', new)}:", Path("x"))
+def test_the_largest_move_comes_first_and_says_how_large(folder):
+    bare = (None, None)
+    old = [("norm", 1, 1.0, 0.9, 1.1), ("norm", 2, 1.0, 0.9, 1.2), ("plain", 1, 1.0, *bare), ("plain", 2, 5.0, *bare)]
+    new = [("norm", 1, 3.0, 2.8, 3.1), ("norm", 2, 3.0, 1.5, 3.1), ("plain", 1, 2.0, *bare), ("plain", 2, 6.0, *bare)]
+    found = compared(folder("old", old), folder("new", new))
     rows = records(found.numbers)
     assert [(row["statistic"], row["layer"]) for row in rows] == [("norm", 1), ("norm", 2), ("plain", 1), ("plain", 2)]
     assert rows[0]["interval"] == pytest.approx(hypot(0.1, 0.2))
@@ -90,10 +67,10 @@ def test_the_largest_move_comes_first_and_says_how_large(folder: Folder) -> None
     assert (rows[2]["interval"], rows[2]["relative"]) == (None, 0.5)
 
 
-def test_numbers_on_one_side_only(folder: Folder) -> None:
+def test_numbers_on_one_side_only(folder):
     a = folder("old", [("norm", 1, 1.0, None, None), ("gone", 1, 1.0, None, None)])
     b = folder("new", [("norm", 1, 1.0, None, None), ("norm", 2, 1.0, None, None)])
-    found = compare(f"{a}:", f"{b}:", Path("x"))
+    found = compared(a, b)
     assert [(row["change"], row["statistic"], row["layer"]) for row in records(found.numbers)] == [
         ("only in A", "gone", 1),
         ("only in B", "norm", 2),
@@ -101,40 +78,25 @@ def test_numbers_on_one_side_only(folder: Folder) -> None:
     assert records(found.summary)[0]["compared"] == 1
 
 
-def test_every_table_with_intervals_is_compared(folder: Folder) -> None:
+def test_every_table_with_intervals_is_compared(sides):
     corpus, ends = {"corpus": "c"}, {"model_a": "a", "checkpoint_a": "x", "model_b": "b", "checkpoint_b": "x"}
     rows = {
         "layer_pairs": corpus | ends | {"statistic": "cka", "layer_a": 2, "layer_b": 3},
         "differences": ends | {"statistic": "norm", "corpus_a": "c", "corpus_b": "d"},
         "correlations": corpus | {"feature": "rate", "score": "sst2", "method": "pearson"},
     }
-    sides = [folder(name) for name in ("old", "new")]
     for value, side in enumerate(sides, 1):
-        with duckdb.connect(str(side / "results.duckdb")) as connection:
-            for table, row in rows.items():
-                row = {"study": "s", "metric": "m", "view": "words", "value": value} | row
-                names, marks = ", ".join(row), ", ".join("?" * len(row))
-                connection.execute(f"INSERT INTO {table} ({names}) VALUES ({marks})", list(row.values()))
-    found = compare(f"{sides[0]}:", f"{sides[1]}:", Path("x"))
-    moved = {
-        (row["statistic"], row["model"], row["corpus"], row["layer"], row["layer_b"]) for row in records(found.numbers)
-    }
-    assert moved == {
+        insert(side, *((table, row | {"metric": "m", "view": "words", "value": value}) for table, row in rows.items()))
+    parts = ("statistic", "model", "corpus", "layer", "layer_b")
+    assert {tuple(row[part] for part in parts) for row in records(compared(*sides).numbers)} == {
         ("cka", "a | b", "c", 2, 3),
         ("norm", "a | b", "c | d", None, None),
         ("rate ~ sst2 (pearson)", None, "c", None, None),
     }
 
 
-def insert(side: Path, table: str, **row: Any) -> None:
-    row = {"study": "s"} | row
-    with duckdb.connect(str(side / "results.duckdb")) as connection:
-        names, marks = ", ".join(f'"{name}"' for name in row), ", ".join("?" * len(row))
-        connection.execute(f"INSERT INTO {table} ({names}) VALUES ({marks})", list(row.values()))
-
-
 BERT = {"model": "bert", "checkpoint": "final", "corpus": "c"}
-LISTED: dict[str, tuple[dict[str, Any], str, Any]] = {
+LISTED = {
     # what is in both, the number that differs, and what it is called
     "massive_activations": (
         BERT
@@ -222,58 +184,57 @@ LISTED: dict[str, tuple[dict[str, Any], str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("table", LISTED)
-def test_lists_and_answers_are_compared(folder: Folder, table: str) -> None:
-    same, name, called = LISTED[table]
-    sides = [folder(side) for side in ("old", "new")]
+def test_lists_and_answers_are_compared(sides):
     for number, side in enumerate(sides, 1):
-        insert(side, table, **same, **{name: number})
-    (row,) = records(compare(f"{sides[0]}:", f"{sides[1]}:", Path("x")).numbers)
-    assert (row["change"], row["a"], row["b"]) == ("moved", 1, 2)
-    assert tuple(row[part] for part in ("metric", "statistic", "model", "corpus", "view", "layer")) == called
+        insert(side, *((table, same | {name: number}) for table, (same, name, _) in LISTED.items()))
+    rows = records(compared(*sides).numbers)
+    assert {(row["change"], row["a"], row["b"]) for row in rows} == {("moved", 1, 2)}
+    parts = ("metric", "statistic", "model", "corpus", "view", "layer")
+    assert Counter(tuple(row[part] for part in parts) for row in rows) == Counter(
+        called for *_, called in LISTED.values()
+    )
 
 
-def test_long_lists_are_compared_in_part(folder: Folder) -> None:
+def test_long_lists_are_compared_in_part(sides):
     """Of an eigenvalue curve the axes 1, 2, 4, …; of token types the 20 most frequent ones; of single texts none."""
-    sides = [folder(side) for side in ("old", "new")]
     place = {"view": "words", "site": "block", "layer": 1}
     for number, side in enumerate(sides):
-        for i in range(1, 24):
-            insert(side, "spectra", **BERT, **place, metric="spectrum", rank=i, value=i + number)
-            kind = {"token_id": i, "token": f"<{i}>", "count": i, "variance": 1 + number, "norm_of_mean": 1}
-            insert(side, "token_types", **BERT, **place, metric="variance", **kind)
         text = {"text": 7, "site": "block", "layer": 1, "linear": bool(number), "hidden": None}
-        insert(side, "probe_texts", model="bert", checkpoint="final", probe="c", **text)
-    rows = records(compare(f"{sides[0]}:", f"{sides[1]}:", Path("x")).numbers)
-    told = {row["statistic"] for row in rows}
+        rows = [("probe_texts", {"model": "bert", "checkpoint": "final", "probe": "c", **text})]
+        for i in range(1, 24):
+            rows.append(("spectra", BERT | place | {"metric": "spectrum", "rank": i, "value": i + number}))
+            kind = {"token_id": i, "token": f"<{i}>", "count": i, "variance": 1 + number, "norm_of_mean": 1}
+            rows.append(("token_types", BERT | place | kind | {"metric": "variance"}))
+        insert(side, *rows)
+    rows = records(compared(*sides).numbers)
+    names = {row["statistic"] for row in rows}
     assert {row["metric"] for row in rows} == {"spectrum", "variance"}
-    assert {name for name in told if "axis" in name} == {f"value of axis {rank}" for rank in (1, 2, 4, 8, 16)}
-    assert {name for name in told if "token" in name} == {f"variance of token <{i}>" for i in range(4, 24)}
+    assert {name for name in names if "axis" in name} == {f"value of axis {rank}" for rank in (1, 2, 4, 8, 16)}
+    assert {name for name in names if "token" in name} == {f"variance of token <{i}>" for i in range(4, 24)}
 
 
-def test_what_has_a_rank_is_told_by_what_it_is(folder: Folder) -> None:
+def test_what_has_a_rank_is_compared_by_what_it_is(sides):
     """A finding is the same one at another rank; one that only one side has is not compared with another one."""
-    sides = [folder(side) for side in ("old", "new")]
     about = {"kind": "extremes", "metric": "m", "model": "bert", "corpus": "c", "view": "words"}
     for side, ranks in zip(sides, ({"x": 1, "y": 2}, {"y": 1, "z": 2}), strict=True):
-        for statistic, rank in ranks.items():
-            insert(side, "findings", **about, rank=rank, statistic=statistic, value=0.5, ci_low=0.4, ci_high=0.6)
-            number = {"token": f"<{statistic}>", "own": True, "position_first": 1, "position_last": 4, "texts": 7}
-            insert(side, "sink_answers", **BERT, number=rank, **number)
-    found = compare(f"{sides[0]}:", f"{sides[1]}:", Path("x"))
-    gone = {(row["change"], row["metric"], row["statistic"]) for row in records(found.numbers)}
-    assert {one for one in gone if one[1] == "findings"} == {
+        for name, rank in ranks.items():
+            ends = {"value": 0.5, "ci_low": 0.4, "ci_high": 0.6}
+            number = {"token": f"<{name}>", "own": True, "position_first": 1, "position_last": 4, "texts": 7}
+            insert(
+                side,
+                ("findings", about | ends | {"rank": rank, "statistic": name}),
+                ("sink_answers", BERT | number | {"number": rank}),
+            )
+    gone = {(row["change"], row["metric"], row["statistic"]) for row in records(compared(*sides).numbers)}
+    assert {row for row in gone if row[1] == "findings" or "texts" in row[2]} == {
         ("only in A", "findings", "value of m.x, extremes"),
         ("only in B", "findings", "value of m.z, extremes"),
-    }
-    assert {one for one in gone if "texts" in one[2]} == {
         ("only in A", "sink_answers", "texts of token <x>"),
         ("only in B", "sink_answers", "texts of token <z>"),
     }
 
 
-def test_what_is_told_apart_has_one_row_on_each_side() -> None:
-    """A number is not listed twice: what its rows are told apart by names columns that are there."""
+def test_what_rows_are_told_apart_by_are_columns_of_their_table():
     for table in tables().values():
         for told in table.compared:
             assert set(told.by) <= set(table.types) and set(told.values) <= set(table.types)
@@ -281,35 +242,28 @@ def test_what_is_told_apart_has_one_row_on_each_side() -> None:
                 assert set(told.interval) <= set(table.types)
 
 
-def test_two_studies_of_one_file(folder: Folder) -> None:
+def test_two_studies_of_one_file(folder):
     out = folder("results", [("norm", 1, 1.0, None, None)])
     folder("results", [("norm", 1, 2.0, None, None)], study="t")
     found = compare("s", "t", out)
     assert [(row["a"], row["b"], row["delta"]) for row in records(found.numbers)] == [(1.0, 2.0, 1.0)]
 
 
-def test_analyses_are_compared_under_the_names_of_what_they_look_at(folder: Folder) -> None:
-    where: dict[str, dict[str, Any]] = {
+def test_analyses_are_compared_under_the_names_of_what_they_look_at(sides):
+    tables = {
         "groups": {"text_group": "hello", "control": "random-words", "silhouette": 0.5},
-        "pair_directions": {"pair_set": "p", "concept": "age", "consistency": 0.5, "ci_low": 0.4, "ci_high": 0.6},
         "direction_cosines": {"pair_set": "p", "concept_a": "age", "concept_b": "tense", "cosine": 0.5},
         "journeys": {"journey": "mouse", "text": 0, "position": 3, "positions": "with", "rank_cosine": 7},
         "explained_variance": {"analysis": "clouds", "item": "c", "part": "wiki", "components": 5, "share": 0.5},
         "vocabulary_facts": {"fact": "period", "value": 12.0},
     }
-    sides = [folder(name) for name in ("old", "new")]
-    for side in sides:
-        with duckdb.connect(str(side / "results.duckdb")) as connection:
-            for table, row in where.items():
-                row = {"study": "s", "model": "bert", "checkpoint": "final"} | row
-                names, marks = ", ".join(row), ", ".join("?" * len(row))
-                connection.execute(f"INSERT INTO {table} ({names}) VALUES ({marks})", list(row.values()))
-                if side.name == "new" and table != "pair_directions":
-                    name = list(row)[-1]
-                    connection.execute(f"UPDATE {table} SET {name} = 2 * {name}")
-            if side.name == "new":
-                connection.execute("UPDATE pair_directions SET consistency = 0.6, ci_low = 0.5, ci_high = 0.7")
-    found = compare(f"{sides[0]}:", f"{sides[1]}:", Path("x"))
+    model = {"model": "bert", "checkpoint": "final"}
+    for factor, side in enumerate(sides, 1):
+        low = 0.3 + 0.1 * factor
+        pair = {"pair_set": "p", "concept": "age", "consistency": low + 0.1, "ci_low": low, "ci_high": low + 0.2}
+        rows = [(table, model | row | {(name := list(row)[-1]): factor * row[name]}) for table, row in tables.items()]
+        insert(side, *rows, ("pair_directions", model | pair))
+    found = compared(*sides)
     assert {(row["metric"], row["statistic"], row["corpus"]) for row in records(found.numbers)} == {
         ("groups", "silhouette", "hello, random-words"),
         ("pairs", "cosine", "p: age | tense"),
@@ -325,10 +279,8 @@ def test_numbers_that_change_with_the_corpus_have_a_caution_where_its_size_is_an
     numbers = [("total", 1, 1.0, 0.9, 1.1), ("tradeoff", 1, 1.0, 0.9, 1.1), ("coverage", 1, 1.0, 0.9, 1.1)]
     sides = [folder("old", numbers), folder("new", [(*n[:2], 2.0, 1.9, 2.1) for n in numbers[:1]] + numbers[1:])]
     for side, many in zip(sides, words, strict=True):
-        with duckdb.connect(str(side / "results.duckdb")) as connection:
-            connection.execute("UPDATE layer_metrics SET metric = 'variance'")
-            connection.execute(f"UPDATE corpora SET words = {many}")
-    found = compare(*(f"{side}:" for side in sides), Path("x"))
+        alter(side, "UPDATE layer_metrics SET metric = 'variance'", f"UPDATE corpora SET words = {many}")
+    found = compared(*sides)
     assert len(found.notes) == cautioned
     for note in found.notes:
         assert f"'wiki' has {words[0]} words in A and {words[1]} in B" in note

@@ -1,69 +1,54 @@
-"""What numbers were made from: told once, and only what identifies it."""
+"""What numbers were made from, told once and only what identifies it; and claims that come out differently."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
+import json
 
-import duckdb
 import pytest
+from app.diff.conftest import alter, compared, insert
+from typer.testing import CliRunner
 
-from reporter.app.diff import compare
-
-Folder = Callable[..., Path]
+from reporter.app.cli import app
 
 
 @pytest.fixture
-def changes(folder: Folder) -> Callable[..., list[tuple[str, Any, Any]]]:
+def changes(sides):
     """Run statements on the second of two equal sides, and return what is told then."""
+    cell = {"model": "bert", "checkpoint": "final", "corpus": "wiki", "status": "done", "tokens": 100}
+    cells = [("cells", cell | {"metric": metric}) for metric in ("anisotropy", "entropy")]
+    steps = [
+        ("models", {"model": "gpt2", "checkpoint": f"step{step}", "fingerprint": f"f{step}"}) for step in (1, 2, 3)
+    ]
+    for side in sides:
+        insert(side, *cells, *steps)
 
-    def run(*statements: str) -> list[tuple[str, Any, Any]]:
-        old, new = folder("old"), folder("new")
-        for side in (old, new):
-            with duckdb.connect(str(side / "results.duckdb")) as connection:
-                for metric in ("anisotropy", "entropy"):
-                    connection.execute(
-                        "INSERT INTO cells (study, model, checkpoint, corpus, metric, status, tokens) "
-                        f"VALUES ('s', 'bert', 'final', 'wiki', '{metric}', 'done', 100)"
-                    )
-                for step in (1, 2, 3):
-                    connection.execute(
-                        "INSERT INTO models (study, model, checkpoint, fingerprint) "
-                        f"VALUES ('s', 'gpt2', 'step{step}', 'f{step}')"
-                    )
-                for statement in statements if side is new else ():
-                    connection.execute(statement)
-        return [(change.where, change.a, change.b) for change in compare(f"{old}:", f"{new}:", Path("x")).provenance]
+    def run(*statements):
+        alter(sides[1], *statements)
+        return [(change.where, change.a, change.b) for change in compared(*sides).provenance]
 
     return run
 
 
-def test_what_was_measured_on_the_way_says_nothing(changes: Callable[..., Any]) -> None:
-    assert changes("UPDATE models SET self_test = 0.1", "UPDATE cells SET seconds = 9, why = 'forced'") == []
-
-
-def test_checkpoints_are_gathered(changes: Callable[..., Any]) -> None:
-    assert changes("UPDATE models SET fingerprint = 'new' WHERE model = 'gpt2' AND checkpoint <> 'step2'") == [
-        ("model gpt2 (step1) fingerprint, and 1 more checkpoints", "f1", "new")
-    ]
-
-
-def test_an_input_that_all_metrics_share_is_told_once(changes: Callable[..., Any]) -> None:
-    assert changes("UPDATE cells SET tokens = 90") == [("input of bert (wiki) tokens", 100, 90)]
-
-
-def test_a_metric_that_compares_with_a_base_changes_no_input(changes: Callable[..., Any]) -> None:
-    assert (
-        changes(
-            "INSERT INTO cells (study, model, checkpoint, corpus, metric, status, tokens, inputs) "
-            """VALUES ('s', 'bert', 'final', 'wiki', 'change', 'done', 200, '{"pass": 3, "compared with": [{}]}')"""
-        )
-        == []
+def test_neither_what_was_measured_on_the_way_nor_a_metric_that_compares_with_a_base_is_told(changes):
+    assert not changes(
+        "UPDATE models SET self_test = 0.1",
+        "UPDATE cells SET seconds = 9, why = 'forced'",
+        "INSERT INTO cells (study, model, checkpoint, corpus, metric, status, tokens, inputs) "
+        """VALUES ('s', 'bert', 'final', 'wiki', 'change', 'done', 200, '{"pass": 3, "compared with": [{}]}')""",
     )
 
 
-def test_failures_options_corpora_and_versions(changes: Callable[..., Any]) -> None:
+def test_checkpoints_and_inputs_that_all_metrics_share_are_told_once(changes):
+    assert changes(
+        "UPDATE models SET fingerprint = 'new' WHERE model = 'gpt2' AND checkpoint <> 'step2'",
+        "UPDATE cells SET tokens = 90",
+    ) == [
+        ("model gpt2 (step1) fingerprint, and 1 more checkpoints", "f1", "new"),
+        ("input of bert (wiki) tokens", 100, 90),
+    ]
+
+
+def test_failures_options_corpora_and_versions(changes):
     assert changes(
         "UPDATE cells SET status = 'failed', error = 'no memory' WHERE metric = 'entropy'",
         """UPDATE cells SET options = '{"sample": 64, "batches": 2}' WHERE metric = 'motion'""",
@@ -80,3 +65,40 @@ def test_failures_options_corpora_and_versions(changes: Callable[..., Any]) -> N
         ("metric motion (bert, wiki) option sample", None, 64),
         ("metric motion (bert, wiki) option batches", None, 2),
     ]
+
+
+# claim, reading, view, baseline, verdict there, verdict here
+CLAIMS = (
+    ("same", 1, "words", None, "supported", "supported"),
+    ("turned", 1, "words", None, "supported", "refuted"),
+    ("turned", 2, "no-sinks", None, "refuted", "refuted"),
+    ("turned", 3, "words", "random-init", "refuted", "inconclusive"),
+    ("by-sql", 1, None, None, "failed", "supported"),
+    ("gone", 1, "words", None, "supported", None),
+    ("new", 1, "words", None, None, "supported"),
+)
+
+
+def test_verdicts_are_matched_by_claim_view_and_baseline(sides):
+    for side, place in zip(sides, (4, 5), strict=True):
+        for claim in CLAIMS:
+            row = dict(zip(("claim", "reading", "view", "baseline"), claim, strict=False))
+            if claim[place]:
+                insert(side, ("claims", row | {"verdict": claim[place], "value": 0.5, "says": "Says it."}))
+    found = compared(*sides)
+    assert {row[:5] for row in found.verdicts.rows} == {
+        (claim, view, baseline, old, new) for claim, _, view, baseline, old, new in CLAIMS if old != new
+    }
+    assert found.has_consequences
+    called = ["diff", *(f"{side}:" for side in sides)]
+    shown = CliRunner().invoke(app, called).stdout
+    assert "Verdicts: 5\n" in shown
+    turned = ["turned", "words", "random-init", "refuted", "inconclusive"]
+    assert turned in [line.split()[:5] for line in shown.splitlines()]
+    assert len(json.loads(CliRunner().invoke(app, [*called, "--format", "json"]).stdout)["verdicts"]) == 5
+
+
+def test_a_file_from_before_there_were_claims_has_none(sides):
+    alter(sides[0], "DROP TABLE claims")
+    insert(sides[1], ("claims", {"claim": "c", "verdict": "supported"}))
+    assert [row[:5] for row in compared(*sides).verdicts.rows] == [("c", None, None, None, "supported")]

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import CliRunner
 
 from reporter.app.cli import app
 
-Folder = Callable[..., Path]
 OLD = [
     ("norm", 1, 1.0, 0.9, 1.1),
     ("norm", 2, 1.0, 0.9, 1.1),
@@ -29,7 +26,7 @@ HOSTILE = "\x1b[31m<b>red</b>"
 
 
 @pytest.fixture
-def diff(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+def diff(folder, monkeypatch):
     monkeypatch.chdir(folder("old", OLD).parent)
     folder(
         "new",
@@ -42,7 +39,7 @@ def diff(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Resul
     return lambda *arguments: CliRunner().invoke(app, ["diff", *arguments], prog_name="reporter")
 
 
-def test_a_summary_then_the_largest_moves(diff: Callable[..., Result]) -> None:
+def test_a_summary_then_the_largest_moves(diff):
     result = diff("old:", "new:")
     assert result.exit_code == 0
     lines = [" ".join(line.split()) for line in result.stdout.splitlines()]
@@ -71,7 +68,7 @@ def test_a_summary_then_the_largest_moves(diff: Callable[..., Result]) -> None:
     assert "\x1b" not in result.stdout
 
 
-def test_the_same_says_so(diff: Callable[..., Result], folder: Folder) -> None:
+def test_the_same_says_so(diff, folder):
     folder("again", OLD)
     result = diff("old:", "again:", "--exit-code")
     assert result.exit_code == 0
@@ -89,7 +86,7 @@ def test_the_same_says_so(diff: Callable[..., Result], folder: Folder) -> None:
     ]
 
 
-def test_json_holds_everything(diff: Callable[..., Result]) -> None:
+def test_json_holds_everything(diff):
     found = json.loads(diff("old:", "new:", "--format", "json").stdout)
     assert list(found) == ["a", "b", "spec", "provenance", "summary", "numbers", "verdicts", "notes"]
     assert found["spec"][1] == {"where": "title", "a": None, "b": HOSTILE}
@@ -102,13 +99,13 @@ def test_json_holds_everything(diff: Callable[..., Result]) -> None:
     ]
 
 
-def test_markdown_has_the_same_tables(diff: Callable[..., Result]) -> None:
+def test_markdown_has_the_same_tables(diff):
     lines = diff("old:", "new:", "--format", "markdown").stdout.splitlines()
     assert "### Moved, without an interval: 1" in lines and "| metrics.anisotropy | listed | – |" in lines
     assert not any("<b>" in line for line in lines)
 
 
-def test_exit_codes_and_limits(diff: Callable[..., Result]) -> None:
+def test_exit_codes_and_limits(diff):
     assert diff("old:", "new:", "--exit-code").exit_code == 1
     wrong = diff("old:", "nowhere:")
     assert (wrong.exit_code, wrong.stdout) == (2, "")
@@ -118,7 +115,7 @@ def test_exit_codes_and_limits(diff: Callable[..., Result]) -> None:
     )
 
 
-def test_long_texts_are_shown_from_where_they_differ(diff: Callable[..., Result], folder: Folder) -> None:
+def test_long_texts_are_shown_from_where_they_differ(diff, folder):
     for name, end in (("one", "encoders"), ("two", "decoders")):
         folder(name, spec=f"study: s\nquestion: {'What is there to be seen in ' * 4}{end}?\n")
     output = diff("one:", "two:").stdout

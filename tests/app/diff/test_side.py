@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import duckdb
 import pytest
-from app.diff.conftest import insert
+from app.diff.conftest import alter, compared, insert, records
 
 from reporter.app.diff import compare
 from reporter.app.diff.sides import find_sides, side_by_side
 from reporter.core.errors import ReporterError, UsageError
 from reporter.store.schema import tables
 
-Folder = Callable[..., Path]
 
-
-def test_every_way_to_name_a_study(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_way_to_name_a_study(folder, monkeypatch):
     monkeypatch.chdir(folder("results").parent)
     folder("results", study="t")
     folder("old")
@@ -49,7 +46,7 @@ NOT_THERE = (
 )
 
 
-def test_what_is_not_there_is_told(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_not_there_is_told(folder, monkeypatch):
     monkeypatch.chdir(folder("results").parent)
     for place, study in (("results", "t"), ("old", "u"), ("two", "s"), ("two", "t")):
         folder(place, study=study)
@@ -65,12 +62,10 @@ def test_what_is_not_there_is_told(folder: Folder, monkeypatch: pytest.MonkeyPat
         assert isinstance(caught.value, UsageError) or "not a DuckDB" in told
 
 
-def test_an_older_file_is_seen_in_the_shape_of_today_and_left_alone(folder: Folder) -> None:
+def test_an_older_file_is_seen_in_the_shape_of_today_and_left_alone(folder):
     old, new = folder("old", [("norm", 1, 1.0, None, None)]), folder("new", [("norm", 1, 1.0, None, None)])
-    with duckdb.connect(str(old / "results.duckdb")) as connection:
-        connection.execute("DROP TABLE correlations")
-        connection.execute("ALTER TABLE models DROP COLUMN attention")
-        connection.execute("UPDATE schema_version SET version = 1")
+    drop = "ALTER TABLE models DROP COLUMN attention"
+    alter(old, "DROP TABLE correlations", drop, "UPDATE schema_version SET version = 1")
     before = (old / "results.duckdb").read_bytes()
     with side_by_side(find_sides(f"{old}:", f"{new}:", Path("x"))) as connection:
         for table in tables().values():
@@ -85,40 +80,34 @@ def test_an_older_file_is_seen_in_the_shape_of_today_and_left_alone(folder: Fold
     assert (old / "results.duckdb").read_bytes() == before
 
 
-def test_a_file_of_a_newer_reporter_is_refused(folder: Folder) -> None:
-    old, new = folder("old"), folder("new")
-    with duckdb.connect(str(new / "results.duckdb")) as connection:
-        connection.execute("UPDATE schema_version SET version = 999, reporter = '9.9'")
+def test_a_file_of_a_newer_reporter_is_refused(sides):
+    alter(sides[1], "UPDATE schema_version SET version = 999, reporter = '9.9'")
     with pytest.raises(ReporterError, match="newer than this one"):
-        find_sides(f"{old}:", f"{new}:", Path("x"))
+        find_sides(f"{sides[0]}:", f"{sides[1]}:", Path("x"))
 
 
-def test_two_models_of_a_study_stand_side_by_side(folder: Folder) -> None:
+def test_two_models_of_a_study_stand_side_by_side(folder):
     """The last checkpoint of each, under one name; what is of the study and of no model is left out."""
     place = folder("results", [("norm", 1, 1.0, 0.9, 1.1)])
-    with duckdb.connect(str(place / "results.duckdb")) as connection:
-        for checkpoint, step, value in (("step-9", 9, 5.0), ("step-10", 10, 3.0)):
-            key = {"study": "s", "model": "tuned", "checkpoint": checkpoint, "step": step}
-            insert(connection, "models", key | {"is_last": step == 10, "base": "bert", "status": "done"})
-            number = {"corpus": "wiki", "metric": "motion", "view": "words", "statistic": "norm", "site": "block"}
-            number |= {"layer": 1, "value": value, "ci_low": 2.9, "ci_high": 3.1}
-            insert(connection, "layer_metrics", key | number)
-        insert(connection, "claims", {"study": "s", "claim": "c", "verdict": "supported"})
+    number = {"metric": "motion", "view": "words", "statistic": "norm", "site": "block", "layer": 1}
+    for checkpoint, step, value in (("step-9", 9, 5.0), ("step-10", 10, 3.0)):
+        key = {"model": "tuned", "checkpoint": checkpoint, "step": step}
+        ends = {"corpus": "wiki", "value": value, "ci_low": 2.9, "ci_high": 3.1}
+        facts = {"is_last": step == 10, "base": "bert", "status": "done"}
+        insert(place, ("models", key | facts), ("layer_metrics", key | number | ends))
+    insert(place, ("claims", {"claim": "c", "verdict": "supported"}))
     for a, b in (("s:bert", "s:tuned"), (f"{place}:s:bert", "s:tuned")):
         found = compare(a, b, place)
         assert found.spec == [] and not found.verdicts.rows
-        (row,) = [dict(zip(found.numbers.columns, row, strict=True)) for row in found.numbers.rows]
+        (row,) = records(found.numbers)
         assert (row["model"], row["checkpoint"], row["a"], row["b"]) == ("bert | tuned", "final", 1.0, 3.0)
         assert row["change"] == "moved" and row["interval"] == pytest.approx(0.02**0.5)
-    with duckdb.connect(str(place / "results.duckdb")) as connection:
-        both = {"kind": "base", "model_a": "tuned", "checkpoint_a": "step-10", "corpus_a": "wiki", "value": 2.0}
-        both |= {"model_b": "bert", "checkpoint_b": "final", "corpus_b": "wiki", "ci_low": 1.95, "ci_high": 2.04}
-        place_of = {"study": "s", "metric": "motion", "view": "words", "statistic": "norm", "site": "block", "layer": 1}
-        insert(connection, "differences", both | place_of)
+    both = {"kind": "base", "model_a": "tuned", "checkpoint_a": "step-10", "corpus_a": "wiki", "value": 2.0}
+    both |= {"model_b": "bert", "checkpoint_b": "final", "corpus_b": "wiki", "ci_low": 1.95, "ci_high": 2.04}
+    insert(place, ("differences", both | number))
     assert row["texts"] == "not paired"
     for a, b in (("s:bert", "s:tuned"), ("s:tuned", "s:bert")):  # of the same texts: as far as it reaches towards 0
-        found = compare(a, b, place).numbers
-        (row,) = [dict(zip(found.columns, row, strict=True)) for row in found.rows]
+        (row,) = records(compare(a, b, place).numbers)
         assert (row["texts"], row["interval"]) == ("paired", pytest.approx(0.05))
     for a, b, told in (
         ("s:bert", "s", "one side names a model and the other does not"),
@@ -129,19 +118,16 @@ def test_two_models_of_a_study_stand_side_by_side(folder: Folder) -> None:
             find_sides(a, b, place)
 
 
-def test_views_that_are_alike_are_said_once(folder: Folder) -> None:
-    places = []
+def test_views_that_are_alike_are_said_once(folder):
+    sides = []
     for name, value in (("old", 1.0), ("new", 2.0)):
-        place = folder(name, [("norm", layer, value, value - 0.1, value + 0.1) for layer in (1, 2)])
-        with duckdb.connect(str(place / "results.duckdb")) as connection:
-            for view, more in (("no-sinks", 0.0), ("all", 0.5)):
-                connection.execute(
-                    "INSERT INTO layer_metrics BY NAME SELECT * REPLACE (? AS view, value + ? AS value) "
-                    "FROM layer_metrics WHERE view = 'words'",
-                    [view, more],
-                )
-        places.append(f"{place}:")
-    found = compare(*places, Path("x"))
-    views = found.numbers.columns.index("view")
-    assert sorted(row[views] for row in found.numbers.rows) == ["all", "all", "no-sinks, words", "no-sinks, words"]
+        sides.append(folder(name, [("norm", layer, value, value - 0.1, value + 0.1) for layer in (1, 2)]))
+        for view, more in (("no-sinks", 0.0), ("all", 0.5)):
+            alter(
+                sides[-1],
+                f"INSERT INTO layer_metrics BY NAME SELECT * REPLACE ('{view}' AS view, value + {more} AS value) "
+                "FROM layer_metrics WHERE view = 'words'",
+            )
+    found = compared(*sides)
+    assert sorted(row["view"] for row in records(found.numbers)) == ["all"] * 2 + ["no-sinks, words"] * 2
     assert sum(row[1] for row in found.summary.rows) == 4
