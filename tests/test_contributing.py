@@ -42,22 +42,39 @@ def place(tmp_path_factory):
     return make
 
 
+FORKS = """
+import os, shlex, sys
+from reporter.app.cli import main
+import reporter.runs.work
+for number, command in enumerate(sys.argv[1:]):
+    pid = os.fork()
+    if not pid:
+        for name, stream in (("out", 1), ("err", 2)):
+            os.dup2(os.open(f"{number}.{name}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC), stream)
+        sys.argv = shlex.split(command)
+        main()
+        os._exit(1)  # main ends the process itself
+    if status := os.waitpid(pid, 0)[1]:
+        sys.exit(f"{command}: {open(f'{number}.out').read()}{open(f'{number}.err').read()}")
+"""
+
+
 def follow(section: str, folder: Path) -> list[str]:
     """Make the files of a section in a folder and call its commands there; return what each of them prints."""
     for name, text in made(section).items():
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(text, "utf-8")
     (commands,) = blocks(section, "sh")
-    return [run(command, folder, ROOT) for command in commands.strip().splitlines()]
+    return run(commands.strip().splitlines(), folder, ROOT)
 
 
-def run(command: str, folder: Path, package: Path) -> str:
-    program, *arguments = shlex.split(command)
-    called = [sys.executable, "-m", program, *arguments]
+def run(commands: list[str], folder: Path, package: Path) -> list[str]:
+    """Return what commands of reporter print, each in a fork of a process that has imported what they need."""
     environment = os.environ | {"PYTHONPATH": str(package)}
+    called = [sys.executable, "-c", FORKS, *commands]
     done = subprocess.run(called, cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
-    return done.stdout
+    assert done.returncode == 0, done.stdout + done.stderr
+    return [(folder / f"{number}.out").read_text("utf-8") for number in range(len(commands))]
 
 
 def numbers(output: str) -> list[list[str]]:
@@ -77,12 +94,16 @@ def test_a_metric_is_added(tmp_path, place):
         (copy / path).write_text(text, "utf-8")
     (copy / "look.yaml").write_text(blocks(section, "yaml")[0], "utf-8")
     (commands,) = blocks(section, "sh")
-    outputs = [run(command, copy, copy) for command in commands.strip().splitlines()]
-    assert len(outputs) == 4
-    assert "3 passed" in outputs[0]
-    assert "‖μ‖" in outputs[1] and "Strang" in outputs[1] and "nothing beyond the sums" in outputs[1]
-    found = numbers(outputs[3])
-    assert {layer for layer, _ in found} == {"0", "1", "2"} and all(float(value) > 0 for _, value in found)
+    test, *commands = commands.strip().splitlines()
+    called = [sys.executable, "-m", *shlex.split(test)]
+    tested = subprocess.run(
+        called, cwd=copy, env=os.environ | {"PYTHONPATH": str(copy)}, capture_output=True, text=True
+    )
+    assert "3 passed" in tested.stdout, tested.stdout + tested.stderr
+    page, _, layers = run(commands, copy, copy)
+    assert "‖μ‖" in page and "Strang" in page and "nothing beyond the sums" in page
+    rows = numbers(layers)
+    assert {layer for layer, _ in rows} == {"0", "1", "2"} and all(float(value) > 0 for _, value in rows)
     page = (copy / "results" / "look" / "index.html").read_text("utf-8")
     assert "norm of the mean" in page and "grows from block to block" in page
 
@@ -104,8 +125,8 @@ def test_a_chart_is_added(tmp_path, place):
 def test_an_analysis_is_added(tmp_path, place):
     validated, _, layers, ends = follow("Add an analysis", place(tmp_path))
     assert "1 beginning" in validated and "1 claim" in validated
-    found = numbers(layers)
-    assert [layer for layer, _ in found] == ["0", "1", "2"] and all(float(value) > 0 for _, value in found)
+    rows = numbers(layers)
+    assert [layer for layer, _ in rows] == ["0", "1", "2"] and all(float(value) > 0 for _, value in rows)
     assert all(end in ends for end in ("sleeps", "runs", "sees a dog"))
     page = (tmp_path / "results" / "endings" / "index.html").read_text("utf-8")
     assert "Ends of sentences" in page and "compare layers of one model" in page and "supported" in page
@@ -129,7 +150,7 @@ def test_a_kind_of_claim_is_added(tmp_path, place):
     study = tmp_path / "most.yaml"
     study.write_text(study.read_text("utf-8").replace("models: decoders", "models: decoder"), "utf-8")
     with pytest.raises(AssertionError, match=r"claims.cone.most.models: no model 'decoder'; did you mean 'decoders'"):
-        run("reporter validate most.yaml", tmp_path, ROOT)
+        run(["reporter validate most.yaml"], tmp_path, ROOT)
 
 
 def test_every_observable_is_described():
