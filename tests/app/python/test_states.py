@@ -103,24 +103,25 @@ BREAK = {
     "layers": (lambda t: [t.pop(name) for name in list(t) if name.startswith("layer")], "lacks the tensor layer/0"),
     "gap": (lambda t: t.pop("layer/1"), "1 is missing"),
     "rows": (lambda t: t.update({"layer/1": t["layer/1"][1:].clone()}), "layer 1 has the shape"),
-    "more texts": (lambda t: t.update(text=t["text"] + 9), "states of text 48, counted from 0; corpus 'c' has 40"),
-    "not finite": (lambda t: t["layer/1"].fill_(torch.nan), "not finite"),
+    "more-texts": (lambda t: t.update(text=t["text"] + 9), "states of text 48, counted from 0; corpus 'c' has 40"),
+    "not-finite": (lambda t: t["layer/1"].fill_(torch.nan), "not finite"),
 }
 
 
-@pytest.mark.parametrize("name", BREAK)
-def test_a_broken_file_fails_alone_and_says_why(study, tmp_path, name):
-    damage, said = BREAK[name]
-    content = load_file(study["models"]["given-decoder"]["states"]["c"])
-    damage(content)
-    save_file(content, tmp_path / "broken.safetensors", metadata={"role": "decoder"})
-    assert said in failure(study, tmp_path)
+def test_broken_files_fail_and_say_why(study, tmp_path):
+    for name, (damage, _) in BREAK.items():
+        content = load_file(study["models"]["given-decoder"]["states"]["c"])
+        damage(content)
+        save_file(content, tmp_path / f"{name}.safetensors", metadata={"role": "decoder"})
+    errors = failures(tmp_path, *BREAK)
+    for name, (_, problem) in BREAK.items():
+        assert problem in errors[name], name
 
 
 def test_what_is_no_such_file_is_said(study, tmp_path):
-    assert "cannot read" in failure(study, tmp_path)
-    (tmp_path / "broken.safetensors").write_bytes(b"no safetensors at all")
-    assert "cannot be read as safetensors" in failure(study, tmp_path)
+    (tmp_path / "text.safetensors").write_bytes(b"no safetensors at all")
+    errors = failures(tmp_path, "gone", "text")
+    assert "cannot read" in errors["gone"] and "cannot be read as safetensors" in errors["text"]
     with pytest.raises(reporter.SpecError, match=r"models\.m\.states\.e: no corpus 'e'"):
         reporter.validate(study | {"models": {"m": {"states": {"e": "x.safetensors"}}}, "claims": {}})
     with pytest.raises(reporter.SpecError, match=r"models\.m\.states: expected a file for each corpus"):
@@ -133,19 +134,15 @@ def test_a_role_that_cannot_be_told_is_asked_for(study, tmp_path):
     content = load_file(study["models"]["given-decoder"]["states"]["c"])
     del content["token_ids"]
     save_file(content, tmp_path / "broken.safetensors")
-    assert "write `role: encoder` or `role: decoder`" in failure(study, tmp_path)
+    assert "write `role: encoder` or `role: decoder`" in failures(tmp_path, "broken")["broken"]
 
 
-def failure(study, folder):
-    """Return why the states in ``broken.safetensors`` cannot be measured."""
-    broken = {
-        "study": "broken",
-        "models": {"m": {"states": {"c": str(folder / "broken.safetensors")}}},
-        "metrics": ["anisotropy"],
-    }
+def failures(folder, *names):
+    """Return why the states in each file cannot be measured."""
+    models = {name: {"states": {"c": str(folder / f"{name}.safetensors")}} for name in names}
+    study = {"study": "broken", "models": models, "metrics": ["anisotropy"], "corpora": OWN["corpora"]}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("reporter.runs.runner._report", lambda *_: ())
-        done = reporter.run({"corpora": OWN["corpora"]} | broken, folder / "results")
-    (error,) = done.cells["error"]
+        done = reporter.run(study, folder / "results")
     assert set(done.models["status"]) <= {"failed"}
-    return error
+    return dict(zip(done.cells["model"], done.cells["error"], strict=True))
