@@ -6,26 +6,20 @@ import json
 import logging
 import shutil
 import warnings
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
+from oracles.families import build_family
 
 from reporter.core.errors import ReporterError
 from reporter.models import weights as adapter
-from reporter.models.checkpoint import Checkpoint
-from reporter.models.load import LoadedModel
 
 peft = pytest.importorskip("peft", reason="adapters need the optional package peft")
 
-Family = Callable[[str], Path]
-Load = Callable[..., LoadedModel]
 IDS = torch.tensor([[7, 8, 9, 10, 11]])
 
 
-def adapted(base: Path, folder: Path, head: bool = False, **options: Any) -> Any:
+def adapted(base, folder, head=False, **options):
     """Save an adapter with random weights; return PEFT's own model, not merged."""
     from transformers import AutoModel, AutoModelForCausalLM
 
@@ -34,11 +28,17 @@ def adapted(base: Path, folder: Path, head: bool = False, **options: Any) -> Any
         torch.manual_seed(1)
         model = (AutoModelForCausalLM if head else AutoModel).from_pretrained(base)
         more = {"r": 4, "target_modules": ["q_proj", "v_proj"], "init_lora_weights": False} | options
-        if head:
-            more["task_type"] = "CAUSAL_LM"
-        found = peft.get_peft_model(model, peft.LoraConfig(**more)).eval()
-        found.save_pretrained(folder)
-    return found
+        more |= {"task_type": "CAUSAL_LM"} if head else {}
+        own = peft.get_peft_model(model, peft.LoraConfig(**more)).eval()
+        own.save_pretrained(folder)
+    return own
+
+
+@pytest.fixture
+def lora(family, tmp_path):
+    """Return the folder of an adapter for a Llama."""
+    adapted(family("llama"), tmp_path / "lora")
+    return tmp_path / "lora"
 
 
 @pytest.mark.parametrize("head", [False, True], ids=["base alone", "with a head"])
@@ -54,78 +54,59 @@ def adapted(base: Path, folder: Path, head: bool = False, **options: Any) -> Any
     ],
     ids=["lora", "dora", "embedding", "saved modules", "one layer", "patterns"],
 )
-def test_states_are_those_of_peft(
-    head: bool, options: dict[str, Any], family: Family, tmp_path: Path, loaded: Load
-) -> None:
+def test_states_are_those_of_peft(head, options, family, tmp_path, loaded):
     own = adapted(family("llama"), tmp_path / "lora", head, **options)
-    model = loaded(family("llama"), adapter=tmp_path / "lora")
-    plain = loaded(family("llama"))
+    model, plain = loaded(family("llama"), adapter=tmp_path / "lora"), loaded(family("llama"))
     with torch.inference_mode():
-        mine = model.run(IDS, torch.ones_like(IDS))
+        mine, without = (m.run(IDS, torch.ones_like(IDS)) for m in (model, plain))
         theirs = own(input_ids=IDS, output_hidden_states=True).hidden_states
-        without = plain.run(IDS, torch.ones_like(IDS))
-    for ours, expected in zip(mine.path[:-1], theirs[:-1], strict=True):
+    for ours, expected in zip((*mine.path[:-1], mine.final), theirs, strict=True):
         torch.testing.assert_close(ours, expected, rtol=1e-4, atol=1e-5)
-    torch.testing.assert_close(mine.final, theirs[-1], rtol=1e-4, atol=1e-5)
     assert not torch.allclose(mine.last, without.last, atol=1e-3)
     assert model.anatomy.parameters == plain.anatomy.parameters
 
 
-def test_the_identity_covers_base_and_adapter(family: Family, tmp_path: Path, found: Callable[..., Checkpoint]) -> None:
+def test_the_identity_covers_base_and_adapter(family, tmp_path, found):
     adapted(family("llama"), tmp_path / "one")
     adapted(family("llama"), tmp_path / "two", r=2)
-    prints = {
-        (base, adapter): found(family(base), **({"adapter": tmp_path / adapter} if adapter else {})).fingerprint
-        for base in ("llama", "mistral")
-        for adapter in ("", "one", "two")
-    }
-    assert len(set(prints.values())) == len(prints)
+    options = ({}, {"adapter": tmp_path / "one"}, {"adapter": tmp_path / "two"})
+    prints = [found(family(base), **more).fingerprint for base in ("llama", "mistral") for more in options]
+    assert len(set(prints)) == len(prints)
     assert found(family("llama"), adapter=tmp_path / "one").location.endswith(" + one")
 
 
-def test_faster_kernels_that_are_missing_are_no_concern(
-    family: Family, tmp_path: Path, loaded: Load, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_missing_kernels_are_not_reported(family, lora, loaded, monkeypatch, caplog):
     """PEFT imports bitsandbytes where it is installed, which then complains of this machine."""
-    adapted(family("llama"), tmp_path / "lora")
-    own = adapter.merged
+    merged = adapter.merged
 
-    def complaining(*args: Any, **options: Any) -> Any:
+    def complaining(*args, **options):
         logging.getLogger("bitsandbytes.backends").error("no faster kernel")
-        return own(*args, **options)
+        return merged(*args, **options)
 
     monkeypatch.setattr(adapter, "merged", complaining)
-    loaded(family("llama"), adapter=tmp_path / "lora")
+    loaded(family("llama"), adapter=lora)
     assert "no faster kernel" not in caplog.text
 
 
-def test_an_adapter_as_a_model_says_what_to_write(
-    family: Family, tmp_path: Path, found: Callable[..., Checkpoint]
-) -> None:
-    adapted(family("llama"), tmp_path / "lora")
+def test_what_cannot_be_merged_is_refused(family, lora, found, loaded):
     with pytest.raises(ReporterError, match=r"is an adapter.*as `path` and this one as `adapter`"):
-        found(tmp_path / "lora")
-
-
-def test_what_cannot_be_merged_is_refused(family: Family, tmp_path: Path, loaded: Load) -> None:
-    folder = tmp_path / "lora"
-    adapted(family("llama"), folder)
-    with pytest.raises(ReporterError, match=r"no weight of the adapter .* fits this base"):
-        loaded(family("gpt2"), adapter=folder)
-    with pytest.raises(ReporterError, match=r"has no adapter_config\.json"):
-        loaded(family("llama"), adapter=family("gpt2"))
-    config = json.loads((folder / "adapter_config.json").read_text())
-    (folder / "adapter_config.json").write_text(json.dumps(config | {"r": 8}))
+        found(lora)
+    for base, folder, says in (
+        ("gpt2", lora, r"no weight of the adapter .* fits this base"),
+        ("llama", family("gpt2"), r"has no adapter_config\.json"),
+    ):
+        with pytest.raises(ReporterError, match=says):
+            loaded(family(base), adapter=folder)
+    config = json.loads((lora / "adapter_config.json").read_text())
+    (lora / "adapter_config.json").write_text(json.dumps(config | {"r": 8}))
     with pytest.raises(ReporterError, match="cannot be merged into this base"):
-        loaded(family("llama"), adapter=folder)
-    (folder / "adapter_model.safetensors").write_bytes(b"x")
+        loaded(family("llama"), adapter=lora)
+    (lora / "adapter_model.safetensors").write_bytes(b"x")
     with pytest.raises(ReporterError, match="cannot be read"):
-        loaded(family("llama"), adapter=folder)
+        loaded(family("llama"), adapter=lora)
 
 
-def test_an_adapter_for_more_layers(family: Family, tmp_path: Path, loaded: Load) -> None:
-    from oracles.families import build_family
-
+def test_an_adapter_for_more_layers_is_refused(family, tmp_path, loaded):
     deeper = build_family("llama", tmp_path / "deeper", num_hidden_layers=4)
     adapted(deeper, tmp_path / "lora")
     shutil.rmtree(deeper)

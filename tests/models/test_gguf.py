@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 import torch
 from safetensors.numpy import load_file
-
-from reporter.models.load import LoadedModel
 
 IDS = torch.tensor([[7, 8, 9, 10, 11, 12, 7, 9]])
 NAMES = {
@@ -24,7 +20,7 @@ NAMES = {
 }
 
 
-def write(folder: Path, file: Path) -> None:
+def write(folder, file):
     """Write a Qwen2 model as llama.cpp names its parts, with a tokenizer of single characters."""
     import gguf
 
@@ -54,9 +50,7 @@ def write(folder: Path, file: Path) -> None:
     to.close()
 
 
-def test_states_are_those_of_the_same_weights(
-    family: Callable[[str], Path], tmp_path: Path, loaded: Callable[..., LoadedModel]
-) -> None:
+def test_states_are_those_of_the_same_weights(family, tmp_path, loaded):
     pytest.importorskip("gguf", reason="needs the optional package gguf")
     write(family("qwen2"), tmp_path / "model.gguf")
     mine, plain = loaded(tmp_path / "model.gguf"), loaded(family("qwen2"))
