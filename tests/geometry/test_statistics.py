@@ -6,16 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import rankdata, spearmanr
 
-from reporter.geometry.statistics import (
-    FEWEST,
-    behind_best,
-    correlation,
-    fisher_interval,
-    half_way,
-    ranks,
-    rests,
-    turn,
-)
+from reporter.geometry.statistics import FEWEST, behind_best, correlation, fisher_interval, half_way, ranks, rests, turn
 
 
 def by_bootstrap(values, one, rng, replicates=3000):

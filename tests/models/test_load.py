@@ -113,11 +113,7 @@ def test_files_that_are_damaged_or_of_no_text_model_are_refused(copy, loaded):
     for file, content, says in (
         ("config.json", "{", "configuration"),
         ("config.json", json.dumps(config | {"model_type": "martian"}), "configuration"),
-        (
-            "config.json",
-            json.dumps(config | {"intermediate_size": 64}),
-            "(48,), and config.json says (64,)",
-        ),
+        ("config.json", json.dumps(config | {"intermediate_size": 64}), "(48,), and config.json says (64,)"),
         ("tokenizer.json", "{}", "tokenizer"),
         ("tokenizer.json", json.dumps(vocabulary), "do not belong together"),
     ):

@@ -14,10 +14,7 @@ TEXTS = ["The mouse was gone.", "Once upon a time there was a cat who liked to s
 
 @pytest.mark.parametrize(
     ("kind", "anatomy"),
-    [
-        ("encoder", ("encoder", "post", "block", "added")),
-        ("decoder", ("decoder", "pre", "final", "not-added")),
-    ],
+    [("encoder", ("encoder", "post", "block", "added")), ("decoder", ("decoder", "pre", "final", "not-added"))],
 )
 def test_states_are_those_of_transformers(kind, anatomy, request, loaded):
     from transformers import AutoModel, AutoTokenizer

@@ -12,11 +12,7 @@ from typing import Any
 
 WORDS = ["the", "cat", "that", "dogs", "chase", "sleeps", "and", "a", "mouse", "runs", "while"]
 WORDS += ["birds", "sing", "of", "red", "green", "blue", "old", "days", "in", "town"]
-TEXTS = (
-    "The cat that dogs chase sleeps.",
-    "A mouse runs",
-    "birds sing of old red days in town while a cat sleeps",
-)
+TEXTS = ("The cat that dogs chase sleeps.", "A mouse runs", "birds sing of old red days in town while a cat sleeps")
 
 # What is known of each family without asking the program (papers and the facts of each implementation):
 # class of the configuration, its options, role, norm placement, own last state, positions, longest input.
