@@ -83,7 +83,7 @@ def test_few_concepts_have_a_sentence_each(concepts):
     assert "`absent` is not shown to be a shared direction" in says
 
 
-@pytest.mark.parametrize(("pairs", "width"), [(6, 1), (8, 8), (12, 1), (12, 3), (30, 24)])
+@pytest.mark.parametrize(("pairs", "width"), [(6, 1), (12, 3), (30, 24)])
 def test_chance_is_hardly_ever_shared(concepts, pairs, width):
     """Four concepts without a direction: in hardly any set is one of them called shared."""
     nothing = {f"c{i}": [0] * 7 for i in range(4)}
