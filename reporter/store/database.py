@@ -112,8 +112,7 @@ class Store:
                 rows.setdefault(name, []).extend(of_cell)
         frames = {name: as_frame(find_table(name), of_table) for name, of_table in rows.items() if of_table}
         with self._file.writing() as connection:
-            for key in cells:
-                _delete_cell(connection, key)
+            _delete_cells(connection, cells)
             for name, frame in frames.items():
                 connection.append(name, frame, by_name=True)
 
@@ -236,9 +235,9 @@ class Store:
         with self._file.writing() as connection:
             before = [_row(connection, "cells", source) for source, _ in moves]
             done = [row is not None and row["status"] == "done" for row in before]
-            for (_, key), source_row, row in zip(moves, before, rows, strict=True):
+            _delete_cells(connection, [key for (_, key), is_done in zip(moves, done, strict=True) if is_done])
+            for source_row, row in zip(before, rows, strict=True):
                 if source_row is not None and source_row["status"] == "done":
-                    _delete_cell(connection, key)
                     _insert(connection, "cells", source_row | row)
             _copy_numbers(
                 connection, [move for move, is_done in zip(moves, done, strict=True) if is_done], numbers or {}
@@ -334,13 +333,16 @@ def _row(connection: duckdb.DuckDBPyConnection, name: str, key: Sequence[Any]) -
     return None if row is None else dict(zip([column[0] for column in cursor.description], row, strict=True))
 
 
-def _delete_cell(connection: duckdb.DuckDBPyConnection, key: CellKey) -> None:
+def _delete_cells(connection: duckdb.DuckDBPyConnection, keys: Iterable[CellKey]) -> None:
     cell = "SELECT 1 FROM cells WHERE " + _is(CellKey._fields)
-    if connection.execute(cell, list(key)).fetchone() is None:  # no cell, no numbers: both come in one transaction
+    stored = [key for key in keys if connection.execute(cell, list(key)).fetchone()]
+    if not stored:  # no cell, no numbers: both come in one transaction
         return
+    columns = [list(values) for values in zip(*stored, strict=True)]
+    given = ", ".join("unnest(?)" for _ in columns)
     for table in (Cell.table, *number_tables().values()):
-        where = " AND ".join(f"{part_in_sql(table, part)} = ?" for part in CellKey._fields)
-        connection.execute(f"DELETE FROM {table.name} WHERE {where}", list(key))
+        parts = ", ".join(part_in_sql(table, part) for part in CellKey._fields)
+        connection.execute(f"DELETE FROM {table.name} WHERE ({parts}) IN (SELECT {given})", columns)
 
 
 def _copy_numbers(

@@ -183,8 +183,8 @@ def test_an_interrupted_commit_leaves_the_old_numbers(store, cell, numbers, monk
         delete(*given)
         raise KeyboardInterrupt
 
-    delete = database._delete_cell
-    monkeypatch.setattr(database, "_delete_cell", stop)
+    delete = database._delete_cells
+    monkeypatch.setattr(database, "_delete_cells", stop)
     with pytest.raises(KeyboardInterrupt):
         store.commit_cell(cell(fingerprint="f2"), numbers(layers=9))
     assert store.cells("s")[("bert", "final", "wiki", "motion")].fingerprint == "f1"
