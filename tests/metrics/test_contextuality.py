@@ -124,8 +124,7 @@ def test_floors(d):
         assert np.std(floors) == pytest.approx(np.std(direct), rel=0.5, abs=1e-12)
 
 
-@pytest.mark.parametrize("d", [1, 3, 50])
-@pytest.mark.parametrize("n", [1, 2, 7])
+@pytest.mark.parametrize(("n", "d"), [(1, 3), (2, 1), (7, 50)])
 def test_the_floor_of_the_similarity_within_a_text(n, d):
     x = np.random.default_rng(2).standard_normal((40_000, n, d))
     mean = x.sum(axis=1)

@@ -10,7 +10,7 @@ import pytest
 import torch
 from oracles.contributions import NAMES, contributions
 from oracles.fake_model import FakeModel, FakeTexts, made_up_texts
-from oracles.families import FAMILIES, WORDS, build_family
+from oracles.families import FAMILIES, WORDS
 
 from reporter.forward.between_layers import Contributions
 from reporter.forward.observed import Observed
@@ -18,35 +18,26 @@ from reporter.forward.passes import _unfed
 from reporter.metrics.base import Options, catalogue
 from reporter.metrics.contributions import STATISTICS
 from reporter.models.capture import share
-from reporter.models.load import load
-from reporter.models.resolve import resolve
 from reporter.models.sublayers import Sublayer
-from reporter.spec.models import PathModel
 
 RNG = np.random.default_rng(4)
 TEXTS = FakeTexts(dict.fromkeys(" ".join(RNG.choice(WORDS, n)) for n in RNG.integers(1, 12, 30)))
 
 
-@pytest.fixture(scope="module")
-def family(tmp_path_factory):
-    """Return a function that loads a small random model of a family, and the same by its own class."""
+def own_class(name, model):
+    """Return the model of a family by its own class, without our hooks."""
     import transformers
 
-    def get(name):
-        folder = build_family(name, tmp_path_factory.mktemp("family") / "model")
-        spec = PathModel(path=folder)
-        (found,) = resolve("m", spec, folder.parent, folder.parent / "cache", lambda text: None, offline=True)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            own = getattr(transformers, f"{FAMILIES[name][0]}Model").from_pretrained(folder).eval()
-        return load(found, "cpu", offline=True), own.get_encoder() if own.config.is_encoder_decoder else own
-
-    return get
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        own = getattr(transformers, f"{FAMILIES[name][0]}Model").from_pretrained(model.checkpoint.path).eval()
+    return own.get_encoder() if own.config.is_encoder_decoder else own
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_published_formula(name, family, observe, values):
-    model, own = family(name)
+def test_the_published_formula(name, family_model, observe, values):
+    model = family_model(name)
+    own = own_class(name, model)
     observables, _ = observe(model, TEXTS, names=("moments", "contributions"), batch_tokens=60)
     found = values(model, observables, len(TEXTS), "all", ["contributions"])
     expected: dict[tuple[str, int], list[np.ndarray]] = {}
@@ -98,9 +89,8 @@ def test_against_a_base_the_same_texts_are_drawn(observe):
     assert all(one.value == one.ci_low == one.ci_high == 0 for one in between.compare(sides[0], sides[0], Options()))
 
 
-def test_a_model_whose_sublayers_were_not_found_says_so(family, observe, values):
-    model, _ = family("llama")
-    model = replace(model, feed_forward=Sublayer("none", problem="it was not found"))
+def test_a_model_whose_sublayers_were_not_found_says_so(family_model, observe, values):
+    model = replace(family_model("llama"), feed_forward=Sublayer("none", problem="it was not found"))
     assert _unfed(model) == {"contributions": "it was not found"}
     observables, _ = observe(model, TEXTS, names=("moments",))
     # As a pass leaves it that could not feed it.

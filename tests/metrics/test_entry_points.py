@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -53,47 +54,57 @@ views: [words]
 """
 
 
+VERBS = """
+import json, sys
+from typer.testing import CliRunner
+from reporter.app.cli import app
+
+results = [CliRunner().invoke(app, arguments) for arguments in json.loads(sys.argv[1])]
+print(json.dumps([[result.exit_code, result.stdout, result.stderr] for result in results]))
+"""
+
+
 @pytest.fixture
 def call(tmp_path):
-    """Return a function that calls the program beside an installed package of this source."""
+    """Return a function that calls verbs in a new process beside an installed package of a source."""
 
-    def run(*arguments, source=METRIC):
+    def run(*calls, source=METRIC):
         (tmp_path / "their_metrics.py").write_text(source, "utf-8")
         info = tmp_path / "theirs-1.0.dist-info"
-        info.mkdir(exist_ok=True)
+        info.mkdir()
         (info / "METADATA").write_text("Metadata-Version: 2.1\nName: theirs\nVersion: 1.0\n", "utf-8")
         (info / "entry_points.txt").write_text("[reporter.metrics]\nforeign = their_metrics\n", "utf-8")
-        path = os.pathsep.join([str(tmp_path), *sys.path])
-        called = [sys.executable, "-m", "reporter", *arguments]
-        environment = os.environ | {"PYTHONPATH": path}
-        return subprocess.run(called, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=200)
+        environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
+        command = [sys.executable, "-c", VERBS, json.dumps(calls)]
+        process = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=200)
+        return json.loads(process.stdout.splitlines()[-1])
 
     return run
 
 
 def test_it_is_explained_checked_and_computed(call, tmp_path):
-    page = call("metrics", "foreign")
-    assert page.returncode == 0 and "n times the factor" in page.stdout and "Nobody 2026" in page.stdout
-    assert "counted: How many tokens there are at one place, and so many times as many." in page.stdout
-    assert "times: what the count is multiplied by" in page.stdout
-    (tmp_path / "s.yaml").write_text(STUDY.replace("factor", "factro"), "utf-8")
-    wrong = call("validate", "s.yaml")
-    assert wrong.returncode == 2 and "did you mean 'factor'?" in wrong.stderr
+    (tmp_path / "wrong.yaml").write_text(STUDY.replace("factor", "factro"), "utf-8")
     (tmp_path / "s.yaml").write_text(STUDY, "utf-8")
-    done = call("run", "s.yaml")
-    assert done.returncode == 0, done.stderr
-    found = call("sql", "SELECT DISTINCT value = 2 * n AS right FROM layer_metrics WHERE metric = 'foreign'")
-    assert "true" in found.stdout.lower() and "false" not in found.stdout.lower()
-    rows = """SELECT count(*) AS places, bool_and(times * tokens = value) AS same, any_value(c.comment) AS said
+    products = "SELECT DISTINCT value = 2 * n AS right FROM layer_metrics WHERE metric = 'foreign'"
+    rows = """SELECT count(*) AS places, bool_and(times * tokens = value) AS same, any_value(c.comment) AS comment
         FROM counted JOIN layer_metrics USING (study, model, checkpoint, corpus, view, metric, site, layer),
         duckdb_columns() AS c WHERE (c.table_name, c.column_name) = ('counted', 'times')"""
-    found = call("sql", rows, "--format", "csv").stdout.split()
-    assert found[1].startswith("3,true,") and " ".join(found[1:]).endswith("what the count is multiplied by")
+    queries = [["sql", products], ["sql", rows, "--format", "csv"]]
+    page, wrong, finished, *answers = call(
+        ["metrics", "foreign"], ["validate", "wrong.yaml"], ["run", "s.yaml"], *queries
+    )
+    assert page[0] == 0 and "n times the factor" in page[1] and "Nobody 2026" in page[1]
+    assert "counted: How many tokens there are at one place, and so many times as many." in page[1]
+    assert "times: what the count is multiplied by" in page[1]
+    assert wrong[0] == 2 and "did you mean 'factor'?" in wrong[2]
+    assert finished[0] == 0, finished
+    assert "true" in answers[0][1].lower() and "false" not in answers[0][1].lower()
+    table = answers[1][1].split()
+    assert table[1].startswith("3,true,") and " ".join(table[1:]).endswith("what the count is multiplied by")
     assert "A foreign metric" in (tmp_path / "results" / "s" / "index.html").read_text("utf-8")
 
 
 def test_a_package_that_breaks_is_named(call):
-    broken = call("metrics", source="import there_is_no_such_module")
-    assert broken.returncode != 0
-    assert "their_metrics" in broken.stderr and "there_is_no_such_module" in broken.stderr
-    assert "Traceback" not in broken.stderr
+    ((code, _, problem),) = call(["metrics"], source="import there_is_no_such_module")
+    assert code not in (0, None) and "Traceback" not in problem
+    assert "their_metrics" in problem and "there_is_no_such_module" in problem

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from oracles.fake_model import FakeTexts
-from oracles.families import WORDS, build_family
+from oracles.families import WORDS
 
 from reporter.core.errors import ReporterError
 from reporter.forward.measure import Settings, measure, tokenised
@@ -16,10 +16,7 @@ from reporter.forward.observed import KINDS
 from reporter.forward.readout import Readout, Vocabulary
 from reporter.forward.type_sample import count_types
 from reporter.models.head import load_head
-from reporter.models.load import load
 from reporter.models.places import Layout
-from reporter.models.resolve import resolve
-from reporter.spec.models import PathModel
 
 # Of other widths, with and without a head, positions and a closing norm; tests/models loads all variants.
 CHOSEN = ["bert", "albert", "t5", "gpt2", "opt, projected", "llama"]
@@ -47,10 +44,8 @@ def readout_of(model):
 
 
 @pytest.mark.parametrize("name", CHOSEN)
-def test_every_metric_of_every_family(name, tmp_path, values):
-    build_family(name, tmp_path)
-    (checkpoint,) = resolve("m", PathModel(path=tmp_path), tmp_path, tmp_path, lambda corpus: None, offline=True)
-    model, corpus = load(checkpoint, "cpu", offline=True), texts()
+def test_every_metric_of_every_family(name, family_model, values):
+    model, corpus = family_model(name), texts()
     layout = Layout.of(model.anatomy, ("final", "attention"))
     assert layout.attention
     tokens = tokenised(model, corpus, 64)

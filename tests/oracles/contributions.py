@@ -14,27 +14,19 @@ import torch
 # Attention, feed-forward, the norm between them in a post-norm block, and what the block multiplies both by.
 _BERT = ("encoder.layer.{}.attention.output.dense", "encoder.layer.{}.output.dense")
 NAMES: dict[str, tuple[str, str, str | None, float]] = {
-    **dict.fromkeys(("bert", "roberta", "deberta-v2"), (*_BERT, "encoder.layer.{}.attention.output.LayerNorm", 1.0)),
-    "distilbert": (
-        "transformer.layer.{}.attention.out_lin",
-        "transformer.layer.{}.ffn",
-        "transformer.layer.{}.sa_layer_norm",
-        1.0,
-    ),
+    "bert": (*_BERT, "encoder.layer.{}.attention.output.LayerNorm", 1.0),
     "bart": ("layers.{}.self_attn.out_proj", "layers.{}.fc2", "layers.{}.self_attn_layer_norm", 1.0),
     "gpt2": ("h.{}.attn.c_proj", "h.{}.mlp.c_proj", None, 1.0),
     "llama": ("layers.{}.self_attn.o_proj", "layers.{}.mlp.down_proj", None, 1.0),
-    "neox, sequential": ("layers.{}.attention.dense", "layers.{}.mlp.dense_4h_to_h", None, 1.0),
     "modernbert": ("layers.{}.attn.Wo", "layers.{}.mlp.Wo", None, 1.0),
     "t5": ("block.{}.layer.0.SelfAttention.o", "block.{}.layer.1.DenseReluDense.wo", None, 1.0),
     "gemma2": ("layers.{}.post_attention_layernorm", "layers.{}.post_feedforward_layernorm", None, 1.0),
     "olmo2": ("layers.{}.post_attention_layernorm", "layers.{}.post_feedforward_layernorm", None, 1.0),
     "granite": ("layers.{}.self_attn.o_proj", "layers.{}.mlp.down_proj", None, 0.3),
-    "gpt-j": ("h.{}.attn.out_proj", "h.{}.mlp.fc_out", None, 1.0),
     "neox, parallel": ("layers.{}.attention.dense", "layers.{}.mlp.dense_4h_to_h", None, 1.0),
     "falcon": ("h.{}.self_attention.dense", "h.{}.mlp.dense_4h_to_h", None, 1.0),
 }
-PARALLEL = {"gpt-j", "neox, parallel", "falcon"}
+PARALLEL = {"neox, parallel", "falcon"}
 
 
 def contributions(name: str, own: Any, ids: torch.Tensor) -> dict[tuple[str, int], np.ndarray]:

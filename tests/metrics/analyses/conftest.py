@@ -6,30 +6,10 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from oracles.families import build_family
 
 from reporter.metrics.analysis import Context, default_pooling
 from reporter.metrics.base import Value
-from reporter.models.load import load
 from reporter.models.places import Layout
-from reporter.models.resolve import resolve
-from reporter.spec.models import PathModel
-
-
-@pytest.fixture(scope="session")
-def family_model(tmp_path_factory):
-    """Return a small random model of a family; do not change it."""
-    models = {}
-
-    def get(name):
-        if name not in models:
-            root = tmp_path_factory.mktemp("analyses")
-            folder = build_family(name, root)
-            (checkpoint,) = resolve("m", PathModel(path=folder), root, root / "cache", None, offline=True)
-            models[name] = load(checkpoint, "cpu", offline=True)
-        return models[name]
-
-    return get
 
 
 @pytest.fixture

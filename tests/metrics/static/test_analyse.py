@@ -85,8 +85,8 @@ def vectors(n: int, d: int, seed: int = 0) -> np.ndarray:
         ("opt, projected", set()),
     ],
 )
-def test_every_family(name: str, measured: set[str], of_family: Callable[..., LoadedModel]) -> None:
-    model = of_family(name)
+def test_every_family(name: str, measured: set[str], family_model: Callable[..., LoadedModel]) -> None:
+    model = family_model(name)
     vectors = static_vectors(model)
     found = Rows(vectors)
     parts = {row.part for row in found.of(HistogramBin)}

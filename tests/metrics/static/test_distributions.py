@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 import torch
 
-from reporter.core.errors import ReporterError
 from reporter.geometry import pairs
 from reporter.geometry.clouds import MOST_BINS, Histogram
 from reporter.geometry.noise import cosine_above
@@ -129,23 +128,6 @@ def test_pairs_between_are_all_pairs(tile_size: int) -> None:
         assert {each.part for each in distribution.bins} == {"token–position"}
 
 
-def test_moments_of_many_pairs_by_closed_forms() -> None:
-    """Σ⟨x, y⟩ = ‖Σx‖² − Σ‖x‖², Σ⟨x, y⟩² = ‖XᵀX‖² − Σ‖x‖⁴, Σ‖x − y‖² = 2nΣ‖x‖² − 2‖Σx‖² over ordered pairs."""
-    x = vectors(3000, 16).astype(float)
-    n, pairs = 3000, 3000 * 2999
-    by = by_measure(pairs_of("token–token", rows_of(x.astype(np.float32))))
-    squares = (x**2).sum(1)
-    mean_dot = (np.square(x.sum(0)).sum() - squares.sum()) / pairs
-    second = (np.square(x.T @ x).sum() - np.square(squares).sum()) / pairs
-    assert by["dot"].n == pairs // 2
-    np.testing.assert_allclose(by["dot"].mean, mean_dot, rtol=1e-6)
-    np.testing.assert_allclose(by["dot"].sd, np.sqrt(second - mean_dot**2), rtol=1e-6)
-    distances = by["distance"].mean ** 2 + by["distance"].sd ** 2
-    np.testing.assert_allclose(distances, 2 * (n * squares.sum() - np.square(x.sum(0)).sum()) / pairs, rtol=1e-6)
-    unit = x / np.sqrt(squares)[:, None]
-    np.testing.assert_allclose(by["cosine"].mean, (np.square(unit.sum(0)).sum() - n) / pairs, rtol=1e-6)
-
-
 def test_half_precision_tables() -> None:
     x = torch.from_numpy(vectors(200, 32))
     for dtype in (torch.float16, torch.bfloat16):
@@ -177,13 +159,6 @@ def test_equal_values_fill_one_bin() -> None:
     histogram = Histogram(0, 3)
     histogram.take(torch.full((4, 4), 3.0), Workspace(torch.device("cpu")))
     assert [b.count for b in histogram.summary().bins] == [16]
-
-
-def test_vectors_that_are_no_numbers() -> None:
-    x = vectors(10, 4)
-    x[3, 1] = np.nan
-    with pytest.raises(ReporterError, match="1 of its vectors are not finite, the first in row 3"):
-        norms(torch.from_numpy(x))
 
 
 def found_pairs(x: np.ndarray, k: int, candidates: int | None = None) -> list[VocabularyExtreme]:

@@ -25,8 +25,8 @@ TYPES = dict.fromkeys(("bert", "roberta", "albert"), 2)
 
 
 @pytest.mark.parametrize("name", POSITIONS)
-def test_what_is_found_is_what_is_known(name: str, of_family: Callable[..., LoadedModel]) -> None:
-    model = of_family(name)
+def test_what_is_found_is_what_is_known(name: str, family_model: Callable[..., LoadedModel]) -> None:
+    model = family_model(name)
     found = static_vectors(model)
     kind, table, offset = POSITIONS[name]
     assert found.position_kind == kind
@@ -46,22 +46,22 @@ def test_what_is_found_is_what_is_known(name: str, of_family: Callable[..., Load
         )
 
 
-def test_narrow_embeddings_are_said(of_family: Callable[..., LoadedModel]) -> None:
+def test_narrow_embeddings_are_said(family_model: Callable[..., LoadedModel]) -> None:
     for name in ("albert", "electra", "opt, projected"):
-        found = static_vectors(of_family(name))
+        found = static_vectors(family_model(name))
         assert found.tokens.shape[1] == 16
         assert "Token vectors have 16 dimensions and are projected to the 32 of its blocks." in found.notes
         assert found.comparable("token", "position") == (name != "opt, projected")
 
 
-def test_scaled_and_normed_embeddings_are_said(of_family: Callable[..., LoadedModel]) -> None:
-    assert "What enters the first block is 5.657 × these vectors." in static_vectors(of_family("gemma2")).notes
-    assert any("a norm, or another" in note for note in static_vectors(of_family("bloom")).notes)
-    assert static_vectors(of_family("llama")).notes == ()
+def test_scaled_and_normed_embeddings_are_said(family_model: Callable[..., LoadedModel]) -> None:
+    assert "What enters the first block is 5.657 × these vectors." in static_vectors(family_model("gemma2")).notes
+    assert any("a norm, or another" in note for note in static_vectors(family_model("bloom")).notes)
+    assert static_vectors(family_model("llama")).notes == ()
 
 
-def test_sines_are_told_from_learned_vectors(of_family: Callable[..., LoadedModel]) -> None:
-    assert static_vectors(of_family("distilbert", sinusoidal_pos_embds=True)).position_kind == "sinusoidal"
+def test_sines_are_told_from_learned_vectors(family_model: Callable[..., LoadedModel]) -> None:
+    assert static_vectors(family_model("distilbert", sinusoidal_pos_embds=True)).position_kind == "sinusoidal"
     position = torch.arange(60)[:, None] / 10000 ** (torch.arange(16) / 16)
     sines = torch.cat([position.sin(), position.cos()], dim=1)
     assert table_kind(sines) == table_kind(sines.bfloat16()) == "sinusoidal"
@@ -69,8 +69,8 @@ def test_sines_are_told_from_learned_vectors(of_family: Callable[..., LoadedMode
     assert table_kind(torch.zeros(60, 32)) == table_kind(torch.ones(60, 32)) == "learned"
 
 
-def test_strings_and_special_ids(of_family: Callable[..., LoadedModel]) -> None:
-    found = static_vectors(of_family("bert"))
+def test_strings_and_special_ids(family_model: Callable[..., LoadedModel]) -> None:
+    found = static_vectors(family_model("bert"))
     assert found.strings[:5] == ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
     assert found.strings[-3:] == (None, None, None)  # the table has three rows more than the tokenizer
     assert found.special >= {0, 1, 2, 3, 4}

@@ -38,12 +38,10 @@ def red(generator: np.random.Generator, count: int, d: int, phi: float) -> np.nd
 
 NOISE: dict[str, Noise] = {
     "white": lambda g, n, d: g.normal(size=(n, d)),
-    "heavy tails": lambda g, n, d: g.standard_t(3, size=(n, d)),
     "red": lambda g, n, d: red(g, n, d, 0.9),
     "walk": lambda g, n, d: g.normal(size=(n, d)).cumsum(axis=0),
     "smooth": lambda g, n, d: smooth(g, n, d, 3),
     "very smooth": lambda g, n, d: smooth(g, n, d, 30),
-    "drifting": lambda g, n, d: g.normal(size=(n, d)) * np.linspace(1, 2, n)[:, None],
 }
 
 
