@@ -56,20 +56,14 @@ def test_a_number_of_the_whole_model_has_no_layer(store, cell, numbers):
     assert store.frame("SELECT statistic FROM layer_metrics WHERE layer IS NULL").values.tolist() == [["rate"]]
 
 
-@pytest.mark.parametrize("bad", [float("nan"), float("inf"), np.float32("-inf"), np.float64("nan")])
 @pytest.mark.parametrize("column", ["value", "ci_low", "depth"])
-def test_nan_and_infinity_are_refused_and_nothing_is_written(store, cell, numbers, bad, column):
-    rows = numbers()
-    rows[3][column] = bad
-    with pytest.raises(ValueError, match=rf"layer_metrics\.{column} = .*statistic='norm'.*layer=3"):
-        store.commit_cell(cell(), rows)
+def test_nan_and_infinity_are_refused_and_nothing_is_written(store, cell, numbers, column):
+    for bad in (float("nan"), float("inf"), np.float32("-inf"), np.float64("nan")):
+        rows = numbers()
+        rows[3][column] = bad
+        with pytest.raises(ValueError, match=rf"layer_metrics\.{column} = .*statistic='norm'.*layer=3"):
+            store.commit_cell(cell(), rows)
     assert store.cells("s") == {}
-
-
-@pytest.mark.parametrize("name", ["seconds", "tokens"])
-def test_nan_in_a_cell_is_refused(store, cell, name):
-    with pytest.raises(ValueError, match=f"cells.{name}"):
-        store.commit_cell(cell(**{name: float("nan")}))
 
 
 @pytest.mark.parametrize(

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import duckdb
 import pytest
 
 from reporter.core.errors import ReporterError, UsageError
-from reporter.store import query, query_frame
+from reporter.store import Store, query, query_frame
 from reporter.store.parquet import MARK, write_parquet
 from reporter.store.schema import SCHEMA_VERSION, tables
 
 
 @pytest.fixture(scope="module")
-def exported(tmp_path_factory):
+def exported(tmp_path_factory, empty):
     """A database of two studies, and one folder with both as Parquet."""
-    from reporter.store import Store
-
     path = tmp_path_factory.mktemp("one") / "results.duckdb"
+    shutil.copyfile(empty, path)
     store = Store(path)
     with store.together():
         for study in ("s", "t"):
@@ -68,25 +68,25 @@ def test_others_find_every_row_by_the_names_of_folders_or_without_them(exported)
             assert rows == [("s", model, layer, 0.1 * layer) for model, layer in models]
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "SELECT * FROM read_text('{folder}/reporter.json')",
-        "SELECT * FROM read_csv('/etc/hostname')",
-        "SELECT * FROM glob('{folder}/*')",
-        "SELECT * FROM read_parquet('{folder}/*/*/*.parquet')",
-        "COPY cells TO '{folder}/out.csv'",
-        "CREATE TABLE x (a INTEGER)",
-        "DROP VIEW cells",
-        "SET lock_configuration = false",
-        "ATTACH '{path}' AS other",
-    ],
+REFUSED = (
+    "SELECT * FROM read_text('{folder}/reporter.json')",
+    "SELECT * FROM read_csv('/etc/hostname')",
+    "SELECT * FROM glob('{folder}/*')",
+    "SELECT * FROM read_parquet('{folder}/*/*/*.parquet')",
+    "COPY cells TO '{folder}/out.csv'",
+    "CREATE TABLE x (a INTEGER)",
+    "DROP VIEW cells",
+    "SET lock_configuration = false",
+    "ATTACH '{path}' AS other",
 )
-def test_nothing_else_can_be_read_or_written(exported, sql):
+
+
+def test_nothing_else_can_be_read_or_written(exported):
     path, folder = exported
     before = sorted(folder.rglob("*"))
-    with pytest.raises(UsageError, match="not allowed"):
-        query(database_of(folder), sql.format(folder=folder, path=path))
+    for sql in REFUSED:
+        with pytest.raises(UsageError, match="not allowed"):
+            pytest.fail(query(database_of(folder), sql.format(folder=folder, path=path)))
     assert sorted(folder.rglob("*")) == before
 
 
