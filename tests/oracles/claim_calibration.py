@@ -16,7 +16,6 @@ number is that which the claim is about, at its very edge, so that either verdic
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
 from functools import cache
 from types import SimpleNamespace
 from typing import Any
@@ -73,7 +72,7 @@ RELATED = ("3 relatives", "same model twice")
 HILLS = ("bell", "rise-then-fall")
 
 
-def noise(rng: np.random.Generator, kind: str, shape: tuple[int, ...]) -> np.ndarray:
+def noise(rng, kind, shape):
     """Noise of variance 1 over the last axis."""
     if kind == "independent":
         return rng.standard_normal((*shape, K))
@@ -82,16 +81,14 @@ def noise(rng: np.random.Generator, kind: str, shape: tuple[int, ...]) -> np.nda
     return rng.standard_normal((*shape, K)) @ np.linalg.cholesky(correlation_of(kind)).T
 
 
-def correlation_of(kind: str) -> np.ndarray:
+def correlation_of(kind):
     """Correlation of the noise of any two points."""
     lags = np.abs(np.subtract.outer(np.arange(K), np.arange(K)))
     return {"independent": 1.0 * (lags == 0), "shared": np.where(lags == 0, 1.0, 0.8), "wandering": 0.9**lags}[kind]
 
 
 @cache
-def simulated(
-    shape: str, level: float, kind: str, models: int | str, interval: bool, repetitions: int, paired: bool = False
-) -> Points:
+def simulated(shape, level, kind, models, interval, repetitions, paired=False):
     """Profiles of a shape with noise, as :func:`reporter.judge.profiles.together` gives them.
 
     Paired: the database says how the errors of two layers go together.
@@ -113,38 +110,20 @@ def simulated(
 
 
 @cache
-def rates(
-    name: str,
-    shape: str,
-    level: float,
-    kind: str,
-    models: int | str,
-    interval: bool,
-    repetitions: int,
-    paired: bool = False,
-) -> tuple[float, float]:
+def rates(name, shape, level, kind, models, interval, repetitions, paired=False):
     """Return how often the claim is supported and refuted, alone in its study."""
     found = rule(name, simulated(shape, level, kind, models, interval, repetitions, paired), **OPTIONS[name])
     return float((found.holds <= 0.025).mean()), float((found.fails <= 0.025).mean())
 
 
-def worst(
-    name: str,
-    models: int | str,
-    interval: bool,
-    repetitions: int,
-    true: bool = False,
-    side: int = 0,
-    levels: tuple[float, ...] = LEVELS,
-    paired: bool = False,
-) -> float:
+def worst(name, models, interval, repetitions, true=False, side=0, levels=LEVELS, paired=False):
     """Return the highest rate of supporting what is not so (or, of true shapes, of refuting what is so)."""
     shapes = [shape for shape in SHAPES if (shape in TRUE[name]) == true]
     cases = [(shape, level, kind) for shape in shapes for level in levels for kind in KINDS]
     return max(rates(name, *case, models, interval, repetitions, paired)[side] for case in cases)
 
 
-def differ(is_: str, models: tuple[int, int], interval: bool, repetitions: int) -> float:
+def differ(is_, models, interval, repetitions):
     """Return how often two groups seem to differ by more than 0.5 (or less, for 'same') at the edge of it."""
     rng = np.random.default_rng([models[0], models[1], interval])
     edges = {"above": (0.5,), "below": (-0.5,), "different": (0.5, -0.5, 0.0), "same": (0.5, -0.5)}[is_]
@@ -163,7 +142,7 @@ def differ(is_: str, models: tuple[int, int], interval: bool, repetitions: int) 
     return rate
 
 
-def relation(is_: str, over: str, models: int, repetitions: int) -> float:
+def relation(is_, over, models, repetitions):
     """Return how often unrelated numbers seem related (for 'none': strongly related ones unrelated)."""
     rng = np.random.default_rng([models, len(over), len(is_)])
     claim = SimpleNamespace(
@@ -189,12 +168,12 @@ def relation(is_: str, over: str, models: int, repetitions: int) -> float:
                     y[i] += steps * y[i - 1]
                 points = effective_points(x, y, "spearman") if over == "layers" else n
                 related.append(_Related("m", *fisher(correlation(x, y, "spearman") or 0.0, points, "spearman"), n))
-        found = _finding(claim, related)  # type: ignore[arg-type]
+        found = _finding(claim, related)
         wrong += found.holds is not None and found.holds <= 0.025
     return wrong / repetitions
 
 
-def value(form: str, repetitions: int) -> float:
+def value(form, repetitions):
     """Return how often a number at the edge of its bounds seems to lie inside."""
     rng = np.random.default_rng(len(form))
     bounds = {"above": (0.0, None), "below": (None, 0.0), "between": (0.0, 0.5), "within": (-0.5, 0.0)}[form]
@@ -209,7 +188,7 @@ def value(form: str, repetitions: int) -> float:
 
 
 @cache
-def of_texts(texts: int, repetitions: int, points: int, seed: int, spread: float = 0.5) -> tuple[np.ndarray, ...]:
+def of_texts(texts, repetitions, points, seed, spread=0.5):
     """Return means of log-normal contributions whose expectation is 1, and both ends of their bootstrap intervals.
 
     Args:
@@ -229,7 +208,7 @@ def of_texts(texts: int, repetitions: int, points: int, seed: int, spread: float
     return contributions.mean(axis=1), *np.reshape(ends, (repetitions, points, 2)).transpose(2, 0, 1)
 
 
-def few_texts(form: str, texts: int, repetitions: int) -> tuple[float, float]:
+def few_texts(form, texts, repetitions):
     """Return how often a claim about numbers of few texts is supported and refuted, at its very edge."""
     kind, _, what = form.partition(", ")
     made = {"value": _values, "differ": _differences, "paired": _pairs, "shape": _shapes, "relation": _relations}
@@ -238,7 +217,7 @@ def few_texts(form: str, texts: int, repetitions: int) -> tuple[float, float]:
     return float((holds <= 0.025).mean()), float((fails <= 0.025).mean())
 
 
-def _values(form: str, texts: int, repetitions: int) -> list[tuple[float, float]]:
+def _values(form, texts, repetitions):
     low, high = {"above": (1.0, None), "below": (None, 1.0), "between": (1.0, 2.0), "within": (0.5, 1.0)}[form]
     bounds = [None if end is None else Bounded(end, end, end) for end in (low, high)]
     numbers = zip(*(of[:, 0] for of in of_texts(texts, repetitions, 1, 0)), strict=True)
@@ -246,19 +225,17 @@ def _values(form: str, texts: int, repetitions: int) -> list[tuple[float, float]
     return [_between(bounds[0] and _above(one, bounds[0]), bounds[1] and _above(bounds[1], one)) for one in found]
 
 
-def _errors(values: np.ndarray, lows: np.ndarray, highs: np.ndarray, texts: int) -> np.ndarray:
+def _errors(values, lows, highs, texts):
     found = zip(values.ravel(), lows.ravel(), highs.ravel(), strict=True)
     return np.array([text_error(*number, texts, (0, None)) for number in found]).reshape(values.shape)
 
 
-def _pairs(is_: str, texts: int, repetitions: int) -> list[tuple[float, float]]:
+def _pairs(is_, texts, repetitions):
     """Judge one model on two corpora."""
     return _differences(is_, texts, repetitions, paired)
 
 
-def _differences(
-    is_: str, texts: int, repetitions: int, gap: Callable[[Group, Group], tuple[Any, Any]] = difference
-) -> list[tuple[float, float]]:
+def _differences(is_, texts, repetitions, gap=difference):
     more = 1.3 if is_ == "same" else 1.0
     sides = []
     for size, seed in ((more, 1), (1.0, 2)):
@@ -276,7 +253,7 @@ HILL = float(BELL[4:9].mean() - BELL[:4].mean())
 """How far the middle third of a bell lies above its outer thirds: where a claim of a bell is refuted, beyond chance."""
 
 
-def _shapes(name: str, texts: int, repetitions: int) -> list[tuple[float, float]]:
+def _shapes(name, texts, repetitions):
     shapes = {"increasing": np.minimum(X, 0.5), "decreasing": -np.minimum(X, 0.5), "bell": BELL}
     shape = 1.0 + shapes.get(name, 0.1 * (X > 0.5))
     trend = (0.5 - 1 / 24, 0.0)
@@ -287,7 +264,7 @@ def _shapes(name: str, texts: int, repetitions: int) -> list[tuple[float, float]
     return list(zip(ruling.holds, ruling.fails, strict=True))
 
 
-def _relations(is_: str, texts: int, repetitions: int) -> list[tuple[float, float]]:
+def _relations(is_, texts, repetitions):
     """Judge two rough profiles of known correlation, whose layers have errors of their own."""
     order = np.random.default_rng(7).permutation(K)
     shapes = [1.0 + 0.4 * X[order], 1.0 + 0.4 * X[np.array([3, 2, 1, 0, 7, 6, 5, 4, 11, 10, 9, 8, 12])[order]]]
@@ -316,7 +293,7 @@ FORMS = (
 )
 
 
-def table(repetitions: int) -> Iterator[tuple[str, str, str, float]]:
+def table(repetitions):
     """Yield claim form, kind of statistic, models, and the highest rate of false 'supported'."""
     for name in TRUE:
         for models in (*MODELS, *RELATED):

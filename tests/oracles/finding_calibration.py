@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -19,10 +18,10 @@ import numpy as np
 
 from reporter.geometry.intervals import error_over_texts, errors_apart, quantile
 from reporter.judge.numbers import MetricRow, Numbers
-from reporter.judge.points import Estimates, Points
+from reporter.judge.points import Points
 from reporter.judge.profiles import covariance_of
-from reporter.judge.questions import Findings, look
-from reporter.judge.questions.extremes import Extreme, extreme
+from reporter.judge.questions import look
+from reporter.judge.questions.extremes import extreme
 from reporter.judge.questions.subjects import Subjects
 from reporter.metrics.base import Statistic
 
@@ -30,10 +29,9 @@ K = 13
 NAME = "anisotropy.top_variance_share"
 KINDS = ("independent", "shared", "wandering")
 TEXTS = 40
-Values = Callable[[str, str, str, "int | None"], np.ndarray]
 
 
-def noise(rng: np.random.Generator, kind: str) -> np.ndarray:
+def noise(rng, kind):
     """Noise of variance 1 over a profile."""
     if kind == "independent":
         return rng.standard_normal(K)
@@ -45,7 +43,7 @@ def noise(rng: np.random.Generator, kind: str) -> np.ndarray:
     return np.linalg.cholesky(0.9**lags) @ rng.standard_normal(K)
 
 
-def statistic(**more: Any) -> Statistic:
+def statistic(**more):
     """A headline statistic between 0 and 1."""
     return Statistic(
         "top_variance_share", "share", "of nothing", (), bounds=(0, 1), headline=True, smallest=0.01, **more
@@ -72,21 +70,9 @@ class MadeUp(Numbers):
     """
 
     def __init__(
-        self,
-        values: Values,
-        error: float,
-        roles: dict[str, str],
-        steps: tuple[int, ...] = (),
-        baselines: tuple[str, ...] = (),
-        untrained: tuple[str, ...] = (),
-        whole: bool = False,
-        names: Sequence[str] = (NAME,),
-        sinks: Sequence[tuple[int, int, int, int]] = (),
-        bases: Mapping[str, str] | None = None,
-        corpora: Sequence[str] = ("c",),
-        words: Sequence[int] = (1000, 1000),
-        last: int = K,
-    ) -> None:
+        self, values, error, roles, steps=(), baselines=(), untrained=(), whole=False, names=(NAME,), sinks=(),
+        bases=None, corpora=("c",), words=(1000, 1000), last=K,
+    ):  # fmt: skip
         study = SimpleNamespace(
             study="s",
             views=("words", "no-sinks"),
@@ -98,10 +84,10 @@ class MadeUp(Numbers):
         self.names, self._where, self._words, self._last = tuple(names), sinks, words, last
         self._made, self._error, self._known_roles, self._steps = values, error, roles, steps
         self._null, self._untrained, self._is_whole, self._kept = baselines, untrained, whole, {}
-        super().__init__(SimpleNamespace(records=self._answer), study)  # type: ignore[arg-type]
+        super().__init__(SimpleNamespace(records=self._answer), study)
         self.rows = self._profiles
 
-    def _answer(self, sql: str, values: Any) -> list[dict[str, Any]]:
+    def _answer(self, sql, values):
         if "initialised" in sql:
             return [{"model": model} for model in self._untrained]
         if "max(layers)" in sql:
@@ -118,13 +104,13 @@ class MadeUp(Numbers):
             return [{"corpus": corpus, "words": words, "texts": TEXTS} for corpus, words in sizes]
         return []
 
-    def _cells(self) -> list[dict[str, Any]]:
+    def _cells(self):
         return [{"model": model, "corpus": corpus} for model in self._known_roles for corpus in self.study.corpora]
 
-    def role_of(self, model: str) -> str | None:
+    def role_of(self, model):
         return self._known_roles[model]
 
-    def _profiles(self, full_name: str, view: str) -> tuple[MetricRow, ...]:
+    def _profiles(self, full_name, view):
         if full_name.removesuffix("_floor") not in self.names:
             return ()
         if (full_name, view) not in self._kept:
@@ -140,9 +126,7 @@ class MadeUp(Numbers):
             )
         return self._kept[full_name, view]
 
-    def _of(
-        self, full_name: str, view: str, model: str, corpus: str, step: int | None, error: float | None
-    ) -> list[MetricRow]:
+    def _of(self, full_name, view, model, corpus, step, error):
         role = self._known_roles[model.partition(" ")[0]]
         half = None if error is None else quantile(0.975) * error
         values = np.asarray(self._made(model, view, full_name, step))
@@ -167,7 +151,7 @@ class MadeUp(Numbers):
         ]
 
 
-def made(numbers: MadeUp, against_base: Sequence[str] = (), **more: Any) -> Findings:
+def made(numbers, against_base=(), **more):
     """Return what is found in made-up numbers."""
     statistics = {name: statistic(**more) for name in numbers.names}
     return look(Subjects(numbers, statistics, frozenset(against_base)))
@@ -187,7 +171,7 @@ ALIKE = ("one of each role, two corpora", "two of a role", "a model and its base
 TRUTHS = {"flat": np.full(K, 0.5), "rising": np.linspace(0.3, 0.7, K)}
 
 
-def of_nothing(study: str, truth: str, kind: str, seed: int, error: float = 0.1) -> Findings:
+def of_nothing(study, truth, kind, seed, error=0.1):
     """Return what is found where there is nothing: the same profile everywhere, and noise.
 
     Where there are several models, each deviates by as much as the noise of texts, floor and all, unless few are
@@ -197,14 +181,14 @@ def of_nothing(study: str, truth: str, kind: str, seed: int, error: float = 0.1)
     differ = len(NULLS[study]["roles"]) > 1 and study not in ALIKE
     own = {model: rng.standard_normal() * differ for model in NULLS[study]["roles"]}
 
-    def values(model: str, view: str, full_name: str, step: int | None) -> np.ndarray:
+    def values(model, view, full_name, step):
         of_model = TRUTHS[truth] + error * own[model.partition(" ")[0]]
         return of_model if full_name.endswith("_floor") else of_model + error * noise(rng, kind)
 
     return made(MadeUp(values, error, **NULLS[study]))
 
 
-def peak(seed: int, kind: str, error: float = 0.03, at: int = 7) -> list[dict[str, Any]]:
+def peak(seed, kind, error=0.03, at=7):
     """Return the findings about a bell with its peak at a layer."""
     rng = np.random.default_rng([seed, KINDS.index(kind)])
     bell = 0.2 + 0.6 * np.exp(-((np.arange(K) - at) ** 2) / 8)
@@ -213,7 +197,7 @@ def peak(seed: int, kind: str, error: float = 0.03, at: int = 7) -> list[dict[st
     return [row for row in found.rows if row["kind"] == "extremes"]
 
 
-def of_texts(seed: int, kind: str, paired: bool, height: float = 0.5, error: float = 0.03, at: int = 7) -> Points:
+def of_texts(seed, kind, paired, height=0.5, error=0.03, at=7):
     """Return a bell of numbers that are means over texts.
 
     Args:
@@ -236,23 +220,23 @@ def of_texts(seed: int, kind: str, paired: bool, height: float = 0.5, error: flo
     return Points(mean[None], own[None], np.linspace(0, 1, K), covariance=covariance)
 
 
-def sure(some: Estimates) -> Estimates:
+def sure(some):
     """Return estimates as sure as texts let them be."""
     return replace(some, df=TEXTS - 1)
 
 
-def not_told_apart(seed: int, kind: str, paired: bool) -> Extreme | None:
+def not_told_apart(seed, kind, paired):
     """Return the set of layers not told apart from the top of a bell, at 5 %."""
-    return extreme(SimpleNamespace(sure=sure), of_texts(seed, kind, paired), 0.01, 0.05)  # type: ignore[arg-type]
+    return extreme(SimpleNamespace(sure=sure), of_texts(seed, kind, paired), 0.01, 0.05)
 
 
-def ruled_out(seed: int, kind: str, paired: bool) -> bool:
+def ruled_out(seed, kind, paired):
     """Return whether a layer is ruled out as the highest, at 5 %, where all layers are equal."""
     p = sure(of_texts(seed, kind, paired, height=0).differences()).above(0.0).reshape(K, K)
     return bool((K - 1) * p[:, 7].min() <= 0.05)
 
 
-def main() -> None:
+def main():
     """Print how often."""
     repetitions = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
     for study in NULLS:
