@@ -1,6 +1,8 @@
-"""Claims in a run: when they are tested, what is said, and what becomes of the exit code."""
+"""Claims in a run: when they are tested, what is printed and stored, the exit code; corpora of equal size."""
 
 from __future__ import annotations
+
+import json
 
 import pytest
 from typer.testing import CliRunner
@@ -9,6 +11,7 @@ from reporter.app.cli import app
 from reporter.runs.runner import Outcome
 from reporter.runs.whole import also
 from reporter.store.schema import Verdict
+from reporter.texts import build_texts
 
 CLAIMS = """claims:
   ends-at-one: {says: It ends., value: {metric: convergence.similarity, model: enc, corpus: nested, layer: 2},
@@ -19,67 +22,64 @@ CLAIMS = """claims:
   needs-inline: {says: It needs both.,
                  differ: {metric: convergence.rate, a: nested, b: inline, is: different, models: enc}}
 run:"""
-ONLY = ["enc", "nested"]
+METRICS = "[convergence, {anisotropy: {sample: 64, batches: 2}}, motion]"
+LIGHT = ((METRICS, "[convergence]"), ("views: [words, all]", "views: [words]"))
 
 
-@pytest.fixture
-def claiming(study, monkeypatch):
-    """Return a function that writes the tiny study with claims; its report is somebody else's business."""
-    monkeypatch.setattr("reporter.runs.runner._report", lambda *_: ())
-    light = (
-        ("[convergence, {anisotropy: {sample: 64, batches: 2}}, motion]", "[convergence]"),
-        ("views: [words, all]", "views: [words]"),
-    )
-    return lambda *replace: study(("run:", CLAIMS), *light, *replace)
-
-
-def verdicts(store) -> dict[str, str]:
+def verdicts(store):
     return dict(store.frame("SELECT claim, verdict FROM claims WHERE reading = 1 ORDER BY number").values.tolist())
 
 
-def test_claims_are_tested_said_and_stored_with_every_run(claiming, run, store):
-    file = claiming()
-    outcome, said = run(file)
-    assert (outcome.refuted, outcome.untested, outcome.exit_code) == (1, 1, 0)
+def test_claims_are_tested_printed_and_stored_with_every_run(study, run, store, copied):
+    file = study(("run:", CLAIMS))
+    outcome, log = run(file)
+    assert (outcome.computed, outcome.refuted, outcome.untested, outcome.exit_code) == (0, 1, 1, 0)
     stored = verdicts(store)
     assert list(stored) == ["ends-at-one", "wrong", "broken", "needs-inline"]
     assert (stored["ends-at-one"], stored["wrong"], stored["broken"]) == ("supported", "refuted", "failed")
-    assert "  claim ends-at-one: supported  1" in said
-    assert "  claim wrong: refuted  " in said
-    assert "  claim broken: failed  the query does not work: " in said
-    assert "tiny: 4 claims: " in said
-    row = store.frame("FROM claims WHERE claim = 'wrong'").iloc[0]
+    row = store.frame("FROM claims WHERE claim = 'wrong' AND reading = 1").iloc[0]
     assert (row["says"], row["source"], row["kind"], row["paper"]) == ("It is two.", "Nobody", "value", 2.0)
-    assert f"  claim wrong: refuted  {row['value']:.4g} [{row['ci_low']:.4g}, {row['ci_high']:.4g}], paper 2" in said
-    rate = "SELECT value FROM layer_metrics WHERE (model, step, corpus, statistic) = ('enc', 2, 'nested', 'rate')"
+    for line in (
+        "  claim ends-at-one: supported  1",
+        f"  claim wrong: refuted  {row['value']:.4g} [{row['ci_low']:.4g}, {row['ci_high']:.4g}], paper 2",
+        "  claim broken: failed  the query does not work: ",
+        "tiny: 4 claims: ",
+    ):
+        assert line in log
+    rate = (
+        "SELECT value FROM layer_metrics "
+        "WHERE (model, step, corpus, statistic, view) = ('enc', 2, 'nested', 'rate', 'words')"
+    )
     assert row["value"] == store.frame(rate).iloc[0, 0]
-    # Where nothing changed, they are tested and said again, and the database stays as it is.
+    # Where nothing changed, they are tested and printed again, and the database stays as it is.
     written = store.path.stat().st_mtime_ns
-    again, said = run(file)
-    assert (again.computed, again.refuted) == (0, 1) and "  claim wrong: refuted  " in said
+    again, log = run(file)
+    assert (again.computed, again.refuted) == (0, 1) and "  claim wrong: refuted  " in log
     assert store.path.stat().st_mtime_ns == written
     # A guard in continuous integration asks for its exit code.
     arguments = ["run", str(file.path), "--out", str(store.path.parent), "--offline"]
-    assert CliRunner().invoke(app, [*arguments, "--strict"]).exit_code == 3
-    assert CliRunner().invoke(app, [*arguments, "--strict=inconclusive"]).exit_code == 3
-    assert CliRunner().invoke(app, [*arguments, "--strict=no-such-word"]).exit_code == 2
-    assert CliRunner().invoke(app, arguments).exit_code == 0
+    codes = {"--strict": 3, "--strict=inconclusive": 3, "--strict=no-such-word": 2, "--offline": 0}
+    assert {option: CliRunner().invoke(app, [*arguments, option]).exit_code for option in codes} == codes
     # Other claims on the same numbers need no measurement.
-    changed, _ = run(claiming(("paper: 2, within: 0.1", "paper: 0, within: 5")))
+    changed, _ = run(study(("run:", CLAIMS.replace("paper: 2, within: 0.1", "paper: 0, within: 5"))))
     assert (changed.computed, changed.refuted) == (0, 0) and verdicts(store)["wrong"] == "supported"
     # A study without claims has no rows.
-    from_study, said = run(claiming((CLAIMS, "run:")))
-    assert from_study.refuted == 0 and verdicts(store) == {} and "claim " not in said
+    without, log = run(study())
+    assert without.refuted == 0 and verdicts(store) == {} and "claim " not in log
 
 
-def test_a_run_of_a_part_leaves_what_it_cannot_tell(claiming, run, store):
+def test_a_run_of_a_part_tests_the_claims_that_it_can_and_leaves_the_others(study, run, store):
+    def claiming(*changes):
+        return study(("run:", CLAIMS), *LIGHT, *changes)
+
     none = ("sql: SELECT nothing", "metric: convergence.rate, model: enc, corpus: nested")
-    outcome, said = run(claiming(none), only=["dec", "inline"])
-    assert (outcome.untested, said.count("not tested"), verdicts(store)) == (0, 4, {})
-    assert "tiny: " not in said.partition("not tested")[2].partition("exploratory")[0], "of none nothing is counted"
-    _, said = run(claiming(), only=ONLY)
+    outcome, log = run(claiming(none), only=["dec", "inline"])
+    assert (outcome.untested, log.count("not tested"), verdicts(store)) == (0, 4, {})
+    assert "tiny: " not in log.partition("not tested")[2].partition("exploratory")[0], "of none nothing is counted"
+    part = ["enc", "nested"]
+    _, log = run(claiming(), only=part)
     assert list(verdicts(store)) == ["ends-at-one", "wrong"]
-    assert "claim needs-inline: not tested, this run measured only a part of the study" in said
+    assert "claim needs-inline: not tested, this run measured only a part of the study" in log
     every = (
         "needs-inline: {says: It needs both.,",
         "turns: {says: Both turn., value: {metric: convergence.rate, model: all, corpus: inline}, above: 0}\n"
@@ -88,7 +88,7 @@ def test_a_run_of_a_part_leaves_what_it_cannot_tell(claiming, run, store):
     run(claiming(every))
     whole, by_model = verdicts(store), store.frame("FROM claims_by_model ORDER BY ALL")
     assert len(by_model)
-    outcome, _ = run(claiming(every), only=ONLY, force=True)
+    outcome, _ = run(claiming(every), only=part, force=True)
     assert verdicts(store) == whole and outcome.untested == 0
     assert by_model.equals(store.frame("FROM claims_by_model ORDER BY ALL"))
 
@@ -96,15 +96,14 @@ def test_a_run_of_a_part_leaves_what_it_cannot_tell(claiming, run, store):
 @pytest.mark.parametrize(
     ("failed", "refuted", "untested", "undecided", "strict", "code"),
     [
-        (0, 0, 0, 0, "refuted", 0),
         (0, 2, 1, 0, None, 0),
-        (0, 1, 0, 0, "refuted", 3),
+        (0, 0, 0, 2, None, 0),
+        (1, 1, 0, 0, None, 1),
+        (0, 0, 0, 0, "refuted", 0),
         (0, 1, 1, 0, "refuted", 3),
         (1, 1, 0, 0, "refuted", 3),
         (0, 0, 1, 0, "refuted", 1),
         (1, 0, 0, 0, "refuted", 1),
-        (1, 1, 0, 0, None, 1),
-        (0, 0, 0, 2, None, 0),
         (0, 0, 0, 2, "refuted", 0),
         (0, 0, 0, 2, "inconclusive", 3),
         (0, 1, 0, 0, "inconclusive", 3),
@@ -116,7 +115,87 @@ def test_exit_codes(failed, refuted, untested, undecided, strict, code):
     assert Outcome(1, 0, failed, (), refuted, untested, strict, undecided).exit_code == code
 
 
-def test_a_view_under_which_a_claim_breaks_is_said():
-    said = {"number": 1, "says": "", "source": "", "kind": "value", "paper": None, "verdict": "failed"}
-    found = Verdict(claim="c", reading=2, view="all", baseline="shuffled", detail={"reason": "KeyError: 'x'"}, **said)
-    assert also(found) == "claim c (view 'all', baseline shuffled): not tested there  KeyError: 'x'"
+def test_a_view_under_which_a_claim_breaks_is_named():
+    fields = {"number": 1, "says": "", "source": "", "kind": "value", "paper": None, "verdict": "failed"}
+    verdict = Verdict(
+        claim="c", reading=2, view="all", baseline="shuffled", detail={"reason": "KeyError: 'x'"}, **fields
+    )
+    assert also(verdict) == "claim c (view 'all', baseline shuffled): not tested there  KeyError: 'x'"
+
+
+CORPORA = "  few: {generate: grammar, texts: 12, words: [5, 20], seed: 5}\n"
+DIFFERENT = """claims:
+  more: {says: It varies., differ: {metric: spectrum.effective_rank, a: %s, b: few, models: enc, is: different}}
+run:"""
+
+
+DEC = (
+    "  dec: {recipe: {architecture: gpt2, layers: 2, width: 16, heads: 2, train_on: nested, steps: 2, batch: 4, "
+    "context: 16}}\n",
+    "",
+)
+
+
+@pytest.fixture
+def comparing(study):
+    """Return a function that writes a study that compares a corpus with a small one, in one model."""
+
+    def write(corpus, more=""):
+        return study(
+            ('  inline: {texts: ["one two three", "the cat sleeps here", "a dog"]}\n', CORPORA + more),
+            ("checkpoints: [0, 2],", ""),
+            DEC,
+            (METRICS, "[convergence, spectrum]"),
+            LIGHT[1],
+            ("run:", DIFFERENT % corpus),
+        )
+
+    return write
+
+
+def test_a_comparison_of_corpora_that_differ_in_size_needs_size_of(comparing, run, store, out):
+    def planned(file):
+        result = CliRunner().invoke(app, ["plan", str(file.path), "--out", str(out)])
+        assert result.exit_code == 0, result.output
+        return " ".join(result.output.split())
+
+    file = comparing("nested")
+    hint = "claim more cannot be tested as it stands: spectrum.effective_rank moves with the size of the corpus"
+    advice = "models are trained on corpus nested, so add a corpus like it with the key `size_of: few`"
+    plan = planned(file)
+    assert hint in plan and advice in plan
+    _, log = run(file)
+    assert hint in log.split("cells computed")[0], "before the work, not after it"
+    verdict = store.frame("SELECT verdict, detail FROM claims")
+    assert verdict["verdict"][0] == "inconclusive" and advice in json.loads(verdict["detail"][0])["reason"]
+    reasons = store.frame("SELECT reasons FROM cells WHERE corpus = 'nested | few'")["reasons"][0]
+    assert "give corpus nested, or one like it, the key `size_of: few`" in reasons
+
+    file = comparing("like-few", "  like-few: {generate: grammar, texts: 40, words: [5, 20], size_of: few}\n")
+    plan = planned(file)
+    assert "cannot be tested" not in plan and "corpus like-few: " in plan and "of few" in plan
+    outcome, log = run(file)
+    assert outcome.failed == 0 and "cannot be tested" not in log
+    rows = store.frame("SELECT corpus, texts, words, thinned, location FROM corpora").set_index("corpus")
+    whole = build_texts("nested", file.study.corpora["nested"], file.folder, out / "cache")
+    longest = max(len(text.split()) for text in whole)
+    assert abs(rows.loc["like-few", "words"] - rows.loc["few", "words"]) <= longest
+    assert rows.loc["like-few", "texts"] + rows.loc["like-few", "thinned"] == len(whole) == 40
+    assert rows.loc["like-few", "location"].endswith("thinned to the size of few")
+    assert rows.loc["few", "thinned"] == 0
+    verdict = store.frame("SELECT verdict, detail FROM claims")
+    assert verdict["verdict"][0] in ("supported", "refuted", "inconclusive")
+    notes = json.loads(verdict["detail"][0])["notes"]
+    assert any(note.startswith("compared at equal size") for note in notes)
+    compared = store.frame(
+        "SELECT count(value) AS n FROM differences WHERE statistic = 'similarity_rare' "
+        "AND (corpus_a, corpus_b) = ('few', 'like-few')"
+    )
+    assert compared["n"][0] > 0
+
+
+def test_a_corpus_too_small_to_get_the_size_fails_only_its_cells(comparing, run):
+    file = comparing("few", "  tiny: {texts: [a b c], size_of: few}\n")
+    outcome, log = run(file, only=["convergence"])
+    assert "corpus 'tiny': it has 3 words and cannot get the size of corpus 'few'" in log
+    assert outcome.failed > 0 and outcome.computed > 0

@@ -1,51 +1,154 @@
-"""What a run shows on a terminal of work that takes long; lines of other streams are tests of the clock."""
+"""Where the time of a run goes, and what a log or a terminal shows of work that takes long."""
 
 from __future__ import annotations
 
 import io
+import json
+import threading
 
 import pytest
 
-from reporter.core.progress import Progress
+from reporter.core import progress as clocks
+from reporter.core.progress import Clock, Progress
+
+
+@pytest.fixture
+def wait(monkeypatch):
+    """Return a function that moves the clock; it stands still otherwise."""
+    now = [0.0]
+    monkeypatch.setattr(clocks.time, "perf_counter", lambda: now[0])
+
+    def advance(seconds):
+        now[0] += seconds
+
+    return advance
+
+
+def test_inner_work_counts_as_what_it_is(wait):
+    clock = Clock()
+    wait(1)
+    with clock.within("observables"):
+        wait(10)
+        clock.take("forward", 7)
+        with clock.within("store"):
+            wait(3)
+        wait(2)
+    wait(0.5)
+    assert clock.spent() == {"forward": 7, "observables": 5, "store": 3, "other": 1.5}
+    assert clock.line() == "16.5 s: forward 7.0 s (42%), observables 5.0 s (30%), store 3.0 s (18%), other 1.5 s (9%)"
+
+
+def test_parts_that_take_next_to_nothing_are_among_the_rest(wait):
+    clock = Clock()
+    for part, seconds in (("metrics", 90.0), ("planning", 0.3), ("training", 0.1), ("claims", 0.6)):
+        with clock.within(part):
+            wait(seconds)
+    wait(9)
+    assert clock.line() == "100.0 s: metrics 90.0 s (90%), claims 0.6 s (1%), other 9.4 s (9%)"
+    assert clock.spent()["planning"] == pytest.approx(0.3)
+
+
+def test_work_that_fails_counts_and_time_can_be_counted_from_a_moment_on(wait):
+    clock = Clock()
+    with pytest.raises(ZeroDivisionError), clock.within("metrics"):
+        wait(2)
+        raise ZeroDivisionError
+    wait(1)
+    before = clock.spent()
+    assert before == {"metrics": 2, "other": 1}
+    with clock.within("metrics"):
+        wait(3)
+    assert clock.spent(before) == {"metrics": 3}
+
+
+def test_a_clock_names_what_is_being_done(wait):
+    clock = Clock()
+    with clock.within("loading", "bert final"):
+        assert clock.doing == "loading bert final"
+        with clock.within("store"):
+            wait(1)
+            assert clock.doing == "store"
+        assert clock.doing == "loading bert final"
+    assert clock.doing == "other" and clock.spent() == {"store": 1}
+
+
+def test_a_run_prints_and_stores_where_its_time_went(study, run, store):
+    only = ["dec", "nested"]
+    _, log = run(study(), only=only)
+    parts = json.loads(store.frame("SELECT timings FROM studies")["timings"][0])
+    assert {"forward", "observables", "metrics", "store", "loading", "tokenising"} <= set(parts)
+    assert sum(parts.values()) == pytest.approx(store.frame("SELECT seconds FROM studies")["seconds"][0], abs=0.2)
+    assert log.splitlines()[-1].startswith("where the time went, of ") and " tokens in " in log
+    assert "where the time went" not in run(study(), only=only)[1]
+
+
+def test_a_step_ends_with_its_speed(wait):
+    log = io.StringIO()
+    with Progress(log).step("m × texts", 1000, "tokens", done=200):
+        wait(4)
+    assert log.getvalue() == "  m × texts: 1,000 tokens in 4.0 s, 200 a second\n"
+
+
+def test_a_log_names_every_half_minute_what_is_being_done():
+    log = io.StringIO()
+    progress = Progress(log)
+    last = progress._said
+    assert progress.remind(last + 29) == pytest.approx(1) and not log.getvalue()
+    with progress.clock.within("loading"):
+        assert progress.remind(last + 31) == 30
+    with progress.step("m × texts", 1000, "tokens", done=200) as advance:
+        advance(50)
+        progress.remind(progress._said + 30)
+        with progress.telling("m × mouse") as tell:
+            tell("searching", 1, 4)
+            progress.remind(progress._said + 30)
+        progress.remind(progress._said + 30)
+    assert [line for line in log.getvalue().splitlines() if "…" in line] == [
+        "  … loading",
+        "  … m × texts: 250 of 1,000 tokens (25%)",
+        "  … m × mouse: searching: 1 of 4 (25%)",
+        "  … m × texts: 250 of 1,000 tokens (25%)",
+    ]
+    with progress.reminding():
+        running = threading.active_count()
+    assert threading.active_count() == running - 1, "the thread that reminds ends with the run"
 
 
 class Terminal(io.StringIO):
-    def isatty(self) -> bool:
+    def isatty(self):
         return True
 
 
 @pytest.fixture
-def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
+def terminal(monkeypatch):
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "120")
     return Terminal()
 
 
-def test_a_step_is_a_bar_that_goes_and_leaves_a_line(terminal: Terminal) -> None:
+def test_a_step_on_a_terminal_is_a_bar_that_goes_and_leaves_a_line(terminal):
     with Progress(terminal).step("[m] × wiki", 1200, "tokens", done=200) as advance:
         advance(400)
-    shown = terminal.getvalue()
-    assert "[m] × wiki" in shown and "600 of 1,200 tokens" in shown and "50%" in shown
-    assert shown.splitlines()[-1].endswith("  [m] × wiki: 1,200 tokens in 0.0 s")
+    output = terminal.getvalue()
+    assert "[m] × wiki" in output and "600 of 1,200 tokens" in output and "50%" in output
+    assert output.splitlines()[-1].endswith("  [m] × wiki: 1,200 tokens in 0.0 s")
 
 
-def test_parts_that_are_found_on_the_way_are_a_bar_each(terminal: Terminal) -> None:
+def test_parts_that_are_found_on_the_way_are_a_bar_each(terminal):
     with Progress(terminal).telling("journeys") as tell:
         tell("text [1]", 1, 4)
         tell("text [1]", 3, 4)
         tell("text 2", 1, 2)
-    shown = terminal.getvalue()
-    assert "journeys: text 2" in shown and "50%" in shown
-    assert shown.splitlines()[-1].endswith("  journeys: 0.0 s")
+    output = terminal.getvalue()
+    assert "journeys: text 2" in output and "50%" in output
+    assert output.splitlines()[-1].endswith("  journeys: 0.0 s")
 
 
-def test_a_step_that_fails_leaves_no_line_that_says_it_was_done(terminal: Terminal) -> None:
+def test_a_terminal_shows_no_end_of_a_step_that_fails_and_no_reminder(terminal):
     with pytest.raises(ValueError, match="x"), Progress(terminal).step("m", 5, "texts"):
         raise ValueError("x")
     assert "in 0.0 s" not in terminal.getvalue()
-
-
-def test_a_terminal_needs_no_reminder(terminal: Terminal) -> None:
+    before = terminal.getvalue()
     with Progress(terminal).reminding():
         pass
-    assert terminal.getvalue() == ""
+    assert terminal.getvalue() == before

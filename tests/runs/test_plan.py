@@ -1,0 +1,305 @@
+"""What a plan estimates before anything is loaded, what it and a pass warn of, and the order of trainings."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+from tokenizers import Tokenizer, models, pre_tokenizers
+
+from reporter import save_states
+from reporter.core.errors import ReporterError, UsageError
+from reporter.forward.inputs import RATES, Size, note_rate, rate_of, size_of, tokens_of
+from reporter.forward.measure import Counts, _check_finite
+from reporter.forward.observed import KINDS
+from reporter.forward.passes import strained_warning, unknown_warning
+from reporter.forward.type_sample import TypeCounts
+from reporter.models.checkpoint import Checkpoint
+from reporter.runs import plan as estimates
+from reporter.runs import records
+from reporter.runs.plan import estimate
+from reporter.runs.planner import plan_study
+from reporter.texts.tokens import Windows, windows_of
+
+METRICS = "metrics: [convergence, {anisotropy: {sample: 64, batches: 2}}, motion]"
+INLINE = 'inline: {texts: ["one two three", "the cat sleeps here", "a dog"]}'
+WINDOWED = (INLINE, 'inline: {window: 4, stride: 2, texts: ["the cat sleeps and a dog runs here", "a dog"]}')
+TALKS = (INLINE, "talks: {file: talks.jsonl, chat: true}")
+NO_VIEWS = ("views: [words, all]\n", "")
+WORDS = (3, 8, 21, 50)
+
+
+class Corpus(list[str]):
+    words = sum(WORDS)
+
+
+CORPUS = Corpus(" ".join(["word"] * n) for n in WORDS)
+
+
+@pytest.fixture
+def estimated(study, out):
+    return lambda *changes: estimate(plan_study(study(*changes), out), out / "cache")
+
+
+@pytest.fixture
+def trained(study, out):
+    return plan_study(study(), out).checkpoints["dec"][-1]
+
+
+def test_time_is_unknown_until_a_pass_and_then_follows_from_its_rate(estimated, out, trained):
+    before = estimated()
+    assert (before.passes, before.seconds) == (6, None) and "time unknown" in before.lines()[0]
+    note_rate(out / "cache", "cpu", trained, 1000, 2.0)
+    half = estimated().seconds
+    note_rate(out / "cache", "cpu", trained, 1000, 4.0)
+    after = estimated()
+    assert after.seconds == pytest.approx(2 * half) and "s after loading" in after.lines()[0]
+    assert after.disk > 0 and after.weights > 0
+
+
+def test_a_run_leaves_its_rate_and_a_finished_study_needs_no_pass(study, run, estimated, out, copied, monkeypatch):
+    assert estimated().lines() == ["nothing to measure"]
+    smaller = estimated((METRICS, METRICS.replace("64", "32")))
+    assert smaller.passes == 0 and smaller.lines()[0].startswith("no pass:")
+    monkeypatch.setattr("reporter.forward.inputs.FEWEST_TOKENS", 100)
+    run(study(("texts: 40", "texts: 30")), only=["dec", "nested", "motion"])
+    assert rate_of(out / "cache", "cpu") > 0
+
+
+def test_a_rate_is_of_a_long_pass_on_the_same_device(out, trained, monkeypatch):
+    cache = out / "cache"
+    note_rate(cache, "cpu", trained, 999, 2.0)
+    assert rate_of(cache, "cpu") is None, "too few tokens"
+    monkeypatch.setattr("torch.cuda.get_device_name", lambda device: f"GPU {device.index}")
+    note_rate(cache, "cuda:0", trained, 1000, 2.0)
+    assert rate_of(cache, "cuda:0") == size_of(trained).active * 500
+    assert rate_of(cache, "cuda:1") is None and rate_of(cache, "cpu") is None
+    (cache / RATES).write_text("{")
+    assert rate_of(cache, "cuda:0") is None
+
+
+def test_models_that_are_not_here_are_named_and_those_that_do_not_exist_are_not_counted(estimated, monkeypatch):
+    whole = estimated()
+    missing = ("models:\n", "models:\n  gone: {path: nowhere}\n")
+    assert estimated(missing, ("run:", "baselines: [random-init]\nrun:")).passes == 6 + 2 * 2
+    assert replace(estimated(missing), cells=0) == replace(whole, cells=0)
+    monkeypatch.setattr(estimates, "size_of", lambda of: None if of.model == "dec" else size_of(of))
+    result = estimated()
+    assert result.unknown == ("dec",) and result.passes == 4 and result.lines()[-1].startswith("without dec: ")
+
+
+def test_saved_states_are_read_and_analyses_have_no_time(estimated, given):
+    result = estimated(given)
+    assert result.passes == 7 and result.unknown == ()
+    result = estimated((METRICS, "metrics: none\nvocabulary: {models: [dec]}"), NO_VIEWS)
+    assert (result.analyses, result.passes) == (1, 0) and "1 cell of analyses" in result.lines()[0]
+    durations = {0.2: "1 s", 40: "40 s", 600: "10 min", 7200: "2.0 h"}
+    assert {seconds: estimates._duration(seconds) for seconds in durations} == durations
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder with a tokenizer and a configuration, and no weights."""
+    tokenizer = Tokenizer(models.WordLevel({"word": 0, "[UNK]": 1}, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokenizer.save(str(tmp_path / "tokenizer.json"))
+    config = {"num_hidden_layers": 2, "hidden_size": 8, "max_position_embeddings": 32}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    return tmp_path
+
+
+def checkpoint(path, **more):
+    return Checkpoint("m", "final", "path", "m", "fingerprint", path=path, **more)
+
+
+def test_tokens_are_counted_by_the_tokenizer_and_cut_at_the_smaller_limit(folder):
+    assert tokens_of(checkpoint(folder), CORPUS, 10) == 3 + 8 + 10 + 10
+    assert tokens_of(checkpoint(folder), CORPUS, 256) == 3 + 8 + 21 + 32
+
+
+@pytest.mark.parametrize(("size", "stride"), [(16, 16), (20, 7), (64, 32)])
+def test_tokens_that_windows_repeat_are_counted_again(folder, size, stride):
+    windows = Windows(size, stride)
+    fitting = windows.within(32)
+    read = sum(len(rows) for n in WORDS for rows, _ in windows_of(np.zeros(n, dtype=bool), fitting))
+    expected = tokens_of(checkpoint(folder), CORPUS, size, windows)
+    assert read <= expected <= read + sum(n > fitting.size for n in WORDS) * stride  # a last window may be shorter
+
+
+def test_tokens_are_guessed_from_words_where_there_is_no_tokenizer(tmp_path):
+    missing = checkpoint(tmp_path / "gone")
+    assert size_of(missing) is None and size_of(checkpoint(None)) is None
+    assert tokens_of(missing, CORPUS, 256) == int(sum(WORDS) * 1.35) + 2 * len(WORDS)
+    assert tokens_of(missing, CORPUS, 12) == 12 * len(WORDS)
+    (tmp_path / "config.json").write_text("[]")
+    assert size_of(checkpoint(tmp_path)) is None
+
+
+def test_saved_states_have_a_size_no_weights_and_at_most_the_tokens_of_the_texts(tmp_path):
+    path = tmp_path / "c.safetensors"
+    saved = checkpoint(None, states={"c": (path, "hash")})
+    assert size_of(saved) is None
+    save_states(path, np.zeros((3, 5, 16)), texts=[0, 0, 0, 1, 1], role="encoder")
+    size = size_of(saved)
+    assert (size.layers, size.width, size.parameters) == (2, 16, 0)
+    assert tokens_of(saved, CORPUS, 256) == int(sum(WORDS) * 1.35) and tokens_of(saved, CORPUS, 5) == 5 * len(WORDS)
+    path.write_bytes(path.read_bytes()[:9])
+    assert size_of(saved) is None
+
+
+def test_the_size_of_a_mixture_has_all_experts_and_those_that_a_token_passes(folder):
+    config = {"num_hidden_layers": 2, "hidden_size": 8, "num_local_experts": 4, "num_experts_per_tok": 1}
+    (folder / "config.json").write_text(json.dumps(config))
+    assert size_of(checkpoint(folder)) is None  # no weights yet
+    experts = {f"model.layers.{i}.moe.experts.{e}.w1.weight": np.zeros((16, 8)) for i in range(2) for e in range(4)}
+    save_file(experts, folder / "model-00001-of-00002.safetensors")
+    save_file({"model.embed.weight": np.zeros((10, 8))}, folder / "model-00002-of-00002.safetensors")
+    assert size_of(checkpoint(folder)) == Size(2, 8, 80 + 8 * 128, 80 + 2 * 128)
+
+
+def test_unknown_tokens_are_a_warning_above_a_twentieth():
+    def warning(unknown):
+        none = np.zeros(3, dtype=np.int64)
+        model = SimpleNamespace(tokenizer=SimpleNamespace(unk_token_id=1))
+        return unknown_warning(model, "wiki", TypeCounts(np.array([100 - unknown, unknown, 0]), none, none))
+
+    assert warning(5) == ""
+    assert warning(6).startswith("6 % of the tokens of corpus 'wiki' are unknown")
+
+
+def test_states_at_the_end_of_float16_are_a_warning_and_beyond_it_an_error():
+    assert strained_warning(Counts(tokens=100), "wiki") == ""
+    assert strained_warning(Counts(tokens=100, strained=7), "wiki").startswith("7 of 100 tokens of corpus 'wiki'")
+    batch = SimpleNamespace(mask=np.ones((1, 2)), texts=np.array([3]))
+    norms = np.array([[[1, 1]], [[np.inf, 1]]], dtype=np.float32)
+    for half, advice in ((True, "`dtype: float32`"), (False, "weights may be damaged")):
+        with pytest.raises(ReporterError, match=f"layer 1, text 3 of corpus 'wiki', token 0; .*{advice}"):
+            _check_finite(norms, norms, batch, "wiki", half)
+
+
+def test_numbers_of_whole_texts_carry_a_warning_where_they_are_of_windows(study, run, store, out):
+    each = dict.fromkeys(("text_means", "intra_text", "token_path", "text_entropy", "layer_angles"), "each")
+    assert {name: kind.in_windows for name, kind in KINDS.items() if kind.in_windows} == each | {"pooled": "first"}
+    file = study(WINDOWED, (METRICS, "metrics: [motion, token_path, layer_pairs]"))
+    warning = (
+        "corpus 'inline' is read in windows of 4 tokens: numbers of whole texts (token_path) are of each window; "
+        "of a longer text only the first window is read by layer_pairs"
+    )
+    _, log = run(file, only=("dec",))
+    assert warning in plan_study(file, out, only=("dec",)).lines() and log.count(warning) == 1
+    cells = store.records("SELECT corpus, metric, warning FROM cells WHERE warning IS NOT NULL")
+    assert {(cell["corpus"], cell["metric"]) for cell in cells if warning in cell["warning"]} == {
+        ("inline", "token_path"),
+        ("inline", "layer_pairs"),
+    }
+    clouds = (METRICS, "metrics: none\nclouds: {c: {corpora: [nested, inline]}}")
+    lines = plan_study(study(WINDOWED, clouds, NO_VIEWS), out).lines()
+    assert any(line.endswith("only the first window is read by clouds") for line in lines), lines
+
+
+@pytest.fixture
+def talks(tmp_path):
+    (tmp_path / "talks.jsonl").write_text(json.dumps({"messages": [{"role": "user", "content": "the cat sleeps"}]}))
+
+
+def test_a_chat_without_a_template_fails_in_the_plan_and_only_its_cells_in_the_run(study, run, tmp_path, talks):
+    file = study(TALKS)
+    failed = {str(cell.key): cell.why for cell in plan_study(file, tmp_path / "none").cells if cell.state == "failed"}
+    assert failed and all("× talks ×" in name or "| talks" in name for name in failed), failed
+    assert all("no chat template" in why for why in failed.values())
+    outcome, _ = run(file, only=("dec", "motion"))
+    assert (outcome.computed, outcome.failed) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("template", "why"),
+    [
+        ("{% for turn in messages %}{{ turn['content'] }} {% endfor %}", ""),
+        ("{{ raise_exception('not I') }}", "conversation 1: its chat template refuses it (not I)"),
+    ],
+)
+def test_the_plan_tries_a_chat_template(study, out, tmp_path, talks, template, why):
+    (source,) = (out / "cache" / "models").glob("*/step-000000")
+    shutil.copytree(source, tmp_path / "mine")
+    shutil.copytree(source.parent / "tokenizer", tmp_path / "mine", dirs_exist_ok=True)
+    (tmp_path / "mine" / "chat_template.jinja").write_text(template)
+    file = study(("models:\n", "models:\n  mine: {path: mine}\n"), TALKS)
+    plan = plan_study(file, out, only=("mine", "talks", "motion"))
+    expected = ("failed", f"model 'mine': {why}") if why else ("run", "new")
+    assert [(cell.state, cell.why) for cell in plan.cells] == [expected]
+
+
+@pytest.mark.parametrize(
+    ("part", "only", "words"),
+    [
+        ("encoder", None, "`part: decoder`"),
+        ("encoder", "encoder", None),
+        ("decoder", "decoder", "the encoder has read the whole text"),
+        (None, None, None),
+    ],
+)
+def test_a_model_of_two_parts_names_the_part_that_was_measured(part, only, words):
+    warning = records._warning(SimpleNamespace(warning="", part=only), part)
+    assert warning is None if words is None else words in warning
+
+
+TUNED = (
+    "corpora:\n  nested",
+    "  t0: {scores: {glue: 0.1}, recipe: {from: dec, train_on: nested, steps: 2, checkpoints: [0, 2]}}\n"
+    "  t1: {scores: {glue: 0.7}, recipe: {from: t0, train_on: inline, steps: 1}}\n"
+    "  t2: {scores: {glue: 0.3}, recipe: {from: dec, train_on: nested, steps: 1, learning_rate: 0.01}}\n"
+    "corpora:\n  nested",
+)
+
+
+def test_models_that_continue_others_are_trained_after_them_and_compared_with_them(study, run, store, out, tmp_path):
+    file = study(TUNED, (METRICS, "metrics: [convergence, loss]"), ("views: [words, all]", "views: [words]"))
+    lines = plan_study(file, tmp_path / "elsewhere").lines()
+    assert "trained first: enc to step 2, dec to step 2, t0 to step 2, t1 to step 1, t2 to step 1" in lines
+    assert not list((tmp_path / "elsewhere").glob("cache/models/*/step-*"))
+
+    def trainings(log):
+        return [line.split(":")[0].split()[1] for line in log.splitlines() if line.strip().startswith("training")]
+
+    outcome, log = run(file, only=("t1", "nested"))
+    assert outcome.failed == 0 and trainings(log) == ["t0", "t1"]
+    outcome, log = run(file, only=("nested",))
+    assert outcome.failed == 0 and trainings(log) == ["t2"]
+    assert "trained first" not in "".join(plan_study(file, out).lines())
+
+    bases = store.frame("SELECT model, any_value(base) AS base FROM models GROUP BY model ORDER BY model")
+    assert dict(bases.dropna().to_numpy().tolist()) == {"t0": "dec", "t1": "t0", "t2": "dec"}
+    # Step 0 of a model that continues is the other's last: the same numbers.
+    same = store.frame(
+        "SELECT a.value, b.value AS other FROM layer_metrics a JOIN layer_metrics b USING (corpus, view, metric, "
+        "statistic, layer) WHERE a.model = 't0' AND a.checkpoint = 'step-0' AND b.model = 'dec' AND a.site = b.site"
+    )
+    assert len(same) > 5
+    np.testing.assert_allclose(same["value"], same["other"], atol=1e-6)
+    rows = store.frame("SELECT * FROM differences WHERE kind = 'base' AND statistic = 'bound'")
+    assert set(zip(rows["model_a"], rows["model_b"], strict=True)) == {("t0", "dec"), ("t1", "t0"), ("t2", "dec")}
+    assert rows["value"].notna().all() and set(rows["checkpoint_a"]) == {"step-2", "final"}
+    rows = store.frame(
+        "SELECT score, n, value FROM correlations WHERE feature = 'rate' AND method = 'pearson' AND corpus = 'nested'"
+    )
+    assert dict(zip(rows["score"], rows["n"], strict=True)) == {"glue": 3, "loss.lm of decoders": 4}
+    assert rows["value"].notna().all()
+
+
+def test_a_base_with_states_of_one_corpus_is_compared_on_that_corpus_only(study, given, tmp_path):
+    file = study(given, ("dec: {", "dec: {base: given, "), (METRICS, "metrics: [motion, change]"))
+    changes = [cell.key for cell in plan_study(file, tmp_path / "none").cells if cell.key.metric == "change"]
+    assert [(key.model, key.corpus) for key in changes] == [("dec", "inline")]
+
+
+def test_only_of_what_no_cell_is_of_is_an_error(study, tmp_path):
+    file = study((METRICS, "metrics: none\njourneys: {j: {text: the cat sleeps}}"), NO_VIEWS)
+    with pytest.raises(UsageError, match="--only nested: study 'tiny' has no cell of it"):
+        plan_study(file, tmp_path, only=["nested"])
+    with pytest.raises(UsageError, match=r"--only dec --only nested: no cell .* is of all of these"):
+        plan_study(file, tmp_path, only=["dec", "nested"])
