@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from oracles.again import FakeSubject, FakeWords, read_again
 from oracles.fake_model import SMALL, FakeModel, FakeTexts, made_up_texts
 
@@ -47,6 +48,18 @@ THREE_LAYERS = {("motion", "curvature"), ("subspaces", "curvature")}
 """Numbers of two steps in a row, of which there is one fewer than steps."""
 NO_NARROWER = {"change.moved", "convergence.similarity_rare", "convergence.decay", "local_dimension.spread"}
 """Intervals that the split into types, a constant or few centres decide, whatever the number of texts."""
+
+
+FLOORS = {
+    "spectrum.decay": (0.0, 0.05),
+    "entropy.": (0.01, 0.0),
+    "contextuality.intra_text": (0.05, 0.0),
+    "variance.": (0.35, 0.0),
+}
+"""How near a number of noise comes to its floor, relative and absolute, where that is not the usual."""
+OWN_FLOOR = ("contributions.", "linearity.update", "information_imbalance.", "local_dimension.", "spectrum.alpha_req")
+"""Numbers that noise in all layers moves: a step to it leads back to the mean, a layer is compared with itself, or few
+states decide."""
 
 
 @dataclass
@@ -387,3 +400,21 @@ def test_every_statistic_is_explained(name):
         sentence = statistic.plainly
         assert bool(sentence) is statistic.headline, "a headline says in plain words what it is"
         assert not sentence or (sentence.endswith(".") and len(sentence) < 110 and not set(sentence) & set("‖Σ√λ∑^_{}"))
+
+
+def test_isotropic_states_read_their_floors(observe, values):
+    generator, checked = torch.Generator().manual_seed(0), 0
+
+    def noise(states):
+        return [torch.randn(x.shape, generator=generator) for x in states]
+
+    observables, _ = observe(FakeModel(change=noise), made_up_texts(200))
+    found = values(FakeModel(), observables, 200)
+    for (name, layer), floor in found.items():
+        number = name.removesuffix("_floor")
+        if name != number and not number.startswith(OWN_FLOOR):
+            rel, least = next((within for start, within in FLOORS.items() if name.startswith(start)), (0.15, 0.02))
+            assert found[number, layer].value == pytest.approx(floor.value, rel=rel, abs=least), (number, layer)
+            checked += 1
+    assert checked > 150
+    assert found["variance.total", 1].value == pytest.approx(16, rel=0.05)

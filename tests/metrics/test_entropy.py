@@ -127,20 +127,6 @@ def test_many_lengths_are_read_off_a_line():
     assert (found["prompt"], found["prompt_raw"]) == pytest.approx(direct[:2], rel=0.005)
 
 
-def test_isotropic_states_read_the_floor(observe, values):
-    generator = torch.Generator().manual_seed(0)
-
-    def noise(states):
-        return [torch.randn(x.shape, generator=generator) for x in states]
-
-    observables, _ = observe(FakeModel(change=noise), made_up_texts(200))
-    found = values(FakeModel(), observables, 200, "words", ["entropy"])
-    for layer in range(4):
-        for name in ("prompt", "prompt_normalised", "prompt_raw", "prompt_unit"):
-            value, floor = (found[f"entropy.{name}{end}", layer].value for end in ("", "_floor"))
-            assert value == pytest.approx(floor, rel=0.01)
-
-
 def test_only_the_views_that_are_read_are_measured(observe):
     observables, _ = observe(FakeModel(), made_up_texts(50), names=("moments", "text_entropy"))
     every = observables["text_entropy"]

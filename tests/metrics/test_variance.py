@@ -77,22 +77,6 @@ def test_static_vectors_have_no_trade_off(observe, values):
     assert found["variance.tradeoff", 1].value is not None
 
 
-def test_isotropic_states_stay_at_the_floor(observe, values):
-    import torch
-
-    generator = torch.Generator().manual_seed(0)
-
-    def noise(states):
-        return [torch.randn(x.shape, generator=generator) for x in states]
-
-    observables, _ = observe(FakeModel(change=noise), made_up_texts(300))
-    found = values(FakeModel(), observables, 300, "words", ["variance"])
-    for layer in range(4):
-        value, floor = (found[f"variance.between_share{end}", layer].value for end in ("", "_floor"))
-        assert value == pytest.approx(floor, rel=0.35) and value < 0.03
-        assert found["variance.total", layer].value == pytest.approx(16, rel=0.05)
-
-
 def test_rounding_decides_no_rank():
     """Types that do not vary, or vary alike, share a rank whatever float32 leaves of the difference."""
     norms = np.arange(1.0, 9.0)
