@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import sys
 from contextlib import suppress
@@ -65,29 +64,18 @@ def once(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def made_up():
-    """The functions that make up studies."""
-    path = Path(__file__).parent / "report" / "made_up.py"
-    spec = importlib.util.spec_from_file_location("made_up_studies", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-@pytest.fixture(scope="session")
-def reports(made_up, once):
-    """A rendered results folder to be copied: ``whole`` fills every table, ``explored`` has journeys but no corpora,
-    ``exhibited`` static embeddings and sentences."""
+def reports(once):
+    """A rendered results folder that tests only read; see ``fill_all`` for its studies."""
 
     def make(folder):
+        from report.made_up import fill_all
+
         from reporter.report import render
 
-        database = folder / "results.duckdb"
-        for fill in (made_up.fill_whole, made_up.fill_explored, made_up.fill_exhibited):
-            fill(database)
-        render(database, folder)
+        fill_all(folder / "results.duckdb")
+        render(folder / "results.duckdb", folder)
 
-    return once("reports-of-three-studies", make)
+    return once("reports", make)
 
 
 @pytest.fixture

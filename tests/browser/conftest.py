@@ -7,14 +7,8 @@ import json
 import os
 import shutil
 import warnings
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from types import ModuleType
-from typing import Any
 
 import pytest
-
-from reporter.report import render
 
 REQUIRED = os.environ.get("REPORTER_REQUIRE_BROWSER") == "1"
 FLAGS = (
@@ -26,21 +20,7 @@ PATIENCE = 120.0  # seconds; beside other work a loaded machine draws a long pag
 
 
 @pytest.fixture(scope="session")
-def results(made_up: ModuleType, reports: Path, once: Callable[[str, Callable[[Path], None]], Path]) -> Path:
-    """A rendered results folder: those of ``reports``, and ``made-up`` with a hostile name."""
-
-    def make(folder: Path) -> None:
-        shutil.copytree(reports, folder, dirs_exist_ok=True)
-        models = (*made_up.MODELS[:3], ("<img src=x onerror=alert(1)>", "decoder", 8, 64, (None,)))
-        store = made_up.fill(folder / "results.duckdb", models=models)
-        made_up.fail(store, "made-up", "the weights are gone")
-        render(folder / "results.duckdb", folder, ["made-up"])
-
-    return once("results-in-a-browser", make)
-
-
-@pytest.fixture(scope="session")
-def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+def chromium(tmp_path_factory):
     """A driver, shared by all tests; each test opens its page anew."""
     binary, driver = shutil.which("chromium"), shutil.which("chromedriver")
     if not (binary and driver):
@@ -68,13 +48,12 @@ def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 class Tab:
     """What tests ask of an open page."""
 
-    def __init__(self, browser: Any, blank: str) -> None:
+    def __init__(self, browser, blank):
         self.browser, self.blank = browser, blank
 
-    def open(self, path: Path, width: int = 1440, height: int = 900, dark: bool = False, query: str = "") -> None:
+    def open(self, path, width=1440, height=900, dark=False, query=""):
         """Open a page in a window of that size, with nothing remembered of earlier tests."""
-        self.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride",
-            {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False})  # fmt: skip
+        self.resize(width, height)
         self.prefer(dark)
         self.browser.get(self.blank)  # all files are one origin: what is cleared here is cleared for the page
         self.run("localStorage.clear()")
@@ -83,27 +62,67 @@ class Tab:
         # On a busy machine the driver may return before the scripts have run.
         self.until("return document.readyState === 'complete' && location.href.startsWith(arguments[0])", path.as_uri())
 
-    def prefer(self, dark: bool) -> None:
+    def resize(self, width, height):
+        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+        self.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+
+    def prefer(self, dark):
         """Let the system prefer a theme."""
         feature = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
 
-    def run(self, script: str, *arguments: Any) -> Any:
+    def run(self, script, *arguments):
         """Run a script in the page."""
         return self.browser.execute_script(script, *arguments)
 
-    def until(self, script: str, *arguments: Any) -> Any:
+    def until(self, script, *arguments):
         """Wait until a script in the page returns something true, and return that."""
         from selenium.webdriver.support.ui import WebDriverWait
 
         waiting = WebDriverWait(self.browser, PATIENCE, poll_frequency=0.05)  # half a second adds up to minutes
         return waiting.until(lambda _: self.run(script, *arguments), message=script)
 
-    def complaints(self) -> list[str]:
+    def texts(self, selector):
+        """The texts of all elements that a selector finds."""
+        return self.run("return [...document.querySelectorAll(arguments[0])].map(e => e.textContent)", selector)
+
+    def click(self, selector):
+        self.run("document.querySelector(arguments[0]).click()", selector)
+
+    def see(self, selector, block="center"):
+        """Scroll to an element."""
+        where = {"block": block, "behavior": "instant"}
+        self.run("document.querySelector(arguments[0]).scrollIntoView(arguments[1])", selector, where)
+
+    def choose(self, selector, value, event="change"):
+        """Set a control and tell the page of it."""
+        script = "const e = document.querySelector(arguments[0]); e.value = arguments[1];"
+        self.run(f"{script} e.dispatchEvent(new Event(arguments[2]))", selector, value, event)
+
+    def keys(self, *keys, on=None):
+        """Press keys, named as Selenium names them or written as they are, on an element or where the focus is."""
+        from selenium.webdriver.common.keys import Keys
+
+        if on:
+            self.run("document.querySelector(arguments[0]).focus()", on)
+        for key in keys:
+            self.browser.switch_to.active_element.send_keys(getattr(Keys, key, key))
+
+    def mouse(self, x, y, press=False):
+        """Move the mouse to a place in the window, and press it there."""
+        for kind in ("mouseMoved", "mousePressed", "mouseReleased")[: 3 if press else 1]:
+            button = {"button": "left", "clickCount": 1} if kind != "mouseMoved" else {}
+            self.browser.execute_cdp_cmd("Input.dispatchMouseEvent", {"type": kind, "x": x, "y": y, **button})
+
+    def assert_quiet(self):
+        """Nothing was complained of since the last call, and nothing asked of the network."""
+        assert self.complaints() == [] and self.requests() == []
+
+    def complaints(self):
         """Warnings and errors on the console since the last call."""
         return [entry["message"] for entry in self.browser.get_log("browser")]
 
-    def requests(self) -> list[str]:
+    def requests(self):
         """Addresses asked for since the last call that are not files of this machine."""
         messages = [json.loads(entry["message"])["message"] for entry in self.browser.get_log("performance")]
         asked = [m["params"]["request"]["url"] for m in messages if m["method"] == "Network.requestWillBeSent"]
@@ -111,7 +130,7 @@ class Tab:
 
 
 @pytest.fixture(scope="session")
-def blank(tmp_path_factory: pytest.TempPathFactory) -> str:
+def blank(tmp_path_factory):
     """The address of a page of nothing."""
     page = tmp_path_factory.mktemp("blank") / "blank.html"
     page.write_text("<!doctype html><title>blank</title>")
@@ -119,6 +138,6 @@ def blank(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture
-def tab(chromium: Any, blank: str) -> Tab:
+def tab(chromium, blank):
     """The browser, ready to open a page."""
     return Tab(chromium, blank)

@@ -5,24 +5,27 @@ from __future__ import annotations
 import base64
 import re
 import shutil
+import zlib
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from reporter.charts.styles import DARK, ENCODER, LIGHT
 from reporter.report.single_file import write_single_file
 
+pytestmark = pytest.mark.browser
 DRAWN = "return document.querySelectorAll('#glance svg.marks').length > 0"
 READY = "return document.documentElement.classList.contains('all-data')"
 ON_PAPER = "return [...document.querySelectorAll('#glance .figure:first-child .on-paper')].map(one => one.textContent)"
 
 
 @pytest.fixture(scope="module")
-def single(results: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def single(reports: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of reports in one file: a study with a hostile name, and one with journeys."""
     folder = tmp_path_factory.mktemp("mail")
     for study in ("made-up", "explored"):
-        write_single_file(results / "results.duckdb", study, folder / f"{study}.html")
+        write_single_file(reports / "results.duckdb", study, folder / f"{study}.html")
     return folder
 
 
@@ -62,16 +65,16 @@ def test_one_file_lets_no_other_script_run(tab: Any, single: Path) -> None:
     assert any("Content Security Policy" in said for said in tab.complaints())
 
 
-def test_a_study_that_is_copied_alone_is_whole(tab: Any, results: Path, tmp_path: Path) -> None:
-    shutil.copytree(results / "made-up", tmp_path / "made-up")
+def test_a_study_that_is_copied_alone_is_whole(tab: Any, reports: Path, tmp_path: Path) -> None:
+    shutil.copytree(reports / "made-up", tmp_path / "made-up")
     tab.open(tmp_path / "made-up" / "index.html")
     tab.until(DRAWN)
     assert not tab.run("return document.getElementById('alone').checkVisibility()")
     assert tab.complaints() == []
 
 
-def test_a_page_that_is_copied_alone_says_what_is_missing(tab: Any, results: Path, tmp_path: Path) -> None:
-    shutil.copy(results / "made-up" / "index.html", tmp_path)
+def test_a_page_that_is_copied_alone_says_what_is_missing(tab: Any, reports: Path, tmp_path: Path) -> None:
+    shutil.copy(reports / "made-up" / "index.html", tmp_path)
     tab.open(tmp_path / "index.html")
     tab.until("return document.getElementById('alone').checkVisibility()")
     assert "the folder assets is not beside it" in tab.run("return document.getElementById('alone').textContent")
@@ -79,8 +82,8 @@ def test_a_page_that_is_copied_alone_says_what_is_missing(tab: Any, results: Pat
     assert set(tab.run(f"return {lines}")) == {"none"}, "a line that is filled is a black shape"
 
 
-def test_paper_has_a_key_and_the_choices_in_words(tab: Any, results: Path) -> None:
-    tab.open(results / "made-up" / "index.html")
+def test_paper_has_a_key_and_the_choices_in_words(tab: Any, reports: Path) -> None:
+    tab.open(reports / "made-up" / "index.html")
     tab.until(READY)
     tab.run("document.querySelector('input[name=view][value=all]').click()")
     tab.run("dispatchEvent(new Event('beforeprint'))")
@@ -95,25 +98,49 @@ def test_paper_has_a_key_and_the_choices_in_words(tab: Any, results: Path) -> No
     assert tab.complaints() == []
 
 
-def test_paper_has_the_appendix_where_it_is_asked_for(tab: Any, results: Path) -> None:
-    tab.open(results / "made-up" / "index.html")
-    tab.until(READY)
+def test_paper_has_every_chart_in_ink_on_white_and_the_appendix_where_it_is_asked_for(tab, reports):
+    tab.open(reports / "made-up" / "index.html", dark=True)
+    tab.until(READY)  # nobody prints in the first second
     pdf = base64.b64decode(tab.browser.execute_cdp_cmd("Page.printToPDF", {})["data"])
     assert len(re.findall(rb"/Type /Page\b", pdf)) <= 15
+    streams = re.findall(rb"/FlateDecode.*?stream\r?\n(.*?)\r?\nendstream", pdf, re.DOTALL)
+    painted = b"".join(zlib.decompressobj().decompress(stream) for stream in streams)
+    assert pdf_colour(LIGHT[ENCODER][0]) in painted
+    assert pdf_colour(DARK[ENCODER][0]) not in painted, "the screen was dark"
+    # Afterwards charts far from the window may have been taken down again.
+    tab.until("return [...document.querySelectorAll('#glance .panel')].every(p => p.querySelector('.plot.vega-embed'))")
     shown = "return [...document.querySelectorAll('section[id^=metric-]')].filter(one => one.checkVisibility()).length"
     everything = tab.run(shown)
     tab.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
     try:
         assert tab.run(shown) == 0
-        tab.run("document.getElementById('appendix').click()")
-        assert tab.run(shown) == everything > 5
+        tab.click("#appendix")
+        assert tab.run(shown) == everything > 3
     finally:
         tab.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+    tab.assert_quiet()
+
+
+def pdf_colour(colour):
+    """How a PDF names a colour: three channels of four digits."""
+    channels = (int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
+    return " ".join(f"{channel:.4f}".removeprefix("0").rstrip("0") for channel in channels).encode()
+
+
+def test_the_print_button_waits_for_the_numbers(tab, reports):
+    tab.open(reports / "made-up" / "index.html")
+    tab.until(READY)
+    tab.run("""window.printed = 0; window.print = () => { window.printed += 1; };
+      document.documentElement.classList.remove('all-data');
+      document.querySelector('button.print').click()""")
+    assert tab.run("return new Promise(done => setTimeout(() => done(window.printed), 300))") == 0
+    tab.run("document.documentElement.classList.add('all-data')")
+    tab.until("return window.printed === 1 && !document.querySelector('button.print').disabled")
 
 
 @pytest.mark.parametrize("page", ["sentences", "vocabulary"])
-def test_paper_shows_the_charts_that_nobody_scrolled_to(tab: Any, results: Path, page: str) -> None:
-    tab.open(results / "exhibited" / f"{page}.html", height=300)
+def test_paper_shows_the_charts_that_nobody_scrolled_to(tab: Any, reports: Path, page: str) -> None:
+    tab.open(reports / "exhibited" / f"{page}.html", height=300)
     tab.until(READY)
     tab.run("dispatchEvent(new Event('beforeprint'))")
     tab.until("return [...document.querySelectorAll('.plot')].every(plot => plot.querySelector('svg, canvas, table'))")

@@ -87,8 +87,8 @@ def scroll(tab: Any) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_axe_finds_nothing_serious(tab: Any, results: Path, axe: str, page: str) -> None:
-    tab.open(results / page, height=1800)
+def test_axe_finds_nothing_serious(tab: Any, reports: Path, axe: str, page: str) -> None:
+    tab.open(reports / page, height=1800)
     if "journeys" in page:
         tab.until("return document.querySelector('.near tbody td')")
     tab.run(FEWER)
@@ -102,3 +102,5 @@ def test_axe_finds_nothing_serious(tab: Any, results: Path, axe: str, page: str)
         tab.run(axe)
         found = tab.browser.execute_async_script(AXE, {"runOnly": rules} if rules else {})
         assert found == [], theme
+    assert tab.run("return document.querySelectorAll('.broken').length") == 0
+    tab.assert_quiet()

@@ -48,8 +48,8 @@ def press(tab: Any, selector: str, *keys: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["vocabulary", "sentences"])
-def test_a_page_draws_without_network_or_complaint_and_its_tokens_are_text(tab: Any, results: Path, name: str) -> None:
-    show(tab, results / "exhibited" / f"{name}.html", width=420, dark=True)
+def test_a_page_draws_without_network_or_complaint_and_its_tokens_are_text(tab: Any, reports: Path, name: str) -> None:
+    show(tab, reports / "exhibited" / f"{name}.html", width=420, dark=True)
     assert tab.run("return document.querySelectorAll('.broken').length") == 0
     assert tab.run("return document.documentElement.scrollWidth") <= 420
     assert tab.run("return document.querySelectorAll('main script, main img').length") == 0
@@ -57,8 +57,8 @@ def test_a_page_draws_without_network_or_complaint_and_its_tokens_are_text(tab: 
     assert tab.requests() == []
 
 
-def test_a_token_is_searched_marked_and_read_off_by_keyboard(tab: Any, results: Path) -> None:
-    tab.open(results / "exhibited" / "vocabulary.html")
+def test_a_token_is_searched_marked_and_read_off_by_keyboard(tab: Any, reports: Path) -> None:
+    tab.open(reports / "exhibited" / "vocabulary.html")
     reveal(tab, "static.points")
     press(tab, '[id="figure-static.points"] input[type=search]', "<script>")
     told = "return document.querySelector('[id=\"figure-static.points\"] .told').textContent"
@@ -73,8 +73,8 @@ def test_a_token_is_searched_marked_and_read_off_by_keyboard(tab: Any, results: 
     assert tab.run(told) != first
 
 
-def test_one_slider_moves_every_picture_and_a_second_model_stands_beside(tab: Any, results: Path) -> None:
-    tab.open(results / "exhibited" / "sentences.html")
+def test_one_slider_moves_every_picture_and_a_second_model_stands_beside(tab: Any, reports: Path) -> None:
+    tab.open(reports / "exhibited" / "sentences.html")
     reveal(tab, "sentences.concepts")
     assert tab.run(NAMES) == ["bert · layer 2"]
     press(tab, "#stop", "ARROW_RIGHT")
@@ -89,8 +89,8 @@ def test_one_slider_moves_every_picture_and_a_second_model_stands_beside(tab: An
     assert tab.run("return document.querySelectorAll('.broken').length") == 0
 
 
-def test_the_heat_map_marks_what_is_beyond_chance(tab: Any, results: Path) -> None:
-    tab.open(results / "exhibited" / "sentences.html")
+def test_the_heat_map_marks_what_is_beyond_chance(tab: Any, reports: Path) -> None:
+    tab.open(reports / "exhibited" / "sentences.html")
     reveal(tab, "sentences.concepts")
     marks = (
         f"return [...{CHART.format('sentences.concepts')}.querySelectorAll('svg.marks text')]"
@@ -101,8 +101,8 @@ def test_the_heat_map_marks_what_is_beyond_chance(tab: Any, results: Path) -> No
     assert tab.run(marks.format("−0.32")) == 2
 
 
-def test_what_is_chosen_is_in_the_address(tab: Any, results: Path) -> None:
-    page = results / "exhibited" / "sentences.html"
+def test_what_is_chosen_is_in_the_address(tab: Any, reports: Path) -> None:
+    page = reports / "exhibited" / "sentences.html"
     tab.open(page)
     tab.run("const s = document.getElementById('slot-1'); s.value = '1'; s.dispatchEvent(new Event('change'))")
     tab.run("const s = document.getElementById('stop'); s.value = 0; s.dispatchEvent(new Event('input'))")

@@ -18,9 +18,9 @@ COLUMN = (
 CHOSEN = "return document.querySelector('[data-side=a] .word[aria-checked=true]').textContent"
 
 
-def show(tab: Any, results: Path, address: str, **window: Any) -> None:
+def show(tab: Any, reports: Path, address: str, **window: Any) -> None:
     """Open the page, and then what an address asks for."""
-    tab.open(results / "explored" / "journeys.html", **window)
+    tab.open(reports / "explored" / "journeys.html", **window)
     tab.until(READY)
     tab.run("location.hash = arguments[0]", address)
     wanted = dict(pair.split("=") for pair in address.split("&"))
@@ -53,9 +53,9 @@ def address(tab: Any) -> dict[str, str]:
     return found
 
 
-def nearest(results: Path, at: dict[str, str]) -> list[int]:
+def nearest(reports: Path, at: dict[str, str]) -> list[int]:
     """What the database has for an address."""
-    frame = Store(results / "results.duckdb").frame(
+    frame = Store(reports / "results.duckdb").frame(
         f"SELECT neighbour_id FROM neighbours WHERE study = 'explored' AND journey = '{at['journey']}' "
         f"AND model = '{at['model']}' AND checkpoint = '{at['checkpoint']}' AND text = {at['text']} "
         f"AND position = {at['token']} AND positions = '{at['positions']}' AND measure = '{at['measure']}' "
@@ -65,14 +65,14 @@ def nearest(results: Path, at: dict[str, str]) -> list[int]:
     return [int(number) for number in frame["neighbour_id"]]
 
 
-def test_every_choice_changes_the_table_by_keyboard_and_mouse(tab: Any, results: Path) -> None:
-    show(tab, results, "journey=mouse&model=bert&text=0&token=2&layer=4")
+def test_every_choice_changes_the_table_by_keyboard_and_mouse(tab: Any, reports: Path) -> None:
+    show(tab, reports, "journey=mouse&model=bert&text=0&token=2&layer=4")
     seen = [tab.run(COLUMN)]
-    assert tab.run(CHOSEN) == "mouse" and seen[0] == nearest(results, address(tab))
+    assert tab.run(CHOSEN) == "mouse" and seen[0] == nearest(reports, address(tab))
 
     def changed() -> None:
         seen.append(tab.run(COLUMN))
-        assert seen[-1] == nearest(results, address(tab)) and seen[-1] not in seen[:-1]
+        assert seen[-1] == nearest(reports, address(tab)) and seen[-1] not in seen[:-1]
 
     keys(tab, "[data-side=a] .word[aria-checked=true]", *["ARROW_RIGHT"] * 5)
     assert tab.run(CHOSEN) == "cat"
@@ -96,8 +96,8 @@ def test_every_choice_changes_the_table_by_keyboard_and_mouse(tab: Any, results:
     assert tab.complaints() == [] and tab.requests() == []
 
 
-def test_two_texts_are_compared_and_the_address_keeps_it(tab: Any, results: Path) -> None:
-    show(tab, results, "journey=mouse&model=bert&text=0&token=2&layer=3")
+def test_two_texts_are_compared_and_the_address_keeps_it(tab: Any, reports: Path) -> None:
+    show(tab, reports, "journey=mouse&model=bert&text=0&token=2&layer=3")
     click(tab, ".compare")
     tab.until("return document.querySelectorAll('[data-part=near][data-side=b] td').length")
     both = "return [...document.querySelectorAll('.slot[data-part=near]')].map(slot => slot.innerText)"
@@ -105,7 +105,7 @@ def test_two_texts_are_compared_and_the_address_keeps_it(tab: Any, results: Path
     assert one != other
     assert (address(tab)["b.text"], address(tab)["b.token"]) == ("1", "2")
     sql = tab.run("return [...document.querySelectorAll('code[data-sql]')].map(code => code.textContent)")
-    found = [len(Store(results / "results.duckdb").frame(one)) for one in sql]
+    found = [len(Store(reports / "results.duckdb").frame(one)) for one in sql]
     # two texts of 12 tokens, 8 places, 8 neighbours at each; a point at all of them
     assert found == [2 * 8 * 8, 2 * 12 * 8, 2 * 12 * 8, 2 * 8]
     tab.browser.refresh()
@@ -118,10 +118,10 @@ def test_two_texts_are_compared_and_the_address_keeps_it(tab: Any, results: Path
     assert tab.complaints() == []
 
 
-def test_charts_are_read_and_pressed_and_take_on_what_is_chosen(tab: Any, results: Path) -> None:
+def test_charts_are_read_and_pressed_and_take_on_what_is_chosen(tab: Any, reports: Path) -> None:
     from selenium.webdriver.common.action_chains import ActionChains
 
-    show(tab, results, "journey=mouse&model=bert&text=0&token=2&layer=4")
+    show(tab, reports, "journey=mouse&model=bert&text=0&token=2&layer=4")
     charts = ".line-charts .plot svg.marks, [data-part=path][data-side=a] .plot svg.marks"
     tab.until("return document.querySelectorAll(arguments[0]).length === 6", charts)
     tab.run("document.querySelectorAll(arguments[0]).forEach(svg => { svg.drawnBefore = true; })", charts)
@@ -148,8 +148,8 @@ def test_charts_are_read_and_pressed_and_take_on_what_is_chosen(tab: Any, result
 
 
 @pytest.mark.parametrize("width", [400, 1400])
-def test_hostile_tokens_are_shown_as_text(tab: Any, results: Path, width: int) -> None:
-    show(tab, results, "journey=hostile&model=bert&layer=2", width=width, dark=width == 400)
+def test_hostile_tokens_are_shown_as_text(tab: Any, reports: Path, width: int) -> None:
+    show(tab, reports, "journey=hostile&model=bert&layer=2", width=width, dark=width == 400)
     words = tab.run(
         "return [...document.querySelectorAll('[data-side=a] .word')].map(word => [word.textContent, word.title])"
     )
@@ -171,9 +171,9 @@ def test_hostile_tokens_are_shown_as_text(tab: Any, results: Path, width: int) -
     assert tab.complaints() == [] and tab.requests() == []
 
 
-def test_controls_that_change_faster_than_their_data_loads(tab, results):
+def test_controls_that_change_faster_than_their_data_loads(tab, reports):
     """Data comes late; whatever is chosen meanwhile, nothing throws and the last choice is shown."""
-    tab.open(results / "explored" / "journeys.html")
+    tab.open(reports / "explored" / "journeys.html")
     tab.until(READY)
     before = address(tab)
     journeys = tab.run("return [...document.querySelector('[data-key=\"a.journey\"]').options].map(one => one.value)")
@@ -218,8 +218,8 @@ setTimeout(() => { add(watch.takeRecords()); done(sum); }, 200);
 
 
 @pytest.mark.parametrize("width", [360, 1280])
-def test_nothing_that_is_seen_moves_while_the_page_loads(tab: Any, results: Path, width: int) -> None:
-    tab.open(results / "explored" / "journeys.html", width=width)
+def test_nothing_that_is_seen_moves_while_the_page_loads(tab: Any, reports: Path, width: int) -> None:
+    tab.open(reports / "explored" / "journeys.html", width=width)
     tab.until(READY)
     tab.until("return document.querySelector('.lines svg.marks')")
     assert tab.browser.execute_async_script(SHIFTS) < 0.02

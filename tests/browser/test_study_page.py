@@ -1,271 +1,248 @@
-"""The study page in real Chromium, opened as a file."""
+"""The page of a study in real Chromium, opened as a file: charts, controls, tables, claims, themes and widths."""
 
 from __future__ import annotations
 
-import base64
 import re
+import shutil
 import time
-import zlib
-from pathlib import Path
-from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from report.made_up import IMAGE, SMALL, fill
 
-from reporter.charts.styles import DARK, ENCODER, LIGHT
+from reporter.report import render
 from reporter.store import Store
 
 pytestmark = pytest.mark.browser
 FIGURE = '.panel[data-chart="anisotropy.top_variance_share"][data-corpus="nested"]'
-POINTS = f"return [...document.querySelectorAll('{FIGURE} .mark-symbol path')]"
-HOSTILE = "<img src=x onerror=alert(1)>"
-
+PROFILE = f".figure.wide {FIGURE}"
+SENTENCE = f"{FIGURE} .reading"
+BEHIND = "#figure-anisotropy\\.top_variance_share details.behind"
 # every panel near the window has drawn marks
 DRAWN = """
 const near = [...document.querySelectorAll(".panel")].filter(panel => {
   const box = panel.getBoundingClientRect();
   return box.top < innerHeight && box.bottom > 0 && panel.checkVisibility();
 });
-const drawn = panel => panel.querySelector("svg.marks [class*=mark-] path[aria-label]");
-return near.length > 0 && near.every(drawn) && near.length;
+return (near.length || arguments[0]) && near.every(p => p.querySelector("svg.marks [class*=mark-] path[aria-label]"));
 """
+OUTSIDE = """
+return [...document.querySelectorAll("#claims *")].filter(e => !e.closest(".scroll > table") && !e.closest("pre") &&
+  e.checkVisibility() && e.getBoundingClientRect().right > innerWidth + 1).map(e => e.outerHTML.slice(0, 80));
+"""
+LIDS = "for (const lid of document.querySelectorAll('main details:not(.more)')) lid.open = true"
 
 
 @pytest.fixture
-def page(tab: Any, results: Path) -> Any:
-    """The study page, open at its first charts, which are drawn."""
-    tab.open(results / "made-up" / "index.html")
+def page(tab, reports):
+    """The page of a study with a hostile name and failures, at its first charts, which are drawn."""
+    tab.open(reports / "made-up" / "index.html")
     see_charts(tab)
     return tab
 
 
-def see_charts(tab: Any) -> None:
-    """Scroll to the first charts, which stand below what the page says first, and wait until they are drawn."""
-    tab.run(f"document.querySelector('{FIGURE}').scrollIntoView({{behavior: 'instant', block: 'center'}})")
+@pytest.fixture
+def whole(tab, reports):
+    """The page of a study that has every table."""
+    tab.open(reports / "whole" / "index.html")
+    return tab
+
+
+def see_charts(tab):
+    tab.see(FIGURE)
     tab.until(DRAWN)
 
 
-def labels(tab: Any) -> list[str]:
-    """What the marks of one panel say to a screen reader: model, depth and value of each point."""
-    found = tab.run(POINTS + ".map(mark => mark.getAttribute('aria-label'))")
-    assert found
-    return list(found)
+def labels_in(selector):
+    marks = f"[...document.querySelectorAll('{selector} :is(.mark-symbol, .mark-rect) path[aria-label]')]"
+    return f"{marks}.map(mark => mark.ariaLabel)"
 
 
-def change(tab: Any, script: str) -> list[str]:
-    """Do something, and return the marks once they are others."""
-    before = labels(tab)
-    tab.run(script)
-    tab.until(f"{POINTS}.map(m => m.getAttribute('aria-label')).join() !== arguments[0]", ",".join(before))
-    return labels(tab)
+def marks(tab, selector=FIGURE):
+    """What the marks of a panel say to a screen reader, model, depth and value of each, once there are any."""
+    tab.see(selector)
+    return tab.until(f"const labels = {labels_in(selector)}; return labels.length && labels")
 
 
-def test_it_draws_from_a_file_without_network_or_complaint(page: Any) -> None:
-    page.run("for (const lid of document.querySelectorAll('details.more')) lid.open = true")
+def change(tab, action, *arguments, of=FIGURE):
+    """Do something, and return the marks of a panel once they are others."""
+    before = marks(tab, of)
+    action(*arguments)
+    tab.until(f"return {labels_in(of)}.join() !== arguments[0]", ",".join(before))
+    return marks(tab, of)
+
+
+def panel(figure, value):
+    return f'.panel[data-chart="{figure}"][data-value="{value}"]'
+
+
+def pick(figure, name):
+    return f'select[data-chart="{figure}"][data-pick="{name}"]'
+
+
+def count_of(reports, study, where):
+    sql = "SELECT count(*) AS n FROM layer_metrics WHERE statistic = 'top_variance_share' AND corpus = 'nested' "
+    more = f"AND checkpoint IN ('final', 'step600') AND view = 'words' AND study = '{study}' AND {where}"
+    return Store(reports / "results.duckdb").frame(sql + more)["n"].item()
+
+
+def test_every_chart_draws_from_a_file_without_network_or_complaint(tab, reports):
+    tab.open(reports / "index.html")
+    tab.click(".card h2 a[href^=made-up]")
+    tab.until("return location.pathname.endsWith('/made-up/index.html') && document.querySelector('h1') !== null")
+    tab.run("for (const lid of document.querySelectorAll('details.more')) lid.open = true")
     top = 0
-    while top < page.run("return document.documentElement.scrollHeight"):  # charts and their captions make it longer
-        page.run("scrollTo({top: arguments[0], behavior: 'instant'})", top)
+    while top < tab.run("return document.documentElement.scrollHeight"):  # charts and their captions make it longer
+        tab.run("scrollTo({top: arguments[0], behavior: 'instant'})", top)
         top += 1600  # of a window of 900; panels are drawn from 500 above it to 500 below
-        page.until(DRAWN.replace("return near.length > 0 && near", "return near").replace("&& near.length", ""))
+        tab.until(DRAWN, "none may be near")
         # what is far from the window is taken down again
-        page.run("for (const p of document.querySelectorAll('.panel:has(.mark-symbol path)')) p.dataset.seen = 'yes'")
-    unseen = "return [...document.querySelectorAll('.panel:not([data-seen])')].map(p => p.dataset.chart)"
-    assert page.run(unseen) == []
-    assert page.run("return document.querySelectorAll('.broken').length") == 0
-    assert page.complaints() == []
-    assert page.requests() == []
+        tab.run("for (const p of document.querySelectorAll('.panel:has(.mark-symbol path)')) p.dataset.seen = 'yes'")
+    assert tab.run("return [...document.querySelectorAll('.panel:not([data-seen])')].map(p => p.dataset.chart)") == []
+    assert tab.texts(".broken") == []
+    tab.assert_quiet()
 
 
-def test_the_drawn_points_are_the_numbers_of_the_database(page: Any, results: Path) -> None:
-    frame = Store(results / "results.duckdb").frame(
-        "SELECT count(*) AS n FROM layer_metrics WHERE study = 'made-up' AND metric = 'anisotropy' "
-        "AND statistic = 'top_variance_share' AND view = 'words' AND corpus = 'nested' "
-        "AND checkpoint IN ('final', 'step600')"
-    )
-    assert len(labels(page)) == int(frame["n"].iloc[0]) == 7 + 5 + 7 + 9
-
-
-def test_the_view_changes_every_chart(page: Any) -> None:
-    sentence = f"return document.querySelector('{FIGURE} .reading').textContent"
-    before = page.run(sentence)
-    change(page, "document.querySelector('input[value=no-sinks]').click()")
-    assert page.run(sentence) != before
-    label = f"return document.querySelector('{FIGURE} [role=graphics-document]').getAttribute('aria-label')"
-    assert page.run(sentence)[:20] in page.run(label), "what is said to a screen reader follows"
-    assert "without sinks" in page.run("return document.getElementById('view-about').textContent")
-    assert page.complaints() == []
-
-
-def test_the_checkpoint_changes_every_chart(page: Any) -> None:
-    first = "const s = document.getElementById('moment'); s.value = 0; s.dispatchEvent(new Event('input'))"
-    at_start = change(page, first)
-    assert page.run("return document.getElementById('moment-label').textContent") == "step 0"
+def test_the_drawn_points_are_the_numbers_and_follow_view_and_checkpoint(page, reports):
+    assert len(marks(page)) == count_of(reports, "made-up", "true") == 7 + 5 + 7 + 9
+    before = page.texts(SENTENCE)
+    change(page, page.click, "input[value=no-sinks]")
+    after = page.texts(SENTENCE)
+    assert after != before
+    label = page.run(f"return document.querySelector('{FIGURE} [role=graphics-document]').ariaLabel")
+    assert after[0][:20] in label, "what is said to a screen reader follows"
+    assert "without sinks" in page.texts("#view-about")[0]
+    at_start = change(page, page.choose, "#moment", 0, "input")
+    assert page.texts("#moment-label") == ["step 0"]
     assert len(at_start) == 7 + 5 + 7 + 9, "models with one checkpoint stay"
-    assert change(page, first.replace("value = 0", "value = 3")) != at_start
+    assert change(page, page.choose, "#moment", 3, "input") != at_start
+    page.assert_quiet()
 
 
-def test_playing_stops_at_the_last_checkpoint(page: Any) -> None:
-    page.run("document.querySelector('button.play').click()")
+def test_playing_stops_at_the_last_checkpoint(page):
+    page.click("button.play")
     page.until("return document.getElementById('moment-label').textContent === 'step 0'")
     page.until("return document.getElementById('moment-label').textContent.startsWith('last')")
     page.until("return document.querySelector('button.play').textContent.includes('▶')")
 
 
-def test_a_name_in_the_legend_brings_its_model_out(page: Any) -> None:
-    page.run("document.querySelector('button.model[data-model=bert]').click()")
-    faint = f"{POINTS}.filter(mark => Number(mark.getAttribute('opacity')) < .5).length"
-    page.until(f"{faint} === 21")
-    assert page.run("return document.querySelector('[data-model=bert]').getAttribute('aria-pressed')") == "true"
-    page.run("document.querySelector('button.role-name[data-role=decoder]').click()")
-    page.until(f"{faint} === 12")
+def test_a_name_in_the_legend_brings_its_model_out(page):
+    points = f"[...document.querySelectorAll('{FIGURE} .mark-symbol path')]"
+    faint = f"return {points}.filter(mark => Number(mark.getAttribute('opacity')) < .5).length === arguments[0]"
+    page.click("button.model[data-model=bert]")
+    page.until(faint, 21)
+    assert page.run("return document.querySelector('[data-model=bert]').ariaPressed") == "true"
+    page.click("button.role-name[data-role=decoder]")
+    page.until(faint, 12)
     page.run("dispatchEvent(new KeyboardEvent('keydown', {key: 'Escape'}))")
-    page.until(f"{faint} === 0")
+    page.until(faint, 0)
 
 
-def test_a_layer_can_be_followed_over_training(page: Any) -> None:
-    panel = '.panel[data-chart="intrinsic_dimension.twonn.training"][data-corpus="nested"]'
-    page.run(f"document.querySelector('{panel}').scrollIntoView({{behavior: 'instant', block: 'center'}})")
-    count = f"document.querySelectorAll('{panel} .mark-symbol path').length"
-    page.until(f"return {count} === 8")
-    page.run(
-        "const s = document.querySelector('select[data-chart=\"intrinsic_dimension.twonn.training\"]');"
-        "s.value = '0'; s.dispatchEvent(new Event('change'))"
-    )
-    page.until(f"return {count} === 4")  # the encoder has no value at layer 0
+def test_a_layer_can_be_followed_over_training(page):
+    name = "intrinsic_dimension.twonn.training"
+    inside = f'.panel[data-chart="{name}"][data-corpus="nested"]'
+    page.see(inside)
+    count = "return document.querySelectorAll(arguments[0] + ' .mark-symbol path').length === arguments[1]"
+    page.until(count, inside, 8)
+    page.choose(f'select[data-chart="{name}"]', "0")
+    page.until(count, inside, 4)  # the encoder has no value at layer 0
 
 
 @pytest.mark.parametrize("dark", [False, True])
-def test_the_theme_follows_the_system_and_can_be_switched(tab: Any, results: Path, dark: bool) -> None:
-    tab.open(results / "made-up" / "index.html", dark=dark)
-    see_charts(tab)
-    paper = "return getComputedStyle(document.body).backgroundColor"
+def test_the_theme_follows_the_system_and_can_be_switched(tab, reports, dark):
+    def seen():
+        paper = tab.run("return getComputedStyle(document.body).backgroundColor")
+        return tab.texts(".theme-name")[0], paper, tab.run(stroke)
+
     stroke = f"return document.querySelector('{FIGURE} .mark-symbol path').getAttribute('fill')"
-    was = tab.run(paper), tab.run(stroke)
-    tab.run("document.querySelector('button.theme').click()")
-    tab.until(f"{stroke} !== arguments[0]", was[1])
-    assert tab.run(paper) != was[0]
-    tab.browser.refresh()
+    tab.open(reports / "made-up" / "index.html", dark=dark)
     see_charts(tab)
-    assert tab.run(paper) != was[0], "the choice is remembered"
-    assert tab.complaints() == []
+    themes = [seen()]
+    for _ in range(3):
+        tab.click("button.theme")
+        if len(themes) < 3:
+            tab.until(f"{stroke} !== arguments[0]", themes[-1][2])
+        themes.append(seen())
+        if len(themes) == 2:
+            tab.browser.refresh()
+            see_charts(tab)
+            assert seen() == themes[-1], "the choice is remembered"
+    names = ["System", "Light", "Dark", "System"] if dark else ["System", "Dark", "Light", "System"]
+    assert [name for name, *_ in themes] == names
+    assert themes[0] == themes[3] and themes[2][1:] == themes[0][1:]
+    assert themes[1][1] != themes[0][1] and themes[1][2] != themes[0][2]
+    tab.assert_quiet()
 
 
-@pytest.mark.parametrize("width", [360, 768, 1100, 1600])
-def test_the_body_never_scrolls_sideways(tab: Any, results: Path, width: int) -> None:
-    for page in ("made-up/index.html", "index.html"):
-        tab.open(results / page, width=width, height=800)
-        if page != "index.html":
-            tab.run("document.getElementById('glance').scrollIntoView({behavior: 'instant'})")
+@pytest.mark.parametrize("width", [360, 768, 1600])
+def test_the_body_never_scrolls_sideways(tab, reports, width):
+    for name in ("index", "made-up/index", "whole/index"):
+        tab.open(reports / f"{name}.html", width=width, height=800)
+        if name == "made-up/index":
+            tab.see("#glance", "start")
             tab.until(DRAWN)
-        tab.run("for (const d of document.querySelectorAll('main details:not(.more)')) d.open = true")
-        assert tab.run("return document.documentElement.scrollWidth") <= width
+        closed = tab.run("return document.querySelector('main').offsetHeight")
+        tab.run(LIDS)
+        if name == "whole/index":
+            assert tab.run("return document.querySelector('main').offsetHeight") > closed + 500
+            assert tab.run(OUTSIDE) == []
+            for figure in ("variance.types", "layer_pairs.pairs", "convergence.correlations"):
+                tab.see(f'[id="figure-{figure}"]', "start")
+                tab.until("return document.querySelector(arguments[0])", f'[id="figure-{figure}"] svg.marks')
+        assert tab.run("return document.documentElement.scrollWidth") <= width, name
         widths = tab.run("return [...document.querySelectorAll('svg.marks')].map(s => s.clientWidth)")
         assert all(drawn > 120 for drawn in widths)
+    tab.assert_quiet()
 
 
-def test_charts_follow_the_width_of_the_window(page: Any) -> None:
+def test_charts_follow_the_width_of_the_window(page):
     width = f"document.querySelector('{FIGURE} svg.marks').getBoundingClientRect().width"
     before = page.run(f"return {width}")
-    page.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride",
-        {"width": 700, "height": 900, "deviceScaleFactor": 1, "mobile": False})  # fmt: skip
+    page.resize(700, 900)
     page.until(f"return Math.abs({width} - arguments[0]) > 20", before)
 
 
-def test_hostile_names_are_only_text(page: Any) -> None:
-    assert (
-        page.run("return [...document.querySelectorAll('button.model span')].map(s => s.textContent)").count(HOSTILE)
-        == 1
-    )
+def test_hostile_names_are_only_text(page):
+    assert page.texts("button.model span").count(IMAGE) == 1
     assert page.run("return document.querySelectorAll('img').length") == 0
-    point = page.run(f"{POINTS}.findIndex(mark => mark.getAttribute('aria-label').includes('onerror'))")
-    assert point >= 0
-    box = page.run(f"{POINTS}[arguments[0]].getBoundingClientRect().toJSON()", point)
-    move = {"type": "mouseMoved", "x": box["x"] + box["width"] / 2, "y": box["y"] + box["height"] / 2}
-    page.browser.execute_cdp_cmd("Input.dispatchMouseEvent", move)
-    tip = page.until("return document.querySelector('#vg-tooltip-element.visible')?.textContent")
-    assert "model" in tip
+    points = f"[...document.querySelectorAll('{FIGURE} .mark-symbol path')]"
+    box = page.run(f"return {points}.find(p => p.ariaLabel.includes('onerror')).getBoundingClientRect().toJSON()")
+    page.mouse(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    assert "model" in page.until("return document.querySelector('#vg-tooltip-element.visible')?.textContent")
     assert page.run("return document.querySelectorAll('#vg-tooltip-element img').length") == 0
 
 
-def test_failures_are_seen_first(page: Any) -> None:
+def test_failures_are_seen_first_and_controls_stay_in_sight(page):
     page.run("scrollTo({top: 0, behavior: 'instant'})")
     box = page.run("return document.querySelector('section.alarm').getBoundingClientRect().toJSON()")
-    assert 0 < box["top"] < 500
-    assert "the weights are gone" in page.run("return document.querySelector('section.alarm').textContent")
-
-
-def test_the_controls_stay_in_sight(page: Any) -> None:
+    assert 0 < box["top"] < 500 and "give another path" in page.texts("section.alarm")[0]
     page.run("scrollTo({top: 3000, behavior: 'instant'})")
     assert 0 <= page.run("return document.querySelector('input[name=view]').getBoundingClientRect().top") < 300
+    pressed = "[...document.querySelectorAll('.vega-embed summary, .model-row button, .fill')]"
+    opacities = page.run(f"return {pressed}.map(button => getComputedStyle(button).opacity)")
+    assert opacities and set(opacities) == {"1"}, "nothing that can be pressed is invisible"
 
 
-def test_everything_is_reached_with_the_keyboard(page: Any) -> None:
-    from selenium.webdriver.common.keys import Keys
-
-    page.run("document.querySelector('input[name=view]:checked').focus()")
-    page.browser.switch_to.active_element.send_keys(Keys.ARROW_RIGHT)
+def test_everything_is_reached_with_the_keyboard(page):
+    page.keys("ARROW_RIGHT", on="input[name=view]:checked")
     page.until("return document.querySelector('input[value=all]').checked")
-    page.browser.switch_to.active_element.send_keys(Keys.TAB, Keys.TAB)
+    page.keys("TAB", "TAB")
     assert page.run("return document.activeElement.id") == "moment"
-    page.browser.switch_to.active_element.send_keys(Keys.ARROW_LEFT)
+    page.keys("ARROW_LEFT")
     page.until("return document.getElementById('moment-label').textContent === 'step 200'")
 
 
-def test_paper_shows_every_chart_in_ink_on_white(tab: Any, results: Path) -> None:
-    tab.open(results / "made-up" / "index.html", dark=True)
-    tab.until("return document.documentElement.classList.contains('all-data')")  # nobody prints in the first second
-    pdf = base64.b64decode(tab.browser.execute_cdp_cmd("Page.printToPDF", {})["data"])
-    painted = b"".join(
-        zlib.decompressobj().decompress(stream)
-        for stream in re.findall(rb"/FlateDecode.*?stream\r?\n(.*?)\r?\nendstream", pdf, re.DOTALL)
-    )
-    assert pdf_colour(LIGHT[ENCODER][0]) in painted
-    assert pdf_colour(DARK[ENCODER][0]) not in painted, "the screen was dark"
-    # Afterwards charts far from the window may have been taken down again.
-    tab.until("return [...document.querySelectorAll('#glance .panel')].every(p => p.querySelector('.plot.vega-embed'))")
-    assert tab.complaints() == []
-
-
-def pdf_colour(colour: str) -> bytes:
-    """How a PDF names a colour: three channels of four digits."""
-    channels = (int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
-    return " ".join(f"{channel:.4f}".removeprefix("0").rstrip("0") for channel in channels).encode()
-
-
-def test_the_print_button_waits_for_the_numbers(page: Any) -> None:
-    page.until("return document.documentElement.classList.contains('all-data')")
-    page.run("""window.printed = 0; window.print = () => { window.printed += 1; };
-      document.documentElement.classList.remove('all-data');
-      document.querySelector('button.print').click()""")
-    time.sleep(0.3)
-    assert page.run("return window.printed") == 0
-    page.run("document.documentElement.classList.add('all-data')")
-    page.until("return window.printed === 1 && !document.querySelector('button.print').disabled")
-
-
-def test_without_scripts_the_numbers_are_still_there(tab: Any, results: Path) -> None:
+def test_without_scripts_the_numbers_are_still_there(tab, reports):
     tab.browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
     try:
-        tab.browser.get((results / "made-up" / "index.html").as_uri())
+        tab.browser.get((reports / "made-up" / "index.html").as_uri())
         time.sleep(0.2)
         text = tab.browser.find_element("tag name", "body").text
     finally:
         tab.browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
-    assert "The charts need JavaScript" in text
-    assert "Data as CSV" in text and "The study file" in text
-    assert "reporter export --site" in text and "its numbers as CSV" in text, (
-        "it says how to get pictures, and where numbers are"
-    )
-    assert "The same as a table" not in text, "a script fills that table"
-
-
-def test_the_list_of_studies_leads_to_the_page(tab: Any, results: Path) -> None:
-    tab.open(results / "index.html")
-    tab.run("document.querySelector('.card h2 a[href^=made-up]').click()")
-    tab.until("return location.pathname.endsWith('/made-up/index.html') && document.querySelector('h1') !== null")
-    see_charts(tab)
-    assert tab.complaints() == []
-    assert tab.requests() == []
+    for words in ("The charts need JavaScript", "Data as CSV", "The study file", "reporter export --site"):
+        assert words in text
+    assert "its numbers as CSV" in text and "The same as a table" not in text, "a script fills that table"
 
 
 SAVE = """
@@ -277,15 +254,186 @@ URL.createObjectURL = blob => { blob.text().then(text => { window.saved = text; 
 """
 
 
-def test_a_whole_figure_is_saved_as_it_is_seen(page: Any) -> None:
-    page.run("document.getElementById('figure-anisotropy.top_variance_share').scrollIntoView({behavior: 'instant'})")
+def test_a_whole_figure_is_saved_as_it_is_seen(page):
+    page.see('[id="figure-anisotropy.top_variance_share"]', "start")
     page.until(DRAWN)
     page.run(SAVE)
     root = ElementTree.fromstring(page.until("return window.saved"))
-    said = ["".join(text.itertext()) for text in root.iter("{http://www.w3.org/2000/svg}text")]
+    texts = ["".join(text.itertext()) for text in root.iter("{http://www.w3.org/2000/svg}text")]
     assert root.get("width") == "170mm"
-    assert any(re.match(r"Figure \d+\. Variance explained by", text) for text in said)
-    assert HOSTILE in said  # the legend, as text
-    assert any(one.startswith("Tokens: words.") for one in said)
-    ids = [own.get("id") for own in root.iter() if own.get("id")]
+    assert any(re.match(r"Figure \d+\. Variance explained by", text) for text in texts)
+    assert IMAGE in texts  # the legend, as text
+    assert any(text.startswith("Tokens: words.") for text in texts)
+    ids = [element.get("id") for element in root.iter() if element.get("id")]
     assert len(ids) == len(set(ids))
+
+
+def test_the_table_behind_a_chart_holds_its_numbers_and_follows_the_controls(page, reports):
+    most = (
+        "SELECT max(value) AS most FROM layer_metrics WHERE study = 'made-up' AND metric = 'anisotropy' "
+        "AND statistic IN ('top_variance_share', 'top_variance_share_floor') "
+        "AND view = '{}' AND checkpoint IN ('final', 'step600')"
+    )
+    database = Store(reports / "results.duckdb")
+    page.see(f"{BEHIND} summary")
+    page.click(f"{BEHIND} summary")
+    rows = page.until(f"return document.querySelectorAll(String.raw`{BEHIND} tbody tr`).length")
+    expected = database.frame(most.replace("max(value) AS most", "count(*) AS n").format("words"))["n"].item()
+    assert rows == expected
+    head = page.texts(f"{BEHIND} th")
+    assert {"corpus", "model", "layer", "value", "ci low"} <= set(head) and "view" not in head, "all rows have the same"
+    cells = (
+        f"[...document.querySelectorAll(String.raw`{BEHIND} tbody tr`)].map(row => row.cells[{head.index('value')}])"
+    )
+    largest = f"return Math.abs(Math.max(...{cells}.map(cell => Number(cell.textContent))) / arguments[0] - 1) < 1e-3"
+    assert page.run(largest, float(database.frame(most.format("words"))["most"].item()))
+    page.click("input[value=no-sinks]")
+    page.until(largest, float(database.frame(most.format("no-sinks"))["most"].item()))
+    page.assert_quiet()
+
+
+def test_a_chart_far_from_the_window_is_taken_down_and_comes_back_without_a_jump(page):
+    page.run("scrollTo({top: 0, behavior: 'instant'})")
+    page.until("return document.querySelector('.glance .panel .plot svg.marks')")
+    height = page.run("return document.querySelector('.glance').offsetHeight")
+    page.run("scrollTo({top: document.documentElement.scrollHeight, behavior: 'instant'})")
+    page.until("return document.querySelectorAll('.glance svg.marks').length === 0")
+    assert page.run("return document.querySelector('.glance').offsetHeight") == pytest.approx(height, abs=2)
+    page.see(".glance .panel .plot")
+    page.until("return document.querySelector('.glance .panel .plot svg.marks')")
+    page.assert_quiet()
+
+
+def test_two_keys_find_a_model_among_many(tab, tmp_path):
+    models = tuple((f"{'zebra' if i == 7 else 'model'}-{i}", "decoder", 2, 16, (None,)) for i in range(9))
+    fill(tmp_path / "results.duckdb", **SMALL | {"models": models})
+    tab.open(render(tmp_path / "results.duckdb", tmp_path)[1])
+    tab.browser.find_element("tag name", "body").send_keys("f")
+    tab.keys("z")
+    buttons = "[...document.querySelectorAll('button.model')].filter(button => button.checkVisibility())"
+    shown = f"return {buttons}.map(button => button.dataset.model)"
+    assert tab.run(shown) == ["zebra-7"]
+    tab.keys("ENTER")
+    assert tab.run("return document.querySelector('[data-model=zebra-7]').ariaPressed") == "true"
+    tab.keys("ESCAPE")
+    assert len(tab.run(shown)) == 9
+
+
+def test_contents_are_at_hand_on_a_narrow_screen(tab, reports):
+    tab.open(reports / "made-up" / "index.html", width=390)
+    assert tab.run("const lid = document.querySelector('details.toc'); return lid.checkVisibility() && !lid.open")
+    tab.click("details.toc summary")
+    tab.click('.toc a[href="#corpora"]')
+    tab.until("return !document.querySelector('details.toc').open && location.hash === '#corpora'")
+
+
+def test_tables_appear_when_their_lids_are_open_and_sort_by_a_heading_and_back(page):
+    page.until("return document.querySelector('#cells tbody tr.failed')")  # open from the start, since cells failed
+    assert page.texts("#compared > details table") == [], "a large table is no elements until somebody wants it"
+    page.click("#compared > details > summary")
+    page.until("return document.querySelector('#compared > details table')?.checkVisibility()")
+    for table in ("#compared > details table", ".matrix"):
+        for sort in ("descending", "ascending"):
+            page.run("document.querySelector(arguments[0]).querySelectorAll('.sort')[1].click()", table)
+            rows = f"[...document.querySelector('{table}').querySelectorAll('tbody.models tr')]"
+            values = page.run(f"return {rows}.map(row => row.cells[1].dataset.value)")
+            numbers = [float(value) for value in values if value is not None]
+            assert len(numbers) > 1 and numbers == sorted(numbers, reverse=sort == "descending")
+            heading = f"document.querySelector('{table}').querySelectorAll('.sort')[1].closest('th')"
+            assert page.run(f"return {heading}.ariaSort") == sort
+    page.assert_quiet()
+
+
+def test_evidence_opens_by_keyboard_and_its_sql_is_copied(whole, reports):
+    lid = "#claim-bert-rate details:has(.copy)"
+    whole.browser.find_element("tag name", "body").send_keys("\ue004")  # the Tab key: whoever uses keys sees the focus
+    whole.run("document.querySelector(arguments[0]).focus()", f"{lid} summary")
+    assert whole.run(f"return getComputedStyle(document.querySelector('{lid} summary')).outlineStyle") == "solid"
+    whole.keys("ENTER")
+    whole.until(f"return document.querySelector('{lid}').open")
+    whole.keys("ENTER", on=f"{lid} .copy")
+    whole.until(f"return /Copied|Selected/.test(document.querySelector('{lid} .copy').textContent)")
+    whole.run("location.hash = 'claim-frequent-first'")
+    whole.until("return document.querySelector('#claim-frequent-first').getBoundingClientRect().top < innerHeight")
+    whole.assert_quiet()
+
+
+def test_the_site_switches_profiles_to_the_states_after_attention(whole, reports):
+    before = marks(whole, PROFILE)
+    hollow = f"return document.querySelectorAll('{PROFILE} .mark-symbol path[fill=transparent]').length"
+    assert whole.run(hollow) == 6, "one for each model after the closing norm"
+    assert any("after the closing norm" in label for label in before)
+    after = change(whole, whole.click, "input[value=attention]", of=PROFILE)
+    assert whole.run(hollow) == 0 and len(after) == count_of(reports, "whole", "site = 'attention'")
+    whole.assert_quiet()
+
+
+def test_null_baselines_can_be_hidden_everywhere(whole):
+    before = marks(whole, PROFILE)
+    after = change(whole, whole.click, "#baselines", of=PROFILE)
+    assert any("random-init" in label for label in before) and not any("random-init" in label for label in after)
+    hidden = whole.run("return [...document.querySelectorAll('.panel[hidden]')].map(p => p.dataset.value)")
+    assert "gpt2 (shuffled)" in hidden and "gpt2" not in hidden
+    assert whole.run("return document.querySelector('button.model.baseline').checkVisibility()") is False
+    assert change(whole, whole.click, "#baselines", of=PROFILE) == before
+    whole.assert_quiet()
+
+
+def test_a_heat_map_has_a_cell_for_each_two_layers_and_pairs_and_depths_can_be_chosen(whole):
+    inside = panel("layer_pairs.pairs", "gpt2 × gpt2")
+    assert len(marks(whole, inside)) == 7 * 7
+    change(whole, whole.choose, pick("layer_pairs.pairs", "statistic"), "knn", of=inside)
+    whole.choose(pick("layer_pairs.pairs", "among"), "bert with others")
+    assert whole.run("return document.querySelector(arguments[0]).hidden", inside) is True
+    assert len(marks(whole, panel("layer_pairs.pairs", "bert × gpt2"))) == 5 * 7
+    types = panel("variance.types", "gpt2")
+    before = marks(whole, types)
+    assert len(before) == 40 and "token-" in before[0]
+    change(whole, whole.choose, pick("variance.types", "part"), "1", of=types)
+    for figure in ("intrinsic_dimension.gride", "variance.shares"):
+        assert marks(whole, panel(figure, "tuned")), "a panel is a model"
+    whole.assert_quiet()
+
+
+def test_other_statistics_are_drawn_when_the_lid_is_lifted_also_by_a_link(whole):
+    inside = panel("variance.total", "nested")
+    lid = "#metric-variance details.more"
+    assert whole.run("return document.querySelector(arguments[0]).checkVisibility()", inside) is False
+    whole.click(f"{lid} summary")
+    assert marks(whole, inside)
+    whole.run("document.querySelector(arguments[0]).open = false; location.hash = 'figure-variance.total'", lid)
+    whole.until("return document.getElementById('figure-variance.total').checkVisibility()")
+
+
+@pytest.mark.parametrize(("figure", "word"), [("spectrum.curves", "rank"), ("variance.types", "occurrences")])
+def test_marks_are_read_with_the_arrow_keys_and_a_finger(whole, figure, word):
+    inside = panel(figure, "tuned")
+    marks(whole, inside)
+    whole.keys("ARROW_RIGHT", on=f"{inside} .plot")
+    (first,) = whole.texts(f"{inside} .told")
+    whole.keys("ARROW_RIGHT")
+    (second,) = whole.texts(f"{inside} .told")
+    assert "model tuned" in first and word in first and "model tuned" in second and first != second
+    whole.keys("ESCAPE")
+    assert whole.texts(f"{inside} .told") == []
+    whole.run(  # where the ring would be is where a finger finds the same mark
+        f"const mark = document.querySelector('{inside} .mark-symbol path[aria-label]').getBoundingClientRect();"
+        "const at = { clientX: mark.x + mark.width / 2 + 4, clientY: mark.y + mark.height / 2, bubbles: true };"
+        f"document.querySelector('{inside} svg.marks').dispatchEvent(new MouseEvent('click', at))"
+    )
+    assert "model tuned" in whole.texts(f"{inside} .told")[0]
+    whole.assert_quiet()
+
+
+def test_the_selectors_are_reached_with_the_keyboard(whole):
+    inside = panel("convergence.correlations", "nested")
+    marks(whole, inside)
+    whole.keys("ARROW_DOWN", on='select[data-chart="convergence.correlations"]')
+    whole.until(f"return document.querySelector('{inside} .plot').classList.contains('void')")
+
+
+def test_a_page_without_its_data_says_so(tab, reports, tmp_path):
+    shutil.copytree(reports / "whole" / "assets", tmp_path / "whole" / "assets")
+    shutil.copy(reports / "whole" / "index.html", tmp_path / "whole")
+    tab.open(tmp_path / "whole" / "index.html")
+    assert "is not beside this page" in tab.until("return document.querySelector('.panel .broken')?.textContent")

@@ -1,30 +1,17 @@
-"""Made-up static embeddings and sentences: an encoder, and a decoder with two checkpoints; hostile strings. Not a test.
-
-Tokens and texts are hostile; names of groups, concepts and corpora cannot be.
-"""
+"""Made-up static embeddings and sentences: an encoder, and a decoder with two checkpoints; hostile texts; no test."""
 
 from __future__ import annotations
 
 import math
-from pathlib import Path
-from typing import Any
+from itertools import product
 
 import duckdb
 import numpy as np
 import pandas as pd
+from report.made_up_journeys import HOSTILE as TOKENS_OF_JOURNEYS
+from report.made_up_journeys import places_of
 
-HOSTILE = (
-    "<script>alert(1)</script>",
-    "<img src=x onerror=alert(2)>",
-    "\"quoted'",
-    "back\\slash",
-    "שלום",
-    "\u202eturned",
-    "zero\u200bwidth",
-    "\x07bell\x1b",
-    "",
-    "long" * 125,
-)
+HOSTILE = (*TOKENS_OF_JOURNEYS, "<img src=x onerror=alert(2)>")
 # name, role, layers, steps of its checkpoints, sites besides the path, positions
 MODELS = (
     ("bert", "encoder", 4, (None,), ("final", "attention"), 24),
@@ -33,158 +20,127 @@ MODELS = (
 TOKENS = [*HOSTILE, *(f"token{i}" for i in range(60))]
 CLASSES = ("alphabetic", "numeric", "punctuation", "special")
 CONCEPTS = ("female-male", "doctor-nurse", "past-present")
-GROUPS = ("weather", "greeting")
-CLOUDS = ("cats", "ships")
+GROUPS, CLOUDS = ("weather", "greeting"), ("cats", "ships")
+OF_WEIGHTS = {"analysis": "vocabulary", "item": "(weights)"}
+OF_CLOUDS = {"analysis": "clouds", "item": "two"}
 
 
-def fill_exhibits(path: Path, study: str) -> None:
+def fill_exhibits(path, study):
     """Write both pages' rows into a database that has the tables."""
-    rows: dict[str, list[dict[str, Any]]] = {}
+    rows = {}
+
+    def keep(key, found):
+        for table, own in found:
+            rows.setdefault(table, []).append(key | own)
+
     for name, role, layers, steps, more, positions in MODELS:
         for step in steps:
             who = {"study": study, "model": name, "checkpoint": "final" if step is None else f"step{step}"}
             who |= {"step": step, "role": role}
             if step != 50:  # of static embeddings the last checkpoint alone
-                for table, own in _static(positions).items():
-                    rows.setdefault(table, []).extend(who | row for row in own)
-            for site, layer in _places(layers, more):
-                place = who | {"site": site, "layer": layer, "depth": layer / layers}
-                for table, own in _sentences(layer / layers).items():
-                    rows.setdefault(table, []).extend(place | row for row in own)
+                keep(who, static_rows(positions))
+            for site, layer, depth in places_of(layers, more):
+                keep(who | {"site": site, "layer": layer, "depth": depth}, sentence_rows(depth))
     with duckdb.connect(str(path)) as connection:
         for table, own in rows.items():
             connection.append(table, pd.DataFrame(own), by_name=True)
 
 
-def _places(layers: int, more: tuple[str, ...]) -> list[tuple[str, int]]:
-    places = [("block" if layer else "embedding", layer) for layer in range(layers + 1)]
-    places += [("final", layers)] if "final" in more else []
-    return places + ([("attention", layer) for layer in range(1, layers + 1)] if "attention" in more else [])
-
-
-def _static(positions: int) -> dict[str, list[dict[str, Any]]]:
+def static_rows(positions):
+    """Tables and rows of the vectors of tokens, and of positions where there are any."""
     rng = np.random.default_rng(0)
-    of_weights = {"analysis": "vocabulary", "item": "(weights)"}
-    tokens, points = [], []
+    projections = ("pca of token", "pca", "tsne") if positions else ("pca of token", "tsne of token")
     for i, token in enumerate(TOKENS):
         x, y, z = rng.normal(0, 1, 3).tolist()
         norm = 1 + i / len(TOKENS)
-        tokens.append(
-            {"token_id": i, "token": token, "class": CLASSES[i % 4], "subword": i % 3 == 0,
-             "norm": norm, "mean_cosine": x / 4, "mean_distance": norm, "repeated": False,
-             "pc1": x, "pc2": y, "pc3": z}
-        )  # fmt: skip
-        for name in ("pca of token", "pca", "tsne") if positions else ("pca of token", "tsne of token"):
-            flat = name.startswith("tsne")
-            points.append(of_weights | {"projection": name, "part": "token", "point": i, "label": token, "x": x,
-                                        "y": y, "z": None if flat else z})  # fmt: skip
-    ends = []
-    for what, measure, low, high in (
-        ("token", "norm", "smallest", "largest"), ("token–token", "cosine", "least", "most")
-    ):  # fmt: skip
-        for end, among, rank in [(e, a, r) for e in (low, high) for a in ("text", "all") for r in range(1, 12)]:
-            pair = {"other_id": rank, "other": TOKENS[rank]} if what == "token–token" else {}
-            ends.append({"among": among, "what": what, "measure": measure, "end_of_scale": end, "rank": rank,
-                         "token_id": rank - 1, "token": TOKENS[rank - 1], "value": 0.9 - rank / 20,
-                         "certain": rank != 11} | pair)  # fmt: skip
+        row = {"token_id": i, "token": token, "class": CLASSES[i % 4], "subword": i % 3 == 0, "norm": norm}
+        row |= {"mean_cosine": x / 4, "mean_distance": norm, "repeated": False, "pc1": x, "pc2": y, "pc3": z}
+        yield "vocabulary", row
+        for name in projections:
+            point = {"projection": name, "part": "token", "point": i, "label": token, "x": x, "y": y}
+            yield "projections", OF_WEIGHTS | point | {"z": None if name.startswith("tsne") else z}
+    extremes = (("token", "norm", ("smallest", "largest")), ("token–token", "cosine", ("least", "most")))
+    for what, measure, ends in extremes:
+        for end, among, rank in product(ends, ("text", "all"), range(1, 12)):
+            row = {"among": among, "what": what, "measure": measure, "end_of_scale": end, "rank": rank}
+            row |= {"other_id": rank, "other": TOKENS[rank]} if what == "token–token" else {}
+            row |= {"token_id": rank - 1, "token": TOKENS[rank - 1], "value": 0.9 - rank / 20}
+            yield "vocabulary_extremes", row | {"certain": rank != 11}
     facts = [
-        {"fact": "positions", "said": "learned" if positions else "none"},
-        {"fact": "note 1", "said": "A note on <b>positions</b>."},
-        {"fact": "token vectors", "value": float(len(TOKENS)), "said": "8 dimensions"},
-        {"fact": "norm of token: mean", "value": 1.5, "said": "n = 70"},
-        {"fact": "norm of token: standard deviation", "value": 0.3, "said": "n = 70"},
+        ("positions", None, "learned" if positions else "none"),
+        ("note 1", None, "A note on <b>positions</b>."),
+        ("token vectors", float(len(TOKENS)), "8 dimensions"),
+        ("norm of token: mean", 1.5, "n = 70"),
+        ("norm of token: standard deviation", 0.3, "n = 70"),
     ]
-    bins = [of_weights | {"measure": measure, "part": part, "low": i / 10, "high": (i + 1) / 10,
-                          "count": int(100 * math.exp(-((i - 5) ** 2) / 4))}
-            for measure, part in (("norm", "token"), ("cosine", "token–token")) for i in range(10)]  # fmt: skip
-    variance = [of_weights | {"part": "token", "components": i, "share": i / 8, "n": 70} for i in range(1, 9)]
-    found = {"vocabulary": tokens, "vocabulary_extremes": ends,
-             "vocabulary_facts": facts, "projections": points, "histograms": bins,
-             "explained_variance": variance}  # fmt: skip
-    return found | _positions(positions, of_weights, ends, facts, points) if positions else found
+    for (measure, part), i in product((("norm", "token"), ("cosine", "token–token")), range(10)):
+        own = {"measure": measure, "part": part, "low": i / 10, "high": (i + 1) / 10}
+        yield "histograms", OF_WEIGHTS | own | {"count": int(100 * math.exp(-((i - 5) ** 2) / 4))}
+    for i in range(1, 9):
+        yield "explained_variance", OF_WEIGHTS | {"part": "token", "components": i, "share": i / 8, "n": 70}
+    if positions:
+        yield from position_rows(positions)
+        facts += [("outlier threshold", 0.2, "|cosine| of a token and a position"), ("outliers", 5.0, "of 1,680 pairs")]
+        facts += [("outliers by chance", 1.25, None)]
+    for fact, value, words in facts:
+        yield "vocabulary_facts", {"fact": fact, "value": value, "said": words}
 
 
-def _positions(count: int, of_weights: Any, ends: Any, facts: Any, points: Any) -> dict[str, list[dict[str, Any]]]:
-    at = [(math.cos(i), math.sin(i), i / count) for i in range(count)]
-    for i, (x, y, z) in enumerate(at):
-        points.append(of_weights | {"projection": "pca", "part": "position", "point": i, "label": str(i), "x": x,
-                                    "y": y, "z": z})  # fmt: skip
-    ends.extend({"among": "all", "what": "token–position", "measure": "cosine", "end_of_scale": "outlier",
-                 "rank": i + 1, "token_id": i, "token": TOKENS[i], "other_id": i, "other": str(i),
-                 "value": 0.4 - i / 100} for i in range(5))  # fmt: skip
-    facts += [
-        {"fact": "outlier threshold", "value": 0.2, "said": "|cosine| of a token and a position"},
-        {"fact": "outliers", "value": 5.0, "said": "of 1,680 pairs"},
-        {"fact": "outliers by chance", "value": 1.25, "said": None},
-    ]
-    return {
-        "positions": [
-            {"position": i, "norm": 1 + (i > 9), "step_length": 0.5 if i else None, "mean_cosine": 0.1,
-             "mean_distance": 1.0, "pc1": x, "pc2": y, "pc3": z}
-            for i, (x, y, z) in enumerate(at)
-        ],
-        "position_cosines": [
-            {"position_a": i, "position_b": j, "cosine": math.cos(i - j)} for i in range(count) for j in range(count)
-        ],
-        "position_offsets": [
-            {"distance": i, "cosine": math.cos(i), "sd": 0.1, "n": count - i} for i in range(1, count)
-        ],
-    }  # fmt: skip
+def position_rows(count):
+    for i in range(count):
+        x, y, z = math.cos(i), math.sin(i), i / count
+        point = {"projection": "pca", "part": "position", "point": i, "label": str(i), "x": x, "y": y, "z": z}
+        yield "projections", OF_WEIGHTS | point
+        row = {"position": i, "norm": 1 + (i > 9), "step_length": 0.5 if i else None, "mean_cosine": 0.1}
+        yield "positions", row | {"mean_distance": 1.0, "pc1": x, "pc2": y, "pc3": z}
+        for j in range(count):
+            yield "position_cosines", {"position_a": i, "position_b": j, "cosine": math.cos(i - j)}
+        if i:
+            yield "position_offsets", {"distance": i, "cosine": math.cos(i), "sd": 0.1, "n": count - i}
+    outlier = {"among": "all", "what": "token–position", "measure": "cosine", "end_of_scale": "outlier"}
+    for i in range(5):
+        row = {"rank": i + 1, "token_id": i, "token": TOKENS[i], "other_id": i, "other": str(i), "value": 0.4 - i / 100}
+        yield "vocabulary_extremes", outlier | row
 
 
-def _sentences(depth: float) -> dict[str, list[dict[str, Any]]]:
+def sentence_rows(depth):
+    """Tables and rows of groups, pairs, clouds and probes at one place of a model."""
     rng = np.random.default_rng(int(100 * depth))
-    points, bins, variance, numbers = [], [], [], []
-
-    def put(analysis: str, item: str, part: str, count: int, middle: float) -> None:
+    clouds = [("groups", "(groups)", part, 12, i * depth) for i, part in enumerate(GROUPS)]
+    clouds += [("pairs", "shipped", part, 10, i - depth) for i, part in enumerate(CONCEPTS)]
+    clouds += [("clouds", "two", part, 12, i * depth) for i, part in enumerate(CLOUDS)]
+    for analysis, item, part, count, middle in clouds:
+        row = {"analysis": analysis, "item": item, "projection": "pca"}
         for i, (x, y) in enumerate(rng.normal(middle, 0.3, (count, 2)).tolist()):
             label = HOSTILE[i] if i < len(HOSTILE) else f"text {i}"
-            points.append({"analysis": analysis, "item": item, "projection": "pca", "part": part, "point": i,
-                           "label": label, "x": x, "y": y})  # fmt: skip
-
-    for i, group in enumerate(GROUPS):
-        put("groups", "(groups)", group, 12, i * depth)
+            yield "projections", row | {"part": part, "point": i, "label": label, "x": x, "y": y}
+        if analysis == "pairs":
+            mean = {"part": f"mean {part}", "point": 0, "label": f"mean of {part}", "x": middle, "y": 0.3 * middle}
+            yield "projections", row | mean
+    for part, k in product(CLOUDS, range(1, 6)):
+        yield "explained_variance", OF_CLOUDS | {"part": part, "components": k, "share": k / 5, "n": 12}
+    for part, k in product((*CLOUDS, "–".join(CLOUDS)), range(8)):
+        own = {"measure": "cosine", "part": part, "low": k / 8, "high": (k + 1) / 8, "count": 8 - k}
+        yield "histograms", OF_CLOUDS | own
+    for group, (i, control) in product(GROUPS, enumerate(("none", "random-characters", "random-words"))):
+        row = {"text_group": group, "control": control, "pooling": "mean", "silhouette": 0.5 * depth - 0.2 * i}
+        yield "groups", row | {"within": 1.0, "between": 2.0, "ratio": 0.5, "n": 12}
     for i, concept in enumerate(CONCEPTS):
-        put("pairs", "shipped", concept, 10, i - depth)
-        points.append({"analysis": "pairs", "item": "shipped", "projection": "pca", "part": f"mean {concept}",
-                       "point": 0, "label": f"mean of {concept}", "x": i - depth, "y": 0.3 * i})  # fmt: skip
-    for i, corpus in enumerate(CLOUDS):
-        put("clouds", "two", corpus, 12, i * depth)
-        variance += [{"analysis": "clouds", "item": "two", "part": corpus, "components": k, "share": k / 5, "n": 12}
-                     for k in range(1, 6)]  # fmt: skip
-    for part in (*CLOUDS, "–".join(CLOUDS)):
-        bins += [{"analysis": "clouds", "item": "two", "measure": "cosine", "part": part, "low": k / 8,
-                  "high": (k + 1) / 8, "count": 8 - k} for k in range(8)]  # fmt: skip
-    groups = [
-        {"text_group": group, "control": control, "pooling": "mean", "silhouette": 0.5 * depth - 0.2 * i,
-         "within": 1.0, "between": 2.0, "ratio": 0.5, "n": 12}
-        for group in GROUPS for i, control in enumerate(("none", "random-characters", "random-words"))
-    ]  # fmt: skip
-    directions = [
-        {"pair_set": "shipped", "concept": concept, "pooling": "mean", "consistency": 0.3 + 0.2 * i * depth,
-         "ci_low": 0.2, "ci_high": 0.9, "p": 0.001, "norm": 1.0, "relative_norm": 0.2, "n": 10}
-        for i, concept in enumerate(CONCEPTS)
-    ]  # fmt: skip
-    cosines = [
-        {"pair_set": "shipped", "concept_a": a, "concept_b": b, "pooling": "mean", "cosine": c * depth, "p": p,
-         "n_a": 10, "n_b": 10}
-        for a, b, c, p in (
-            (CONCEPTS[0], CONCEPTS[1], -0.64, 0.001), (CONCEPTS[0], CONCEPTS[2], 0.1, 0.04),
-            (CONCEPTS[1], CONCEPTS[2], 0.0, 0.9),
-        )
-    ]  # fmt: skip
-    poolings = [
-        {"probe": "classes", "pooling": pooling, "main": pooling == "mean", "accuracy": 0.9 - 0.2 * i - 0.1 * depth,
-         "ci_low": 0.5, "ci_high": 0.95, "chance": 0.5, "n": 24}
-        for i, pooling in enumerate(("mean", "last", "first"))
-    ]  # fmt: skip
-    for metric, item, names in (
-        ("clouds", "two", ("separability",)), ("probes", "classes", ("linear", "linear_control", "linear_selectivity"))
-    ):  # fmt: skip
-        for k, name in enumerate(names):
-            value = 0.9 - 0.3 * k - 0.1 * depth
-            numbers.append({"corpus": item, "view": "words", "metric": metric, "statistic": name, "value": value,
-                            "ci_low": value - 0.05, "ci_high": value + 0.05, "n": 24})  # fmt: skip
-    return {"projections": points, "histograms": bins, "explained_variance": variance, "groups": groups,
-            "pair_directions": directions, "direction_cosines": cosines, "layer_metrics": numbers,
-            "probe_poolings": poolings}  # fmt: skip
+        row = {"pair_set": "shipped", "concept": concept, "pooling": "mean", "consistency": 0.3 + 0.2 * i * depth}
+        row |= {"ci_low": 0.2, "ci_high": 0.9, "p": 0.001, "norm": 1.0, "relative_norm": 0.2, "n": 10}
+        yield "pair_directions", row
+    for a, b, cosine, p in ((0, 1, -0.64, 0.001), (0, 2, 0.1, 0.04), (1, 2, 0.0, 0.9)):
+        row = {"pair_set": "shipped", "concept_a": CONCEPTS[a], "concept_b": CONCEPTS[b], "pooling": "mean"}
+        yield "direction_cosines", row | {"cosine": cosine * depth, "p": p, "n_a": 10, "n_b": 10}
+    for i, pooling in enumerate(("mean", "last", "first")):
+        row = {"probe": "classes", "pooling": pooling, "main": i == 0, "accuracy": 0.9 - 0.2 * i - 0.1 * depth}
+        yield "probe_poolings", row | {"ci_low": 0.5, "ci_high": 0.95, "chance": 0.5, "n": 24}
+    statistics = [("clouds", "two", "separability", 0.9)]
+    statistics += [
+        ("probes", "classes", name, 0.9 - 0.3 * k)
+        for k, name in enumerate(("linear", "linear_control", "linear_selectivity"))
+    ]
+    for metric, item, name, high in statistics:
+        value = high - 0.1 * depth
+        row = {"corpus": item, "view": "words", "metric": metric, "statistic": name, "value": value, "n": 24}
+        yield "layer_metrics", row | {"ci_low": value - 0.05, "ci_high": value + 0.05}

@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
-from typing import Any
+from itertools import product
 
 import duckdb
 import numpy as np
 import pandas as pd
 
-HOSTILE = (
-    "<script>alert(1)</script>",
-    "\"quoted'",
-    "back\\slash",
-    "שלום",
-    "zero\u200bwidth",
-    "\x07bell\x1b",
-    "",
-    "long" * 125,
-    "\u202eturned",
-)
+LONG = "long" * 125
+# tokens and texts are hostile; names of groups, concepts and corpora cannot be
+HOSTILE = ("<script>alert(1)</script>", "\"quoted'", "back\\slash", "שלום", "zero\u200bwidth", "\x07bell\x1b")
+HOSTILE += ("", LONG, "\u202eturned")
 # name, role, layers, checkpoints, sites besides the path, position vectors
 MODELS = (
     ("bert", "encoder", 6, (None,), ("final", "attention"), True),
@@ -29,7 +21,7 @@ MODELS = (
 JOURNEYS = {
     "mouse": (
         ["the", "mouse", "was", "gone", ".", "the", "cat", "sat", "useless", "."],
-        ["the", "mouse", "was", "gone", ".", "the", "screen", "stayed", "dark", "."],
+        ["the", "mouse", "was", "gone", ".", "the", "screen", "is", "dark", "."],
     ),
     "hostile": (["say", *HOSTILE, "now"],),
 }
@@ -53,122 +45,93 @@ WORDS = [
 TOP = 8
 
 
-def journeys(study: str) -> dict[str, pd.DataFrame]:
-    """Rows of ``journeys``, ``neighbours`` and ``projections``."""
-    steps, near, paths = [], [], []
-    for model, role, layers, checkpoints, more, with_positions in MODELS:
-        vocabulary = _vocabulary(role)
-        for step in checkpoints:
-            checkpoint = "final" if step is None else f"step{step}"
-            who = {"study": study, "model": model, "checkpoint": checkpoint, "step": step, "role": role}
-            places = _places(layers, more)
-            for journey, texts in JOURNEYS.items():
-                paths += _paths(who, journey, texts, role, places)
-                for text, words in enumerate(texts):
-                    for position, (token, special) in enumerate(_tokens(words, role)):
-                        bare = token.lstrip("␣")
-                        followed = not FOLLOWED[journey] or bare in FOLLOWED[journey]
-                        own = who | {"journey": journey, "text": text, "position": position, "token": token}
-                        own |= {"token_id": vocabulary.index(token)}
-                        for positions in ("without", "with")[: 1 + with_positions]:
-                            here = own | {
-                                "positions": positions,
-                                "norm_before": "closing" if role == "decoder" else "none",
-                            }
-                            flags = {"followed": followed, "special": special}
-                            for site, layer, depth in places:
-                                place = {"site": site, "layer": layer, "depth": depth}
-                                age = 0.3 if step == 50 else 1.0
-                                numbers = _numbers(position, text, depth, site, age)
-                                steps.append(here | flags | place | numbers)
-                                if followed:
-                                    near += _near(here | place, vocabulary, depth * age, text, numbers)
-    return {"journeys": pd.DataFrame(steps), "neighbours": pd.DataFrame(near), "projections": pd.DataFrame(paths)}
-
-
-def fill_journeys(path: Path, study: str) -> None:
+def fill_journeys(path, study):
     """Write journeys into a database that has the tables."""
+    steps, near, paths = [], [], []
+    for name, role, layers, checkpoints, more, with_positions in MODELS:
+        places, sides = places_of(layers, more), ("without", "with")[: 1 + with_positions]
+        for step, (journey, texts) in product(checkpoints, JOURNEYS.items()):
+            who = {"study": study, "model": name, "checkpoint": "final" if step is None else f"step{step}"}
+            who |= {"step": step, "role": role}
+            for text, words in enumerate(texts):
+                tokens = tokens_of(words, role)
+                paths += paths_of(who, journey, text, tokens, places)
+                for (position, token), positions, place in product(enumerate(tokens), sides, places):
+                    row = step_of(who, journey, text, position, token, place, 0.3 if step == 50 else 1.0)
+                    row |= {"positions": positions, "norm_before": "closing" if role == "decoder" else "none"}
+                    steps.append(row)
+                    if row["followed"]:
+                        near += nearest(row, vocabulary_of(role), row["depth"] * (0.3 if step == 50 else 1.0))
     with duckdb.connect(str(path)) as connection:
-        for table, frame in journeys(study).items():
-            connection.append(table, frame, by_name=True)
+        for table, rows in (("journeys", steps), ("neighbours", near), ("projections", paths)):
+            connection.append(table, pd.DataFrame(rows), by_name=True)
 
 
-def _tokens(words: list[str], role: str) -> list[tuple[str, bool]]:
+def tokens_of(words, role):
     if role == "encoder":
-        return [("[CLS]", True), *((word, False) for word in words), ("[SEP]", True)]
-    return [("␣" + word if word and word.isalpha() and place else word, False) for place, word in enumerate(words)]
+        return ["[CLS]", *words, "[SEP]"]
+    return ["␣" + word if word and word.isalpha() and place else word for place, word in enumerate(words)]
 
 
-def _vocabulary(role: str) -> list[str]:
-    words = [token for texts in JOURNEYS.values() for text in texts for token, _ in _tokens(text, role)]
+def vocabulary_of(role):
+    words = [token for texts in JOURNEYS.values() for text in texts for token in tokens_of(text, role)]
     more = [word if role == "encoder" else f"␣{word}" for word in WORDS]
     return list(dict.fromkeys([*words, *more, *HOSTILE]))
 
 
-def _places(layers: int, more: tuple[str, ...]) -> list[tuple[str, int, float]]:
+def places_of(layers, more):
+    """Site, layer and relative depth of the states of a model."""
     places = [("block" if layer else "embedding", layer, layer / layers) for layer in range(layers + 1)]
-    if "final" in more:
-        places.append(("final", layers, 1.0))
-    if "attention" in more:
-        places += [("attention", layer, layer / layers) for layer in range(1, layers + 1)]
-    return places
+    places += [("final", layers, 1.0)] if "final" in more else []
+    return places + [("attention", i, i / layers) for i in range(1, layers + 1) if "attention" in more]
 
 
-def _numbers(position: int, text: int, depth: float, site: str, age: float) -> dict[str, Any]:
+def step_of(who, journey, text, position, token, place, age):
+    """A row of ``journeys``."""
+    site, layer, depth = place
     drift = age * depth * (1 + math.sin(position * 2.1) * 0.6) + 0.05 * (site == "attention")
     rank = int(max(0.0, math.expm1(9 * drift - 2 - 0.4 * text)))
-    first, last = depth == 0, site == "final"
-    return {
-        "cosine": round(math.exp(-1.6 * drift), 6),
-        "distance": 0.4 + 9 * drift,
-        "rank_cosine": min(rank, 30521),
-        "rank_distance": min(rank // 3, 30521),
-        "norm": 1.4 + 10 * depth,
-        "step_length": None if last else 1 + 3 * abs(math.sin(position + 3 * depth)) * age,
-        "step_cosine": None if last else 0.7 + 0.25 * math.cos(2 * depth + position),
-        "turnover_cosine": None if first else min(1.0, 0.08 + 0.5 * abs(math.sin(position + 4 * depth)) * age),
-        "turnover_distance": None if first else min(1.0, 0.05 + 0.4 * abs(math.sin(position + 5 * depth)) * age),
-    }
+    first, final = depth == 0, site == "final"
+    row = who | {"journey": journey, "text": text, "position": position, "token": token}
+    row |= {"token_id": vocabulary_of(who["role"]).index(token), "special": token in ("[CLS]", "[SEP]")}
+    row |= {"followed": not FOLLOWED[journey] or token.lstrip("␣") in FOLLOWED[journey]}
+    row |= {"site": site, "layer": layer, "depth": depth, "norm": 1.4 + 10 * depth}
+    row |= {"cosine": round(math.exp(-1.6 * drift), 6), "rank_cosine": min(rank, 30521)}
+    row |= {"distance": 0.4 + 9 * drift, "rank_distance": min(rank // 3, 30521)}
+    row |= {"step_length": None if final else 1 + 3 * abs(math.sin(position + 3 * depth)) * age}
+    row |= {"step_cosine": None if final else 0.7 + 0.25 * math.cos(2 * depth + position)}
+    for measure, least in (("cosine", 0.08), ("distance", 0.05)):
+        turned = min(1.0, least + 0.5 * abs(math.sin(position + 4 * depth + least)) * age)
+        row[f"turnover_{measure}"] = None if first else turned
+    return row
 
 
-def _near(
-    here: dict[str, Any], vocabulary: list[str], depth: float, text: int, numbers: dict[str, Any]
-) -> list[dict[str, Any]]:
-    rng = np.random.default_rng(here["token_id"])
-    taste, shift = rng.normal(0, 1, len(vocabulary)), rng.normal(0, 1 + text, len(vocabulary))
+def nearest(row, vocabulary, depth):
+    """Rows of ``neighbours`` of a row of ``journeys``: the token itself stands at its rank."""
+    rng = np.random.default_rng(row["token_id"])
+    taste, shift = rng.normal(0, 1, len(vocabulary)), rng.normal(0, 1 + row["text"], len(vocabulary))
     score = taste + 2.2 * depth * shift
-    score[here["token_id"]] = -9
-    rank = {"cosine": numbers["rank_cosine"], "distance": numbers["rank_distance"]}
-    rows = []
+    here = ("study", "model", "checkpoint", "step", "role", "journey", "text", "position", "token", "token_id")
+    here += ("positions", "norm_before", "site", "layer", "depth")
     for measure in ("cosine", "distance"):
         order = list(np.argsort(-(score + (0.4 * taste if measure == "distance" else 0)), kind="stable"))
-        order.remove(here["token_id"])
-        order.insert(rank[measure], here["token_id"])
-        for place, found in enumerate(order[:TOP], start=1):
+        order.remove(row["token_id"])
+        order.insert(row[f"rank_{measure}"], row["token_id"])
+        for place, neighbour in enumerate(order[:TOP], start=1):
             cosine = 0.95 - 0.5 * depth - 0.02 * place
-            rows.append(
-                here
-                | {"measure": measure, "place": place, "neighbour_id": int(found), "neighbour": vocabulary[found]}
-                | {"cosine": cosine, "distance": 9 - 8 * cosine}
-            )
-    return rows
+            near = {"neighbour_id": int(neighbour), "neighbour": vocabulary[neighbour], "cosine": cosine}
+            near |= {"measure": measure, "place": place, "distance": 9 - 8 * cosine}
+            yield {name: row[name] for name in here} | near
 
 
-def _paths(
-    who: dict[str, Any], journey: str, texts: tuple[list[str], ...], role: str, places: list[tuple[str, int, float]]
-) -> list[dict[str, Any]]:
-    rows = []
-    for projection in ("pca-joint", "pca-joint-without-last"):
-        for text, words in enumerate(texts):
-            for position, (token, _) in enumerate(_tokens(words, role)):
-                angle = 2.4 * position
-                for site, layer, depth in places:
-                    if site == "attention" or (depth == 1 and projection != "pca-joint"):
-                        continue
-                    turn = angle + depth * (1.5 if text else -0.7)
-                    reach = 1 + 4 * depth + (2 if depth == 1 else 0)
-                    at = {"x": reach * math.cos(turn) + 3 * depth, "y": reach * math.sin(turn) * 0.7}
-                    of_it = {"analysis": "journeys", "item": journey, "projection": projection, "part": str(text)}
-                    of_it |= {"point": position, "label": token, "site": site, "layer": layer, "depth": depth}
-                    rows.append(who | of_it | at)
-    return rows
+def paths_of(who, journey, text, tokens, places):
+    """Rows of ``projections``: one with the last layer, and one without it."""
+    projections = ("pca-joint", "pca-joint-without-last")
+    for projection, (position, token), (site, layer, depth) in product(projections, enumerate(tokens), places):
+        if site == "attention" or (depth == 1 and projection != "pca-joint"):
+            continue
+        turn = 2.4 * position + depth * (1.5 if text else -0.7)
+        reach = 1 + 4 * depth + (2 if depth == 1 else 0)
+        row = who | {"analysis": "journeys", "item": journey, "projection": projection, "part": str(text)}
+        row |= {"point": position, "label": token, "site": site, "layer": layer, "depth": depth}
+        yield row | {"x": reach * math.cos(turn) + 3 * depth, "y": reach * math.sin(turn) * 0.7}

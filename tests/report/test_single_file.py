@@ -1,3 +1,5 @@
+"""Reports that are handed on: a study in one file, and a folder for any static host."""
+
 from __future__ import annotations
 
 import base64
@@ -5,66 +7,121 @@ import gzip
 import hashlib
 import json
 import re
-from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
+from report.made_up import HOSTILE, SMALL, fill, fill_explored
+from report.reading import read, text_of, values_of
 
 from reporter.core.errors import ReporterError, UsageError
-from reporter.report.single_file import write_single_file
+from reporter.report.single_file import publish, write_single_file
 
-HOSTILE = "<script>alert(1)</script>"
 PACKED = re.compile(r'<script type="text/plain" data-packed="([^"]+)">([A-Za-z0-9+/=]*)</script>')
 
 
 @pytest.fixture(scope="module")
-def text(results: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
-    file = tmp_path_factory.mktemp("single") / "new" / "torn.html"
-    write_single_file(results / "results.duckdb", "torn", file)
-    return file.read_text("utf-8")
+def text(reports, tmp_path_factory):
+    file = tmp_path_factory.mktemp("single") / "new" / "made-up.html"
+    write_single_file(reports / "results.duckdb", "made-up", file)
+    return read(file)
 
 
-def unpacked(text: str) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for names, held in PACKED.findall(text):
-        texts = gzip.decompress(base64.b64decode(held)).decode().split("\0")
+def unpacked(text):
+    found = {}
+    for names, packed in PACKED.findall(text):
+        texts = gzip.decompress(base64.b64decode(packed)).decode().split("\0")
         found |= dict(zip(names.split(" "), texts, strict=True))
     return found
 
 
-def test_it_holds_every_page_and_part_and_the_script_once(results: Path, text: str) -> None:
-    held, folder = unpacked(text), results / "torn"
-    page = (folder / "index.html").read_text("utf-8")
-    tag = re.search(r'<script src="assets/reporter.js"[^>]*></script>', page)
-    assert tag and held["index.html"] == page.replace(tag[0], ""), "the script is in the file itself"
-    assert held["reporter.js"] == (folder / "assets" / "reporter.js").read_text("utf-8")
+def test_it_holds_every_page_and_part_and_the_script_once(reports, text, torn):
+    held, folder = unpacked(text), reports / "made-up"
+    tag = re.search(r'<script src="assets/reporter.js"[^>]*></script>', torn)
+    assert tag and held["index.html"] == torn.replace(tag[0], ""), "the script is in the file itself"
+    assert held["reporter.js"] == read(folder / "assets" / "reporter.js")
     parts = {path.stem for path in (folder / "data").glob("*.js")}
     assert parts and all(json.loads(held[name]) for name in parts)
     packs = [names.split(" ") for names, _ in PACKED.findall(text)]
     assert max(map(len, packs)) > 1, "charts of a metric repeat each other, and are packed together"
     assert all(len({name.partition(".")[0] for name in names}) == 1 for names in packs)
-    assert held["cells.csv"] == (folder / "data" / "cells.csv").read_text("utf-8")
+    assert held["cells.csv"] == read(folder / "data" / "cells.csv")
     assert set(held) <= {"index.html", "reporter.js", *parts, *(p.name for p in (folder / "data").iterdir())}
 
 
-def test_names_stay_inert_in_what_is_not_packed(text: str) -> None:
+def test_names_stay_inert_in_what_is_not_packed(text):
     plain = PACKED.sub("", text)
     assert HOSTILE not in plain and "&lt;script&gt;alert(1)" in plain
     assert len(re.findall(r"<script", plain)) == 2, "what it says first, and the loader"
 
 
-def test_its_policy_names_its_scripts_and_nothing_else(text: str) -> None:
+def test_its_policy_names_its_scripts_and_nothing_else(text):
     (policy,) = re.findall(r'http-equiv="Content-Security-Policy" content="([^"]+)"', text)
     policy = policy.replace("&#39;", "'")
     scripts = [*re.findall(r"<script>(.*?)</script>", text, re.DOTALL), unpacked(text)["reporter.js"]]
-    wanted = {f"'sha256-{base64.b64encode(hashlib.sha256(one.encode()).digest()).decode()}'" for one in scripts}
+    hashes = {f"'sha256-{base64.b64encode(hashlib.sha256(each.encode()).digest()).decode()}'" for each in scripts}
     (allowed,) = re.findall(r"script-src ([^;]+)", policy)
-    assert set(allowed.split()) == wanted | {"'unsafe-eval'"}
+    assert set(allowed.split()) == hashes | {"'unsafe-eval'"}
     assert "default-src 'none'" in policy and "http" not in policy
 
 
-def test_it_cannot_be_written_of_nothing_or_to_nowhere(results: Path, tmp_path: Path) -> None:
+def test_it_cannot_be_written_of_nothing_or_to_nowhere(reports, tmp_path):
     with pytest.raises(UsageError, match="no study 'mine'"):
-        write_single_file(results / "results.duckdb", "mine", tmp_path / "a.html")
+        write_single_file(reports / "results.duckdb", "mine", tmp_path / "a.html")
     (tmp_path / "file").write_text("")
     with pytest.raises(ReporterError, match="cannot be written"):
-        write_single_file(results / "results.duckdb", "explored", tmp_path / "file" / "a.html")
+        write_single_file(reports / "results.duckdb", "explored", tmp_path / "file" / "a.html")
+
+
+def names(folder):
+    return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.fixture(scope="module")
+def small(reports, tmp_path_factory):
+    """A database with a small study and one with journeys, beside a script that is there."""
+    folder = tmp_path_factory.mktemp("small")
+    (folder / "assets").symlink_to(reports / "assets")
+    fill(folder / "results.duckdb", "small", **SMALL)
+    fill_explored(folder / "results.duckdb")
+    return folder / "results.duckdb"
+
+
+def test_a_published_folder_has_what_its_pages_name_and_no_more_and_replaces_the_one_before(small, tmp_path):
+    site = tmp_path / "site"
+    pages = publish(small, site, ["explored"])
+    expected = {"index.html", "explored/index.html", "explored/journeys.html"}
+    assert {str(page.relative_to(site)) for page in pages} == expected
+    index, journeys = read(site / "index.html"), read(site / "explored" / "journeys.html")
+    assert "small" not in text_of(index) and "results.duckdb" not in index
+    for page in pages:
+        for link in re.findall(r'(?:href|src)="([^"#:,]+)"', read(page)):
+            assert (page.parent / link).is_file(), f"{page}: {link}"
+    assert {name.split("/")[0] for name in names(site)} == {"index.html", "assets", "explored"}
+    for name in ("path", "cosine", "step_length"):
+        assert f'<noscript><img class="static" src="figures/journeys-{name}.svg"' in journeys
+        ElementTree.fromstring(read(site / "explored" / "figures" / f"journeys-{name}.svg"))
+    assert journeys.count("<noscript><div") == 2, "the nearest tokens, and the rank of every token"
+    assert "reporter export --site" not in journeys + read(site / "explored" / "index.html"), "it was published already"
+    assert [path.name for path in tmp_path.iterdir()] == ["site"]
+    publish(small, site, ["small"])
+    assert not (site / "explored").exists()
+    assert {name.rpartition(".")[2] for name in names(site)} == {"html", "js", "css", "csv", "bib", "svg"}
+    page = read(site / "small" / "index.html")
+    images = [source for source in values_of(page, "img", "src") if source.startswith("figures/")]
+    assert images and len(images) == page.count("<noscript><img")
+    for image in images:  # for readers without scripts, and without any in it
+        text = read(site / "small" / image)
+        assert ElementTree.fromstring(text).tag.endswith("svg") and "<script" not in text
+
+
+def test_a_folder_that_was_not_published_is_left_as_it_is(small, tmp_path):
+    site = tmp_path / "site"
+    publish(small, site, ["explored"])
+    before = names(site)
+    with pytest.raises(UsageError, match="no study 'mine'"):
+        publish(small, site, ["mine"])
+    assert names(site) == before and [path.name for path in tmp_path.iterdir()] == ["site"]
+    (site / "notes.txt").write_text("mine")
+    with pytest.raises(UsageError, match="holds other files"):
+        publish(small, site, ["explored"])
+    assert names(site) == before | {"notes.txt"}

@@ -1,0 +1,197 @@
+"""What an export leaves: figures of a true size, tables, LaTeX that compiles, references."""
+
+from __future__ import annotations
+
+import functools
+import re
+import shutil
+import struct
+import subprocess
+import xml.etree.ElementTree as ET
+
+import pytest
+from report.made_up import MODELS, fill
+from report.reading import read, rows_of
+
+from reporter.charts.picture import Size
+from reporter.core.errors import UsageError
+from reporter.report import export as writing
+from reporter.report.export import Wanted, export
+
+SVG = "{http://www.w3.org/2000/svg}"
+ONE = "anisotropy.top_variance_share"
+FIGURE = "figures/anisotropy-top_variance_share.svg"
+KINDS = (f"{ONE}.training", "layer_pairs.pairs", "convergence.differences", "spectrum.curves")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def read_once():
+    """Have a study read once for all exports of this file, as it does not change."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(writing, "read_study", functools.cache(writing.read_study))
+        yield
+
+
+@pytest.fixture(scope="module")
+def torn(tmp_path_factory):
+    """A results folder whose study has names that would act in SVG and in LaTeX."""
+    folder = tmp_path_factory.mktemp("results")
+    models = (("</text><script>alert(1)</script>\x1b", "encoder", 4, 64, (None,)), *MODELS[1:3])
+    more = {"title": "50 % of $x_1 & \\more{", "models": models, "metrics": ("anisotropy", "motion")}
+    fill(folder / "results.duckdb", "torn", **more)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def narrow(reports, tmp_path_factory):
+    """A figure for one column of a paper, in every format, without words that LaTeX says."""
+    folder = tmp_path_factory.mktemp("narrow")
+    export("whole", reports, folder, Wanted((ONE,), ("svg", "pdf", "png"), width=85, font_size=7))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def wide(reports, tmp_path_factory):
+    """A figure for both columns that says everything, of another choice, and figures of other kinds."""
+    folder, choice = tmp_path_factory.mktemp("wide"), {"view": "no-sinks", "baselines": "with"}
+    export("whole", reports, folder, Wanted((ONE, *KINDS), ("svg",), width=170, choose=choice, bare=False))
+    return folder
+
+
+def texts(path):
+    return " ".join(" ".join(text.itertext()) for text in ET.parse(path).iter(f"{SVG}text"))
+
+
+def test_a_figure_is_as_wide_as_was_asked_for_in_every_format(narrow):
+    figure = narrow / FIGURE
+    root = ET.parse(figure).getroot()
+    assert root.get("width") == "85mm"
+    height = float(root.get("height").removesuffix("mm"))
+    points = re.search(rb"/MediaBox \[0 0 ([\d.]+) ([\d.]+)\]", figure.with_suffix(".pdf").read_bytes())
+    assert float(points[1]) == pytest.approx(85 / 25.4 * 72, abs=0.01)
+    assert float(points[2]) == pytest.approx(height / 25.4 * 72, abs=0.02)
+    png = figure.with_suffix(".png").read_bytes()
+    width, _ = struct.unpack(">II", png[16:24])
+    per_metre = struct.unpack(">I", png[png.index(b"pHYs") + 4 :][:4])[0]
+    assert width / per_metre == pytest.approx(0.085, abs=0.0003)  # what the file says of itself
+    assert per_metre == pytest.approx(300 / 0.0254, abs=1)
+
+
+@pytest.mark.parametrize(("folder", "font", "width"), [("narrow", 7, 85), ("wide", 8, 170)])
+def test_labels_are_as_high_as_was_asked_for(request, folder, font, width):
+    root = ET.parse(request.getfixturevalue(folder) / FIGURE).getroot()
+    across = float(root.get("viewBox").split()[2])
+    labels = [text for text in root.iter(f"{SVG}text") if re.fullmatch(r"0\.\d+", "".join(text.itertext()))]
+    assert labels and {text.get("font-size") for text in labels} == {"11px"}
+    assert 11 * width / across == pytest.approx(font * 25.4 / 72, rel=1e-4)
+
+
+def test_a_figure_says_everything(wide):
+    words = texts(wide / FIGURE)
+    assert re.search(r"Figure \d+\. Variance explained by the first principal component", words)
+    for part in ("bert", "gpt2", "relative depth", "without attention sinks", "n = ", "Study whole, reporter", "peak"):
+        assert part in words
+
+
+def test_a_bare_figure_leaves_its_words_to_latex(narrow):
+    words, tex = texts(narrow / FIGURE), read(narrow / "figures.tex")
+    assert "Figure" not in words and "peak" not in words and "bert" in words
+    assert "Variance explained by the" in words and "principal component" in words, "the value axis has a title"
+    assert "after the closing norm" in words and "after the closing norm" in tex, "the hollow mark is explained"
+    assert r"\begin{figure}[tp]" in tex and r"\fi]{figures/anisotropy-top_variance_share}" in tex
+    assert "Variance explained by the first principal component" in tex and "Figure " not in tex
+    assert r"$\lambda _{1} / \sum \lambda$" in tex and "the tokens of the text itself" in tex
+    assert r"~\cite{razzhigaev2024shape}" in tex
+    assert not re.search(r"Axis:|Tokens:|baselines", tex), "no word of the page's controls"
+
+
+@pytest.mark.parametrize(("folder", "table", "most"), [("narrow", r"\begin{table}", 3), ("wide", r"\begin{table*}", 5)])
+def test_models_are_compared_in_a_table_of_estimates(request, folder, table, most):
+    tex = read(request.getfixturevalue(folder) / "tables/compared.tex")
+    assert tex.count(table) >= 2
+    assert re.search(r"& \d\.\d\d \[\d\.\d\d, \d\.\d\d\]", tex) and not re.search(r"\d\.\d{5}", tex)
+    assert max(len(line.split("&")) for line in tex.splitlines()) <= most
+
+
+def test_rows_of_a_figure_are_those_of_the_choice(wide):
+    rows = rows_of(read(wide / "tables/anisotropy-top_variance_share.csv"))
+    assert rows and {row["view"] for row in rows} == {"no-sinks"}
+    checkpoints = {(row["model"], row["checkpoint"]) for row in rows}
+    assert len(checkpoints) == len({model for model, _ in checkpoints}) == 6
+
+
+def test_every_kind_of_figure_can_be_drawn(wide, reports, tmp_path):
+    export("exhibited", reports, tmp_path, Wanted(("all",), ("svg",)))
+    for folder, least in ((wide, len(KINDS) + 1), (tmp_path, 10)):
+        paths = list((folder / "figures").iterdir())
+        assert len(paths) >= least
+        for path in paths:
+            ids = [element.get("id") for element in ET.parse(path).iter() if element.get("id")]
+            assert len(ids) == len(set(ids)), path.name
+    lines = read(tmp_path / "left-out.txt").splitlines()[1:]
+    assert lines and all("is a table" in line for line in lines)
+
+
+def test_names_cannot_write_into_a_figure(torn, tmp_path):
+    export("torn", torn, tmp_path, Wanted((ONE,), ("svg", "pdf")))
+    assert "<script" not in read(tmp_path / FIGURE)
+    assert "</text><script>alert(1)</script>" in texts(tmp_path / FIGURE)
+
+
+@pytest.mark.parametrize(
+    ("study", "wanted", "says"),
+    [
+        ("whole", Wanted(("anisotropy.top_variance_shar",)), "did you mean 'anisotropy.top_variance_share'"),
+        ("whole", Wanted(("journeys",)), "journeys are drawn by their page alone"),
+        ("whole", Wanted(formats=("gif",)), "there are: svg, pdf, png"),
+        ("whole", Wanted(width=3), "the width must lie between 30 and 600"),
+        ("whole", Wanted(font_size=400), "the font size must lie between 3 and 40"),
+        ("whole", Wanted(choose={"view": "wrods"}), "did you mean 'words'"),
+        ("whole", Wanted(choose={"veiw": "words"}), "did you mean 'view'"),
+        ("whole", Wanted(choose={"layer": "x"}), "no whole number"),
+        ("whloe", Wanted(), "did you mean 'whole'"),
+    ],
+)
+def test_what_cannot_be_is_said(reports, tmp_path, study, wanted, says):
+    with pytest.raises(UsageError, match=re.escape(says)):
+        export(study, reports, tmp_path / "none", wanted)
+    assert not (tmp_path / "none").exists()
+
+
+def test_methods_and_references(narrow):
+    methods, bib = read(narrow / "methods.md"), read(narrow / "references.bib")
+    for part in ("We measured", "blocks of width", "texts", "reporter", "seed", "SHA-256 of the numbers: `"):
+        assert part in methods
+    assert bib.startswith("@misc{report-whole,") and "2311.05928" in bib
+    assert "1909.00512" not in bib  # only what is shown
+    models = read(narrow / "tables" / "models.md").splitlines()
+    assert len(models) == len(set(models)) and "checkpoint" not in models[0], "a model of two checkpoints stands once"
+    assert {row["checkpoint"] for row in rows_of(read(narrow / "tables" / "models.csv"))} > {"final"}, "the CSV has all"
+    header, *rows = read(narrow / "tables" / "compared.csv").splitlines()
+    assert header.startswith("statistic,corpus,view,role,model") and len(rows) > 10
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not (shutil.which("pdflatex") and shutil.which("bibtex")), reason="LaTeX is not here")
+@pytest.mark.parametrize(("study", "width"), [("whole", 85), ("whole", 170), ("torn", 85)])
+def test_a_paper_of_two_columns_takes_everything(reports, torn, tmp_path, study, width):
+    export(study, torn if study == "torn" else reports, tmp_path, Wanted(("headlines",), ("pdf",), width=width))
+    tables = sorted(path.stem for path in (tmp_path / "tables").glob("*.tex"))
+    assert {"models", "corpora"} <= set(tables)
+    lines = [r"\documentclass[twocolumn]{article}", r"\usepackage{graphicx,booktabs,array}", r"\extrafloats{200}"]
+    lines += [r"\begin{document}", r"\input{methods}\cite{report-" + study + "}", r"\input{figures}"]
+    lines += [rf"\input{{tables/{name}}}" for name in tables]
+    lines += [r"\bibliographystyle{plain}\bibliography{references}", r"\end{document}"]
+    (tmp_path / "paper.tex").write_text("\n".join(lines))
+    pdflatex = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "paper"]
+    for command in (pdflatex, ["bibtex", "paper"], pdflatex, pdflatex):
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, errors="replace")
+        assert done.returncode == 0, done.stdout[-2000:]
+        assert command[0] != "bibtex" or "Warning" not in done.stdout
+    assert "undefined" not in done.stdout
+    assert all(float(points) < 5 for points in re.findall(r"Overfull .hbox \(([\d.]+)pt", done.stdout))
+
+
+def test_panels_stand_beside_each_other_where_there_is_room():
+    assert [Size(width, 8).columns(panels) for width, panels in ((170, 2), (85, 2), (170, 4))] == [2, 1, 2]  # not 3 + 1
+    assert Size(170, 8).panel(1) == pytest.approx(170 / 25.4 * 96 / Size(170, 8).scale)

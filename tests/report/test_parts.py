@@ -1,0 +1,121 @@
+"""Parts of a study's page: findings, answers, sinks, the texts of its corpora."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from report.made_up import HOSTILE, SMALL, fill, fill_texts
+from report.made_up_claims import FINDING
+from report.reading import part_of, read, rows_of, text_of
+
+from reporter.charts.styles import style_models
+from reporter.report import render
+from reporter.report.findings import picture
+
+
+@pytest.fixture
+def written(tmp_path):
+    """Returns a function that writes the page of a small study of three models and returns it."""
+    models = [(name, "encoder", 2, 16, (None,)) for name in ("m", "n", "o")]
+    store = fill(tmp_path / "results.duckdb", **SMALL | {"models": models})
+
+    def write(report="", looked_at=None, **cut):
+        for model, (texts, limit) in cut.items():
+            key = {"study": "made-up", "model": model, "checkpoint": "final"}
+            store.put("models", tuple(key), key | {"max_tokens": limit})
+            cell = key | {"corpus": "nested", "metric": "motion"}
+            store.put("cells", tuple(cell), cell | {"cut_texts": texts, "inputs": '{"max_tokens": 256}'})
+        fill_texts(store, "made-up", ["one"])
+        spec = {"study": "made-up", "spec": f"study: made-up\n{report}", "looked_at": looked_at}
+        store.put("studies", ("study",), spec)
+        return read(render(tmp_path / "results.duckdb", tmp_path)[1])
+
+    return write
+
+
+def test_findings_stand_before_the_charts_with_number_and_test(reports, whole):
+    assert whole.index('id="findings"') < whole.index('id="glance"')
+    opening = text_of(part_of(whole, 'class="opening"', '<section id="findings"'))
+    section = text_of(part_of(whole, '<section id="findings"', 'id="glance"'))
+    parts = (FINDING["says"], "0.25 [0.2, 0.3] layer 2 minus layer 4", "the baseline is one draw")
+    assert all(part in opening for part in parts)
+    assert "motion.step_cosine tuned nested view no-sinks See the figure" in opening
+    # a p stands with the test that it belongs to, not with the number
+    assert "every other layer is lower: p = 1 × 10⁻⁶; corrected for 90 tests (Bonferroni) p = 9 × 10⁻⁵" in opening
+    assert "corrected for all 90 tests" in section and section.count(FINDING["says"]) == 1, "the first opens the page"
+    assert [row["rank"] for row in rows_of(read(reports / "whole" / "data" / "findings.csv"))] == ["1", "2"]
+
+
+def test_the_picture_of_a_finding_leads_to_the_figure_and_is_told_in_words(whole):
+    (first,) = re.findall(r'<section class="opening".*?</section>', whole, re.DOTALL)
+    (second,) = re.findall(r'<li class="finding".*?</li>\s*(?=<li class="finding"|</ol>)', whole, re.DOTALL)
+    assert 'href="#figure-motion.step_cosine"' in first and 'id="figure-motion.step_cosine"' in whole
+    assert 'aria-label="tuned, random weights over depth, from 0 to 0.4"' in first
+    lines = re.findall(r'<polyline points="([^"]+)"( class="other")?', first)
+    assert [bool(other) for _, other in lines] == [True, False]  # the finding's own line lies on top
+    ys = [[float(point.split(",")[1]) for point in points.split()] for points, _ in lines]
+    assert ys[1][1] < ys[1][2] < ys[1][0] == ys[0][0]  # the peak is highest, where y is smallest
+    assert "figure-nowhere" not in second and "<svg" not in second
+
+
+def test_what_cannot_be_seen_on_a_picture_is_approximately_zero():
+    for low, written in ((-5.32e-5, "≈ 0"), (-0.0532, "−0.0532")):
+        curve = {"label": "minilm", "x": [0, 1], "y": [low, 0.949], "own": True, "number": low}
+        drawn = picture(FINDING, FINDING["detail"] | {"curves": [curve], "mark": [0, 0]}, style_models({"minilm": "e"}))
+        assert (drawn["bottom"], drawn["top"], drawn["lines"][0]["said"]) == (written, "0.949", written)
+
+
+def test_a_line_is_labelled_with_the_number_of_the_sentence():
+    """Not with what the curve reads at the middle of what is marked; and two models are named on the picture."""
+    curves = [
+        {"label": name, "x": [0, 0.5, 1], "y": [0.0, high, 0.0], "own": True, "number": high / 3}
+        for name, high in (("minilm", 0.9), ("gpt2", 0.6))
+    ]
+    styles = style_models({"minilm": "encoder", "gpt2": "decoder"})
+    drawn = picture(FINDING | {"model": None}, {"curves": curves, "what": "a", "test": "b", "per": "step"}, styles)
+    assert {line["label"]: line["said"] for line in drawn["named"]} == {"minilm": "0.3", "gpt2": "0.2"}
+    assert drawn["ends"] == ("first block", "last block")
+
+
+def test_no_findings_are_said_and_those_not_looked_for_are_not(written, tmp_path):
+    assert "None: of 12 tests" in text_of(written(looked_at=12))
+    assert 'id="findings"' not in written()
+    assert not (tmp_path / "made-up" / "data" / "findings.csv").exists()
+
+
+def test_answers_stand_on_the_page_with_their_rows(reports, whole, torn):
+    assert '<a href="#answers">Answers</a>' in whole and "Which tokens are sinks?" in whole
+    sentence = "The first token of a text, whatever it is, is a sink in 40 of 40 texts: blocks 2–5, with a norm up to"
+    assert whole.count(sentence) == 5
+    places = [whole.index(words) for words in ("gpt2 on corpus-3", "<summary>1 more</summary>", "gpt2 on corpus-4")]
+    assert places == sorted(places) and "ˋ&lt;script&gt;" in whole
+    assert whole.count("<article") == whole.count("</article>") and whole.count("<details") == whole.count("</details>")
+    lines = read(reports / "whole" / "data" / "sink_answers.csv").splitlines()
+    assert len(lines) == 11 and lines[0].startswith("study,model,checkpoint,corpus,number")
+    assert 'id="answers"' not in torn
+
+
+def test_sinks_are_listed_and_names_are_no_markup(whole):
+    assert "<script>alert(2)" not in whole
+    section = whole[whole.index('id="sinks"') :]
+    assert "&lt;script&gt;alert(2)" in section and "a token that is told apart" in section and "The cut" in section
+    # encoders have a [CLS] at position 0 and decoders a word: the page says what hangs on it
+    assert "compare encoders with decoders under no-sinks" in whole
+
+
+def test_texts_are_shown_folded_and_inert(whole, written):
+    section = part_of(whole, '<section id="corpora"', "</section>")
+    assert "<details><summary>4 of its texts</summary>" in section
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;…" in section, "the first one is longer than what is kept of it"
+    assert "{{ 7 * 7 }}{% raw %}" in section and "49" not in section and HOSTILE not in section
+    assert "<script" not in section and "<img" not in section and section.count("</ol>") == 1
+    assert section.count("<bdi>") == 4, "what turns the direction of reading around stays inside"
+    assert section.count("<small>drawn</small>") == 2
+    assert "of its texts" not in written("report: {hide: [samples]}\n")
+
+
+def test_how_many_were_cut_stands_beside_the_corpus(written):
+    assert "<td>50 of 500 (10 %), at 256 tokens</td>" in written(m=(50, None), n=(50, 512), o=(50, None))
+    cells = re.findall("<td>(m: .*?)</td>", written(m=(100, 128), n=(0, None), o=(0, None)))
+    assert cells[0] == "m: 100 of 500 (20 %), at 128 tokens<small>n, o: none</small>"
