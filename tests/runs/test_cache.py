@@ -1,4 +1,4 @@
-"""What is in the cache, whose it is, what of it a study keeps, and what may go."""
+"""What is in the cache, whose it is, what of it a study keeps, and what leaves when there is no more room."""
 
 from __future__ import annotations
 
@@ -6,23 +6,31 @@ import os
 import time
 
 import pytest
+from oracles.fake_model import FakeModel, FakeTexts, made_up_texts
 from typer.testing import CliRunner
 
 from reporter.app.cli import app
 from reporter.core.errors import UsageError
-from reporter.forward.kept import Amount, PassFolder, bytes_kept
+from reporter.forward.kept import Amount, PassFacts, PassFolder, bytes_kept
+from reporter.forward.measure import Counts
+from reporter.forward.observable import Setting
 from reporter.forward.observed import KINDS
 from reporter.forward.token_categories import VIEWS
-from reporter.runs.cache import Entry, bytes_of, entries, lines, prunable, remove, seconds_of, size_text
+from reporter.metrics.base import catalogue
+from reporter.models.places import Layout
+from reporter.runs.cache import Entry, bytes_of, entries, lines, make_room, prunable, remove, seconds_of, size_text
+from reporter.runs.cells import wanted_by
 from reporter.runs.planner import plan_study
 
 NUMBERS = "SELECT * EXCLUDE (study) FROM layer_metrics ORDER BY ALL"
-SAMPLES = ("metrics: [convergence, {anisotropy: {sample: 64, batches: 2}}, motion]", "metrics: [all]")
-ONE = ("[convergence, {anisotropy: {sample: 64, batches: 2}}, motion]", "[{anisotropy: {sample: 64, batches: 2}}]")
+METRICS = "[convergence, {anisotropy: {sample: 64, batches: 2}}, motion]"
+ANISOTROPY = (METRICS, "[{anisotropy: {sample: 64, batches: 2}}]")
+OTHER = ("study: tiny", "study: other")
+ONLY = ["dec", "inline"]
 
 
-def keeping(what):
-    return ("run: {precision: float32}", f"run: {{precision: float32, keep: {what}}}")
+def keeping(amount):
+    return ("run: {precision: float32}", f"run: {{precision: float32, keep: {amount}}}")
 
 
 def observables(out):
@@ -31,53 +39,39 @@ def observables(out):
     return [sorted(path.stem for path in folder.glob("*.safetensors")) for folder in folders]
 
 
-def test_a_fresh_run_and_one_from_the_cache_agree_to_the_bit(study, run, store, out):
+def test_a_fresh_run_and_one_from_the_cache_agree_to_the_bit(study, run, store):
     """Metrics read what comes back out of the compact form, also right after the pass."""
-    named = study(SAMPLES)
-    outcome, _ = run(named, only=["dec", "inline"])
+    file = study((METRICS, "[all]"))
+    outcome, _ = run(file, only=ONLY)
     assert outcome.failed == 0
     fresh = store.frame(NUMBERS)
-    run(named, only=["dec", "inline"], force=True)
+    run(file, only=ONLY, force=True)
     assert store.frame("SELECT sum(forward_tokens) AS n FROM cells")["n"][0] == 0, "all of it was kept"
     assert fresh.equals(store.frame(NUMBERS))
 
 
-@pytest.mark.parametrize("what", ["all", "sums", "nothing"])
-def test_what_a_study_keeps(study, run, store, out, what):
-    run(study(ONE, keeping(what)), only=["dec", "inline"])
-    names = {"moments", "gram", "tokens"}
-    expected = {"all": names, "sums": names - {"tokens"}, "nothing": set()}[what]
-    assert observables(out) == [sorted(expected)]
+@pytest.mark.parametrize(
+    ("amount", "names"), [("all", ["gram", "moments", "tokens"]), ("sums", ["gram", "moments"]), ("nothing", [])]
+)
+def test_a_study_keeps_what_run_keep_names(study, run, store, out, amount, names):
+    file = study(ANISOTROPY, keeping(amount))
+    run(file, only=ONLY)
+    assert observables(out) == [names]
     first = store.frame(NUMBERS)
-
-    other = (
-        "[convergence, {anisotropy: {sample: 64, batches: 2}}, motion]",
-        "[{anisotropy: {sample: 32, batches: 2}}]",
-    )
-    more = study(other, keeping(what))
-    lost = [cell.why for cell in plan_study(more, out, only=["dec", "inline", "anisotropy"]).cells]
-    assert len(lost) == 1 and lost[0].startswith("options changed")
-    assert ("not kept (run.keep)" in lost[0]) == (what != "all")
-    assert ("moments" in lost[0]) == (what == "nothing") and ("tokens" in lost[0]) == (what != "all")
-    outcome, _ = run(study(ONE, keeping(what)), only=["dec", "inline"], force=True)
+    smaller = study((METRICS, "[{anisotropy: {sample: 32, batches: 2}}]"), keeping(amount))
+    (why,) = [cell.why for cell in plan_study(smaller, out, only=[*ONLY, "anisotropy"]).cells]
+    assert why.startswith("options changed") and ("not kept (run.keep)" in why) == (amount != "all")
+    assert ("moments" in why) == (amount == "nothing") and ("tokens" in why) == (amount != "all")
+    outcome, _ = run(study(ANISOTROPY, keeping(amount)), only=ONLY, force=True)
     assert outcome.failed == 0 and store.frame(NUMBERS).equals(first)
-    again = store.frame("SELECT sum(forward_passes) AS n FROM cells")["n"][0]
-    assert again == (what != "all")
+    assert store.frame("SELECT sum(forward_passes) AS n FROM cells")["n"][0] == (amount != "all")
+    if amount == "all":  # what one study keeps, another one that keeps nothing leaves there
+        run(study(ANISOTROPY, keeping("nothing"), OTHER, name="other"), only=ONLY, force=True)
+        assert observables(out) == [names]
 
 
-def test_what_another_study_keeps_stays(study, run, out):
-    run(study(ONE), only=["dec", "inline"])
-    before = observables(out)
-    run(
-        study(ONE, keeping("nothing"), ("study: tiny", "study: other"), name="other"),
-        only=["dec", "inline"],
-        force=True,
-    )
-    assert observables(out) == before != [[]]
-
-
-def test_both_sides_of_a_comparison_are_there_until_it_is_made(study, run, store, out):
-    pairs = study((ONE[0], "[{layer_pairs: {texts: 20}}]"), keeping("nothing"))
+def test_both_sides_of_a_comparison_are_kept_until_it_is_made(study, run, store, out):
+    pairs = study((METRICS, "[{layer_pairs: {texts: 20}}]"), keeping("nothing"))
     outcome, _ = run(pairs, only=["inline"])
     assert outcome.failed == 0 and all(names == [] for names in observables(out))
     done = store.frame("SELECT model, forward_passes AS passes FROM cells WHERE status = 'done'")
@@ -85,52 +79,67 @@ def test_both_sides_of_a_comparison_are_there_until_it_is_made(study, run, store
     assert compared.sum() == 1 and (done["passes"][compared] == 0).all() and done["passes"].max() == 1
 
 
-def test_the_list_says_whose_it_is(study, run, store, out):
-    run(study(ONE), only=["dec", "inline"])
-    run(study(ONE, ("study: tiny", "study: other"), name="other"), only=["dec"])
+def test_the_list_names_studies_and_what_leaves_is_of_one_study_or_old(study, run, store, out):
+    run(study(ANISOTROPY), only=ONLY)
+    run(study(ANISOTROPY, OTHER, name="other"), only=["dec"])
     found = entries(out, store)
-    by = {(entry.kind, entry.of): entry.studies for entry in found}
-    assert by["pass", "dec final × inline"] == ("other", "tiny")
-    assert by["pass", "dec final × nested"] == ("other",)
-    assert by["tokens", "inline"] == by["texts", "inline"] == ("other", "tiny")
-    assert by["model", "dec"] == ("other", "tiny")
+    users = {(entry.kind, entry.of): entry.studies for entry in found}
+    assert users["pass", "dec final × inline"] == ("other", "tiny")
+    assert users["pass", "dec final × nested"] == ("other",)
+    assert users["tokens", "inline"] == users["texts", "inline"] == ("other", "tiny")
+    assert users["model", "dec"] == ("other", "tiny")
     assert [entry.studies for entry in found if entry.kind == "model" and entry.of != "dec"] == [()], "the encoder's"
     assert [entry.bytes for entry in found] == sorted((entry.bytes for entry in found), reverse=True)
-    said = lines(out, found)
-    assert len(said) == len(found) + 3 and "dec final × inline  other, tiny" in "\n".join(said)
-    assert "20 GiB" in said[-1]
+    listed = lines(out, found)
+    assert len(listed) == len(found) + 3 and "dec final × inline  other, tiny" in "\n".join(listed)
+    assert "20 GiB" in listed[-1]
 
     gone, held = remove(prunable(found, study="other"))
     assert {(entry.kind, entry.of) for entry in gone} == {("pass", "dec final × nested"), ("tokens", "nested")} | {
-        ("texts", "nested") for by_texts in [by] if by_texts["texts", "nested"] == ("other",)
+        ("texts", "nested") for names in [users["texts", "nested"]] if names == ("other",)
     }
     assert held == [] and len(observables(out)) == 1
     assert not {entry.folder for entry in entries(out, store)} & {entry.folder for entry in gone}
+    for entry in entries(out, store):
+        if entry.kind == "pass":
+            os.utime(entry.folder, (time.time() - 40 * 86400,) * 2)
+    (old,) = prunable(entries(out, store), older_than=seconds_of("30d"))
+    assert old.kind == "pass"
+    run(study(ANISOTROPY), only=ONLY, force=True)  # it is used again
+    assert prunable(entries(out, store), older_than=seconds_of("30d")) == []
 
 
-def test_what_a_run_holds_stays(tmp_path):
-    kept = PassFolder(tmp_path, {"seed": 0})
-    with kept.locked("it", pytest.fail):
-        entry = Entry("pass", kept.folder, "", (), 0, 0.0)
-        assert remove([entry]) == ([], [entry]) and kept.folder.exists()
-    assert remove([entry]) == ([entry], []) and not kept.folder.exists()
+def test_the_command_lists_and_removes(study, run, out):
+    run(study(ANISOTROPY), only=ONLY)
+
+    def call(*arguments):
+        return CliRunner().invoke(app, ["cache", "--out", str(out), *arguments])
+
+    assert "dec final × inline  tiny" in call().output
+    dry = call("--study", "tiny", "--dry-run").output
+    assert "would remove" in dry and "dec final × inline" in dry and observables(out) != []
+    assert call("--larger-than", "1TB").output.startswith("removed 0 B") and observables(out) != []
+    assert "dec final × inline" in call("--study", "tiny").output and observables(out) == []
+    assert call("--older-than", "soon").exit_code == 2
 
 
-def test_what_may_go():
+def test_which_entries_may_be_removed():
     now, day = 1_000_000.0, 86400.0
     a, b, c = (
         Entry("pass", None, name, studies, size, now - age * day)
         for name, studies, size, age in (("a", ("s",), 100, 1), ("b", (), 200, 40), ("c", ("s", "t"), 300, 60))
     )
-    found = [a, b, c]
-    assert prunable(found, older_than=30 * day, now=now) == [c, b]
-    assert prunable(found, larger_than=600, now=now) == []
-    assert prunable(found, larger_than=599, now=now) == [c]
-    assert prunable(found, larger_than=250, now=now) == [c, b]
-    assert prunable(found, larger_than=0, now=now) == [c, b, a]
-    assert prunable(found, study="s", now=now) == [a], "what t uses, too, stays"
-    assert prunable(found, older_than=30 * day, larger_than=599, now=now) == [c]
-    assert prunable(found, older_than=30 * day, study="s", now=now) == []
+    for expected, options in (
+        ([c, b], {"older_than": 30 * day}),
+        ([], {"larger_than": 600}),
+        ([c], {"larger_than": 599}),
+        ([c, b], {"larger_than": 250}),
+        ([c, b, a], {"larger_than": 0}),
+        ([a], {"study": "s"}),  # what t uses, too, stays
+        ([c], {"older_than": 30 * day, "larger_than": 599}),
+        ([], {"older_than": 30 * day, "study": "s"}),
+    ):
+        assert prunable([a, b, c], now=now, **options) == expected, options
 
 
 def test_ages_and_sizes():
@@ -142,15 +151,13 @@ def test_ages_and_sizes():
     assert [size_text(size) for size in (0, 1023, 1024, 20 * 2**30)] == ["0 B", "1023 B", "1.0 KiB", "20 GiB"]
 
 
-def test_an_empty_folder(tmp_path, store):
-    assert entries(tmp_path / "nothing", store) == []
+def test_an_empty_folder_has_no_entries_and_room(tmp_path, store):
+    assert entries(tmp_path / "nothing", store) == [] and make_room(tmp_path / "nothing", 0) == []
     assert "0 B" in lines(tmp_path, [])[0]
 
 
-def test_the_size_of_a_pass_is_known_ahead(observe, tmp_path):
-    """From tokens by stratum and the counts of types, within a tenth of what lies on disk."""
-    from oracles.fake_model import FakeModel, FakeTexts, made_up_texts
-
+def test_the_size_of_a_pass_is_estimated_within_a_tenth(observe, tmp_path):
+    """From tokens by stratum and the counts of types; of what lies on disk."""
     texts = FakeTexts(list(dict.fromkeys(made_up_texts(300, shortest=8, longest=30))))
     model = FakeModel(layers=3, width=64, sinks=False)
     found, counts = observe(model, texts, sample=512, sites=())
@@ -168,23 +175,79 @@ def test_the_size_of_a_pass_is_known_ahead(observe, tmp_path):
     assert sum(expected.values()) == pytest.approx(sum(path.stat().st_size for path in tmp_path.iterdir()), rel=0.1)
 
 
-def test_a_pass_not_used_for_a_month(study, run, store, out):
-    run(study(ONE), only=["dec", "inline"])
-    for entry in entries(out, store):
-        if entry.kind == "pass":
-            os.utime(entry.folder, (time.time() - 40 * 86400,) * 2)
-    (old,) = prunable(entries(out, store), older_than=seconds_of("30d"))
-    assert old.kind == "pass"
-    run(study(ONE), only=["dec", "inline"], force=True)  # it is used again
-    assert prunable(entries(out, store), older_than=seconds_of("30d")) == []
+@pytest.fixture
+def passes(tmp_path):
+    """Three passes of 1000 bytes, the oldest first, none of them touched for hours."""
+    folders = []
+    for age, seed in ((9, 0), (6, 1), (3, 2)):
+        kept = PassFolder(tmp_path, {"seed": seed})
+        with kept.locked("it", pytest.fail):
+            (kept.folder / "unfinished-1").mkdir()
+            (kept.folder / "unfinished-1" / "x").write_bytes(bytes(1000))
+        hours_ago = kept.folder.stat().st_mtime - age * 3600
+        os.utime(kept.folder, (hours_ago, hours_ago))
+        folders.append(kept)
+    return folders
 
 
-def test_the_verb(study, run, out):
-    run(study(ONE), only=["dec", "inline"])
-    call = lambda *said: CliRunner().invoke(app, ["cache", "--out", str(out), *said])  # noqa: E731
-    assert "dec final × inline  tiny" in call().output
-    dry = call("--study", "tiny", "--dry-run").output
-    assert "would remove" in dry and "dec final × inline" in dry and observables(out) != []
-    assert call("--larger-than", "1TB").output.startswith("removed 0 B") and observables(out) != []
-    assert "dec final × inline" in call("--study", "tiny").output and observables(out) == []
-    assert call("--older-than", "soon").exit_code == 2
+def test_the_pass_that_was_not_used_for_longest_leaves_first(passes, tmp_path):
+    assert make_room(tmp_path, 3000) == []
+    assert make_room(tmp_path, 1000) == [passes[0].folder.name, passes[1].folder.name]
+    assert [kept.folder.exists() for kept in passes] == [False, False, True]
+    with passes[0].locked("it", pytest.fail):
+        assert passes[0].folder.is_dir()
+
+
+def test_a_pass_that_is_running_stays(passes, tmp_path):
+    running = passes[0]
+    entry = Entry("pass", running.folder, "", (), 0, 0.0)
+    with running.locked("it", pytest.fail):
+        assert make_room(tmp_path, 1000) == [kept.folder.name for kept in passes[1:]]
+        assert remove([entry]) == ([], [entry]) and (running.folder / "unfinished-1" / "x").exists()
+    assert make_room(tmp_path, 0) == [running.folder.name]
+    with running.locked("it", pytest.fail):
+        pass
+    assert remove([entry]) == ([entry], []) and not running.folder.exists()
+
+
+def finish(kept, amounts, **options):
+    """Keep observables that have seen nothing, as a pass for these amounts would."""
+    layout = Layout(2, 4)
+    empty = [
+        (name, KINDS[name].empty(Setting(layout, 0, 9, amount.size or None, views=amount.views)))
+        for name, amount in amounts.items()
+    ]
+    kept.finish(empty, amounts, PassFacts({}, layout, Counts(), "cpu", "float32", None), **options)
+
+
+@pytest.mark.parametrize(
+    ("kept_amount", "amount", "missing"),
+    [
+        (Amount(8, ("words", "all")), Amount(4, ("all",)), None),
+        (Amount(8, ("words",)), Amount(8, ("no-sinks",)), Amount(8, ("words", "no-sinks"))),
+        (Amount(8, ("words",)), Amount(4, ("all",)), Amount(8, ("words", "all"))),
+        (Amount(8, ("words",)), Amount(16, ("words",)), Amount(16, ("words",))),
+    ],
+)
+def test_kept_observables_suffice_for_fewer_views_and_smaller_samples(tmp_path, kept_amount, amount, missing):
+    kept = PassFolder(tmp_path, {"seed": 0})
+    finish(kept, {"text_entropy": kept_amount})
+    assert kept.missing({"text_entropy": amount}) == ({} if missing is None else {"text_entropy": missing})
+    assert kept.missing({"moments": Amount()}) == {"moments": Amount()}
+
+
+def test_only_observables_that_tell_views_apart_are_wanted_by_view():
+    metric = catalogue()["entropy"]
+    chosen = [(metric, metric.options(texts=texts), views) for texts, views in ((7, ["all"]), (9, ["words"]))]
+    assert wanted_by(chosen) == {"text_entropy": Amount(9, ("words", "all"))}
+    other = catalogue()["spectrum"]
+    assert {amount.views for amount in wanted_by([(other, other.options(), ["all"])]).values()} == {()}
+
+
+def test_an_observable_that_a_later_study_keeps_stays(tmp_path):
+    kept = PassFolder(tmp_path, {"seed": 0})
+    amounts = {name: Amount() for name in ("moments", "gram")}
+    finish(kept, amounts, keep="nothing")
+    kept.load({"gram": Amount()}, keep="all")
+    kept.drop()
+    assert kept.missing(amounts) == {"moments": Amount()}
