@@ -324,7 +324,7 @@ BELOW = {  # what the keys of a frame begin with
 CASES = [(frame.replace("%s", text), BELOW.get(frame, ""), says) for frame, of in BROKEN.items() for text, *says in of]
 
 
-def take_out_marks(text: str) -> tuple[str, list[str]]:
+def take_out_marks(text):
     """Return the text without ``»`` and each mark's ``line:column``."""
     before = ["".join(text.split("»")[: i + 1]) for i in range(text.count("»"))]
     return text.replace("»", ""), [f"{part.count(chr(10)) + 1}:{len(part) - part.rfind(chr(10))}" for part in before]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from reporter.core.errors import UsageError
 from reporter.runs.studies import read_studies, read_study, study_of
-from reporter.spec import SpecError, StudyFile
+from reporter.spec import SpecError
 from reporter.spec.load import _Dumper, shipped
 from reporter.spec.yaml_reader import read_yaml
 
@@ -52,12 +52,12 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def child(text: str, *changes: str) -> StudyFile:
+def child(text, *changes):
     Path("mine/child.yaml").write_text(f"study: child\nextends: ../base.yaml\n{text}")
     return read_study(Path("mine/child.yaml"), changes)
 
 
-def refused(text: str, *changes: str) -> list[str]:
+def refused(text, *changes):
     with pytest.raises((SpecError, UsageError)) as caught:
         child(text, *changes)
     return str(caught.value).splitlines()

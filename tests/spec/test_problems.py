@@ -9,17 +9,17 @@ from reporter.spec.problems import Problem, choices, show, show_location
 
 
 @given(st.text(), st.text(), st.text())
-def test_a_problem_is_one_line_whatever_is_in_it(file: str, key: str, value: str) -> None:
+def test_a_problem_is_one_line_whatever_is_in_it(file, key, value):
     problem = Problem(file, 1, 2, show_location((key, 0)), f"got {show(value)}")
     assert str(problem).isprintable()
     assert len(str(problem).splitlines()) == 1
 
 
-def test_invisible_characters_are_written_as_escapes() -> None:
+def test_invisible_characters_are_written_as_escapes():
     assert one_line("a\nb\x1b[31m\u202e") == "a\\nb\\x1b[31m\\u202e"
 
 
-def test_locations() -> None:
+def test_locations():
     assert show_location(("metrics", 1, "intrinsic_dimension", "sample")) == "metrics[1].intrinsic_dimension.sample"
     assert show_location(("models", "a.b", "c d")) == "models.'a.b'.'c d'"
     assert show_location(()) == ""
@@ -37,7 +37,7 @@ def test_values_are_described_in_words(value, shown):
     assert show(value) == shown
 
 
-def test_suggestions() -> None:
+def test_suggestions():
     assert suggest("DTYP", ["hub", "dtype"]) == "dtype"
     assert suggest("pairs", ["study", "models"]) is None
     assert hint("dtyp", ["dtype"], "known here") == "; did you mean 'dtype'?"
@@ -47,7 +47,7 @@ def test_suggestions() -> None:
     assert choices(["a", "b", "c"]) == "'a', 'b' or 'c'"
 
 
-def test_a_name_of_a_hundred_thousand_characters_is_not_echoed() -> None:
+def test_a_name_of_a_hundred_thousand_characters_is_not_echoed():
     long, wide = "n" * 100_000, "n y " * 25_000
     for text in (f"no model '{long}'; did you mean 'mine'?", f"no model '{wide}'; did you mean 'mine'?"):
         line = str(Problem("study.yaml", 1, 2, show_location(("models", long)), text))
@@ -57,6 +57,6 @@ def test_a_name_of_a_hundred_thousand_characters_is_not_echoed() -> None:
 
 
 @pytest.mark.parametrize("error", [AssertionError(), TimeoutError(""), KeyError(), ValueError(" \n")])
-def test_an_exception_without_a_text_is_known_by_its_type(error: Exception) -> None:
+def test_an_exception_without_a_text_is_known_by_its_type(error):
     name = type(error).__name__
     assert [shown(error) for shown in (describe, library_error, first_line)] == [name] * 3

@@ -29,15 +29,15 @@ def test_plain_values_follow_yaml_1_2(written, meant):
     assert type(document.data["key"]) is type(meant)
 
 
-def test_not_a_number_is_a_number() -> None:
+def test_not_a_number_is_a_number():
     assert math.isnan(read_yaml("key: .nan\n").data["key"])
 
 
-def test_keys_are_text_as_written() -> None:
+def test_keys_are_text_as_written():
     assert read_yaml("no: 1\non: 2\n2024-01-31: 3\n'5': 4\n").data == {"no": 1, "on": 2, "2024-01-31": 3, "5": 4}
 
 
-def test_the_first_of_two_equal_keys_is_kept_and_the_second_is_a_problem() -> None:
+def test_the_first_of_two_equal_keys_is_kept_and_the_second_is_a_problem():
     document = read_yaml("a: 1\nb: {c: 1, c: 2}\n'a': 3\n")
     assert document.data == {"a": 1, "b": {"c": 1}}
     assert [(position, location) for position, location, _ in document.problems] == [
@@ -46,12 +46,12 @@ def test_the_first_of_two_equal_keys_is_kept_and_the_second_is_a_problem() -> No
     ]
 
 
-def test_a_byte_order_mark_and_windows_line_ends_move_nothing() -> None:
+def test_a_byte_order_mark_and_windows_line_ends_move_nothing():
     document = read_yaml("a: 1\r\nb:\r\n  c: 2\r\n")
     assert document.place(Complaint("", ("b", "c"), "key"))[0] == (3, 3)
 
 
-def test_places_of_keys_values_and_parents() -> None:
+def test_places_of_keys_values_and_parents():
     document = read_yaml("a:\n  b: [x, y]\n  c:\n    d: 1\n  e:\n")
     place = {
         (location, anchor): document.place(Complaint("", location, anchor))
@@ -67,19 +67,19 @@ def test_places_of_keys_values_and_parents() -> None:
     assert place[("a", "e"), "value"] == ((5, 3), "a.e"), "nothing has no place of its own"
 
 
-def test_columns_count_characters_not_bytes() -> None:
+def test_columns_count_characters_not_bytes():
     document = read_yaml('{"äöü": 1, b: x, b: y}')
     assert document.problems[0][0] == (1, 18)
 
 
 @given(st.text(max_size=80))
-def test_any_text_is_read_or_refused(text: str) -> None:
+def test_any_text_is_read_or_refused(text):
     document = read_yaml(text)
     assert document.data is not None or document.problems
 
 
 @given(st.text(alphabet="ab:-[]{}'\"#&*!|>%@`, \n\t?~0.\\", max_size=60))
-def test_any_punctuation_is_read_or_refused(text: str) -> None:
+def test_any_punctuation_is_read_or_refused(text):
     document = read_yaml(text)
     assert document.data is not None or document.problems
     for (line, column), _, message in document.problems:
@@ -89,12 +89,12 @@ def test_any_punctuation_is_read_or_refused(text: str) -> None:
 
 
 @pytest.mark.parametrize("end", ["\n", "\r", "\r\n"])
-def test_every_end_of_a_line_begins_a_new_one(end: str) -> None:
+def test_every_end_of_a_line_begins_a_new_one(end):
     for text, at in (("a: x\x01y", (2, 5)), ("a: x\u2028y", (2, 5)), ("a: !odd 1", (2, 4))):
         assert [problem[0] for problem in read_yaml(f"s: t{end}{text}{end}").problems] == [at]
 
 
-def test_deep_nesting_is_pointed_at() -> None:
+def test_deep_nesting_is_pointed_at():
     deep = "".join("  " * depth + f"k{depth}:\n" for depth in range(150))
     (problem,) = read_yaml(f"a: 1\n{deep}").problems
     assert problem == ((MOST_DEEP + 1, 2 * MOST_DEEP - 1), (), "lists and mappings are nested too deeply")

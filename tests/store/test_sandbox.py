@@ -175,7 +175,7 @@ def test_no_code_of_the_current_folder_runs(filled, tmp_path, monkeypatch):
     assert not (tmp_path / "ran").exists()
 
 
-def test_too_little_memory_to_begin_with_is_said_and_not_taken_for_a_greedy_query() -> None:
+def test_too_little_memory_to_begin_with_is_said_and_not_taken_for_a_greedy_query():
     code = """
 import sys
 from reporter.store import sandbox

@@ -21,7 +21,7 @@ def test_every_way_to_name_a_study(folder, monkeypatch):
     folder("old")
     old = Path("old/results.duckdb")
 
-    def named(a: str, b: str) -> list[tuple[str, str]]:
+    def named(a, b):
         return [(str(side.database.parent), side.study) for side in find_sides(a, b, Path("results"))]
 
     assert named("s", "t") == [("results", "s"), ("results", "t")]

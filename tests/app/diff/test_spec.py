@@ -22,7 +22,7 @@ run: {seed: 0}
 """
 
 
-def test_layout_order_and_shorthands_say_nothing() -> None:
+def test_layout_order_and_shorthands_say_nothing():
     same = """
 # another comment
 run:
@@ -64,18 +64,18 @@ study: s
         ("  gpt2: some/gpt2\n", "", [("models.gpt2", {"hub": "some/gpt2"}, None)]),
     ],
 )
-def test_each_change_is_one_line_with_its_path(old: str, new: str, expected: list[tuple[str, object, object]]) -> None:
+def test_each_change_is_one_line_with_its_path(old, new, expected):
     assert BASE.count(old) == 1
     assert spec_changes(BASE, BASE.replace(old, new)) == [Change(*one) for one in expected]
 
 
-def test_a_study_of_the_api_is_json() -> None:
+def test_a_study_of_the_api_is_json():
     text = json.dumps({"study": "s", "models": {"bert": {"hub": "a/b"}}})
     assert spec_changes(text, "study: s\nmodels: {bert: a/b}") == []
 
 
 @pytest.mark.parametrize("broken", ["study: [", "a: 1\na: 2", None, "- a list"])
-def test_what_cannot_be_read_is_told(broken: str | None) -> None:
+def test_what_cannot_be_read_is_told(broken):
     (change,) = spec_changes(BASE, broken)
     assert change.where == "(the whole study file)"
     assert change.a == "a study"

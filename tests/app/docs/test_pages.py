@@ -35,11 +35,11 @@ STUDY = """
 """
 
 
-def blocks(page: str, language: str) -> list[str]:
+def blocks(page, language):
     return re.findall(rf"^```{language}\n(.*?)^```", PAGES[page], re.MULTILINE | re.DOTALL)
 
 
-def everywhere(language: str) -> list[tuple[str, str]]:
+def everywhere(language):
     found = [(page, block) for page in PAGES if page not in ELSEWHERE for block in blocks(page, language)]
     assert found
     return found

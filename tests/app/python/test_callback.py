@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import sys
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -27,13 +26,11 @@ STUDY = {
 
 
 @pytest.fixture(scope="module")
-def start(tmp_path_factory) -> Path:
+def start(tmp_path_factory):
     return build_family("gpt2", tmp_path_factory.mktemp("start"))
 
 
-def train(
-    start: Path, folder: Path, *callbacks: object, tokenizer: bool = True, keep: int | None = None
-) -> list[float]:
+def train(start, folder, *callbacks, tokenizer=True, keep=None):
     """Train four steps with dropout, saving twice; return a few of the weights that come out."""
     torch.manual_seed(0)
     model = AutoModelForCausalLM.from_pretrained(start)
@@ -114,5 +111,5 @@ def test_scalars_go_to_the_trackers_that_the_training_reports_to(monkeypatch):
     assert len(logged) == 2
 
 
-def said(caplog) -> list[str]:
+def said(caplog):
     return [record.getMessage() for record in caplog.records if record.name == "reporter.app.callback"]

@@ -95,7 +95,7 @@ def test_a_mistake_is_said(wrong, said):
         reporter.measure(**{"states": np.ones((2, 9, 3)), "metrics": ["anisotropy"]} | wrong)
 
 
-def test_states_need_no_texts() -> None:
+def test_states_need_no_texts():
     states = np.random.default_rng(0).normal(size=(40, 16)).astype(np.float32)
     rows = reporter.measure({0: states, 1: 2 * states}, metrics=["anisotropy"]).layer_metrics
     of = rows[(rows.statistic == "mean_cosine") & (rows["view"] == "words")].sort_values("layer")

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import io
 import shutil
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
 from reporter.app.verify.cells import Asked
-from reporter.app.verify.verification import Verification, verify
+from reporter.app.verify.verification import verify
 from reporter.core.progress import Progress
 from reporter.runs.runner import run_studies
 from reporter.runs.studies import offer
@@ -32,7 +30,7 @@ run: {precision: float32}
 """
 
 
-def write_study(folder: Path, text: str, texts: int) -> None:
+def write_study(folder, text, texts):
     """Write a study and generated texts, four of them twice, and one that spells out special strings."""
     lines = [record.text for record in grammar_texts(texts, (5, 20), 0)]
     lines[2] = lines[2].replace(" ", " [SEP] <|endoftext|> ", 1)
@@ -40,7 +38,7 @@ def write_study(folder: Path, text: str, texts: int) -> None:
     (folder / "tiny.yaml").write_text(text.replace("texts.txt", str(folder / "texts.txt")), "utf-8")
 
 
-def compute(path: Path, out: Path) -> None:
+def compute(path, out):
     """Run a study without its report, which nobody reads here."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("reporter.runs.runner._report", lambda out, studies, progress: ())
@@ -49,7 +47,7 @@ def compute(path: Path, out: Path) -> None:
 
 
 @pytest.fixture(scope="session")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def finished(tmp_path_factory):
     """A folder with a study, ``tiny.yaml``, and its results."""
     folder = tmp_path_factory.mktemp("finished")
     write_study(folder, STUDY, 36)
@@ -58,7 +56,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def small(tmp_path_factory):
     """A folder with a study of few texts and one metric, ``tiny.yaml``, and its results."""
     folder = tmp_path_factory.mktemp("small")
     head, _, _ = STUDY.partition("metrics:")
@@ -85,7 +83,7 @@ run: {precision: float32}
 
 
 @pytest.fixture(scope="session")
-def based(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def based(tmp_path_factory):
     """A folder with a study of models and their base, ``tiny.yaml``, and its results."""
     folder = tmp_path_factory.mktemp("based")
     write_study(folder, BASED, 30)
@@ -94,13 +92,13 @@ def based(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def run() -> Callable[[Path, Path], None]:
+def run():
     """Return the function that runs a study, for those of a test's own."""
     return compute
 
 
 @pytest.fixture
-def folder(tmp_path: Path, finished: Path) -> Path:
+def folder(tmp_path, finished):
     """A copy of the finished study that a test may change; observables, which verify must not read, are left out."""
     shutil.copy(finished / "tiny.yaml", tmp_path)
     (tmp_path / "results" / "cache").mkdir(parents=True)
@@ -112,12 +110,12 @@ def folder(tmp_path: Path, finished: Path) -> Path:
 
 
 @pytest.fixture
-def again() -> Callable[..., Verification]:
+def again():
     """Return a function that verifies the study in a folder."""
 
-    def go(folder: Path, study: str = "tiny.yaml", **asked: object) -> Verification:
+    def go(folder, study="tiny.yaml", **asked):
         name = str(folder / study) if study.endswith(".yaml") else study
         progress = Progress(io.StringIO())
-        return verify(name, folder / "results", Asked(**asked), progress=progress)  # type: ignore[arg-type]
+        return verify(name, folder / "results", Asked(**asked), progress=progress)
 
     return go

@@ -78,7 +78,7 @@ def test_hashes_are_those_of_splitmix_and_of_runs():
 def test_what_bf16_products_move_a_state_by_is_no_deviation_of_a_small_distance():
     stored = {("distance", "words", None, None): Stored(0.0097, None)}
 
-    def agrees(value: float, moved: float) -> bool:
+    def agrees(value, moved):
         return compare("change", stored, [Found("distance", "words", None, value)], "m", moved)[
             "change.distance"
         ].passed

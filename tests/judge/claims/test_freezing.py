@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -13,14 +12,14 @@ from reporter.judge.judging import judge
 from reporter.runs.studies import read_study
 
 
-def measured(world: Any, study: str, change: float = 0.0) -> None:
+def measured(world, study, change=0.0):
     world.store.put("studies", ["study"], {"study": study})
     world.put("bert", "anisotropy.top_variance_share", [0.1, 0.2, 0.3, 0.4 + change, 0.5], study=study)
     world.put("bert", "anisotropy.mean_cosine", [0.1, 0.0, 0.2, 0.3, 0.4], error=None, study=study)
     world.put("bert", "convergence.similarity", [0.2, 0.4, 0.6 + change, 0.8, 1.0], error=0.02, study=study)
 
 
-def test_a_guard_passes_the_same_numbers_and_refutes_others(world: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_guard_passes_the_same_numbers_and_refutes_others(world, monkeypatch):
     monkeypatch.chdir(world.folder)
     study = world.study("c: value: {metric: anisotropy.mean_cosine, model: bert, layer: 1}, below: 1", models="bert")
     with pytest.raises(UsageError, match=r"no study 's' in .*; run it first"):
@@ -54,7 +53,7 @@ def test_a_guard_passes_the_same_numbers_and_refutes_others(world: Any, monkeypa
     assert any("not where the change began" in note for note in ahead)  # it is compared with the last layer
 
 
-def test_a_missing_block_is_refuted(world: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_block_is_refuted(world, monkeypatch):
     monkeypatch.chdir(world.folder)
     study = world.study("c: value: {metric: anisotropy.mean_cosine, model: bert, layer: 1}, below: 1", models="bert")
     measured(world, "s")
@@ -68,7 +67,7 @@ def test_a_missing_block_is_refuted(world: Any, monkeypatch: pytest.MonkeyPatch)
     assert "there are 6 layers with numbers, and there were 5" in notes
 
 
-def test_a_run_in_mixed_precision_is_not_frozen(world: Any) -> None:
+def test_a_run_in_mixed_precision_is_not_frozen(world):
     study = world.study("c: value: {metric: anisotropy.mean_cosine, model: bert, layer: 1}, below: 1", models="bert")
     measured(world, "s")
     mixed = study.model_copy(update={"run": study.run.model_copy(update={"precision": "mixed"})})
@@ -76,7 +75,7 @@ def test_a_run_in_mixed_precision_is_not_frozen(world: Any) -> None:
         frozen(world.store, mixed, {"extends": "study.yaml"})
 
 
-def test_a_study_that_is_named_by_its_id_is_said_in_full(world: Any) -> None:
+def test_a_study_that_is_named_by_its_id_is_said_in_full(world):
     study = world.study("c: value: {metric: anisotropy.mean_cosine, model: bert, layer: 1}, below: 1", models="bert")
     measured(world, "s")
     written = (world.folder / "study.yaml").read_text()

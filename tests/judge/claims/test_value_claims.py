@@ -260,7 +260,7 @@ def test_without_results_every_claim_fails(world):
 
 
 def test_an_unexpected_error_is_a_verdict_and_touches_no_other(rates, monkeypatch):
-    def broken(*_: object) -> None:
+    def broken(*_):
         raise KeyError("boom")
 
     monkeypatch.setattr("reporter.judge.claims.shape.Profiles", broken)

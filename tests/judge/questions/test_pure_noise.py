@@ -19,7 +19,7 @@ import reporter
 LAYERS, WIDTH, TEXTS, LENGTH = 7, 16, 40, 15
 
 
-def states(kind: str, seed: int) -> np.ndarray:
+def states(kind, seed):
     """Return the same distribution at every layer, (layers, tokens, width): tokens alone, or texts that differ, too."""
     rng = np.random.default_rng([seed, len(kind)])
     tokens = rng.standard_normal((LAYERS, TEXTS * LENGTH, WIDTH))
@@ -48,7 +48,7 @@ def findings(x, folder, seed=0):
     return list(results.findings["says"])
 
 
-def test_nothing_is_found_in_noise_and_what_one_layer_has_is_found(tmp_path: Path) -> None:
+def test_nothing_is_found_in_noise_and_what_one_layer_has_is_found(tmp_path):
     """The same noise with one axis that is long at layer 3: so the study can find something."""
     x = states("texts", 1)
     assert findings(x, tmp_path) == []
@@ -56,7 +56,7 @@ def test_nothing_is_found_in_noise_and_what_one_layer_has_is_found(tmp_path: Pat
     assert any("at layer 3" in says for says in findings(x, tmp_path))
 
 
-def main() -> None:
+def main():
     """Print how many studies of noise had a finding, of each kind."""
     seeds = int(sys.argv[1]) if len(sys.argv) > 1 else 40
     for kind in ("tokens", "texts"):

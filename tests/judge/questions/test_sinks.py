@@ -6,7 +6,7 @@ from reporter.judge.questions.question import answered, boxes_of
 from reporter.judge.questions.sinks import SINKS
 
 
-def sink(token: str, texts: int, positions: tuple[int, int] = (0, 0), own: bool = True, dimension: int = 7) -> dict:
+def sink(token, texts, positions=(0, 0), own=True, dimension=7):
     of = {"model": "dec", "checkpoint": "final", "corpus": "wiki", "own": own, "measured": 40, "dimension": dimension}
     where = {"position_first": positions[0], "position_last": positions[1], "layer_first": 2, "layer_last": 10 + texts}
     return of | where | {"token": token, "texts": texts, "count": 2 * texts, "norm_ratio": 3.0 + texts}
