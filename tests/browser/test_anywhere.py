@@ -6,8 +6,6 @@ import base64
 import re
 import shutil
 import zlib
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -21,7 +19,7 @@ ON_PAPER = "return [...document.querySelectorAll('#glance .figure:first-child .o
 
 
 @pytest.fixture(scope="module")
-def single(reports: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def single(reports, tmp_path_factory):
     """The folder of reports in one file: a study with a hostile name, and one with journeys."""
     folder = tmp_path_factory.mktemp("mail")
     for study in ("made-up", "explored"):
@@ -30,7 +28,7 @@ def single(reports: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("dark", [False, True])
-def test_one_file_shows_the_whole_report_and_asks_for_nothing(tab: Any, single: Path, dark: bool) -> None:
+def test_one_file_shows_the_whole_report_and_asks_for_nothing(tab, single, dark):
     tab.open(single / "made-up.html", dark=dark)
     tab.until(DRAWN)
     assert tab.run("return document.querySelectorAll('a.home').length") == 0, "there is no list of studies beside it"
@@ -38,7 +36,7 @@ def test_one_file_shows_the_whole_report_and_asks_for_nothing(tab: Any, single: 
     assert tab.complaints() == [] and tab.requests() == []
 
 
-def test_one_file_has_every_page_of_the_study(tab: Any, single: Path) -> None:
+def test_one_file_has_every_page_of_the_study(tab, single):
     tab.open(single / "explored.html")
     tab.until("return document.querySelector('.pages a:not([aria-current])') !== null")
     tab.run("document.querySelector('.pages a:not([aria-current])').click()")
@@ -50,7 +48,7 @@ def test_one_file_has_every_page_of_the_study(tab: Any, single: Path) -> None:
     assert tab.complaints() == [] and tab.requests() == []
 
 
-def test_one_file_lets_no_other_script_run(tab: Any, single: Path) -> None:
+def test_one_file_lets_no_other_script_run(tab, single):
     tab.open(single / "made-up.html")
     tab.until(DRAWN)
     tab.complaints()
@@ -65,7 +63,7 @@ def test_one_file_lets_no_other_script_run(tab: Any, single: Path) -> None:
     assert any("Content Security Policy" in said for said in tab.complaints())
 
 
-def test_a_study_that_is_copied_alone_is_whole(tab: Any, reports: Path, tmp_path: Path) -> None:
+def test_a_study_that_is_copied_alone_is_whole(tab, reports, tmp_path):
     shutil.copytree(reports / "made-up", tmp_path / "made-up")
     tab.open(tmp_path / "made-up" / "index.html")
     tab.until(DRAWN)
@@ -73,7 +71,7 @@ def test_a_study_that_is_copied_alone_is_whole(tab: Any, reports: Path, tmp_path
     assert tab.complaints() == []
 
 
-def test_a_page_that_is_copied_alone_says_what_is_missing(tab: Any, reports: Path, tmp_path: Path) -> None:
+def test_a_page_that_is_copied_alone_says_what_is_missing(tab, reports, tmp_path):
     shutil.copy(reports / "made-up" / "index.html", tmp_path)
     tab.open(tmp_path / "index.html")
     tab.until("return document.getElementById('alone').checkVisibility()")
@@ -82,7 +80,7 @@ def test_a_page_that_is_copied_alone_says_what_is_missing(tab: Any, reports: Pat
     assert set(tab.run(f"return {lines}")) == {"none"}, "a line that is filled is a black shape"
 
 
-def test_paper_has_a_key_and_the_choices_in_words(tab: Any, reports: Path) -> None:
+def test_paper_has_a_key_and_the_choices_in_words(tab, reports):
     tab.open(reports / "made-up" / "index.html")
     tab.until(READY)
     tab.run("document.querySelector('input[name=view][value=all]').click()")
@@ -139,7 +137,7 @@ def test_the_print_button_waits_for_the_numbers(tab, reports):
 
 
 @pytest.mark.parametrize("page", ["sentences", "vocabulary"])
-def test_paper_shows_the_charts_that_nobody_scrolled_to(tab: Any, reports: Path, page: str) -> None:
+def test_paper_shows_the_charts_that_nobody_scrolled_to(tab, reports, page):
     tab.open(reports / "exhibited" / f"{page}.html", height=300)
     tab.until(READY)
     tab.run("dispatchEvent(new Event('beforeprint'))")

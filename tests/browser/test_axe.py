@@ -5,8 +5,6 @@ from __future__ import annotations
 import importlib.util
 import os
 from importlib.resources import files
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -67,7 +65,7 @@ axe.run(document, Object.assign({ resultTypes: ["violations"] }, arguments[0])).
 
 
 @pytest.fixture(scope="session")
-def axe() -> str:
+def axe():
     """The script of axe-core."""
     if importlib.util.find_spec("axe_playwright_python") is None:
         message = "needs axe-playwright-python, of requirements-dev.txt"
@@ -77,7 +75,7 @@ def axe() -> str:
     return (files("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8")
 
 
-def scroll(tab: Any) -> None:
+def scroll(tab):
     """Go down the page until everything on it has been drawn once."""
     top = 0
     while top < tab.run("return document.documentElement.scrollHeight"):
@@ -87,7 +85,7 @@ def scroll(tab: Any) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_axe_finds_nothing_serious(tab: Any, reports: Path, axe: str, page: str) -> None:
+def test_axe_finds_nothing_serious(tab, reports, axe, page):
     tab.open(reports / page, height=1800)
     if "journeys" in page:
         tab.until("return document.querySelector('.near tbody td')")

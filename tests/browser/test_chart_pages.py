@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
-
 import pytest
 
 pytestmark = pytest.mark.browser
@@ -24,7 +21,7 @@ NAMES = (
 )
 
 
-def show(tab: Any, page: Path, **window: Any) -> None:
+def show(tab, page, **window):
     """Open a page, and scroll until everything on it has been drawn."""
     tab.open(page, **window)
     top = 0
@@ -34,12 +31,12 @@ def show(tab: Any, page: Path, **window: Any) -> None:
         top += 800
 
 
-def reveal(tab: Any, chart: str) -> None:
+def reveal(tab, chart):
     tab.run(f"{CHART.format(chart)}.scrollIntoView({{block: 'start', behavior: 'instant'}})")
     tab.until(f"return {CHART.format(chart)}.querySelector('canvas, svg.marks, table') !== null")
 
 
-def press(tab: Any, selector: str, *keys: str) -> None:
+def press(tab, selector, *keys):
     from selenium.webdriver.common.keys import Keys
 
     tab.run("document.querySelector(arguments[0]).focus()", selector)
@@ -48,7 +45,7 @@ def press(tab: Any, selector: str, *keys: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["vocabulary", "sentences"])
-def test_a_page_draws_without_network_or_complaint_and_its_tokens_are_text(tab: Any, reports: Path, name: str) -> None:
+def test_a_page_draws_without_network_or_complaint_and_its_tokens_are_text(tab, reports, name):
     show(tab, reports / "exhibited" / f"{name}.html", width=420, dark=True)
     assert tab.run("return document.querySelectorAll('.broken').length") == 0
     assert tab.run("return document.documentElement.scrollWidth") <= 420
@@ -57,7 +54,7 @@ def test_a_page_draws_without_network_or_complaint_and_its_tokens_are_text(tab: 
     assert tab.requests() == []
 
 
-def test_a_token_is_searched_marked_and_read_off_by_keyboard(tab: Any, reports: Path) -> None:
+def test_a_token_is_searched_marked_and_read_off_by_keyboard(tab, reports):
     tab.open(reports / "exhibited" / "vocabulary.html")
     reveal(tab, "static.points")
     press(tab, '[id="figure-static.points"] input[type=search]', "<script>")
@@ -73,7 +70,7 @@ def test_a_token_is_searched_marked_and_read_off_by_keyboard(tab: Any, reports: 
     assert tab.run(told) != first
 
 
-def test_one_slider_moves_every_picture_and_a_second_model_stands_beside(tab: Any, reports: Path) -> None:
+def test_one_slider_moves_every_picture_and_a_second_model_stands_beside(tab, reports):
     tab.open(reports / "exhibited" / "sentences.html")
     reveal(tab, "sentences.concepts")
     assert tab.run(NAMES) == ["bert · layer 2"]
@@ -89,7 +86,7 @@ def test_one_slider_moves_every_picture_and_a_second_model_stands_beside(tab: An
     assert tab.run("return document.querySelectorAll('.broken').length") == 0
 
 
-def test_the_heat_map_marks_what_is_beyond_chance(tab: Any, reports: Path) -> None:
+def test_the_heat_map_marks_what_is_beyond_chance(tab, reports):
     tab.open(reports / "exhibited" / "sentences.html")
     reveal(tab, "sentences.concepts")
     marks = (
@@ -101,7 +98,7 @@ def test_the_heat_map_marks_what_is_beyond_chance(tab: Any, reports: Path) -> No
     assert tab.run(marks.format("−0.32")) == 2
 
 
-def test_what_is_chosen_is_in_the_address(tab: Any, reports: Path) -> None:
+def test_what_is_chosen_is_in_the_address(tab, reports):
     page = reports / "exhibited" / "sentences.html"
     tab.open(page)
     tab.run("const s = document.getElementById('slot-1'); s.value = '1'; s.dispatchEvent(new Event('change'))")

@@ -1,8 +1,5 @@
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
-
 import pytest
 
 from reporter.store import Store
@@ -18,7 +15,7 @@ COLUMN = (
 CHOSEN = "return document.querySelector('[data-side=a] .word[aria-checked=true]').textContent"
 
 
-def show(tab: Any, reports: Path, address: str, **window: Any) -> None:
+def show(tab, reports, address, **window):
     """Open the page, and then what an address asks for."""
     tab.open(reports / "explored" / "journeys.html", **window)
     tab.until(READY)
@@ -31,7 +28,7 @@ def show(tab: Any, reports: Path, address: str, **window: Any) -> None:
     )
 
 
-def keys(tab: Any, selector: str, *pressed: str) -> None:
+def keys(tab, selector, *pressed):
     """Press keys on an element, and after the first wherever the focus then is."""
     from selenium.webdriver.common.keys import Keys
 
@@ -42,18 +39,18 @@ def keys(tab: Any, selector: str, *pressed: str) -> None:
         tab.until("return location.hash !== arguments[0]", before)
 
 
-def click(tab: Any, selector: str) -> None:
+def click(tab, selector):
     tab.run("document.querySelector(arguments[0]).scrollIntoView({block: 'center', behavior: 'instant'})", selector)
     tab.browser.find_element("css selector", selector).click()
 
 
-def address(tab: Any) -> dict[str, str]:
+def address(tab):
     found = tab.run("return Object.fromEntries(new URLSearchParams(location.hash.slice(1)))")
     assert isinstance(found, dict)
     return found
 
 
-def nearest(reports: Path, at: dict[str, str]) -> list[int]:
+def nearest(reports, at):
     """What the database has for an address."""
     frame = Store(reports / "results.duckdb").frame(
         f"SELECT neighbour_id FROM neighbours WHERE study = 'explored' AND journey = '{at['journey']}' "
@@ -65,12 +62,12 @@ def nearest(reports: Path, at: dict[str, str]) -> list[int]:
     return [int(number) for number in frame["neighbour_id"]]
 
 
-def test_every_choice_changes_the_table_by_keyboard_and_mouse(tab: Any, reports: Path) -> None:
+def test_every_choice_changes_the_table_by_keyboard_and_mouse(tab, reports):
     show(tab, reports, "journey=mouse&model=bert&text=0&token=2&layer=4")
     seen = [tab.run(COLUMN)]
     assert tab.run(CHOSEN) == "mouse" and seen[0] == nearest(reports, address(tab))
 
-    def changed() -> None:
+    def changed():
         seen.append(tab.run(COLUMN))
         assert seen[-1] == nearest(reports, address(tab)) and seen[-1] not in seen[:-1]
 
@@ -96,7 +93,7 @@ def test_every_choice_changes_the_table_by_keyboard_and_mouse(tab: Any, reports:
     assert tab.complaints() == [] and tab.requests() == []
 
 
-def test_two_texts_are_compared_and_the_address_keeps_it(tab: Any, reports: Path) -> None:
+def test_two_texts_are_compared_and_the_address_keeps_it(tab, reports):
     show(tab, reports, "journey=mouse&model=bert&text=0&token=2&layer=3")
     click(tab, ".compare")
     tab.until("return document.querySelectorAll('[data-part=near][data-side=b] td').length")
@@ -118,7 +115,7 @@ def test_two_texts_are_compared_and_the_address_keeps_it(tab: Any, reports: Path
     assert tab.complaints() == []
 
 
-def test_charts_are_read_and_pressed_and_take_on_what_is_chosen(tab: Any, reports: Path) -> None:
+def test_charts_are_read_and_pressed_and_take_on_what_is_chosen(tab, reports):
     from selenium.webdriver.common.action_chains import ActionChains
 
     show(tab, reports, "journey=mouse&model=bert&text=0&token=2&layer=4")
@@ -127,7 +124,7 @@ def test_charts_are_read_and_pressed_and_take_on_what_is_chosen(tab: Any, report
     tab.run("document.querySelectorAll(arguments[0]).forEach(svg => { svg.drawnBefore = true; })", charts)
     seen = []
 
-    def point_at(selector: str, x: float, y: float) -> str:
+    def point_at(selector, x: float, y: float):
         tab.run("document.querySelector(arguments[0]).scrollIntoView({block: 'center', behavior: 'instant'})", selector)
         frame = tab.browser.find_element("css selector", f"{selector} svg.marks .background")
         offset = ((x - 0.5) * frame.size["width"], (y - 0.5) * frame.size["height"])
@@ -148,7 +145,7 @@ def test_charts_are_read_and_pressed_and_take_on_what_is_chosen(tab: Any, report
 
 
 @pytest.mark.parametrize("width", [400, 1400])
-def test_hostile_tokens_are_shown_as_text(tab: Any, reports: Path, width: int) -> None:
+def test_hostile_tokens_are_shown_as_text(tab, reports, width):
     show(tab, reports, "journey=hostile&model=bert&layer=2", width=width, dark=width == 400)
     words = tab.run(
         "return [...document.querySelectorAll('[data-side=a] .word')].map(word => [word.textContent, word.title])"
@@ -218,7 +215,7 @@ setTimeout(() => { add(watch.takeRecords()); done(sum); }, 200);
 
 
 @pytest.mark.parametrize("width", [360, 1280])
-def test_nothing_that_is_seen_moves_while_the_page_loads(tab: Any, reports: Path, width: int) -> None:
+def test_nothing_that_is_seen_moves_while_the_page_loads(tab, reports, width):
     tab.open(reports / "explored" / "journeys.html", width=width)
     tab.until(READY)
     tab.until("return document.querySelector('.lines svg.marks')")

@@ -14,7 +14,6 @@ import os
 import re
 import zlib
 from pathlib import Path
-from typing import Any
 from xml.etree import ElementTree
 
 import duckdb
@@ -113,13 +112,13 @@ return found;
 """
 
 
-def poisoned(text: str) -> str:
+def poisoned(text):
     """A text with a payload before it, always the same of the same text; a name is one name in all tables."""
     ours = not text or text in (WEIGHTS, ALL_GROUPS)
     return text if ours else PAYLOADS[zlib.crc32(text.encode()) % len(PAYLOADS)] + text
 
 
-def poison(found: Any) -> Any:
+def poison(found):
     """What a column holds, poisoned: a text, or what was written as JSON."""
     if isinstance(found, dict):
         return {key: value if key in OURS else poison(value) for key, value in found.items()}
@@ -130,12 +129,12 @@ def poison(found: Any) -> Any:
     return found
 
 
-def written(text: str, column: str) -> str:
+def written(text, column):
     """What stands in a column after it was poisoned."""
     return json.dumps(poison(json.loads(text))) if column in STRUCTURED else poisoned(text)
 
 
-def poison_all(database: Path) -> int:
+def poison_all(database):
     """Poison each text of each table; return in how many columns."""
     columns = 0
     with duckdb.connect(str(database)) as connection:
@@ -180,7 +179,7 @@ def hostile(once):
     return once("results-of-payloads", make)
 
 
-def look_at_all(tab: Any, page: Path, query: str = "") -> None:
+def look_at_all(tab, page, query=""):
     """Open a page, draw all of it, use each control, and find that nothing of its texts has acted."""
     watch = tab.browser.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": WATCH})["identifier"]
     tab.browser.execute_cdp_cmd("Browser.setDownloadBehavior", {"behavior": "deny"})
@@ -203,7 +202,7 @@ def look_at_all(tab: Any, page: Path, query: str = "") -> None:
         tab.browser.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", {"identifier": watch})
 
 
-def test_a_page_that_lets_a_payload_act_is_noticed(tab: Any, tmp_path: Path) -> None:
+def test_a_page_that_lets_a_payload_act_is_noticed(tab, tmp_path):
     page = tmp_path / "page.html"
     for payload in (payload.replace("http-equiv=refresh", "") for payload in PAYLOADS):  # it would lead away
         page.write_text(f"<!doctype html><meta charset=utf-8><button>hit(0)</button><p title='{payload}'></p>{payload}")
@@ -220,7 +219,7 @@ def test_a_page_that_lets_a_payload_act_is_noticed(tab: Any, tmp_path: Path) -> 
         for name in names
     ],
 )
-def test_nothing_acts_on_a_page(tab: Any, hostile: Path, study: str, name: str) -> None:
+def test_nothing_acts_on_a_page(tab, hostile, study, name):
     look_at_all(tab, hostile / study / f"{name}.html")
 
 
@@ -232,21 +231,21 @@ def test_these_are_all_pages(reports):
 @pytest.mark.parametrize(
     "study", [pytest.param("whole", marks=LONG), "explored", pytest.param("exhibited", marks=LONG)]
 )
-def test_nothing_acts_in_one_file(tab: Any, hostile: Path, study: str, tmp_path: Path) -> None:
+def test_nothing_acts_in_one_file(tab, hostile, study, tmp_path):
     file = tmp_path / "report.html"
     write_single_file(hostile / "results.duckdb", study, file)
     for name in PAGES[study]:
         look_at_all(tab, file, "" if name == "index" else f"?page={name}")
 
 
-def test_nothing_acts_in_a_published_folder(tab: Any, hostile: Path, tmp_path: Path) -> None:
+def test_nothing_acts_in_a_published_folder(tab, hostile, tmp_path):
     publish(hostile / "results.duckdb", tmp_path / "site", ["exhibited"])
     for page in ("index.html", "exhibited/index.html"):
         look_at_all(tab, tmp_path / "site" / page)
 
 
 @LONG
-def test_nothing_acts_in_a_picture_that_is_opened_by_itself(tab: Any, hostile: Path, tmp_path: Path) -> None:
+def test_nothing_acts_in_a_picture_that_is_opened_by_itself(tab, hostile, tmp_path):
     publish(hostile / "results.duckdb", tmp_path / "site")  # a picture of each figure for whom no script draws it
     pictures = sorted((tmp_path / "site").rglob("*.svg"))
     export("whole", hostile, tmp_path, Wanted(("headlines",), ("svg",)))

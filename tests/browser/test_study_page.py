@@ -436,4 +436,5 @@ def test_a_page_without_its_data_says_so(tab, reports, tmp_path):
     shutil.copytree(reports / "whole" / "assets", tmp_path / "whole" / "assets")
     shutil.copy(reports / "whole" / "index.html", tmp_path / "whole")
     tab.open(tmp_path / "whole" / "index.html")
+    tab.see(FIGURE)
     assert "is not beside this page" in tab.until("return document.querySelector('.panel .broken')?.textContent")

@@ -29,39 +29,39 @@ ROLES = {"bert": "encoder"} | dict.fromkeys(("gpt2", "llama", "opt", "base", "tu
 SCENE = Scene("s", style_models(ROLES), ["words", "no-sinks"], [], ["wiki"])
 
 
-def test_values_and_intervals_are_inside() -> None:
+def test_values_and_intervals_are_inside():
     found = axis([2.0, 5.0, math.nan, 4.5])
     assert (found.low, found.high, found.note) == (2.0, 5.0, "")
 
 
-def test_a_bounded_statistic_starts_at_zero_unless_it_huddles_far_away() -> None:
+def test_a_bounded_statistic_starts_at_zero_unless_it_huddles_far_away():
     assert axis([0.1, 0.4], bounds=(0, 1)).low == 0
     assert axis([0.91, 0.95], bounds=(0, 1)).low == 0.91
     assert axis([0.2, 0.9], bounds=(-1, 1)) == axis([0.0, 1.0]), "not at -1, where nothing is"
     assert axis([-0.2, 0.3], bounds=(-1, 1)).low == -0.2
 
 
-def test_nothing_is_cut_off_by_a_bound() -> None:
+def test_nothing_is_cut_off_by_a_bound():
     assert axis([0.5, 0.97], bounds=(0, 1)).high == 1
     assert axis([0.5, 1.03], bounds=(0, 1)).high == 1.03, "an interval may reach beyond what the value can be"
     assert axis([-0.01, 0.5], bounds=(0, 1)).low == -0.01
 
 
-def test_a_near_floor_is_drawn_and_a_far_one_named() -> None:
+def test_a_near_floor_is_drawn_and_a_far_one_named():
     assert axis([0.2, 0.4], chance=[0.1]).low == 0.1
     far = axis([4.0, 6.0], chance=[33.0, 33.0])
     assert (far.high, far.note) == (6.0, "chance level 33, above this axis")
     assert axis([0.9, 0.95], chance=[0.01, 0.02]).note == "chance level 0.01 to 0.02, below this axis"
 
 
-def test_nothing_and_a_single_value_have_an_axis() -> None:
+def test_nothing_and_a_single_value_have_an_axis():
     assert axis([]).low < axis([]).high
     for value in (0.0, 3.0, -2.0):
         found = axis([value, value])
         assert found.low < value < found.high
 
 
-def test_the_axis_of_all_views_begins_at_0_where_the_statistic_has_two_bounds() -> None:
+def test_the_axis_of_all_views_begins_at_0_where_the_statistic_has_two_bounds():
     shared = axis([0.98, 0.999], bounds=(0, 1), shared=True)
     assert (axis([0.98, 0.999], bounds=(0, 1)).low, shared.low) == (0.98, 0)
     assert axis([-0.2, 0.9], bounds=(-1, 1), shared=True).low == -0.2
@@ -71,14 +71,14 @@ def test_the_axis_of_all_views_begins_at_0_where_the_statistic_has_two_bounds() 
     )
 
 
-def test_rounding_gets_no_decades_on_a_logarithmic_axis() -> None:
+def test_rounding_gets_no_decades_on_a_logarithmic_axis():
     found = logarithmic([8e-16, 5.0, 2e6], [40.0], least=1e-9)
     assert (found.low, found.high, found.note) == (5.0, 2e6, "logarithmic")
     assert logarithmic([1.0, 10.0], [1e6]).note == "logarithmic · chance level 1,000,000, above this axis"
     assert logarithmic([-1.0, 0.0]).low > 0 and logarithmic([2.0]).low < 2 < logarithmic([2.0]).high
 
 
-def numbers(bert: list[float], gpt2: list[float], other: list[float] | None = None) -> pd.DataFrame:
+def numbers(bert, gpt2, other=None):
     """Numbers of two models, and of the second one under the second view."""
     own = {("bert", "words"): bert, ("gpt2", "words"): gpt2, ("gpt2", "no-sinks"): other or gpt2}
     return pd.DataFrame(
@@ -91,7 +91,7 @@ def numbers(bert: list[float], gpt2: list[float], other: list[float] | None = No
     )  # fmt: skip
 
 
-def test_the_smaller_model_is_no_flat_line() -> None:
+def test_the_smaller_model_is_no_flat_line():
     frame = numbers([1e-17, 1.0, 2.0], [10.0, 900.0, 800.0])
     assert offered(frame, (0, None), SCENE)[0] == LOG
     assert least_of(frame, SCENE) == pytest.approx(2e-6)
@@ -101,7 +101,7 @@ def test_the_smaller_model_is_no_flat_line() -> None:
     assert offered(below, (None, None), SCENE) == (CLOSE, FIXED), "one token set has what another has not"
 
 
-def test_an_axis_stays_when_the_token_set_changes_unless_it_says_so() -> None:
+def test_an_axis_stays_when_the_token_set_changes_unless_it_says_so():
     frame, reach = numbers([0.2, 0.3], [0.1, 0.96], [0.1, 0.45]), AxisLimits((0, 1))
     every = axes_of(frame, reach, SCENE)[""][FIXED]
     assert (every.low, every.high) == (0, 1)
@@ -111,13 +111,13 @@ def test_an_axis_stays_when_the_token_set_changes_unless_it_says_so() -> None:
     assert (close.high, close.note) == (0.45, "of this token set")
 
 
-def test_rows_that_would_be_a_flat_line_have_their_own_axis() -> None:
+def test_rows_that_would_be_a_flat_line_have_their_own_axis():
     rows = pd.DataFrame({"value": [1.0, 2.0]})
     assert axis_of(rows, axis([1.0, 20.0]), AxisLimits(), close=False) == axis([1.0, 20.0])
     assert axis_of(rows, axis([1.0, 200.0]), AxisLimits(), close=False).note == "of this token set"
 
 
-def test_each_statistic_of_a_chart_has_its_own_axis_with_the_chance_level_by_its_name() -> None:
+def test_each_statistic_of_a_chart_has_its_own_axis_with_the_chance_level_by_its_name():
     frame = pd.DataFrame({"statistic": ["a", "a", "b"], "model": "bert", "view": "words", "value": [1.0, 2.0, 500.0]})
     axes = axes_of(frame, AxisLimits(zero=True, by="statistic"), SCENE)
     assert (axes["a"][FIXED].low, axes["a"][FIXED].high, axes["b"][FIXED].high) == (0, 2, 500)
@@ -130,7 +130,7 @@ def test_each_statistic_of_a_chart_has_its_own_axis_with_the_chance_level_by_its
     )
 
 
-def rows(lines: dict[str, list[float]], depths: list[float], layers: list[int] | None = None) -> pd.DataFrame:
+def rows(lines, depths, layers=None):
     return pd.DataFrame(
         [
             {"model": model, "role": ROLES[model], "depth": depth, "step": depth, "value": value} | layer
@@ -156,15 +156,15 @@ def rows(lines: dict[str, list[float]], depths: list[float], layers: list[int] |
         ([math.nan, 0.35, 0.31], "0.35 → 0.31, highest at the start"),
     ],
 )
-def test_captions_say_what_the_line_shows(values: list[float], caption: str) -> None:
+def test_captions_say_what_the_line_shows(values, caption):
     assert of_statistic(rows({"bert": values}, [0, 0.5, 1]), SCENE) == f"bert {caption}"
 
 
-def test_nothing_is_said_without_numbers() -> None:
+def test_nothing_is_said_without_numbers():
     assert of_statistic(rows({"bert": [math.nan]}, [0.0]), SCENE) == ""
 
 
-def test_a_role_of_several_models_is_read_as_a_range_and_encoders_come_first() -> None:
+def test_a_role_of_several_models_is_read_as_a_range_and_encoders_come_first():
     lines = {"gpt2": [0.1, 0.6, 0.2], "llama": [0.2, 0.7, 0.2], "opt": [0.1, 0.65, 0.2], "bert": [0.1, 0.2, 0.3]}
     assert of_statistic(rows(lines, [0, 0.5, 1]), SCENE) == (
         "bert 0.1 → 0.3, highest at the end · 3 decoders 0.1–0.2 → 0.2, peak 0.6–0.7 at depth 0.5"
@@ -173,7 +173,7 @@ def test_a_role_of_several_models_is_read_as_a_range_and_encoders_come_first() -
     assert of_statistic(rows(three, [0, 0.5, 1]), SCENE) == "3 decoders 1–3 → 1–4, peak 3–4 at different depths"
 
 
-def test_two_models_are_named_with_their_layers() -> None:
+def test_two_models_are_named_with_their_layers():
     lines = {"base": [0.1, 0.6, 0.3, 0.2], "tuned": [0.1, 0.5, 0.7, 0.2]}
     assert of_statistic(rows(lines, [0, 0.25, 0.5, 1], [0, 3, 6, 12]), SCENE) == (
         "base 0.1 → 0.2, peak 0.6 at layer 3 (depth 0.25) · tuned 0.1 → 0.2, peak 0.7 at layer 6 (depth 0.5)"
@@ -182,7 +182,7 @@ def test_two_models_are_named_with_their_layers() -> None:
     assert "peak 0.9 at block 3 (" in of_statistic(steps, SCENE, step=True)
 
 
-def test_points_and_training() -> None:
+def test_points_and_training():
     points = rows({"bert": [0.08], "gpt2": [0.1], "opt": [-0.2]}, [0]).drop(columns="depth")
     assert of_statistic(points, SCENE) == "bert 0.08 · gpt2 0.1 · opt −0.2"
     points = rows({"bert": [0.08], "gpt2": [0.1], "opt": [-0.2], "llama": [0.0]}, [0]).drop(columns="depth")
@@ -205,11 +205,11 @@ def test_points_and_training() -> None:
         (0.9999999, "1"),
     ],
 )
-def test_numbers_are_short(value: float | None, text: str) -> None:
+def test_numbers_are_short(value, text):
     assert short(value) == text
 
 
-def test_other_ways_of_writing() -> None:
+def test_other_ways_of_writing():
     assert span([-0.5, -0.2]) == "−0.5 to −0.2"
     assert span([-0.059, 0.11]) == "−0.059 to 0.11", "no dash beside a minus"
     assert span([10.23, 10.36]) == "10.2–10.4" and span([-0.998]) == "−0.998" and span([1e-17, 2.0]) == "≈ 0 to 2"

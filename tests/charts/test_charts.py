@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -23,7 +21,7 @@ SHARE = Statistic("share", "Share", "a / b", (), interval="bootstrap", floor=Tru
 RATE = Statistic("rate", "Rate", "a / b", (), per="model")
 
 
-def frame(statistic: str = "share", layers: int = 4, interval: bool = True, floor: bool = True) -> pd.DataFrame:
+def frame(statistic="share", layers=4, interval=True, floor=True):
     rows = [
         {"model": model, "role": role, "checkpoint": "final", "step": step, "corpus": "c", "view": "words",
          "statistic": name, "layer": layer, "depth": layer / layers,
@@ -37,21 +35,21 @@ def frame(statistic: str = "share", layers: int = 4, interval: bool = True, floo
     return pd.DataFrame(rows).astype({"ci_low": float, "ci_high": float, "value": float})
 
 
-def encodings(spec: dict[str, Any], channel: str) -> list[dict[str, Any]]:
+def encodings(spec, channel):
     return [layer["encoding"][channel] for layer in spec["layer"] if channel in layer.get("encoding", {})]
 
 
-def marks(spec: dict[str, Any]) -> list[str]:
+def marks(spec):
     return [layer["mark"]["type"] for layer in spec["layer"]]
 
 
-def compiles(chart: Any) -> dict[str, Any]:
+def compiles(chart):
     spec = chart.to_dict()
     vl_convert.vegalite_to_svg(spec, vl_version="6.4")
     return dict(spec)
 
 
-def test_every_model_has_its_colour_on_a_profile() -> None:
+def test_every_model_has_its_colour_on_a_profile():
     spec = compiles(profile(frame(), STYLES, SHARE))
     expected = {"domain": ["bert", "gpt2"], "range": [LIGHT[ENCODER][0], LIGHT[DECODER][0]]}
     coloured = encodings(spec, "color")
@@ -60,7 +58,7 @@ def test_every_model_has_its_colour_on_a_profile() -> None:
     assert encodings(spec, "shape")[0]["scale"]["range"] == ["circle", "triangle-up"]
 
 
-def test_a_profile_runs_over_relative_depth_from_0_to_1() -> None:
+def test_a_profile_runs_over_relative_depth_from_0_to_1():
     spec = compiles(profile(frame(), STYLES, SHARE))
     assert {channel["field"] for channel in encodings(spec, "x") if "field" in channel} == {"depth"}
     assert encodings(spec, "x")[0]["scale"]["domain"] == [0, 1]
@@ -75,11 +73,11 @@ def test_a_profile_runs_over_relative_depth_from_0_to_1() -> None:
         (False, False, ["rule", "rule", "line", "point", "text"]),
     ],
 )
-def test_bands_and_floors_are_drawn_where_there_are_any(interval: bool, floor: bool, expected: list[str]) -> None:
+def test_bands_and_floors_are_drawn_where_there_are_any(interval, floor, expected):
     assert marks(compiles(profile(frame(interval=interval, floor=floor), STYLES, SHARE))) == expected
 
 
-def test_what_the_dashed_line_is_stands_above_the_plot_where_no_line_runs() -> None:
+def test_what_the_dashed_line_is_stands_above_the_plot_where_no_line_runs():
     spec = compiles(profile(frame(), STYLES, SHARE))
     said = {"expr": 'width < 130 ? "dashed: noise" : "dashed: isotropic noise"'}
     (label,) = [one for one in spec["layer"] if one["mark"].get("text") == said]
@@ -87,7 +85,7 @@ def test_what_the_dashed_line_is_stands_above_the_plot_where_no_line_runs() -> N
     assert label["encoding"]["y"]["value"] == {"expr": "note ? -17 : -4"}, "a note of the axis has its own line"
 
 
-def test_what_a_study_names_has_its_colours_in_that_order() -> None:
+def test_what_a_study_names_has_its_colours_in_that_order():
     columns = {"low": 0.0, "high": 1.0, "count": 1, "height": 1.0, "n": 9, "components": 1, "share": 0.5}
     rows = pd.DataFrame([{"part": part} | columns for part in ("tweets", "wiki", "wiki–tweets")])
     for draw in (heights, explained):
@@ -96,14 +94,14 @@ def test_what_a_study_names_has_its_colours_in_that_order() -> None:
         assert domains and all(domain == ["wiki", "tweets", "wiki–tweets"] for domain in domains)
 
 
-def test_a_logarithmic_profile_has_no_line_at_0_and_keeps_what_is_below_at_its_edge() -> None:
+def test_a_logarithmic_profile_has_no_line_at_0_and_keeps_what_is_below_at_its_edge():
     spec = compiles(profile(frame(), STYLES, SHARE, log=True))
     assert marks(spec) == ["line", "text", "area", "rule", "line", "point", "text"]
     scales = [channel["scale"] for channel in encodings(spec, "y") if "scale" in channel]
     assert scales and all(scale["type"] == "log" and scale["clamp"] for scale in scales)
 
 
-def test_the_page_can_set_axis_highlight_and_cursor() -> None:
+def test_the_page_can_set_axis_highlight_and_cursor():
     spec = compiles(profile(frame(), STYLES, SHARE))
     assert {p["name"]: p["value"] for p in spec["params"]} == {
         "highlight": [],
@@ -115,26 +113,26 @@ def test_the_page_can_set_axis_highlight_and_cursor() -> None:
     assert "highlight" in encodings(spec, "opacity")[-1]["condition"]["test"]
 
 
-def test_dots_put_models_in_the_order_of_the_legend() -> None:
+def test_dots_put_models_in_the_order_of_the_legend():
     rows = frame("rate")
     spec = compiles(dots(rows[rows["layer"] == 2], STYLES, RATE))
     assert marks(spec) == ["rule", "tick", "rule", "point", "text"]
     assert encodings(spec, "y")[0]["scale"]["domain"] == ["bert", "gpt2"]
 
 
-def test_training_shows_step_0_on_a_logarithmic_axis() -> None:
+def test_training_shows_step_0_on_a_logarithmic_axis():
     spec = compiles(training(frame(), STYLES, SHARE))
     scale = next(channel["scale"] for channel in encodings(spec, "x") if channel.get("field") == "step")
     assert scale == {"type": "symlog", "constant": 100, "domain": [0, 100], "nice": False}
 
 
-def test_few_steps_are_all_labelled_and_many_are_thinned() -> None:
+def test_few_steps_are_all_labelled_and_many_are_thinned():
     assert ticks([0, 50, 600]) == [0, 50, 600]
     many = ticks(list(range(0, 1540, 10)))
     assert len(many) == 8 and (many[0], many[-1]) == (0, 1530)
 
 
-def test_hostile_names_stay_text() -> None:
+def test_hostile_names_stay_text():
     name = '"); alert("x'
     statistic = Statistic(name, "<b>", "", (), floor=True)
     styles = style_models({"bert": 'encoder"', "gpt2": "decoder"})
@@ -142,7 +140,7 @@ def test_hostile_names_stay_text() -> None:
     assert json.dumps(json.dumps(f"datum.statistic === {json.dumps(name)}"))[3:-3] in json.dumps(json.dumps(spec))
 
 
-def test_the_bare_spec_leaves_data_and_theme_to_the_page(tmp_path: Path) -> None:
+def test_the_bare_spec_leaves_data_and_theme_to_the_page(tmp_path):
     spec = bare_spec(profile(frame(), STYLES, SHARE))
     assert spec["data"] == {"name": "rows"}
     assert "config" not in spec and "0.30000000000000004" not in json.dumps(spec)

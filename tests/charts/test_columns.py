@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 import math
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -16,7 +15,7 @@ cell = st.one_of(st.none(), st.integers(-5, 5), st.floats(-1e6, 1e6).map(tidy), 
 
 
 @given(st.lists(cell, max_size=60))
-def test_packing_loses_nothing(values: list[Any]) -> None:
+def test_packing_loses_nothing(values):
     packed = json.loads(json.dumps(pack_column(values)))
     assert unpack_column(packed) == [tidy(value) for value in values]
 
@@ -34,11 +33,11 @@ def test_packing_loses_nothing(values: list[Any]) -> None:
         (1e300, 1e300),
     ],
 )
-def test_a_value_becomes_what_json_can_hold(value: Any, expected: Any) -> None:
+def test_a_value_becomes_what_json_can_hold(value, expected):
     assert tidy(value) == expected
 
 
-def test_keys_that_repeat_cost_next_to_nothing() -> None:
+def test_keys_that_repeat_cost_next_to_nothing():
     frame = pd.DataFrame({"model": ["a-long-model-name"] * 500 + ["another"] * 500, "value": range(1000)})
     packed = pack(frame)
     assert packed["rows"] == 1000

@@ -12,7 +12,7 @@ from reporter.metrics.analysis import analyses
 from reporter.metrics.base import catalogue
 
 
-def v(text: str) -> str:
+def v(text):
     return f"<var>{text}</var>"
 
 
@@ -38,11 +38,11 @@ def v(text: str) -> str:
         ("`<script>` h_{<b>} &amp;", f"<code>&lt;script&gt;</code> {v('h')}<sub>&lt;{v('b')}&gt;</sub> &amp;amp;"),
     ],
 )
-def test_a_formula_is_typeset(text: str, html: str) -> None:
+def test_a_formula_is_typeset(text, html):
     assert as_html(text) == html
 
 
-def test_where_only_letters_stand_indices_are_small_letters() -> None:
+def test_where_only_letters_stand_indices_are_small_letters():
     assert as_plain("λ_{k+1} of `sample`, 2^-10") == "λₖ₊₁ of sample, 2⁻¹⁰"
     assert as_plain("V_W ≥ Σ_{i≠j} x_i") == "V_W ≥ Σ_(i≠j) xᵢ"  # no small W, no small ≠
 
@@ -57,7 +57,7 @@ SAID = [
 
 
 @pytest.mark.parametrize("kind", ["html", "plain"])
-def test_no_definition_loses_a_letter_or_keeps_a_mark(kind: str) -> None:
+def test_no_definition_loses_a_letter_or_keeps_a_mark(kind):
     for text in dict.fromkeys(SAID):
         html = as_html(text)
         shown = unescape(re.sub("<[^>]+>", "", html))
@@ -66,13 +66,13 @@ def test_no_definition_loses_a_letter_or_keeps_a_mark(kind: str) -> None:
         assert not re.search(r"[`^]|_\{" if kind == "html" else r"`|_\{", visible), visible
 
 
-def test_nothing_but_letters_that_stand_alone_is_a_variable() -> None:
+def test_nothing_but_letters_that_stand_alone_is_a_variable():
     for text in SAID:
         for letter in re.findall("<var>(.*?)</var>", as_html(text)):
             assert len(letter.rstrip("\u0304")) == 1 or letter in {"UU", "XX", "YY"}, (letter, text)
 
 
-def test_what_stands_behind_a_word_and_a_colon_begins_like_a_sentence() -> None:
+def test_what_stands_behind_a_word_and_a_colon_begins_like_a_sentence():
     """The page writes "Caution:" before it; a formula or a name in code may begin as it is written."""
     declared = (*catalogue().values(), *analyses().values())
     cautions = [statistic.trap for one in declared for statistic in one.statistics]
@@ -81,7 +81,7 @@ def test_what_stands_behind_a_word_and_a_colon_begins_like_a_sentence() -> None:
     assert not [said for said in cautions if said and said[0].islower()]
 
 
-def test_what_a_page_says_names_no_file_that_its_reader_has_not() -> None:
+def test_what_a_page_says_names_no_file_that_its_reader_has_not():
     kinds = ("definition", "trap", "published", "interval", "grows")
     statistics = [statistic for one in (*catalogue().values(), *analyses().values()) for statistic in one.statistics]
     said = [getattr(statistic, kind) for statistic in statistics for kind in kinds]

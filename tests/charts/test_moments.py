@@ -3,16 +3,16 @@ from __future__ import annotations
 from reporter.charts.layout import CheckpointName, moments
 
 
-def names(*given: tuple[str, str, int | None]) -> list[CheckpointName]:
+def names(*given):
     return [CheckpointName(*one) for one in given]
 
 
-def test_single_checkpoints_have_one_moment() -> None:
+def test_single_checkpoints_have_one_moment():
     (only,) = moments(names(("bert", "final", None), ("gpt2", "final", None)))
     assert (only.label, only.shown) == ("last", {"bert": "final", "gpt2": "final"})
 
 
-def test_a_model_shows_its_latest_checkpoint_not_later_than_the_step() -> None:
+def test_a_model_shows_its_latest_checkpoint_not_later_than_the_step():
     found = moments(
         names(("a", "s0", 0), ("a", "s100", 100), ("b", "s50", 50), ("b", "s200", 200), ("c", "final", None))
     )
@@ -22,7 +22,7 @@ def test_a_model_shows_its_latest_checkpoint_not_later_than_the_step() -> None:
     assert found[3].shown == {"a": "s100", "b": "s200", "c": "final"}
 
 
-def test_checkpoints_without_a_step_go_by_their_name() -> None:
+def test_checkpoints_without_a_step_go_by_their_name():
     found = moments(names(("a", "early", None), ("a", "late", None), ("b", "final", None)))
     assert [moment.label for moment in found] == ["early", "last (late)"]
     assert found[0].shown == {"a": "early", "b": "final"}

@@ -12,20 +12,20 @@ from reporter.charts.layout import ASKED, BY_ROLE, panels_of
 from reporter.core.errors import ReporterError
 
 
-def test_parameters_become_literals() -> None:
+def test_parameters_become_literals():
     assert filled("\nSELECT $a, $b_c, '$5'\n", a="x", b_c="it's") == "SELECT 'x', 'it''s', '$5'"
 
 
-def test_a_missing_parameter_is_named() -> None:
+def test_a_missing_parameter_is_named():
     with pytest.raises(ReporterError, match=r"needs a value for \$a"):
         filled("SELECT $a", b="x")
 
 
-def test_a_value_that_looks_like_a_parameter_stays_text() -> None:
+def test_a_value_that_looks_like_a_parameter_stays_text():
     assert filled("SELECT $a", a="$a'; DROP TABLE cells; --") == "SELECT '$a''; DROP TABLE cells; --'"
 
 
-def test_a_number_that_roles_do_not_share_has_a_panel_for_each_role() -> None:
+def test_a_number_that_roles_do_not_share_has_a_panel_for_each_role():
     """Where there are models of both; of one role alone the panel is the corpus."""
     rows = [("bert", "encoder", "b"), ("gpt2", "decoder", "b"), ("gpt2", "decoder", "a")]
     query = f"SELECT model, role, corpus, {BY_ROLE}, view, value FROM rows"
@@ -40,7 +40,7 @@ def test_a_number_that_roles_do_not_share_has_a_panel_for_each_role() -> None:
     assert [panel.value for panel in panels_of(alone, ASKED, scene)] == ["b", "a"]
 
 
-def test_a_corpus_without_a_number_has_no_panel() -> None:
+def test_a_corpus_without_a_number_has_no_panel():
     scene = cast("Any", SimpleNamespace(corpora=("b", "a", "c")))
     some = pd.DataFrame({"corpus": ["a", "b", "b"], "value": [1.0, None, 2.0]})
     none = pd.DataFrame({"corpus": ["a", "b"], "value": [1.0, None]})

@@ -26,12 +26,12 @@ DEFICIENCIES = {
 }
 
 
-def linear(colour: str) -> np.ndarray:
+def linear(colour):
     channels = np.array([int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)])
     return np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
 
 
-def oklab(rgb: np.ndarray) -> np.ndarray:
+def oklab(rgb):
     """Ottosson 2020: a space in which distances are about as people see them."""
     lms = np.array([[0.4122214708, 0.5363325363, 0.0514459929], [0.2119034982, 0.6806995451, 0.1073969566],
                     [0.0883024619, 0.2817188376, 0.6299787005]]) @ rgb  # fmt: skip
@@ -39,20 +39,20 @@ def oklab(rgb: np.ndarray) -> np.ndarray:
                      [0.0259040371, 0.7827717662, -0.8086757660]]) @ np.cbrt(lms)  # fmt: skip
 
 
-def distance(one: str, other: str, deficiency: str) -> float:
+def distance(one, other, deficiency):
     matrix = np.array(DEFICIENCIES[deficiency])
     return float(
         np.linalg.norm(oklab(np.clip(matrix @ linear(one), 0, 1)) - oklab(np.clip(matrix @ linear(other), 0, 1)))
     )
 
 
-def contrast(one: str, other: str) -> float:
+def contrast(one, other):
     low, high = sorted(float(linear(colour) @ [0.2126, 0.7152, 0.0722]) + 0.05 for colour in (one, other))
     return high / low
 
 
 @pytest.mark.parametrize(("theme", "palette"), [("light", LIGHT), ("dark", DARK)])
-def test_every_colour_stands_out_from_the_surface(theme: str, palette: dict[str, tuple[str, ...]]) -> None:
+def test_every_colour_stands_out_from_the_surface(theme, palette):
     surface = THEMES[theme]["background"]
     for colours in palette.values():
         for colour in colours:
@@ -63,31 +63,31 @@ def test_every_colour_stands_out_from_the_surface(theme: str, palette: dict[str,
 
 @pytest.mark.parametrize("palette", [LIGHT, DARK])
 @pytest.mark.parametrize("deficiency", DEFICIENCIES)
-def test_an_encoder_is_never_taken_for_a_decoder(palette: dict[str, tuple[str, ...]], deficiency: str) -> None:
+def test_an_encoder_is_never_taken_for_a_decoder(palette, deficiency):
     closest = min((distance(e, d, deficiency), e, d) for e in palette[ENCODER] for d in palette[DECODER])
     assert closest[0] >= 0.06, closest
 
 
 @pytest.mark.parametrize("palette", [LIGHT, DARK])
 @pytest.mark.parametrize("deficiency", DEFICIENCIES)
-def test_the_first_three_of_a_role_differ(palette: dict[str, tuple[str, ...]], deficiency: str) -> None:
+def test_the_first_three_of_a_role_differ(palette, deficiency):
     for role in (ENCODER, DECODER):
         first = palette[role][:3]
         assert min(distance(a, b, deficiency) for a in first for b in first if a < b) >= 0.05
 
 
-def test_mark_and_dash_tell_twelve_models_of_a_role_apart_without_colour() -> None:
+def test_mark_and_dash_tell_twelve_models_of_a_role_apart_without_colour():
     styles = style_models({f"{role}{i}": role for role in (ENCODER, DECODER) for i in range(12)})
     assert len({(style.shape, style.dash) for style in styles.models}) == 24
 
 
-def test_roles_come_in_order_and_an_unknown_role_is_neither() -> None:
+def test_roles_come_in_order_and_an_unknown_role_is_neither():
     styles = style_models({"b": "decoder", "a": "encoder", "c": "None"})
     assert [(role, [s.model for s in own]) for role, own in styles.by_role] == [
         ("encoder", ["a"]), ("decoder", ["b"]), ("other", ["c"])]  # fmt: skip
     assert styles.dark_colours[LIGHT[ENCODER][0]] == DARK[ENCODER][0]
 
 
-def test_no_light_colour_has_two_dark_twins() -> None:
+def test_no_light_colour_has_two_dark_twins():
     light = [colour for colours in LIGHT.values() for colour in colours] + list(MUTED)
     assert len(light) == len(set(light))

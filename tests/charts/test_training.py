@@ -20,7 +20,7 @@ WHICH = {"study": "s", "metric": "anisotropy", "statistic": "mean_cosine"}
 
 
 @pytest.fixture(scope="module")
-def numbers(tmp_path_factory: pytest.TempPathFactory) -> tuple[Store, dict[tuple[str, int], np.ndarray]]:
+def numbers(tmp_path_factory):
     """A store with made-up numbers of seven models at two steps and three layers, and those numbers."""
     store = Store(Path(tmp_path_factory.mktemp("training")) / "results.duckdb")
     rng = np.random.default_rng(0)

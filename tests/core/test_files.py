@@ -27,7 +27,7 @@ from reporter.texts.sources.stored import FileCorpus
 def patience():
     """A test that waits at a pipe fails instead of hanging."""
 
-    def give_up(*_: object) -> None:
+    def give_up(*_):
         raise AssertionError("it waited")
 
     before = signal.signal(signal.SIGALRM, give_up)
@@ -37,12 +37,12 @@ def patience():
     signal.signal(signal.SIGALRM, before)
 
 
-def pipe(path: Path) -> Path:
+def pipe(path):
     os.mkfifo(path)
     return path
 
 
-def build(folder: Path, **said: object) -> None:
+def build(folder, **said):
     build_texts("mine", FileCorpus(**said), folder, folder / "cache")
 
 

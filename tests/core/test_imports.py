@@ -9,7 +9,7 @@ import pytest
 from reporter.core.imports import importing
 
 
-def test_the_collector_rests_and_comes_back() -> None:
+def test_the_collector_rests_and_comes_back():
     with importing():
         assert not gc.isenabled()
         with importing():

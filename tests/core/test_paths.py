@@ -20,11 +20,11 @@ from reporter.core.errors import ReporterError, describe, shared, shared_text
         ("/mnt/disk/a", "…/a"),
     ],
 )
-def test_a_path_is_relative_to_the_study_or_short(path: str, said: str) -> None:
+def test_a_path_is_relative_to_the_study_or_short(path, said):
     assert shared(path, Path("/home/me/studies")) == said
 
 
-def test_a_page_shows_the_study_but_for_absolute_paths() -> None:
+def test_a_page_shows_the_study_but_for_absolute_paths():
     text = 'a: {path: /home/me/m, dtype: x}\nb: {path: "/home/me/m n"}  # and/or http://x/y\nc: /my data/c d.txt # c\n'
     kept = 'a: {path: …/m, dtype: x}\nb: {path: "…/m n"}  # and/or http://x/y\nc: …/c d.txt # c\n'
     assert shared_text(text) == kept
@@ -32,7 +32,7 @@ def test_a_page_shows_the_study_but_for_absolute_paths() -> None:
         assert shared_text(plain) == plain
 
 
-def test_what_the_database_says_of_an_error_names_no_folder_of_this_machine(tmp_path: Path) -> None:
+def test_what_the_database_says_of_an_error_names_no_folder_of_this_machine(tmp_path):
     file = tmp_path / "deep" / "down" / "texts.csv"
     for error in (ReporterError(f"{file}:3: no row"), FileNotFoundError(2, "No such file", str(file))):
         said = describe(error)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -15,21 +14,21 @@ from reporter.core.threads import GivenUp, given, let_waiting_threads_sleep, rai
 
 
 @pytest.fixture(autouse=True)
-def _two_threads() -> Iterator[None]:
+def _two_threads():
     usual = torch.get_num_threads()
     torch.set_num_threads(2)
     yield
     torch.set_num_threads(usual)
 
 
-def _blas() -> set[int]:
+def _blas():
     return {one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"}
 
 
-def test_results_come_in_the_order_of_the_items_from_several_threads() -> None:
+def test_results_come_in_the_order_of_the_items_from_several_threads():
     both = threading.Barrier(2, timeout=30)  # is passed only where two run at once
 
-    def job(i: int) -> tuple[int, int]:
+    def job(i):
         both.wait()
         return i, torch.get_num_threads()
 
@@ -37,15 +36,15 @@ def test_results_come_in_the_order_of_the_items_from_several_threads() -> None:
     assert torch.get_num_threads() == 2
 
 
-def test_parts_of_a_part_run_one_after_the_other() -> None:
-    def inner(_: int) -> int:
+def test_parts_of_a_part_run_one_after_the_other():
+    def inner(_):
         return threading.get_ident()
 
     for here, found in spread(lambda i: (threading.get_ident(), spread(inner, range(3))), range(2)):
         assert set(found) == {here}
 
 
-def test_linear_algebra_has_one_thread_inside_and_its_own_again_afterwards() -> None:
+def test_linear_algebra_has_one_thread_inside_and_its_own_again_afterwards():
     np.linalg.eigvalsh(np.eye(3))
     before = _blas()
     with single():
@@ -54,10 +53,10 @@ def test_linear_algebra_has_one_thread_inside_and_its_own_again_afterwards() -> 
     assert (torch.get_num_threads(), _blas()) == (2, before)
 
 
-def test_modes_of_the_caller_hold_in_every_part() -> None:
+def test_modes_of_the_caller_hold_in_every_part():
     x = torch.ones(2, requires_grad=True)
 
-    def job(_: int) -> tuple[bool, bool]:
+    def job(_):
         return torch.is_inference_mode_enabled(), (x * 2).requires_grad
 
     with torch.inference_mode():
@@ -69,8 +68,8 @@ def test_modes_of_the_caller_hold_in_every_part() -> None:
         spread(lambda i: np.float64(i) / np.float64(0), range(1, 4))
 
 
-def test_the_first_item_that_fails_is_what_is_raised() -> None:
-    def job(i: int) -> int:
+def test_the_first_item_that_fails_is_what_is_raised():
+    def job(i):
         if i:
             raise ValueError(str(i))
         return i
@@ -80,10 +79,10 @@ def test_the_first_item_that_fails_is_what_is_raised() -> None:
     assert torch.get_num_threads() == 2
 
 
-def test_what_nobody_waits_for_any_more_ends() -> None:
+def test_what_nobody_waits_for_any_more_ends():
     both, ended = threading.Barrier(2, timeout=30), []
 
-    def job(i: int) -> None:
+    def job(i):
         both.wait()
         if i == 0:
             raise KeyboardInterrupt
@@ -100,7 +99,7 @@ def test_what_nobody_waits_for_any_more_ends() -> None:
     raise_if_cancelled()  # outside of a job there is nothing to end
 
 
-def test_a_study_says_how_many_there_are() -> None:
+def test_a_study_says_how_many_there_are():
     with given(1):
         assert torch.get_num_threads() == 1
         assert _blas() == {1}
@@ -110,13 +109,13 @@ def test_a_study_says_how_many_there_are() -> None:
         assert torch.get_num_threads() == 2
 
 
-def test_waiting_threads_spin_a_moment_and_then_sleep(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_waiting_threads_spin_a_moment_and_then_sleep(monkeypatch):
     monkeypatch.setattr(os, "environ", {})
     let_waiting_threads_sleep()
     assert (os.environ["OMP_WAIT_POLICY"], int(os.environ["GOMP_SPINCOUNT"]) > 0) == ("PASSIVE", True)
 
 
-def test_what_the_environment_says_of_waiting_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_the_environment_says_of_waiting_stays(monkeypatch):
     monkeypatch.setattr(os, "environ", {"OMP_WAIT_POLICY": "ACTIVE"})
     let_waiting_threads_sleep()
     assert os.environ == {"OMP_WAIT_POLICY": "ACTIVE"}

@@ -9,7 +9,7 @@ from reporter.report import citing
 
 
 @pytest.mark.parametrize("most", [1, 4, 1000])
-def test_the_hash_is_what_its_statement_gives(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_hash_is_what_its_statement_gives(most, monkeypatch):
     monkeypatch.setattr(citing, "MOST_HASHED", most)
     with duckdb.connect() as base:
         base.execute("""
@@ -22,7 +22,7 @@ CREATE TABLE layer_metrics AS
 """)
         seen = []
 
-        def read(sql: str) -> object:
+        def read(sql):
             seen.append(sql)
             return base.execute(sql).df()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 
 import duckdb
@@ -22,7 +22,7 @@ Read = Callable[[str], pd.DataFrame]
 
 
 @pytest.fixture(scope="module")
-def read() -> Iterator[Read]:
+def read():
     """Three models at up to five steps, one at a checkpoint without a step; 13 layers each."""
     with duckdb.connect() as base:
         base.execute(f"""
@@ -47,17 +47,17 @@ CREATE TABLE over_models (
         yield lambda sql: base.execute(sql).df()
 
 
-def chart(query: str, **said: str) -> Chart:
+def chart(query, **said):
     return Chart("m.v", "v", query, pairs, **said)
 
 
-def rows(read: Read, own: Chart, thin: Sampling | None = None) -> Drawn:
+def rows(read, own, thin=None):
     found = read_chart(read, own, sample=thin and thin.apply, study="s", metric="m", statistic="v", floor="v_floor")
     assert not found.error
     return found
 
 
-def test_views_of_the_numbers_are_downsampled_and_tables_with_their_schema_are_not(read: Read, monkeypatch) -> None:
+def test_views_of_the_numbers_are_downsampled_and_tables_with_their_schema_are_not(read, monkeypatch):
     """A query may read the view ``profiles``; one that names ``main.layer_metrics`` keeps its rows and says nothing."""
     monkeypatch.setattr(downsampling, "MOST_OF_FIGURE", 60)
     every = len(read("SELECT * FROM layer_metrics"))
@@ -73,17 +73,17 @@ def test_views_of_the_numbers_are_downsampled_and_tables_with_their_schema_are_n
         assert len(read(sql)) == every and not kept
 
 
-def test_steps_are_spread_over_their_logarithm_between_the_first_and_the_last() -> None:
+def test_steps_are_spread_over_their_logarithm_between_the_first_and_the_last():
     assert spread(range(1001), 4) == (0, 9, 99, 1000)  # 1 + step: 1, 10, 100, 1001
     assert spread([5, 7], 4) == (5, 7)
 
 
-def test_a_study_of_few_numbers_is_shown_whole(read: Read) -> None:
+def test_a_study_of_few_numbers_is_shown_whole(read):
     assert downsampling.sampling(read, "s", STEPS) is None
     assert rows(read, chart(PROFILE)).kept == ""
 
 
-def test_checkpoints_are_left_out_but_for_each_models_last(read: Read, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_checkpoints_are_left_out_but_for_each_models_last(read, monkeypatch):
     monkeypatch.setattr(downsampling, "MOST_OF_STATISTIC", 80)
     thin = downsampling.sampling(read, "s", STEPS)
     assert thin == Sampling("'s'", (0, 1000), 5)
@@ -98,7 +98,7 @@ def test_checkpoints_are_left_out_but_for_each_models_last(read: Read, monkeypat
     ), "the slider stops where there are rows"
 
 
-def test_layers_are_left_out_of_what_is_still_too_large(read: Read, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_layers_are_left_out_of_what_is_still_too_large(read, monkeypatch):
     monkeypatch.setattr(downsampling, "MOST_OF_PANELS", 600)
     whole, own = (rows(read, chart(PAIRS, facet="pair"), thin) for thin in (None, Sampling("'s'", (0, 1000), 5)))
     assert (len(whole.frame), len(own.frame)) == (14 * 13 * 13, 7 * 7 * 7)  # two of a, b and c, one of d
@@ -137,7 +137,7 @@ def test_queries_of_plug_ins_are_thinned_however_they_are_written(
     pd.testing.assert_frame_equal(fewer.frame, whole.frame.merge(fewer.frame[keys]), check_dtype=False)
 
 
-def test_a_mean_over_training_is_over_all_layers(read: Read, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_mean_over_training_is_over_all_layers(read, monkeypatch):
     monkeypatch.setattr(downsampling, "MOST_OF_FIGURE", 60)
     of_training = partial(rows, read, chart(TRAINING, kind="training"))
     whole, own = of_training(), of_training(Sampling("'s'"))
@@ -146,7 +146,7 @@ def test_a_mean_over_training_is_over_all_layers(read: Read, monkeypatch: pytest
     pd.testing.assert_frame_equal(own.frame, whole.frame[there].reset_index(drop=True))
 
 
-def test_rows_of_many_panels_stand_in_a_file_for_each(read: Read, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_of_many_panels_stand_in_a_file_for_each(read, monkeypatch):
     monkeypatch.setattr("reporter.charts.chart.MOST_TOGETHER", 100)
     found = rows(read, chart(PAIRS, facet="pair"))
     drawn = Drawn(found.chart, found.sql, found.frame, panels=[Panel(f"{m} × {m}", m, (m, m)) for m in "abcd"])

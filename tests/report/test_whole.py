@@ -18,14 +18,13 @@ from reporter.charts.profile import PROFILE, TRAINING
 from reporter.metrics.base import catalogue
 from reporter.report.contents import read_contents
 from reporter.report.site import facts
-from reporter.store import Store
 
 METRICS = ("angular_distance", "anisotropy", "convergence", "intrinsic_dimension", "layer_pairs", "outliers")
 METRICS += ("spectrum", "variance")
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory) -> Store:
+def store(tmp_path_factory):
     return fill_whole(tmp_path_factory.mktemp("whole") / "results.duckdb", types=400, ranks=96, metrics=METRICS)
 
 
