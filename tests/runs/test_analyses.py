@@ -42,15 +42,15 @@ def made_up(monkeypatch: pytest.MonkeyPatch) -> Analysis:
         pooled=True,
         baselines=True,
     )
-    found = {**registry.analyses(), "journeys": analysis}
-    monkeypatch.setattr("reporter.runs.planner.analyses", lambda: found)
+    catalogue = {**registry.analyses(), "journeys": analysis}
+    monkeypatch.setattr("reporter.runs.planner.analyses", lambda: catalogue)
     return analysis
 
 
-def test_each_item_of_each_checkpoint_is_a_cell_that_fails_alone(study, run, store):
-    outcome, said = run(study(JOURNEYS))
+def test_each_item_of_each_checkpoint_is_a_cell_that_is_kept_until_it_changes(study, run, store):
+    outcome, log = run(study(JOURNEYS))
     assert (outcome.computed, outcome.failed) == (3, 3)
-    assert "this one cannot be looked at" in said
+    assert "this one cannot be looked at" in log
     cells = store.frame("SELECT model, checkpoint, corpus, metric, status, error, reasons, options FROM cells")
     assert set(cells["metric"]) == {"journeys"} and set(cells["corpus"]) == {"j", "k"}
     done = cells.query("status == 'done'")
@@ -61,35 +61,26 @@ def test_each_item_of_each_checkpoint_is_a_cell_that_fails_alone(study, run, sto
     numbers = store.frame("SELECT * FROM layer_metrics WHERE statistic = 'size' AND model = 'dec'")
     assert set(numbers["site"]) == {"embedding", "block", "final"} and set(numbers["view"]) == {"words"}
     assert store.frame("SELECT role, status FROM models WHERE model = 'dec'").values.tolist() == [["decoder", "done"]]
-
-
-def test_what_is_done_is_kept_and_what_changed_runs_again(study, run, store):
-    run(study(JOURNEYS))
-    outcome, _ = run(study((JOURNEYS[0], JOURNEYS[1].replace("broken", "a dog"))))
+    changed = JOURNEYS[1].replace("broken", "a dog")
+    outcome, _ = run(study((METRICS, changed)))
     assert (outcome.computed, outcome.cached, outcome.failed) == (3, 3, 0)
-    outcome, _ = run(study((JOURNEYS[0], JOURNEYS[1].replace("broken", "a dog") + "\npooling: first")))
+    outcome, _ = run(study((METRICS, changed + "\npooling: first")))
     assert outcome.computed == 6
-    why = store.frame("SELECT DISTINCT why FROM cells")["why"].tolist()
-    assert why == ["pooling changed (auto → first)"]
+    assert store.frame("SELECT DISTINCT why FROM cells")["why"].tolist() == ["pooling changed (auto → first)"]
 
 
-def test_another_study_takes_numbers_over(study, run, store):
-    fine = (JOURNEYS[0], JOURNEYS[1].replace(", k: {text: broken}", ""))
-    run(study(fine))
-    renamed = (JOURNEYS[0], fine[1].replace("{j:", "{other:"))
-    outcome, _ = run(study(renamed, ("study: tiny", "study: second"), name="second"))
+def test_another_study_takes_numbers_over_and_they_go_when_the_study_drops_them(study, run, store):
+    fine = JOURNEYS[1].replace(", k: {text: broken}", "")
+    run(study((METRICS, fine)))
+    outcome, _ = run(study((METRICS, fine.replace("{j:", "{other:")), ("study: tiny", "study: second"), name="second"))
     assert outcome.computed == 3
-    found = store.frame("SELECT study, item, count(*) AS n FROM projections GROUP BY ALL ORDER BY ALL")
-    assert found[["study", "item"]].values.tolist() == [["second", "other"], ["tiny", "j"]]
-    assert found["n"].nunique() == 1
+    rows = store.frame("SELECT study, item, count(*) AS n FROM projections GROUP BY ALL ORDER BY ALL")
+    assert rows[["study", "item"]].values.tolist() == [["second", "other"], ["tiny", "j"]]
+    assert rows["n"].nunique() == 1
     assert store.frame("SELECT DISTINCT why FROM cells WHERE study = 'second'")["why"].str.contains("taken over").all()
-
-
-def test_what_the_study_drops_goes(study, run, store):
-    run(study(JOURNEYS))
-    run(study((JOURNEYS[0], "metrics: [motion]")))
-    assert store.frame("SELECT count(*) AS n FROM projections")["n"][0] == 0
-    assert set(store.frame("SELECT DISTINCT metric FROM cells")["metric"]) == {"motion"}
+    run(study((METRICS, "metrics: [motion]"), ("checkpoints: [0, 2]", "checkpoints: [2]")))
+    assert store.frame("SELECT DISTINCT study FROM projections")["study"].tolist() == ["second"]
+    assert set(store.frame("SELECT DISTINCT metric FROM cells WHERE study = 'tiny'")["metric"]) == {"motion"}
 
 
 def test_only_names_items_and_analyses_and_random_weights_are_looked_at(study, run, store):

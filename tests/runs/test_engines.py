@@ -13,20 +13,22 @@ import pytest
 
 from reporter.core.errors import ReporterError, UsageError
 from reporter.runs import engines
-from reporter.runs.engines import Processes, engine_of
+from reporter.runs.engines import Processes, engine_of, script
 from reporter.runs.work import pick_device
 from reporter.spec.study import RunSpec
 
 
 class Stopped:
-    """A process that was stopped: it is there, minds no SIGTERM, and only SIGKILL ends it."""
+    """A process that was stopped: it exists, ignores SIGTERM, and only SIGKILL ends it."""
 
-    def __init__(self, **_: object) -> None:
+    def __init__(self, exitcode_at_start: int | None) -> None:
+        self.calls: list[str] = []
         self.exitcode: int | None = None
-        self.told: list[str] = []
+        self.exitcode_at_start = exitcode_at_start
 
     def start(self) -> None:
-        self.told.append("start")
+        self.calls.append("start")
+        self.exitcode = self.exitcode_at_start
 
     def is_alive(self) -> bool:
         return self.exitcode is None
@@ -35,49 +37,46 @@ class Stopped:
         assert timeout is not None or self.exitcode is not None, "would wait for ever"
 
     def terminate(self) -> None:
-        self.told.append("terminate")
+        self.calls.append("terminate")
 
     def kill(self) -> None:
-        self.told.append("kill")
+        self.calls.append("kill")
         self.exitcode = -9
 
 
-class Killed(Stopped):
-    """A process that the kernel killed, such as for memory."""
+@pytest.fixture
+def do(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Return a function that has two made-up processes do the tasks a and b: what was done, calls, and notes."""
 
-    def start(self) -> None:
-        super().start()
-        self.exitcode = -9
+    def run(exitcode: int | None, done: str) -> tuple[list[str], list[list[str]], list[str]]:
+        notes: list[str] = []
+        processes = [Stopped(exitcode), Stopped(exitcode)]
+        unstarted = iter(processes)
+        context = SimpleNamespace(Process=lambda **_: next(unstarted))
+        monkeypatch.setattr("multiprocessing.get_context", lambda _: context)
+        worker: Any = SimpleNamespace(is_done=lambda task: task in done, refreshed=lambda _: 0)
+        progress: Any = SimpleNamespace(note=notes.append)
+        job: Any = None
+        tasks = list(Processes(2).do(job, worker, ["a", "b"], progress))  # type: ignore[list-item]
+        return tasks, [process.calls for process in processes], notes  # type: ignore[return-value]
+
+    return run
 
 
-@pytest.mark.parametrize("others_did_it", [True, False])
-def test_workers_that_hang_are_ended(monkeypatch: pytest.MonkeyPatch, others_did_it: bool) -> None:
-    made: list[Stopped] = []
+@pytest.mark.parametrize("done", ["ab", ""])
+def test_workers_that_hang_are_ended(monkeypatch: pytest.MonkeyPatch, do: Any, done: str) -> None:
     monkeypatch.setattr(engines, "_HUNG_SECONDS", 0.2)
     monkeypatch.setattr(engines, "_LOOK_AGAIN_SECONDS", 0.02)
     monkeypatch.setattr(engines, "_ENDING_SECONDS", 0.02)
-
-    def process(**given: object) -> Stopped:
-        made.append(Stopped(**given))
-        return made[-1]
-
-    monkeypatch.setattr("multiprocessing.get_context", lambda _: SimpleNamespace(Process=process))
-    worker: Any = SimpleNamespace(is_done=lambda _: others_did_it, refreshed=lambda _: 0)
-    said: list[str] = []
-    tasks, job, progress = ["a", "b"], None, SimpleNamespace(note=said.append)
-    do: Any = Processes(2).do
-    assert list(do(job, worker, tasks, progress)) == (tasks if others_did_it else [])
-    assert [one.told for one in made] == [["start", "terminate", "kill"]] * 2
-    assert any("hang" in line for line in said) != others_did_it
+    tasks, calls, notes = do(None, done)
+    assert tasks == list(done) and calls == [["start", "terminate", "kill"]] * 2
+    assert any("hang" in line for line in notes) != bool(done)
 
 
-def test_workers_that_were_killed_are_named_and_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("multiprocessing.get_context", lambda _: SimpleNamespace(Process=Killed))
-    worker: Any = SimpleNamespace(is_done=lambda task: task == "a", refreshed=lambda _: 0)
-    said: list[str] = []
-    do: Any = Processes(2).do
-    assert list(do(None, worker, ["a", "b"], SimpleNamespace(note=said.append))) == ["a"]
-    assert said == [f"  worker {number} was ended by SIGKILL; other workers did its tasks" for number in (1, 2)]
+def test_workers_that_were_killed_are_named_and_not_waited_for(do: Any) -> None:
+    tasks, _, notes = do(-9, "a")
+    assert tasks == ["a"]
+    assert notes == [f"  worker {number} was ended by SIGKILL; other workers did its tasks" for number in (1, 2)]
 
 
 @pytest.mark.parametrize("before", [None, "0"])
@@ -104,8 +103,8 @@ def test_workers_take_the_gpus_of_a_machine_in_turn(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("torch.cuda.is_available", lambda: True)
     monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
     assert [engines._gpu("auto", number) for number in range(3)] == ["cuda:0", "cuda:1", "cuda:0"]
-    assert [engines._gpu(asked, 1) for asked in ("cuda", "cpu", "cuda:0")] == ["cuda:1", None, None]
-    assert [pick_device(asked) for asked in ("auto", "cpu", "cuda:1")] == ["cuda", "cpu", "cuda:1"]
+    assert [engines._gpu(device, 1) for device in ("cuda", "cpu", "cuda:0")] == ["cuda:1", None, None]
+    assert [pick_device(device) for device in ("auto", "cpu", "cuda:1")] == ["cuda", "cpu", "cuda:1"]
     with pytest.raises(ReporterError, match="no device 'cuda:2'"):
         pick_device("cuda:2")
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
@@ -126,3 +125,34 @@ def test_without_ray_its_engine_says_what_to_install(monkeypatch: pytest.MonkeyP
     engine: Any = engine_of(RunSpec(), "ray", 2, None)
     with pytest.raises(ReporterError, match=r"pip install 'reporter\[ray\]'"):
         list(engine.do(None, None, [], None))
+
+
+@pytest.mark.ray
+def test_machines_with_other_versions_are_named_with_the_difference() -> None:
+    pytest.importorskip("ray")
+    here = engines._versions()
+    assert set(here) == {"python", "reporter", "torch", "transformers"}
+    versions: Any = {"one": here, "two": here | {"torch": "1.0"}, "three": here, "gone": None}
+
+    hosts = dict(zip(("a" * 56, "b" * 56, "c" * 56, "d" * 56), versions, strict=True))
+    cluster: Any = SimpleNamespace(  # in the place of the package ray
+        nodes=lambda: [
+            {"NodeID": node, "NodeManagerHostname": host, "Alive": host != "gone"} for node, host in hosts.items()
+        ],
+        remote=lambda function: SimpleNamespace(
+            options=lambda **options: SimpleNamespace(remote=lambda: options["scheduling_strategy"].node_id)
+        ),
+        get=lambda node: versions[hosts[node]],
+    )
+    assert engines._differences(cluster) == [f"two has torch 1.0, here {here['torch']}"]
+
+
+def test_a_job_array_has_a_thousand_jobs_at_most(tmp_path: Path) -> None:
+    text = script("s", tmp_path / "my s.yaml", tmp_path, 3000, ["--gpus=1"], at_once=16)
+    assert "#SBATCH --array=1-1000%16" in text and "#SBATCH --requeue" in text
+    assert text.endswith(
+        f"exec reporter run '{tmp_path}/my s.yaml' --out {tmp_path} --share \"$SLURM_ARRAY_TASK_ID/1000\""
+    )
+    text = script("s", tmp_path / "s.yaml", tmp_path, 1, [], at_once=1, options=["--set", "run.seed=1"])
+    assert f"#   reporter run {tmp_path}/s.yaml --out {tmp_path} --set run.seed=1\n" in text
+    assert "--array=1-3%3" in script("s", tmp_path / "s.yaml", tmp_path, 3, [], at_once=64)

@@ -19,14 +19,14 @@ SECRETS = (
 
 
 @pytest.mark.report
-def test_no_secret_is_written(study, run, out, tmp_path, monkeypatch, caplog):
+def test_no_secret_is_written(study, run, out, copied, tmp_path, monkeypatch, caplog):
     for number, name in enumerate(SECRETS):
         monkeypatch.setenv(name, f"hf_marker{number}secret")
     file = study(("a dog", "a dog $HF_TOKEN"), ("  enc:", "  gone: {path: ./gone}\n  enc:"))
-    outcome, said = run(file)
+    outcome, log = run(file, only=["gone", "dec", "inline", "convergence"])
     assert outcome.computed and outcome.failed and outcome.pages
     (tmp_path / "broken.yaml").write_text("study: tiny\nmodels: {a: {path: '${HF_TOKEN}'}}\nmetrics: [$HF_TOKEN]\n")
-    asked = {  # what is printed for others, and the exit code
+    commands = {  # what is printed for others, and the exit code
         ("plan", str(tmp_path / "tiny.yaml"), "--slurm"): 0,
         ("plan", str(tmp_path / "tiny.yaml")): 0,
         ("answer", "tiny"): 0,
@@ -35,14 +35,14 @@ def test_no_secret_is_written(study, run, out, tmp_path, monkeypatch, caplog):
         ("sql", "SELECT getenv('HF_TOKEN')"): 2,
         ("validate", str(tmp_path / "broken.yaml")): 2,
     }
-    for words, code in asked.items():
-        place = [] if words[0] == "validate" else ["--out", str(out)]
-        result = CliRunner().invoke(app, [*words, *place])
-        assert result.exit_code == code, (words, result.output)
-        assert "hf_marker" not in result.output, words
+    for command, code in commands.items():
+        place = [] if command[0] == "validate" else ["--out", str(out)]
+        result = CliRunner().invoke(app, [*command, *place])
+        assert result.exit_code == code, (command, result.output)
+        assert "hf_marker" not in result.output, command
     assert (tmp_path / "paper" / "methods.md").exists()
     files = [path for folder in (out, tmp_path / "paper") for path in folder.rglob("*") if path.is_file()]
     assert len(files) > 60
     for path in files:
         assert b"hf_marker" not in path.read_bytes(), path
-    assert "hf_marker" not in said + caplog.text
+    assert "hf_marker" not in log + caplog.text

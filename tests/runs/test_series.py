@@ -19,7 +19,7 @@ def groups(blocks: str, embeddings: str = "e", other: str = "o") -> dict[str, st
 
 
 @pytest.mark.parametrize(
-    ("series", "said"),
+    ("series", "words"),
     [
         ([groups("abc"), groups("def", "x")], {}),
         ([groups("abc"), groups("abc")], {1: "all of its weights are, byte for byte, those of '0'"}),
@@ -35,10 +35,10 @@ def groups(blocks: str, embeddings: str = "e", other: str = "o") -> dict[str, st
         ([{}, groups("abc"), {}], {}),  # weights that were not read
     ],
 )
-def test_what_is_said(series, said):
-    found = same_weights({str(n): of for n, of in enumerate(series)})
-    assert found.keys() == {str(n) for n in said}
-    assert all(text in found[str(n)] for n, text in said.items())
+def test_checkpoints_with_the_weights_of_another_are_named(series, words):
+    notes = same_weights({str(n): of for n, of in enumerate(series)})
+    assert notes.keys() == {str(n) for n in words}
+    assert all(text in notes[str(n)] for n, text in words.items())
 
 
 def test_groups_follow_the_weights_and_nothing_else():
@@ -69,19 +69,19 @@ def test_an_untied_head_is_a_group_of_its_own(family, tmp_path):
     whole = getattr(transformers, f"{family}{'LMHeadModel' if family == 'GPT2' else 'ForMaskedLM'}")(config)
     output = whole.get_output_embeddings().weight
 
-    def found():
+    def groups_of_file():
         whole.save_pretrained(tmp_path)
         return weight_groups(whole.base_model, [tmp_path / "model.safetensors"])
 
-    before = found()
+    before = groups_of_file()
     assert list(before)[-1] == "head" and {n: before[n] for n in before if n != "head"} == weight_groups(
         whole.base_model
     )
     with torch.no_grad():
         output[3, 5] = torch.nextafter(output[3, 5], torch.tensor(1.0))
-    changed = found()
+    changed = groups_of_file()
     assert {name for name in before if before[name] != changed[name]} == {"head"}
-    assert found() == changed
+    assert groups_of_file() == changed
 
 
 def test_a_tied_head_that_a_file_holds_once_more_is_none(tmp_path):
@@ -93,7 +93,7 @@ def test_a_tied_head_that_a_file_holds_once_more_is_none(tmp_path):
     assert weight_groups(model, [tmp_path / "model.safetensors"]) == weight_groups(model)
 
 
-def test_it_is_stored_shown_and_taken_back(tmp_path):
+def test_the_note_is_stored_shown_and_taken_back(tmp_path):
     store = Store(tmp_path / "results.duckdb")
     key = ["study", "model", "checkpoint"]
 
@@ -103,8 +103,8 @@ def test_it_is_stored_shown_and_taken_back(tmp_path):
 
     for checkpoint, blocks in (("s1", "abc"), ("s2", "def"), ("s10", "abc")):
         put(checkpoint, blocks)
-    (said,) = write_same_weights(store, "s")
-    assert said == "model 'bert', checkpoint 's10': all of its weights are, byte for byte, those of 's1'"
+    (note,) = write_same_weights(store, "s")
+    assert note == "model 'bert', checkpoint 's10': all of its weights are, byte for byte, those of 's1'"
     shown = warnings(model_rows(store.records("FROM models")))
     assert shown == [("checkpoint 's10': all of its weights are, byte for byte, those of 's1'", ["bert"])]
     put("s10", "ghi")  # somebody mended it
