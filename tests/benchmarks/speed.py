@@ -132,34 +132,6 @@ def profile(bench: Bench) -> None:
     _table((f"of {whole:.1f} s", "seconds", "share"), rows)
 
 
-def baselines(bench: Bench) -> None:
-    """What two null baselines cost, in bare forward passes."""
-    batches, _ = _prepared(bench)
-    asked = "baselines: [random-init, shuffled]"
-    found = _interleaved(
-        {
-            "bare": lambda n: _bare(bench.model, batches, mixed=False),
-            "without": lambda n: _study(bench, bench.here / f"without{n}"),
-            "with": lambda n: _study(bench, bench.here / f"with{n}", more=asked),
-        },
-        bench.rounds,
-    )
-    each = (min(found["with"]) - min(found["without"])) / 2
-    rows = [(name, _seconds(times)) for name, times in found.items()]
-    rows.append(("each baseline", f"{each:.1f}: {each / min(found['bare']):.2f} bare passes (≤ 1)"))
-    _table(("", "seconds"), rows)
-    out = bench.here / "with0"
-    print()
-    counted = _rows(
-        out,
-        "SELECT model, count(*), sum(forward_passes), sum(seconds), sum(forward_seconds) FROM cells "
-        "GROUP BY ALL ORDER BY 1",
-    )
-    _table(
-        ("model", "cells", "passes", "metrics, s", "pass, s"),
-        [(m, c, p, f"{s:.1f}", f"{f:.1f}") for m, c, p, s, f in counted],
-    )
-
 
 def loop(bench: Bench) -> None:
     """Against what a notebook does: text by text with all hidden states, and NumPy for one statistic; short texts."""
@@ -177,24 +149,6 @@ def loop(bench: Bench) -> None:
     rows = [(name, _seconds(times), f"{first / min(times):.1f} × as fast") for name, times in found.items()]
     _table(("", "seconds", "against the loop"), rows)
 
-
-def busy(bench: Bench) -> None:
-    """A run beside another process that burns every core, against one at rest."""
-
-    def beside(number: int) -> float:
-        burn = [sys.executable, "-c", "while True: pass"]
-        others = [subprocess.Popen(burn) for _ in range(os.cpu_count() or 1)]
-        try:
-            return _study(bench, bench.here / f"busy{number}")
-        finally:
-            for other in others:
-                other.kill()
-                other.wait()
-
-    found = _interleaved({"at rest": lambda n: _study(bench, bench.here / f"rest{n}"), "busy": beside}, bench.rounds)
-    ratio = min(found["busy"]) / min(found["at rest"])
-    rows = [(name, _seconds(times)) for name, times in found.items()]
-    _table(("", "seconds"), [*rows, ("ratio (≤ 2.5)", f"{ratio:.2f}")])
 
 
 def quickstart(bench: Bench) -> None:
@@ -248,21 +202,9 @@ def exponents(bench: Bench) -> None:
     _table(("", "part", "seconds", "exponent"), rows)
 
 
-def twonn(bench: Bench) -> None:
-    """TwoNN on 4,096 × 768 against scikit-dimension and DADApy, where they are installed."""
-    subprocess.run([sys.executable, str(Path(__file__).with_name("twonn.py"))], check=False)
-
 
 PARTS: dict[str, Callable[[Bench], None]] = {
-    "ratios": ratios,
-    "profile": profile,
-    "baselines": baselines,
-    "loop": loop,
-    "busy": busy,
-    "quickstart": quickstart,
-    "memory": memory,
-    "exponents": exponents,
-    "twonn": twonn,
+    part.__name__: part for part in (ratios, profile, loop, quickstart, memory, exponents)
 }
 
 

@@ -32,12 +32,12 @@ from undisturbed import differences, no_report, numbers, preload, run, scratch, 
 # By the function that is at it, inside out; the names that are not here are of helpers.
 PHASES = {
     ("texts.build", "_write"): "texts",
-    ("models.pocket", "prepare"): "training",
-    ("runs.parts", "save_unfinished"): "save",
-    ("runs.parts", "write"): "range",
-    ("runs.passes", "_finish"): "merge",
-    ("runs.passes", "measured"): "pass",
-    ("runs.claims", "judge_claims"): "claims",
+    ("models.toy.training", "prepare"): "training",
+    ("forward.kept", "save_unfinished"): "save",
+    ("forward.kept", "write"): "range",
+    ("forward.passes", "_finish"): "merge",
+    ("forward.passes", "measured"): "pass",
+    ("runs.whole", "judge_claims"): "claims",
     ("runs.runner", "_report"): "report",
 }
 CHANGES = {"os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.link", "reporter.transaction"}
@@ -58,9 +58,8 @@ def small_ranges() -> None:
     """Have the sixty texts be three ranges, which are merged, and save after each shard."""
     from reporter.forward import passes
     from reporter.texts import tokens
-    from reporter.texts import tokens as ranges
 
-    tokens.SHARD_TEXTS, ranges.RANGE_SHARDS = 5, 4
+    tokens.SHARD_TEXTS, tokens.RANGE_SHARDS = 5, 4
     passes.SAVE_EVERY, passes.MOST_SAVING = 0.0, float("inf")
 
 
