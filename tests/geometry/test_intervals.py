@@ -13,6 +13,7 @@ from reporter.geometry.intervals import (
     below,
     error_over_texts,
     errors_apart,
+    half_sample_interval,
     interval,
     quantile,
     reciprocal,
@@ -182,3 +183,12 @@ def test_quantiles_and_tails_are_of_one_distribution():
     assert text_error(0.5, 0.5 - half, 0.5, 16, (0, 1)) == pytest.approx(1 + 1.5 / 4)
     assert text_errors(0.5, 0.5 - half, 0.5, 16, (0, 1)) == pytest.approx((1 + 1.5 / 4, 0))
     assert without_t(np.array([half]), 15) == pytest.approx(1.959964)
+
+
+def test_the_interval_of_half_samples_is_their_spread_and_needs_texts_and_half_of_them():
+    halves = np.array([*[0.2, 0.4] * 50, *[np.nan] * 100])
+    half = 0.1 * quantile(0.975, 100)  # Student's, which is wider here than what so many texts ask for
+    assert half_sample_interval(0.5, halves, 10**6) == pytest.approx((0.5 - half, 0.5 + half))
+    assert half_sample_interval(0.95, halves, 10**6, (0.8, 1.0)) == (0.8, 1.0)
+    assert half_sample_interval(0.5, halves[1:], 10**6) == (None, None)
+    assert half_sample_interval(0.5, halves, 4) == (None, None) != half_sample_interval(0.5, halves, 5)
