@@ -33,7 +33,7 @@ def test_one_file_shows_the_whole_report_and_asks_for_nothing(tab, single, dark)
     tab.until(DRAWN)
     assert tab.run("return document.querySelectorAll('a.home').length") == 0, "there is no list of studies beside it"
     tab.run("document.querySelector('input[name=view][value=all]').click()")
-    assert tab.complaints() == [] and tab.requests() == []
+    tab.assert_quiet()
 
 
 def test_one_file_has_every_page_of_the_study(tab, single):
@@ -45,7 +45,7 @@ def test_one_file_has_every_page_of_the_study(tab, single):
     assert "journey=" in tab.run("return location.hash")
     tab.browser.refresh()
     tab.until("return document.querySelector('.stage .word') !== null")
-    assert tab.complaints() == [] and tab.requests() == []
+    tab.assert_quiet()
 
 
 def test_one_file_lets_no_other_script_run(tab, single):
@@ -68,7 +68,7 @@ def test_a_study_that_is_copied_alone_is_whole(tab, reports, tmp_path):
     tab.open(tmp_path / "made-up" / "index.html")
     tab.until(DRAWN)
     assert not tab.run("return document.getElementById('alone').checkVisibility()")
-    assert tab.complaints() == []
+    tab.assert_quiet()
 
 
 def test_a_page_that_is_copied_alone_says_what_is_missing(tab, reports, tmp_path):
@@ -93,7 +93,7 @@ def test_paper_has_a_key_and_the_choices_in_words(tab, reports):
     assert a[2] == b[2] and a[1] < b[0], "two figures stand beside each other, or At a glance takes ten sheets"
     tab.run("dispatchEvent(new Event('afterprint'))")
     assert tab.run(ON_PAPER) == []
-    assert tab.complaints() == []
+    tab.assert_quiet()
 
 
 def test_paper_has_every_chart_in_ink_on_white_and_the_appendix_where_it_is_asked_for(tab, reports):
@@ -143,4 +143,4 @@ def test_paper_shows_the_charts_that_nobody_scrolled_to(tab, reports, page):
     tab.run("dispatchEvent(new Event('beforeprint'))")
     tab.until("return [...document.querySelectorAll('.plot')].every(plot => plot.querySelector('svg, canvas, table'))")
     tab.run("dispatchEvent(new Event('afterprint'))")
-    assert tab.complaints() == []
+    tab.assert_quiet()

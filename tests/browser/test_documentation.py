@@ -90,4 +90,4 @@ def test_a_search_from_disk_finds_a_metric(site, tab):
     tab.until("return document.querySelectorAll('#search-results li a').length > 0")
     links = tab.run("return [...document.querySelectorAll('#search-results li a')].map(one => one.href)")
     assert any("metrics/intrinsic_dimension.html" in link for link in links)
-    assert tab.complaints() == [] and tab.requests() == []
+    tab.assert_quiet()

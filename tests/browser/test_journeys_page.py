@@ -30,24 +30,19 @@ def show(tab, reports, address, **window):
 
 def keys(tab, selector, *pressed):
     """Press keys on an element, and after the first wherever the focus then is."""
-    from selenium.webdriver.common.keys import Keys
-
-    tab.run("document.querySelector(arguments[0]).focus()", selector)
-    for key in pressed:
+    for place, key in enumerate(pressed):
         before = tab.run("return location.hash")
-        tab.browser.switch_to.active_element.send_keys(getattr(Keys, key))
+        tab.keys(key, on=None if place else selector)
         tab.until("return location.hash !== arguments[0]", before)
 
 
 def click(tab, selector):
-    tab.run("document.querySelector(arguments[0]).scrollIntoView({block: 'center', behavior: 'instant'})", selector)
+    tab.see(selector)
     tab.browser.find_element("css selector", selector).click()
 
 
 def address(tab):
-    found = tab.run("return Object.fromEntries(new URLSearchParams(location.hash.slice(1)))")
-    assert isinstance(found, dict)
-    return found
+    return tab.run("return Object.fromEntries(new URLSearchParams(location.hash.slice(1)))")
 
 
 def nearest(reports, at):
@@ -90,7 +85,7 @@ def test_every_choice_changes_the_table_by_keyboard_and_mouse(tab, reports):
     tab.until("return location.hash.includes('model=gpt2')")
     assert tab.run(CHOSEN) == "␣mouse" and address(tab)["site"] == "path", "the same word; no numbers after attention"
     changed()
-    assert tab.complaints() == [] and tab.requests() == []
+    tab.assert_quiet()
 
 
 def test_two_texts_are_compared_and_the_address_keeps_it(tab, reports):
@@ -112,7 +107,7 @@ def test_two_texts_are_compared_and_the_address_keeps_it(tab, reports):
     tab.until("return location.hash.includes('b.model=gpt2')")
     assert tab.run(both)[0] == one and "␣mouse" in tab.run(both)[1], "A stays; B has the same word of its own text"
     assert (address(tab)["b.text"], address(tab)["b.token"]) == ("1", "1")
-    assert tab.complaints() == []
+    tab.assert_quiet()
 
 
 def test_charts_are_read_and_pressed_and_take_on_what_is_chosen(tab, reports):
@@ -125,7 +120,7 @@ def test_charts_are_read_and_pressed_and_take_on_what_is_chosen(tab, reports):
     seen = []
 
     def point_at(selector, x: float, y: float):
-        tab.run("document.querySelector(arguments[0]).scrollIntoView({block: 'center', behavior: 'instant'})", selector)
+        tab.see(selector)
         frame = tab.browser.find_element("css selector", f"{selector} svg.marks .background")
         offset = ((x - 0.5) * frame.size["width"], (y - 0.5) * frame.size["height"])
         ActionChains(tab.browser).move_to_element_with_offset(frame, *map(round, offset)).perform()
@@ -141,7 +136,7 @@ def test_charts_are_read_and_pressed_and_take_on_what_is_chosen(tab, reports):
     ActionChains(tab.browser).click().perform()
     tab.until("return arguments[0] === (() => { " + CHOSEN + " })()", word)
     assert tab.run("return [...document.querySelectorAll(arguments[0])].every(svg => svg.drawnBefore)", charts)
-    assert tab.complaints() == [] and tab.requests() == []
+    tab.assert_quiet()
 
 
 @pytest.mark.parametrize("width", [400, 1400])
@@ -165,7 +160,7 @@ def test_hostile_tokens_are_shown_as_text(tab, reports, width):
     ActionChains(tab.browser).move_to_element(cell).perform()
     tip = tab.until("return !document.querySelector('.tip').hidden && document.querySelector('.tip').innerText")
     assert HOSTILE in tip and "rank 0" in tip
-    assert tab.complaints() == [] and tab.requests() == []
+    tab.assert_quiet()
 
 
 def test_controls_that_change_faster_than_their_data_loads(tab, reports):

@@ -172,7 +172,7 @@ def test_two_views_stand_side_by_side_with_the_same_axis(page, open_at):
 
 
 def test_an_axis_can_be_logarithmic_and_the_address_has_it(page, open_at):
-    figure = "#figure-anisotropy\\.top_variance_share"
+    figure = "#figure-anisotropy\\.isoscore"
     noted = "return document.querySelector(arguments[0])?.textContent.includes('logarithmic')"
 
     def show():
