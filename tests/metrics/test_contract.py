@@ -172,9 +172,7 @@ def test_numbers_agree_with_an_independent_path(name, measured, monkeypatch):
         )[name]
         again = list(measured_again(name, of))
         for deviation in compare(name, stored, again, variant, 0.0).values():
-            # The path divides the variance of the gap by texts, the metric by distinct texts: see test_convergence.py.
-            allowed = 0.05 if deviation.name == "convergence.frequency_gap_p" else deviation.allowed
-            assert deviation.relative <= allowed, deviation
+            assert deviation.relative <= deviation.allowed, deviation
         without = {statistic for statistic in missing(stored, again) if not statistic.endswith("_floor")}
         without -= WITHOUT_PATH.get(name, set())
         assert not without, f"{variant}: no path in reporter/app/verify measures {without} of {name}"

@@ -66,9 +66,7 @@ def test_targets_and_means(observe, values, target, mean):
             of_types = statistic.startswith(("frequency", "similarity_"))
             assert value.n == in_view or statistic == "violations" or of_types
             assert value.spread is None or not of_types
-            # A path divides the variance of the gap by texts, the metric by distinct ones, as the next test says.
-            within = 0.05 if statistic == "frequency_gap_p" else 1e-4
-            same = None if np.isnan(expected) else pytest.approx(expected, rel=within, abs=1e-6)
+            same = None if np.isnan(expected) else pytest.approx(expected, rel=1e-4, abs=1e-6)
             assert value.value == same, (view, statistic, layer)
         floors = {("convergence.similarity_floor", layer) for layer in range(model.layers)}  # S(L) is 1 by definition
         assert set(found) == floors

@@ -105,7 +105,7 @@ def _paired_p(reading: Reading, values: Floats, mask: Mask) -> float:
     gaps = gaps[np.isfinite(gaps)]
     if distinct < 2 or not gaps.std():
         return float("nan")
-    return float(2 * t.sf(abs(gaps.mean()) / (gaps.std(ddof=1) / np.sqrt(distinct)), distinct - 1))
+    return float(2 * t.sf(abs(gaps.mean()) / (gaps.std() / np.sqrt(distinct - 1)), distinct - 1))
 
 
 def motion(reading: Reading, options: Mapping[str, Any]) -> Iterator[Found]:
