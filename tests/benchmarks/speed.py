@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import os
 import platform
 import resource
 import subprocess
@@ -132,7 +131,6 @@ def profile(bench: Bench) -> None:
     _table((f"of {whole:.1f} s", "seconds", "share"), rows)
 
 
-
 def loop(bench: Bench) -> None:
     """Against what a notebook does: text by text with all hidden states, and NumPy for one statistic; short texts."""
     found = _interleaved(
@@ -148,7 +146,6 @@ def loop(bench: Bench) -> None:
     first = min(found["loop"])
     rows = [(name, _seconds(times), f"{first / min(times):.1f} × as fast") for name, times in found.items()]
     _table(("", "seconds", "against the loop"), rows)
-
 
 
 def quickstart(bench: Bench) -> None:
@@ -167,7 +164,7 @@ def memory(bench: Bench) -> None:
     for times in (1, 10):
         texts = _written(bench.here / f"memory{times}.txt", _lines(None, 2000 * times, 8, (20, 80)))
         study, out = bench.here / f"memory{times}.yaml", bench.here / f"memory{times}"
-        study.write_text(_spec(model, texts, "float32", TWO, "all", ""), "utf-8")
+        study.write_text(_spec(model, texts, "float32", TWO, "all"), "utf-8")
         peak = _peak(study, out)
         first = first or peak
         rows.append((f"{2000 * times:,} texts", f"{peak:,.0f}", f"{peak / first - 1:+.1%}"))
@@ -200,7 +197,6 @@ def exponents(bench: Bench) -> None:
                 (f"{what} {sizes[0]}, {sizes[1]}, {sizes[2]}", name, said, " / ".join(f"{x:.2f}" for x in slopes))
             )
     _table(("", "part", "seconds", "exponent"), rows)
-
 
 
 PARTS: dict[str, Callable[[Bench], None]] = {
@@ -284,29 +280,25 @@ def _study(
     precision: str = "auto",
     views: str = TWO,
     metrics: str = "all",
-    more: str = "",
     short: bool = False,
 ) -> float:
     """Time the whole command: start of Python, imports, texts, pass, metrics, database and report."""
-    return _timed(["run", str(_write_study(bench, out, precision, views, metrics, more, short)), "--out", str(out)])
+    return _timed(["run", str(_write_study(bench, out, precision, views, metrics, short)), "--out", str(out)])
 
 
-def _write_study(bench: Bench, out: Path, precision: str, views: str, metrics: str, more: str, short: bool) -> Path:
+def _write_study(bench: Bench, out: Path, precision: str, views: str, metrics: str, short: bool) -> Path:
     study = out.with_suffix(".yaml")
-    study.write_text(
-        _spec(bench.model, bench.short if short else bench.texts, precision, views, metrics, more), "utf-8"
-    )
+    study.write_text(_spec(bench.model, bench.short if short else bench.texts, precision, views, metrics), "utf-8")
     return study
 
 
-def _spec(model: Path, texts: Path, precision: str, views: str, metrics: str, more: str) -> str:
+def _spec(model: Path, texts: Path, precision: str, views: str, metrics: str) -> str:
     return f"""
 study: bench
 models: {{model: {{path: {model}}}}}
 corpora: {{texts: {{file: {texts}, unit: line, max_tokens: {MAX_TOKENS}}}}}
 metrics: {metrics}
 views: {views}
-{more}
 run: {{precision: {precision}}}
 """
 

@@ -126,7 +126,7 @@ def limits(home: Path, study: Path, expected: dict[str, list[str]]) -> list[str]
     wrong = []
     whole = [(f"all of it, {most} MiB", (most, "", "")) for most in (200, 500, 800, 1100, 1400, 1700)]
     parts = {"loading": ("work", "load"), "metrics": ("work", "compute"), "report": ("runner", "_report")}
-    parts |= {"claims": ("runner", "judge_claims"), "findings": ("runner", "write_findings")}
+    parts |= {"claims": ("whole", "judge_claims"), "findings": ("whole", "write_findings")}
     each = [(f"{name}, {more} MiB more", (more, *where)) for name, where in parts.items() for more in (1, 12)]
     for name, (size, room, function) in whole + each:
         out, said = home / "out", home / "said"
@@ -199,7 +199,7 @@ def stopped(home: Path, study: Path, expected: dict[str, list[str]]) -> list[str
     return wrong
 
 
-ALL = {one.__name__: one for one in (disk, removed, clock, memory, limits, stopped)}
+ALL = {disturbance.__name__: disturbance for disturbance in (disk, removed, clock, memory, limits, stopped)}
 
 
 def main(names: list[str]) -> int:
