@@ -1,76 +1,47 @@
-"""Wrong metrics made on purpose: one operation of the code is another, and the tests of its numbers have to notice.
+"""Mutation testing: change one operation of the program at a time, and count the changes that the tests catch.
 
-    python tests/faults/mutants.py motion      (or convergence, _approach, dimension, ratios)
+    python tests/faults/mutants.py AREA [--sample 100] [--seed 0] [--jobs 2]
 
-A mutant has one comparison, sum, product, condition or constant changed; nothing is written, since each is a fork of
-this process in which the module's functions have other code. What a metric declares of itself in words and bounds is
-left alone. Ready-made tools leave out decorated functions, as each metric is one, or begin a process for each mutant.
+AREA is ``geometry``, ``claims``, ``spec``, ``resume`` or any module, such as ``metrics/motion``. The last line is the
+share of mutants that some test caught; the lines before list the mutants that survived. The sample depends on the
+program alone, so two versions of the tests can be compared.
+
+A mutant changes one comparison, sum, product, condition or number inside a function. Nothing is written: each mutant
+is a fork of this process in which the function has other code. A fork runs only the tests that call the function, the
+fastest first. Existing tools leave out decorated functions, such as each metric, or start a process for each mutant.
 """
 
 from __future__ import annotations
 
+import argparse
 import ast
+import gc
+import importlib
 import os
+import random
+import shutil
 import signal
 import sys
+import tempfile
+import threading
+from collections import defaultdict
 from collections.abc import Iterator
 from copy import deepcopy
-from itertools import pairwise
 from pathlib import Path
-from types import FunctionType
+from time import perf_counter
+from types import CodeType, FrameType, FunctionType, ModuleType
 
 import pytest
 import torch
 
 ROOT = Path(__file__).resolve().parents[2]
-FUTURE = annotations.compiler_flag
-LONGEST = 100  # seconds of the processor, so that other work is not taken for a mutant that hangs, which is noticed
-CONVERGENCE = (
-    "tests/metrics/test_convergence.py::test_the_gap_is_tested_over_distinct_texts",
-    "tests/metrics/test_convergence.py::test_a_gap_that_does_not_vary_is_not_tested",
-    "tests/metrics/test_convergence.py::test_a_model_without_a_closing_norm_converges_to_its_last_block",
-    "tests/metrics/test_convergence.py::test_a_base_of_another_depth_compares_as_a_whole_only",
-    "tests/metrics/test_convergence.py::test_the_final_state_of_another_width_is_no_target",
-    "tests/metrics/test_convergence.py::test_one_block_has_neither_a_published_rate_nor_a_slope",
-    "tests/metrics/test_convergence.py::test_replicates_are_numbers_of_the_replicates_of_similarity",
-    "tests/metrics/test_convergence.py::test_frequent_and_rare_have_the_intervals_of_half_samples",
-    "tests/metrics/test_convergence.py::test_targets_and_means[final-token-no-sinks]",
-    "tests/metrics/test_convergence.py::test_targets_and_means[block-text-words]",
-    "tests/metrics/test_convergence.py::test_what_moves_with_the_size_of_a_corpus_is_compared_at_equal_size_only",
-    "tests/metrics/test_convergence.py::test_two_corpora_are_independent_and_a_corpus_with_itself_is_paired",
-)
-TESTED = {  # the cheap tests that pin numbers, the cheapest first
-    "reporter.geometry.spectra": (
-        "tests/metrics/test_intrinsic_dimension.py::test_an_estimate_reads_the_ratios_of_its_scale",
-        "tests/metrics/test_intrinsic_dimension.py::test_scikit_dimension_agrees",
-        "tests/metrics/test_intrinsic_dimension.py::test_ten_distinct_states_whose_neighbours_differ_have_a_dimension",
-        "tests/metrics/test_intrinsic_dimension.py::test_any_share_can_be_discarded",
-        "tests/metrics/test_intrinsic_dimension.py::test_a_fifth_of_a_multiple_of_five_is_a_fifth",
-        "tests/metrics/test_intrinsic_dimension.py::test_the_option_moves_twonn_and_the_published_form_stays",
-        "tests/geometry/test_gride.py::test_scipy_finds_the_same_maximum",
-        "tests/geometry/test_gride.py::test_scale_1_is_the_first_ratio_alone",
-        "tests/geometry/test_gride.py::test_a_scale_needs_its_neighbours",
-        "tests/geometry/test_spectra.py",
-    ),
-    "reporter.geometry.ratios": (
-        "tests/metrics/test_intrinsic_dimension.py::test_a_half_sample_is_measured_as_if_it_were_alone",
-        "tests/metrics/test_intrinsic_dimension.py::test_set_bits_are_counted",
-        "tests/metrics/test_intrinsic_dimension.py::test_a_half_sample_of_ten_states_has_estimates_and_one_of_nine_has_none",
-        "tests/metrics/test_intrinsic_dimension.py::test_a_half_sample_whose_ratios_are_all_one_has_no_estimate",
-        "tests/metrics/test_intrinsic_dimension.py::test_a_scale_for_which_lists_are_too_short_has_no_estimate",
-        "tests/metrics/test_intrinsic_dimension.py::test_half_samples_are_read_at_the_same_distance",
-        "tests/metrics/test_intrinsic_dimension.py::test_batches_with_equal_states_are_measured_as_if_each_were_there_once",
-        "tests/metrics/test_intrinsic_dimension.py::test_equal_rows_are_dropped_before_n_is_taken",
-        "tests/geometry/test_gride.py::test_hard_ratios",
-        "tests/geometry/test_gride.py::test_scipy_finds_the_same_maximum",
-        "tests/geometry/test_gride.py::test_a_scale_needs_its_neighbours",
-        "tests/metrics/test_intrinsic_dimension.py::test_scikit_dimension_agrees",
-        "tests/metrics/test_intrinsic_dimension.py::test_ten_distinct_states_whose_neighbours_differ_have_a_dimension",
-        "tests/metrics/test_intrinsic_dimension.py::test_noise_of_several_sizes_reads_what_each_reads_alone",
-    ),
-    "reporter.metrics.motion": ("tests/metrics/test_motion.py",),
-    "reporter.metrics.convergence": CONVERGENCE,
-}  # fmt: skip
+PROCESSOR_SECONDS, SECONDS = 60, 600  # a mutant that takes longer hangs, which counts as caught
+AREAS = {  # name: (modules below ``reporter/``, tests below ``tests/``)
+    "geometry": (("geometry/*",), ("geometry", "truth")),
+    "claims": (("judge/claims/*", "judge/judging", "judge/points", "judge/shapes"), ("judge/claims",)),
+    "spec": (("spec/*",), ("spec",)),
+    "resume": (("forward/kept", "runs/cache", "runs/records", "runs/tasks"), ("runs",)),
+}
 OTHER = {
     ast.Lt: (ast.LtE, ast.GtE), ast.LtE: (ast.Lt, ast.Gt), ast.Gt: (ast.GtE, ast.LtE), ast.GtE: (ast.Gt, ast.Lt),
     ast.Eq: (ast.NotEq,), ast.NotEq: (ast.Eq,), ast.Is: (ast.IsNot,), ast.IsNot: (ast.Is,), ast.In: (ast.NotIn,),
@@ -81,12 +52,12 @@ OTHER = {
 CALLED = {"min": "max", "max": "min", "all": "any", "any": "all"}
 
 
-def others(node: ast.AST) -> Iterator[tuple[str, object]]:
+def changes(node: ast.AST) -> Iterator[tuple[str, object]]:
     """Yield a field of a node and another value for it, for each change of this node."""
     if isinstance(node, ast.Compare):
-        for at, op in enumerate(node.ops):
-            for other in OTHER[type(op)]:
-                yield "ops", [*node.ops[:at], other(), *node.ops[at + 1 :]]
+        for index, operator in enumerate(node.ops):
+            for other in OTHER[type(operator)]:
+                yield "ops", [*node.ops[:index], other(), *node.ops[index + 1 :]]
     elif isinstance(node, ast.BinOp | ast.BoolOp):
         for other in OTHER.get(type(node.op), ()):
             yield "op", other()
@@ -101,22 +72,26 @@ def others(node: ast.AST) -> Iterator[tuple[str, object]]:
         yield "test", ast.UnaryOp(ast.Not(), node.test)
 
 
-def mutants(source: str) -> Iterator[tuple[int, str, ast.Module]]:
+def inside_functions(tree: ast.AST) -> Iterator[ast.AST]:
+    """Yield the nodes in the bodies of functions, without annotations, defaults and decorators."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.FunctionDef):
+            for statement in node.body:
+                yield from (part for part in ast.walk(statement))
+        elif isinstance(node, ast.ClassDef | ast.If):
+            yield from inside_functions(node)
+
+
+def mutants(file: Path) -> Iterator[tuple[int, str, ast.Module]]:
     """Yield line, description and tree of each mutant of a module."""
-    tree = ast.parse(source)
-    declared = [
-        part for part in tree.body if isinstance(part, ast.Assign) and "STATISTICS" in ast.unparse(part.targets)
-    ]
-    declared += [part for part in tree.body if isinstance(part, ast.If)]  # imports of types
-    declared += [part for one in tree.body if isinstance(one, ast.FunctionDef) for part in one.decorator_list]
-    for node in ast.walk(tree):
-        declared += [said for name in ("annotation", "returns") if (said := getattr(node, name, None))]
-    left = {id(node) for part in declared for node in ast.walk(part)}
-    for node in ast.walk(tree):
-        if id(node) in left:
+    tree = ast.parse(file.read_text())
+    annotations_of = [getattr(node, name, None) for node in ast.walk(tree) for name in ("annotation", "returns")]
+    left_out = {id(part) for node in annotations_of if node for part in ast.walk(node)}
+    for node in list(inside_functions(tree)):
+        if id(node) in left_out:
             continue
         before = ast.unparse(node).split("\n")[0]
-        for field, other in list(others(node)):
+        for field, other in list(changes(node)):
             kept = getattr(node, field)
             setattr(node, field, other)
             after = ast.unparse(node).split("\n")[0]
@@ -125,71 +100,128 @@ def mutants(source: str) -> Iterator[tuple[int, str, ast.Module]]:
             setattr(node, field, kept)
 
 
+def codes(code: CodeType) -> Iterator[CodeType]:
+    """Yield the code of all functions of a module's code."""
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield constant
+            yield from codes(constant)
+
+
 class Mutants:
-    """Stands for pytest's loop over the tests: once for each mutant, in a fork, up to the first failure."""
+    """A pytest plugin in the place of the loop over the tests."""
 
-    def __init__(self, name: str) -> None:
-        self.name, self.file = name, ROOT / f"{name.replace('.', '/')}.py"
+    def __init__(self, modules: list[ModuleType], sample: int, seed: int, jobs: int) -> None:
+        self.files = {str(Path(module.__file__ or "")): module for module in modules}
+        self.sample, self.seed, self.jobs = sample, seed, jobs
+        self.calls: set[tuple[str, int]] = set()
+        self.of_fixture: dict[str, set[tuple[str, int]]] = defaultdict(set)
+        self.of_test: dict[str, set[tuple[str, int]]] = {}
+        self.seconds: dict[str, float] = {}
 
-    def survives(self, session: pytest.Session, tree: ast.Module) -> bool:
-        """Return whether all tests pass in a fork in which the module is this tree."""
-        pid = os.fork()
-        if pid:
-            return os.waitpid(pid, 0)[1] == 0
-        signal.setitimer(signal.ITIMER_PROF, LONGEST)
-        session.config.pluginmanager.unregister(name="terminalreporter")
-        kept = sys.modules[self.name].__dict__
-        for part in tree.body:  # functions are in registries, so that they get other code and stay what they are
-            if isinstance(part, ast.FunctionDef):
-                self.change(kept[part.name], part)
-            elif isinstance(part, ast.ClassDef):
-                for method in part.body:
-                    if isinstance(method, ast.FunctionDef):
-                        self.change(getattr(kept[part.name], method.name), method)
-            elif isinstance(part, ast.Assign):
-                before = {name: kept[name] for name in map(ast.unparse, part.targets)}
-                exec(compile(ast.Module([part], []), str(self.file), "exec", FUTURE), kept)
-                for other in list(sys.modules.values()):  # those that imported it
-                    for name, value in before.items():
-                        if vars(other).get(name) is value:
-                            setattr(other, name, kept[name])
-        self.test(session)
-        os._exit(bool(session.testsfailed))
+    def profile(self, frame: FrameType, event: str, _: object) -> None:
+        if event == "call" and frame.f_code.co_filename in self.files:
+            self.calls.add((frame.f_code.co_filename, frame.f_code.co_firstlineno))
 
-    def change(self, function: FunctionType, into: ast.FunctionDef) -> None:
-        """Give a function the code and the defaults of another one."""
-        into.decorator_list = []
-        made = dict(function.__globals__)
-        exec(compile(ast.Module([into], []), str(self.file), "exec", FUTURE), made)
-        for what in ("__code__", "__defaults__", "__kwdefaults__"):
-            setattr(function, what, getattr(made[into.name], what))
+    @pytest.hookimpl(hookwrapper=True)
+    def pytest_fixture_setup(self, fixturedef: pytest.FixtureDef[object]) -> Iterator[None]:
+        before, self.calls = self.calls, set()
+        yield
+        self.of_fixture[fixturedef.argname] |= self.calls
+        self.calls |= before
 
-    def test(self, session: pytest.Session) -> None:
-        """Run the tests up to the first failure."""
-        for item, following in pairwise([*session.items, None]):
+    def test(self, session: pytest.Session, items: list[pytest.Item], measure: bool = False) -> None:
+        """Run tests up to the first failure."""
+        for item, following in zip(items, [*items[1:], None], strict=True):
+            self.calls, began = set(), perf_counter()
+            if measure:
+                threading.setprofile(self.profile)
+                sys.setprofile(self.profile)
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+            sys.setprofile(None)
+            threading.setprofile(None)
+            self.seconds[item.nodeid] = perf_counter() - began
+            self.of_test[item.nodeid] = self.calls
             if session.testsfailed:
                 break
 
+    def start(self, session: pytest.Session, file: str, line: int, tree: ast.Module) -> int:
+        """Start a fork in which the module of ``file`` is ``tree``; its exit status tells whether a test fails."""
+        changed = {
+            (code.co_qualname, code.co_firstlineno): code
+            for code in codes(compile(tree, file, "exec", dont_inherit=True))
+        }
+        around = max((code for code in changed.values() if code.co_firstlineno <= line and "<" not in code.co_name),
+                     key=lambda code: code.co_firstlineno)  # fmt: skip
+        chosen = [item for item in session.items if (file, around.co_firstlineno) in self.of_test[item.nodeid]]
+        chosen.sort(key=lambda item: self.seconds[item.nodeid])
+        pid = os.fork()
+        if pid:
+            return pid
+        signal.setitimer(signal.ITIMER_PROF, PROCESSOR_SECONDS)
+        signal.setitimer(signal.ITIMER_REAL, SECONDS)
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        session.config.pluginmanager.unregister(name="terminalreporter")
+        for function in gc.get_objects():
+            if type(function) is FunctionType and function.__code__.co_filename == file:
+                key = function.__code__.co_qualname, function.__code__.co_firstlineno
+                if key in changed and len(changed[key].co_freevars) == len(function.__code__.co_freevars):
+                    function.__code__ = changed[key]
+        folder = Path(tempfile.mkdtemp())
+        session.config._tmp_path_factory._basetemp = folder  # fixtures that last for a session are made again
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+        if chosen:
+            self.test(session, chosen)
+        shutil.rmtree(folder, ignore_errors=True)
+        os._exit(bool(session.testsfailed))
+
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        """Print what survives, and the score."""
-        source = self.file.read_text()
-        self.test(session)  # not in a fork, so that what tests import need not be imported for each mutant
-        if session.testsfailed or not self.survives(session, ast.parse(source)):
+        """Print the mutants that survive, and the share of those caught."""
+        self.test(session, session.items, measure=True)  # also imports, once for all forks, what the tests import
+        if session.testsfailed:
             raise pytest.UsageError("the tests fail without a change")
-        made = list(mutants(source))
-        alive = 0
-        for line, what, tree in made:
-            if self.survives(session, tree):
-                alive += 1
-                print(f"{self.file.name}:{line}: {what}", flush=True)
-        print(f"{self.name}: {len(made) - alive} of {len(made)} mutants noticed", flush=True)
+        for item in session.items:
+            for fixture in item.fixturenames:  # type: ignore[attr-defined]
+                self.of_test[item.nodeid] |= self.of_fixture[fixture]
+        made = [(file, *mutant) for file in sorted(self.files) for mutant in mutants(Path(file))]
+        made = random.Random(self.seed).sample(made, min(self.sample, len(made)))
+        running: dict[int, str] = {}
+        survived = 0
+        for mutant in [*made, None]:
+            while running and (len(running) >= self.jobs or mutant is None):
+                pid, status = os.wait()
+                if (text := running.pop(pid, None)) and status == 0:
+                    survived += 1
+                    print(text, flush=True)
+            if mutant is not None:
+                file, line, description, tree = mutant
+                running[self.start(session, file, line, tree)] = f"{Path(file).relative_to(ROOT)}:{line}: {description}"
+        print(f"{len(made) - survived} of {len(made)} mutants caught", flush=True)
         return True
 
 
-if __name__ == "__main__":
+def main() -> int:
+    """Mutate the area that the command line names."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("area")
+    parser.add_argument("tests", nargs="*", help="folders below tests/ (default: those of the area)")
+    parser.add_argument("--sample", type=int, default=100)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--jobs", type=int, default=2)
+    options = parser.parse_args()
+    patterns, tests = AREAS.get(options.area, ((options.area,), (options.area.split("/")[0],)))
     os.chdir(ROOT)
+    sys.path.insert(0, str(ROOT))
     torch.set_num_threads(1)  # threads do not outlive a fork
-    os.environ["OMP_NUM_THREADS"] = "1"  # nor do those of what is imported later
-    name = next(name for name in TESTED if name.endswith(sys.argv[1]))
-    sys.exit(pytest.main(["-q", "-p", "no:cacheprovider", *TESTED[name]], plugins=[Mutants(name)]))
+    os.environ["OMP_NUM_THREADS"] = "1"  # nor do those of libraries that are imported later
+    files = [
+        file for pattern in patterns for file in (ROOT / "reporter").glob(f"{pattern}.py") if file.stem != "__init__"
+    ]
+    modules = [importlib.import_module(".".join(file.relative_to(ROOT).with_suffix("").parts)) for file in files]
+    plugin = Mutants(modules, options.sample, options.seed, options.jobs)
+    paths = [f"tests/{folder}" for folder in options.tests or tests]
+    return pytest.main(["-q", "-p", "no:cacheprovider", *paths], plugins=[plugin])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
