@@ -15,7 +15,7 @@ import reporter
 from reporter.app.cli import app
 from reporter.metrics.base import METRICS
 from reporter.runs.planner import plan_study
-from reporter.runs.studies import forget_plugins, study_of
+from reporter.runs.studies import find_study, forget_plugins, study_of
 
 METRIC = """
 import numpy as np
@@ -73,6 +73,10 @@ def test_a_study_measures_what_its_plugin_defines(monkeypatch):
     assert "Distance of the mean" in results.report.read_text("utf-8")
     called = CliRunner().invoke(app, ["validate", "studies/s.yaml"])
     assert called.exit_code == 0, called.output
+    forget_plugins()
+    (place / "mine.py").rename("mine.py")  # by its id, relative paths start from the current folder
+    stored = find_study("plugged", Path("results"))
+    assert [choice.name for choice in stored.study.metrics] == ["mine"] and "long" in stored.study.claims
 
 
 def test_an_edited_plugin_is_computed_again():

@@ -9,15 +9,21 @@ from scipy import stats
 from reporter.geometry.statistics import by_chance, correlation, effective_points, fisher
 
 MODELS = "a, b, c, d, e, f"
+STRAIGHT = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6])
+OVER_MODELS = "relation: {x: convergence.rate, y: convergence.similarity, over: models, is: positive"
+
+
+def put_models(world, x, y, error=0.01):
+    """Store a number of each model, and a profile whose mean and whose last layer are another."""
+    for name, rate, similarity in zip(MODELS.split(", "), x, y, strict=True):
+        world.put(name, "convergence.rate", rate, error)
+        world.put(name, "convergence.similarity", [similarity - 0.1, similarity + 0.1], error)
 
 
 def test_over_models_it_is_the_correlation_of_their_numbers(world):
     rng = np.random.default_rng(1)
-    x = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6])
-    y = x + 0.01 * rng.normal(size=6)
-    for name, a, b in zip(MODELS.split(", "), x, y, strict=True):
-        world.put(name, "convergence.rate", a)
-        world.put(name, "convergence.similarity", [b - 0.1, b + 0.1])
+    x, y = STRAIGHT, STRAIGHT + 0.01 * rng.normal(size=6)
+    put_models(world, x, y)
     relation = "relation: {x: convergence.rate, y: convergence.similarity, over: models,"
     found = world.judge(
         f"""pearson, supported: {relation} is: positive, method: pearson}}
@@ -38,27 +44,32 @@ def test_over_models_it_is_the_correlation_of_their_numbers(world):
 
 
 def test_ranks_in_perfect_order_say_little_of_few_points(world):
-    for name, x in zip(MODELS.split(", "), (0.1, 0.2, 0.3, 0.4, 0.5, 0.6), strict=True):
-        world.put(name, "convergence.rate", x)
-        world.put(name, "convergence.similarity", [x, x])
-    relation = "relation: {x: convergence.rate, y: convergence.similarity, over: models, is: positive"
-    found = world.judge(
-        f"some, supported: {relation}}}\nstrong, inconclusive: {relation}, at_least: 0.8}}", models=MODELS
-    )
+    put_models(world, STRAIGHT, STRAIGHT)
+    claims = f"some, supported: {OVER_MODELS}}}\nstrong, inconclusive: {OVER_MODELS}, at_least: 0.8}}"
+    found = world.judge(claims, models=MODELS)
     assert found["strong"].value == pytest.approx(1, abs=1e-3) and found["strong"].ci_low < 0.8
 
 
 def test_relatives_alone_are_shown_and_not_tested(world):
-    for name, x in zip(MODELS.split(", "), (0.1, 0.2, 0.3, 0.4, 0.5, 0.6), strict=True):
-        world.put(name, "convergence.rate", x)
-        world.put(name, "convergence.similarity", [x, x])
-        base = None if name == MODELS.split(", ")[0] else MODELS.split(", ")[0]
-        world.put_model(name, fingerprint=name, base=base)
-    relation = "relation: {x: convergence.rate, y: convergence.similarity, over: models, is: positive}"
-    found = world.judge(f"c: {relation}", models=MODELS)["c"]
+    put_models(world, STRAIGHT, STRAIGHT)
+    for name in MODELS.split(", "):
+        world.put_model(name, fingerprint=name, base=None if name == "a" else "a")
+    found = world.judge_one(f"{OVER_MODELS}}}", models=MODELS)
     assert (found.verdict, found.p, found.ci_low) == ("inconclusive", None, None)
     assert found.value == pytest.approx(1, abs=1e-3) and found.detail["reason"].startswith("not tested")
     assert "6 models count as 1; a test takes 4" in found.detail["notes"]
+
+
+def test_errors_as_large_as_what_tells_models_or_layers_apart_decide_no_relation(world):
+    put_models(world, (0.30, 0.31, 0.32, 0.33, 0.34, 0.35), (0.70, 0.69, 0.68, 0.67, 0.66, 0.65), error=0.1)
+    models = world.judge_one(f"{OVER_MODELS}}}", models=MODELS)
+    rises = np.linspace(0.3, 0.5, 13)
+    world.put("bert", "convergence.similarity", rises, 0.2)
+    world.put("bert", "convergence.bound", rises[::-1], 0.2)
+    of_layers = "relation: {x: convergence.similarity, y: convergence.bound, over: layers, is: positive, models: bert}"
+    for result, units in ((models, "models"), (world.judge_one(of_layers), "layers")):
+        assert result.verdict == "inconclusive", units
+        assert f"errors over texts are as large as what tells the {units} apart" in result.detail["reason"]
 
 
 def test_scores_from_elsewhere_are_correlated_over_models(world, tmp_path):
@@ -99,6 +110,15 @@ def test_over_types_each_type_is_a_point(world):
         found["missing"].detail["reason"]
         == "bert on 'wiki' has fewer than 4 token types at layer 7 (table token_types)"
     )
+
+
+def test_one_point_far_out_makes_no_pearson_correlation(world):
+    norm, variance = np.random.default_rng(0).uniform(1, 2, (2, 60))
+    norm[-1] = variance[-1] = 40.0
+    world.put_types("bert", 1, {"count": np.arange(60), "norm_of_mean": norm, "variance": variance})
+    relation = "relation: {x: norm_of_mean, y: variance, over: types, models: bert, is: positive, at_least: 0.5"
+    result = world.judge_one(f"{relation}, layer: 1, method: pearson}}")
+    assert result.value > 0.98 and result.verdict == "inconclusive"
 
 
 def test_over_layers_one_smooth_model_says_little_and_several_say_more(world):

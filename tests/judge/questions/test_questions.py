@@ -6,7 +6,7 @@ import pytest
 
 from reporter.judge.questions import QUESTIONS, stated
 from reporter.judge.questions.probes import BLOCKS
-from reporter.judge.questions.question import answered, markdown
+from reporter.judge.questions.question import Answer, answered, markdown
 
 ADDS = {
     "layer": "probes: {mine",
@@ -25,6 +25,10 @@ def test_a_study_without_numbers_lacks_what_the_answer_says_to_add(question):
     answer = answered(question, "s", lambda sql: [{"steps": 1}] if "AS steps FROM (" in sql else [])
     assert not answer.boxes and ": add " in answer.lacks[0] and f"`{ADDS[question.name]}" in answer.lacks[0]
     assert question.title in markdown([answer]) and answer.lacks[0] in markdown([answer])
+
+
+def test_an_answer_that_lacks_nothing_and_shows_nothing_says_so():
+    assert markdown([Answer(BLOCKS, {}, ())]).endswith(f"**{BLOCKS.title}** The numbers of this study show none.")
 
 
 CLAIM = {"claim": "c", "number": 1, "reading": 1, "says": "a | b\nis large", "view": "words", "baseline": None}
