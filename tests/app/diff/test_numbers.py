@@ -67,15 +67,16 @@ def test_the_largest_move_comes_first_and_says_how_large(folder):
     assert (rows[2]["interval"], rows[2]["relative"]) == (None, 0.5)
 
 
-def test_numbers_on_one_side_only(folder):
-    a = folder("old", [("norm", 1, 1.0, None, None), ("gone", 1, 1.0, None, None)])
-    b = folder("new", [("norm", 1, 1.0, None, None), ("norm", 2, 1.0, None, None)])
-    found = compared(a, b)
-    assert [(row["change"], row["statistic"], row["layer"]) for row in records(found.numbers)] == [
-        ("only in A", "gone", 1),
-        ("only in B", "norm", 2),
+def test_numbers_of_one_side_only_are_named_where_two_studies_of_one_file_are_compared(folder):
+    out = folder("results", [("norm", 1, 1.0, None, None), ("gone", 1, 1.0, None, None)])
+    folder("results", [("norm", 1, 2.0, None, None), ("norm", 2, 1.0, None, None)], study="t")
+    result = compare("s", "t", out)
+    assert [(row["change"], row["statistic"], row["layer"], row["delta"]) for row in records(result.numbers)] == [
+        ("moved", "norm", 1, 1.0),
+        ("only in A", "gone", 1, None),
+        ("only in B", "norm", 2, None),
     ]
-    assert records(found.summary)[0]["compared"] == 1
+    assert records(result.summary)[0]["compared"] == 1
 
 
 def test_every_table_with_intervals_is_compared(sides):
@@ -95,104 +96,84 @@ def test_every_table_with_intervals_is_compared(sides):
     }
 
 
-BERT = {"model": "bert", "checkpoint": "final", "corpus": "c"}
+MODEL = {"model": "bert", "checkpoint": "final"}
+BERT = MODEL | {"corpus": "c"}
+ITEM = MODEL | {"item": "c"}
+BLOCK = {"site": "block", "layer": 1}
+OUTLIERS, THE = BERT | {"metric": "outliers"}, {"token_id": 3, "token": "the"}
+PAIRS = MODEL | {"pair_set": "p"}
+WITH_POSITIONS = {"text": 0, "position": 3, "positions": "with"}
 LISTED = {
-    # what is in both, the number that differs, and what it is called
+    # What is in both; the metric and what the number is called, which begins with its column; and what it is about.
     "massive_activations": (
-        BERT
-        | {"metric": "outliers", "dimension": 447, "token_id": 3, "token": "The", "own": True, "position_first": 0},
-        "value",
-        ("outliers", "value of dimension 447, token The at position 0", "bert", "c", None, None),
+        OUTLIERS | THE | {"dimension": 447, "own": True, "position_first": 0},
+        "outliers: value of dimension 447, token the at position 0",
     ),
-    "outlier_dimensions": (
-        BERT | {"metric": "outliers", "view": "words", "dimension": 8},
-        "deviations",
-        ("outliers", "deviations of dimension 8", "bert", "c", "words", None),
-    ),
-    "sinks": (
-        BERT | {"metric": "outliers", "token_id": 3, "token": "the", "own": True, "position_first": 4},
-        "norm_ratio",
-        ("outliers", "norm_ratio of token the", "bert", "c", None, None),
-    ),
+    "outlier_dimensions": (OUTLIERS | {"view": "words", "dimension": 8}, "outliers: deviations of dimension 8"),
+    "sinks": (OUTLIERS | THE | {"own": True, "position_first": 4}, "outliers: norm_ratio of token the"),
     "sink_cuts": (
-        BERT | {"metric": "outliers", "rule": "factor", "cut": 2.0, "statistic": "a.b", "site": "block", "layer": 1},
-        "value",
-        ("outliers", "value of a.b, cut at factor 2.0", "bert", "c", None, 1),
+        OUTLIERS | BLOCK | {"rule": "factor", "cut": 2.0, "statistic": "a.b"},
+        "outliers: value of a.b, cut at factor 2.0",
     ),
     "block_runs": (
         BERT | {"metric": "angular_distance", "view": "words", "which": "tokens", "blocks": 2},
-        "first",
-        ("angular_distance", "first of the best run of 2 blocks, tokens", "bert", "c", "words", None),
+        "angular_distance: first of the best run of 2 blocks, tokens",
     ),
-    "moved_tokens": (
-        BERT | {"metric": "change", "view": "words", "site": "block", "layer": 1, "token_id": 3, "token": "the"},
-        "distance",
-        ("change", "distance of token the", "bert", "c", "words", 1),
-    ),
+    "moved_tokens": (BERT | BLOCK | THE | {"metric": "change", "view": "words"}, "change: distance of token the"),
     "token_types": (
-        BERT | {"metric": "variance", "view": "words", "site": "block", "layer": 1, "token_id": 3, "token": "the"},
-        "norm_of_mean",
-        ("variance", "norm_of_mean of token the", "bert", "c", "words", 1),
+        BERT | BLOCK | THE | {"metric": "variance", "view": "words"},
+        "variance: norm_of_mean of token the",
     ),
-    "spectra": (
-        BERT | {"metric": "spectrum", "view": "words", "site": "block", "layer": 1, "rank": 4},
-        "value",
-        ("spectrum", "value of axis 4", "bert", "c", "words", 1),
-    ),
-    "attention_heads": (
-        {"model": "bert", "checkpoint": "final", "item": "c", "site": "block", "layer": 1, "head": 5},
-        "entropy",
-        ("attention", "entropy of head 5", "bert", "c", None, 1),
-    ),
-    "skipped_blocks": (
-        {"model": "bert", "checkpoint": "final", "item": "c", "many": 2, "proposal": 1},
-        "loss",
-        ("skip", "loss of proposal 1 to leave out 2", "bert", "c", None, None),
-    ),
-    "layer_answers": (
-        {"model": "bert", "checkpoint": "final", "criterion": "a.b", "item": "c", "site": "block", "layer": 1},
-        "loss",
-        ("layer_answers", "loss of a.b", "bert", "c", None, 1),
-    ),
-    "concept_answers": (
-        {"model": "bert", "checkpoint": "final", "pair_set": "set", "concept": "gender", "layer": 1},
-        "consistency",
-        ("concept_answers", "consistency", "bert", "set: gender", None, 1),
-    ),
+    "spectra": (BERT | BLOCK | {"metric": "spectrum", "view": "words", "rank": 4}, "spectrum: value of axis 4"),
+    "attention_heads": (ITEM | BLOCK | {"head": 5}, "attention: entropy of head 5"),
+    "skipped_blocks": (ITEM | {"many": 2, "proposal": 1}, "skip: loss of proposal 1 to leave out 2"),
+    "layer_answers": (ITEM | BLOCK | {"criterion": "a.b"}, "layer_answers: loss of a.b"),
+    "concept_answers": (PAIRS | {"concept": "age", "layer": 1}, "concept_answers: consistency", "p: age"),
     "probe_poolings": (
-        {"model": "bert", "checkpoint": "final", "probe": "p", "pooling": "last", "main": False}
-        | {"site": "block", "layer": 1},
-        "accuracy",
-        ("probes", "accuracy of the linear probe, pooling last", "bert", "p", None, 1),
+        MODEL | BLOCK | {"probe": "c", "pooling": "last", "main": False},
+        "probes: accuracy of the linear probe, pooling last",
     ),
-    "change_answers": (BERT, "first_layer", ("change_answers", "first_layer", "bert", "c", None, None)),
-    "changed_numbers": (
-        {"model": "bert", "corpus": "c", "number": "a.b"},
-        "value",
-        ("changed_numbers", "value of a.b", "bert", "c", None, None),
-    ),
+    "change_answers": (BERT, "change_answers: first_layer"),
+    "changed_numbers": ({"model": "bert", "corpus": "c", "number": "a.b"}, "changed_numbers: value of a.b"),
     "training_answers": (
         {"model": "bert", "corpus": "c", "view": "words", "metric": "a", "statistic": "b", "kind": "turn"},
-        "step",
-        ("training_answers", "step of a.b, turn", "bert", "c", "words", None),
+        "training_answers: step of a.b, turn",
     ),
-    "block_answers": (
-        {"model": "bert", "checkpoint": "final", "item": "c", "many": 2},
-        "change",
-        ("block_answers", "change of the best 2 to leave out", "bert", "c", None, None),
+    "block_answers": (ITEM | {"many": 2}, "block_answers: change of the best 2 to leave out"),
+    "groups": (MODEL | {"text_group": "hello", "control": "random-words"}, "groups: silhouette", "hello, random-words"),
+    "direction_cosines": (PAIRS | {"concept_a": "age", "concept_b": "tense"}, "pairs: cosine", "p: age | tense"),
+    "journeys": (
+        MODEL | WITH_POSITIONS | {"journey": "mouse"},
+        "journeys: rank_cosine",
+        "mouse, text 0, position 3, with positions",
     ),
+    "explained_variance": (
+        MODEL | {"analysis": "clouds", "item": "c", "part": "wiki", "components": 5},
+        "clouds: share of 5",
+        "c: wiki",
+    ),
+    "vocabulary_facts": (MODEL | {"fact": "period"}, "vocabulary: period", None),
 }
 
 
-def test_lists_and_answers_are_compared(sides):
+def test_lists_and_answers_and_analyses_are_compared(sides):
     for number, side in enumerate(sides, 1):
-        insert(side, *((table, same | {name: number}) for table, (same, name, _) in LISTED.items()))
-    rows = records(compared(*sides).numbers)
+        low = 0.3 + 0.1 * number
+        ends = {"consistency": low + 0.1, "ci_low": low, "ci_high": low + 0.2}
+        rows = [("pair_directions", PAIRS | {"concept": "age"} | ends)]
+        for table, (row, called, *_) in LISTED.items():
+            column = "value" if table == "vocabulary_facts" else called.split()[1]
+            rows.append((table, row | {column: number}))
+        insert(side, *rows)
+    result = compared(*sides)
+    rows = records(result.numbers)
     assert {(row["change"], row["a"], row["b"]) for row in rows} == {("moved", 1, 2)}
     parts = ("metric", "statistic", "model", "corpus", "view", "layer")
     assert Counter(tuple(row[part] for part in parts) for row in rows) == Counter(
-        called for *_, called in LISTED.values()
+        (*called.split(": ", 1), "bert", about[0] if about else "c", row.get("view"), row.get("layer"))
+        for row, called, *about in LISTED.values()
     )
+    assert {row["metric"]: row["within interval"] for row in records(result.summary)}["pairs"] == 1
 
 
 def test_long_lists_are_compared_in_part(sides):
@@ -240,38 +221,6 @@ def test_what_rows_are_told_apart_by_are_columns_of_their_table():
             assert set(told.by) <= set(table.types) and set(told.values) <= set(table.types)
             if isinstance(told.interval, tuple):
                 assert set(told.interval) <= set(table.types)
-
-
-def test_two_studies_of_one_file(folder):
-    out = folder("results", [("norm", 1, 1.0, None, None)])
-    folder("results", [("norm", 1, 2.0, None, None)], study="t")
-    found = compare("s", "t", out)
-    assert [(row["a"], row["b"], row["delta"]) for row in records(found.numbers)] == [(1.0, 2.0, 1.0)]
-
-
-def test_analyses_are_compared_under_the_names_of_what_they_look_at(sides):
-    tables = {
-        "groups": {"text_group": "hello", "control": "random-words", "silhouette": 0.5},
-        "direction_cosines": {"pair_set": "p", "concept_a": "age", "concept_b": "tense", "cosine": 0.5},
-        "journeys": {"journey": "mouse", "text": 0, "position": 3, "positions": "with", "rank_cosine": 7},
-        "explained_variance": {"analysis": "clouds", "item": "c", "part": "wiki", "components": 5, "share": 0.5},
-        "vocabulary_facts": {"fact": "period", "value": 12.0},
-    }
-    model = {"model": "bert", "checkpoint": "final"}
-    for factor, side in enumerate(sides, 1):
-        low = 0.3 + 0.1 * factor
-        pair = {"pair_set": "p", "concept": "age", "consistency": low + 0.1, "ci_low": low, "ci_high": low + 0.2}
-        rows = [(table, model | row | {(name := list(row)[-1]): factor * row[name]}) for table, row in tables.items()]
-        insert(side, *rows, ("pair_directions", model | pair))
-    found = compared(*sides)
-    assert {(row["metric"], row["statistic"], row["corpus"]) for row in records(found.numbers)} == {
-        ("groups", "silhouette", "hello, random-words"),
-        ("pairs", "cosine", "p: age | tense"),
-        ("journeys", "rank_cosine", "mouse, text 0, position 3, with positions"),
-        ("clouds", "share of 5", "c: wiki"),
-        ("vocabulary", "period", None),
-    }
-    assert {row["metric"]: row["within interval"] for row in records(found.summary)}["pairs"] == 1
 
 
 @pytest.mark.parametrize(("words", "cautioned"), [((100, 126), True), ((126, 100), True), ((100, 125), False)])

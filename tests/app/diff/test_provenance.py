@@ -96,9 +96,3 @@ def test_verdicts_are_matched_by_claim_view_and_baseline(sides):
     turned = ["turned", "words", "random-init", "refuted", "inconclusive"]
     assert turned in [line.split()[:5] for line in shown.splitlines()]
     assert len(json.loads(CliRunner().invoke(app, [*called, "--format", "json"]).stdout)["verdicts"]) == 5
-
-
-def test_a_file_from_before_there_were_claims_has_none(sides):
-    alter(sides[0], "DROP TABLE claims")
-    insert(sides[1], ("claims", {"claim": "c", "verdict": "supported"}))
-    assert [row[:5] for row in compared(*sides).verdicts.rows] == [("c", None, None, None, "supported")]

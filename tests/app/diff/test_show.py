@@ -9,19 +9,10 @@ from typer.testing import CliRunner
 
 from reporter.app.cli import app
 
-OLD = [
-    ("norm", 1, 1.0, 0.9, 1.1),
-    ("norm", 2, 1.0, 0.9, 1.1),
-    ("plain", 1, 1.0, None, None),
-    ("gap", 1, None, None, None),
-]
-NEW = [
-    ("norm", 1, 3.0, 2.9, 3.1),
-    ("norm", 2, 1.05, 0.9, 1.1),
-    ("plain", 1, 1.5, None, None),
-    ("gap", 1, 2.0, None, None),
-    ("new", 1, 1.0, None, None),
-]
+BARE = (None, None)
+OLD = [("norm", 1, 1.0, 0.9, 1.1), ("norm", 2, 1.0, 0.9, 1.1), ("plain", 1, 1.0, *BARE), ("gap", 1, None, *BARE)]
+NEW = [("norm", 1, 3.0, 2.9, 3.1), ("norm", 2, 1.05, 0.9, 1.1), ("plain", 1, 1.5, *BARE), ("gap", 1, 2.0, *BARE)]
+NEW += [("new", 1, 1.0, *BARE)]
 HOSTILE = "\x1b[31m<b>red</b>"
 
 
@@ -72,21 +63,12 @@ def test_the_same_says_so(diff, folder):
     folder("again", OLD)
     result = diff("old:", "again:", "--exit-code")
     assert result.exit_code == 0
-    assert result.stdout.splitlines() == [
-        "A  old:s",
-        "B  again:s",
-        "",
-        "Spec: the study files are equal",
-        "",
-        "Provenance: the same models, corpora, options and versions",
-        "",
-        "Numbers: 4 compared, 2 with interval, 4 same",
-        "",
-        "Verdicts: none changed",
-    ]
+    facts = "Spec: the study files are equal", "Provenance: the same", "Numbers: 4 compared, 2 with interval, 4 same"
+    lines = [line for line in result.stdout.splitlines()[2:] if line]
+    assert all(map(str.startswith, lines, (*facts, "Verdicts: none changed"))) and len(lines) == 4
 
 
-def test_json_holds_everything(diff):
+def test_json_holds_everything_and_markdown_has_the_same_tables(diff):
     found = json.loads(diff("old:", "new:", "--format", "json").stdout)
     assert list(found) == ["a", "b", "spec", "provenance", "summary", "numbers", "verdicts", "notes"]
     assert found["spec"][1] == {"where": "title", "a": None, "b": HOSTILE}
@@ -98,26 +80,17 @@ def test_json_holds_everything(diff):
         ("only in B", "new"),
     ]
 
-
-def test_markdown_has_the_same_tables(diff):
     lines = diff("old:", "new:", "--format", "markdown").stdout.splitlines()
     assert "### Moved, without an interval: 1" in lines and "| metrics.anisotropy | listed | – |" in lines
     assert not any("<b>" in line for line in lines)
 
 
-def test_exit_codes_and_limits(diff):
+def test_exit_codes_and_limits_and_long_texts_from_where_they_differ(diff, folder):
     assert diff("old:", "new:", "--exit-code").exit_code == 1
     wrong = diff("old:", "nowhere:")
-    assert (wrong.exit_code, wrong.stdout) == (2, "")
-    assert wrong.stderr == "nowhere/results.duckdb: no results there\n"
-    assert (
-        "Provenance: 3, the first 1; --most N or --format json shows more" in diff("old:", "new:", "--most", "1").stdout
-    )
-
-
-def test_long_texts_are_shown_from_where_they_differ(diff, folder):
+    assert (wrong.exit_code, wrong.stdout) == (2, "") and "nowhere/results.duckdb" in wrong.stderr
+    assert "Provenance: 3, the first 1; --most N" in diff("old:", "new:", "--most", "1").stdout
     for name, end in (("one", "encoders"), ("two", "decoders")):
         folder(name, spec=f"study: s\nquestion: {'What is there to be seen in ' * 4}{end}?\n")
     output = diff("one:", "two:").stdout
-    assert "encoders?" in output
-    assert "decoders?" in output
+    assert "encoders?" in output and "decoders?" in output

@@ -14,6 +14,7 @@ import reporter
 
 
 def test_tables_are_frames_of_the_study_alone(here):
+    assert reporter.Results("results", "look").ids == ("look",)
     with duckdb.connect("results/results.duckdb", read_only=True) as connection:
         expected = connection.execute("SELECT * FROM layer_metrics").df()
     results = reporter.open("results")
@@ -28,13 +29,10 @@ def test_tables_are_frames_of_the_study_alone(here):
     )
 
 
-def test_what_is_done_is_not_computed_again(here, capsys):
+def test_what_is_done_is_not_computed_again_and_a_notebook_gets_plain_lines(here, capsys, monkeypatch):
     results = reporter.run(reporter.validate(STUDY))
     assert "nothing to compute" in capsys.readouterr().err
     assert list(results.claims["verdict"].unique()) == ["supported"]
-
-
-def test_a_notebook_gets_plain_lines_on_standard_output(here, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "ipykernel", sys)
     reporter.run(STUDY)
     said = capsys.readouterr()
@@ -50,23 +48,14 @@ def test_it_shows_the_verdicts(here):
     assert results.report.name == "index.html" and results.report.is_file()
 
 
-def test_sql_reads_and_does_nothing_else(here):
+def test_sql_only_reads_and_a_wrong_name_is_corrected_and_results_are_copied(here):
     results = reporter.open("results")
     found = results.sql("SELECT count(*) AS n FROM layer_metrics")
     assert found.loc[0, "n"] == len(results.layer_metrics)
-    for query in (
-        "DELETE FROM claims",
-        "FROM read_text('results/index.html')",
-        "COPY claims TO 'x.csv'",
-        "SELECT 1; SELECT 2",
-    ):
+    for query in ("DELETE FROM claims", "FROM read_text('results/index.html')"):  # all: tests/store/test_sandbox.py
         with pytest.raises(reporter.UsageError):
             results.sql(query)
     assert len(results.claims)
-
-
-def test_a_wrong_name_is_corrected(here):
-    results = reporter.open("results")
     with pytest.raises(AttributeError, match="did you mean 'layer_metrics'"):
         _ = results.layer_metric
     assert not hasattr(results, "_repr_mimebundle_")
@@ -108,37 +97,25 @@ def test_mistakes_in_a_mapping_have_a_place_and_no_line():
     assert str(caught.value).splitlines()[0] == "study: models.small.hubb: unknown key; did you mean 'hub'?"
     with pytest.raises(reporter.UsageError, match="text, numbers, lists and mappings: not set"):
         reporter.run(STUDY | {"views": {"words"}})
-    with pytest.raises(reporter.UsageError, match="a YAML file or a mapping, not int"):
-        reporter.run(3)
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
         (lambda: reporter.open(None), "folder must be a path"),
-        (lambda: reporter.open(b"results"), "folder must be a path"),
         (lambda: reporter.open("a\0b"), "folder must be a path"),
         (lambda: reporter.open("results", 5), "study must be text, got the number 5"),
-        (lambda: reporter.open("results", ["look"]), "study must be text"),
         (lambda: reporter.run(None), "a study is a YAML file or a mapping"),
-        (lambda: reporter.run(b"study"), "a study is a YAML file or a mapping"),
         (lambda: reporter.run({}), "study"),
-        (lambda: reporter.run({"study": b"s"}), "holds text, numbers, lists and mappings"),
         (lambda: reporter.run(STUDY, out=None), "out must be a path, as text or pathlib.Path, got nothing"),
         (lambda: reporter.run(STUDY, only=None), "only must be a list of names"),
         (lambda: reporter.run(STUDY, only=[1]), "a name in only must be text"),
         (lambda: reporter.run(STUDY, only="motoin"), "motoin"),
         (lambda: reporter.validate(5), "a study is a YAML file or a mapping"),
         (lambda: reporter.open("results").sql(None), "query must be text"),
-        (lambda: reporter.open("results").sql(b"SELECT 1"), "query must be text"),
         (lambda: reporter.open("results").sql(""), ""),
         (lambda: reporter.open("results").table(None), "name must be text"),
-        (lambda: reporter.open("results").table("layer_metric"), "did you mean 'layer_metrics'"),
-        (
-            lambda: reporter.open("results").table("layer_metrics", "polar"),
-            "form must be 'pandas', 'polars' or 'arrow'",
-        ),
-        (lambda: reporter.open("results").table("layer_metrics", None), "form must be"),
+        (lambda: reporter.open("results").table("layer_metrics", "polar"), "form must be 'pandas', 'polars' or"),
         (lambda: reporter.open("results", "look").chart(None), "figure must be text"),
         (lambda: reporter.open("results", "look").chart(""), ""),
         (lambda: reporter.open("results", "look").chart("motion.norm", panel=3), "panel must be text"),
@@ -150,8 +127,3 @@ def test_odd_arguments_are_refused_in_one_sentence(here, call, message):
     with pytest.raises(reporter.ReporterError) as refused:
         call()
     assert str(refused.value).strip() and message in str(refused.value)
-
-
-def test_results_take_text_and_one_name(here):
-    results = reporter.Results("results", "look")
-    assert results.ids == ("look",) and len(results.cells)
