@@ -11,7 +11,6 @@ from reporter.app.verify.by_token import cosines
 from reporter.forward.batch import FEW_HALVES, GROUPS, HALF_SAMPLES, HALVES, groups_of, packed, unpacked
 from reporter.forward.observed import Observed
 from reporter.forward.paths import FrequencySplit
-from reporter.geometry.intervals import half_sample_interval
 from reporter.texts.texts import originals
 
 
@@ -49,26 +48,3 @@ def test_each_half_has_its_own_split(observe, view):
         for name, kind in (("frequent", frequent), ("rare", ~frequent)):
             found = seen.get(FrequencySplit).average(f"cosine_{name}", seen.path[1], seen.view).replicates[half]
             assert found == pytest.approx(x[kept[half] & kind].mean(), rel=1e-5), name
-
-
-def test_the_interval_covers_where_the_corpus_draws_the_split():
-    """Twelve types near the median, each with a cosine of its own: which side they fall on decides the number."""
-    rng = np.random.default_rng(0)
-    share = np.concatenate([rng.uniform(0.02, 0.024, 24), np.full(4, 0.11)])
-    share /= share.sum()
-    own = rng.standard_normal(len(share)) * 0.1
-
-    def rare(counts):
-        kept = counts <= np.median(counts)
-        return counts[kept] @ own[kept] / counts[kept].sum()
-
-    estimates, intervals = [], []
-    for _ in range(200):
-        groups = rng.multinomial(12, share, GROUPS)  # of each group of texts
-        estimates.append(rare(groups.sum(axis=0)))
-        intervals.append(
-            half_sample_interval(estimates[-1], np.array([rare(groups[h].sum(axis=0)) for h in HALVES]), 64)
-        )
-    low, high = np.transpose(intervals)
-    covered = np.mean((low <= np.mean(estimates)) & (np.mean(estimates) <= high))
-    assert 0.9 <= covered <= 0.985

@@ -6,12 +6,12 @@ from dataclasses import asdict, replace
 import numpy as np
 import pytest
 import torch
+from forward.passes import Collector, settings_for
 from oracles.fake_model import FIRST_WORD, SINK_WORD, FakeModel, FakeTexts, made_up_texts
 from oracles.tokens import all_tokens
 
 from reporter.core.errors import ReporterError
-from reporter.forward.measure import Counts, Settings, longest, measure, settle_precision, tokenised
-from reporter.models.places import Layout
+from reporter.forward.measure import Counts, longest, measure, settle_precision, tokenised
 
 UNTIMED = {"seconds": 0, "model_seconds": 0}
 VARIANTS = [
@@ -27,38 +27,8 @@ def model(request):
     return FakeModel(**request.param)
 
 
-class Collector:
-    """Keeps every token that passes by."""
-
-    def __init__(self):
-        self.rows, self.seen = [], []
-
-    def start(self, batch):
-        self.states = []
-
-    def observe(self, layer):
-        assert layer.index == len(self.states)
-        assert layer.states.dtype == torch.float32
-        torch.testing.assert_close(layer.norms, layer.states.norm(dim=1))
-        self.states.append(layer.states.double().numpy())
-
-    def finish(self, batch):
-        assert len(self.states) == len(batch.states)
-        columns = (batch.texts, batch.positions, batch.token_ids, batch.strata)
-        for i, facts in enumerate(zip(*columns, batch.contexts, batch.embedding_contexts, strict=True)):
-            self.rows.append((*(int(f) for f in facts), np.stack([x[i] for x in self.states])))
-
-    def settle(self):
-        pass
-
-
-def settings_for(model, batch_tokens):
-    frequent = np.zeros(model.anatomy.vocabulary_size, dtype=bool)
-    return Settings(batch_tokens, 0, "float32", Layout.of(model.anatomy, ()), frequent)
-
-
 def collect(model, texts, max_tokens=256, batch_tokens=64):
-    collector = Collector()
+    collector = Collector("texts", "positions", "token_ids", "strata", "contexts", "embedding_contexts")
     for _ in measure(model, tokenised(model, texts, max_tokens), [collector], settings_for(model, batch_tokens)):
         pass
     return sorted(collector.rows, key=lambda row: row[:2])
@@ -78,13 +48,6 @@ def test_the_batch_holds_what_the_model_does_to_each_text_alone(model):
     for at, contexts in ((4, expected.contexts), (5, expected.embedding_contexts)):
         keys = [row[at] for row in rows]
         assert len(set(keys)) == len(set(contexts)) == len(set(zip(keys, contexts, strict=True)))
-
-
-def test_sinks_are_found_anywhere_and_set_aside_with_each_first_token():
-    model = FakeModel(role="decoder", special=False)
-    rows = collect(model, FakeTexts([f"1 2 4 {SINK_WORD} 5 6 7", "1 2 4 5"]))
-    first, sink = (0, FIRST_WORD + 1), (3, FIRST_WORD + SINK_WORD)
-    assert [(row[1], row[2]) for row in rows if row[3] == 2] == [first, sink, first]
 
 
 def test_sinks_are_looked_for_in_blocks_not_in_what_enters_the_first():
@@ -110,7 +73,7 @@ def relative(a, b):
 DELICATE = ("token_path.straightening", "subspaces.", "spectrum.alpha_req", "spectrum.effective_rank_without_first")
 
 
-def assert_same(a, b, usual=1e-5):
+def assert_same(a, b):
     assert a.keys() == b.keys()
     for key, value in a.items():
         other = b[key]
@@ -118,7 +81,7 @@ def assert_same(a, b, usual=1e-5):
         assert value.n == other.n, key
         for part in ("value", "ci_low", "ci_high"):
             x, y = getattr(value, part), getattr(other, part)
-            within = 20 * usual if key[0].startswith(DELICATE) else usual
+            within = 2e-4 if key[0].startswith(DELICATE) else 1e-5
             # A mean cosine of nearly 0 is a difference of nearly equal numbers: absolute there. So is a share of nearly
             # 0 that is one minus a ratio.
             least = within * (1e-1 if key[0].endswith("_heldout") else 1e-2)
@@ -139,7 +102,7 @@ def test_batch_size_and_shards_change_no_number(model, observe, values):
 
 
 @pytest.mark.parametrize("model", [VARIANTS[1], VARIANTS[2]], indirect=True)
-def test_halves_resumed_or_merged_are_the_whole(model, observe, values, tmp_path):
+def test_halves_resumed_or_merged_are_the_whole(model, observe, tmp_path):
     texts = made_up_texts(60)
     how = {"batch_tokens": 64, "shard_characters": 400}
     whole, counts = observe(model, texts, **how)
@@ -157,8 +120,6 @@ def test_halves_resumed_or_merged_are_the_whole(model, observe, values, tmp_path
         for key, tensor in observable.tensors().items():
             for parts in (resumed, second):
                 torch.testing.assert_close(parts[name].tensors()[key], tensor, rtol=1e-9, atol=1e-9)
-    if model.role == "decoder":
-        assert_same(values(model, whole, 60, "no-sinks"), values(model, second, 60, "no-sinks"), usual=1e-9)
 
 
 @pytest.mark.parametrize("layer", [0, 2])

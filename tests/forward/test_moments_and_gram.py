@@ -53,13 +53,6 @@ def test_against_numpy(show, offset, batches):
             np.testing.assert_allclose(covariance, expected, rtol=0, atol=5e-6 * np.abs(expected).max())
 
 
-def test_float32_sums_would_have_failed():
-    """The offset above is a test only if the way that is forbidden fails it: E‖x‖² − ‖μ‖² in float32."""
-    x = cloud(1e4)[0][0]
-    naive = np.square(x).mean(axis=0) - np.square(x.mean(axis=0))
-    assert np.abs(naive / x.astype(np.float64).var(axis=0) - 1).max() > 1
-
-
 def test_strata_that_differ_in_their_means(show):
     """Sinks far away: the merge of strata must count the squares between the means."""
     rng = np.random.default_rng(0)

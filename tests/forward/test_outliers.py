@@ -85,10 +85,9 @@ def test_sinks_by_type_against_a_loop_and_with_their_names_alone(observe, role, 
     own_sinks = sum(len(group) for (token, _), group in expected.items() if token != EDGE)
     assert (kept.own_tokens, kept.own_sinks) == (own, own_sinks) and counts.sinks == own_sinks > 10
     kept.save(tmp_path / "kept")
-    again = SinkTokens.load(tmp_path / "kept")
-    assert list(again.listed()) == list(kept.listed())
-    assert again.tokens[str(FIRST_WORD + SINK_WORD)] == f"t{FIRST_WORD + SINK_WORD}"
-    assert set(again.tokens) <= {str(token) for token in np.unique(kept.types.keys[:, 0])}
+    names = SinkTokens.load(tmp_path / "kept").tokens
+    assert names[str(FIRST_WORD + SINK_WORD)] == f"t{FIRST_WORD + SINK_WORD}"
+    assert set(names) <= {str(token) for token in np.unique(kept.types.keys[:, 0])}
 
 
 def test_several_sinks_in_one_text_count_once_for_it(observe):

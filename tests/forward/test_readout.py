@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from forward.passes import settings_for
 from oracles.fake_model import FakeTexts
 from oracles.families import FAMILIES, build_language_model, language_model_class
 from oracles.readout import masked
 
-from reporter.forward.measure import Settings, measure, tokenised
+from reporter.forward.measure import measure, tokenised
 from reporter.forward.readout import Lens, Losses, Readout
 from reporter.models.head import load_head
 from reporter.models.load import load
-from reporter.models.places import Layout
 from reporter.models.resolve import resolve
 from reporter.spec.models import PathModel
 
@@ -35,11 +35,9 @@ def language_model(tmp_path):
 
 def measured(model, kind, **options):
     """Send the texts through a model as a run does."""
-    layout = Layout.of(model.anatomy, ("final",))
     readout = Readout(model, load_head(model.checkpoint, model, offline=True))
-    frequent = np.zeros(model.anatomy.vocabulary_size, dtype=bool)
-    kept = kind(layout, seed=0, **options)
-    settings = Settings(64, 0, "float32", layout, frequent, readout=readout, losses=True)
+    settings = settings_for(model, 64, ("final",), readout=readout, losses=True)
+    kept = kind(settings.layout, seed=0, **options)
     for _ in measure(model, tokenised(model, FakeTexts(TEXTS), 64), [kept], settings):
         pass
     return kept

@@ -104,8 +104,6 @@ def test_a_file_of_one_that_grew_has_no_spare_rows(make_batch, feed, tmp_path):
     kept.save(tmp_path / "file")
     again = TypeMoments.load(tmp_path / "file")
     assert again.types == list(range(20)) and again.tokens == [f"t{i}" for i in range(20)]
-    again.merge(show(make_batch, feed, states, ids, strata, 2))
-    assert (again.strata[0].count == 2 * tensors["count/0"].numpy()).all()
 
 
 @pytest.mark.parametrize("offset", [0.0, 100.0])

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from forward.passes import Collector, settings_for
 from oracles.fake_model import EDGE, FIRST_WORD, FakeModel, FakeTexts
 
-from reporter.forward.measure import Settings, measure, tokenised
+from reporter.forward.means import poisson_weights
+from reporter.forward.measure import measure, tokenised
 from reporter.forward.paths import TextSums
 from reporter.forward.type_sample import count_types
 from reporter.models.places import Layout
@@ -14,25 +16,6 @@ from reporter.texts.tokens import Windows
 
 SIZE, STRIDE = 8, 3
 TEXTS = [" ".join(str(4 + (7 * i + k) % 30) for i in range(n)) for k, n in enumerate((29, 3, 14, 8, 29, 11))]
-
-
-class Collector:
-    def __init__(self):
-        self.rows = []
-
-    def start(self, batch):
-        self.batch, self.states = batch, []
-
-    def observe(self, layer):
-        self.states.append(layer.states.double().numpy())
-
-    def finish(self, batch):
-        columns = (batch.originals, batch.token_ids, batch.positions, batch.strata, batch.first_own)
-        for i, facts in enumerate(zip(*columns, strict=True)):
-            self.rows.append((*(int(f) for f in facts), np.stack([x[i] for x in self.states])))
-
-    def settle(self):
-        pass
 
 
 def by_hand(model, text):
@@ -65,9 +48,8 @@ def by_hand(model, text):
 def test_a_pass_over_windows_is_what_each_window_gives_alone(role, special, batch_tokens):
     model, texts = FakeModel(role=role, special=special, sinks=False), FakeTexts(TEXTS)
     corpus = tokenised(model, texts, SIZE, windows=Windows(SIZE, STRIDE))
-    seen, layout = Collector(), Layout.of(model.anatomy, ())
-    frequent = np.zeros(model.anatomy.vocabulary_size, dtype=bool)
-    ((_, counts),) = measure(model, corpus, [seen], Settings(batch_tokens, 0, "float32", layout, frequent))
+    seen = Collector("originals", "token_ids", "positions", "strata", "first_own")
+    ((_, counts),) = measure(model, corpus, [seen], settings_for(model, batch_tokens))
     expected = [(text, *row) for text, said in enumerate(TEXTS) for row in by_hand(model, said)]
     assert counts.texts == len(TEXTS) and counts.cut_texts == 0 and counts.windows == corpus.windows > len(TEXTS)
     words = sum(len(text.split()) for text in TEXTS)
@@ -85,15 +67,11 @@ def test_a_pass_over_windows_is_what_each_window_gives_alone(role, special, batc
 def test_intervals_are_over_documents():
     """Two documents of many windows have two weights each replicate, and no more."""
     model, texts = FakeModel(role="decoder", special=False, sinks=False), FakeTexts(TEXTS[:2])
-    layout = Layout.of(model.anatomy, ())
-    frequent = np.zeros(model.anatomy.vocabulary_size, dtype=bool)
     corpus = tokenised(model, texts, SIZE, windows=Windows(SIZE, STRIDE))
-    sums = TextSums(layout, 0, replicates=400)
-    for _ in measure(model, corpus, [sums], Settings(64, 0, "float32", layout, frequent)):
+    sums = TextSums(Layout.of(model.anatomy, ()), 0, replicates=400)
+    for _ in measure(model, corpus, [sums], settings_for(model, 64)):
         pass
     counts = sums.replicate_counts[:, 0].sum(dim=1)[:, sums.quantities.index("norm")]
     first, second = (len(text.split()) for text in TEXTS[:2])
-    from reporter.forward.means import poisson_weights
-
     weights = poisson_weights(np.array([0, 1]), 0, 400).astype(float)
     np.testing.assert_allclose(counts.numpy(), first * weights[0] + second * weights[1])

@@ -12,8 +12,6 @@ from oracles import entropy, pairs
 from oracles import gride as by_likelihood
 from oracles import twonn as by_tree
 from oracles.again import again, anisotropy
-from oracles.fake_model import FakeModel, FakeTexts, made_up_texts
-from oracles.tokens import all_tokens
 
 from reporter import geometry
 
@@ -33,31 +31,6 @@ def test_what_is_public_is_there_and_nothing_heavy_comes_with_it():
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split() == []
 
 
-@pytest.mark.parametrize("role", ["encoder", "decoder"])
-def test_they_are_what_the_metrics_say(observe, values, role):
-    model = FakeModel(role=role, layers=1, width=8, sinks=False)
-    texts = FakeTexts(list(dict.fromkeys(made_up_texts(80, shortest=6, longest=16))))
-    names = ("moments", "gram", "tokens")
-    observables, _ = observe(model, texts, names=names, sites=())
-    tokens = all_tokens(model.reference, texts, model.tokenizer, decoder=role == "decoder", positions=True)
-    found = values(model, observables, len(texts), "words", ("anisotropy", "spectrum", "intrinsic_dimension"))
-    states = tokens.view("words").states[1].astype(np.float32)
-    for name in ("top_variance_share", "isoscore", "mean_cosine"):
-        assert getattr(geometry, name)(states) == pytest.approx(found[f"anisotropy.{name}", 1].value, rel=1e-5), name
-    ranks = ("participation_ratio", "effective_rank", "effective_rank_singular", "rankme", "stable_rank", "decay")
-    for name in ranks:
-        assert getattr(geometry, name)(states) == pytest.approx(found[f"spectrum.{name}", 1].value, rel=1e-5), name
-    distinct = np.unique(states, axis=0)
-    assert len(distinct) == found["intrinsic_dimension.twonn", 1].n
-    for name in ("twonn", "twonn_ml"):
-        assert getattr(geometry, name)(states) == pytest.approx(found[f"intrinsic_dimension.{name}", 1].value, rel=1e-5)
-    assert geometry.twonn(states, 0.8) == pytest.approx(found["intrinsic_dimension.twonn_published", 1].value, rel=1e-5)
-    for scale in (1, 8, 64):
-        assert geometry.gride(states, scale) == pytest.approx(
-            found[f"intrinsic_dimension.gride_{scale}", 1].value, rel=1e-5
-        )
-
-
 def test_they_are_what_the_definitions_say(x):
     of_cloud = again("spectrum", [x]) | anisotropy([x])
     expected = {
@@ -69,7 +42,11 @@ def test_they_are_what_the_definitions_say(x):
     assert set(ALONE) == {*expected, "eigenvalues", "gride"}
     for name, value in expected.items():
         assert getattr(geometry, name)(x) == pytest.approx(value, rel=1e-9), name
-    assert geometry.gride(x, 8) == pytest.approx(by_likelihood.gride(x, 8), rel=1e-5)
+    assert geometry.twonn(x, 0.8) == pytest.approx(by_tree.twonn(x, 2), rel=1e-9)
+    of_equal_states_one_counts = np.concatenate([x, x[:9]])
+    assert geometry.twonn(of_equal_states_one_counts) == pytest.approx(by_tree.twonn(x), rel=1e-9)
+    for scale in (1, 8, 64):
+        assert geometry.gride(x, scale) == pytest.approx(by_likelihood.gride(x, scale), rel=1e-5)
     assert geometry.matrix_entropy(x, "raw") == pytest.approx(entropy.raw_of_text(x), rel=1e-9)
     assert geometry.matrix_entropy(x[:9], "unit") == pytest.approx(entropy.unit_of_text(x[:9]), rel=1e-9)
     singular = np.linalg.svd(x - x.mean(axis=0), compute_uv=False)

@@ -111,29 +111,21 @@ def test_duplicates_add_nothing_and_few_texts_have_no_interval(observe, values, 
     assert few and all(value.ci_low is None for value in few.values())
 
 
-@pytest.mark.parametrize(
-    ("read", "names", "options"),
-    [
-        (("tokens",), ["anisotropy.top_variance_share_batch"], {"anisotropy": {"sample": 64, "batches": 4}}),
-        (
-            ("tokens", "type_moments"),
-            [f"variance.{of}" for of in ("total", "between_share", "norm_of_mean", "mean_square_norm")],
-            {},
-        ),
-    ],
-)
-def test_the_interval_covers_what_other_texts_say(observe, values, monkeypatch, read, names, options):
+def test_the_interval_covers_what_other_texts_say(observe, values, monkeypatch):
     """A batch is a tenth of the tokens; most of 400 types occur less than five times, and some now and then do."""
     monkeypatch.setattr("oracles.fake_model.WORDS", 400)
-    model, of = FakeModel(layers=1, width=8, sinks=False, special=False), names[0].split(".")[0]
-    found = {name: [] for name in names}
+    model = FakeModel(layers=1, width=8, sinks=False, special=False)
+    found = {f"variance.{of}": [] for of in ("total", "between_share", "norm_of_mean", "mean_square_norm")}
+    found["anisotropy.top_variance_share_batch"] = []
+    names, of_batches = ("moments", "gram", "tokens", "type_moments"), {"sample": 64, "batches": 4}
     for seed in range(80):
         texts = FakeTexts(dict.fromkeys(made_up_texts(80, seed=seed, shortest=4, longest=12, words=400)))
-        observables, _ = observe(model, texts, names=("moments", "gram", *read), sites=(), seed=seed)
-        of_corpus = values(model, observables, len(texts), "words", [of], seed=seed, **options)
-        for name in names:
+        observables, _ = observe(model, texts, names=names, sites=(), seed=seed)
+        metrics = ["anisotropy", "variance"]
+        of_corpus = values(model, observables, len(texts), "words", metrics, seed=seed, anisotropy=of_batches)
+        for name, rows in found.items():
             value = of_corpus[name, 1]
-            found[name].append((value.value, value.ci_low, value.ci_high))
+            rows.append((value.value, value.ci_low, value.ci_high))
     for name, rows in found.items():
         value, low, high = np.transpose(rows)
         covered = ((low <= value.mean()) & (value.mean() <= high)).mean()

@@ -97,16 +97,6 @@ def test_one_dimension_and_equal_rows():
     assert (nearest(np.ones((20, 3)), 2).distances == 0).all()
 
 
-def test_the_second_look_is_needed_and_taken(monkeypatch):
-    """Without it float32 misses neighbours in these data: the check above would be empty."""
-    x = tighter_clusters(RNG(0))
-    expected = neighbour_distances(x, 2)
-    with monkeypatch.context() as patch:
-        patch.setattr(neighbours, "_ROUNDINGS", -1e9)
-        careless = nearest(x, 2).distances.numpy()
-    assert np.abs(careless / expected - 1).max() > 0.01
-
-
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
 @pytest.mark.parametrize("make", NASTY)
 def test_a_group_has_the_neighbours_that_it_has_alone(make, kind):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import warnings
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -18,27 +19,18 @@ from reporter.spec.models import PathModel
 @pytest.fixture(scope="session")
 def family(tmp_path_factory):
     """Return the folder of a small random model of a family, saved once; do not write to it."""
-    folders = {}
-
-    def get(name):
-        if name not in folders:
-            folders[name] = build_family(name, tmp_path_factory.mktemp("family"))
-        return folders[name]
-
-    return get
+    return cache(lambda name: build_family(name, tmp_path_factory.mktemp("family")))
 
 
 @pytest.fixture(scope="session")
 def language_model(family, tmp_path_factory):
     """Return the folder of a small random language model of a family, saved once; do not write to it."""
-    folders = {}
 
+    @cache
     def get(name):
         if name not in FAMILIES or name in HEADLESS:
             return family(name)
-        if name not in folders:
-            folders[name] = build_language_model(name, tmp_path_factory.mktemp("language-model"))
-        return folders[name]
+        return build_language_model(name, tmp_path_factory.mktemp("language-model"))
 
     return get
 
@@ -64,14 +56,8 @@ def loaded(found):
 @pytest.fixture(scope="session")
 def shared(language_model, tmp_path_factory):
     """Return a family's language model, loaded once; leave it as it is."""
-    models, cache = {}, tmp_path_factory.mktemp("shared")
-
-    def get(name):
-        if name not in models:
-            models[name] = load(_resolved(language_model(name), cache), "cpu", offline=True)
-        return models[name]
-
-    return get
+    folder = tmp_path_factory.mktemp("shared")
+    return cache(lambda name: load(_resolved(language_model(name), folder), "cpu", offline=True))
 
 
 @pytest.fixture(scope="session")
@@ -79,15 +65,12 @@ def own_model(language_model):
     """Return transformers' model of a family, loaded once, apart and without any hook of ours."""
     from transformers import AutoModel
 
-    models = {}
-
+    @cache
     def get(name):
-        if name not in models:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                own = AutoModel.from_pretrained(language_model(name)).eval()
-            models[name] = own.get_encoder() if own.config.is_encoder_decoder else own
-        return models[name]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            own = AutoModel.from_pretrained(language_model(name)).eval()
+        return own.get_encoder() if own.config.is_encoder_decoder else own
 
     return get
 
@@ -106,11 +89,7 @@ def _real(variable):
     return Path(os.environ.get(variable) or pytest.skip(f"{variable} names no folder with a real model"))
 
 
-def _resolved(folder, cache, **options):
+def _resolved(folder, study, **options):
     spec = PathModel(path=folder, **options)
-    (checkpoint,) = resolve("m", spec, cache, cache / "cache", _no_texts, offline=True)
+    (checkpoint,) = resolve("m", spec, study, study / "cache", None, offline=True)  # it needs no texts
     return checkpoint
-
-
-def _no_texts(name):
-    raise AssertionError("a model from a folder needs no texts")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import shutil
 import warnings
 
 import pytest
 import torch
+from models.folders import configure
 from oracles.families import build_family
 
 from reporter.core.errors import ReporterError
@@ -97,8 +97,7 @@ def test_what_cannot_be_merged_is_refused(family, lora, found, loaded):
     ):
         with pytest.raises(ReporterError, match=says):
             loaded(family(base), adapter=folder)
-    config = json.loads((lora / "adapter_config.json").read_text())
-    (lora / "adapter_config.json").write_text(json.dumps(config | {"r": 8}))
+    configure(lora, "adapter_config.json", r=8)
     with pytest.raises(ReporterError, match="cannot be merged into this base"):
         loaded(family("llama"), adapter=lora)
     (lora / "adapter_model.safetensors").write_bytes(b"x")

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
+from models.folders import configure
 
 from reporter.core.errors import ReporterError
 from reporter.models.tokenizer import added_tokens, tokenizer_hash
@@ -21,8 +20,7 @@ def test_a_decoder_gets_a_bos_where_it_has_none_and_its_name_is_known(copy, foun
     folder = copy(name)
     with pytest.raises(ReporterError, match="needs a tokenizer that names a BOS token"):
         loaded(folder, bos="add")
-    config = folder / "tokenizer_config.json"
-    config.write_text(json.dumps(json.loads(config.read_text()) | {"bos_token": "<s>"}))
+    configure(folder, "tokenizer_config.json", bos_token="<s>")
     plain, added = loaded(folder), loaded(folder, bos="add")
     without, _ = ids_of(plain)
     ids, special = ids_of(added)

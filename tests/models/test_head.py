@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 import torch
+from models.folders import change_weights
 from oracles.families import build_family, build_language_model
-from safetensors.torch import load_file, save_file
 
 from reporter.core.errors import ReporterError
 from reporter.models.head import Head, load_head
@@ -17,7 +17,7 @@ def head_of(model):
     return load_head(model.checkpoint, model, offline=True)
 
 
-@pytest.mark.parametrize("name", ["bert", "distilbert", "albert", "llama", "gpt-j", "modernbert", "deberta-v2"])
+@pytest.mark.parametrize("name", ["bert", "albert", "llama", "gpt-j"])
 def test_a_model_saved_without_its_head_is_refused(name, tmp_path, loaded):
     model = loaded(build_family(name, tmp_path / "m", tie_word_embeddings=False))
     with pytest.raises(ReporterError, match=r"^model 'm': .*without a language-model head.* lack \w") as error:
@@ -27,9 +27,8 @@ def test_a_model_saved_without_its_head_is_refused(name, tmp_path, loaded):
 
 def test_a_head_that_lacks_a_part_names_it(tmp_path, loaded):
     folder = build_language_model("bert", tmp_path / "m")
-    weights = load_file(folder / "model.safetensors")
-    del weights["cls.predictions.transform.dense.weight"]
-    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    lost = "cls.predictions.transform.dense.weight"
+    change_weights(folder, lambda weights: {name: weight for name, weight in weights.items() if name != lost})
     with pytest.raises(ReporterError, match=r"lack cls\.predictions\.transform\.dense\.weight$"):
         head_of(loaded(folder))
 

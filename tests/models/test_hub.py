@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import socket
 from types import SimpleNamespace
@@ -10,6 +9,7 @@ from types import SimpleNamespace
 import huggingface_hub
 import pytest
 from huggingface_hub import constants, errors
+from models.folders import configure
 
 from reporter.core.errors import ReporterError
 from reporter.models import resolve as hub
@@ -109,8 +109,14 @@ def test_offline_what_is_not_cached_whole_is_refused(put, find, tmp_path, monkey
         find(True)
 
 
-def test_online_the_hub_knows_the_commit(put, find, answer):
+def test_the_hub_knows_the_commit_and_without_a_network_the_local_cache_does(put, find, answer):
+    answer(OSError("no route"))
+    assert hub.TIMEOUT <= 10
+    with pytest.raises(ReporterError, match=r"not in the local hub cache and the hub cannot be reached \(no route\)"):
+        find()
     put(OLD)
+    (cached,) = find()
+    assert cached.revision == OLD and cached.fingerprint == find(True)[0].fingerprint
     questions = answer((NEW, SAFE))
     (checkpoint,) = find()
     assert questions == [(NAME, "main")]
@@ -118,17 +124,6 @@ def test_online_the_hub_knows_the_commit(put, find, answer):
     place = put(NEW, reference=None)
     (again,) = find()
     assert (again.path, again.fingerprint) == (place, checkpoint.fingerprint)
-
-
-def test_without_a_network_the_local_cache_is_used(put, find, answer):
-    answer(OSError("no route"))
-    assert hub.TIMEOUT <= 10
-    with pytest.raises(ReporterError, match=r"not in the local hub cache and the hub cannot be reached \(no route\)"):
-        find()
-    put(OLD)
-    (checkpoint,) = find()
-    assert checkpoint.revision == OLD
-    assert checkpoint.fingerprint == find(True)[0].fingerprint
 
 
 @pytest.mark.parametrize(
@@ -211,9 +206,8 @@ def test_offline_holds_for_remote_code(put, find, monkeypatch, offline):
 
     monkeypatch.setattr(socket, "getaddrinfo", ask)
     place = put(OLD)
-    config = json.loads((place / "config.json").read_text())
     code = {"AutoConfig": "other/code--c.C", "AutoModel": "other/code--m.M"}
-    (place / "config.json").write_text(json.dumps(config | {"model_type": "martian", "auto_map": code}))
+    configure(place, model_type="martian", auto_map=code)
     (checkpoint,) = find(True, trust_remote_code=True)
     with pytest.raises(ReporterError, match=f"model 'm': its .* in {place} cannot be"):
         load(checkpoint, "cpu", offline)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 
 import pytest
 import torch
+from models.folders import configure
 from oracles.families import build_family
 from safetensors.torch import load_file, save_file
 
@@ -33,16 +33,11 @@ def packed(family, tmp_path):
         for key, weight in load_file(str(source / "model.safetensors")).items():
             tensors |= change(key, weight) if key.endswith("_proj.weight") else {key: weight}
         save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
-        quantise(folder, **quantisation)
+        if quantisation:
+            configure(folder, quantization_config=quantisation)
         return folder
 
     return rewrite
-
-
-def quantise(folder, **quantisation):
-    if quantisation:
-        config = json.loads((folder / "config.json").read_text())
-        (folder / "config.json").write_text(json.dumps(config | {"quantization_config": quantisation}))
 
 
 def test_compressed_tensors(family, packed, loaded):
@@ -121,7 +116,7 @@ def test_what_is_unpacked_has_a_fingerprint_of_its_own(family, packed, found, mo
     monkeypatch.setattr("reporter.models.model_folder.check_installed", lambda *_: None)
     folder = packed()
     plain = found(folder).fingerprint
-    quantise(folder, quant_method="bitsandbytes")
+    configure(folder, quantization_config={"quant_method": "bitsandbytes"})
     unpacked = found(folder).fingerprint
     monkeypatch.setattr("reporter.models.model_folder.quantised_by", lambda _: "")
     assert len({plain, unpacked, found(folder).fingerprint}) == 3

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from models.folders import refused
 
 from reporter.core.errors import ReporterError
 from reporter.models import model_folder
@@ -31,14 +32,6 @@ def checkpoints(tmp_path):
         return resolve("m", spec, tmp_path, tmp_path / "cache", None, offline=True)
 
     return get
-
-
-def refused(found, folder, **options):
-    with pytest.raises(ReporterError) as caught:
-        found(folder, **options)
-    message = str(caught.value)
-    assert message.startswith("model 'm': ") and "\n" not in message
-    return message
 
 
 def test_a_folder_is_one_checkpoint_called_final_and_its_path_starts_from_the_study(found, folder):

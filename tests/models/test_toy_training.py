@@ -14,7 +14,6 @@ import torch
 from safetensors.torch import load_file
 
 from reporter.core.errors import ReporterError
-from reporter.models.checkpoint import random_init
 from reporter.models.head import load_head
 from reporter.models.load import load
 from reporter.models.resolve import resolve
@@ -167,8 +166,6 @@ def test_a_model_that_diverges_is_refused_alone_and_named(resolved, chain, monke
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_every_architecture_trains_and_loads_with_its_head(resolved, architecture):
-    from transformers import AutoModelForCausalLM, AutoModelForMaskedLM
-
     progress = Progress()
     first, last = prepare(resolved(architecture=architecture, checkpoints=(0, 4)), progress)
     assert (progress.steps, progress.advanced) == (["training m, 4 steps"], 4)
@@ -183,12 +180,8 @@ def test_every_architecture_trains_and_loads_with_its_head(resolved, architectur
     names = model.tokenizer.convert_ids_to_tokens(words["input_ids"])
     assert names[1:-1] == ["the", "cat", "sings", "."] if encoder else names == ["the", "cat", "sings", "."]
     assert sum(words["special_tokens_mask"]) == (2 if encoder else 0)
-    head, ids = load_head(last, model, offline=True), torch.tensor([[5, 6, 7, 8]])
-    own = AutoModelForMaskedLM if encoder else AutoModelForCausalLM
-    with torch.inference_mode():
-        mine = head.logits(model.run(ids, torch.ones_like(ids)).last[0])
-        theirs = own.from_pretrained(last.folder).eval()(input_ids=ids).logits[0]
-    torch.testing.assert_close(mine, theirs, rtol=1e-4, atol=1e-4)
+    head = load_head(last, model, offline=True)  # which compares its logits with the model's own
+    assert head.kind == ("masked" if encoder else "causal")
     # One text and the shortest context train as well.
     context = 3 if encoder else 2
     (short,) = trained(resolved(architecture=architecture, corpus=["x y z x y z"], context=context))
@@ -306,10 +299,10 @@ def test_a_recipe_begins_where_the_one_that_it_continues_ended(chain, architectu
 
 
 def test_what_a_continued_recipe_leaves_out_is_as_before(chain):
-    models = chain({"mask_share": 0.2, "learning_rate": 5e-3, "seed": 4}, a=tuned(), b=tuned(batch=2, seed=1))
-    base, a, b = (models[name][0].recipe for name in ("base", "a", "b"))
-    assert a == base.model_copy(update={"train_on": "second", "steps": 2, "checkpoints": (2,), "seed": 0})
-    assert (b.batch, b.seed, b.learning_rate) == (2, 1, 5e-3)
+    models = chain({"mask_share": 0.2, "learning_rate": 5e-3, "seed": 4}, a=tuned(batch=2))
+    base, a = (models[name][0].recipe for name in ("base", "a"))
+    changes = {"train_on": "second", "steps": 2, "checkpoints": (2,), "seed": 0, "batch": 2}
+    assert a == base.model_copy(update=changes)
     assert models["a"][0].location == "bert trained on c, then on second"
     assert whole_words(models["a"][0]) == whole_words(models["base"][0])
     assert "bird" in whole_words(models["a"][0])  # which its own texts do not have
@@ -349,11 +342,3 @@ def test_words_that_the_tokenizer_lacks_are_a_warning(chain, monkeypatch):
     assert "75 % of the tokens of the training texts are unknown to the tokenizer" in m.warning
     (again,) = chain(m=tuned())["m"]
     assert again.warning == m.warning
-
-
-def test_random_weights_of_a_continued_recipe(chain):
-    (checkpoint,) = chain(m=tuned())["m"]
-    made = random_init(checkpoint, 3)
-    prepare((checkpoint, made), Progress())
-    assert load(made, "cpu", offline=True).anatomy.layers == 2
-    assert replace(made, model="base").fingerprint != random_init(chain()["base"][0], 3).fingerprint

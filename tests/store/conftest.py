@@ -42,15 +42,8 @@ def cell_of(**changes):
 
 
 def numbers_of(layers=4, **changes):
-    row = {
-        "step": None,
-        "role": "encoder",
-        "view": "words",
-        "statistic": "norm",
-        "ci_low": None,
-        "ci_high": None,
-        "n": 7,
-    }
+    row = {"step": None, "role": "encoder", "view": "words", "statistic": "norm", "n": 7}
+    row |= {"ci_low": None, "ci_high": None}
     return [
         row
         | {"site": "block" if layer else "embedding", "layer": layer, "depth": layer / layers, "value": 0.1 * layer}

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reporter.store import query
-from reporter.store.formats import Result, as_plain_text, latex, write
+from reporter.store.formats import Result, latex, write
 
 
 @pytest.fixture
@@ -41,16 +41,9 @@ def test_a_table_cuts_long_texts_and_many_rows(ask):
     assert ask("SELECT 1 AS i WHERE false", "table").splitlines() == ["i", "-", "(0 rows)"]
 
 
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [("chr(27) || '[31mred'", r"\x1b[31mred"), ("'a' || chr(10) || 'b'", r"a\nb"), ("chr(8238)", r"\u202e")],
-)
-def test_a_table_cannot_move_the_cursor(ask, text, shown):
-    assert ask(f"SELECT {text} AS t", "table").splitlines()[2] == shown
-
-
-def test_a_column_name_cannot_move_the_cursor(ask):
-    assert ask('SELECT 1 AS "a\x1b[2J"', "table").splitlines()[0] == r"a\x1b[2J"
+def test_a_table_cannot_move_the_cursor(ask):
+    lines = ask("SELECT chr(27) || '[31m' || chr(10) || chr(8238) AS \"a\x1b[2J\"", "table").splitlines()
+    assert (lines[0].strip(), lines[2]) == (r"a\x1b[2J", r"\x1b[31m\n\u202e")
 
 
 def test_csv_keeps_every_digit_and_every_text(ask):
@@ -116,25 +109,6 @@ def result_of(rows):
 
 @settings(deadline=None)
 @given(ROWS)
-def test_csv_can_be_read_back(rows):
-    def as_text(value):
-        if value is None or isinstance(value, bool):
-            return {None: "", True: "true", False: "false"}[value]
-        return as_plain_text(value) if isinstance(value, str) else repr(value)  # a text is no formula
-
-    _, *read = csv.reader(io.StringIO(write(result_of(rows), "csv"), newline=""))
-    assert read == [[as_text(value) for value in row] for row in rows]
-
-
-@settings(deadline=None)
-@given(ROWS)
-def test_json_can_be_read_back(rows):
-    read = json.loads(write(result_of(rows), "json"))
-    assert [tuple(row.values()) for row in read] == rows
-
-
-@settings(deadline=None)
-@given(ROWS)
 def test_a_table_has_one_line_for_each_row_whatever_is_in_it(rows):
     text = write(result_of(rows), "table")
     assert len(text.split("\n")) == len(rows) + 3
@@ -167,26 +141,19 @@ def test_latex(ask):
     ]
 
 
-@pytest.mark.parametrize("form", ["markdown", "latex"])
-def test_texts_for_papers_have_every_row(ask, form):
-    assert len(ask("SELECT range AS i FROM range(2500)", form).splitlines()) >= 2502
+def test_a_text_for_papers_has_every_row_on_one_line(ask):
+    for form, around in (("markdown", 2), ("latex", 6)):
+        assert len(ask("SELECT 'a' || chr(10) || '| b \\\\' AS t FROM range(2500)", form).splitlines()) == 2500 + around
 
 
-def test_a_line_of_markdown_or_latex_is_one_row(ask):
-    for form, lines in (("markdown", 3), ("latex", 7)):
-        assert len(ask("SELECT 'a' || chr(10) || '| b \\\\' AS t", form).splitlines()) == lines
-
-
-@pytest.mark.parametrize("text", ["=1+1", "+cmd", "-cmd|' /C calc'!A0", "@SUM(A1)", "\t=1"])
-def test_a_text_of_a_csv_is_no_formula(text):
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [(text, f"'{text}") for text in ("=1+1", "+cmd", "-cmd|' /C calc'!A0", "@SUM(A1)", "\t=1")]
+    + [(text, text) for text in ("-0.5", "+3", "-1e-7", "-inf", "a=1", "", "'")],
+)
+def test_a_text_of_a_csv_is_no_formula_and_a_number_stays_one(text, written):
     ((field,),) = list(csv.reader(io.StringIO(write(Result(("t",), [(text,)], 1), "csv"))))[1:]
-    assert field == "'" + text
-
-
-@pytest.mark.parametrize("text", ["-0.5", "+3", "-1e-7", "-inf", "a=1", "", "'"])
-def test_a_number_in_a_csv_stays_one(text):
-    ((field,),) = list(csv.reader(io.StringIO(write(Result(("t",), [(text,)], 1), "csv"))))[1:]
-    assert field == text
+    assert field == written
 
 
 @given(st.text())

@@ -104,10 +104,7 @@ def test_folders_of_one_name_are_told_apart(folder, tmp_path):
 @pytest.mark.parametrize(
     ("differs", "chosen"),
     [
-        (
-            {"status": "failed", "weights": "x"},
-            ("bert", "one", FIRST),
-        ),  # a cell that failed gives way to one that is done
+        ({"status": "failed", "weights": "x"}, ("bert", "one", FIRST)),  # a failed cell gives way to one that is done
         ({"factor": 1 + 1e-6}, ("bert", "two", LATER)),  # the last digits are no conflict
     ],
 )

@@ -32,11 +32,6 @@ def test_views_leave_out_what_is_no_profile(filled):
     assert found.values.tolist() == [["step-40", "words", layer, pytest.approx(0.1 * layer)] for layer in range(5)]
 
 
-def test_views_are_there_for_any_client(filled):
-    with duckdb.connect(str(filled.path), read_only=True) as connection:
-        assert connection.execute("SELECT count(*) FROM profiles").fetchone() == (5,)
-
-
 def test_every_table_is_explained_in_full(tmp_path):
     found = described(tmp_path / "none.duckdb")
     assert set(found) == {*tables(), *VIEWS} and not any("row" in one.name for one in found.values())

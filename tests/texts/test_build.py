@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -95,29 +94,6 @@ def test_an_exception_half_way_leaves_nothing(build, tmp_path, monkeypatch):
             build(TWO)
     assert folders(tmp_path) == []
     assert list(build(TWO)) == ["one two", "three"]
-
-
-def test_a_killed_build_leaves_no_finished_folder(build, tmp_path):
-    code = f"""
-import os, signal
-from pathlib import Path
-from reporter.texts.sources.stored import InlineCorpus
-from reporter.texts import build_texts
-from reporter.texts.sources import stored as inline
-from reporter.texts.texts import Record
-def killed(texts):
-    yield from (Record("a text") for _ in range(100_000))
-    os.kill(os.getpid(), signal.SIGKILL)
-inline.read_inline = killed
-folder = Path({str(tmp_path)!r})
-build_texts("mine", InlineCorpus(texts=("one two", "three")), folder, folder / "cache")
-"""
-    ended = subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[2], check=False)
-    assert ended.returncode == -signal.SIGKILL
-    left = folders(tmp_path)
-    assert len(left) == 2 and all(name.startswith("unfinished-") for name in left)  # the folder and its lock
-    assert list(build(TWO)) == ["one two", "three"]
-    assert not set(left) & set(folders(tmp_path))  # the next build clears up
 
 
 def test_what_a_living_process_builds_is_left_alone_and_the_first_to_finish_is_kept(build, tmp_path, monkeypatch):

@@ -135,15 +135,6 @@ def test_a_local_folder_is_read_from_the_studys_folder_and_again_when_it_changes
     assert build(DatasetCorpus(dataset="./mine")).folder != first.folder
 
 
-def test_the_real_package_reads_a_local_folder(build, tmp_path, monkeypatch):
-    pytest.importorskip("datasets", reason="the optional package is not installed")
-    monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", tmp_path / "datasets")
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "test.csv").write_text("text,label\nhello world,1\nsecond,0\n")
-    texts = build(DatasetCorpus(dataset="mine", label="label"), offline=True)
-    assert (list(texts), texts.labels) == (["hello world", "second"], ("1", "0"))
-
-
 def test_a_share_by_label_and_a_stream_of_a_real_dataset(build, tmp_path):
     """Reads a local file with the real package, once whole and once as a stream; skipped where it is not installed."""
     pytest.importorskip("datasets")

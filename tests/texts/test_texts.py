@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import tempfile
-from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from reporter.core.errors import ReporterError
 from reporter.texts import build as writer
-from reporter.texts import build_texts
 from reporter.texts.build import TextsWriter
-from reporter.texts.sources.stored import InlineCorpus
 from reporter.texts.texts import open_texts
 
 
@@ -25,24 +19,6 @@ def write(folder, texts, labels=None):
             out.add(text, len(text.split()), labels[i] if labels else None)
         out.finish(dropped=3)
     return open_texts(folder / "done", "mine", "inline", "here")
-
-
-@settings(max_examples=40, deadline=None)
-@given(st.lists(st.text(), min_size=1, max_size=30))
-def test_any_unicode_comes_back_as_it_was(given_texts):
-    kept = [text.strip() for text in given_texts if text.strip()]
-    spec = InlineCorpus(texts=tuple(given_texts))
-    with tempfile.TemporaryDirectory() as folder:
-        if not kept:
-            with pytest.raises(ReporterError, match="no text is left"):
-                build_texts("mine", spec, Path(folder), Path(folder))
-            return
-        texts = build_texts("mine", spec, Path(folder), Path(folder))
-        assert list(texts) == [texts[i] for i in range(len(texts))] == texts.slice(0, len(kept)) == kept
-        assert list(texts.lengths()) == [len(text.encode()) for text in kept]
-        assert texts.words == sum(len(text.split()) for text in kept)
-        assert texts.characters == sum(map(len, kept))
-        assert texts.dropped == len(given_texts) - len(kept)
 
 
 def test_access_by_place(tmp_path):
