@@ -65,18 +65,6 @@ def test_nearly_parallel_states_keep_their_angle(rows):
     assert pairs["tokens", 0, 1].value == pytest.approx(tiny / np.pi, rel=1e-3)
 
 
-def test_unrelated_states_read_a_half(rows):
-    generator = torch.Generator().manual_seed(0)
-
-    def drawn(states):
-        return [torch.randn(x.shape, generator=generator) for x in states]
-
-    pairs, runs = rows(FakeModel(change=drawn, sinks=False), made_up_texts(200))
-    for row in pairs.values():
-        assert row.value == pytest.approx(0.5, abs=0.02)
-    assert runs["tokens", 1].as_good == "1, 2, 3"
-
-
 def test_a_layer_of_zeros_and_few_texts(rows):
     change = {"change": lambda s: [x * (i != 1) for i, x in enumerate(s)]}
     pairs, runs = rows(FakeModel(**change), made_up_texts(40))

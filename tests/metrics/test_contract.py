@@ -171,6 +171,7 @@ def test_numbers_agree_with_an_independent_path(name, measured, monkeypatch):
             for key, row in numbers(rows).items()
         )[name]
         again = list(measured_again(name, of))
+        assert {number.statistic for number in again} <= {statistic for statistic, *_ in stored} | {"curve"}
         for deviation in compare(name, stored, again, variant, 0.0).values():
             assert deviation.relative <= deviation.allowed, deviation
         without = {statistic for statistic in missing(stored, again) if not statistic.endswith("_floor")}
@@ -398,6 +399,18 @@ def test_every_statistic_is_explained(name):
         sentence = statistic.plainly
         assert bool(sentence) is statistic.headline, "a headline says in plain words what it is"
         assert not sentence or (sentence.endswith(".") and len(sentence) < 110 and not set(sentence) & set("‖Σ√λ∑^_{}"))
+
+
+def test_what_moves_with_the_size_of_a_corpus_says_so():
+    every = {name: {statistic.name for statistic in metric.statistics} for name, metric in catalogue().items()}
+    growing = {name: {s.name for s in metric.statistics if s.grows} for name, metric in catalogue().items()}
+    whole = {name: every[name] for name in ("anisotropy", "intrinsic_dimension", "spectrum", "variance")}
+    assert {name: names for name, names in growing.items() if names} == whole | {
+        "contextuality": every["contextuality"] - {"intra_text", "intra_text_adjusted"},
+        "convergence": {"similarity_frequent", "similarity_rare"},
+        "layer_pairs": {"knn"},
+        "outliers": {"largest", "largest_ratio"},
+    }
 
 
 def test_isotropic_states_read_their_floors(observe, values):

@@ -13,9 +13,7 @@ from oracles.fake_model import FakeModel, FakeTexts, made_up_texts
 from oracles.families import FAMILIES, WORDS
 
 from reporter.forward.between_layers import Contributions
-from reporter.forward.observed import Observed
 from reporter.forward.passes import _unfed
-from reporter.metrics.base import Options, catalogue
 from reporter.metrics.contributions import STATISTICS
 from reporter.models.capture import share
 from reporter.models.sublayers import Sublayer
@@ -75,18 +73,6 @@ def test_views_leave_tokens_out(view, observe, values):
         cosine, block = (found[f"contributions.{one}_cosine", layer] for one in ("attention", "block"))
         assert cosine.value == pytest.approx(block.value, abs=1e-5)
         assert cosine.n == block.n == ratio.n
-
-
-def test_against_a_base_the_same_texts_are_drawn(observe):
-    sides = []
-    for seed in (0, 1):
-        observables, _ = observe(FakeModel(seed=seed), made_up_texts(40))
-        sides.append(Observed(observables, observables["moments"].layout, 40, "words", 0))
-    between = catalogue()["contributions"].between
-    assert between is not None
-    found = list(between.compare(*sides, Options()))
-    assert len(found) == 5 * 3 and all(one.ci_low <= one.value <= one.ci_high for one in found)
-    assert all(one.value == one.ci_low == one.ci_high == 0 for one in between.compare(sides[0], sides[0], Options()))
 
 
 def test_a_model_whose_sublayers_were_not_found_says_so(family_model, observe, values):

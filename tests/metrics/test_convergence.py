@@ -145,19 +145,6 @@ def test_frequent_and_rare_have_the_intervals_of_half_samples(observe, values):
     ), "another corpus' half-samples are independent"
 
 
-def test_one_block_has_neither_a_published_rate_nor_a_slope(observe, values):
-    observables, _ = observe(FakeModel(layers=1), made_up_texts(30), names=READ)
-    found = values(FakeModel(layers=1), observables, 30, "words", ["convergence"])
-    assert found["convergence.rate_published", None].reason == "a model of one block divides by zero"
-    assert found["convergence.decay", None].reason == "a single point"
-    assert found["convergence.rate", None].value == pytest.approx(found["convergence.gradient", 0].value, rel=1e-12)
-    deep, _ = observe(FakeModel(), made_up_texts(30), names=READ)
-    sides = side(observables, "one", 30), side(deep, "one", 30)
-    for a, b in (sides, sides[::-1]):
-        found = compared(a, b)
-        assert found["decay", None].reason == "a single point" and found["rate", None].value is not None
-
-
 def test_the_final_state_of_another_width_is_no_target(observe, values):
     model, texts = FakeModel(role="decoder", final_width=12), made_up_texts(30)
     observables, _ = observe(model, texts, names=READ)

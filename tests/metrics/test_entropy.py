@@ -40,50 +40,6 @@ def test_entropies_of_texts_of_any_length(width):
                 assert found[i, j, 0] == pytest.approx(expected[0], rel=1e-8), (i, j)
 
 
-def of_one(x):
-    """Centred, raw and unit entropy of one text, each over the log of the most that there can be."""
-    n, d = x.shape
-    found = entropies_of(torch.from_numpy(x), [np.arange(n)], [np.ones((1, n), dtype=bool)]).numpy()
-    found = entropy.numbers_of(found[:, 0], np.array([n]), d)
-    return found["prompt_normalised"][0], found["prompt_raw"][0] / np.log(min(n, d)), found["prompt_unit"][0]
-
-
-def test_the_forms_differ_where_the_sources_do():
-    """A common mean is seen by the raw form alone; a sink by all, since unit rows come after the mean."""
-    x = np.random.default_rng(0).standard_normal((90, 768))
-    assert all(0.95 < share <= 1 for share in of_one(x)[:2])
-    centred, raw, unit = of_one(x + 1.0)  # a mean as long as the noise: a cosine of about 0.5
-    assert centred == pytest.approx(0.99, abs=0.01) and raw == pytest.approx(0.63, abs=0.01) and unit > 0.9
-    x[0] *= 100
-    centred, raw, unit = of_one(x)
-    assert centred == pytest.approx(0.02, abs=0.005) and raw == pytest.approx(0.02, abs=0.005) and 0.5 < unit < 0.7
-    rank_one = np.outer(np.arange(1.0, 9.0), np.arange(1.0, 31.0))
-    assert entropies_of(torch.from_numpy(rank_one), [np.arange(8)], [np.ones((1, 8), dtype=bool)])[
-        0, 0, :2
-    ].tolist() == pytest.approx([0, 0], abs=1e-9)
-
-
-@pytest.mark.parametrize("scale", [1e-30, 1e30])
-def test_entropy_does_not_know_units(scale):
-    x = np.random.default_rng(0).standard_normal((9, 5)).astype(np.float32)
-    found = entropies_of(torch.from_numpy(x * np.float32(scale)), [np.arange(9)], [np.ones((1, 9), dtype=bool)]).numpy()
-    y = x.astype(np.float64)
-    assert found[0, 0] == pytest.approx([of_text(y), raw_of_text(y), unit_of_text(y)], rel=1e-6)
-
-
-def test_orthogonal_states_have_the_largest_entropy(observe, values):
-    """One direction for each token: n − 1 equal eigenvalues."""
-
-    def one_hot(states):
-        x = states[0]
-        return [torch.eye(64)[: x.shape[1]].expand(x.shape[0], -1, -1).clone() for _ in states]
-
-    observables, _ = observe(FakeModel(width=64, special=False, change=one_hot), made_up_texts(40, shortest=4))
-    found = values(FakeModel(), observables, 40, "words", ["entropy"])
-    for layer in range(4):
-        assert found["entropy.prompt_normalised", layer].value == pytest.approx(1, rel=1e-9)
-
-
 def test_a_bounded_number_of_texts(observe):
     kept = measured(np.arange(400), 0, 100, 400)
     assert 70 < kept.sum() < 130

@@ -33,24 +33,6 @@ def test_against_the_definition_with_and_without_each_group():
     np.testing.assert_allclose(np.diagonal(found[0]), 2 / 40)
 
 
-def test_a_part_knows_less_of_the_whole_than_the_whole_of_it():
-    """The points are those of the published example: two coordinates that count, a third of tiny variance."""
-    x = np.random.default_rng(0).standard_normal((1000, 3)) * [1, 1, 0.01]
-    found = between(x, x[:, :2], x[:, :1], x[:, 2:])[0]
-    assert found[0, 1] < 0.005 and found[1, 0] < 0.005
-    assert found[0, 2] < 0.15 < 0.4 < found[2, 0]
-    assert found[3, 0] == pytest.approx(1, abs=0.06) and found[0, 3] == pytest.approx(1, abs=0.06)
-
-
-def test_points_on_a_line_in_another_order():
-    """Of 0, 1, 3, 7, 15 the left neighbour is the nearest, of 0 it is 1; ranks in B are counted by hand."""
-    a = np.array([[0.0], [1.0], [3.0], [7.0], [15.0]])
-    b = np.array([[0.0], [10.0], [1.0], [11.0], [2.5]])
-    # neighbours in A: 1, 0, 1, 2, 3; in B from 0: 1 is third; from 10: 0 is fourth; from 1: 10 is third;
-    # from 11: 1 is third; from 2.5: 11 is fourth
-    assert between(a, b)[0, 0, 1] == pytest.approx(2 / 5 * np.mean([3, 4, 3, 3, 4]))
-
-
 def test_equal_rows_are_ranked_by_the_mean_and_are_each_others_neighbours():
     rng = np.random.default_rng(2)
     types = rng.integers(0, 12, 60)
@@ -77,17 +59,6 @@ def rows(observe):
         return pairs, values, seen
 
     return run
-
-
-def test_unrelated_layers_read_one(rows):
-    generator = torch.Generator().manual_seed(0)
-
-    def drawn(states):
-        return [torch.randn(x.shape, generator=generator) for x in states]
-
-    pairs, _, _ = rows(FakeModel(change=drawn, sinks=False), made_up_texts(150, shortest=5))
-    for row in pairs.values():
-        assert row.value == pytest.approx(1, abs=0.1) and row.ci_low < 1 < row.ci_high
 
 
 def test_where_nothing_can_be_ranked(rows):

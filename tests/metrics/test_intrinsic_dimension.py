@@ -11,7 +11,7 @@ from reporter import geometry
 from reporter.forward.batch import FEW_HALVES, groups_of
 from reporter.geometry import noise
 from reporter.geometry.intervals import half_sample_interval
-from reporter.geometry.ratios import _bits_set, batches_of, half_estimates, log_ratios, neighbours, scales_read
+from reporter.geometry.ratios import batches_of, half_estimates, log_ratios, neighbours, scales_read
 from reporter.geometry.spectra import estimate, gride_of, twonn_ml_of, twonn_of
 from reporter.metrics.intrinsic_dimension import _of_noise
 
@@ -30,15 +30,6 @@ def in_space(x, width, seed=0):
     rng = np.random.default_rng(seed)
     axes = np.linalg.qr(rng.standard_normal((width, x.shape[1])))[0]
     return (x @ axes.T + 3 * rng.standard_normal(width)).astype(np.float32)
-
-
-@pytest.mark.parametrize("count", [10, 11, 19, 20, 101, 1000])
-def test_scikit_dimension_agrees(count):
-    x = np.random.default_rng(count).standard_normal((count, 30)) * np.geomspace(1, 0.01, 30)
-    logs = first_ratios(x)
-    assert twonn_of(logs) == pytest.approx(scikit_dimension(x), rel=1e-6)
-    assert twonn_of(logs) == pytest.approx(reference(x), rel=1e-6)
-    assert twonn_ml_of(logs) == pytest.approx(scikit_dimension(x, "mle"), rel=1e-6)
 
 
 @pytest.mark.parametrize("discard", [0.0, 0.3, 0.8, 0.9])
@@ -82,23 +73,6 @@ def test_noise_of_several_sizes_reads_what_each_reads_alone():
         assert found.shape == alone.shape
         np.testing.assert_allclose(found[:, 0], np.sort(np.log(distances[:, 1] / distances[:, 0])), rtol=1e-9)
         np.testing.assert_allclose(np.sort(found, axis=0), np.sort(alone, axis=0), rtol=1e-4, atol=1e-6)
-
-
-def test_scale_offset_and_order_do_not_matter():
-    rng = np.random.default_rng(1)
-    x = rng.standard_normal((500, 8))
-    expected = twonn_of(first_ratios(x))
-    for other in (x * 1e6, x * 1e-6, x + 1e4, x[rng.permutation(500)], x[:, ::-1].copy()):
-        assert twonn_of(first_ratios(other)) == pytest.approx(expected, rel=1e-6)
-
-
-def test_equal_rows_are_dropped_before_n_is_taken():
-    x = np.random.default_rng(2).standard_normal((300, 6)).astype(np.float32)
-    twice = np.concatenate([x, x[:40]])
-    assert len(first_ratios(twice)) == 300
-    assert twonn_of(first_ratios(twice)) == pytest.approx(twonn_of(first_ratios(x)), rel=1e-12)
-    assert len(first_ratios(np.ones((30, 4)))) == 0
-    np.testing.assert_allclose(log_ratios_at_all_scales(twice), log_ratios_at_all_scales(x), rtol=1e-9)
 
 
 def test_a_half_sample_is_measured_as_if_it_were_alone():
@@ -199,9 +173,3 @@ def test_a_scale_for_which_lists_are_too_short_has_no_estimate():
         missing.append([not one for one in enough])
         assert [bool(halves[f"gride_{n}"].isnan()) for n in scales] == missing[-1]
     assert len({sum(one) for one in missing}) > 1
-
-
-def test_set_bits_are_counted():
-    numbers = np.random.default_rng(9).integers(0, 2**31, 300)
-    expected = [int(number).bit_count() for number in numbers]
-    assert _bits_set(torch.from_numpy(numbers).int()).tolist() == expected

@@ -89,23 +89,6 @@ def test_between_models_of_other_width_and_depth(see):
     assert turned["cka", 2, 1].value == pytest.approx(found["cka", 1, 2].value, abs=1e-5)
 
 
-def test_a_model_beside_itself(see):
-    texts = made_up_texts(60, shortest=3)
-    seen = see(FakeModel(), texts)
-    alone, beside = within(seen), between(seen, see(FakeModel(), texts))
-    assert alone.keys() == beside.keys()
-    for key, row in alone.items():
-        if key[0] != "cka_floor":  # one permutation is not as good as its inverse
-            assert row.value == pytest.approx(beside[key].value, abs=1e-5), key
-
-
-def test_floors_are_reproducible_and_have_no_direction(see):
-    seen = see(FakeModel(), made_up_texts(200, shortest=5))
-    found = within(seen)
-    assert found == within(seen)
-    assert np.mean([row.value for key, row in found.items() if key[0] == "cka_floor"]) == pytest.approx(0, abs=0.03)
-
-
 def test_fewer_texts_than_there_are(see):
     seen = see(FakeModel(), made_up_texts(90))
     assert within(seen, texts=40)["cka", 0, 1].n == 40

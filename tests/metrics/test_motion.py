@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
-from oracles import bootstrap
-from oracles.again import read_again
 from oracles.fake_model import FakeModel, made_up_texts
 
-from reporter.app.verify.by_token import cosines
 from reporter.geometry import noise
 from reporter.metrics.base import catalogue
 
@@ -34,22 +30,6 @@ def test_ends_of_intervals_and_floors(observe, values):
     assert {name: (value.value, value.n) for name, value in found.items() if name[0].endswith("_floor")} == {
         (f"motion.{statistic}_floor", layer): (floor, n) for (statistic, layer), floor in floors.items()
     }
-
-
-def test_bootstrap_intervals_are_those_of_the_textbook(observe, values):
-    model, texts = FakeModel(), made_up_texts(90)
-    observables, counts = observe(model, texts, names=READ)
-    found = values(model, observables, counts.distinct_texts, "words", ["motion"])
-    reading = read_again(model, texts)
-    words = reading.masks["words"]
-    first = np.array([reading.originals[text] for text in reading.text[words].tolist()])
-    _, text = np.unique(first, return_inverse=True)  # copies are drawn together
-    x, y = (reading.at(reading.path[layer])[words] for layer in (2, 3))
-    for name, layer, quantity in (("norm", 3, np.linalg.norm(y, axis=1)), ("step_cosine", 2, cosines(x, y))):
-        low, high = bootstrap.interval(np.bincount(text, quantity), np.bincount(text))
-        value = found[f"motion.{name}", layer]
-        assert value.ci_high - value.ci_low == pytest.approx(high - low, rel=0.15)
-        assert value.ci_low < value.value < value.ci_high
 
 
 @pytest.mark.parametrize(("layers", "reason"), [(1, "a line needs two blocks"), (2, "")])
@@ -80,18 +60,3 @@ def test_what_is_zero_or_empty_says_so(observe, values):
     nothing, _ = observe(FakeModel(special=False), made_up_texts(0), names=READ)
     empty = values(model, nothing, 0, "words", ["motion"])
     assert (empty["motion.growth", None].n, empty["motion.growth", None].reason) == (0, "no token")
-
-
-def test_a_base_is_compared_where_both_have_the_layer(observe):
-    from reporter.forward.observed import Observed
-
-    texts = made_up_texts(20)
-    sides = []
-    for layers in (2, 4):
-        observables, counts = observe(FakeModel(layers=layers), texts, names=READ)
-        sides.append(Observed(observables, observables["moments"].layout, counts.distinct_texts, "words", 0))
-    found = {}
-    for one in MOTION.between.compare(*sides, MOTION.options()):
-        found.setdefault(one.statistic, []).append(one.place.layer)
-    steps = {name: [0, 1] for name in ("step_length", "step_cosine", "update_ratio")}
-    assert found == {**steps, "norm": [0, 1, 2], "curvature": [0]}

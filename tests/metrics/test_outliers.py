@@ -23,37 +23,6 @@ def of(observe, values, model, texts=80, view="words", **options):
     return values(model, observables, texts, view, ["outliers"])
 
 
-def test_massive_activations_are_those_of_the_published_rule(observe, values):
-    """Words 2 to 9 get one activation each, from far below to far above both thresholds."""
-
-    class Massive(FakeModel):
-        def states(self, input_ids, attention_mask):
-            found = super().states(input_ids, attention_mask)
-            for word in range(2, 10):
-                found[2][..., 5] += torch.where(input_ids == word, 10.0 ** (word / 2), 0.0)
-            return found
-
-        def reference(self, ids):
-            found = super().reference(ids)
-            for word in range(2, 10):
-                found[2][:, 5] += np.where(np.asarray(ids) == word, 10.0 ** (word / 2), 0.0)
-            return found
-
-    model, texts = Massive(sinks=False), made_up_texts(80)
-    observables, _ = observe(model, texts, names=READ, batch_tokens=64)
-    everything = all_tokens(model.reference, texts, model.tokenizer, decoder=False, positions=True)
-    for view in ("words", "all", "no-sinks"):
-        found = values(model, observables, 80, view, ["outliers"])
-        tokens = everything.view(view)
-        for layer in range(4):
-            x = tokens.states[layer]
-            expected = massive(x, tokens.texts, everything.states[layer], everything.texts)
-            assert found["outliers.massive", layer].value == np.mean(expected)
-            assert found["outliers.largest", layer].value == pytest.approx(np.abs(x).max(), rel=1e-5)
-        shares = [found["outliers.massive", layer].value for layer in range(4)]
-        assert shares[0] == 0 and (shares[2] > 0) == (view != "no-sinks")
-
-
 def listed(observables, kind, texts=80, view="words"):
     metric = catalogue()["outliers"]
     seen = Observed(observables, observables["moments"].layout, texts, view, 0)
@@ -61,7 +30,7 @@ def listed(observables, kind, texts=80, view="words"):
 
 
 @pytest.mark.parametrize(("role", "special"), [("encoder", True), ("decoder", False)])
-def test_massive_activations_are_listed_by_dimension_and_token(observe, role, special):
+def test_massive_activations_are_listed_by_dimension_and_token(observe, values, role, special):
     """Two dimensions of some words and of whatever stands first, at some layers, of both signs."""
 
     class Massive(FakeModel):
@@ -72,6 +41,8 @@ def test_massive_activations_are_listed_by_dimension_and_token(observe, role, sp
                     found[np.asarray(ids) == word, 7] = -1000.0 * word * layer
                     found[np.asarray(ids) == word, 2] = 2000.0 * (word == 5)
                 found[0, 4] = 5000.0 + layer
+            for word in range(2, 10):  # from far below to far above both limits
+                found[np.asarray(ids) == word, 5] += (layer == 2) * 10.0 ** (word / 2)
             return found
 
         def states(self, input_ids, attention_mask):
@@ -87,9 +58,12 @@ def test_massive_activations_are_listed_by_dimension_and_token(observe, role, sp
     model, texts = Massive(role=role, special=special, sinks=False), made_up_texts(80)
     everything = all_tokens(model.reference, texts, model.tokenizer, decoder=role == "decoder", positions=True)
     expected = massive_types(everything)
-    assert len(expected) > 3
+    assert len(expected) > 6
+    of_rule = [massive(x, everything.texts, x, everything.texts) for x in everything.states]
     for batches in ({"batch_tokens": 64}, {"batch_tokens": 4096, "shard_characters": 500}):
         observables, _ = observe(model, texts, names=READ, **batches)
+        found = values(model, observables, 80, "all", ["outliers"])
+        assert [found["outliers.massive", layer].value for layer in range(4)] == [np.mean(of) for of in of_rule]
         rows = {
             (r.dimension, r.token_id, r.position_first == 0, r.own): r for r in listed(observables, MassiveActivation)
         }

@@ -96,31 +96,6 @@ def test_random_subspaces():
     assert noise.subspaces(50, 5, 0) == pytest.approx(expected, rel=0.01)
 
 
-def test_rotations_move_the_subspace_by_their_angle(observe):
-    """Two dimensions carry nearly all variance; from layer to layer they turn by 0.1 towards a third and a fourth."""
-
-    def rotating(states):
-        x = states[1]
-        weights = torch.ones(16).index_fill(0, torch.tensor([0, 1]), 100.0)
-        found = []
-        for layer in range(len(states)):
-            angle = torch.tensor(0.1 * layer)
-            y = (x - x.mean(dim=(0, 1))) * weights
-            a, b = y[..., :2].clone(), y[..., 2:4].clone()
-            y[..., :2] = a * angle.cos() - b * angle.sin()
-            y[..., 2:4] = a * angle.sin() + b * angle.cos()
-            found.append(y)
-        return found
-
-    model = FakeModel(layers=4, special=False, sinks=False, change=rotating)
-    found, _ = computed(observe, model, axes=2)
-    for layer in range(4):
-        assert found["speed", layer].value == pytest.approx(0.1 * np.sqrt(2), rel=1e-3)
-        assert found["displacement", layer + 1].value == pytest.approx(0.1 * (layer + 1) * np.sqrt(2), rel=1e-3)
-    assert all(found["curvature", layer].value < 0.1 for layer in range(3))  # a geodesic
-    assert found["displacement", 0].value == 0 and ("displacement_floor", 0) not in found
-
-
 def test_axes_that_carry_a_share_of_the_variance(observe):
     found, seen = computed(observe, FakeModel(layers=2), explained=0.95)
     values = np.linalg.eigvalsh(seen.covariance(seen.path[-1]))[::-1]

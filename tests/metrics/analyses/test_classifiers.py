@@ -14,7 +14,6 @@ from reporter.metrics._classifiers import (
     all_the_same,
     cross_validated,
     linear,
-    one_hidden_layer,
     paired,
     standardised,
     stratified,
@@ -44,18 +43,6 @@ def test_the_linear_classifier_minimises_the_penalised_loss(classes):
 
 def test_a_single_class_is_always_predicted():
     assert linear(np.ones((4, 2)), np.full(4, 3), 0)(np.zeros((2, 2))).tolist() == [3, 3]
-
-
-def test_a_hidden_layer_learns_what_a_line_cannot():
-    rng = np.random.default_rng(1)
-    x = rng.standard_normal((400, 8))
-    y = (x[:, 0] * x[:, 1] > 0).astype(np.int64)
-    fold = stratified(y, 5, rng)
-    straight = cross_validated(x, y, fold, linear)
-    bent = cross_validated(x, y, fold, one_hidden_layer(2, 64, 0, "x"))
-    assert straight.accuracy < 0.6 and bent.accuracy > 0.85
-    again = cross_validated(x, y, fold, one_hidden_layer(2, 64, 0, "x"))
-    assert np.array_equal(again.right, bent.right)
 
 
 def test_no_text_is_in_its_own_training_folds():
@@ -118,10 +105,3 @@ def test_a_hidden_layer_is_trained_as_torch_does():
         falling.step()
     for mine, theirs in zip(found, layers.parameters(), strict=True):
         assert mine.numpy() == pytest.approx(theirs.detach().numpy().T, abs=1e-4)
-
-
-def test_few_hidden_units_are_possible():
-    x, y = blobs(40, 2, 3.0)
-    weights = classifiers.perceptron(x, y, 2, 1, np.random.default_rng(0))
-    assert [tuple(weight.shape) for weight in weights] == [(6, 1), (1,), (1, 2), (2,)]
-    assert np.mean(one_hidden_layer(2, 1, 0, "x")(x, y, 0)(x) == y) > 0.8

@@ -1,4 +1,4 @@
-"""What analyses say of themselves: the public names of their numbers, and that each is explained."""
+"""What analyses say of themselves, and where they come from."""
 
 from __future__ import annotations
 
@@ -10,22 +10,10 @@ from reporter.runs.studies import offer
 from reporter.store.schema import tables
 from reporter.texts.sources import SOURCES
 
-BOTH = ("", "_control", "_selectivity", "_memorised")
-NAMES = {
-    "groups": [
-        *("silhouette", "ratio", "within", "between"),
-        *("silhouette_characters", "silhouette_words", "ratio_characters", "ratio_words"),
-    ],
-    "pairs": ["consistency", "aligned", "relative_norm"],
-    "clouds": ["separability", "centroid_distance", "overlap"],
-    "probes": [*(f"{probe}{end}" for probe in ("linear", "hidden") for end in BOTH), "label_overlap"],
-}
 
-
-@pytest.mark.parametrize("name", NAMES)
-def test_the_numbers_of_an_analysis(name):
+@pytest.mark.parametrize("name", ["groups", "pairs", "clouds", "probes"])
+def test_every_number_of_an_analysis_is_explained(name):
     analysis = analyses()[name]
-    assert [statistic.name for statistic in analysis.statistics] == NAMES[name]
     assert analysis.pooled and analysis.baselines and analysis.title and analysis.summary and analysis.cost
     assert all(tables()[row.table.name] is row.table for row in analysis.tables)
     assert 1 <= sum(statistic.headline for statistic in analysis.statistics) <= 2

@@ -50,7 +50,7 @@ def journey(loaded_from):
 
 
 def own_states(name, folder, text):
-    """Run the model by its own class with hooks on modules by name; return ids, states by place, and its tables."""
+    """Run a model by its own class with hooks on modules by name: ids, states by place, those after a norm, tables."""
     import transformers
 
     with warnings.catch_warnings():
@@ -80,20 +80,12 @@ def own_states(name, folder, text):
         "gpt2": lambda: model.wpe.weight,
     }
     places = positions[name]().detach().double().numpy() if name in positions else None
-    return batch["input_ids"][0].numpy(), {p: x.double().numpy() for p, x in states.items()}, table, places
-
-
-def closed(name, folder, states):
-    """Return states after the model's closing norm, by its own module."""
-    import transformers
-
-    model = getattr(transformers, f"{FAMILIES[name][0]}Model").from_pretrained(folder).eval()
-    norm = model.get_submodule({"gpt2": "ln_f", "llama": "norm"}[name])
     with torch.inference_mode():
-        return {
-            place: x if place.site == "final" else norm(torch.from_numpy(x).float()).double().numpy()
-            for place, x in states.items()
-        }
+        closed = (
+            {p: x if p.site == "final" else model.get_submodule(final)(x) for p, x in states.items()} if final else {}
+        )
+    states, closed = ({p: x.double().numpy() for p, x in of.items()} for of in (states, closed))
+    return batch["input_ids"][0].numpy(), states, closed, table, places
 
 
 def place_before(place):
@@ -125,11 +117,11 @@ def test_against_the_models_own_states_and_brute_force(name, norm, folders, jour
         nearest.setdefault((n.positions, n.text, n.position, n.place, n.measure), []).append(n)
     seen = 0
     for text, raw in enumerate(TEXTS):
-        ids, states, table, positions = own_states(name, folders(name), raw)
+        ids, states, closed, table, positions = own_states(name, folders(name), raw)
         for variant in ["without"] + ["with"] * (name in ADDED):
             for position, token_id in enumerate(ids.tolist()):
                 vectors = table + (positions[position] if variant == "with" else 0)
-                compared = closed(name, folders(name), states) if closes and variant == "without" else states
+                compared = closed if closes and variant == "without" else states
                 of = {
                     p: brute_force(x[position][None], vectors, ids[position : position + 1], 100)
                     for p, x in compared.items()
@@ -200,6 +192,7 @@ def test_neighbours_of_followed_tokens_alone(folders, journey):
     assert {p.place.layer for p in found[Point] if p.projection == "pca-joint-without-last"} == {0, 1, 2}
     with pytest.raises(ReporterError, match="follow: 'dog' is not in the text; the tokens there are"):
         journey(folders("bert"), text=TEXTS[0], follow=["dog"])
+    assert not journey(folders("bert"), text=TEXTS[0])[TokenPair]
 
 
 def test_tokens_of_another_width_than_the_states(folders, journey):
@@ -246,14 +239,13 @@ HOSTILE = ["<script>alert(1)</script>", "\"'`", "שלום‏", "\x01\x07", "x" *
 
 def test_hostile_tokens_pass_through(tmp_path, journey):
     from tokenizers import Tokenizer, models, pre_tokenizers
-    from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
+    from transformers import PreTrainedTokenizerFast
 
     words = {word: i for i, word in enumerate(["<unk>", "", *HOSTILE])}
     tokenizer = Tokenizer(models.WordLevel(words, unk_token="<unk>"))
     tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    build_family("bert", tmp_path, vocab_size=len(words))
     PreTrainedTokenizerFast(tokenizer_object=tokenizer, unk_token="<unk>").save_pretrained(tmp_path)
-    sizes = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 16}
-    BertModel(BertConfig(vocab_size=len(words), max_position_embeddings=24, **sizes)).save_pretrained(tmp_path)
     found = journey(tmp_path, text=" ".join(HOSTILE), follow=HOSTILE[:3])
     tokens = [s.token for s in found[JourneyStep] if s.place == Place("embedding", 0)]
     shown = [word.replace("\x01\x07", "<0x01><0x07>") for word in HOSTILE]
@@ -288,7 +280,3 @@ def test_two_followed_tokens_beside_each_other_against_brute_force(folders, jour
         assert pair.mean_cosine == pytest.approx(np.mean([cosine(x, y) for x, y in combinations(rows, 2)]), abs=1e-5)
     same = [p for p in found[TokenPair] if p.token_a == p.token_b and p.place.site == "embedding"]
     assert same, "two birds"
-
-
-def test_without_follow_none_are_paired(folders, journey):
-    assert not journey(folders("gpt2"), text=TEXTS[0])[TokenPair]

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from reporter.core.errors import ReporterError
-from reporter.metrics._items import LISTS
 from reporter.metrics.analysis import analyses
 from reporter.metrics.pairs import PairsFile, ShippedPairs, WrittenPairs, written_pairs
 
@@ -55,6 +54,21 @@ def test_planted_directions_are_found(made_up, computed):
     assert values["aligned_floor", place].value > 0.2  # four dimensions
     relative = np.mean([row.relative_norm for row in of.values()])
     assert values["relative_norm", place].value == pytest.approx(relative)
+    points = [point for point in rows["projections"] if point.place == place]
+    assert {point.part for point in points} == {*item.concepts, *(f"mean {name}" for name in item.concepts)}
+    ends = {p.part: np.array([p.x, p.y]) for p in points if p.part.startswith("mean ")}
+    assert np.linalg.norm(ends["mean right"] + ends["mean back"]) < 0.3, "no difference is the origin"
+    assert np.linalg.norm(ends["mean right"]) == pytest.approx(2.0, abs=0.2)
+    own = np.array([[p.x, p.y] for p in points if p.part == "up"])
+    assert own.mean(axis=0) == pytest.approx(ends["mean up"])
+    assert {p.label for p in points if p.part == "up"} >= {"up 3 first → up 3 second"}
+    same = context.layout.places[0]  # there all vectors are equal
+    assert "different vectors" in values["consistency", same].reason
+    assert "fewer than two concepts" in values["aligned", same].reason
+    assert ("consistency_floor", same) not in values
+    of_same = [row for row in rows["pair_directions"] if row.place == same]
+    assert {(r.consistency, r.p, r.same, r.relative_norm) for r in of_same} == {(None, None, 12, 0.0)}
+    assert {row.cosine for row in rows["direction_cosines"] if row.place == same} == {None}
 
 
 def test_what_each_pair_has_to_do_with_it_makes_up_the_interval(made_up, computed):
@@ -78,35 +92,6 @@ def test_what_each_pair_has_to_do_with_it_makes_up_the_interval(made_up, compute
                 assert 2 * 1.96 * error > 0.65 * bootstrap
 
 
-def test_the_picture_keeps_no_difference_at_the_origin(made_up, computed):
-    item, vector_of = planted(12)
-    context = made_up(vector_of)
-    _, rows = computed(PAIRS, item, context)
-    points = [point for point in rows["projections"] if point.place == context.layout.places[1]]
-    parts = {point.part for point in points}
-    assert parts == {*item.concepts, *(f"mean {name}" for name in item.concepts)}
-    ends = {p.part: np.array([p.x, p.y]) for p in points if p.part.startswith("mean ")}
-    assert np.linalg.norm(ends["mean right"] + ends["mean back"]) < 0.3
-    assert np.linalg.norm(ends["mean right"]) == pytest.approx(2.0, abs=0.2)
-    own = np.array([[p.x, p.y] for p in points if p.part == "up"])
-    assert own.mean(axis=0) == pytest.approx(ends["mean up"])
-    assert {p.label for p in points if p.part == "up"} >= {"up 3 first → up 3 second"}
-
-
-def test_where_texts_have_one_vector_there_is_a_reason(made_up, computed):
-    item, vector_of = planted(12)
-    context = made_up(vector_of)
-    values, rows = computed(PAIRS, item, context)
-    place = context.layout.places[0]  # there all vectors are the same
-    assert "different vectors" in values["consistency", place].reason
-    assert "fewer than two concepts" in values["aligned", place].reason
-    assert ("consistency_floor", place) not in values
-    for row in rows["pair_directions"]:
-        if row.place == place:
-            assert (row.consistency, row.p, row.same, row.relative_norm) == (None, None, 12, 0.0)
-    assert {row.cosine for row in rows["direction_cosines"] if row.place == place} == {None}
-
-
 def test_one_concept_alone_has_nothing_to_compare(made_up, computed):
     item, vector_of = planted(4)
     context = made_up(vector_of)
@@ -115,22 +100,6 @@ def test_one_concept_alone_has_nothing_to_compare(made_up, computed):
     assert values["aligned", place].reason == "there is one concept alone"
     assert "direction_cosines" not in rows
     assert values["consistency", place].ci_low is None  # four pairs
-
-
-@pytest.mark.parametrize(("family", "pooling"), [("bert", "mean"), ("llama", "last")])
-def test_models_are_read_at_every_place(of_family, computed, family, pooling):
-    item = written_pairs(
-        {
-            "cat-dogs": [["the cat sleeps", "the dogs sleeps"], ["a cat runs in town", "a dogs runs in town"]],
-            "red-blue": [["the red mouse", "the blue mouse"], ["old red days", "old blue days"]],
-        }
-    )
-    context = of_family(family, pooling=pooling, sites=("final", "attention"))
-    _, rows = computed(PAIRS, item, context)
-    assert len(rows["pair_directions"]) == 2 * len(context.layout.places)
-    # Their last token is the same, and so is their first: at the embedding neither knows the difference.
-    at_embedding = {row.consistency for row in rows["pair_directions"] if row.place.layer == 0}
-    assert (at_embedding == {None}) == (pooling != "mean")
 
 
 def test_the_shipped_concepts():
@@ -159,25 +128,18 @@ def test_a_file_says_the_same_as_a_study(tmp_path):
     [
         (None, "there is no such file"),
         ("", "is empty; expected a mapping such as {female-male"),
-        ("- [a, b]\n", "expected a mapping such as {female-male: [[She left., He left.], …]}, got a list"),
         ("a: [[x, y]]\n", "p.yaml:1:4: a: a concept needs at least 2 pairs, got 1"),
         ("a:\n  - [x, y]\n  - [x]\n", "p.yaml:3:5: a[1]: expected two texts, [first, second], got a list of 1"),
         ("a: [[x, y], [x, 3]]\n", "p.yaml:1:17: a[1][1]: expected text, got the number 3; put it in quotes"),
-        ("a: [[x, y]\n", "p.yaml:"),
-        (b"\xff\xfe", "is not UTF-8 text"),
     ],
 )
 def test_a_wrong_file_is_named(tmp_path, text, message):
     path = tmp_path / "p.yaml"
     if text is not None:
-        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        path.write_text(text)
     with pytest.raises(ReporterError) as caught:
         PAIRS.resolve(PairsFile(file="p.yaml"), tmp_path)
     assert message in str(caught.value) and str(path) in str(caught.value)
-
-
-def test_the_lists_come_along():
-    assert {path.name for path in LISTS.iterdir()} == {"concepts.yaml", "word-classes.yaml"}
 
 
 SENTENCES = {"cat-dogs": [["the cat sleeps .", "the dogs sleeps ."], ["a cat runs in town .", "a dogs runs in town ."]]}

@@ -130,17 +130,6 @@ def test_words_are_read_once(made_up):
     assert (found.texts, found.y.tolist()) == (["cat", "dog", "owl", "go", "run", "see"], [0, 0, 0, 1, 1, 1])
 
 
-@pytest.mark.parametrize("family", ["bert", "gpt2"])
-def test_models_are_probed(of_family, computed, family):
-    words = {"animal": ["cat", "dogs", "mouse", "birds"], "colour": ["red", "green", "blue"], "other": ["in", "of"]}
-    item = PROBES.resolve(WordsProbe(words=words, folds=3, hidden=4), Path())
-    context = of_family(family)
-    values, rows = computed(PROBES, item, context)
-    place = context.layout.places[-1]
-    assert values["linear", place].n == 7 and values["linear_floor", place].value == pytest.approx(4 / 7)
-    assert {point.part for point in rows["projections"]} == {"animal", "colour"}
-
-
 def test_the_shipped_words():
     assert set(SHIPPED) == {"noun", "verb", "adjective"}
     words = [word for of in SHIPPED.values() for word in of]

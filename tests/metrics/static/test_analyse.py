@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
-from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
@@ -190,50 +188,3 @@ def test_degenerate_tables() -> None:
     assert found.facts["zero vectors"].value == 5
     assert found.of(HistogramBin) == []
     assert found.missing == {"components of token": "these vectors do not vary"}
-
-
-def test_progress_is_told() -> None:
-    told: dict[str, list[tuple[int, int]]] = {}
-    x = made_up(vectors(3000, 8), vectors(40, 8, seed=1))
-    Rows(x, progress=lambda what, done, total: told.setdefault(what, []).append((done, total)))
-    steps = told["token–token pairs"]
-    assert len(steps) == 3
-    assert steps[-1] == (3000 * 2999 // 2,) * 2
-    assert {"token components", "token–position pairs"} <= told.keys()
-
-
-def test_memory_does_not_hold_a_matrix_of_all_pairs() -> None:
-    """A full matrix of 8,000 × 8,000 float32 numbers would be 256 MB."""
-    import subprocess
-    import sys
-
-    code = """
-import resource, numpy as np, torch
-from reporter.metrics._static_numbers import norms
-from reporter.geometry.pairs import Rows
-from reporter.metrics._static_numbers import pairs_of
-from reporter.metrics._static_numbers import PairExtremes
-x = torch.randn(8_000, 8)
-n = norms(x)
-rows = Rows(x, np.arange(len(x)), n)
-list(pairs_of("few", rows.pick(np.arange(1)), rows, [PairExtremes(5, len(x))]))
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-list(pairs_of("all", rows, None, [PairExtremes(5, len(x))]))
-print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)
-"""
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
-    assert float(done.stdout) < 100  # MB
-
-
-@pytest.mark.real
-def test_a_real_encoder(loaded_from: Callable[[Path], LoadedModel]) -> None:
-    if not os.environ.get("REPORTER_REAL_ENCODER"):
-        pytest.skip("REPORTER_REAL_ENCODER names no folder with a real model")
-    found = Rows(static_vectors(loaded_from(Path(os.environ["REPORTER_REAL_ENCODER"]))), VocabularyOptions(maps=()))
-    pairs = {
-        (p.token, p.other) for p in found.pairs if (p.among, p.measure, p.end_of_scale) == ("text", "cosine", "most")
-    }
-    assert {("a", "an"), ("judgment", "judgement")} <= pairs
-    norms = [row.norm for row in found.of(PositionVector)]
-    assert norms[0] > 2 * max(norms[1:])

@@ -270,12 +270,3 @@ def test_distance_and_cosine_to_the_mean() -> None:
     assert low == np.argsort(cosines[usable])[:4].tolist() or 17 not in low
     assert 17 not in {t.token_id for t in found}
     assert len(found) == 24
-
-
-def test_histograms_and_extremes_share_one_walk() -> None:
-    x = vectors(80, 8)
-    rows = rows_of(x)
-    extremes = PairExtremes(4, 80)
-    together = list(pairs_of("token–token", rows, None, [extremes]))
-    assert list(extremes.pairs(rows, NAMES)) == found_pairs(x, 4)
-    assert together == list(pairs_of("token–token", rows))

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-
 import numpy as np
 import pytest
 import torch
 from sklearn.decomposition import PCA
 
-from reporter.core.errors import ReporterError
 from reporter.geometry.components import principal_axes
 from reporter.metrics._static_numbers import explained, of_neighbours, sampled_rows
 
@@ -78,16 +75,3 @@ def test_maps_keep_clusters_together_and_are_repeatable() -> None:
     distance = np.linalg.norm(at[:, None] - at[None], axis=2) + np.eye(60) * 1e9
     assert (label[distance.argmin(axis=1)] == label).all()
     assert at.shape == (60, 2)
-
-
-def test_too_few_points() -> None:
-    with pytest.raises(ReporterError, match="4 vectors are too few for tsne"):
-        of_neighbours(np.ones((4, 3)), 0)
-
-
-def test_the_room_imports_no_heavy_extra() -> None:
-    import subprocess
-
-    code = "import sys, reporter.metrics._static_numbers; print(*{'sklearn', 'scipy'} & sys.modules.keys())"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == []
