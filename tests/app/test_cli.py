@@ -75,22 +75,19 @@ def test_help_fits_one_screen_and_names_every_command(call):
     assert call("--version").stdout == f"reporter {__version__}\n"
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_every_option_is_described(call, command):
-    result = call(command, "--help")
-    assert result.exit_code == 0
-    options = [line.split() for line in result.stdout.splitlines() if line.startswith("  -")]
-    assert all(len(words) > 2 for words in options), f"{command} has an option without a description"
+def test_every_option_is_described(call):
+    for command in COMMANDS:
+        lines = call(command, "--help").stdout.splitlines()
+        options = [line.split() for line in lines if line.startswith("  -")]
+        assert options and all(len(words) > 2 for words in options), f"{command} has an option without a description"
 
 
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
         (["run", "good.yaml", "--share", "1/2", "--force"], "--share takes one SPEC"),
-        *(
-            (["run", "good.yaml", "--only", names], f"--only {names!r} names nothing")
-            for names in ("", " ", ",", " , ")
-        ),
+        (["run", "good.yaml", "--only", ""], "--only '' names nothing"),
+        (["run", "good.yaml", "--only", " , "], "--only ' , ' names nothing"),
         (["export", "good.yaml", "--site", "a", "--guard"], "--site and --guard cannot be combined"),
         (["export", "good.yaml", "bad.yaml"], "only --site takes several studies"),
         (["export", "good.yaml", "--only", "motion"], "--only needs --guard"),
@@ -98,7 +95,6 @@ def test_every_option_is_described(call, command):
         (["metrics", "convergense"], "unknown metric 'convergense'; did you mean 'convergence'?\n"),
         (["bogus"], "Usage: reporter"),
         (["validate"], "Usage: reporter"),
-        (["validate", "--bogus", "good.yaml"], "Usage: reporter"),
         (["sql", "SELECT 1", "--format", "xml"], "Usage: reporter"),
         (["plan"], "Usage: reporter"),
     ],
@@ -126,10 +122,8 @@ def test_init_writes_a_study_that_validates_and_never_overwrites(call):
     assert result.exit_code == 2 and result.stderr.startswith("study.yaml is already there")
 
 
-DEFAULTS = {
-    "out": Path("results"), "only": (), "force": False, "offline": False, "strict": None, "ahead": True, "engine": None,
-    "workers": None, "address": None,
-}  # fmt: skip
+DEFAULTS = dict.fromkeys(("strict", "engine", "workers", "address")) | {"out": Path("results"), "only": ()}
+DEFAULTS |= {"force": False, "offline": False, "ahead": True}
 
 
 @pytest.mark.parametrize(
@@ -139,7 +133,6 @@ DEFAULTS = {
         (["--only", "m", "--only", "c", "--out", "there"], {"only": ("m", "c"), "out": Path("there")}),
         (["--force", "--offline"], {"force": True, "offline": True}),
         (["--strict"], {"strict": "refuted"}),
-        (["--strict=refuted"], {"strict": "refuted"}),
         (["--strict=inconclusive"], {"strict": "inconclusive"}),
     ],
 )
@@ -156,9 +149,7 @@ def test_a_call_can_set_keys_of_a_study(call, runs):
     assert (file.study.title, file.study.run.seed) == ("Mine", 7)
     assert "title: Mine" in file.text  # what is hashed and stored
     result = call("validate", "good.yaml", "--set", "run.sed=7")
-    assert (
-        result.exit_code == 2 and result.stderr.startswith("--set run.sed=7: run.sed: ") and "'seed'" in result.stderr
-    )
+    assert result.exit_code == 2 and result.stderr.startswith("--set run.sed=7: run.sed: ")
 
 
 def test_run_checks_every_study_before_it_does_anything(call, runs):
@@ -218,9 +209,7 @@ def test_validate_reads_the_first_texts_of_a_file(problems):
         "empty.txt": (b"", "holds no text"),
         "latin.txt": (b"caf\xe9 noir\n", "byte 3 (0xe9) is not UTF-8"),
         "mark.txt": ("hello\n".encode("utf-16"), "is UTF-16, not UTF-8"),
-        "bare.txt": ("hello\n".encode("utf-16-le"), "zero byte"),
         "binary.txt": (b"\x7fELF\x00\x00\x01\n", "zero byte"),
-        "table.csv, column: txt": (b"text,label\na b,x\n", "no column 'txt' (column); did you mean 'text'?"),
         "table.csv, column: text, label: lable": (b"text,label\na b,x\n", "no column 'lable' (label); did you mean"),
         "table.jsonl, column: txt": (b'{"text": "a"}\n', "no column 'txt' (column); did you mean 'text'?"),
     }
@@ -261,7 +250,6 @@ def test_validate_looks_for_adapters_gguf_files_and_packages(problems, monkeypat
         "tuned": ("{hub: owner/base, adapter: nowhere}", "nowhere is not there; an adapter's folder is what PEFT's"),
         "spelt": ("{hub: owner/base, adapter: loar}", "lora'?"),
         "empty": ("{hub: owner/base, adapter: lora}", "lora has no adapter_model.safetensors"),
-        "large": ("{hub: owner/base, device_map: auto}", "pip install 'reporter[split]'"),
         "larger": ("{hub: owner/base, device_map: auto, offload_folder: here/in}", "pip install 'reporter[split]'"),
     }
     text = "study: lost\nmodels:\n" + "".join(f"  {name}: {model}\n" for name, (model, _) in models.items())
@@ -270,7 +258,7 @@ def test_validate_looks_for_adapters_gguf_files_and_packages(problems, monkeypat
     text += "corpora:\n  c: {texts: [a b c]}\n  hub: {dataset: owner/texts, column: text}\n"
     text += "  own: {dataset: own, column: x}\n"
     expected = [(f"{3 + i}:", f"models.{name}: ", models[name][1]) for i, name in enumerate(models)]
-    assert_lines(problems(text), [*expected, ("12:", "corpora.hub: ", "pip install 'reporter[datasets]'")])
+    assert_lines(problems(text), [*expected, ("11:", "corpora.hub: ", "pip install 'reporter[datasets]'")])
     # Where the packages are there, what else is wrong is found.
     monkeypatch.setattr("reporter.core.imports.find_spec", lambda name: "it is there")
     names = [line.split(": ")[1] for line in problems(text)]
@@ -301,13 +289,9 @@ def test_plan_prints_the_plan(call, replace):
 def test_a_report_alone_is_of_all_studies_or_of_those_that_are_named(call, replace):
     calls = []
     replace("reporter.report", render=lambda *arguments: calls.append(arguments) or [arguments[1] / "index.html"])
-    result = call("run", "--report-only")
-    assert result.stdout == f"wrote 1 file; open {Path('results/index.html')}\n"
-    call("run", "--report-only", "a", "b", "--out", "x")
-    assert calls == [
-        (Path("results/results.duckdb"), Path("results"), None),
-        (Path("x/results.duckdb"), Path("x"), ["a", "b"]),
-    ]
+    for more, out, studies in ((), "results", None), (("a", "b", "--out", "x"), "x", ["a", "b"]):
+        assert call("run", "--report-only", *more).stdout == f"wrote 1 file; open {Path(out) / 'index.html'}\n"
+        assert calls.pop() == (Path(out, "results.duckdb"), Path(out), studies)
 
 
 def test_sql_prints_what_the_store_answers(call, replace):
@@ -409,11 +393,6 @@ def test_metrics_knows_the_plug_ins_of_a_study(call):
     assert result.exit_code == 0 and result.stdout.startswith("mine:")
 
 
-def test_schema_is_json_with_every_metric(call):
-    schema = json.loads(call("validate", "--schema").stdout)
-    assert schema["properties"]["metrics"]["anyOf"][1]["items"]["anyOf"][0]["enum"] == list(catalogue())
-
-
 def test_markup_and_control_characters_are_printed_as_they_are(call):
     Path("odd.yaml").write_text('study: s\nmodels: {m: gpt2}\n"[red]x[/red]\\e[31m\\n": 1\n')
     (line,) = call("validate", "odd.yaml").stderr.splitlines()
@@ -438,13 +417,6 @@ def start(folder, *arguments, script="from reporter.app.cli import main\nmain()\
     code = f"import signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n{script}"
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     return subprocess.Popen([sys.executable, "-c", code, *arguments], cwd=folder, text=True, **pipes)
-
-
-def test_the_installed_command_prints_to_the_right_streams(tmp_path):
-    (tmp_path / "bad.yaml").write_text(BAD)
-    command = [sys.executable, "-m", "reporter", "validate", "bad.yaml"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
-    assert (done.returncode, done.stdout, done.stderr) == (2, "", BAD_LINE)
 
 
 @pytest.mark.parametrize(
@@ -486,14 +458,20 @@ def test_ctrl_c_ends_a_query_at_once(tmp_path):
     assert errors == "interrupted; finished work is saved; rerun the same command to resume\n"
 
 
-def test_a_reader_that_goes_away_is_no_reason_to_complain(tmp_path):
+def test_the_schema_has_every_metric_and_a_reader_that_goes_away_is_no_reason_to_complain(call, tmp_path):
+    schema = json.loads(call("validate", "--schema").stdout)
+    assert schema["properties"]["metrics"]["anyOf"][1]["items"]["anyOf"][0]["enum"] == list(catalogue())
     with start(tmp_path, "validate", "--schema") as process:
         process.stdout.close()
         assert process.stderr.read() == ""
 
 
-def test_a_terminal_without_unicode_is_no_reason_to_fail(tmp_path):
+def test_the_installed_command_prints_to_the_right_streams_of_a_terminal_without_unicode(tmp_path):
+    (tmp_path / "bad.yaml").write_text(BAD)
     environment = {**os.environ, "PYTHONIOENCODING": "latin-1"}
-    command = [sys.executable, "-m", "reporter", "metrics", "intrinsic_dimension"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, env=environment)
-    assert (done.returncode, done.stderr) == (0, b"")
+    for call, result in (("validate bad.yaml", (2, BAD_LINE)), ("metrics intrinsic_dimension", (0, ""))):
+        command = [sys.executable, "-m", "reporter", *call.split()]
+        done = subprocess.run(
+            command, cwd=tmp_path, capture_output=True, env=environment, text=True, encoding="latin-1"
+        )
+        assert (done.returncode, done.stderr) == result and bool(done.stdout) == (not done.returncode)

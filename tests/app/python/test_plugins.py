@@ -33,6 +33,7 @@ def mine(seen, options):
         moments = seen.moments(place)
         yield reporter.Value("norm", place, float(np.linalg.norm(moments.mean)), moments.n)
 """
+LONG = {"says": "It is long.", "value": {"metric": "mine.norm", "model": "small", "layer": "last"}, "above": 0.0}
 STUDY = {
     "study": "plugged",
     "plugins": ["mine.py"],
@@ -40,13 +41,7 @@ STUDY = {
     "corpora": {"c": {"generate": "grammar", "texts": 40, "words": [5, 12]}},
     "metrics": ["mine"],
     "views": ["words"],
-    "claims": {
-        "long": {
-            "says": "It is long.",
-            "value": {"metric": "mine.norm", "model": "small", "layer": "last"},
-            "above": 0.0,
-        }
-    },
+    "claims": {"long": LONG},
 }
 
 
@@ -96,9 +91,7 @@ def test_a_plugin_is_known_to_its_study_alone():
     with pytest.raises(reporter.SpecError, match="unknown metric 'mine'"):
         reporter.validate(STUDY | {"plugins": []})
     with pytest.raises(reporter.SpecError, match="did you mean 'norm'"):
-        reporter.validate(
-            STUDY | {"claims": {"c": STUDY["claims"]["long"] | {"value": {"metric": "mine.nrom", "model": "small"}}}}
-        )
+        reporter.validate(STUDY | {"claims": {"c": LONG | {"value": {"metric": "mine.nrom", "model": "small"}}}})
 
 
 @pytest.mark.parametrize(
@@ -106,7 +99,6 @@ def test_a_plugin_is_known_to_its_study_alone():
     [
         ("import reporter\nx = 1 / 0\n", "mine.py:2: ZeroDivisionError: division by zero; mend it"),
         ("import reporter\ndef f(:\n", "mine.py:2: SyntaxError: "),
-        ("def f():\n    return nope\n\nf()\n", "mine.py:2: NameError: name 'nope' is not defined; mend it"),
         ("x = 1\n", "mine.py: registers nothing; decorate a function with @reporter.metric"),
         (METRIC.replace('"mine"', '"motion"'), "metric 'motion' is defined twice: in reporter.metrics.motion and in "),
         ("import sys\nsys.exit(3)\n", "mine.py:2: SystemExit: 3; mend it"),
@@ -139,9 +131,8 @@ ASKS = STUDY | {"metrics": "none", "claims": {}, "ends": {"e": {"start": "the ca
 def test_an_analysis_of_a_plugin_has_its_key_in_its_study_alone():
     Path("mine.py").write_text(ANALYSIS, "utf-8")
     (cell,) = plan_study(study_of(ASKS), Path("results")).cells
-    assert (
-        cell.key.corpus == "e" and "analysis code" in cell.inputs and cell.settings == {"start": "the cat", "on": "c"}
-    )
+    assert cell.key.corpus == "e" and "analysis code" in cell.inputs
+    assert cell.settings == {"start": "the cat", "on": "c"}
     Path("mine.py").write_text(ANALYSIS.replace("float(len", "2.0 * float(len"), "utf-8")
     assert plan_study(study_of(ASKS), Path("results")).cells[0].fingerprint != cell.fingerprint
     for wrong, said in (
@@ -206,9 +197,8 @@ def test_two_studies_cannot_bring_two_metrics_of_one_name():
     Path("other").mkdir()
     for folder in (".", "other"):
         Path(folder, "mine.py").write_text(METRIC, "utf-8")
-        Path(folder, "s.yaml").write_text(
-            f"study: {'a' if folder == '.' else 'b'}\nplugins: [mine.py]\nmodels: {{m: gpt2}}\n", "utf-8"
-        )
+        name = "a" if folder == "." else "b"
+        Path(folder, "s.yaml").write_text(f"study: {name}\nplugins: [mine.py]\nmodels: {{m: gpt2}}\n", "utf-8")
     both = CliRunner().invoke(app, ["run", "s.yaml", "other/s.yaml"])
     assert both.exit_code == 2 and "metric 'mine' is defined twice" in both.output
     assert reporter.validate("s.yaml") and reporter.validate("other/s.yaml")  # one after the other they can

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
-import torch
 from app.python.conftest import OWN
 from safetensors.torch import load_file, save_file
 
 import reporter
+from reporter.runs.planner import plan_study
+from reporter.runs.studies import study_of
 
 KEY = ["metric", "statistic", "view", "site", "layer"]
 
@@ -74,19 +77,11 @@ def test_what_needs_the_model_says_so_or_is_left_out(measured, study, results):
     cells = results.cells[results.cells["model"].str.startswith("given")]
     assert set(cells["corpus"]) == {"c"} and "groups" not in set(cells["metric"])
     assert not results.models["model"].str.contains(r"given.*\(shuffled\)").any()
-    from reporter.runs.planner import plan_study
-    from reporter.runs.studies import study_of
-
     hints = plan_study(study_of(study), measured[0].folder).hints()
     assert "model given-encoder: only its states are there, so without corpus d, groups, shuffled" in hints
 
 
 def test_a_file_that_changed_is_measured_again(measured, study, results, tmp_path):
-    from pathlib import Path
-
-    from reporter.runs.planner import plan_study
-    from reporter.runs.studies import study_of
-
     path = Path(study["models"]["given-decoder"]["states"]["c"])
     content = load_file(path)
     other = tmp_path / "other.safetensors"
@@ -102,39 +97,32 @@ BREAK = {
     "text": (lambda t: t.pop("text"), "lacks the tensor text"),
     "layers": (lambda t: [t.pop(name) for name in list(t) if name.startswith("layer")], "lacks the tensor layer/0"),
     "gap": (lambda t: t.pop("layer/1"), "1 is missing"),
-    "rows": (lambda t: t.update({"layer/1": t["layer/1"][1:].clone()}), "layer 1 has the shape"),
+    "role": (lambda t: t.pop("token_ids"), "write `role: encoder` or `role: decoder`"),
     "more-texts": (lambda t: t.update(text=t["text"] + 9), "states of text 48, counted from 0; corpus 'c' has 40"),
-    "not-finite": (lambda t: t["layer/1"].fill_(torch.nan), "not finite"),
 }
 
 
-def test_broken_files_fail_and_say_why(study, tmp_path):
+def test_broken_files_and_those_that_are_not_there_fail_and_say_why(study, tmp_path):
     for name, (damage, _) in BREAK.items():
         content = load_file(study["models"]["given-decoder"]["states"]["c"])
         damage(content)
-        save_file(content, tmp_path / f"{name}.safetensors", metadata={"role": "decoder"})
-    errors = failures(tmp_path, *BREAK)
+        role = {} if name == "role" else {"role": "decoder"}
+        save_file(content, tmp_path / f"{name}.safetensors", metadata=role)
+    (tmp_path / "plain.safetensors").write_bytes(b"no safetensors at all")
+    errors = failures(tmp_path, "gone", "plain", *BREAK)
+    assert "cannot read" in errors["gone"] and "cannot be read as safetensors" in errors["plain"]
     for name, (_, problem) in BREAK.items():
         assert problem in errors[name], name
 
 
-def test_what_is_no_such_file_is_said(study, tmp_path):
-    (tmp_path / "text.safetensors").write_bytes(b"no safetensors at all")
-    errors = failures(tmp_path, "gone", "text")
-    assert "cannot read" in errors["gone"] and "cannot be read as safetensors" in errors["text"]
+def test_states_that_a_study_cannot_use_are_refused(study, tmp_path):
     with pytest.raises(reporter.SpecError, match=r"models\.m\.states\.e: no corpus 'e'"):
         reporter.validate(study | {"models": {"m": {"states": {"e": "x.safetensors"}}}, "claims": {}})
     with pytest.raises(reporter.SpecError, match=r"models\.m\.states: expected a file for each corpus"):
         reporter.validate(study | {"models": {"m": {"states": "x.safetensors"}}, "claims": {}})
 
-
-def test_a_role_that_cannot_be_told_is_asked_for(study, tmp_path):
     with pytest.raises(reporter.UsageError, match="say role='encoder' or role='decoder'"):
         reporter.save_states(tmp_path / "x.safetensors", np.ones((2, 4, 3)), [0, 0, 1, 1])
-    content = load_file(study["models"]["given-decoder"]["states"]["c"])
-    del content["token_ids"]
-    save_file(content, tmp_path / "broken.safetensors")
-    assert "write `role: encoder` or `role: decoder`" in failures(tmp_path, "broken")["broken"]
 
 
 def failures(folder, *names):
