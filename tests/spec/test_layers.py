@@ -66,6 +66,8 @@ def refused(text, *changes):
 def test_a_key_takes_the_place_of_the_whole_key_below():
     file = child("corpora:\n  wiki: {file: other.txt}\n")
     assert file.study.study == "child" and file.study.title == "Below"
+    number = child("title: '1e-3'\n")  # text that looks like a number stays text
+    assert number.study.title == "1e-3" == read_yaml(number.text).data["title"]
     assert list(file.study.models) == ["a", "b"]
     assert list(file.study.corpora) == ["wiki"] and file.study.corpora["wiki"].limit is None
     assert file.study.extends is None and file.notes == ()
@@ -87,6 +89,12 @@ def test_paths_start_from_the_file_that_they_stand_in(folder):
     assert (file.folder / file.study.corpora["wiki"].file).resolve() == folder / "texts" / "wiki.txt"
     assert "file: ../texts/wiki.txt" in file.text and "- wiki.txt is a text here" in file.text
     assert file.study.models["o"].path == Path("/absolute") and str(folder) not in file.text
+    Path("mine/deep").mkdir()
+    Path("mine/deep/grandchild.yaml").write_text("study: g\nextends: ../child.yaml\ntitle: Above\n")
+    deep = read_study(Path("mine/deep/grandchild.yaml"))
+    assert deep.study.title == "Above"
+    assert (deep.folder / deep.study.models["m"].path).resolve() == folder / "mine" / "here"
+    assert (deep.folder / deep.study.corpora["wiki"].file).resolve() == folder / "texts" / "wiki.txt"
 
 
 def test_so_do_lists_of_words_pairs_datasets_and_plugins():
@@ -172,27 +180,15 @@ def test_a_study_has_an_id_of_its_own():
         read_studies([Path("base.yaml"), Path("twice.yaml")])
 
 
-def test_studies_build_on_studies_that_build_on_studies(folder):
-    (folder / "mine" / "deep").mkdir()
-    child("models: {m: {path: here}}\nmetrics: [anisotropy]\n")
-    Path("mine/deep/grandchild.yaml").write_text("study: g\nextends: ../child.yaml\ntitle: Above\n")
-    file = read_study(Path("mine/deep/grandchild.yaml"))
-    assert file.study.title == "Above"
-    assert (file.folder / file.study.models["m"].path).resolve() == folder / "mine" / "here"
-    assert (file.folder / file.study.corpora["wiki"].file).resolve() == folder / "texts" / "wiki.txt"
-
-
 @pytest.mark.parametrize(
     ("change", "said"),
     [
         ("corpora.wiki.limt=2", "corpora.wiki.limt: unknown key; did you mean 'limit'?"),
-        ("corpora.wiki.limit=two", "corpora.wiki.limit: expected a whole number, got text 'two'"),
         ("corpora.wki.limit=2", "there is no 'wki' under 'corpora'; did you mean 'wiki'?"),
         ("modles.x=3", "modles: unknown key; did you mean 'models'?"),
         ("metrics.x=3", "'metrics' is a list; set it as a whole, such as --set 'metrics=[…]'"),
         ("title.x=3", "'title' is text 'Below', which has no keys; set it as a whole"),
         ("nothing", "expected KEY=VALUE, such as models.bert=./mine or corpora.wiki.limit=200"),
-        ("=3", "expected KEY=VALUE, such as models.bert=./mine or corpora.wiki.limit=200"),
         ("run..seed=3", "a key is missing in 'run..seed'"),
         ("title=[a", "'[' opens a list here, in which ',' or ']' is missing"),
         ("extends=x", "what a study extends stands in its file"),
@@ -218,10 +214,6 @@ def test_what_is_set_wins_and_a_folder_is_a_model(folder):
     assert read_study(Path("mine/plain.yaml")).text == BASE  # character for character where nothing is set
 
 
-def test_a_title_that_looks_like_a_number_stays_text(folder):
-    assert child("title: '1e-3'\n").study.title == "1e-3" == read_yaml(child("title: '1e-3'\n").text).data["title"]
-
-
 @pytest.mark.parametrize("name", [name for name in shipped() if not name.startswith("known/")])
 def test_every_shipped_study_can_be_built_on_with_models_of_ones_own(name, tmp_path):
     path = tmp_path / "mine.yaml"
@@ -236,11 +228,7 @@ def test_every_shipped_study_can_be_built_on_with_models_of_ones_own(name, tmp_p
     [
         ("quickstart", 4),
         ("eacl-anisotropy", 9),
-        ("pocket/eacl-anisotropy", 11),
         ("encoders-vs-decoders", 13),
-        ("sinks-and-valleys", 6),
-        ("secretly-linear", 5),
-        ("ettin", 7),
     ],
 )
 def test_claims_of_shipped_studies_that_speak_of_roles_stay(name, kept, tmp_path):
@@ -272,7 +260,6 @@ def test_what_is_written_is_read_as_it_was(data):
     ("condition", "said"),
     [
         ("model = 'bert'", None),
-        ("a.model='bert' AND b.model == 'gpt2'", None),
         ("model = 'gpt2 (random-init)'", None),
         ("model = 'bert | gpt2'", None),
         ("model IN ('bert', 'gpt2')", None),

@@ -15,11 +15,8 @@ def test_a_problem_is_one_line_whatever_is_in_it(file, key, value):
     assert len(str(problem).splitlines()) == 1
 
 
-def test_invisible_characters_are_written_as_escapes():
+def test_locations_and_invisible_characters_are_written_out():
     assert one_line("a\nb\x1b[31m\u202e") == "a\\nb\\x1b[31m\\u202e"
-
-
-def test_locations():
     assert show_location(("metrics", 1, "intrinsic_dimension", "sample")) == "metrics[1].intrinsic_dimension.sample"
     assert show_location(("models", "a.b", "c d")) == "models.'a.b'.'c d'"
     assert show_location(()) == ""

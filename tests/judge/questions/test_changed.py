@@ -63,7 +63,8 @@ def say(**given):
 
 
 def test_the_first_layer_that_moved_is_named():
-    row, said, _ = say(distances=[0, 0, 0.2, 0.1, 0.15], loss=(0.3, 0.2, 0.4))
+    row, said, _ = say(distances=[0, 0, 0.2, 0.1, 0.15], loss=(0.3, 0.2, 0.4), tokens=["`", "the"])
+    assert "Farthest moved: `ˋ`, `the`." in said  # no token ends what it stands in
     assert (row["changed"], row["first_layer"], row["noise"]) == (True, 2, "rounding")
     assert said.startswith("From layer 2 on") and "0.2 of their length; up to layer 1" in said
     assert "loss rises: +0.3 [0.2, 0.4]" in said
@@ -92,7 +93,9 @@ def test_bf16_products_are_noise_unless_the_first_block_shows_the_same_batches()
     assert row["changed"] and row["first_layer"] == 2
 
 
-def test_a_block_that_is_missing_is_named():
+def test_a_metric_and_a_block_that_are_missing_are_named():
+    without = answered(CHANGED, "s", lambda sql: [{"model": "new", "base": "old"}] if "FROM models" in sql else [])
+    assert "add `change`" in without.lacks[0]
     _, said, answer = say(distances=[0, 0, 0.3, 0.3], layers=(3, 4))
     assert said.startswith("It has 1 block fewer, and block 2 of the base") and "block" in answer.boxes[0].notes[-1]
 
@@ -159,13 +162,3 @@ def test_what_is_beyond_noise_but_not_worth_a_word_is_said_to_be_small():
         row, said, _ = of(**more)
         assert not row["small"] and said.startswith("From layer 2 on"), more
     assert "differ `motion.step_cosine` (up to 2 times that)." in of(step=0.02)[1]
-
-
-def test_no_token_ends_what_it_stands_in():
-    _, said, _ = say(distances=[0, 0, 0.3, 0.3, 0.3], tokens=["`", "the"])
-    assert "Farthest moved: `ˋ`, `the`." in said
-
-
-def test_a_base_without_the_metric_is_asked_for():
-    based = answered(CHANGED, "s", lambda sql: [{"model": "new", "base": "old"}] if "FROM models" in sql else [])
-    assert "add `change`" in based.lacks[0]

@@ -1,15 +1,9 @@
-"""States that are noise at every layer, from a file through a whole run: its findings are none.
-
-``python tests/judge/questions/test_pure_noise.py [seeds]`` counts how often there is one in many such studies.
-"""
+"""States that are noise at every layer, from a file through a whole run: its findings are none."""
 
 from __future__ import annotations
 
 import contextlib
 import io
-import sys
-import tempfile
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,20 +13,18 @@ import reporter
 LAYERS, WIDTH, TEXTS, LENGTH = 7, 16, 40, 15
 
 
-def states(kind, seed):
-    """Return the same distribution at every layer, (layers, tokens, width): tokens alone, or texts that differ, too."""
-    rng = np.random.default_rng([seed, len(kind)])
+def states(seed):
+    """Return the same distribution at every layer, (layers, tokens, width), of texts that differ."""
+    rng = np.random.default_rng([seed, 5])
     tokens = rng.standard_normal((LAYERS, TEXTS * LENGTH, WIDTH))
-    if kind == "tokens":
-        return tokens
     texts = np.repeat(rng.standard_normal((LAYERS, TEXTS, WIDTH)), LENGTH, axis=1)
     return np.sqrt(0.7) * tokens + np.sqrt(0.3) * texts
 
 
-def findings(x, folder, seed=0):
+def findings(x, folder):
     """Return what a study of these states finds, of all metrics under two views."""
     file = folder / "noise.safetensors"
-    types = np.random.default_rng(seed).zipf(1.5, TEXTS * LENGTH).clip(max=40)
+    types = np.random.default_rng(0).zipf(1.5, TEXTS * LENGTH).clip(max=40)
     reporter.save_states(file, x.astype(np.float32), np.repeat(np.arange(TEXTS), LENGTH), tokens=types, role="decoder")
     study = {
         "study": "noise",
@@ -50,22 +42,7 @@ def findings(x, folder, seed=0):
 
 def test_nothing_is_found_in_noise_and_what_one_layer_has_is_found(tmp_path):
     """The same noise with one axis that is long at layer 3: so the study can find something."""
-    x = states("texts", 1)
+    x = states(1)
     assert findings(x, tmp_path) == []
     x[3, :, 0] *= 6
     assert any("at layer 3" in says for says in findings(x, tmp_path))
-
-
-def main():
-    """Print how many studies of noise had a finding, of each kind."""
-    seeds = int(sys.argv[1]) if len(sys.argv) > 1 else 40
-    for kind in ("tokens", "texts"):
-        found = []
-        for seed in range(seeds):
-            with tempfile.TemporaryDirectory() as folder:
-                found.append(findings(states(kind, seed), Path(folder), seed))
-        print(f"{kind}: {sum(map(bool, found))} of {seeds}", *(says for of in found for says in of), sep="\n  ")
-
-
-if __name__ == "__main__":
-    main()

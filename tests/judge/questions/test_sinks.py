@@ -35,10 +35,4 @@ def test_sinks_that_are_counted_are_never_said_not_to_be_searched():
     (counted,) = lacks(sinks=312, listed=False)
     assert "312 of 6,017 tokens" in counted and "metrics: [outliers]" in counted
     assert lacks(sinks=0, listed=False) == lacks(sinks=0, listed=True) == ()
-
-
-def test_states_without_a_sink_lack_nothing():
-    found = {"model": "dec", "corpus": "wiki", "tokens": 9, "texts": 1, "sinks": 0, "listed": True}
-    none = answered(SINKS, "s", lambda sql: [found] if "AS listed" in sql else [])
-    assert not none.lacks and not none.boxes
-    assert boxes_of(SINKS, none.tables) == ()
+    assert boxes_of(SINKS, {}) == ()
