@@ -81,17 +81,6 @@ def test_tokens_that_moved_come_in_order(see):
         assert all(row.n >= 3 for row in rows)
 
 
-def test_another_seed_stands_beside_the_base(see):
-    texts = made_up_texts(60)
-    base, model, twin = (see(FakeModel(seed=seed), texts) for seed in (0, 1, 2))
-    values, _ = compared(model, base, twin)
-    alone, _ = compared(model, twin)
-    for layer in range(4):
-        assert values["distance_seed", layer].value == alone["distance", layer].value
-        assert values["linear_seed", layer].value == alone["linear", layer].value
-    assert not any(name.endswith("_seed") for name, _ in alone)
-
-
 def test_models_of_other_depth_are_compared_layer_by_layer_and_at_the_end(see):
     texts = made_up_texts(60)
     base, model = FakeModel(layers=3), FakeModel(layers=2)

@@ -26,18 +26,10 @@ def see(observe):
 
 
 def rows(found):
-    """Return {(statistic, layer_a, layer_b): row}, each row plain and each key once."""
+    """Return {(statistic, layer_a, layer_b): row}, each key once; test_contract.py checks rows."""
     found = list(found)
-    for row in found:
-        numbers = [row.value, row.ci_low, row.ci_high]
-        assert all(type(x) is float and np.isfinite(x) for x in numbers if x is not None), row
-        assert (row.value is None) == bool(row.reason) and type(row.n) is int, row
-        assert (row.ci_low is None) == (row.ci_high is None)
-        if row.value is not None:
-            assert 0 <= row.value <= 1 or (row.statistic.startswith("cka") and -1 <= row.value < 0), row
-            assert row.statistic.endswith("_floor") or row.ci_low <= row.value <= row.ci_high, row
     keyed = {(row.statistic, row.layer_a, row.layer_b): row for row in found}
-    assert len(keyed) == len(found)
+    assert len(keyed) == len(found) and all((row.value is None) == bool(row.reason) for row in found)
     return keyed
 
 

@@ -31,18 +31,6 @@ def test_against_scikit_dimension(d, k):
         np.testing.assert_allclose(found[left_out + 1][keep], pointwise(x[keep], k), rtol=1e-9)
 
 
-def test_two_sheets_of_other_dimension():
-    """A mean that hides what the spread shows: a plane and, far away, a space of six dimensions."""
-    rng = np.random.default_rng(0)
-    x = np.zeros((1200, 8))
-    x[:600, :2], x[600:, 2:] = rng.random((600, 2)), 50 + rng.random((600, 6))
-    x = x[rng.permutation(1200)]
-    found = local_dimensions(torch.from_numpy(x), 400, 100)
-    plane = x[:400, 2] == 0
-    assert found[plane].mean() == pytest.approx(2, abs=0.15)
-    assert 4.5 < found[~plane].mean() < 6.5
-
-
 def test_equal_states_have_none():
     x = np.repeat(np.random.default_rng(0).standard_normal((10, 4)), 20, axis=0)
     assert np.isnan(local_dimensions(torch.from_numpy(x), 50, 16)).all()

@@ -9,7 +9,7 @@ from oracles.tokens import all_tokens
 
 from reporter.forward.observed import Observed
 from reporter.metrics._outlier_lists import MassiveActivation, OutlierDimension
-from reporter.metrics.base import Value, catalogue
+from reporter.metrics.base import catalogue
 
 READ = ("moments", *catalogue()["outliers"].needs)
 
@@ -104,18 +104,6 @@ def test_outlier_dimensions_are_listed_with_their_layers_and_shares(observe):
         assert row.cosine_share == pytest.approx(1, abs=0.05)
 
 
-def test_three_rogue_dimensions_hold_the_cosine(observe, values):
-    def rogue(states):
-        shift = torch.zeros(32)
-        shift[[3, 7, 20]] = 300.0
-        return [x - x.mean(dim=-1, keepdim=True) + shift for x in states]
-
-    found = of(observe, values, changed(rogue))
-    for layer in range(4):
-        assert found["outliers.dimensions", layer].value == 3
-        assert found["outliers.top3_cosine_share", layer].value == pytest.approx(1, abs=0.01)
-
-
 def test_isotropic_states_have_no_cosine_to_share(observe, values):
     generator = torch.Generator().manual_seed(0)
 
@@ -130,20 +118,3 @@ def test_isotropic_states_have_no_cosine_to_share(observe, values):
         expected = np.sqrt(2 * np.log(n * 32))
         assert found["outliers.largest_ratio", layer].value == pytest.approx(expected, rel=0.15)
         assert found["outliers.massive", layer].value == 0
-
-
-def test_the_share_of_sinks(observe):
-    from reporter.metrics.outliers import OutlierOptions, outliers
-
-    model, texts = FakeModel(role="decoder", special=True), made_up_texts(60)
-    observables, counts = observe(model, texts, names=READ)
-    share = {}
-    for view in ("words", "all", "no-sinks"):
-        seen = Observed(observables, observables["moments"].layout, 60, view, 0)
-        found = outliers(seen, OutlierOptions())
-        share[view] = next(v for v in found if isinstance(v, Value) and v.statistic == "sink_share")
-    assert share["words"] == share["all"]
-    own = counts.tokens - counts.special
-    assert counts.sinks > 0 and share["words"].value == pytest.approx(counts.sinks / own, rel=1e-12)
-    assert share["words"].n == own and share["words"].place is None
-    assert share["no-sinks"].value == 0 and share["no-sinks"].n == counts.ordinary

@@ -24,15 +24,6 @@ def test_dadapy_reads_the_same():
         assert ours[pair] == pytest.approx(theirs, abs=2e-6), pair
 
 
-def test_what_its_authors_say_of_it():
-    """Glielmo et al. 2022, figure 1: a part knows less than the whole, what is small does not count, 1 is chance."""
-    of = found(spaces())
-    assert of["xyz", "x"] < of["x", "xyz"]  # the whole tells of the part, the part not of the whole
-    assert of["xy", "xyz"] < 0.02 and of["xyz", "xy"] < 0.02  # the third coordinate is a tenth of the others
-    assert of["x", "bent"] < 0.02 < of["bent", "x"]  # what is not one to one is lost on the way
-    assert of["other", "xyz"] == pytest.approx(1, abs=0.1) and of["xyz", "other"] == pytest.approx(1, abs=0.1)
-
-
 def test_it_is_blind_to_what_keeps_the_order_of_distances():
     x = spaces()["xyz"]
     turned = 5 * x @ np.linalg.qr(np.random.default_rng(0).standard_normal((3, 3)))[0] + 7

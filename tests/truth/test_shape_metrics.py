@@ -38,11 +38,6 @@ def rotation(rng, d):
 
 
 MEASURES = {"procrustes": procrustes, "cka": token_cka, "cca": canonical}
-BLIND = {  # what each measure does not see: a map of d × d
-    "procrustes": lambda rng, d: 3 * rotation(rng, d),
-    "cka": lambda rng, d: 0.2 * rotation(rng, d),
-    "cca": lambda rng, d: rng.standard_normal((d, d)) + 2 * np.eye(d),
-}
 
 
 def alike(rng, d=5):
@@ -53,17 +48,6 @@ def alike(rng, d=5):
         (w * common + rng.standard_normal((N, d))) * s @ rotation(rng, d)
         for w, s in zip((0.3, 1, 3), scales, strict=True)
     ]
-
-
-@pytest.mark.parametrize("name", MEASURES)
-def test_what_it_is_blind_to_is_no_distance(name):
-    for seed in range(5):
-        rng = np.random.default_rng(seed)
-        x = rng.standard_normal((N, 5)) * [3, 2, 1, 1, 0.5]
-        y = x @ BLIND[name](rng, 5) + rng.standard_normal(5)
-        assert angle(MEASURES[name], x, y) == pytest.approx(0, abs=1e-5)
-        z = x + 0.3 * rng.standard_normal(x.shape)
-        assert angle(MEASURES[name], x, z) == pytest.approx(angle(MEASURES[name], y, z), abs=1e-6) != 0
 
 
 @pytest.mark.parametrize("name", MEASURES)

@@ -93,14 +93,6 @@ def test_even_attention_reads_its_floor(causal):
     assert entropy == pytest.approx(np.ones((3, 2)), rel=1e-6)
 
 
-def test_a_head_that_looks_at_the_first_token_alone():
-    weights = torch.zeros(1, 1, 8, 8)
-    weights[..., 0] = 1
-    first_token, sinks, entropy, distance = room._heads(weights, 0.3, causal=True)
-    assert (sinks.item(), first_token.item(), entropy.item()) == (1, 1, 0)
-    assert distance.item() == pytest.approx(np.mean(range(1, 8)))
-
-
 def test_texts_that_are_too_short_are_an_error_that_says_what_to_do(of_family):
     context = of_family("gpt2", {"c": corpus(["cat", "dogs"])})
     with pytest.raises(ReporterError, match=r"corpus 'c' has no text of 9 tokens or more; lower `tokens`"):

@@ -161,13 +161,6 @@ def test_points_lie_on_the_principal_components() -> None:
     np.testing.assert_allclose(np.abs(components), np.abs(u[:, :3] * s[:3]), atol=1e-4)
 
 
-def test_without_extremes_the_distributions_remain() -> None:
-    x = made_up(vectors(100, 8))
-    found = Rows(x, VocabularyOptions(extremes=0, points=10, maps=()))
-    assert found.of(VocabularyExtreme) == []
-    assert found.of(HistogramBin) == Rows(x).of(HistogramBin)
-
-
 def test_too_few_vectors_for_a_map_leave_the_rest() -> None:
     found = Rows(made_up(vectors(4, 8)), VocabularyOptions(extremes=1, points=10, maps=("tsne",)))
     assert found.missing == {"tsne": "4 vectors are too few for tsne"}

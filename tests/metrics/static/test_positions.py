@@ -79,7 +79,9 @@ def test_short_and_straight_paths() -> None:
     assert period(np.linspace(0, 1, 64)[:, None] * np.ones(3), 0).reason == "the path is a straight line"
 
 
-def test_cosines_by_offset() -> None:
+@pytest.mark.parametrize("together", [7, 1000])
+def test_cosines_by_offset(together: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("reporter.metrics._static_numbers._TOGETHER", together)
     x = np.random.default_rng(0).normal(size=(40, 6))
     x[7] = 0
     with np.errstate(invalid="ignore"):
@@ -92,15 +94,6 @@ def test_cosines_by_offset() -> None:
         true = true[~np.isnan(true)]
         assert o.n == len(true)
         assert (o.cosine, o.sd) == (pytest.approx(true.mean()), pytest.approx(true.std(), abs=1e-12))
-
-
-def test_cosines_by_offset_in_several_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    import reporter.metrics._static_numbers as numbers
-
-    unit = np.eye(30)
-    whole = by_offset(unit)
-    monkeypatch.setattr(numbers, "_TOGETHER", 7)
-    assert by_offset(unit) == whole
 
 
 def test_the_picture_is_thinned() -> None:
