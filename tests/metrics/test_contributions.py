@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 from oracles.contributions import NAMES, contributions
-from oracles.fake_model import FakeModel, FakeTexts, made_up_texts
+from oracles.fake_model import FakeTexts
 from oracles.families import FAMILIES, WORDS
 
 from reporter.forward.between_layers import Contributions
@@ -59,20 +59,6 @@ def test_products_in_bf16_do_not_round_what_is_compared():
     assert torch.equal(found, share(added, stream))
     a, x = added.double(), stream.double()
     assert torch.allclose(found[:, 1].double(), torch.cosine_similarity(a, x, dim=1), rtol=0, atol=1e-7)
-
-
-@pytest.mark.parametrize("view", ["words", "no-sinks"])
-def test_views_leave_tokens_out(view, observe, values):
-    """The made-up model adds half of its step by attention, half by feed-forward."""
-    model, texts = FakeModel(role="decoder"), made_up_texts(40)
-    observables, _ = observe(model, texts)
-    found = values(model, observables, 40, view, ["contributions", "motion"])
-    for layer in range(3):
-        ratio = found["contributions.attention_ratio", layer]
-        assert ratio.value == pytest.approx(found["motion.update_ratio", layer].value / 2, rel=1e-5)
-        cosine, block = (found[f"contributions.{one}_cosine", layer] for one in ("attention", "block"))
-        assert cosine.value == pytest.approx(block.value, abs=1e-5)
-        assert cosine.n == block.n == ratio.n
 
 
 def test_a_model_whose_sublayers_were_not_found_says_so(family_model, observe, values):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
+from transformers import PreTrainedTokenizerFast
 
 from reporter.core.errors import ReporterError
 from reporter.metrics._journey_steps import TokenText, followed
@@ -13,8 +15,6 @@ TEXT = "The mouse was gone. A mousepad, useless; the Mouse."
 
 
 def word_piece():
-    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
-
     names = ["[UNK]", "[CLS]", "[SEP]", "the", "mouse", "##pad", "was", "gone", "a", "use", "##less", ".", ",", ";"]
     tokenizer = Tokenizer(models.WordPiece({name: i for i, name in enumerate(names)}, unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.Lowercase()
@@ -26,21 +26,16 @@ def word_piece():
 
 
 def byte_level():
-    return trained("byte-level")
+    return trained(pre_tokenizers.ByteLevel(add_prefix_space=False))
 
 
 def sentence_piece():
-    return trained("sentencepiece")
+    return trained(pre_tokenizers.Metaspace())
 
 
-def trained(kind):
-    from tokenizers import Tokenizer, models, pre_tokenizers, trainers
-
+def trained(pre_tokenizer):
     tokenizer = Tokenizer(models.BPE())
-    if kind == "byte-level":
-        tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    else:
-        tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+    tokenizer.pre_tokenizer = pre_tokenizer
     # Rare words stay in pieces.
     tokenizer.train_from_iterator(
         ["The mouse was gone the mouse was a pad"] * 30 + [TEXT], trainers.BpeTrainer(min_frequency=20)
@@ -48,26 +43,15 @@ def trained(kind):
     return tokenizer, []
 
 
-def written(text, made, is_fast=True):
-    from transformers import PreTrainedTokenizerFast
-
+def written(text, made):
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=made[0])
     tokenizer.add_special_tokens({"additional_special_tokens": made[1]})
-    found = tokenizer(text, return_special_tokens_mask=True)
-    strings = [token for token, _ in sorted(tokenizer.get_vocab().items(), key=lambda item: item[1])]
+    encoding = tokenizer(text, return_special_tokens_mask=True)
+    strings = sorted(tokenizer.get_vocab(), key=tokenizer.get_vocab().get)
     bare = [token.text for token in classify(strings, set(tokenizer.all_special_ids))]
-    ids = np.array(found["input_ids"])
-    return (
-        TokenText(
-            text,
-            ids,
-            np.array(found["special_tokens_mask"], dtype=bool),
-            tuple(strings[i] for i in ids),
-            tuple(strings[i] for i in ids),
-            tuple(bare[i] for i in ids),
-        ),
-        tokenizer,
-    )
+    ids, special = np.array(encoding["input_ids"]), np.array(encoding["special_tokens_mask"], dtype=bool)
+    raw, names = (tuple(of[i] for i in ids) for of in (strings, bare))
+    return TokenText(text, ids, special, raw, raw, names), tokenizer
 
 
 class Slow:
@@ -136,14 +120,9 @@ def test_each_text_is_looked_at_by_itself():
 def test_a_text_that_was_cut():
     whole, tokenizer = written(TEXT, word_piece())
     short = tokenizer(TEXT, truncation=True, max_length=5, return_special_tokens_mask=True)
-    cut = TokenText(
-        TEXT,
-        np.array(short["input_ids"]),
-        np.array(short["special_tokens_mask"], dtype=bool),
-        (*whole.tokens[:4], "[SEP]"),
-        (*whole.raw[:4], "[SEP]"),
-        (*whole.bare[:4], ""),
-    )
+    ids, special = np.array(short["input_ids"]), np.array(short["special_tokens_mask"], dtype=bool)
+    raw = (*whole.raw[:4], "[SEP]")
+    cut = TokenText(TEXT, ids, special, raw, raw, (*whole.bare[:4], ""))
     (found,) = followed(["mouse"], [cut], tokenizer)
     assert np.flatnonzero(found).tolist() == [2]
     with pytest.raises(ReporterError, match="'gone' is not in the text"):

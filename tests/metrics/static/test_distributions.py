@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -30,8 +30,7 @@ from reporter.metrics.vocabulary import VocabularyExtreme, VocabularyFact
 NAMES = [f"t{i}" for i in range(200)]
 
 
-@dataclass
-class Distribution:
+class Distribution(NamedTuple):
     """What the rows of a distribution say."""
 
     n: int
@@ -42,20 +41,20 @@ class Distribution:
 
 def by_measure(rows: Iterable[VocabularyFact | HistogramBin]) -> dict[str, Distribution]:
     """The rows of distributions, by measure."""
-    found: dict[str, Distribution] = {}
-    facts: dict[str, VocabularyFact] = {}
+    bins: dict[str, list[HistogramBin]] = {}
+    facts: dict[str, Any] = {}
     for row in rows:
-        if isinstance(row, VocabularyFact):
-            measure, _, which = row.fact.partition(" of ")
-            facts[f"{measure} {which.split(': ')[1]}"] = row
+        if isinstance(row, HistogramBin):
+            bins.setdefault(row.measure, []).append(row)
         else:
-            found.setdefault(row.measure, Distribution(0, 0, 0, [])).bins.append(row)
-    for measure, distribution in found.items():
+            measure, what = row.fact.partition(" of ")[0], row.fact.rpartition(": ")[2]
+            facts[f"{measure} {what}"] = row
+    result = {}
+    for measure, of in bins.items():
         middle, spread = facts[f"{measure} mean"], facts[f"{measure} standard deviation"]
-        assert middle.value is not None and spread.value is not None and middle.said is not None
-        distribution.n = int(middle.said.removeprefix("n = ").replace(",", ""))
-        distribution.mean, distribution.sd = middle.value, spread.value
-    return found
+        n = int(middle.said.removeprefix("n = ").replace(",", ""))
+        result[measure] = Distribution(n, middle.value, spread.value, of)
+    return result
 
 
 def vectors(n: int, d: int, seed: int = 0, shift: float = 0.5) -> np.ndarray:
