@@ -40,12 +40,6 @@ class Gained(FakeModel):
         return super().close(x) * torch.linspace(0.3, 3, self.width, dtype=x.dtype)
 
 
-def closed(model, x):
-    import torch
-
-    return model.close(torch.from_numpy(x)).numpy()
-
-
 @pytest.mark.parametrize("mean", ["token", "text"])
 @pytest.mark.parametrize("target", ["block", "final"])
 def test_targets_and_means(observe, values, target, mean):

@@ -9,8 +9,6 @@ from oracles.fake_model import EDGE, FIRST_WORD, FakeModel, FakeTexts, fake_voca
 
 from reporter.forward.readout import CONTENT, FUNCTION, NO_WORD, Vocabulary
 
-TEXTS = 50
-
 
 def test_a_sample_is_the_same_at_every_place_and_about_as_large_as_asked(observe, values):
     model, texts = FakeModel(final_width=16), made_up_texts(300)

@@ -151,11 +151,7 @@ SENTENCES = {"cat-dogs": [["the cat sleeps .", "the dogs sleeps ."], ["a cat run
 def test_a_token_that_all_texts_end_in_is_recorded(of_family, computed, family, pooling, token):
     """A decoder reads the last token, which is the same one; [CLS] of an encoder is there to be read."""
     _, rows = computed(PAIRS, written_pairs(SENTENCES), of_family(family, pooling=pooling))
-    found = {row.same_token for row in rows["pair_directions"]}
-    if token is not None and found != {token}:  # a tokenizer that knows no full stop
-        assert len(found) == 1 and None not in found
-    else:
-        assert found == {token}
+    assert {row.same_token for row in rows["pair_directions"]} == {token}
     other = {"cat-dogs": [*SENTENCES["cat-dogs"], ["the mouse sees the cat", "the mouse sees the dogs"]]}
     _, rows = computed(PAIRS, written_pairs(other), of_family(family, pooling=pooling))
     assert {row.same_token for row in rows["pair_directions"]} == {None}
