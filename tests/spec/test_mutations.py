@@ -110,28 +110,16 @@ def test_the_study_that_is_mutated_is_right(catalogue):
 
 
 @settings(max_examples=120, deadline=None)
-@given(place=st.sampled_from(PLACES), new=values)
-def test_any_value_in_any_place(catalogue, place, new):
-    lines_of(yaml.safe_dump(replaced(VALID, place, new), sort_keys=False), catalogue)
-
-
-@settings(max_examples=80, deadline=None)
 @given(place=st.sampled_from(PLACES), key=st.one_of(st.sampled_from(WORDS), st.text(max_size=6)), new=values)
-def test_any_key_in_any_place(catalogue, place, key, new):
-    lines_of(yaml.safe_dump(added(VALID, place, key, new), sort_keys=False), catalogue)
+def test_any_value_and_any_key_in_any_place(catalogue, place, key, new):
+    for study in (replaced(VALID, place, new), added(VALID, place, key, new)):
+        lines_of(yaml.safe_dump(study, sort_keys=False), catalogue)
+
+
+SLIPS = st.text(max_size=3) | st.text(alphabet=":-[]{}'\"#&*!|>%@`, \n\t?", max_size=3)
 
 
 @settings(max_examples=120, deadline=None)
-@given(
-    start=st.integers(0, len(TEXT)),
-    length=st.integers(0, 6),
-    new=st.one_of(st.text(max_size=3), st.text(alphabet=":-[]{}'\"#&*!|>%@`, \n\t?", max_size=3)),
-)
-def test_any_slip_of_the_fingers(catalogue, start, length, new):
-    lines_of(TEXT[:start] + new + TEXT[start + length :], catalogue)
-
-
-@settings(max_examples=30, deadline=None)
-@given(start=st.integers(0, len(TEXT)), new=st.binary(max_size=3))
-def test_any_bytes(catalogue, start, new):
-    lines_of(TEXT.encode()[:start] + new + TEXT.encode()[start:], catalogue)
+@given(st.integers(0, len(TEXT)), st.integers(0, 6), SLIPS.map(lambda new: new.encode()) | st.binary(max_size=3))
+def test_any_slip_of_the_fingers_and_any_bytes(catalogue, start, length, new):
+    lines_of(TEXT.encode()[:start] + new + TEXT.encode()[start + length :], catalogue)

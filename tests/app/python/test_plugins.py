@@ -185,14 +185,6 @@ def test_a_source_of_a_plugin_is_read_again_when_it_is_edited():
             reporter.validate(HEARD | {"corpora": {"c": wrong}})
 
 
-def test_a_plugin_that_is_not_there_is_named_with_the_line_of_the_study():
-    Path("s.yaml").write_text("study: s\nplugins: [mine.py, yours.py]\nmodels: {m: gpt2}\n", "utf-8")
-    with pytest.raises(reporter.SpecError) as caught:
-        reporter.validate("s.yaml")
-    (line,) = str(caught.value).splitlines()
-    assert line == "s.yaml:2:20: plugins[1]: there is no file 'yours.py'; it is looked for beside the study"
-
-
 def test_two_studies_cannot_bring_two_metrics_of_one_name():
     Path("other").mkdir()
     for folder in (".", "other"):

@@ -6,35 +6,12 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-import torch
 
 from reporter.app.verify.deviations import Stored, compare
 from reporter.app.verify.reading import Found, Rule, context_keys, key, kinds_of_text, never_a_word, splitmix64
 from reporter.forward.batch import context_keys as fast_keys
 from reporter.forward.batch import key_of
-from reporter.forward.token_categories import ASIDE, SPECIAL, SinkRule, find_sinks, strata
 from reporter.texts.tokens import ids_without_words
-
-
-@pytest.mark.parametrize("rule", [Rule(), Rule(3.0, 0.5), Rule(1.5, 0.5), Rule(4.0, None)])
-def test_sinks_are_those_of_runs(rule):
-    rng = np.random.default_rng(0)
-    for n in (1, 2, 7, 30):
-        blocks = rng.standard_normal((3, n, 8)) * np.exp(rng.standard_normal((3, n, 1)))
-        blocks[..., 2] *= np.exp(2 * rng.standard_normal((3, n)))
-        special = rng.random(n) < 0.2
-        x, mask = torch.from_numpy(blocks)[:, None], np.ones((1, n), dtype=np.int64)
-        expected = find_sinks(list(x), x.norm(dim=3).numpy(), mask, SinkRule(rule.dominance, rule.factor))
-        kind = strata(expected.sink, mask, special[None])[0]
-        found = kinds_of_text(list(blocks), special, rule)
-        assert n < 30 or 0 < found.sink.sum() < n
-        for name in ("sink", "layer_first", "layer_last", "dimension"):
-            of_run = {"layer_first": "first", "layer_last": "last"}.get(name, name)
-            assert (getattr(found, name) == getattr(expected, of_run)[0]).all()
-        assert found.ratio == pytest.approx(expected.ratio[0])
-        assert found.weight == pytest.approx(expected.dominance[0], rel=1e-5)
-        assert (found.view("words") == (kind != SPECIAL)).all()
-        assert ((found.view("words") & ~found.view("no-sinks")) == (kind == ASIDE)).all()
 
 
 def test_a_massive_dimension_makes_a_sink_and_the_first_own_token_is_left_out():

@@ -6,7 +6,6 @@ A few repetitions of what ``python tests/oracles/claim_calibration.py 1000`` cou
 from __future__ import annotations
 
 import re
-from itertools import combinations
 
 import numpy as np
 import pytest
@@ -24,7 +23,6 @@ from oracles.claim_calibration import (
     value,
     worst,
 )  # fmt: skip
-from scipy.special import ndtr
 
 from reporter.geometry.intervals import VERDICT_TEXTS
 from reporter.geometry.statistics import holm
@@ -134,26 +132,7 @@ def test_as_many_models_as_the_advice_names_decide_in_80_percent_of_studies(test
     assert 0.77 <= shown <= 0.93, "the first whole number of models at which it is 80 %"
 
 
-def by_closed_testing(p):
-    """Holm's procedure is the closure of Bonferroni's: the largest p-value of any set with the hypothesis."""
-    groups = [group for size in range(1, len(p) + 1) for group in combinations(range(len(p)), size)]
-    return [max(min(1.0, len(g) * min(p[j] for j in g)) for g in groups if i in g) for i in range(len(p))]
-
-
-def test_holm_is_the_closure_of_bonferroni():
+def test_several_claims_are_corrected_by_holm_and_a_single_one_is_its_95_percent_interval():
     assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])  # a textbook's
-    assert holm([]) == []
-    for seed in range(20):
-        rng = np.random.default_rng(seed)
-        p = list(rng.uniform(size=rng.integers(1, 8)) ** rng.integers(1, 5))
-        assert holm(p) == pytest.approx(by_closed_testing(p))
-
-
-def test_a_single_claim_is_its_95_percent_interval():
+    assert holm([0.02, 0.02, 0.7]) == pytest.approx([0.06, 0.06, 0.7]) and holm([0.6, 0.7]) == [1, 1] and holm([]) == []
     assert [corrected([sides]) for sides in ((0.02, 0.98), (0.98, 0.02), (0.3, 0.7))] == [[0.04], [0.04], [0.6]]
-
-
-def test_ten_true_claims_at_the_edge_are_wrongly_decided_in_at_most_five_percent_of_studies():
-    z = np.random.default_rng(0).standard_normal((2000, 10))
-    wrong = sum(min(corrected(list(zip(ndtr(-row), ndtr(row), strict=True)))) <= 0.05 for row in z)
-    assert wrong / 2000 < 0.06

@@ -129,10 +129,9 @@ def sizes(world):
     def put(**words):
         for corpus, n in ({"wiki": 8000, "tweets": 1000, "news": 1200} | words).items():
             world.put_corpus(corpus, texts=n // 20, words=n)
+            profile = [0.2, 0.4, 0.6] if corpus == "wiki" else [0.1, 0.3, 0.5]
             for measure in ("variance.total", "convergence.similarity"):
-                world.put(
-                    "bert", measure, [0.2, 0.4, 0.6] if corpus == "wiki" else [0.1, 0.3, 0.5], 0.01, corpus=corpus
-                )
+                world.put("bert", measure, profile, 0.01, corpus=corpus)
         return world
 
     return put
@@ -148,9 +147,8 @@ def test_corpora_of_other_sizes_are_compared_only_where_size_does_not_matter(siz
 
     found = judged("variance.total")
     assert (found.verdict, found.value) == ("inconclusive", None)
-    assert found.detail["reason"] == (
-        "not tested: variance.total moves with the size of the corpus, and wiki has 8,000 words where tweets has "
-        "1,000: give corpus wiki the key `size_of: tweets`, or add one like it with that key and compare that instead"
+    assert "wiki has 8,000 words where tweets has 1,000: give corpus wiki the key `size_of: tweets`" in str(
+        found.detail
     )
     found = judged("variance.total", a="[wiki, news]", news=1300)
     assert "wiki has 8,000 words, news has 1,300 words where tweets" in found.detail["reason"]
@@ -177,13 +175,9 @@ def test_a_corpus_that_models_are_trained_on_is_not_to_be_thinned(world):
     study = load_study(world.folder / "study.yaml", offer()).study
     said = list(untestable_claims(study, {"wiki": 9000, "tweets": 1000}))
     assert [text.split(" cannot")[0] for text in said] == ["claim c", "claim d"]
-    assert said[0].endswith(
-        "models are trained on corpus wiki, so add a corpus like it with the key `size_of: tweets`, and compare that "
-        "instead"
-    )
-    assert not list(untestable_claims(study, {"wiki": 1100, "tweets": 1000})) and not list(
-        untestable_claims(study, {"wiki": 9000})
-    )
+    assert "trained on corpus wiki, so add a corpus like it with the key `size_of: tweets`" in said[0]
+    for words in ({"wiki": 1100, "tweets": 1000}, {"wiki": 9000}):
+        assert not list(untestable_claims(study, words))
 
 
 def test_a_number_is_not_held_against_the_same_on_a_corpus_of_other_size(sizes):
@@ -195,6 +189,4 @@ def test_a_number_is_not_held_against_the_same_on_a_corpus_of_other_size(sizes):
     assert found.verdict == "inconclusive" and "the key `size_of: tweets`" in found.detail["reason"]
     assert judged("convergence.similarity").verdict == "supported"
     found = judged("variance.total", wiki=1010)
-    assert found.verdict == "supported" and any(
-        note.startswith("compared at equal size") for note in found.detail["notes"]
-    )
+    assert found.verdict == "supported" and "compared at equal size" in str(found.detail["notes"])

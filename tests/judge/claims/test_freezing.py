@@ -19,9 +19,13 @@ def measured(world, study, change=0.0):
     world.put("bert", "convergence.similarity", [0.2, 0.4, 0.6 + change, 0.8, 1.0], error=0.02, study=study)
 
 
-def test_a_guard_passes_the_same_numbers_and_refutes_others(world, monkeypatch):
+@pytest.fixture
+def study(world):
+    return world.study("c: value: {metric: anisotropy.mean_cosine, model: bert, layer: 1}, below: 1", models="bert")
+
+
+def test_a_guard_passes_the_same_numbers_and_refutes_others(world, study, monkeypatch):
     monkeypatch.chdir(world.folder)
-    study = world.study("c: value: {metric: anisotropy.mean_cosine, model: bert, layer: 1}, below: 1", models="bert")
     with pytest.raises(UsageError, match=r"no study 's' in .*; run it first"):
         frozen(world.store, study, {"extends": "study.yaml"})
     measured(world, "s")
@@ -53,9 +57,8 @@ def test_a_guard_passes_the_same_numbers_and_refutes_others(world, monkeypatch):
     assert any("not where the change began" in note for note in ahead)  # it is compared with the last layer
 
 
-def test_a_missing_block_is_refuted(world, monkeypatch):
+def test_a_missing_block_is_refuted(world, study, monkeypatch):
     monkeypatch.chdir(world.folder)
-    study = world.study("c: value: {metric: anisotropy.mean_cosine, model: bert, layer: 1}, below: 1", models="bert")
     measured(world, "s")
     Path("guard.yaml").write_text(frozen(world.store, study, {"extends": "study.yaml"}))
     guard = read_study(Path("guard.yaml")).study
@@ -67,16 +70,14 @@ def test_a_missing_block_is_refuted(world, monkeypatch):
     assert "there are 6 layers with numbers, and there were 5" in notes
 
 
-def test_a_run_in_mixed_precision_is_not_frozen(world):
-    study = world.study("c: value: {metric: anisotropy.mean_cosine, model: bert, layer: 1}, below: 1", models="bert")
+def test_a_run_in_mixed_precision_is_not_frozen(world, study):
     measured(world, "s")
     mixed = study.model_copy(update={"run": study.run.model_copy(update={"precision": "mixed"})})
     with pytest.raises(UsageError, match=r"ran in precision 'mixed'.*run.precision=float32"):
         frozen(world.store, mixed, {"extends": "study.yaml"})
 
 
-def test_a_study_that_is_named_by_its_id_is_said_in_full(world):
-    study = world.study("c: value: {metric: anisotropy.mean_cosine, model: bert, layer: 1}, below: 1", models="bert")
+def test_a_study_that_is_named_by_its_id_is_said_in_full(world, study):
     measured(world, "s")
     written = (world.folder / "study.yaml").read_text()
     guard = world.folder / "guard.yaml"

@@ -35,17 +35,10 @@ def test_the_interval_decides_against_the_published_number(rates):
         mixed, supported: {RATE}, between: [0, {{metric: convergence.rate, model: gpt2}}]"""
     )
     assert found["above"].detail["alone"] == "supported" and found["above"].p == pytest.approx(0.0329, abs=1e-4)
-    assert (
-        "supported if tested on its own, but not once corrected for the 10 claims tested together"
-        in found["above"].detail["reason"]
-    )
+    assert "not once corrected for the 10 claims tested together" in found["above"].detail["reason"]
     near = found["near"]
     assert (near.value, near.paper, near.detail["bound"]) == (0.0841, 0.0826, "0.0826 ± 0.01")
-    assert (near.holds_low, near.holds_high, near.holds_outside) == (
-        pytest.approx(0.0726),
-        pytest.approx(0.0926),
-        False,
-    )
+    assert (near.holds_low, near.holds_high) == pytest.approx((0.0726, 0.0926)) and not near.holds_outside
     assert near.ci_low == pytest.approx(0.0841 - 1.959964 * 0.0015)
     assert near.detail["sql"].startswith("SELECT")
     assert rates.store.frame(near.detail["sql"])["value"].tolist() == [0.0841]
@@ -67,9 +60,8 @@ def test_the_interval_decides_against_the_published_number(rates):
 def test_alone_a_bound_just_outside_the_interval_decides_and_one_just_inside_does_not(world, bounds, word):
     key = {"study": "s", "model": "bert", "checkpoint": "final", "corpus": "wiki", "metric": "convergence"}
     lopsided = {"statistic": "rate", "value": 0.1, "ci_low": 0.09, "ci_high": 0.16, "n": 5}
-    world.store.commit_cell(
-        {**key, "fingerprint": "f", "status": "done"}, [lopsided | {"view": "words", "role": "encoder"}]
-    )
+    cell = {**key, "fingerprint": "f", "status": "done"}
+    world.store.commit_cell(cell, [lopsided | {"view": "words", "role": "encoder"}])
     world.put_model("bert", position=1, is_last=True)
     assert world.judge_one(f"{RATE}, {bounds}").verdict == word
 
@@ -95,6 +87,11 @@ def test_a_number_without_an_interval_is_compared_as_it_stands_and_not_counted(w
     # An uncertain bound makes an exact number uncertain.
     (found,) = world.judge(f"c: {value}, above: {{metric: convergence.rate, model: bert}}").values()
     assert found.p is not None and found.verdict == "supported"
+    # Where the statistic has intervals, a number without one decides nothing.
+    world.put("bert", "convergence.rate", 0.1, None)
+    found = world.judge_one(f"{RATE}, above: 0")
+    assert (found.verdict, found.p) == ("inconclusive", None)
+    assert found.detail["reason"].endswith("has no interval over these texts")
 
 
 def test_layers_sites_views_and_checkpoints_are_told_apart(world):
@@ -155,15 +152,12 @@ def test_sql_sees_this_study_alone_and_takes_the_first_view_and_corpus(world):
 
 REASONS = {
     'value: {sql: "SELECT valu FROM layer_metrics"}': "the query does not work: Binder Error",
-    'value: {sql: "SELECT value FROM layer_metrics WHERE model=1=2=3 AND"}': "the query does not work: Parser Error",
     "value: {sql: \"COPY layer_metrics TO 'x'\"}": "the query does not work: Parser Error",
-    "value: {sql: \"SELECT * FROM read_csv('/etc/passwd')\"}": "the query does not work: not allowed",
     'value: {sql: "SELECT value FROM layer_metrics WHERE false"}': "the query gives no row",
     'value: {sql: "SELECT NULL AS value"}': "the first row of the query has no value (NULL)",
     'value: {sql: "SELECT 1 AS a, 2 AS b"}': "the query gives the columns a, b; name one of them 'value'",
     "value: {sql: \"SELECT 'x' AS value\"}": "column value of the query is no number: 'x'",
     "value: {sql: \"SELECT true AS value\"}": "column value of the query is no finite number: True",
-    "value: {metric: convergence.rate, model: gpt2}": "there are no numbers of gpt2: it was not measured",
     "value: {metric: convergence.area, model: bert}": "there are no numbers of convergence.area under view",
     "value: {metric: convergence.similarity, model: bert, layer: 7}": (
         "there is no number at layer 7: convergence.similarity of bert on 'wiki' under view 'words'"
@@ -205,13 +199,6 @@ def test_a_number_that_depends_on_the_size_of_its_corpus_names_the_size(world):
     assert notes == ["anisotropy.mean_cosine depends on the size of the corpus: wiki has 1,234 words"]
 
 
-def test_a_number_without_the_interval_that_its_statistic_has_decides_nothing(world):
-    world.put("bert", "convergence.rate", 0.1, None)
-    found = world.judge_one(f"{RATE}, above: 0")
-    assert (found.verdict, found.p) == ("inconclusive", None)
-    assert found.detail["reason"].endswith("has no interval over these texts")
-
-
 def test_what_cannot_be_tested_says_why(world):
     world.put("bert", "convergence.rate", 0.1)
     world.put("bert", "convergence.similarity", [0.1, None, 0.3])
@@ -244,9 +231,8 @@ def test_sql_of_a_claim_leaves_the_results_as_little_as_any_other(world, tmp_pat
     world.put("bert", "convergence.rate", 0.1)
     (tmp_path / "secret.csv").write_text("password\nhunter2\n")
     before = sorted(tmp_path.rglob("*"))
-    tried = [
-        sql.format(folder=tmp_path, secret=tmp_path / "secret.csv") for sql in ESCAPES[::7]
-    ]  # all: test_sandbox.py
+    paths = {"folder": tmp_path, "secret": tmp_path / "secret.csv"}
+    tried = [sql.format(**paths) for sql in ESCAPES[::7]]  # all: test_sandbox.py
     claims = (f"e{n}, failed: value: {{sql: {json.dumps(sql)}}}, above: 0" for n, sql in enumerate(tried))
     for sql, found in zip(tried, world.judge("\n".join(claims)).values(), strict=True):
         assert "hunter" not in str(found), sql
