@@ -68,7 +68,7 @@ def assert_equal(a, b, exact=False):
 
 def test_any_split_and_batches_in_any_order_and_grouping_are_the_same(name, shown):
     whole = shown(new(name), range(TEXTS))
-    for seed in range(6):
+    for seed in range(4):
         rng = np.random.default_rng(seed)
         where, order = rng.integers(0, 4, TEXTS) % (seed + 2), rng.permutation(TEXTS)
         parts = [order[where[order] == place] for place in rng.permutation(4)]  # some of them empty

@@ -5,7 +5,7 @@ import pytest
 import torch
 from oracles.tokens import first_own, sinks
 
-from reporter.forward.token_categories import ASIDE, ORDINARY, SPECIAL, SinkRule, find_sinks, strata, text_medians
+from reporter.forward.token_categories import ASIDE, ORDINARY, SPECIAL, SinkRule, find_sinks, strata
 
 RULES = [SinkRule(), SinkRule(None, 8.0), SinkRule(0.3, 1.5), SinkRule(None, 1.2)]
 
@@ -51,14 +51,6 @@ def test_the_rule_against_brute_force_text_by_text_whatever_else_is_in_the_batch
             assert (kinds[row, :length] == expected).all()
 
 
-@pytest.mark.parametrize("length", [1, 2, 3, 4, 5, 8])
-def test_the_median_of_an_even_number_is_the_mean_of_the_middle_two(length):
-    norms = np.random.default_rng(length).random((3, 1, length + 4))
-    mask = np.array([[1] * length + [0] * 4])
-    expected = np.median(norms[:, :, :length], axis=2)
-    np.testing.assert_allclose(text_medians(norms, mask), expected, rtol=1e-15)
-
-
 def of_one_text(*tokens):
     states = np.array([[tokens]], dtype=np.float32)
     return states, np.ones((1, len(tokens)), dtype=np.int64)
@@ -86,25 +78,6 @@ def test_a_sink_is_long_and_has_a_coordinate_that_outweighs_the_others_as_in_no_
         assert (found.first[0, 2], found.last[0, 2], found.dimension[0, 2]) == (1, 1, 0)
         assert found.dominance[0, 2] == pytest.approx(64 / 2)  # (9 - 1)^2 over 1 + 1
         assert found.ratio[0, 2] == pytest.approx((83 / 3) ** 0.5)
-
-
-def test_one_block_is_enough_and_first_and_last_say_which():
-    plain = np.ones((1, 4, 3), dtype=np.float32)
-    tall = plain.copy()
-    tall[0, 3, 1] = 50
-    found = found_in(np.stack([plain, tall, plain, tall, plain]), np.ones((1, 4), dtype=np.int64))
-    assert found.sink.tolist() == [[False, False, False, True]]
-    assert (found.first[0].tolist(), found.last[0, 3]) == ([0, 0, 0, 2], 4)
-
-
-def test_the_first_own_token_is_set_aside_and_a_special_token_stays_special_and_counts_for_the_median():
-    none, mask = np.zeros((2, 3), dtype=bool), np.ones((2, 3), dtype=np.int64)
-    special = np.array([[True, False, False], [False, False, False]])
-    assert strata(none, mask, special).tolist() == [[SPECIAL, ASIDE, ORDINARY], [ASIDE, ORDINARY, ORDINARY]]
-    states, mask = of_one_text((100.0, 0.1), (100.0, 0.1), (1.0, 1.0), (9.0, 0.1))
-    found = found_in(states, mask)
-    special = np.array([[True, True, False, False]])
-    assert strata(found.sink, mask, special).tolist() == [[SPECIAL, SPECIAL, ASIDE, ORDINARY]]
 
 
 def test_the_rule_in_words_names_its_numbers():

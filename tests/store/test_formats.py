@@ -5,17 +5,25 @@ import io
 import json
 import re
 
+import duckdb
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reporter.store import query
-from reporter.store.formats import Result, latex, write
+from reporter.store.formats import Result, latex, pieces, write
 
 
 @pytest.fixture
-def ask(empty):
-    return lambda sql, form: query(empty, sql, form)
+def ask():
+    """Return a function that writes the rows of a statement in chunks, as the process that runs queries does."""
+
+    def run(sql, form):
+        with duckdb.connect() as connection:
+            cursor = connection.execute(sql)
+            columns = tuple(column[0] for column in cursor.description)
+            return "".join(pieces(columns, iter(lambda: cursor.fetchmany(1000), []), form))
+
+    return run
 
 
 def test_table(ask):

@@ -212,10 +212,8 @@ def test_unusual_tables_are_read(of, tmp_path):
     [
         ("t.csv", "text,label\na,b\nc, d, e\n", r"t\.csv:3: this row has 3 columns, the first has 2; quote"),
         ("t.csv", 'text,label\na,b\n"x" y,c\n', r"t\.csv:3: not a valid CSV row .*quotes"),
-        ("t.csv", 'text,label\na,b\n"never closed,c\n', r"t\.csv:3: not a valid CSV row"),
         ("t.csv", "text,text\na,b\n", r"t\.csv has more than one column 'text'"),
         ("t.csv", "", r"t\.csv has no column 'text' \(column\)\. It has no columns"),
-        ("t.csv", "text,label\n", r"no text is left of t\.csv: read 0 texts"),
         ("t.jsonl", '{"text": "a"}\n{"text": \n', r"t\.jsonl:2: not valid JSON"),
         ("t.jsonl", '{"text": "a"}\n\n["a"]\n', r't\.jsonl:3: expected a JSON object .*, got \["a"\]'),
         ("t.jsonl", '{"text": "a"}\n{"text": 5}\n', r"t\.jsonl:2: 'text' is not text but 5"),
@@ -224,7 +222,6 @@ def test_unusual_tables_are_read(of, tmp_path):
         ("t.jsonl", "\n", r"no text is left of t\.jsonl: read 0 texts"),
         ("t.parquet", b"no parquet", r"cannot read .*t\.parquet: .*\S$"),
         ("t.json", b'[{"text": "a"}, {', r"cannot read .*t\.json: .*\S$"),
-        ("t.json", b'[{"text": "a \xe9"}]', r"cannot read .*t\.json: .*\S$"),
     ],
 )
 def test_malformed_tables_are_named_by_line(refused, name, content, message):
