@@ -1,4 +1,4 @@
-"""Which words are held against the vocabulary; test_against_oracles has the numbers."""
+"""Which words are held against the vocabulary; test_contract.py has the numbers."""
 
 from __future__ import annotations
 

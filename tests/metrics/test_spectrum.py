@@ -1,4 +1,4 @@
-"""Ranks, exponent and curve of a spectrum: closed forms, and the curve's rows."""
+"""The curve of a spectrum: its rows, and what fewer tokens than dimensions leave of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Distances of leading subspaces: closed forms, the published choice of k, and what cannot be followed."""
+"""Distances of leading subspaces: known angles, the published choice of k, and what cannot be followed."""
 
 from __future__ import annotations
 

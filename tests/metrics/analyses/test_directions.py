@@ -14,6 +14,7 @@ from reporter.metrics._directions import (
     consistency_p,
     cosine_p,
     differences,
+    resampled,
     turned,
     weighted_consistency,
 )
@@ -53,6 +54,15 @@ def test_a_probability_is_that_of_all_turns(x):
     exact = np.mean([brute_consistency(x * signs[:, None]) >= consistency(x) - 1e-12 for signs in every])
     assert consistency_p(x, np.random.default_rng(2)) == pytest.approx(exact, abs=0.03)
     assert at_least(1.0, np.array([0.0, 1.0, 2.0])) == 3 / 4
+
+
+def test_replicates_surround_what_was_seen():
+    rng = np.random.default_rng(4)
+    x = rng.standard_normal((12, 20)) + 0.5
+    replicates = resampled(x, rng)
+    assert np.nanmean(replicates) == pytest.approx(consistency(x), abs=1e-9)
+    low, high = np.nanquantile(replicates, [0.025, 0.975])
+    assert low < consistency(x) < high
 
 
 def test_a_cosine_probability_is_that_of_all_turns():
