@@ -115,13 +115,6 @@ def test_validate_looks_at_every_file_and_counts_what_a_study_has(call):
     assert call("validate", "good.yaml").exit_code == 0
 
 
-def test_init_writes_a_study_that_validates_and_never_overwrites(call):
-    assert call("init").stdout == "wrote study.yaml\n"
-    assert call("validate", "study.yaml").exit_code == 0
-    result = call("init", "study.yaml")
-    assert result.exit_code == 2 and result.stderr.startswith("study.yaml is already there")
-
-
 DEFAULTS = dict.fromkeys(("strict", "engine", "workers", "address")) | {"out": Path("results"), "only": ()}
 DEFAULTS |= {"force": False, "offline": False, "ahead": True}
 
@@ -393,7 +386,11 @@ def test_metrics_knows_the_plug_ins_of_a_study(call):
     assert result.exit_code == 0 and result.stdout.startswith("mine:")
 
 
-def test_markup_and_control_characters_are_printed_as_they_are(call):
+def test_init_writes_a_study_that_validates_and_markup_in_a_study_is_printed_as_it_is(call):
+    assert call("init").stdout == "wrote study.yaml\n"
+    assert call("validate", "study.yaml").exit_code == 0
+    result = call("init", "study.yaml")
+    assert result.exit_code == 2 and result.stderr.startswith("study.yaml is already there")
     Path("odd.yaml").write_text('study: s\nmodels: {m: gpt2}\n"[red]x[/red]\\e[31m\\n": 1\n')
     (line,) = call("validate", "odd.yaml").stderr.splitlines()
     assert line.startswith("odd.yaml:3:1: '[red]x[/red]\\x1b[31m\\n': unknown key")

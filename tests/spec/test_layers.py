@@ -214,27 +214,21 @@ def test_what_is_set_wins_and_a_folder_is_a_model(folder):
     assert read_study(Path("mine/plain.yaml")).text == BASE  # character for character where nothing is set
 
 
+def built_on(name, models=""):
+    """Return a study on top of a shipped one."""
+    Path("mine.yaml").write_text(f"study: mine\nextends: {name}\n{models}")
+    return read_study(Path("mine.yaml"))
+
+
 @pytest.mark.parametrize("name", [name for name in shipped() if not name.startswith("known/")])
-def test_every_shipped_study_can_be_built_on_with_models_of_ones_own(name, tmp_path):
-    path = tmp_path / "mine.yaml"
-    path.write_text(f"study: mine\nextends: {name}\n")
-    whole = read_study(path)
-    below = read_study(shipped()[name]).study
+def test_every_shipped_study_can_be_built_on(name):
+    whole, below = built_on(name), read_study(shipped()[name]).study
     assert whole.study.claims == below.claims and list(whole.study.models) == list(below.models) and not whole.notes
 
 
-@pytest.mark.parametrize(
-    ("name", "kept"),
-    [
-        ("quickstart", 4),
-        ("eacl-anisotropy", 9),
-        ("encoders-vs-decoders", 13),
-    ],
-)
-def test_claims_of_shipped_studies_that_speak_of_roles_stay(name, kept, tmp_path):
-    path = tmp_path / "mine.yaml"
-    path.write_text(f"study: mine\nextends: {name}\nmodels: {{one: {{path: one}}, two: {{path: two}}}}\n")
-    file = read_study(path)
+@pytest.mark.parametrize(("name", "kept"), [("quickstart", 4), ("eacl-anisotropy", 9), ("encoders-vs-decoders", 13)])
+def test_claims_of_shipped_studies_that_speak_of_roles_stay(name, kept):
+    file = built_on(name, "models: {one: {path: one}, two: {path: two}}\n")
     assert len(file.study.claims) >= kept
     assert len(file.study.claims) + len(file.notes) == len(read_study(shipped()[name]).study.claims)
 

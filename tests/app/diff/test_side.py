@@ -62,7 +62,7 @@ def test_what_is_not_there_is_told(folder, monkeypatch):
         assert isinstance(caught.value, UsageError) or "not a DuckDB" in told
 
 
-def test_an_older_file_is_seen_in_the_shape_of_today_and_left_alone(folder):
+def test_an_older_file_is_seen_in_the_shape_of_today_and_left_alone_and_a_newer_one_refused(folder):
     old, new = folder("old", [("norm", 1, 1.0, None, None)]), folder("new", [("norm", 1, 1.0, None, None)])
     drop = "ALTER TABLE models DROP COLUMN attention"
     alter(old, "DROP TABLE correlations", drop, "UPDATE schema_version SET version = 1")
@@ -78,12 +78,9 @@ def test_an_older_file_is_seen_in_the_shape_of_today_and_left_alone(folder):
         with pytest.raises(duckdb.Error):
             connection.execute("CREATE TABLE file_0.x (y INTEGER)")
     assert (old / "results.duckdb").read_bytes() == before
-
-
-def test_a_file_of_a_newer_reporter_is_refused(sides):
-    alter(sides[1], "UPDATE schema_version SET version = 999, reporter = '9.9'")
+    alter(new, "UPDATE schema_version SET version = 999, reporter = '9.9'")
     with pytest.raises(ReporterError, match="newer than this one"):
-        find_sides(f"{sides[0]}:", f"{sides[1]}:", Path("x"))
+        find_sides(f"{old}:", f"{new}:", Path("x"))
 
 
 def test_two_models_of_a_study_stand_side_by_side(folder):
