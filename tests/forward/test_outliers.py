@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from oracles.fake_model import EDGE, FIRST_WORD, SINK_WORD, FakeModel, made_up_texts
+from oracles.fake_model import EDGE, FIRST_WORD, SINK_WORD, FakeModel, FakeTexts, made_up_texts
 from oracles.outliers import cosine_parts
 from oracles.tokens import sinks
 
@@ -85,6 +85,16 @@ def test_sinks_by_type_against_a_loop_and_with_their_names_alone(observe, role, 
     own_sinks = sum(len(group) for (token, _), group in expected.items() if token != EDGE)
     assert (kept.own_tokens, kept.own_sinks) == (own, own_sinks) and counts.sinks == own_sinks > 10
     kept.save(tmp_path / "kept")
-    names = SinkTokens.load(tmp_path / "kept").tokens
+    again = SinkTokens.load(tmp_path / "kept")
+    assert list(again.listed()) == list(kept.listed())
+    names = again.tokens
     assert names[str(FIRST_WORD + SINK_WORD)] == f"t{FIRST_WORD + SINK_WORD}"
     assert set(names) <= {str(token) for token in np.unique(kept.types.keys[:, 0])}
+
+
+def test_several_sinks_in_one_text_count_once_for_it(observe):
+    model = FakeModel(special=False)
+    observables, _ = observe(model, FakeTexts([f"1 2 {SINK_WORD} 5 6 {SINK_WORD} 7 8", f"4 5 {SINK_WORD} 9 8 7"]))
+    (row,) = [row for row in observables["sink_tokens"].listed() if row["token_id"] == FIRST_WORD + SINK_WORD]
+    assert (row["texts"], row["count"], row["dimension"]) == (2, 3, 0)
+    assert (row["position_first"], row["position_last"], row["layer_first"], row["layer_last"]) == (2, 5, 2, 3)
