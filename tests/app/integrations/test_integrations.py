@@ -95,7 +95,7 @@ def test_the_hub_understands_cards(place, results):
     card = hub.DatasetCard.load(folder / "README.md")
     files = {one["config_name"]: folder / one["data_files"] for one in card.data.configs}
     assert "layer_metrics" in files and all(path.is_file() for path in files.values())
-    assert "**supported**" in card.text
+    assert "of it. **supported**" in card.text
     index = hub.ModelCard(f"---\n{(folder / 'model-index-small.yml').read_text('utf-8')}---\n").data
     number = next(one for one in index.eval_results if one.metric_type == "anisotropy.top_variance_share")
     rows = results.layer_metrics.query(
