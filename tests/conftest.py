@@ -1,7 +1,5 @@
 """Shared by several folders: ``tests/oracles`` can be imported, and a fake model can be measured."""
 
-from __future__ import annotations
-
 import os
 import sys
 from contextlib import suppress

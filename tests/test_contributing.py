@@ -1,13 +1,14 @@
 """The page that shows how to add things, followed to the letter, section by section."""
 
-from __future__ import annotations
-
+import json
 import os
 import re
 import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -43,38 +44,64 @@ def place(tmp_path_factory):
 
 
 FORKS = """
-import os, shlex, sys
+import json, os, shlex, sys
 from reporter.app.cli import main
 import reporter.runs.work
-for number, command in enumerate(sys.argv[1:]):
+for line in sys.stdin:
+    folder, command = json.loads(line)
     pid = os.fork()
     if not pid:
+        os.chdir(folder)
         for name, stream in (("out", 1), ("err", 2)):
-            os.dup2(os.open(f"{number}.{name}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC), stream)
+            os.dup2(os.open(f"printed.{name}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC), stream)
         sys.argv = shlex.split(command)
         main()
         os._exit(1)  # main ends the process itself
-    if status := os.waitpid(pid, 0)[1]:
-        sys.exit(f"{command}: {open(f'{number}.out').read()}{open(f'{number}.err').read()}")
+    print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
 """
 
 
-def follow(section: str, folder: Path) -> list[str]:
-    """Make the files of a section in a folder and call its commands there; return what each of them prints."""
-    for name, text in made(section).items():
-        (folder / name).parent.mkdir(exist_ok=True)
-        (folder / name).write_text(text, "utf-8")
-    (commands,) = blocks(section, "sh")
-    return run(commands.strip().splitlines(), folder, ROOT)
+@contextmanager
+def commands_of(package: Path) -> Iterator[Callable[[str, Path], str]]:
+    """Yield a function that runs a command of a copy of reporter in a folder and returns what it prints.
 
-
-def run(commands: list[str], folder: Path, package: Path) -> list[str]:
-    """Return what commands of reporter print, each in a fork of a process that has imported what they need."""
+    Each command is a fork of one process, which has imported what they all need.
+    """
     environment = os.environ | {"PYTHONPATH": str(package)}
-    called = [sys.executable, "-c", FORKS, *commands]
-    done = subprocess.run(called, cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return [(folder / f"{number}.out").read_text("utf-8") for number in range(len(commands))]
+    called = [sys.executable, "-c", FORKS]
+    with subprocess.Popen(
+        called, cwd=package, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as forks:
+
+        def call(command: str, folder: Path) -> str:
+            forks.stdin.write(json.dumps([str(folder), command]) + "\n")
+            forks.stdin.flush()
+            code, output = forks.stdout.readline().strip(), (folder / "printed.out").read_text("utf-8")
+            assert code == "0", f"{command}: {output}{(folder / 'printed.err').read_text('utf-8')}"
+            return output
+
+        yield call
+
+
+@pytest.fixture(scope="module")
+def call() -> Iterator[Callable[[str, Path], str]]:
+    with commands_of(ROOT) as function:
+        yield function
+
+
+@pytest.fixture
+def follow(call, place, tmp_path) -> Callable[[str], list[str]]:
+    """Return a function that makes the files of a section and calls its commands; it returns what each prints."""
+
+    def go(section: str) -> list[str]:
+        folder = place(tmp_path)
+        for name, text in made(section).items():
+            (folder / name).parent.mkdir(exist_ok=True)
+            (folder / name).write_text(text, "utf-8")
+        (commands,) = blocks(section, "sh")
+        return [call(command, folder) for command in commands.strip().splitlines()]
+
+    return go
 
 
 def numbers(output: str) -> list[list[str]]:
@@ -100,7 +127,8 @@ def test_a_metric_is_added(tmp_path, place):
         called, cwd=copy, env=os.environ | {"PYTHONPATH": str(copy)}, capture_output=True, text=True
     )
     assert "3 passed" in tested.stdout, tested.stdout + tested.stderr
-    page, _, layers = run(commands, copy, copy)
+    with commands_of(copy) as call:
+        page, _, layers = (call(command, copy) for command in commands)
     assert "‖μ‖" in page and "Strang" in page and "nothing beyond the sums" in page
     rows = numbers(layers)
     assert {layer for layer, _ in rows} == {"0", "1", "2"} and all(float(value) > 0 for _, value in rows)
@@ -109,8 +137,8 @@ def test_a_metric_is_added(tmp_path, place):
 
 
 @pytest.mark.slow
-def test_a_chart_is_added(tmp_path, place):
-    follow("Add a chart", place(tmp_path))
+def test_a_chart_is_added(tmp_path, follow):
+    follow("Add a chart")
     folder = tmp_path / "results" / "bars"
     page = (folder / "index.html").read_text("utf-8")
     figure = page[page.index('id="figure-push.bars"') :].partition("</article>")[0]
@@ -122,8 +150,8 @@ def test_a_chart_is_added(tmp_path, place):
 
 
 @pytest.mark.slow
-def test_an_analysis_is_added(tmp_path, place):
-    validated, _, layers, ends = follow("Add an analysis", place(tmp_path))
+def test_an_analysis_is_added(tmp_path, follow):
+    validated, _, layers, ends = follow("Add an analysis")
     assert "1 beginning" in validated and "1 claim" in validated
     rows = numbers(layers)
     assert [layer for layer, _ in rows] == ["0", "1", "2"] and all(float(value) > 0 for _, value in rows)
@@ -133,14 +161,14 @@ def test_an_analysis_is_added(tmp_path, place):
 
 
 @pytest.mark.slow
-def test_a_source_of_texts_is_added(tmp_path, place):
-    *_, corpora = follow("Add a corpus source", place(tmp_path))
+def test_a_source_of_texts_is_added(follow):
+    *_, corpora = follow("Add a corpus source")
     assert re.search(r"captions\s+subtitles\s+films\s+2\s+11\b", corpora)
 
 
 @pytest.mark.slow
-def test_a_kind_of_claim_is_added(tmp_path, place):
-    validated, _, claims = follow("Add a kind of claim", place(tmp_path))
+def test_a_kind_of_claim_is_added(tmp_path, follow, call):
+    validated, _, claims = follow("Add a kind of claim")
     assert "6 models" in validated and "1 claim" in validated
     ((name, kind, verdict, value, low, wanted),) = (line.split() for line in claims.splitlines() if "most" in line)
     assert (name, kind, verdict, value, wanted) == ("cone", "most", "supported", "1", "0.5")
@@ -150,7 +178,7 @@ def test_a_kind_of_claim_is_added(tmp_path, place):
     study = tmp_path / "most.yaml"
     study.write_text(study.read_text("utf-8").replace("models: decoders", "models: decoder"), "utf-8")
     with pytest.raises(AssertionError, match=r"claims.cone.most.models: no model 'decoder'; did you mean 'decoders'"):
-        run(["reporter validate most.yaml"], tmp_path, ROOT)
+        call("reporter validate most.yaml", tmp_path)
 
 
 def test_every_observable_is_described():

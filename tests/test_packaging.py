@@ -1,7 +1,5 @@
 """What is installed is what was tested: every dependency is pinned, and so is everything that it needs."""
 
-from __future__ import annotations
-
 import importlib.util
 import subprocess
 import sys

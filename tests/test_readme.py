@@ -1,7 +1,5 @@
 """What the README shows is run, so that it cannot go stale."""
 
-from __future__ import annotations
-
 import re
 import textwrap
 from pathlib import Path

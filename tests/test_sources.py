@@ -1,7 +1,5 @@
 """Every source has a full entry in ``references.bib``, and every entry is used."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

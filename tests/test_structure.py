@@ -1,7 +1,5 @@
 """The house keeps its shape: who may import whom, what is light, what is small, what must not be written."""
 
-from __future__ import annotations
-
 import ast
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """The command line: what it prints, to which stream, and how it exits."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os

@@ -6,8 +6,6 @@ reads a results folder, and writes another one whose study ``big`` has so many m
 deepest model of STUDY, its values moved a little. It prints the size of each page and of all that it fetches.
 """
 
-from __future__ import annotations
-
 import argparse
 import shutil
 import time

@@ -1,7 +1,5 @@
 """A headless Chromium that reports what it logged and what it asked the network for."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

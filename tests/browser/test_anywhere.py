@@ -1,7 +1,5 @@
 """A report away from home: in one file, copied without its neighbours, on paper."""
 
-from __future__ import annotations
-
 import base64
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Deque's axe on every kind of page: nothing serious or critical, in both themes, with every lid open."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 from importlib.resources import files

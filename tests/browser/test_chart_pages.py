@@ -1,7 +1,5 @@
 """The pages of static embeddings and of sentences in real Chromium, opened as files, used by keyboard and mouse."""
 
-from __future__ import annotations
-
 import pytest
 
 pytestmark = pytest.mark.browser

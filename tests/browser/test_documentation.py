@@ -1,7 +1,5 @@
 """The site is made without a warning, every link in it leads somewhere, and its search works from a disk."""
 
-from __future__ import annotations
-
 import re
 from html import unescape
 from pathlib import Path

@@ -7,8 +7,6 @@ itself puts there. A page passes if nothing ran, nothing was asked for, no eleme
 The largest pages and every picture take minutes: they are looked at where ``REPORTER_ALL_PAGES`` is set.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """Reading a study's charts by mouse, keys and finger: cursor, legend, means, two views, search; and the address."""
 
-from __future__ import annotations
-
 import pytest
 
 from reporter.store import Store

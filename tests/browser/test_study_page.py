@@ -1,7 +1,5 @@
 """The page of a study in real Chromium, opened as a file: charts, controls, tables, claims, themes and widths."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import time

@@ -1,7 +1,5 @@
 """Captions under panels, and how far value axes reach."""
 
-from __future__ import annotations
-
 import math
 
 import pandas as pd

@@ -1,7 +1,5 @@
 """Each chart is drawn with Altair's own validation and compiled by Vega-Lite."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

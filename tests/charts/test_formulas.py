@@ -1,7 +1,5 @@
 """Formulas in definitions are set as print sets them, and nothing else of a text is."""
 
-from __future__ import annotations
-
 import re
 from html import unescape
 

@@ -1,7 +1,5 @@
 """Numbers over training: means over layers, and the interval of the mean over the models of a role."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 

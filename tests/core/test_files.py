@@ -1,7 +1,5 @@
 """What never ends, and what is larger than anybody means, is told in time wherever a study may name a file."""
 
-from __future__ import annotations
-
 import gzip
 import os
 import resource

@@ -1,7 +1,5 @@
 """While much is imported the garbage collector rests."""
 
-from __future__ import annotations
-
 import gc
 
 import pytest

@@ -1,7 +1,5 @@
 """Paths that others read tell nothing of this machine, and still tell two models apart."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

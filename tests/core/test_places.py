@@ -1,7 +1,5 @@
 """How layers and blocks are named."""
 
-from __future__ import annotations
-
 from reporter.core.places import end, place, places, ranges, tag
 
 

@@ -1,7 +1,5 @@
 """Seals: every change of a byte is found, nothing whole is taken for damaged."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """A row class is its table: what is declared once becomes columns, and what cannot be one is refused at once."""
 
-from __future__ import annotations
-
 from datetime import datetime
 from typing import Any, Literal
 

@@ -1,7 +1,5 @@
 """Parts of a work on all cores: in their order, each with one thread, and everything as before afterwards."""
 
-from __future__ import annotations
-
 import os
 import threading
 

@@ -9,8 +9,6 @@ its passes a run of a wider model gets 250 MiB of address space more, where batc
 ``stopped``: a worker is stopped in the middle, with a patience of seconds.
 """
 
-from __future__ import annotations
-
 import importlib
 import os
 import random

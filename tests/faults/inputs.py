@@ -7,8 +7,6 @@ characters, lines, keys and values are dropped, doubled, swapped, or replaced by
 means something in YAML. The suite has ten thousand of the short ones, which together have most keys and cost a third.
 """
 
-from __future__ import annotations
-
 import random
 import sys
 import tempfile

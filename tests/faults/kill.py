@@ -9,8 +9,6 @@ saves one that is unfinished, writes a range, merges ranges, commits, judges cla
 beginning, texts, training, pass, save, range, merge, commit, claims, report. All phases get as many kills.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

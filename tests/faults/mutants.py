@@ -11,8 +11,6 @@ is a fork of this process in which the function has other code. A fork runs only
 fastest first. Existing tools leave out decorated functions, such as each metric, or start a process for each mutant.
 """
 
-from __future__ import annotations
-
 import argparse
 import ast
 import gc

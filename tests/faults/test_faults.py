@@ -1,12 +1,10 @@
 """The short form of a command beside this file; the others take minutes."""
 
-from __future__ import annotations
-
 import pytest
 from faults import inputs
 
 
 @pytest.mark.slow
-def test_ten_thousand_studies_with_mistakes_are_read_or_told(capsys):
-    assert inputs.main(10_000, shipped=False) == 0, capsys.readouterr().out
-    assert "10000 studies" in capsys.readouterr().out
+def test_three_thousand_studies_with_mistakes_are_read_or_refused_in_lines_with_a_place(capsys):
+    assert inputs.main(3_000, shipped=False) == 0, capsys.readouterr().out
+    assert "3000 studies" in capsys.readouterr().out

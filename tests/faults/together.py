@@ -5,8 +5,6 @@
 After each round all have ended with 0, no reader met an error, and the database is that of runs one after the other.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 import time

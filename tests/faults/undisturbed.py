@@ -3,8 +3,6 @@
 The processes are forks of one that has imported everything and computed nothing, so that fifty take minutes.
 """
 
-from __future__ import annotations
-
 import atexit
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Batches of hidden states without a model behind them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

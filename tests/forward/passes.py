@@ -1,7 +1,5 @@
 """What a pass through a model shows, kept, and the settings of a plain one."""
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 

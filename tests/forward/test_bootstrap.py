@@ -1,7 +1,5 @@
 """Weights of texts, sums under them, and the intervals that come of them, against the textbook."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Keys of contexts: equal exactly where the model saw the same thing."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

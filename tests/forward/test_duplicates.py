@@ -1,7 +1,5 @@
 """Texts that say the same are one observation: a corpus and its copy know no more than the corpus."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from oracles.bootstrap import expanded

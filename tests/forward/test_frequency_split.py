@@ -1,7 +1,5 @@
 """Frequent against rare tokens in half-samples, against counting each half by hand."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from oracles.fake_model import FakeModel, made_up_texts

@@ -1,7 +1,5 @@
 """Batches that do not fit into memory are halved, and nothing else changes."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """What every observable promises: any split, in any order, is the same; and a file holds all of it."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """Means, variances, sums of directions and covariances in float32 states, against NumPy in float64."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Massive activations, dimensions that rule cosines, and sinks by type, against loops over tokens."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from types import SimpleNamespace
 

@@ -1,7 +1,5 @@
 """Pooled texts against a plain mean over each text's tokens, whatever the strata, the batches and the model."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from oracles.fake_model import FakeModel, made_up_texts

@@ -1,7 +1,5 @@
 """Which precision a model is run in."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from oracles.fake_model import FakeModel, FakeTexts

@@ -1,7 +1,5 @@
 """Losses and the lens of small random language models against transformers' own, text by text."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -4,8 +4,6 @@ The device is a stand-in, PyTorch's own "meta": its tensors have a shape but no 
 number (``item``, ``nonzero``, a boolean index, a copy to the host) and whatever mixes two devices fails at once.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from types import SimpleNamespace
 

@@ -1,7 +1,5 @@
 """The compact forms of what is kept: how far they may be off, and what must come back as it was."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

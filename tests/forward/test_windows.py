@@ -1,7 +1,5 @@
 """A pass over windows, against windows that are cut by hand and sent through the model one at a time."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from forward.passes import Collector, settings_for

@@ -1,7 +1,5 @@
 """Ranks and nearest vectors against brute force in float64, and where float32 alone would get them wrong."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

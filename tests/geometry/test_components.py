@@ -1,7 +1,5 @@
 """One axis by products alone, against all of them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

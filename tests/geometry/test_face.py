@@ -1,7 +1,5 @@
 """The public functions: equal to the metrics on the same states, to oracles, and refusing in words what cannot be."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,7 +1,5 @@
 """Errors by the delta method: against texts drawn again by brute force, of samples, with duplicates, at the edges."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from oracles import influence

@@ -1,7 +1,5 @@
 """Linear maps from second moments, against least squares on the rows themselves."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

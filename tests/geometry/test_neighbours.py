@@ -1,7 +1,5 @@
 """Exact means exact: the fast float32 search must give scikit-learn's distances on data made to break it."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

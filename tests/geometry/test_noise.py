@@ -1,7 +1,5 @@
 """Floors that are drawn from a known distribution must have the mean of those drawn number by number."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from oracles.gride import gride

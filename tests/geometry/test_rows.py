@@ -1,7 +1,5 @@
 """Rows in both precisions against NumPy: what is chosen and added, measures, and how far float32 may be off."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

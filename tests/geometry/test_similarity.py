@@ -1,7 +1,5 @@
 """Debiased CKA, neighbour overlap and their intervals against the textbook."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """Spectra: ranks, exponent and curve against closed forms; gride's scale curve against brute force, on known data."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

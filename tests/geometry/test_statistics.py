@@ -1,7 +1,5 @@
 """The best of several, correlations, and where a series changes: by hand, by SciPy, and where the truth is known."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.stats import rankdata, spearmanr

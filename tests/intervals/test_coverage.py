@@ -1,7 +1,5 @@
 """Intervals of few texts: those that are shown cover, and those that would not are withheld with a reason."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The coverage study itself: a replay says what a pass says, and coverage and drift are told where they are known."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from intervals.replay import record

@@ -1,7 +1,5 @@
 """Small models of families with random weights, loaded once for all tests of a session; do not change them."""
 
-from __future__ import annotations
-
 import pytest
 from oracles.families import build_family
 

@@ -1,7 +1,5 @@
 """A model against its base: whatever has replicates over texts is compared with paired ones, and they are paired."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from oracles import influence

@@ -1,7 +1,5 @@
 """Angles between layers in closed cases, and the run of blocks that turns the states least."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """Values that a definition fixes have no interval and take no part in means; nothing else is marked as one."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Change against the base: where nothing changed, where depth, width or tokens differ."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import numpy as np

@@ -5,8 +5,6 @@ adds up from parts, and is explained. See test_degenerate.py for input that mean
 differences.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What sublayers add, against the published formula by plain hooks, and where it cannot be known."""
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import replace
 

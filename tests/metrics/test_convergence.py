@@ -1,7 +1,5 @@
 """Convergence under its options, and compared between corpora and with a base."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What a declaration refuses; test_contract.py holds metrics to what they declare."""
 
-from __future__ import annotations
-
 import pytest
 from pydantic import BaseModel
 

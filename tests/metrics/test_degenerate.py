@@ -3,8 +3,6 @@
 The fixture ``values`` asserts for every value that it is finite, or None with a reason.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

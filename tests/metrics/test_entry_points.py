@@ -1,7 +1,5 @@
 """Metrics of another package, with a table of their own: found through ``reporter.metrics``, in every verb."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

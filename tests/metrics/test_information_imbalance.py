@@ -1,7 +1,5 @@
 """Information imbalance against its definition, in closed cases, and where there is nothing to rank."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """Which words are held against the vocabulary; test_contract.py has the numbers."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Rows for every pair of layers: within a model, between models, and where there is nothing to compare."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

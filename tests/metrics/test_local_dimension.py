@@ -1,7 +1,5 @@
 """Local dimension against scikit-dimension's pointwise TwoNN, with and without each group, and where there is none."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """Motion by itself: ends of intervals, floors, and where there is no number; test_contract.py has the numbers."""
 
-from __future__ import annotations
-
 import pytest
 from oracles.fake_model import FakeModel, made_up_texts
 

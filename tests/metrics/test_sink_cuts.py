@@ -1,7 +1,5 @@
 """Numbers at other cuts of sinks, against the independent path."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from oracles.again import read_again

@@ -1,7 +1,5 @@
 """The curve of a spectrum: its rows, and what fewer tokens than dimensions leave of it."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from oracles.fake_model import FakeModel, FakeTexts, made_up_texts

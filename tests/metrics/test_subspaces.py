@@ -1,7 +1,5 @@
 """Distances of leading subspaces: known angles, the published choice of k, and what cannot be followed."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """The turn from token to token where there is none; test_contract.py has the numbers."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from oracles.fake_model import FakeModel, FakeTexts, made_up_texts

@@ -1,7 +1,5 @@
 """Small models with random weights and a tokenizer made on the spot: every family without a download."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import warnings

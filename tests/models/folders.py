@@ -1,7 +1,5 @@
 """A model's folder that is changed, and what is said where it is refused."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Adapters: merged as PEFT itself computes them, part of the identity, and refused where they are not of this base."""
 
-from __future__ import annotations
-
 import logging
 import shutil
 import warnings

@@ -1,7 +1,5 @@
 """What the measurements find in models that are made to mislead them, and what is said where they must give up."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest

@@ -1,7 +1,5 @@
 """A BOS before each text, or none: what the tokenizer then does, and what is recorded."""
 
-from __future__ import annotations
-
 import pytest
 from models.folders import configure
 

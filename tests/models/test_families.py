@@ -1,7 +1,5 @@
 """Every family, built and loaded once: its blocks, sites and head are what is known of it, against transformers."""
 
-from __future__ import annotations
-
 import json
 import re
 import warnings

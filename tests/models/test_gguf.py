@@ -1,7 +1,5 @@
 """A GGUF file, written here tensor by tensor, against the same weights in safetensors."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

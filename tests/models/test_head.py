@@ -1,7 +1,5 @@
 """Language-model heads that are missing, incomplete or not what they seem; those of all families: test_families."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

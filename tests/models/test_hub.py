@@ -1,7 +1,5 @@
 """Hub models: which commit, where in the local cache, and what is said where neither knows it. No network is used."""
 
-from __future__ import annotations
-
 import shutil
 import socket
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """Loading: what is kept off, what is refused, and what a loaded model promises."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

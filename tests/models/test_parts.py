@@ -1,7 +1,5 @@
 """Parts of models: both halves of an encoder–decoder, and the text tower of a model for texts and images."""
 
-from __future__ import annotations
-
 import warnings
 
 import pytest

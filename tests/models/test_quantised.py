@@ -1,7 +1,5 @@
 """Quantised weights: measured as the numbers that they stand for, whatever a kernel makes of a batch's shape."""
 
-from __future__ import annotations
-
 import warnings
 
 import pytest

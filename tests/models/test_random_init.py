@@ -1,7 +1,5 @@
 """Random initialisation: the same architecture and tokenizer, weights from a seed and from nothing else."""
 
-from __future__ import annotations
-
 import json
 import random
 import shutil

@@ -1,7 +1,5 @@
 """Real weights: a pretrained encoder and a trained decoder, where the environment names them."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

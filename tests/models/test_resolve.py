@@ -1,7 +1,5 @@
 """Finding checkpoints: what they are called, what identifies them, and what is said where files are missing."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Models that are spread by accelerate: over main memory and disk here, with the numbers that they have elsewhere."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

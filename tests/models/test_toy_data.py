@@ -1,7 +1,5 @@
 """What a recipe is trained on: words of its tokenizer, rows of its texts, and that no padding is counted."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

@@ -1,8 +1,6 @@
 """Recipe models: what identifies them, that training is repeatable, safe to kill and learns, and how one continues
 another."""
 
-from __future__ import annotations
-
 import json
 import math
 import random

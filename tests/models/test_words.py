@@ -1,7 +1,5 @@
 """Tokens of each kind of tokenizer: which are whole words, which go on with another, and how each reads."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """The paths of ``reporter verify``, which share no code with a run, on states that a test holds in memory."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from types import SimpleNamespace
 

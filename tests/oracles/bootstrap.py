@@ -1,7 +1,5 @@
 """The textbook bootstrap: n texts drawn with replacement, mean over their tokens, expanded percentile interval."""
 
-from __future__ import annotations
-
 import numpy as np
 from scipy import stats
 

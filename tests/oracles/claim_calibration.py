@@ -13,8 +13,6 @@ text has an effect on all layers alike, such as the norm of its states, and one 
 number is that which the claim is about, at its very edge, so that either verdict is wrong.
 """
 
-from __future__ import annotations
-
 import sys
 from functools import cache
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """States against a vocabulary, from the definitions: everything with everything in float64."""
 
-from __future__ import annotations
-
 import numpy as np
 
 

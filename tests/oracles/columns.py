@@ -1,7 +1,5 @@
 """Undoes the packing of columns, as the pages' script does."""
 
-from __future__ import annotations
-
 from typing import Any
 
 

@@ -1,7 +1,5 @@
 """Similarity of a type's occurrences and of a text's tokens by brute force, pair by pair."""
 
-from __future__ import annotations
-
 import numpy as np
 
 

@@ -4,8 +4,6 @@ Csordás, Manning & Potts 2025, arXiv:2505.13898: ‖a‖/‖h‖ and ‖m‖/�
 module returns a and m, and in a post-norm block the stream, was read off each implementation.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

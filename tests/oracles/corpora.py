@@ -1,7 +1,5 @@
 """Corpora in memory, with the face of those on disk."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from reporter.metrics.analysis import Corpus

@@ -1,7 +1,5 @@
 """Copies of a saved model with one block damaged, made in its files: nothing of what is tested takes part."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

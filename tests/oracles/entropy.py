@@ -1,7 +1,5 @@
 """Matrix entropy by singular values, text by text."""
 
-from __future__ import annotations
-
 import numpy as np
 from scipy.stats import entropy as shannon
 

@@ -6,8 +6,6 @@ Token ids: 0 pads, 1 opens and closes a text (special), 2 + i is the word ``str(
 no two contexts give the same state, with or without position vectors.
 """
 
-from __future__ import annotations
-
 import itertools
 from types import SimpleNamespace
 

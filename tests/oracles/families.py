@@ -4,8 +4,6 @@ The knowledge is from papers and from reading the implementations; nothing of it
 ``reporter.models``.
 """
 
-from __future__ import annotations
-
 import warnings
 from pathlib import Path
 from typing import Any

@@ -6,8 +6,6 @@ layer, shared, or wandering (as in ``claim_calibration``). Noise is so large tha
 sentence, were it believed. Views, floors, baselines and checkpoints have noise of their own around the same truth.
 """
 
-from __future__ import annotations
-
 import math
 import sys
 from dataclasses import replace

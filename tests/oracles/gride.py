@@ -1,7 +1,5 @@
 """GRIDE by brute force: every distance in float64, and scipy's minimiser on the likelihood as Denti et al. print it."""
 
-from __future__ import annotations
-
 import numpy as np
 
 

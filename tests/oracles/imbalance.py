@@ -1,7 +1,5 @@
 """Information imbalance by sorting every distance, as Glielmo et al. 2022 define it (equation 1)."""
 
-from __future__ import annotations
-
 import numpy as np
 from scipy.spatial.distance import cdist
 from scipy.stats import rankdata

@@ -1,7 +1,5 @@
 """Standard deviations over corpora by brute force: texts are drawn again, and every number computed from scratch."""
 
-from __future__ import annotations
-
 import numpy as np
 
 

@@ -1,7 +1,5 @@
 """Outliers by brute force, text by text and pair by pair."""
 
-from __future__ import annotations
-
 import numpy as np
 
 

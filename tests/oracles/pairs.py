@@ -1,7 +1,5 @@
 """CKA and neighbour overlap for one pair, written out; scikit-learn finds the neighbours."""
 
-from __future__ import annotations
-
 import numpy as np
 
 

@@ -1,7 +1,5 @@
 """Losses and the logit lens, written from their definitions."""
 
-from __future__ import annotations
-
 import numpy as np
 
 

@@ -5,8 +5,6 @@ can end; only the word lists are the generator's. It checks agreement (determine
 reflexives, pronouns), a/an, tense and its adverbs, and which nouns go with which verbs.
 """
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from functools import lru_cache

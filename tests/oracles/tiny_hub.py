@@ -1,7 +1,5 @@
 """A local hub cache with tiny random models under the names of real ones: studies on hub models run on it unchanged."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 import shutil

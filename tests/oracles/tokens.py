@@ -1,7 +1,5 @@
 """Every token of a corpus with its states, stratum and context, found text by text and token by token."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

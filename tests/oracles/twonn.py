@@ -5,8 +5,6 @@ whose first neighbour is not at distance 0, and fits without intercept: the same
 agree to rounding. Its ``method="mle"`` with ``discard_fraction=0`` is (N − 1)/Σ log μ, again ours.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 

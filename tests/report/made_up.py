@@ -4,8 +4,6 @@
 ``fill_all`` the studies of the folder that tests of the report and of the browser share. Not a test.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Made-up claims of every verdict, with the evidence that real ones have, one of them long and hostile; findings."""
 
-from __future__ import annotations
-
 HOSTILE = "<script>alert(1)</script>"
 LONG = (
     "Across every decoder that was looked at, whatever its size and whatever it was trained on, the share of variance "

@@ -1,7 +1,5 @@
 """Made-up static embeddings and sentences: an encoder, and a decoder with two checkpoints; hostile texts; no test."""
 
-from __future__ import annotations
-
 import math
 from itertools import product
 

@@ -1,7 +1,5 @@
 """Made-up journeys: an encoder with attention, a decoder with two checkpoints; hostile tokens. Not a test."""
 
-from __future__ import annotations
-
 import math
 from itertools import product
 

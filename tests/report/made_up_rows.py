@@ -1,7 +1,5 @@
 """Made-up rows of the tables besides ``layer_metrics``. Not a test: loaded by ``made_up``."""
 
-from __future__ import annotations
-
 import math
 from itertools import product
 

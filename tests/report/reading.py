@@ -1,7 +1,5 @@
 """What tests read of a page. Not a test."""
 
-from __future__ import annotations
-
 import csv
 import io
 import re

@@ -1,7 +1,5 @@
 """The hash of a study's numbers, which is made in portions: it is what the statement beside it gives."""
 
-from __future__ import annotations
-
 import duckdb
 import pytest
 

@@ -1,7 +1,5 @@
 """Claims on the page of a study and in the list of studies, and the evidence under them."""
 
-from __future__ import annotations
-
 import json
 import re
 from math import inf

@@ -1,7 +1,5 @@
 """The headline comparison against means taken by hand, and the page that shows it."""
 
-from __future__ import annotations
-
 import math
 import re
 

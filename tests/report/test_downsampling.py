@@ -1,7 +1,5 @@
 """What a page leaves out of a study of very many numbers: it says so, and its own SQL gives what it shows."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 

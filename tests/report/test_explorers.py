@@ -1,7 +1,5 @@
 """The pages of journeys, static embeddings and sentences: rows, charts, what is said, and that tokens stay text."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,7 +1,5 @@
 """What an export leaves: figures of a true size, tables, LaTeX that compiles, references."""
 
-from __future__ import annotations
-
 import functools
 import re
 import shutil

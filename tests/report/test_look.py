@@ -1,7 +1,5 @@
 """What a study says under ``report``: figures and their order, parts left out, theme, style, templates of its own."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

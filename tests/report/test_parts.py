@@ -1,7 +1,5 @@
 """Parts of a study's page: findings, answers, sinks, the texts of its corpora."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

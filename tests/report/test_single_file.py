@@ -1,7 +1,5 @@
 """Reports that are handed on: a study in one file, and a folder for any static host."""
 
-from __future__ import annotations
-
 import base64
 import gzip
 import hashlib

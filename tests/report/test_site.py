@@ -1,7 +1,5 @@
 """The pages of a results folder: charts and their definitions, links, failures, what is hostile or missing."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,7 +1,5 @@
 """How texts are written on a page, and how the pages' script is joined from its modules."""
 
-from __future__ import annotations
-
 import sys
 
 import pytest

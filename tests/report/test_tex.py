@@ -1,7 +1,5 @@
 """Sentences with formulas as LaTeX."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 

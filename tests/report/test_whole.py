@@ -1,7 +1,5 @@
 """What the report makes of every table: sites and null baselines apart, and charts of more than one statistic."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """A study that runs in seconds, and ways to run and read it."""
 
-from __future__ import annotations
-
 import io
 import shutil
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Cells of analyses: they run once, are kept, are taken over, fail alone and go when the study drops them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 

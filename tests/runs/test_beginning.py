@@ -1,7 +1,5 @@
 """What is done ahead of a run: it fills what the run looks into anyway, and nothing where there is nothing to do."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What is in the cache, whose it is, what of it a study keeps, and what leaves when there is no more room."""
 
-from __future__ import annotations
-
 import os
 import time
 

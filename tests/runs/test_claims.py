@@ -1,7 +1,5 @@
 """Claims in a run: when they are tested, what is printed and stored, the exit code; corpora of equal size."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """What takes two sides: corpora, a model and its base, two models; null baselines; correlations over models."""
 
-from __future__ import annotations
-
 import shutil
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Workers that hang or die do not hold a run up; which engine, and which device, is what was asked for."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import sys

@@ -1,7 +1,5 @@
 """Findings and answers of a run: none of untrained models, stored with the numbers, the same when asked again."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """The last checkpoint is the last that the study lists, whatever it is called, for everything that reads only one."""
 
-from __future__ import annotations
-
 import shutil
 
 import pytest

@@ -1,7 +1,5 @@
 """What a plan estimates before anything is loaded, what it and a pass warn of, and the order of trainings."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Whole runs on texts whose vectors are planted: the layer, the pooling and the concepts that were planted come out."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Where the time of a run goes, and what a log or a terminal shows of work that takes long."""
 
-from __future__ import annotations
-
 import io
 import json
 import threading

@@ -1,7 +1,5 @@
 """After a kill, a damaged cache or too little memory, a run gives the numbers of an undisturbed one."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import signal

@@ -1,7 +1,5 @@
 """What a run computes, keeps, takes over, drops and reports as failed."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Nothing of the environment gets into the database, the report, the cache, the log, or what is printed or exported."""
 
-from __future__ import annotations
-
 import pytest
 from typer.testing import CliRunner
 

@@ -1,7 +1,5 @@
 """Checkpoints that have the weights of another one are named; what is frozen is not."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

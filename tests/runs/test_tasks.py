@@ -1,7 +1,5 @@
 """The same numbers to the last bit, whoever does the ranges of a pass, in whatever order and however often."""
 
-from __future__ import annotations
-
 import io
 import shutil
 import signal

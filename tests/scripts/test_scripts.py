@@ -1,7 +1,5 @@
 """The pages' scripts outside a page: each ``*.test.mjs`` here imports modules of ``templates/``."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -4,8 +4,6 @@ In the texts ``»`` stands where a message must point to; it is taken out before
 the key, a colon, and words of the message; ``…`` stands for any words.
 """
 
-from __future__ import annotations
-
 import pytest
 from spec.conftest import assert_words
 

@@ -1,7 +1,5 @@
 """What claims may say, and the line a user reads where one says something else."""
 
-from __future__ import annotations
-
 import pytest
 from spec.conftest import assert_words
 

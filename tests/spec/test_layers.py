@@ -1,7 +1,5 @@
 """Studies that extend others, and calls that say something otherwise, and where mistakes are shown."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Whatever happens to a study, a user gets lines, never a traceback."""
 
-from __future__ import annotations
-
 import tempfile
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The schema that editors use says the same as the program."""
 
-from __future__ import annotations
-
 import json
 import re
 

@@ -1,7 +1,5 @@
 """What studies, their models and their corpora are read as: shorthands, defaults and order; and the starter study."""
 
-from __future__ import annotations
-
 import os
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """YAML's own traps, closed."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """A store in a folder of its own, a small cell to put into it, and a filled database that is only read."""
 
-from __future__ import annotations
-
 import shutil
 
 import pytest

@@ -1,7 +1,5 @@
 """What two processes, a killed process and many commits do to the file."""
 
-from __future__ import annotations
-
 import logging
 import re
 import subprocess

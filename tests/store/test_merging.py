@@ -1,7 +1,5 @@
 """Results folders joined: nothing twice, nothing lost, the order makes no difference, contradictions are named."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from datetime import datetime

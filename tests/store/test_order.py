@@ -1,7 +1,5 @@
 """Models and corpora stand in the order of the study file, not in that of the alphabet."""
 
-from __future__ import annotations
-
 from reporter.store.rows import as_named, in_order, order_of
 
 SPEC = """

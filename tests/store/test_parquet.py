@@ -1,7 +1,5 @@
 """Tables as Parquet: all of a study's rows, read by others and by ``reporter sql`` behind the same doors."""
 
-from __future__ import annotations
-
 import json
 import shutil
 

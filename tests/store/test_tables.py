@@ -1,7 +1,5 @@
 """Views save the usual conditions, and ``reporter sql --tables`` says what every table and column holds."""
 
-from __future__ import annotations
-
 import duckdb
 import pytest
 

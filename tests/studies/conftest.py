@@ -1,7 +1,5 @@
 """The studies that ship, read as a user's."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Guards of a model catch every damage and name its block; an undamaged copy passes."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

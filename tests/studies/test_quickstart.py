@@ -1,7 +1,5 @@
 """The quickstart's guided reading: its exercises change one line each, and its questions have answers."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The studies that ship: each can be read, says where its claims come from, and has a sibling that needs no hub."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from pathlib import Path

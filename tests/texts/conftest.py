@@ -1,7 +1,5 @@
 """A study's folder for every test, and a function that builds a corpus in it."""
 
-from __future__ import annotations
-
 import pytest
 
 from reporter.texts import build_texts

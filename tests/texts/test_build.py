@@ -1,7 +1,5 @@
 """Building a corpus: what is kept of it, once for the cache, and what an interrupted build leaves."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Conversations: what of them counts, by a small tokenizer with a chat template of its own."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

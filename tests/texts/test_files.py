@@ -1,7 +1,5 @@
 """Texts from files: plain text by line, paragraph and document, and columns of CSV, TSV, JSON lines, JSON, Parquet."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 import json

@@ -1,7 +1,5 @@
 """Texts that are made up: what their words and lengths are drawn from, and that every sentence is well-formed."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections import Counter

@@ -1,7 +1,5 @@
 """Memory does not grow with the corpus, while it is built and while it is read."""
 
-from __future__ import annotations
-
 import json
 import tracemalloc
 

@@ -1,7 +1,5 @@
 """Texts on disk: whatever was written comes back, by place and in order, and the hash is that of what is there."""
 
-from __future__ import annotations
-
 import hashlib
 
 import numpy as np

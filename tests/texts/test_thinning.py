@@ -1,7 +1,5 @@
 """Corpora thinned to the size of another one."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,7 +1,5 @@
 """Windows over long texts: which tokens each holds, and that a corpus of them is what it should be."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

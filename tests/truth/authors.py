@@ -1,7 +1,5 @@
 """Packages that authors published with their works, which are installed for these tests alone."""
 
-from __future__ import annotations
-
 import importlib.util
 from pathlib import Path
 

@@ -12,8 +12,6 @@ Its conventions, where they are not ours:
 * Information imbalance is 2/N · mean rank over N states, as ours; of neighbours that are equally far it takes one.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 SCALES = (1, 2, 4, 8, 16, 32)

@@ -5,8 +5,6 @@ a share of about 1/N; both also leave out ratios above q50 + 20·(q95 − q50). 
 everywhere but in the code of Razzhigaev et al., which fits the smallest fifth.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

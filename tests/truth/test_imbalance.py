@@ -1,7 +1,5 @@
 """Information imbalance against DADApy (Glielmo et al. 2022), and where it is known."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

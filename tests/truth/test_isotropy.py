@@ -4,8 +4,6 @@ Rudman, Gillman, Rayne & Eickhoff 2022, "IsoScore: Measuring the Uniformity of E
 ACL. What is said of expectations is exact here, where the covariance of the points is what it is meant to be.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

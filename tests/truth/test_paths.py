@@ -4,8 +4,6 @@ Hosseini & Fedorenko 2023 (curvature of the path from token to token), Men et al
 2024 (angular distance of layers), Razzhigaev et al. 2024 (linearity; also against their own code).
 """
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import numpy as np

@@ -5,8 +5,6 @@ singular values over their sum: ``effective_rank_singular`` about the mean, ``ra
 al. 2023, who add 1e-7 to each share). Ours of the eigenvalues, ``effective_rank``, is theirs of the covariance.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -7,8 +7,6 @@ distance as it is. ``linearity.cka`` and ``linearity.cca`` are similarities: arc
 of the mean squared canonical correlation where both sides have as many directions. 1 − similarity is none.
 """
 
-from __future__ import annotations
-
 from itertools import permutations
 
 import numpy as np

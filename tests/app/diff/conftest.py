@@ -1,7 +1,5 @@
 """Results folders with a few numbers each."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Which numbers moved, where the answer is known."""
 
-from __future__ import annotations
-
 from collections import Counter
 from math import hypot
 

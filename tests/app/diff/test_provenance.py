@@ -1,7 +1,5 @@
 """What numbers were made from, told once and only what identifies it; and claims that come out differently."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """What `reporter diff` prints."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """How sides are named, and what is said when one is not there."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

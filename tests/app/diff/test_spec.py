@@ -1,7 +1,5 @@
 """Study files by their meaning."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

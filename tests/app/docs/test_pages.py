@@ -4,8 +4,6 @@ A block marked ``yaml`` is a whole study, ``python`` and ``sql`` run beside the 
 its reader make files is followed to the letter. What is marked otherwise (``yml``, ``py``) is a part of something.
 """
 
-from __future__ import annotations
-
 import contextlib
 import re
 import shlex

@@ -1,7 +1,5 @@
 """What other tools read of what was written for them; each test needs that tool, and is skipped where it is absent."""
 
-from __future__ import annotations
-
 import contextlib
 import sys
 import warnings

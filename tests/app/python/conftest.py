@@ -1,7 +1,5 @@
 """Studies that take seconds, run once through the front door, and the states of their models."""
 
-from __future__ import annotations
-
 import contextlib
 
 import numpy as np

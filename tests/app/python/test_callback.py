@@ -1,7 +1,5 @@
 """A training that is watched: every saved checkpoint is measured, and the training is none the worse for it."""
 
-from __future__ import annotations
-
 import logging
 import sys
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """What ``import reporter`` offers: that it is all there, typed, and free until it is used."""
 
-from __future__ import annotations
-
 import ast
 import subprocess
 import sys

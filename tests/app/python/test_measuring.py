@@ -1,7 +1,5 @@
 """Hidden states of one's own: what a run measures of a model is measured of that model's states alone."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """Metrics of one's own: in a file that a study names, and in a cell of a notebook."""
 
-from __future__ import annotations
-
 import linecache
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Studies run and opened from Python."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 import sys

@@ -1,7 +1,5 @@
 """A model that is given by files of its states takes part in a study like one that is loaded."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A small study with an encoder and a decoder that has run, and ways to run and verify others."""
 
-from __future__ import annotations
-
 import io
 import shutil
 

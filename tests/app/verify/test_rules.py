@@ -1,7 +1,5 @@
 """The rules that verify writes down once more, on small cases and against what runs use."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import numpy as np

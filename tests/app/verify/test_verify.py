@@ -1,7 +1,5 @@
 """A sound study is verified; a wrong number, a wrong convention and what is not verified are named."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """A database with profiles that are known, and a study that makes claims on them."""
 
-from __future__ import annotations
-
 import shutil
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Claims about several models: a verdict of each beside the one of all, and each against its base."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -3,8 +3,6 @@
 A few repetitions of what ``python tests/oracles/claim_calibration.py 1000`` counts for the tables of the README.
 """
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

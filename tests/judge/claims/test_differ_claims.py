@@ -1,7 +1,5 @@
 """Two sets of models or corpora against closed forms and SciPy."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import stats

@@ -1,7 +1,5 @@
 """A guard from a run: the same numbers pass it, others do not, and nothing is uncertain in between."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

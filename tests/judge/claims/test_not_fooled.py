@@ -1,7 +1,5 @@
 """Claims that were once supported and are false: fixed values, copies and relatives, rounding, two models, views."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

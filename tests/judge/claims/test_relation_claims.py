@@ -1,7 +1,5 @@
 """Correlations over layers, types and models against SciPy, and how often unrelated things seem related."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import stats

@@ -1,7 +1,5 @@
 """Shapes, from a database with known profiles to verdicts."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import stats

@@ -1,7 +1,5 @@
 """Numbers against published ones and against each other."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

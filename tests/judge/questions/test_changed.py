@@ -1,7 +1,5 @@
 """What changed, said of numbers whose answer is known; and which numbers it looks at."""
 
-from __future__ import annotations
-
 import pytest
 
 from reporter.judge.questions.changed import CHANGED

@@ -1,7 +1,5 @@
 """A study with a base opens with what changed against it: where damage was planted, and where there is none."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import re

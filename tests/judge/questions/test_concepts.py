@@ -1,7 +1,5 @@
 """Concepts where the truth is known: shared from the start, late, in the middle, at no layer; and chance alone."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Findings where the truth is known: none of nothing, none of untrained models, and what is planted is found."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 

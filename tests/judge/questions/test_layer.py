@@ -1,7 +1,5 @@
 """Which layer, where the answer is known: planted at one layer, nothing to choose, the last one, no labels at all."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Differences of probes: paired over texts, against a bootstrap of pairs and against differences that are known."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """States that are noise at every layer, from a file through a whole run: its findings are none."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 

@@ -1,7 +1,5 @@
 """All questions alike, claims and findings in Markdown, and which blocks can be removed."""
 
-from __future__ import annotations
-
 import pytest
 
 from reporter.judge.questions import QUESTIONS, stated

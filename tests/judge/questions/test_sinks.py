@@ -1,7 +1,5 @@
 """Which tokens are sinks: what stands first is one thing, whatever words stand there."""
 
-from __future__ import annotations
-
 from reporter.judge.questions.question import answered, boxes_of
 from reporter.judge.questions.sinks import SINKS
 

@@ -1,7 +1,5 @@
 """When in training: a jump that was planted, noise, and what a study lacks."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from reporter.judge.questions.question import answered

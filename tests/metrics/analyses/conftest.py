@@ -1,7 +1,5 @@
 """Contexts for analyses: small models with random weights, and vectors that a test makes up itself."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Attention by head: against loops over the weights that transformers itself returns, and in closed form."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Classifiers, folds and intervals against scikit-learn, SciPy and closed forms."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

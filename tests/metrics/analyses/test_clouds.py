@@ -1,7 +1,5 @@
 """Clouds: histograms by brute force, mixing in closed form, clouds that come apart and clouds that do not."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 

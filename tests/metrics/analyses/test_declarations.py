@@ -1,7 +1,5 @@
 """What analyses say of themselves, and where they come from."""
 
-from __future__ import annotations
-
 import pytest
 
 from reporter.metrics.analysis import ANALYSES, analyses

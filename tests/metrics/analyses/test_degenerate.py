@@ -1,7 +1,5 @@
 """Whatever a study asks of whatever model: numbers within their bounds or reasons, no warning, no NaN."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Consistency, its replicates and its probabilities against brute force and against closed forms."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np

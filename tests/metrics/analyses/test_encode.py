@@ -1,7 +1,5 @@
 """Poolings: all from one pass, and each is what it says of the states of the text's tokens."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

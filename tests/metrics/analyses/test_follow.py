@@ -1,7 +1,5 @@
 """Which tokens a word names, for each way in which tokenizers split and mark words."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers

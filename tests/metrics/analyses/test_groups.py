@@ -1,7 +1,5 @@
 """Groups: planted groups come apart, controls do not, and what there is nothing to say of has its reason."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 

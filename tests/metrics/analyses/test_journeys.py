@@ -1,7 +1,5 @@
 """Journeys against the models' own states, their own tables and brute force, for several layouts."""
 
-from __future__ import annotations
-
 import warnings
 from itertools import combinations
 from pathlib import Path

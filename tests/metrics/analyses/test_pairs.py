@@ -1,7 +1,5 @@
 """Pairs: planted directions are found, sets are read and refused, the shipped concepts are what they should be."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

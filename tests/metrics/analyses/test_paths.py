@@ -1,7 +1,5 @@
 """A journey's tokens in one plane, against scikit-learn up to sign."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """Probes: classes that can be read and classes that cannot, what is sampled, and the shipped words."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 

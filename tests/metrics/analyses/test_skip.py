@@ -1,7 +1,5 @@
 """Blocks left out: against models that were built without them, and losses against transformers' own."""
 
-from __future__ import annotations
-
 from contextlib import contextmanager
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Distances, silhouettes, components and controls against scikit-learn, SciPy and brute force."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.spatial.distance import cdist

@@ -1,7 +1,5 @@
 """The whole analysis: every family, tables with holes, and what a reader can rely on."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import TypeVar
 

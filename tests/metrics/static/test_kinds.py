@@ -1,7 +1,5 @@
 """The tables of every family, against what is known of each without asking the program."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

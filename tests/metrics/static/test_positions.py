@@ -1,7 +1,5 @@
 """The period of a helix is read off, noise of every colour shows none; cosines by offset against all pairs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Components against scikit-learn's and closed forms; maps of neighbours keep clusters and are repeatable."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """Tokens of each kind of tokenizer, told apart by their own marks."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
