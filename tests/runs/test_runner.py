@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 
 import pandas as pd
 import pytest
@@ -120,6 +121,17 @@ def test_only_what_changed_runs_again_and_says_why(study, run, store, copied):
     outcome, _ = run(study(smaller, ("views: [words, all]", "views: [words, all, no-sinks]")))
     assert outcome.computed == 20
     assert store.frame("SELECT sum(forward_passes) AS n FROM cells WHERE why LIKE 'views%'")["n"][0] == 0
+
+
+def test_a_new_version_of_a_metric_is_computed_again(study, run, store, monkeypatch, copied):
+    from reporter.runs import planner
+
+    catalogue = registry.catalogue()
+    newer = replace(catalogue["motion"], version=catalogue["motion"].version + 1)
+    monkeypatch.setattr(planner, "catalogue", lambda: {**catalogue, "motion": newer})
+    assert run(study())[0].computed == 6
+    (why,) = store.frame("SELECT DISTINCT why FROM cells WHERE metric = 'motion'")["why"]
+    assert "version" in why
 
 
 def test_what_a_study_drops_leaves_the_tables_and_comes_back_without_a_pass(study, run, store, copied):
