@@ -1,11 +1,13 @@
 """Shared by several folders: ``tests/oracles`` can be imported, and a fake model can be measured."""
 
 import os
+import shutil
 import sys
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from subprocess import TimeoutExpired
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -59,6 +61,36 @@ def once(tmp_path_factory):
         return folder
 
     return made
+
+
+@pytest.fixture(scope="session")
+def empty(once):
+    """A database with all its tables, to be copied."""
+    from reporter.store.shape import create_file
+
+    return once("empty-database", lambda folder: create_file(folder / "results.duckdb")) / "results.duckdb"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def new_databases_are_copies(empty):
+    """Copy a database where a test makes a new one: to make all tables takes longer than to fill them."""
+    from reporter.store import merging, shape
+
+    create_file = shape.create_file
+
+    def copy(path):
+        if path.exists():
+            return
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with TemporaryDirectory(prefix=".new-", dir=path.parent) as folder:
+                shape.place_file(Path(shutil.copy(empty, folder)), path)
+        except OSError:
+            create_file(path)
+
+    shape.create_file = merging.create_file = copy
+    yield
+    shape.create_file = merging.create_file = create_file
 
 
 @pytest.fixture(scope="session")

@@ -409,6 +409,7 @@ class DatabaseFile:
         self.path = path
         self._waiting = waiting
         self._complete: tuple[int, ...] | None = None  # the state of the file after its tables were last checked
+        self._readable: tuple[int, ...] | None = None  # its state when its version was last checked
 
     @contextmanager
     def reading(self) -> Iterator[duckdb.DuckDBPyConnection]:
@@ -421,8 +422,10 @@ class DatabaseFile:
         if not self.path.exists():
             raise UsageError(f"{self.path}: no results yet; run `reporter run STUDY` first")
         with opened(self.path, read_only=True, waiting=self._waiting) as connection:
-            has_tables = self._complete == self._state() or require_version(connection, self.path)
+            state = self._state()  # which stays as it is while the file is open
+            has_tables = state in (self._complete, self._readable) or require_version(connection, self.path)
             if has_tables:
+                self._readable = state
                 yield connection
         if not has_tables:
             with self.writing():

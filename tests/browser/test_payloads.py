@@ -4,11 +4,10 @@ The results are made up, and then each text in each of their tables is a payload
 itself puts there. A page passes if nothing ran, nothing was asked for, no element carries code, no browser complained
 (a policy that has to stop something is a gap, too), and the payloads are there to be read.
 
-The largest pages and every picture take minutes: they are looked at where ``REPORTER_ALL_PAGES`` is set.
+The largest pages, reports in one file and every picture take minutes: `pytest -m nightly` looks at them.
 """
 
 import json
-import os
 import re
 import zlib
 from pathlib import Path
@@ -52,7 +51,7 @@ PAGES = {
     "exhibited": ("index", "vocabulary", "sentences"),
 }
 
-LONG = pytest.mark.skipif("REPORTER_ALL_PAGES" not in os.environ, reason="takes minutes: set REPORTER_ALL_PAGES")
+LONG = pytest.mark.nightly
 
 PATIENCE = 300  # seconds, of a script that uses some hundred controls on a machine that does other work
 WATCH = """
@@ -156,7 +155,7 @@ def poison_all(database):
 
 
 @pytest.fixture(scope="module")
-def hostile(once):
+def hostile(once, request):
     """A results folder whose studies have payloads for names, texts, tokens, labels, claims, findings and notes."""
 
     def make(folder):
@@ -172,7 +171,7 @@ def hostile(once):
         )
         fill_all(database, types=12, ranks=12, corpora=("nested",), metrics=metrics)
         assert poison_all(database) > 40
-        render(database, folder, list(PAGES) if "REPORTER_ALL_PAGES" in os.environ else ["explored", "exhibited"])
+        render(database, folder, list(PAGES) if request.config.option.markexpr == "nightly" else list(PAGES)[1:])
 
     return once("results-of-payloads", make)
 
@@ -226,9 +225,8 @@ def test_these_are_all_pages(reports):
     assert pages == {study: set(names) for study, names in PAGES.items()}
 
 
-@pytest.mark.parametrize(
-    "study", [pytest.param("whole", marks=LONG), "explored", pytest.param("exhibited", marks=LONG)]
-)
+@LONG
+@pytest.mark.parametrize("study", PAGES)
 def test_nothing_acts_in_one_file(tab, hostile, study, tmp_path):
     file = tmp_path / "report.html"
     write_single_file(hostile / "results.duckdb", study, file)
@@ -236,6 +234,7 @@ def test_nothing_acts_in_one_file(tab, hostile, study, tmp_path):
         look_at_all(tab, file, "" if name == "index" else f"?page={name}")
 
 
+@LONG
 def test_nothing_acts_in_a_published_folder(tab, hostile, tmp_path):
     publish(hostile / "results.duckdb", tmp_path / "site", ["exhibited"])
     for page in ("index.html", "exhibited/index.html"):

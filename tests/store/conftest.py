@@ -5,13 +5,6 @@ import shutil
 import pytest
 
 from reporter.store import Store
-from reporter.store.shape import create_file
-
-
-@pytest.fixture(scope="session")
-def empty(once):
-    """A database with all its tables; to copy it is much quicker than to make one for each test."""
-    return once("empty-database", lambda folder: create_file(folder / "results.duckdb")) / "results.duckdb"
 
 
 @pytest.fixture

@@ -22,8 +22,7 @@ def derived():
 
 
 @pytest.fixture(autouse=True)
-def quick(request, empty, monkeypatch):
-    monkeypatch.setattr("reporter.store.merging.create_file", lambda target: shutil.copyfile(empty, target))
+def quick(request, monkeypatch):
     if "derived" not in request.fixturenames:
         monkeypatch.setattr("reporter.runs.whole._derive_again", lambda *_: None)
 

@@ -71,8 +71,7 @@ def call(*arguments: object, code: int = 0) -> str:
 
 @pytest.mark.parametrize(
     ("architecture", "damage"),
-    [("gpt2", "nothing"), ("gpt2", "rounded"), ("gpt2", "dropped"),
-     ("bert", "nothing"), ("bert", "noised"), ("bert", "swapped")],
+    [("gpt2", "nothing"), ("gpt2", "dropped"), ("bert", "nothing"), ("bert", "swapped")],
 )  # fmt: skip
 def test_the_guard_study_catches_a_damage_and_names_its_block(
     trusted: dict[str, Path], architecture: str, damage: str, tmp_path: Path
@@ -95,8 +94,8 @@ def test_the_guard_study_catches_a_damage_and_names_its_block(
 
 @pytest.mark.parametrize(
     ("architecture", "damage"),
-    [("gpt2", "nothing"), ("gpt2", "noised"), ("gpt2", "swapped"), ("gpt2", "int8"),
-     ("bert", "nothing"), ("bert", "rounded"), ("bert", "dropped"), ("bert", "noised by a fifth")],
+    [("gpt2", "nothing"), ("gpt2", "noised"), ("gpt2", "int8"),
+     ("bert", "rounded"), ("bert", "dropped")],
 )  # fmt: skip
 def test_a_frozen_guard_catches_a_damage_and_names_its_block(
     trusted: dict[str, Path], measured: dict[str, Path], architecture: str, damage: str, tmp_path: Path

@@ -107,10 +107,10 @@ def test_the_study_of_token_trajectories_runs_on_tiny_models_of_the_same_names(
         pytest.param("sinks-and-valleys", marks=pytest.mark.nightly),
         pytest.param("layer-by-layer", marks=pytest.mark.nightly),
         "known/massive-activations",
-        "known/effective-rank",
+        pytest.param("known/effective-rank", marks=pytest.mark.nightly),
         "known/shortgpt",
-        "known/ethayarajh-2019",
-        "known/layer-by-layer",
+        pytest.param("known/ethayarajh-2019", marks=pytest.mark.nightly),
+        pytest.param("known/layer-by-layer", marks=pytest.mark.nightly),
     ],
 )
 def test_a_study_of_published_numbers_runs_on_tiny_models_and_made_up_paragraphs(

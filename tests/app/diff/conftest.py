@@ -7,15 +7,8 @@ import duckdb
 import pytest
 
 from reporter.app.diff import compare
-from reporter.store.shape import create_file
 
 SPEC = "study: s\nmodels: {bert: some/bert}\nmetrics: [motion, anisotropy]\n"
-
-
-@pytest.fixture(scope="session")
-def empty(once):
-    """A database with all its tables; to copy it is much quicker than to make one for each test."""
-    return once("empty-database", lambda folder: create_file(folder / "results.duckdb")) / "results.duckdb"
 
 
 @pytest.fixture

@@ -12,7 +12,6 @@ from reporter.models.places import Place
 from reporter.runs.studies import offer
 from reporter.spec import load_study
 from reporter.store import Store
-from reporter.store.shape import create_file
 
 STATISTICS = {f"{metric.name}.{one.name}": one for metric in catalogue().values() for one in metric.statistics}
 METRICS = "[convergence, anisotropy, intrinsic_dimension, variance]"
@@ -135,12 +134,6 @@ def _parsed(claims):
         head, _, body = line.partition(":")
         name, _, word = head.partition(",")
         yield name.strip(), word.strip(), body
-
-
-@pytest.fixture(scope="session")
-def empty(once):
-    """A database with all its tables; to copy it is much quicker than to make one for each test."""
-    return once("empty-database", lambda folder: create_file(folder / "results.duckdb")) / "results.duckdb"
 
 
 @pytest.fixture
