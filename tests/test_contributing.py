@@ -136,7 +136,7 @@ def test_a_metric_is_added(tmp_path, place):
     assert "norm of the mean" in page and "grows from block to block" in page
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_chart_is_added(tmp_path, follow):
     follow("Add a chart")
     folder = tmp_path / "results" / "bars"
@@ -149,7 +149,7 @@ def test_a_chart_is_added(tmp_path, follow):
     assert len((folder / "data" / "push.bars.csv").read_text("utf-8").splitlines()) == 1 + 3
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_an_analysis_is_added(tmp_path, follow):
     validated, _, layers, ends = follow("Add an analysis")
     assert "1 beginning" in validated and "1 claim" in validated
@@ -160,7 +160,7 @@ def test_an_analysis_is_added(tmp_path, follow):
     assert "Ends of sentences" in page and "compare layers of one model" in page and "supported" in page
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_source_of_texts_is_added(follow):
     *_, corpora = follow("Add a corpus source")
     assert re.search(r"captions\s+subtitles\s+films\s+2\s+11\b", corpora)

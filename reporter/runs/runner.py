@@ -153,7 +153,8 @@ def run_studies(
             name = plan.file.study.study
             counts.append(_run(plan, out, offline, progress, engines[name]))
             store = Store(out / "results.duckdb", waiting=progress.note)
-            words += derive(plan.file.study, store, progress, plan.partial)
+            with store.kept_open():
+                words += derive(plan.file.study, store, progress, plan.partial)
             # as soon as a study is done: a run that is killed leaves the pages of those that were finished
             with progress.clock.within("report"):
                 pages += _report(out, plan.file, progress)

@@ -335,9 +335,10 @@ def ask(study: str, out: Path, only: Sequence[str] = ()) -> list[Answer]:
     for name in only:
         if name not in names:
             raise UsageError(f"there is no question {name!r}; there are: {', '.join(names)}")
-    store.require(study)
-    answers = stated(_reading(store, study), only or names)
-    return [answer for answer in answers if answer.boxes] + _answers(store, study, only or names)
+    with store.kept_open():
+        store.require(study)
+        answers = stated(_reading(store, study), only or names)
+        return [answer for answer in answers if answer.boxes] + _answers(store, study, only or names)
 
 
 def _reading(store: Store, study: str) -> Callable[[str], list[dict[str, Any]]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -270,6 +270,10 @@ class Store:
         """
         with self.reading() as read:
             return read(query, parameters)
+
+    def kept_open(self) -> AbstractContextManager[None]:
+        """Keep the file open between the queries inside a block, see :meth:`DatabaseFile.kept_open`."""
+        return self._file.kept_open()
 
     @contextmanager
     def reading(self) -> Iterator[Callable[..., pd.DataFrame]]:

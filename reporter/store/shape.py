@@ -15,7 +15,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from itertools import count
@@ -46,6 +46,7 @@ _HERE = "WHERE database_name = current_database()"
 _log = logging.getLogger(__name__)
 # Inside one process DuckDB shares one instance among connections, so the threads of a process take turns.
 _one_at_a_time = threading.RLock()
+_KEPT_SECONDS = 1.0
 _count = count()
 
 
@@ -75,18 +76,27 @@ def opened(
         process, name = _duckdb(os.getpid()), f"results_{next(_count)}"
         attach(process, path, name, read_only, options, waiting)
         try:
-            with process.cursor() as connection:  # a connection of its own, so that nothing temporary stays behind
+            # a connection of its own, so that nothing temporary stays behind
+            with _errors_explained(path), process.cursor() as connection:
                 connection.execute(f"USE {name}")
                 yield connection
-        except RuntimeError as problem:
-            if "Query interrupted" in str(problem):  # what DuckDB makes of Ctrl-C
-                raise KeyboardInterrupt from problem
-            raise
-        except duckdb.Error as problem:
-            raise explained(path, problem) from problem
         finally:
             with suppress(duckdb.IOException):  # a commit is in the file or its log by now, even on a full disk
                 process.execute(f"DETACH {name}")
+
+
+@contextmanager
+def _errors_explained(path: Path) -> Iterator[None]:
+    import duckdb
+
+    try:
+        yield
+    except RuntimeError as problem:
+        if "Query interrupted" in str(problem):  # what DuckDB makes of Ctrl-C
+            raise KeyboardInterrupt from problem
+        raise
+    except duckdb.Error as problem:
+        raise explained(path, problem) from problem
 
 
 @contextmanager
@@ -398,7 +408,7 @@ def _comments(connection: duckdb.DuckDBPyConnection) -> dict[tuple[str, str | No
 
 
 class DatabaseFile:
-    """A path, and how to open it. Nothing is held open between calls.
+    """A path, and how to open it. Nothing is held open between calls, except inside :meth:`kept_open`.
 
     Args:
         path: the database file.
@@ -410,6 +420,31 @@ class DatabaseFile:
         self._waiting = waiting
         self._complete: tuple[int, ...] | None = None  # the state of the file after its tables were last checked
         self._readable: tuple[int, ...] | None = None  # its state when its version was last checked
+        self._kept: ExitStack | None = None
+        self._kept_by: tuple[int, float] = 0, 0.0  # thread, and time of opening
+        self._connection: duckdb.DuckDBPyConnection | None = None
+
+    @contextmanager
+    def kept_open(self) -> Iterator[None]:
+        """Keep the file open between the calls of :meth:`reading` inside the block: to open it takes milliseconds.
+
+        A write of this process closes it, and so does a second, so that writers of other processes need not wait.
+        """
+        if self._kept is not None:
+            yield
+            return
+        with ExitStack() as self._kept:
+            self._kept_by = threading.get_ident(), 0.0
+            try:
+                yield
+            finally:
+                self._close()
+                self._kept = None
+
+    def _close(self) -> None:
+        if self._kept is not None and self._kept_by[0] == threading.get_ident():
+            self._connection = None
+            self._kept.close()
 
     @contextmanager
     def reading(self) -> Iterator[duckdb.DuckDBPyConnection]:
@@ -419,6 +454,20 @@ class DatabaseFile:
             UsageError: there is no file yet.
             ReporterError: the file cannot be read, or another version of reporter or another program wrote it.
         """
+        thread, since = self._kept_by
+        if self._kept is None or thread != threading.get_ident():
+            with self._reading() as connection:
+                yield connection
+            return
+        if self._connection is None or time.monotonic() - since > _KEPT_SECONDS:
+            self._close()
+            self._connection = self._kept.enter_context(self._reading())
+            self._kept_by = thread, time.monotonic()
+        with _errors_explained(self.path):
+            yield self._connection
+
+    @contextmanager
+    def _reading(self) -> Iterator[duckdb.DuckDBPyConnection]:
         if not self.path.exists():
             raise UsageError(f"{self.path}: no results yet; run `reporter run STUDY` first")
         with opened(self.path, read_only=True, waiting=self._waiting) as connection:
@@ -430,7 +479,7 @@ class DatabaseFile:
         if not has_tables:
             with self.writing():
                 pass
-            with self.reading() as connection:
+            with self._reading() as connection:
                 yield connection
 
     @contextmanager
@@ -440,6 +489,7 @@ class DatabaseFile:
         Raises:
             ReporterError: the file cannot be written, or another version of reporter or another program wrote it.
         """
+        self._close()
         create_file(self.path)
         with opened(self.path, read_only=False, waiting=self._waiting) as connection:
             if self._complete != self._state():  # checked while no other process can write

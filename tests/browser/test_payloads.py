@@ -211,7 +211,7 @@ def test_a_page_that_lets_a_payload_act_is_noticed(tab, tmp_path):
 @pytest.mark.parametrize(
     ("study", "name"),
     [
-        pytest.param(study, name, marks=LONG if study == "whole" else ())
+        pytest.param(study, name, marks=LONG if study == "whole" or name in ("vocabulary", "sentences") else ())
         for study, names in PAGES.items()
         for name in names
     ],

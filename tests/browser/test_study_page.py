@@ -172,7 +172,7 @@ def test_the_theme_follows_the_system_and_can_be_switched(tab, reports, dark):
     tab.assert_quiet()
 
 
-@pytest.mark.parametrize("width", [360, 1600])
+@pytest.mark.parametrize("width", [360, pytest.param(1600, marks=pytest.mark.nightly)])
 def test_the_body_never_scrolls_sideways(tab, reports, width):
     for name in ("index", "made-up/index", "whole/index"):
         tab.open(reports / f"{name}.html", width=width, height=800)

@@ -48,26 +48,33 @@ def small_shards(monkeypatch):
     monkeypatch.setattr(passes, "SAVE_EVERY", 0)
 
 
-@pytest.mark.parametrize("torn", [False, True])
-def test_a_run_after_sigkill_resumes_at_the_last_whole_shard(small_shards, study, run, store, out, torn, caplog):
-    file = study()
+def test_a_run_after_sigkill_resumes_at_the_last_whole_shard(small_shards, study, run, store, out, tmp_path, caplog):
+    file, kept = study(), tmp_path / "kept"
     command = [sys.executable, "-c", KILLED, str(file.path), str(out)]
     killed = subprocess.run(command, capture_output=True, text=True, check=False)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
-    if torn:
+    shutil.copytree(out, kept)
+    numbers = {}
+    for case in ("whole", "torn", "never killed"):
+        shutil.rmtree(out)
+        shutil.copytree(kept, out)
         saved = next((out / "cache").glob("observables/*/unfinished-*/shard-*/moments.safetensors"))
-        saved.write_bytes(saved.read_bytes()[:-7])
-    outcome, log = run(file, only=["dec", "nested"])
-    assert outcome.failed == 0 and ("going on after 20 texts" in log) != torn
-    assert not torn or f"{saved.parent} is damaged" in caplog.text
-    counts = store.frame("SELECT max(tokens) AS tokens, sum(forward_tokens) AS forward, max(texts) AS texts FROM cells")
-    assert counts["texts"][0] == 40 and 0 < counts["forward"][0] <= counts["tokens"][0]
-    assert (counts["forward"][0] < counts["tokens"][0]) != torn
-    resumed = store.frame(NUMBERS)
-    shutil.rmtree(out / "cache" / "observables")
-    store.path.unlink()
-    run(file, only=["dec", "nested"])
-    pd.testing.assert_frame_equal(resumed, store.frame(NUMBERS), rtol=1e-9, atol=1e-12)
+        if case == "torn":
+            saved.write_bytes(saved.read_bytes()[:-7])
+        elif case == "never killed":
+            shutil.rmtree(out / "cache" / "observables")
+        outcome, log = run(file, only=["dec", "nested"])
+        assert outcome.failed == 0 and ("going on after 20 texts" in log) == (case == "whole")
+        assert (f"{saved.parent} is damaged" in caplog.text) == (case == "torn")
+        caplog.clear()
+        counts = store.frame(
+            "SELECT max(tokens) AS all, sum(forward_tokens) AS forward, max(texts) AS texts FROM cells"
+        )
+        assert counts["texts"][0] == 40 and 0 < counts["forward"][0] <= counts["all"][0]
+        assert (counts["forward"][0] < counts["all"][0]) == (case == "whole")
+        numbers[case] = store.frame(NUMBERS)
+    for case in ("whole", "torn"):
+        pd.testing.assert_frame_equal(numbers[case], numbers["never killed"], rtol=1e-9, atol=1e-12)
 
 
 HARMS = (
