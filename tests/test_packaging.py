@@ -1,6 +1,7 @@
 """What is installed is what was tested: every dependency is pinned, and so is everything that it needs."""
 
 import importlib.util
+import re
 import subprocess
 import sys
 import tomllib
@@ -65,16 +66,33 @@ def test_what_the_pinned_packages_need_is_pinned(pins, known):
     assert not missing
 
 
+def test_nobody_is_told_to_install_a_package_of_somebody_else():
+    """The name ``reporter`` on the package index belongs to another project."""
+    folders = [ROOT / name for name in ("reporter", "studies", "templates", "tests", ".ci")]
+    files = [
+        path for folder in folders for path in folder.rglob("*") if path.suffix in {".py", ".md", ".yaml", ".html"}
+    ]
+    other = re.compile(
+        r"""(?<![\w-])reporter\\?\[['"]?[a-z{][a-z,}]*\\?\]|pip install (-\S+ )*['"]?reporter\b|= \["reporter"\]$"""
+    )
+    named = {
+        str(path.relative_to(ROOT)): match[0]
+        for path in [*files, *ROOT.glob("*.md"), *(ROOT / ".ci").iterdir()]
+        if path != Path(__file__) and (match := other.search(path.read_text(encoding="utf-8")))
+    }
+    assert not named
+
+
 def test_a_wheel_carries_templates_and_lists(tmp_path):
     command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
-    (wheel,) = tmp_path.glob("reporter-*.whl")
+    (wheel,) = tmp_path.glob("layer_reporter-*.whl")
     names = set(zipfile.ZipFile(wheel).namelist())
     templates = {path.name for path in (ROOT / "templates").iterdir() if path.is_file()}
     assert {f"reporter/report/templates/{name}" for name in templates} <= names
     lists = {path.name for path in (ROOT / "reporter/metrics/lists").iterdir()}
     assert {f"reporter/metrics/lists/{name}" for name in lists} <= names
-    assert "reporter/py.typed" in names
+    assert {"reporter/py.typed", "reporter/texts/english.jsonl"} <= names
     if importlib.util.find_spec("furo"):
         pages = {
             name.removeprefix("reporter/app/docs/site/") for name in names if name.startswith("reporter/app/docs/site/")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import shutil
 import signal
 import sys
 from collections.abc import Iterable
@@ -31,7 +32,7 @@ _T = TypeVar("_T")
 Names = list[str] | None
 _RESUME = "finished work is saved; rerun the same command to resume"
 _GROUPS = {
-    "Start": ("init", "validate", "plan"),
+    "Start": ("look", "init", "validate", "plan"),
     "Run": ("run", "merge", "verify", "cache"),
     "Read": ("answer", "sql", "diff", "metrics", "docs"),
     "Share": ("export",),
@@ -154,6 +155,54 @@ def _options(
     ] = False,
 ) -> None:
     pass
+
+
+@app.command()
+def look(
+    models: Annotated[
+        list[str] | None, typer.Argument(metavar="MODEL...", help="Hub ids, folders, GGUF files or adapters' folders.")
+    ] = None,
+    base: Annotated[str | None, option("The model that MODEL was made from; shows what changed.", "MODEL")] = None,
+    text: Annotated[
+        str | None,
+        option("Texts to read: a file, or a corpus as a study writes it. Default: 150 paragraphs that ship.", "FILE"),
+    ] = None,
+    out: Out = Path("results"),
+    card: Annotated[Path | None, option("Also write the layer cards as Markdown, for a model page.", "FILE.md")] = None,
+    open: Annotated[bool, flag("--open", "Open the report in a browser.")] = False,
+    offline: Offline = False,
+) -> None:
+    """Look at one or more models without writing a study.
+
+    Writes a short study into the folder `look`, runs it, and prints a layer
+    card of each model and the path of the report. Edit the study to measure
+    more, and run it with `reporter run`.
+
+    Exit code: 0 all done, 1 some cells failed, 2 the call is wrong.
+    """
+    from reporter.app.look.study import write_study
+
+    file = write_study(_required(models, "MODEL"), base, text)
+    if card is not None and not card.parent.is_dir():
+        raise UsageError(f"--card: there is no folder {card.parent}")
+    with importing():
+        from reporter.runs.runner import run_studies
+
+    outcome = run_studies([file], out=out, offline=offline, ahead=True)
+
+    from reporter.app.look.card import as_markdown, as_text, cards
+    from reporter.core.files import writing
+
+    made, page = cards(out / "results.duckdb", file.study.study), out / file.study.study / "index.html"
+    typer.echo(f"\n{as_text(made, min(shutil.get_terminal_size().columns, 100))}\n")
+    typer.echo(f"report  {page}\nstudy   {file.path}")
+    if card is not None:
+        with writing(card):
+            card.write_text(as_markdown(made), encoding="utf-8")
+        typer.echo(f"card    {card}")
+    if open:
+        typer.launch(str(page))
+    raise typer.Exit(outcome.exit_code)
 
 
 @app.command()

@@ -71,7 +71,7 @@ def check_installed(module: str, extra: str, by: str) -> None:
 
 
 def _missing(module: str, extra: str, by: str) -> str:
-    return f"{by} needs the optional package {module.partition('.')[0]}: pip install 'reporter[{extra}]'"
+    return f"{by} needs the optional package {module.partition('.')[0]}: pip install 'layer-reporter[{extra}]'"
 
 
 _PACKAGE = Path(__file__).parents[1]

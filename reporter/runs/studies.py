@@ -161,10 +161,11 @@ def absent(file: StudyFile, changes: Sequence[str] = ()) -> list[Problem]:
         changes: the overrides of the call.
     """
     layers = layers_of(file.path, changes)
-    return [layers.problem(complaint) for complaint in _missing(file)]
+    return [layers.problem(complaint) for complaint in missing(file)]
 
 
-def _missing(file: StudyFile) -> Iterator[Complaint]:
+def missing(file: StudyFile) -> Iterator[Complaint]:
+    """Yield what a study names and this machine lacks; see :func:`absent`."""
     study, folder = file.study, file.folder
     chats = bool(study.metrics) and any(getattr(corpus, "chat", False) for corpus in study.corpora.values())
     for name, model in study.models.items():

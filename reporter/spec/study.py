@@ -61,7 +61,7 @@ class RunSpec(Part):
         None, ge=1, le=1024, description="Threads at most; one for each core that it may use if left out."
     )
     engine: Literal["local", "ray"] = Field(
-        "local", description="Who does the forward passes: this machine, or a Ray cluster (reporter[ray])."
+        "local", description="Who does the forward passes: this machine, or a Ray cluster (layer-reporter[ray])."
     )
     address: str | None = Field(
         None, description="Of the Ray cluster's head, such as 10.0.0.1:6379; auto: one that this machine belongs to."
@@ -316,7 +316,7 @@ def packaging(name: str) -> str:
     return f"""[project]
 name = "reporter-{name.replace("_", "-")}"
 version = "0.1.0"
-dependencies = ["reporter"]
+dependencies = ["layer-reporter"]
 
 [project.entry-points."reporter.metrics"]
 {name} = "{name}"

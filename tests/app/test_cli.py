@@ -237,11 +237,11 @@ def test_validate_looks_for_adapters_gguf_files_and_packages(problems, monkeypat
     Path("here").write_text("a file")
     models = {
         "gone": ("{path: gone.gguf}", "there is no file "),
-        "there": ("{path: there.gguf}", "needs the optional package gguf: pip install 'reporter[gguf]'"),
+        "there": ("{path: there.gguf}", "needs the optional package gguf: pip install 'layer-reporter[gguf]'"),
         "tuned": ("{hub: owner/base, adapter: nowhere}", "nowhere is not there; an adapter's folder is what PEFT's"),
         "spelt": ("{hub: owner/base, adapter: loar}", "lora'?"),
         "empty": ("{hub: owner/base, adapter: lora}", "lora has no adapter_model.safetensors"),
-        "larger": ("{hub: owner/base, device_map: auto, offload_folder: here/in}", "pip install 'reporter[split]'"),
+        "larger": ("{hub: owner/base, device_map: auto, offload_folder: here/in}", "pip install 'layer-reporter[split]'"),
     }
     text = "study: lost\nmodels:\n" + "".join(f"  {name}: {model}\n" for name, (model, _) in models.items())
     Path("own").mkdir()
@@ -249,7 +249,7 @@ def test_validate_looks_for_adapters_gguf_files_and_packages(problems, monkeypat
     text += "corpora:\n  c: {texts: [a b c]}\n  hub: {dataset: owner/texts, column: text}\n"
     text += "  own: {dataset: own, column: x}\n"
     expected = [(f"{3 + i}:", f"models.{name}: ", models[name][1]) for i, name in enumerate(models)]
-    assert_lines(problems(text), [*expected, ("11:", "corpora.hub: ", "pip install 'reporter[datasets]'")])
+    assert_lines(problems(text), [*expected, ("11:", "corpora.hub: ", "pip install 'layer-reporter[datasets]'")])
     # Where the packages are there, what else is wrong is found.
     monkeypatch.setattr("reporter.core.imports.find_spec", lambda name: "it is there")
     names = [line.split(": ")[1] for line in problems(text)]

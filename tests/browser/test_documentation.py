@@ -78,7 +78,7 @@ def test_a_mistake_in_a_page_is_an_error(tmp_path, monkeypatch):
 
 def test_without_sphinx_it_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "sphinx.application", None)
-    with pytest.raises(ReporterError, match=r"pip install 'reporter\[docs\]'"):
+    with pytest.raises(ReporterError, match=r"pip install 'layer-reporter\[docs\]'"):
         docs.build(tmp_path / "site")
 
 

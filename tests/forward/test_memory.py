@@ -82,3 +82,10 @@ def test_where_observables_run_short_they_may_have_seen_half():
     with pytest.raises(OutOfMemoryError) as caught:
         through(FakeModel(), made_up_texts(60), Texts(most=40))
     assert 40 < caught.value.tokens <= 512
+
+
+def test_an_error_that_is_in_its_own_chain_of_causes_ends():
+    error = ValueError("first")
+    error.__context__ = KeyError("second")
+    error.__context__.__context__ = error
+    assert not is_out_of_memory(error)

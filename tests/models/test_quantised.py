@@ -94,7 +94,7 @@ def test_bitsandbytes(bits, tmp_path, loaded):
 
 def test_packages_that_are_missing_are_named_all_at_once_before_anything_is_loaded(packed, found, monkeypatch):
     monkeypatch.setattr("reporter.core.imports.find_spec", lambda name: None)
-    with pytest.raises(ReporterError, match=r"optional package bitsandbytes: pip install 'reporter\[quant"):
+    with pytest.raises(ReporterError, match=r"optional package bitsandbytes: pip install 'layer-reporter\[quant"):
         found(packed("bits", quant_method="bitsandbytes"))
     for method, installed, lacking in (
         ("gptq", "", "optimum gptqmodel"),

@@ -49,7 +49,7 @@ def test_the_head_and_the_second_path_read_a_split_model(family, split, loaded):
 
 def test_a_missing_accelerate_is_named(family, found, monkeypatch):
     monkeypatch.setattr("reporter.core.imports.find_spec", lambda name: None)
-    with pytest.raises(ReporterError, match=r"device_map needs .* accelerate: pip install 'reporter\[split\]'"):
+    with pytest.raises(ReporterError, match=r"device_map needs .* accelerate: pip install 'layer-reporter\[split\]'"):
         found(family("llama"), device_map="auto")
 
 

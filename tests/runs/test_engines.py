@@ -121,7 +121,7 @@ def test_an_address_is_that_of_a_ray_cluster() -> None:
 def test_without_ray_its_engine_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     engine: Any = engine_of(RunSpec(), "ray", 2, None)
-    with pytest.raises(ReporterError, match=r"pip install 'reporter\[ray\]'"):
+    with pytest.raises(ReporterError, match=r"pip install 'layer-reporter\[ray\]'"):
         list(engine.do(None, None, [], None))
 
 

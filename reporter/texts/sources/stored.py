@@ -1,9 +1,10 @@
-"""Texts that are there: in the study, in files, or in a dataset of a hub."""
+"""Stored texts: in the study, in files, in the sample that ships, or in a dataset of a hub."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -111,6 +112,26 @@ def read_inline(texts: Sequence[str]) -> Iterator[Record]:
 def inline(corpus: InlineCorpus, context: SourceContext) -> Origin:
     """Find the texts in the study."""
     return Origin("the study file", "", lambda: read_inline(corpus.texts))
+
+
+# Texts that ship with reporter.
+
+
+class SampleCorpus(LabelledCorpus):
+    """150 English paragraphs that ship with reporter, 25 in each of six registers."""
+
+    sample: Literal["english"] = Field(
+        description="english: 150 paragraphs written for reporter, in six registers (`label: register`): encyclopedic, "
+        "news, dialogue, instructions, fiction, code comments."
+    )
+
+
+@corpus_source("sample", SampleCorpus)
+def sample(corpus: SampleCorpus, context: SourceContext) -> Origin:
+    """Find the texts that ship with reporter."""
+    path = Path(__file__).parents[1] / f"{corpus.sample}.jsonl"
+    read = partial(readers.read_json_lines, path, "text", corpus.label)
+    return Origin(f"reporter's sample '{corpus.sample}'", file_hash(path), read)
 
 
 # Texts from a dataset of a hub, or from a local folder that the ``datasets`` package can read.

@@ -137,7 +137,7 @@ def test_a_figure_is_an_altair_chart_with_its_rows(results):
     [
         ("trained", "tensorbord", "did you mean 'tensorboard'"),
         ("train", "huggingface", "no study 'train'"),
-        ("trained", "wandb", "pip install 'reporter[wandb]'"),
+        ("trained", "wandb", "pip install 'layer-reporter[wandb]'"),
     ],
 )
 def test_a_study_or_a_tool_that_is_not_there_is_one_line(place, monkeypatch, study, tool, says):

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-pytest.importorskip("accelerate", reason="the Trainer needs it: pip install 'reporter[train]'")
+pytest.importorskip("accelerate", reason="the Trainer needs it: pip install 'layer-reporter[train]'")
 
 import torch
 from oracles.families import build_family

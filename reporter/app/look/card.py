@@ -1,0 +1,177 @@
+"""The layer card of a model: what a study of ``reporter look`` found, in ten lines."""
+
+import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from reporter.core.numbers import counted, estimate, interval, short, signed
+from reporter.core.places import in_backticks, listed, place, places
+from reporter.judge.questions.changed import CHANGED
+from reporter.judge.questions.layer import LABEL_FREE
+from reporter.judge.questions.question import Record, boxes_of
+from reporter.store import Store
+
+ENDS = {
+    "anisotropy.mean_cosine": ("anisotropy", "mean cosine of two tokens"),
+    "intrinsic_dimension.twonn": ("dimension", "intrinsic dimension (TwoNN)"),
+    "entropy.prompt_normalised": ("entropy", "normalised entropy of a text's states"),
+}
+"""Numbers whose highest and lowest layer the card names: their label and title."""
+_MODELS = """
+SELECT model, checkpoint, role, family, layers, width, parameters, device, precision, base, status, error
+FROM models WHERE study = $study AND baseline IS NULL AND is_last ORDER BY position, model
+"""
+_ENDS = """
+SELECT metric || '.' || statistic AS name, view, layer, value, ci_low, ci_high,
+  row_number() OVER (PARTITION BY name, view ORDER BY value DESC, layer) = 1 AS highest
+FROM layers WHERE study = $study AND model = $model AND site IN ('embedding', 'block') AND NOT by_definition
+AND value IS NOT NULL AND metric || '.' || statistic IN (SELECT unnest($names))
+QUALIFY highest OR row_number() OVER (PARTITION BY name, view ORDER BY value, layer) = 1
+"""
+_ANSWERS = "SELECT * FROM {table} WHERE study = $study AND model = $model"
+_TURNS = """
+SELECT layer, value FROM layers WHERE study = $study AND model = $model AND metric = 'motion'
+AND statistic = 'block_influence' AND view = 'words' AND value IS NOT NULL ORDER BY value, layer LIMIT 3
+"""
+_TEXTS = "SELECT corpus, texts FROM corpora WHERE study = $study AND status = 'done'"
+_SECONDS = "SELECT seconds FROM studies WHERE study = $study AND seconds IS NOT NULL"
+
+
+@dataclass(frozen=True)
+class Card:
+    """Lines about one model, each a label and a text in Markdown."""
+
+    model: str
+    lines: tuple[tuple[str, str], ...]
+
+
+def cards(database: Path, study: str) -> list[Card]:
+    """Return the card of each model of a study that ran, in the order of the study."""
+    store = Store(database)
+    with store.kept_open():
+        return [
+            Card(row["model"], tuple(_lines(store, study, row))) for row in store.records(_MODELS, {"study": study})
+        ]
+
+
+def as_text(made: Sequence[Card], width: int) -> str:
+    """Return cards for a terminal of ``width`` columns."""
+    label_width = max((len(label) for card in made for label, _ in card.lines), default=0) + 2
+    parts = []
+    for card in made:
+        rows = [card.model]
+        for label, text in card.lines:
+            first, rest = f"  {label:<{label_width}}", " " * (label_width + 2)
+            rows.append(textwrap.fill(text.replace("**", ""), width, initial_indent=first, subsequent_indent=rest))
+        parts.append("\n".join(rows))
+    return "\n\n".join(parts)
+
+
+def as_markdown(made: Sequence[Card]) -> str:
+    """Return cards as Markdown, a table for each model."""
+    parts = []
+    for card in made:
+        rows = (f"| {label} | {text.replace('|', chr(92) + '|')} |" for label, text in card.lines)
+        parts.append("\n".join([f"## Layer card: {card.model}", "", "| | |", "|---|---|", *rows]))
+    return "\n\n".join(parts) + "\n"
+
+
+def _lines(store: Store, study: str, model: Record) -> Iterator[tuple[str, str]]:
+    def read(query: str, **more: Any) -> list[Record]:
+        known = {"study": study, "model": model["model"], **more}
+        return list(store.records(query, {name: value for name, value in known.items() if f"${name}" in query}))
+
+    if model["status"] != "done":
+        yield "failed", str(model["error"])
+        return
+    blocks = int(model["layers"])
+    millions = model["parameters"] / 1e6
+    yield (
+        "model",
+        f"{model['role']} ({model['family']}), {blocks} blocks, width {model['width']:,}, "
+        f"{short(millions)} million parameters",
+    )
+    ends = {(row["name"], row["view"], row["highest"]): row for row in read(_ENDS, names=list(ENDS))}
+    for name, (label, title) in ENDS.items():
+        if any((name, "words", highest) in ends for highest in (True, False)):
+            named = [
+                f"{word} at {_peak(ends[name, 'words', highest], ends.get((name, 'no-sinks', highest)), blocks)}"
+                for word, highest in (("highest", True), ("lowest", False))
+                if (name, "words", highest) in ends
+            ]
+            yield label, f"{title} is {'; '.join(named)}"
+    yield "sinks", _sinks(read(_ANSWERS.format(table="sink_answers") + " ORDER BY number"))
+    yield "vectors", _vectors(read(_ANSWERS.format(table="layer_answers")))
+    yield "blocks", _blocks(read(_ANSWERS.format(table="block_answers")), read(_TURNS))
+    if model["base"]:
+        tables = {name: read(_ANSWERS.format(table=name)) for name in ("change_answers", "changed_numbers")}
+        says = [box.says for box in boxes_of(CHANGED, tables)]
+        yield f"against {model['base']}", " ".join(says) or "not compared; see the report"
+    texts = listed(f"{counted(row['texts'], 'text')} of {row['corpus']}" for row in read(_TEXTS))
+    took = "".join(f", {short(row['seconds'])} s" for row in read(_SECONDS))
+    yield "measured on", f"{texts}; {model['device']}, {model['precision']} precision{took}"
+
+
+def _peak(row: Record, without: Record | None, blocks: int) -> str:
+    if without is None:
+        return _of(row, blocks)
+    if without["layer"] == row["layer"]:
+        value, other = _value(row), _value(without)
+        return _of(row, blocks) + ("" if value == other else f" (without sinks {other})")
+    return f"{_of(row, blocks)} (without sinks at {_of(without, blocks)})"
+
+
+def _of(row: Record, blocks: int) -> str:
+    return f"{places([row['layer']], blocks=blocks)}: {_value(row)}"
+
+
+def _value(row: Record) -> str:
+    return estimate(row["value"], row["ci_low"], row["ci_high"])
+
+
+def _sinks(rows: Sequence[Record]) -> str:
+    if not rows:
+        return "no token has a giant state"
+    return "; ".join(map(_sink, rows[:2])) + (f"; {len(rows) - 2} more" if len(rows) > 2 else "")
+
+
+def _sink(row: Record) -> str:
+    name = "the first token of a text" if row["token"] is None else in_backticks(row["token"])
+    first, last = row["layer_first"], row["layer_last"]
+    where = f"block {first}" if first == last else f"blocks {first}–{last}"
+    return (
+        f"{name} in {row['texts']:,} of {row['measured']:,} texts, {where}, norm up to "
+        f"{short(row['norm_ratio'], 2)} times the median"
+    )
+
+
+def _vectors(rows: Sequence[Record]) -> str:
+    best = next((row for row in rows if row["kind"] == "labels" and row["best"]), None)
+    if best is None:
+        guesses = {row["criterion"]: row for row in rows if row["kind"] == "no labels" and row["best"]}
+        named = [
+            f"{place(guesses[name]['layer'])} ({says})" for name, (_, says) in LABEL_FREE.items() if name in guesses
+        ]
+        return f"unknown without labels; label-free guesses: {listed(named)}" if named else "not measured"
+    usual = next((row for row in rows if row["kind"] == "labels" and row["usual"]), None)
+    text = (
+        f"{place(best['layer'])} with {best['pooling']} pooling: a linear probe of `{best['item']}` reaches accuracy "
+        f"{estimate(best['value'], best['ci_low'], best['ci_high'])}"
+    )
+    if usual is None or usual is best or not usual["loss"]:
+        return text
+    points = f"{short(100 * usual['loss'], 2)} {interval(100 * usual['loss_low'], 100 * usual['loss_high'])} points"
+    return f"{text}; the last hidden state scores {points} less"
+
+
+def _blocks(answers: Sequence[Record], turns: Sequence[Record]) -> str:
+    single = next((row for row in answers if row["many"] == 1), None)
+    if single is not None:
+        change = f"{signed(single['change'])} {interval(single['ci_low'], single['ci_high'])}".strip()
+        return f"without block {single['blocks']} the loss changes by {change} nats, the least of the blocks tried"
+    if not turns:
+        return "not measured"
+    least = listed(str(row["layer"] + 1) for row in turns)
+    return f"blocks {least} turn the states least (no language-model head, so the loss is unknown)"

@@ -1,0 +1,232 @@
+"""Write the study that ``reporter look`` runs: commented, readable, ready to edit."""
+
+import json
+import os
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from reporter.core.errors import UsageError, failing_as, one_line
+from reporter.core.files import instead_of, read_json, writing
+from reporter.core.places import listed
+from reporter.models.model_folder import ADAPTER
+from reporter.spec.part import LONGEST_NAME
+from reporter.spec.problems import SpecError
+from reporter.spec.study import StudyFile
+
+FOLDER = Path("look")
+TEXTS = 150
+"""Texts that are read of a file; a study can read more."""
+_WORDS = {"yes", "no", "on", "off", "y", "n", "true", "false", "null", "."}
+"""Words that YAML may read as something else than text."""
+_TABLES = {".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet"}
+
+_STUDY = """\
+# Written by `reporter look`. Edit it and run it again:
+#
+#   reporter run {file}
+#   reporter docs                 explains all keys
+#
+study: {id}
+title: {title}
+
+models:                           # a short name for each; add more to compare them
+{models}
+corpora:                          # every model is measured on every corpus
+{corpora}
+metrics:                          # or `all`; `reporter metrics` lists them
+{metrics}
+views: [words, no-sinks]          # all tokens of the texts, and without the few tokens with giant states
+{analyses}"""
+_METRICS = {
+    "anisotropy": "how much the states point the same way",
+    "intrinsic_dimension": "how many coordinates describe a state's neighbourhood",
+    "entropy": "over how many directions the states of a text spread",
+    "spectrum": "how many axes carry the variance",
+    "convergence": "how similar a state is to its last state",
+    "motion": "how far each block moves and turns the states",
+    "token_path": "how much states turn from token to token",
+    "outliers": "which tokens are sinks",
+    "loss": "how well the model predicts the texts",
+}
+
+
+Keys = dict[str, Any]
+"""The keys of a model or a corpus; a path is relative to the current folder, or absolute."""
+
+
+@dataclass(frozen=True)
+class _Model:
+    """A model of the study: its name, its keys and, for an adapter, the base that the adapter names."""
+
+    name: str
+    keys: Keys
+    base: str | None = None
+
+
+@dataclass(frozen=True)
+class _Corpus:
+    """The corpus of the study: its name, its keys and a comment behind them."""
+
+    name: str
+    keys: Keys
+    comment: str = ""
+
+
+def write_study(models: Sequence[str], base: str | None = None, text: str | None = None) -> StudyFile:
+    """Write the study of some models into ``look/`` and return it, read and checked.
+
+    Args:
+        models: hub ids, folders, GGUF files, or folders of adapters.
+        base: the model that they were made from, named in the same way; an adapter names its own base.
+        text: a file of texts, or a corpus as a study writes it, ``{dataset: wikitext, …}``; the sample if left out.
+
+    Raises:
+        UsageError: a model or a text is missing, or the file of the study was edited.
+        ReporterError: the file cannot be written.
+    """
+    from reporter.runs.studies import missing, read_text
+
+    chosen = _with_bases([_read_model(model) for model in dict.fromkeys(models)], base)
+    corpus = _read_corpus(text)
+    stem = "-".join([*(model.name.lower() for model in chosen), *([corpus.name.lower()] if text else [])])
+    stem = re.sub(r"[^a-z0-9_-]+", "-", stem)[: LONGEST_NAME - len("look-")].strip("-")
+    path = FOLDER / f"{stem}.yaml"
+    try:  # with paths from here, so that messages show them as they were typed
+        checked = read_text(Path(path.name), _content(path, stem, chosen, corpus, Path()))
+    except SpecError as error:
+        raise UsageError("\n".join(f"{problem.where}: {problem.message}" for problem in error.problems)) from None
+    if lacking := list(missing(checked)):
+        raise UsageError("\n".join(complaint.message for complaint in lacking))
+    if path.exists() and not _is_untouched(path.read_text(encoding="utf-8")):
+        raise UsageError(
+            f"{path} was edited since `reporter look` wrote it. Run `reporter run {path}`, or delete the file."
+        )
+    content = _content(path, stem, chosen, corpus, FOLDER)
+    with writing(path):
+        FOLDER.mkdir(exist_ok=True)
+        path.write_text(content, encoding="utf-8")
+    return read_text(path, content)
+
+
+def _read_model(text: str) -> _Model:
+    path = Path(text).expanduser()
+    name = (path.resolve() if path.exists() else path).name
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", re.sub(r"\.gguf$", "", name, flags=re.IGNORECASE)).strip("-._")
+    name = name[:40] or "model"
+    if (path / ADAPTER).is_file() and not (path / "config.json").is_file():
+        base = (read_json(path / ADAPTER) or {}).get("base_model_name_or_path")
+        return _Model(name, {"adapter": path}, base if isinstance(base, str) else "")
+    if path.exists():
+        return _Model(name, {"path": path})
+    if re.fullmatch(r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?", text, re.ASCII) and path.suffix.lower() != ".gguf":
+        return _Model(name, {"hub": text})
+    raise UsageError(f"there is no folder or file {one_line(text)}, and it is no hub id{instead_of(path, Path.exists)}")
+
+
+def _with_bases(models: Sequence[_Model], base: str | None) -> list[_Model]:
+    """Return the models, the base of a model before it; each has a name of its own."""
+    entries: list[_Model] = []
+
+    def add(model: _Model) -> str:
+        for entry in entries:
+            if entry.keys == model.keys:
+                return entry.name
+        taken, name, number = {entry.name.lower() for entry in entries}, model.name, 2
+        while name.lower() in taken:
+            name, number = f"{model.name}-{number}", number + 1
+        entries.append(_Model(name, model.keys))
+        return name
+
+    for model in models:
+        named = model.base if base is None else base
+        if named == "":
+            raise UsageError(f"the adapter {model.name} does not name its base; add --base MODEL")
+        if named is None:
+            add(model)
+            continue
+        origin = _read_model(named)
+        if "adapter" in origin.keys:
+            raise UsageError(f"the base {one_line(named)} is an adapter; name a whole model")
+        keys = {**origin.keys, **model.keys} if "adapter" in model.keys else model.keys
+        if keys == origin.keys:
+            raise UsageError(f"{model.name} is its own base; name another model with --base")
+        add(_Model(model.name, {**keys, "base": add(origin)}))
+    return entries
+
+
+def _read_corpus(text: str | None) -> _Corpus:
+    if text is None:
+        return _Corpus("sample", {"sample": "english", "label": "register"}, "  # paragraphs that ship with reporter")
+    if text.lstrip().startswith("{"):
+        try:
+            given = yaml.safe_load(text)
+        except yaml.YAMLError as error:
+            raise UsageError(f"--text is no corpus as a study writes it: {one_line(str(error))}") from None
+        return _Corpus("texts", {key: Path(value) if key == "file" else value for key, value in given.items()})
+    path = Path(text).expanduser()
+    if not path.exists():
+        raise UsageError(f"--text: there is no file {one_line(text)}{instead_of(path)}")
+    name = re.sub(r"[^A-Za-z0-9_-]+", "-", path.name.split(".")[0]).strip("-_")[:40] or "texts"
+    keys: Keys = {"file": path}
+    if path.is_dir() or not _TABLES.intersection(suffix.lower() for suffix in path.suffixes):
+        keys["unit"] = _unit(path)
+    return _Corpus(name, keys | {"limit": TEXTS}, "  # remove `limit` to read all texts")
+
+
+def _unit(path: Path) -> str:
+    """Return the unit of a file of plain text: paragraphs if an empty line separates them."""
+    if path.is_dir() or path.suffix == ".gz":
+        return "paragraph"
+    with failing_as(f"cannot read {path}", OSError), path.open(encoding="utf-8", errors="replace") as file:
+        return "paragraph" if "\n\n" in file.read(100_000) else "line"
+
+
+def _content(path: Path, stem: str, models: Sequence[_Model], corpus: _Corpus, folder: Path) -> str:
+    """Return the text of a study in ``folder``, the first line with a checksum of the other lines."""
+    metrics = dict(_METRICS)
+    if any("base" in model.keys for model in models):
+        metrics["change"] = "how far the states lie from those of the base"
+    body = _STUDY.format(
+        file=path,
+        id=f"look-{stem}",
+        title=json.dumps("A look at " + listed(model.name for model in models), ensure_ascii=False),
+        models="".join(f"  {model.name}: {_mapping(model.keys, folder)}\n" for model in models),
+        corpora=f"  {corpus.name}: {_mapping(corpus.keys, folder)}{corpus.comment}\n",
+        metrics="".join(f"  - {metric:<30}# {says}\n" for metric, says in metrics.items()),
+        analyses="".join(_analyses(corpus)),
+    )
+    return f"# checksum {_checksum(body)}\n{body}"
+
+
+def _analyses(corpus: _Corpus) -> Iterator[str]:
+    if "label" in corpus.keys:
+        yield "probes:                           # how well a linear classifier reads the label at each layer\n"
+        yield f"  {corpus.keys['label']}: {{corpus: {corpus.name}, hidden: 0}}\n"
+    yield "skip:                             # the loss without each of the blocks that turn states least\n"
+    yield f"  one-block: {{corpus: {corpus.name}, blocks: [1], texts: 30}}\n"
+
+
+def _is_untouched(content: str) -> bool:
+    first, _, body = content.partition("\n")
+    return first == f"# checksum {_checksum(body)}"
+
+
+def _checksum(body: str) -> str:
+    return sha256(body.encode()).hexdigest()[:12]
+
+
+def _mapping(keys: Keys, folder: Path) -> str:
+    return "{" + ", ".join(f"{key}: {_scalar(value, folder)}" for key, value in keys.items()) + "}"
+
+
+def _scalar(value: Any, folder: Path) -> str:
+    if isinstance(value, Path):
+        value = str(value) if value.is_absolute() else Path(os.path.relpath(value, folder)).as_posix()
+    plain = isinstance(value, str) and re.fullmatch(r"[A-Za-z./][A-Za-z0-9._/-]*", value)
+    return value if plain and value.lower() not in _WORDS else json.dumps(value, ensure_ascii=False)
