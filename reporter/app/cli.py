@@ -10,6 +10,7 @@ import os
 import shutil
 import signal
 import sys
+import time
 from collections.abc import Iterable
 from io import TextIOWrapper
 from pathlib import Path
@@ -182,18 +183,20 @@ def look(
     """
     from reporter.app.look.study import write_study
 
-    file = write_study(_required(models, "MODEL"), base, text)
     if card is not None and not card.parent.is_dir():
         raise UsageError(f"--card: there is no folder {card.parent}")
+    file = write_study(_required(models, "MODEL"), base, text)
     with importing():
         from reporter.runs.runner import run_studies
 
+    began = time.perf_counter()
     outcome = run_studies([file], out=out, offline=offline, ahead=True)
+    seconds = time.perf_counter() - began if outcome.computed else None
 
     from reporter.app.look.card import as_markdown, as_text, cards
     from reporter.core.files import writing
 
-    made, page = cards(out / "results.duckdb", file.study.study), out / file.study.study / "index.html"
+    made, page = cards(out / "results.duckdb", file.study.study, seconds), out / file.study.study / "index.html"
     typer.echo(f"\n{as_text(made, min(shutil.get_terminal_size().columns, 100))}\n")
     typer.echo(f"report  {page}\nstudy   {file.path}")
     if card is not None:

@@ -24,7 +24,7 @@ GOOD = "study: good\nmodels: {m: gpt2}\ncorpora: {c: {texts: [a]}}\n"
 BAD = "study: bad\nmodels: {m: {hub: gpt2, dtyp: auto}}\n"
 BAD_LINE = "bad.yaml:2:25: models.m.dtyp: unknown key; did you mean 'dtype'?\n"
 COMMANDS = [
-    "init", "validate", "plan", "run", "merge", "verify", "cache", "answer", "sql", "diff", "metrics", "docs", "export",
+    "look", "init", "validate", "plan", "run", "merge", "verify", "cache", "answer", "sql", "diff", "metrics", "docs", "export",
 ]  # fmt: skip
 
 

@@ -36,7 +36,6 @@ SELECT layer, value FROM layers WHERE study = $study AND model = $model AND metr
 AND statistic = 'block_influence' AND view = 'words' AND value IS NOT NULL ORDER BY value, layer LIMIT 3
 """
 _TEXTS = "SELECT corpus, texts FROM corpora WHERE study = $study AND status = 'done'"
-_SECONDS = "SELECT seconds FROM studies WHERE study = $study AND seconds IS NOT NULL"
 
 
 @dataclass(frozen=True)
@@ -47,13 +46,18 @@ class Card:
     lines: tuple[tuple[str, str], ...]
 
 
-def cards(database: Path, study: str) -> list[Card]:
-    """Return the card of each model of a study that ran, in the order of the study."""
+def cards(database: Path, study: str, seconds: float | None = None) -> list[Card]:
+    """Return the card of each model of a study that ran, in the order of the study.
+
+    Args:
+        database: the results.
+        study: its id.
+        seconds: how long the run took; None if there was nothing to compute.
+    """
     store = Store(database)
     with store.kept_open():
-        return [
-            Card(row["model"], tuple(_lines(store, study, row))) for row in store.records(_MODELS, {"study": study})
-        ]
+        models = store.records(_MODELS, {"study": study})
+        return [Card(model["model"], tuple(_lines(store, study, model, seconds))) for model in models]
 
 
 def as_text(made: Sequence[Card], width: int) -> str:
@@ -78,7 +82,7 @@ def as_markdown(made: Sequence[Card]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _lines(store: Store, study: str, model: Record) -> Iterator[tuple[str, str]]:
+def _lines(store: Store, study: str, model: Record, seconds: float | None) -> Iterator[tuple[str, str]]:
     def read(query: str, **more: Any) -> list[Record]:
         known = {"study": study, "model": model["model"], **more}
         return list(store.records(query, {name: value for name, value in known.items() if f"${name}" in query}))
@@ -110,7 +114,7 @@ def _lines(store: Store, study: str, model: Record) -> Iterator[tuple[str, str]]
         says = [box.says for box in boxes_of(CHANGED, tables)]
         yield f"against {model['base']}", " ".join(says) or "not compared; see the report"
     texts = listed(f"{counted(row['texts'], 'text')} of {row['corpus']}" for row in read(_TEXTS))
-    took = "".join(f", {short(row['seconds'])} s" for row in read(_SECONDS))
+    took = "" if seconds is None else f", {short(seconds, 2)} s"
     yield "measured on", f"{texts}; {model['device']}, {model['precision']} precision{took}"
 
 

@@ -101,8 +101,10 @@ def write_study(models: Sequence[str], base: str | None = None, text: str | None
         checked = read_text(Path(path.name), _content(path, stem, chosen, corpus, Path()))
     except SpecError as error:
         raise UsageError("\n".join(f"{problem.where}: {problem.message}" for problem in error.problems)) from None
-    if lacking := list(missing(checked)):
-        raise UsageError("\n".join(complaint.message for complaint in lacking))
+    if lacking := [complaint.message for complaint in missing(checked)]:
+        if "no column 'text'" in lacking[-1]:
+            lacking[-1] += f"; name one: --text '{{file: {text}, column: NAME}}'"
+        raise UsageError("\n".join(lacking))
     if path.exists() and not _is_untouched(path.read_text(encoding="utf-8")):
         raise UsageError(
             f"{path} was edited since `reporter look` wrote it. Run `reporter run {path}`, or delete the file."
@@ -176,6 +178,8 @@ def _read_corpus(text: str | None) -> _Corpus:
     keys: Keys = {"file": path}
     if path.is_dir() or not _TABLES.intersection(suffix.lower() for suffix in path.suffixes):
         keys["unit"] = _unit(path)
+    else:
+        keys["column"] = "text"
     return _Corpus(name, keys | {"limit": TEXTS}, "  # remove `limit` to read all texts")
 
 

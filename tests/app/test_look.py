@@ -1,0 +1,126 @@
+"""``reporter look``: the study that it writes, its cards, and what it says where a model or text is missing."""
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+from oracles.damages import damaged
+from oracles.families import WORDS, build_language_model
+from typer.testing import CliRunner
+
+from reporter.app.cli import app
+from reporter.app.look.study import write_study
+from reporter.runs.studies import read_study
+from reporter.store import Store
+
+RNG = random.Random(0)
+TEXTS = "\n\n".join(" ".join(RNG.choices(WORDS, k=12)) for _ in range(30))
+
+
+@pytest.fixture(scope="module")
+def models(once):
+    def make(folder):
+        build_language_model("llama", folder / "decoder")
+        build_language_model("bert", folder / "encoder")
+        damaged(folder / "decoder", folder / "copy", "noised by a fifth", 2)
+
+    return once("models-to-look-at", make)
+
+
+@pytest.fixture
+def look(tmp_path, monkeypatch, models):
+    """Call the command in a folder that holds the models ``decoder``, ``copy`` and ``encoder``, and ``notes.txt``."""
+    monkeypatch.chdir(tmp_path)
+    for model in models.iterdir():
+        Path(model.name).symlink_to(model)
+    Path("notes.txt").write_text(TEXTS)
+    return lambda *arguments: CliRunner().invoke(app, ["look", *arguments], prog_name="reporter")
+
+
+def test_a_model_gets_a_study_a_card_and_a_report(look):
+    result = look("decoder", "--text", "notes.txt", "--card", "card.md")
+    assert result.exit_code == 0, result.output
+    labels = ["model", "anisotropy", "dimension", "entropy", "sinks", "vectors", "blocks", "measured on"]
+    lines = result.stdout.splitlines()
+    assert [line.strip().split("  ")[0] for line in lines if line.startswith("  ") and line[2] != " "] == labels
+    assert "decoder (llama), " in result.stdout
+    for name in ("results/look-decoder-notes/index.html", "look/decoder-notes.yaml", "card.md"):
+        assert name in result.stdout and Path(name).is_file()
+    card = Path("card.md").read_text("utf-8")
+    assert card.startswith("## Layer card: decoder\n") and all(f"\n| {label} | " in card for label in labels)
+    (highest,) = Store(Path("results/results.duckdb")).records(
+        "SELECT layer FROM profiles WHERE statistic = 'mean_cosine' AND site <> 'final' ORDER BY value DESC LIMIT 1"
+    )
+    where = f"layer {highest['layer']} of" if highest["layer"] else "the embedding"
+    assert f"| anisotropy | mean cosine of two tokens is highest at {where}" in card
+    again = look("decoder", "--text", "notes.txt")
+    assert "nothing to compute" in again.stderr and again.stdout.count("\n") == result.stdout.count("\n") - 1
+
+
+def test_a_copy_is_compared_with_its_base(look):
+    result = look("copy", "--base", "decoder", "--text", "notes.txt")
+    assert result.exit_code == 0, result.output
+    line = " ".join(result.stdout.split("against decoder")[1].split("measured on")[0].split())
+    assert "layer 2" in line and "states differ from the base" in line
+
+
+def test_the_study_is_for_people_to_edit(look):
+    path = write_study(["decoder", "encoder"], text="notes.txt").path
+    study = read_study(path).study
+    assert list(study.models) == ["decoder", "encoder"] and list(study.corpora) == ["notes"]
+    assert (path.parent / study.models["decoder"].path).resolve() == Path("decoder").resolve()
+    assert write_study(["decoder", "encoder"], text="notes.txt").path == path
+    path.write_text(path.read_text("utf-8").replace("limit: 150", "limit: 15"), "utf-8")
+    result = look("decoder", "encoder", "--text", "notes.txt")
+    assert result.exit_code == 2 and "was edited" in result.stderr and f"`reporter run {path}`" in result.stderr
+    assert read_study(path).study.corpora["notes"].limit == 15
+
+
+def test_without_a_text_the_sample_and_its_labels_are_read(look):
+    study = write_study(["decoder"]).study
+    assert study.corpora["sample"].sample == "english"
+    assert study.sections["probes"]["register"].corpus == "sample"
+
+
+@pytest.mark.parametrize(
+    ("model", "keys"),
+    [
+        ("owner/name", {"hub": "owner/name"}),
+        ("gpt2", {"hub": "gpt2"}),
+        ("./decoder", {"path": Path("../decoder")}),
+        ("adapter", {"path": Path("../decoder"), "adapter": Path("../adapter"), "base": "decoder"}),
+    ],
+)
+def test_a_model_is_named_in_any_way(model, keys, look, monkeypatch):
+    Path("adapter").mkdir()
+    Path("adapter/adapter_config.json").write_text(json.dumps({"base_model_name_or_path": "decoder"}))
+    Path("adapter/adapter_model.safetensors").touch()
+    monkeypatch.setattr("reporter.runs.studies.check_installed", lambda *names: None)
+    *_, last = write_study([model]).study.models.values()
+    assert {name: getattr(last, name) for name in keys} == keys
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["./decoderr"], "there is no folder or file ./decoderr, and it is no hub id; did you mean 'decoder'?"),
+        (["nowhere.gguf"], "there is no folder or file nowhere.gguf"),
+        (["empty"], "empty has no config.json"),
+        (["notes.txt"], "notes.txt is a file, not a folder"),
+        (["decoder", "--text", "note.txt"], "did you mean 'notes.txt'?"),
+        (["decoder", "--text", "{fil: notes.txt}"], "unknown"),
+        (["decoder", "--text", "table.csv"], "column: NAME"),
+        (["decoder", "--base", "decoder"], "decoder is its own base"),
+        (["nameless"], "add --base MODEL"),
+        (["decoder", "--card", "no/card.md"], "there is no folder no"),
+    ],
+)
+def test_a_mistake_is_one_line_and_leaves_nothing(arguments, says, look):
+    Path("empty").mkdir()
+    Path("nameless").mkdir()
+    Path("nameless/adapter_config.json").write_text("{}")
+    Path("table.csv").write_text("a,b\n1,2\n")
+    result = look(*arguments)
+    assert result.exit_code == 2 and says in result.stderr and result.stderr.count("\n") == 1
+    assert not Path("look").exists() and not Path("results").exists()
