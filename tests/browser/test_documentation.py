@@ -43,6 +43,22 @@ def test_every_link_leads_somewhere_and_nothing_comes_from_elsewhere(site):
     assert not lost, "\n".join(lost)
 
 
+def test_every_page_has_a_twin_in_plain_markdown_and_an_entry_in_llms_txt(site):
+    index = (site / "llms.txt").read_text("utf-8")
+    assert re.match(r"# reporter\n\n> \S.*\n\n## \w", index)
+    listed = re.findall(r"^- \[[^\]]+\]\(([^)]+)\): \S.*$", index, re.MULTILINE)
+    twins = {path.relative_to(site).as_posix(): path.read_text("utf-8") for path in site.rglob("*.md")}
+    pages = {path.relative_to(site).with_suffix(".md").as_posix() for path in site.rglob("*.html")}
+    assert len(set(listed)) == len(listed) and {*listed, "index.md"} == set(twins) == pages - {"search.md"}
+    for name, text in twins.items():
+        outside = re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
+        assert text.startswith("# ") and not re.search(r"^```\{|^\([^\s()]+\)=$|^: ", outside, re.MULTILINE), name
+        for link in re.findall(r"\]\(([^)\s#:]+)(?:#[^)]*)?\)", outside):
+            assert ((site / name).parent / link).is_file(), f"{name}: {link}"
+    assert "intrinsic_dimension.twonn" in twins["metrics/intrinsic_dimension.md"].replace("\\", "")
+    assert "### reporter.run\n" in twins["python-names.md"]
+
+
 def test_every_number_table_and_key_has_its_place(site):
     for room, found in (("metrics", catalogue()), ("analyses", analyses())):
         for name, one in found.items():

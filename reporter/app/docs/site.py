@@ -118,6 +118,8 @@ def _make(sources: Path, out: Path) -> None:
     application = optional("sphinx.application", "docs", "a checkout (a released package has its pages made)")
     from sphinx.util.docutils import docutils_namespace, patch_docutils
 
+    from reporter.app.docs.plain import write_plain
+
     if not (ROOT / "README.md").is_file():
         raise ReporterError("this package was built without its pages; those of its repository have them")
     write_sources(sources)
@@ -130,6 +132,7 @@ def _make(sources: Path, out: Path) -> None:
         maker.build()
     if problems := warnings_text.getvalue().strip():
         raise ReporterError(f"the documentation has mistakes:\n{problems}")
+    write_plain(sources, out)
     (out / "objects.inv").unlink(missing_ok=True)
     (out / ".buildinfo").unlink(missing_ok=True)
     shutil.rmtree(out / "_sources", ignore_errors=True)
