@@ -158,7 +158,7 @@ BROKEN: dict[str, list[tuple[str, ...]]] = {
         ("from: m, train_on: c, steps: 1, »form: 3", "form: unknown key; did you mean 'from'?"),
     ],
     CORPORA: [
-        ("»c: {limit: 3}", "c: 'dataset', 'file', 'generate' or 'texts'"),
+        ("»c: {limit: 3}", "c: 'dataset', 'file', 'generate', 'sample' or 'texts'"),
         ("c: »notes.txt", "c: {file: texts.txt}, got text 'notes.txt'"),
         (
             "a: {texts: [a], size_of: »b}\n  b: {file: b.txt, size_of: »a}",
