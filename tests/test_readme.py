@@ -43,7 +43,26 @@ def test_the_python_block_runs(tmp_path, monkeypatch):
 
 def test_links_lead_to_files():
     links = re.findall(r"\]\(([^)#:]+)\)", README)
-    assert len(links) > 10 and not [link for link in links if not (ROOT / link).is_file()]
+    assert len(links) > 8 and not [link for link in links if not (ROOT / link).is_file()]
+
+
+def test_output_is_that_of_a_stored_run():
+    """The file holds what the commands printed for MiniLM and SmolLM2, in full."""
+    stored = " ".join((ROOT / "tests/readme_run.txt").read_text("utf-8").split())
+    shown = blocks("text")
+    assert len(shown) == 3
+    for block in shown:
+        for part in block.split("\n  …\n"):
+            assert " ".join(part.split()) in stored
+
+
+def test_it_is_short():
+    prose = re.sub(r"```.*?```|<picture>.*?</picture>|^\|.*?$|`[^`]*`", " ", README, flags=re.MULTILINE | re.DOTALL)
+    sentences = [len(text.split()) for text in re.split(r"(?<=[.!?:])\s+", prose) if len(text.split()) > 3]
+    assert len(README.splitlines()) <= 120 and len(README.split()) <= 900
+    assert sum(sentences) / len(sentences) <= 18
+    pictures = [*(ROOT / ".github").glob("*.png")]
+    assert len(pictures) == 2 and all(path.stat().st_size <= 300_000 for path in pictures)
 
 
 def test_every_shipped_study_is_valid():

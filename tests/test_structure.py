@@ -19,8 +19,8 @@ ROOMS = (
 MODULES = sorted(PACKAGE.rglob("*.py"))
 HEAVY = {"torch", "transformers", "tokenizers", "pandas", "altair", "vl_convert", "sklearn", "scipy", "duckdb"}
 TOP_LEVEL = {
-    ".ci", ".github", ".gitignore", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "README.md", "pyproject.toml",
-    "reporter", "requirements-dev.txt", "requirements.txt", "studies", "templates", "tests",
+    ".ci", ".github", ".gitignore", "CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "LICENSE", "README.md",
+    "pyproject.toml", "reporter", "requirements-dev.txt", "requirements.txt", "studies", "templates", "tests",
 }  # fmt: skip
 # Where packages come from is the business of each machine's own configuration, and nobody has our folders.
 MUST_NOT_BE_WRITTEN = re.compile(
