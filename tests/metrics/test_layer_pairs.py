@@ -1,26 +1,21 @@
 """Rows for every pair of layers: within a model, between models, and where there is nothing to compare."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 import torch
 from oracles import pairs
 from oracles.fake_model import FIRST_WORD, FakeModel, FakeTexts, made_up_texts
 
-from reporter.forward.observed import Observed
 from reporter.metrics.base import catalogue
 
 NAMES = ("cka", "cka_floor", "knn", "knn_floor")
 
 
 @pytest.fixture
-def see(observe):
-    """Return a function that measures a model and returns what a metric sees."""
-
-    def run(model, texts, view="words", **options):
-        observables, counts = observe(model, texts, names=("moments", "pooled"), **options)
-        return Observed(observables, observables["moments"].layout, counts.texts, view, 0)
-
-    return run
+def see(see):
+    return partial(see, names=("moments", "pooled"))
 
 
 def rows(found):
@@ -81,10 +76,6 @@ def test_between_models_of_other_width_and_depth(see):
 def test_fewer_texts_than_there_are(see):
     seen = see(FakeModel(), made_up_texts(90))
     assert within(seen, texts=40)["cka", 0, 1].n == 40
-    metric = catalogue()["layer_pairs"]
-    assert metric.options().sample_size() == 1024 and metric.options(texts=40).sample_size() == 40
-    with pytest.raises(ValueError, match="greater"):
-        metric.options(texts=19)
 
 
 def distinct_texts(count):
