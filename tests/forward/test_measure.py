@@ -58,11 +58,6 @@ def test_sinks_are_looked_for_in_blocks_not_in_what_enters_the_first():
     assert [row[3] for row in rows] == [2, 0, 0, 0, 0, 0, 0]
 
 
-def relative(a, b):
-    scale = max(abs(a), abs(b))
-    return 0.0 if scale < 1e-7 else abs(a - b) / scale
-
-
 # What makes more of the rounding of float32 sums: a difference of two nearly equal angles; axes of nearly equal
 # eigenvalues; the smallest eigenvalues of few states.
 DELICATE = ("token_path.straightening", "subspaces.", "spectrum.alpha_req", "spectrum.effective_rank_without_first")
@@ -75,12 +70,12 @@ def assert_same(a, b):
         assert (value.value is None) == (other.value is None), key
         assert value.n == other.n, key
         for part in ("value", "ci_low", "ci_high"):
-            x, y = getattr(value, part), getattr(other, part)
+            y = getattr(other, part)
             within = 2e-4 if key[0].startswith(DELICATE) else 1e-5
             # A mean cosine of nearly 0 is a difference of nearly equal numbers: absolute there. So is a share of nearly
             # 0 that is one minus a ratio.
             least = within * (1e-1 if key[0].endswith("_heldout") else 1e-2)
-            assert x is None or relative(x, y) < within or abs(x - y) < least, (key, x, y)
+            assert getattr(value, part) == (None if y is None else pytest.approx(y, rel=within, abs=least)), key
 
 
 @pytest.mark.parametrize("model", [VARIANTS[0], VARIANTS[2]], indirect=True)

@@ -330,12 +330,9 @@ def test_parts_of_a_corpus_merge_in_any_order(in_parts, values):
         assert other.keys() == merged[0].keys()
         for key, value in merged[0].items():
             assert (value.n, value.reason) == (other[key].n, other[key].reason), key
-            for x, y in zip(ends(value), ends(other[key]), strict=True):
+            for part in ("value", "ci_low", "ci_high"):
+                x, y = getattr(value, part), getattr(other[key], part)
                 assert x == (None if y is None else pytest.approx(y, rel=1e-9, abs=1e-9)), key
-
-
-def ends(row):
-    return row.value, row.ci_low, row.ci_high
 
 
 def test_the_seed_changes_samples_and_intervals_but_no_exact_number(observe, values):
