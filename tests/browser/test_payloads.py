@@ -45,11 +45,7 @@ OURS = set(
     )
 )
 STRUCTURED = {"detail", "labels", "reasons", "scores"}  # JSON
-PAGES = {
-    "whole": ("index",),
-    "explored": ("index", "journeys"),
-    "exhibited": ("index", "vocabulary", "sentences"),
-}
+PAGES = {"whole": ("index",), "explored": ("index", "journeys"), "exhibited": ("index", "vocabulary", "sentences")}
 
 LONG = pytest.mark.nightly
 
