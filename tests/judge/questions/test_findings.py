@@ -320,9 +320,7 @@ def test_a_number_that_does_not_exceed_chance_is_found_where_another_does():
     of = found(truth, {"a": "encoder"}, error=0.001, names=names)
     assert set(of) == {"chance"} and of["chance"]["statistic"] == "s0"
     assert "does not differ from chance" in of["chance"]["says"]
-    assert not found(
-        lambda **at: 0.3, {"a": "encoder"}, error=0.001, names=names
-    )  # noise, in all that is known of it
+    assert not found(lambda **at: 0.3, {"a": "encoder"}, error=0.001, names=names)  # noise, in all that is known of it
 
 
 def test_untrained_models_have_no_findings():
