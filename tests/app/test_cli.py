@@ -268,28 +268,12 @@ def test_validate_looks_for_chat_templates(problems):
     assert_lines(problems(text), [("2:", "models.mute: its tokenizer has no chat template", "chat_template.jinja")])
 
 
-def test_plan_prints_the_plan(call, replace):
-    def plan_study(file, out, offline):
-        return SimpleNamespace(lines=lambda: [f"{file.study.study} {out} {offline}", "second"])
-
-    replace("reporter.runs.planner", plan_study=plan_study)
-    takes = SimpleNamespace(lines=lambda: ["takes"])
-    replace("reporter.runs.plan", estimate=lambda plan, cache: takes if cache == Path("results/cache") else None)
-    assert call("plan", "good.yaml", "--offline").stdout == "good results True\nsecond\ntakes\n"
-
-
 def test_a_report_alone_is_of_all_studies_or_of_those_that_are_named(call, replace):
     calls = []
     replace("reporter.report", render=lambda *arguments: calls.append(arguments) or [arguments[1] / "index.html"])
     for more, out, studies in ((), "results", None), (("a", "b", "--out", "x"), "x", ["a", "b"]):
         assert call("run", "--report-only", *more).stdout == f"wrote 1 file; open {Path(out) / 'index.html'}\n"
         assert calls.pop() == (Path(out, "results.duckdb"), Path(out), studies)
-
-
-def test_sql_prints_what_the_store_answers(call, replace):
-    replace("reporter.store", stream=lambda path, sql, format: iter([f"{path} ", f"{sql} {format}"]))
-    assert call("sql", "SELECT 1").stdout == "results/results.duckdb SELECT 1 table\n"
-    assert call("sql", "SELECT 1", "--format", "json").stdout == "results/results.duckdb SELECT 1 json\n"
 
 
 PARTLY = AttributeError("partially initialized module")
