@@ -10,7 +10,7 @@ import pytest
 from oracles.recogniser import FORMS, NAMES, NOUNS, depth, sentences
 
 from reporter.texts import lexicon
-from reporter.texts.lexicon import CONTENT_WORDS, FUNCTION_WORDS, WORDS, Draws, random_words
+from reporter.texts.lexicon import CONTENT_WORDS, FUNCTION_WORDS, WORDS, Draws, nouns, random_words, verbs
 from reporter.texts.sources.generated import grammar_texts
 
 PINNED = {  # if one fails, the texts have changed: count up ``GRAMMAR_VERSION`` or ``RANDOM_WORDS_VERSION``, pin anew
@@ -59,6 +59,18 @@ def test_each_word_of_the_lexicon_has_one_kind_and_is_listed_once():
     assert all(len(readings) == 1 for readings in FORMS.values()), "a verb form tells number and tense"
     for words in (*lexicon.NOUNS.values(), *lexicon._VERBS, *lexicon.ADJECTIVES.values(), lexicon.MANNER):
         assert len(words) == len(set(words))
+
+
+def test_inflection():
+    plurals = [noun.plural for noun in nouns("dog box bush church berry boy mouse/mice")]
+    assert plurals == ["dogs", "boxes", "bushes", "churches", "berries", "boys", "mice"]
+    forms = [(verb.third, verb.past) for verb in verbs("chase carry pray watch pass stop/stopped bite/bit")]
+    thirds = ("chases", "carries", "prays", "watches", "passes", "stops", "bites")
+    pasts = ("chased", "carried", "prayed", "watched", "passed", "stopped", "bit")
+    assert forms == list(zip(thirds, pasts, strict=True))
+    pronouns = [noun.pronouns for noun in nouns("king queen friend", he="king", she="queen")]
+    assert pronouns == [("he",), ("she",), ("he", "she")]
+    assert nouns("key")[0].pronouns == ("it",)
 
 
 @pytest.mark.parametrize("kind", PINNED)
