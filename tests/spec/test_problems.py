@@ -26,3 +26,8 @@ def test_a_name_of_a_hundred_thousand_characters_is_not_echoed():
 def test_an_exception_without_a_text_is_known_by_its_type(error):
     name = type(error).__name__
     assert [shown(error) for shown in (describe, library_error, first_line)] == [name] * 3
+
+
+def test_values_are_described_in_words():
+    shown = {"nothing": None, "an empty mapping": {}, "a mapping": {"a": 1}, "an empty list": [], "a list": [1]}
+    assert [show(value) for value in shown.values()] == list(shown)
