@@ -68,13 +68,14 @@ def test_the_first_layer_that_moved_is_named():
     assert "loss rises: +0.3 [0.2, 0.4]" in said
 
 
+NOTHING = ("Nothing beyond noise", "any of 100 tokens", "no more than chance")
 SLIGHT, ROUGH, FAR = {"loss": (0.001, -0.002, 0.004)}, {"deviation": 0.01}, [0.1, 0.2, 0.5, 0.6, 0.9]
 
 
 @pytest.mark.parametrize(
     ("distances", "more", "first", "noise", "words"),
     [
-        ([0, 0.0001, 0.0002, 0.0002, 0.0002], SLIGHT, None, "rounding", ("Nothing beyond noise", "any of 100 tokens")),
+        ([0, 0.0001, 0.0002, 0.0002, 0.0002], SLIGHT, None, "rounding", NOTHING),
         (FAR, {"seeds": [0.1, 0.19, 0.2, 0.3, 0.3]}, 2, "seed", ("a different seed",)),  # at layer 1 they overlap
         (FAR, {"seeds": FAR}, None, "seed", ("than from another seed",)),
         ([0, 0.004, 0.005, 0.006, 0.007], ROUGH, None, "precision", ("bf16",)),
