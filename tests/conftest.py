@@ -17,7 +17,7 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # as the command line has it beside others
 
-sys.path.append(str(Path(__file__).parent))  # so that tests say ``from oracles.twonn import twonn``
+sys.path.append(str(Path(__file__).parent))  # so that tests say ``from oracles.dimension import twonn``
 
 
 if "COVERAGE_PROCESS_CONFIG" in os.environ:

@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -267,16 +268,6 @@ def test_validate_looks_for_chat_templates(problems):
     assert_lines(problems(text), [("2:", "models.mute: its tokenizer has no chat template", "chat_template.jinja")])
 
 
-def test_plan_prints_the_plan(call, replace):
-    def plan_study(file, out, offline):
-        return SimpleNamespace(lines=lambda: [f"{file.study.study} {out} {offline}", "second"])
-
-    replace("reporter.runs.planner", plan_study=plan_study)
-    takes = SimpleNamespace(lines=lambda: ["takes"])
-    replace("reporter.runs.plan", estimate=lambda plan, cache: takes if cache == Path("results/cache") else None)
-    assert call("plan", "good.yaml", "--offline").stdout == "good results True\nsecond\ntakes\n"
-
-
 def test_a_report_alone_is_of_all_studies_or_of_those_that_are_named(call, replace):
     calls = []
     replace("reporter.report", render=lambda *arguments: calls.append(arguments) or [arguments[1] / "index.html"])
@@ -285,55 +276,33 @@ def test_a_report_alone_is_of_all_studies_or_of_those_that_are_named(call, repla
         assert calls.pop() == (Path(out, "results.duckdb"), Path(out), studies)
 
 
-def test_sql_prints_what_the_store_answers(call, replace):
-    replace("reporter.store", stream=lambda path, sql, format: iter([f"{path} ", f"{sql} {format}"]))
-    assert call("sql", "SELECT 1").stdout == "results/results.duckdb SELECT 1 table\n"
-    assert call("sql", "SELECT 1", "--format", "json").stdout == "results/results.duckdb SELECT 1 json\n"
-
-
-@pytest.fixture
-def failed(call, replace):
-    """Return a function that asks a query which raises an error, and returns the result."""
-
-    def ask(error, cause=None):
-        def query(*_):
-            raise error from cause
-
-        replace("reporter.store", stream=query)
-        return call("sql", "SELECT 1")
-
-    return ask
-
-
-def test_expected_failures_are_one_sentence_on_stderr_and_a_bug_keeps_its_traceback(failed):
-    for error, code in ((ReporterError("no such model"), 1), (UsageError("no such query"), 2)):
-        result = failed(error)
-        assert (result.exit_code, result.stdout, result.stderr) == (code, "", f"{error}\n")
-    assert isinstance(failed(ZeroDivisionError()).exception, ZeroDivisionError)
+PARTLY = AttributeError("partially initialized module")
 
 
 @pytest.mark.parametrize(
-    "error",
+    ("error", "cause", "code", "says"),
     [
-        MemoryError(),
-        ImportError("libtorch_cpu.so: failed to map segment from shared object"),
-        OSError(errno.ENOMEM, os.strerror(errno.ENOMEM)),
-        RuntimeError("can't start new thread"),
-        RuntimeError("std::bad_alloc"),
+        (ReporterError("no such model"), None, 1, "no such model\n"),
+        (UsageError("no such query"), None, 2, "no such query\n"),
+        (MemoryError(), None, 1, "out of memory"),
+        (ImportError("libtorch_cpu.so: failed to map segment from shared object"), None, 1, "out of memory"),
+        (OSError(errno.ENOMEM, os.strerror(errno.ENOMEM)), None, 1, "out of memory"),
+        (RuntimeError("can't start new thread"), None, 1, "out of memory"),
+        (PARTLY, RuntimeError("std::bad_alloc"), 1, "out of memory"),
+        (ZeroDivisionError(), None, None, ""),  # a bug keeps its traceback
     ],
     ids=repr,
 )
-def test_too_little_memory_is_one_sentence(failed, error):
-    for result in (failed(error), failed(AttributeError("partially initialized module"), error)):
-        assert result.exit_code == 1 and result.stderr.count("\n") == 1 and "out of memory" in result.stderr
+def test_expected_failures_are_one_sentence_on_stderr(call, replace, error, cause, code, says):
+    def query(*_):
+        raise error from cause
 
-
-def test_the_page_of_a_metric_says_what_claims_take_from_it(call):
-    page = " ".join(call("metrics", "convergence").stdout.split())
-    assert "fixed by definition: 1 at the last layer; claims leave it out" in page
-    assert "smallest effect: 0.01, up to which claims take a difference for none" in page
-    page = " ".join(call("metrics", "motion").stdout.split())
-    assert "smallest effect: 1 % of the numbers' mean size, up to which" in page
+    replace("reporter.store", stream=query)
+    result = call("sql", "SELECT 1")
+    if code is None:
+        assert result.exception is error
+    else:
+        assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (code, "", 1) and says in result.stderr
 
 
 def test_metrics_lists_all_and_searches_for_a_word_that_is_none(call):
@@ -343,30 +312,26 @@ def test_metrics_lists_all_and_searches_for_a_word_that_is_none(call):
         assert metric.summary in output
     names = [line.partition(":")[0] for line in call("metrics", "norm").stdout.splitlines()]
     assert "motion.norm" in names and "variance.norm_of_mean" in names
+    page = " ".join(call("metrics", "convergence").stdout.split())
+    assert "fixed by definition: 1 at the last layer; claims leave it out" in page
+    assert "smallest effect: 0.01, up to which claims take a difference for none" in page
 
 
 @pytest.mark.parametrize("name", list(catalogue()))
 def test_a_metric_is_explained_in_full(call, name):
     metric = catalogue()[name]
     output = " ".join(call("metrics", name).stdout.split())
+    parts = [f"cost {metric.cost}"[:60], *metric.needs]
     for statistic in metric.statistics:
-        assert f"{name}.{statistic.name}: {statistic.title}" in output
-        assert " ".join(f"definition: {statistic.definition}".split()) in output
-        for source in statistic.works:
-            assert " ".join(source.citation.split()) in output
-        assert " ".join(statistic.trap.split()) in output
-        if statistic.published:
-            published = output.partition("In published code")[2]
-            assert " ".join(f"{statistic.name}: {statistic.published}".split()) in published
+        parts += [f"{name}.{statistic.name}: {statistic.title}", f"definition: {statistic.definition}", statistic.trap]
+        parts += [source.citation for source in statistic.works]
+        parts += [f"{statistic.name}: {statistic.published}"] if statistic.published else []
         assert (f"{name}.{statistic.name}_floor" in output) == statistic.floor
     for option, field in metric.options.model_fields.items():
-        assert f"{option} (default {field.default!r}): {field.description}" in output
-    for observable in metric.needs:
-        assert observable in output
-    assert metric.cost and f"cost {metric.cost}"[:60] in output
-    for table in tables_of(metric):
-        for column in table.columns:
-            assert f"{column.name}: {column.comment}"[:60] in output
+        parts.append(f"{option} (default {field.default!r}): {field.description}")
+    parts += [f"{column.name}: {column.comment}"[:60] for table in tables_of(metric) for column in table.columns]
+    missing = [part for part in parts if " ".join(part.split()) not in output]
+    assert not missing
     if metric.between is not None:
         names = [table.name for table in tables_of(metric)]
         own = {"change": "moved_tokens"}  # its numbers are a model's own, those of its base being what they are about
@@ -406,7 +371,10 @@ def test_quick_verbs_import_nothing_heavy(tmp_path):
     subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True, capture_output=True)
 
 
-def start(folder, *arguments, script="from reporter.app.cli import main\nmain()\n"):
+MAIN = "from reporter.app.cli import main\nmain()\n"
+
+
+def start(folder, *arguments, script=MAIN):
     """Start the command in a process of its own; what the script prints first has come."""
     # A shell that starts the tests in the background has them ignore SIGINT, and children inherit that.
     code = f"import signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n{script}"
@@ -414,43 +382,43 @@ def start(folder, *arguments, script="from reporter.app.cli import main\nmain()\
     return subprocess.Popen([sys.executable, "-c", code, *arguments], cwd=folder, text=True, **pipes)
 
 
+WAITS = """
+import sys, time, types
+def wait(*_, **__):
+    print('waiting', flush=True)
+    time.sleep(60)
+sys.modules['reporter.runs.runner'] = types.SimpleNamespace(run_studies=wait)
+"""
+ASKS = """
+from reporter.store import sandbox
+ask = sandbox._Worker.ask
+def asked(self, *question):
+    print('waiting', flush=True)
+    return ask(self, *question)
+sandbox._Worker.ask = asked
+"""
+ENDLESS = "SELECT levenshtein(repeat('ab', 200000), repeat('ba', 200000))"
+
+
 @pytest.mark.parametrize(
-    ("number", "code", "word"), [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")]
+    ("arguments", "script", "number", "code", "word"),
+    [
+        (["run", "good.yaml"], WAITS, signal.SIGINT, 130, "interrupted"),
+        (["run", "good.yaml"], WAITS, signal.SIGTERM, 143, "terminated"),
+        (["sql", ENDLESS], ASKS, signal.SIGINT, 130, "interrupted"),
+    ],
 )
-def test_a_signal_ends_it_with_its_code_and_one_line(tmp_path, number, code, word):
+def test_a_signal_ends_it_at_once_with_its_code_and_one_line(tmp_path, empty, arguments, script, number, code, word):
     (tmp_path / "good.yaml").write_text(GOOD)
-    script = (
-        "import sys, time, types\ndef wait(*_, **__):\n    print('waiting', flush=True)\n    time.sleep(60)\n"
-        "sys.modules['reporter.runs.runner'] = types.SimpleNamespace(run_studies=wait)\n"
-        "from reporter.app.cli import main\nmain()\n"
-    )
-    with start(tmp_path, "run", "good.yaml", script=script) as process:
+    (tmp_path / "results").mkdir()
+    shutil.copy(empty, tmp_path / "results")
+    with start(tmp_path, *arguments, script=f"{script}{MAIN}") as process:
         assert process.stdout.readline() == "waiting\n"
+        time.sleep(1)
         process.send_signal(number)
-        _, errors = process.communicate(timeout=30)
+        _, errors = process.communicate(timeout=20)
     assert process.returncode == code
     assert errors == f"{word}; finished work is saved; rerun the same command to resume\n"
-
-
-def test_ctrl_c_ends_a_query_at_once(tmp_path):
-    from reporter.store import Store
-
-    (tmp_path / "results").mkdir()
-    Store(tmp_path / "results" / "results.duckdb").put("studies", ["study"], {"study": "s"})
-    script = (
-        "from reporter.store import sandbox\nask = sandbox._Worker.ask\n"
-        "def asked(self, *question):\n    print('asked', flush=True)\n    return ask(self, *question)\n"
-        "sandbox._Worker.ask = asked\nfrom reporter.app.cli import main\nmain()\n"
-    )
-    endless = "SELECT levenshtein(repeat('ab', 200000), repeat('ba', 200000))"
-    with start(tmp_path, "sql", endless, script=script) as process:
-        assert process.stdout.readline() == "asked\n"
-        time.sleep(1)
-        process.send_signal(signal.SIGINT)
-        began = time.monotonic()
-        _, errors = process.communicate(timeout=20)
-    assert process.returncode == 130 and time.monotonic() - began < 10
-    assert errors == "interrupted; finished work is saved; rerun the same command to resume\n"
 
 
 def test_the_schema_has_every_metric_and_a_reader_that_goes_away_is_no_reason_to_complain(call, tmp_path):

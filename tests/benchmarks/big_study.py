@@ -50,20 +50,14 @@ def fill(source: Path, study: str, out: Path, models: int, layers: int, checkpoi
         for (table,) in base.execute("SELECT table_name FROM duckdb_tables() WHERE NOT temporary").fetchall():
             columns = [name for (name, *_) in base.execute(f"DESCRIBE {table}").fetchall()]
             if "study" in columns and table != "findings":  # a handful, however many models there are
-                _spread(base, table, columns, study, deep, layers, checkpoints)
+                base.execute(_spread(table, columns, study, deep, layers, checkpoints))
+                base.execute(f"DELETE FROM {table}")
+                base.execute(f"INSERT INTO {table} SELECT * FROM fresh")
     return target
 
 
-def _spread(
-    base: duckdb.DuckDBPyConnection,
-    table: str,
-    columns: list[str],
-    study: str,
-    deep: str,
-    layers: int,
-    checkpoints: int,
-) -> None:
-    """Give each checkpoint of many models the rows of the deepest one; rows of no model stay once."""
+def _spread(table: str, columns: list[str], study: str, deep: str, layers: int, checkpoints: int) -> str:
+    """Return SQL that gives each checkpoint of many models the rows of the deepest one; rows of no model stay once."""
     who = [name for name in ("model", "model_a", "model_b") if name in columns]
     said = {"study": "'big'"} | dict.fromkeys(who, "name")
     if who and "role" in columns:
@@ -81,22 +75,14 @@ def _spread(
     kept = [f"study = '{study}'", *(f"{name} = '{deep}'" for name in who), *([] if who else ["i = 0"])]
     kept += [] if marks else ["c = 1"]
     # an answer has a row for each layer and names the best of them: it is whole, or it is none; of the last checkpoint
-    kept += (
-        [f"c = {checkpoints}"] * bool(marks)
-        if table.endswith("_answers")
-        else [
-            f"({name} IS NULL OR {name} < {layers})"
-            for name in ("layer", "layer_a", "layer_b", "last")
-            if name in columns
-        ]
-    )
+    if table.endswith("_answers"):
+        kept += [f"c = {checkpoints}"] * bool(marks)
+    else:
+        cut = [name for name in ("layer", "layer_a", "layer_b", "last") if name in columns]
+        kept += [f"({name} IS NULL OR {name} < {layers})" for name in cut]
     given = ", ".join(f"{value} AS {name}" for name, value in said.items())
-    base.execute(
-        f"CREATE OR REPLACE TEMP TABLE fresh AS SELECT rows.* REPLACE ({given}) FROM {table} AS rows, many "
-        f"WHERE {' AND '.join(kept)}"
-    )
-    base.execute(f"DELETE FROM {table}")
-    base.execute(f"INSERT INTO {table} SELECT * FROM fresh")
+    fresh = f"SELECT rows.* REPLACE ({given}) FROM {table} AS rows, many WHERE {' AND '.join(kept)}"
+    return f"CREATE OR REPLACE TEMP TABLE fresh AS {fresh}"
 
 
 def main() -> None:
@@ -110,23 +96,19 @@ def main() -> None:
     parser.add_argument("--checkpoints", type=int, default=1)
     asked = parser.parse_args()
     began = time.monotonic()
-    target = fill(
-        asked.results / "results.duckdb", asked.study, asked.out, asked.models, asked.layers, asked.checkpoints
-    )
+    source, sizes = asked.results / "results.duckdb", (asked.models, asked.layers, asked.checkpoints)
+    target = fill(source, asked.study, asked.out, *sizes)
     with duckdb.connect(str(target), read_only=True) as base:
         [(rows,)] = base.execute("SELECT count(*) FROM layer_metrics").fetchall()
     print(f"{rows:,} numbers, {target.stat().st_size / 1e6:.0f} MB, made in {time.monotonic() - began:.0f} s")
     began = time.process_time()
     pages = render(target, asked.out)
     print(f"written in {time.process_time() - began:.1f} s of processor time")
-    for page in pages:
-        print(f"{page.stat().st_size / 1e6:8.2f} MB  {page.relative_to(asked.out)}")
     parts = sorted((asked.out / "big" / "data").glob("*.js"), key=lambda path: -path.stat().st_size)
-    print(
-        f"{sum(path.stat().st_size for path in parts) / 1e6:8.2f} MB  in {len(parts)} parts, the largest of which are"
-    )
-    for path in parts[:10]:
-        print(f"{path.stat().st_size / 1e6:8.2f} MB  {path.name}")
+    total = sum(path.stat().st_size for path in parts)
+    print(f"{total / 1e6:8.2f} MB  in {len(parts)} parts; pages, and the largest parts:")
+    for path in (*pages, *parts[:10]):
+        print(f"{path.stat().st_size / 1e6:8.2f} MB  {path.relative_to(asked.out)}")
 
 
 if __name__ == "__main__":

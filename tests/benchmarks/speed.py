@@ -13,22 +13,24 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import os
 import platform
-import resource
+import re
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-TWO, ONE = "[words, no-sinks]", "[words]"
+from reporter.store import Store
+
+TWO = "[words, no-sinks]"
 MAX_TOKENS = 256
 
 
@@ -61,15 +63,13 @@ def main() -> None:
     parser.add_argument("--limit", type=int, default=400, help="texts")
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--keep", type=Path, help="write into this folder and leave it there")
-    parser.add_argument("--peak", nargs=2, metavar=("STUDY", "OUT"), help=argparse.SUPPRESS)
     given = parser.parse_args()
-    if given.peak:
-        print(json.dumps(_run_and_tell_peak(*map(Path, given.peak))))
-        return
     wanted = given.only.split(",")
     if unknown := [name for name in wanted if name not in PARTS]:
         parser.error(f"--only {', '.join(unknown)}: there are {', '.join(PARTS)}")
-    with _folder(given.keep) as here:
+    with tempfile.TemporaryDirectory() as folder:
+        here = Path(given.keep or folder).resolve()
+        here.mkdir(parents=True, exist_ok=True)
         bench = Bench(
             model=given.model.resolve() if given.model else _random_bert(here / "bert", 6, 384),
             texts=_written(here / "texts.txt", _lines(given.text, given.limit, 8, (20, 120))),
@@ -86,63 +86,49 @@ def main() -> None:
 def ratios(bench: Bench) -> None:
     """A whole command against the bare forward pass over the same tokens; a second view; the cache; nothing to do."""
     batches, tokens = _prepared(bench)
-    out = {name: bench.here / f"ratios-{name}" for name in ("auto", "float32", "one")}
-    found = _interleaved(
-        {
-            "bare": lambda n: _bare(bench.model, batches, mixed=False),
-            "bare mixed": lambda n: _bare(bench.model, batches, mixed=True),
-            "auto": lambda n: _study(bench, _numbered(out["auto"], n)),
-            "float32": lambda n: _study(bench, _numbered(out["float32"], n), precision="float32"),
-            "one": lambda n: _study(bench, _numbered(out["one"], n), views=ONE),
-            "nothing": lambda n: _study(bench, _numbered(out["auto"], n)),
-        },
-        bench.rounds,
-    )
-    bare = min(found["bare"])
-    rows = [
-        ("bare forward pass, float32", "bare", ""),
-        ("bare forward pass, mixed", "bare mixed", ""),
-        ("whole command, `auto`, two views", "auto", "≤ 1.1 to 1.2"),
-        ("whole command, `float32`, two views", "float32", "≤ 1.4"),
-        ("whole command, `auto`, one view", "one", ""),
-        ("the same again: nothing to compute", "nothing", "≤ 1.5 s"),
-    ]
+    auto, single, two, one = "auto", "float32", "whole command, `auto`, two views", "whole command, `auto`, one view"
+    contestants = {
+        "bare forward pass, float32": (lambda n: _bare(bench.model, batches, mixed=False), ""),
+        "bare forward pass, mixed": (lambda n: _bare(bench.model, batches, mixed=True), ""),
+        two: (lambda n: _study(bench, f"{auto}{n}"), "≤ 1.1 to 1.2"),
+        "whole command, `float32`, two views": (lambda n: _study(bench, f"{single}{n}", precision=single), "≤ 1.4"),
+        one: (lambda n: _study(bench, f"one{n}", views="[words]"), ""),
+        "the same again: nothing to compute": (lambda n: _study(bench, f"{auto}{n}"), "≤ 1.5 s"),
+    }
+    found = _interleaved({name: run for name, (run, _) in contestants.items()}, bench.rounds)
+    least = {name: min(times) for name, times in found.items()}
+    bare = least["bare forward pass, float32"]
     table = [
-        (said, _seconds(found[name]), f"{tokens / min(found[name]):,.0f}", f"{min(found[name]) / bare:.2f}", target)
-        for said, name, target in rows
+        (name, _seconds(found[name]), f"{tokens / least[name]:,.0f}", f"{least[name] / bare:.2f}", target)
+        for name, (_, target) in contestants.items()
     ]
-    second = (min(found["auto"]) - min(found["one"])) / min(found["one"])
-    table.append(("the second view", "", "", f"{second:+.1%} of the command with one", "≤ +5 %"))
-    cache = _bytes_of(_numbered(out["auto"], 0) / "cache") / 2**20
-    table.append(("what it leaves in the cache", "", "", f"{cache:,.0f} MiB", "≤ 60 or 250 MiB"))
+    table.append(("the second view", "", "", f"{least[two] / least[one] - 1:+.1%} of the command with one", "≤ +5 %"))
+    files = (path.stat().st_blocks * 512 for path in (bench.here / f"{auto}0" / "cache").rglob("*") if path.is_file())
+    table.append(("what it leaves in the cache", "", "", f"{sum(files) / 2**20:,.0f} MiB", "≤ 60 or 250 MiB"))
     print(f"{tokens:,} tokens; every metric that a plain pass feeds\n")
     _table(("", "seconds", "tokens a second", "over bare float32", "target"), table)
 
 
 def profile(bench: Bench) -> None:
     """Where the time of a whole command goes."""
-    out = bench.here / "profile"
-    whole = _study(bench, out)
-    parts = json.loads(_asked(out, "SELECT timings FROM studies"))
+    whole = _study(bench, "profile")
+    parts = _timings(bench.here / "profile")
     parts["start, claims, report"] = whole - sum(parts.values())
+    cells = Store(bench.here / "profile" / "results.duckdb").frame("SELECT metric, seconds FROM cells ORDER BY 2 DESC")
+    parts |= {f"of metrics: `{metric}`": seconds for metric, seconds in cells.itertuples(index=False)}
     rows = [(name, f"{seconds:.1f}", f"{seconds / whole:.0%}") for name, seconds in parts.items()]
-    cells = _rows(out, "SELECT metric, seconds FROM cells ORDER BY seconds DESC")
-    rows += [(f"of metrics: `{name}`", f"{seconds:.1f}", f"{seconds / whole:.0%}") for name, seconds in cells]
     _table((f"of {whole:.1f} s", "seconds", "share"), rows)
 
 
 def loop(bench: Bench) -> None:
     """Against what a notebook does: text by text with all hidden states, and NumPy for one statistic; short texts."""
-    found = _interleaved(
-        {
-            "loop": lambda n: _one_by_one(bench.model, bench.short),
-            "whole command, that metric": lambda n: _study(
-                bench, bench.here / f"l{n}", metrics="[convergence]", short=True
-            ),
-            "whole command, every metric": lambda n: _study(bench, bench.here / f"la{n}", short=True),
-        },
-        bench.rounds,
-    )
+    short = replace(bench, texts=bench.short)
+    contestants = {
+        "loop": lambda n: _one_by_one(bench.model, bench.short),
+        "whole command, that metric": lambda n: _study(short, f"l{n}", metrics="[convergence]"),
+        "whole command, every metric": lambda n: _study(short, f"la{n}"),
+    }
+    found = _interleaved(contestants, bench.rounds)
     first = min(found["loop"])
     rows = [(name, _seconds(times), f"{first / min(times):.1f} × as fast") for name, times in found.items()]
     _table(("", "seconds", "against the loop"), rows)
@@ -150,24 +136,20 @@ def loop(bench: Bench) -> None:
 
 def quickstart(bench: Bench) -> None:
     """The quickstart, fresh."""
-    study = Path(__file__).resolve().parents[2] / "studies" / "quickstart.yaml"
     out = bench.here / "quickstart"
-    seconds = _timed(["run", str(study), "--out", str(out)])
-    parts = json.loads(_asked(out, "SELECT timings FROM studies"))
-    rows = [("fresh (≤ 60 s)", f"{seconds:.1f}"), *((name, f"{part:.1f}") for name, part in parts.items())]
+    seconds, _ = _run(Path(__file__).resolve().parents[2] / "studies" / "quickstart.yaml", out)
+    rows = [("fresh (≤ 60 s)", f"{seconds:.1f}"), *((name, f"{part:.1f}") for name, part in _timings(out).items())]
     _table(("", "seconds"), rows)
 
 
 def memory(bench: Bench) -> None:
     """Peak memory on a corpus that fills shards and samples, and on one ten times as large; a BERT of 4 × 64."""
-    model, rows, first = _random_bert(bench.here / "small", 4, 64), [], 0.0
-    for times in (1, 10):
-        texts = _written(bench.here / f"memory{times}.txt", _lines(None, 2000 * times, 8, (20, 80)))
-        study, out = bench.here / f"memory{times}.yaml", bench.here / f"memory{times}"
-        study.write_text(_spec(model, texts, "float32", TWO, "all"), "utf-8")
-        peak = _peak(study, out)
-        first = first or peak
-        rows.append((f"{2000 * times:,} texts", f"{peak:,.0f}", f"{peak / first - 1:+.1%}"))
+    model, peaks = _random_bert(bench.here / "small", 4, 64), {}
+    for count in (2_000, 20_000):
+        texts = _written(bench.here / f"memory{count}.txt", _lines(None, count, 8, (20, 80)))
+        study = _written(bench.here / f"memory{count}.yaml", [_spec(model, texts, precision="float32")])
+        _, peaks[count] = _run(study, bench.here / f"memory{count}")
+    rows = [(f"{count:,} texts", f"{peak:,.0f}", f"{peak / peaks[2_000] - 1:+.1%}") for count, peak in peaks.items()]
     _table(("", "MiB", "over the first (≤ +5 %)"), rows)
 
 
@@ -175,27 +157,23 @@ def exponents(bench: Bench) -> None:
     """How pass and metrics grow with tokens, layers and width, as the exponent between neighbouring sizes."""
     rows = []
     for what, sizes in (("texts", (200, 400, 800)), ("layers", (3, 6, 12)), ("width", (128, 256, 512))):
-        found: list[dict[str, float]] = []
+        found = []
         for size in sizes:
-            shape = {"layers": 3, "width": 128} | ({what: size} if what != "texts" else {})
-            model = _random_bert(bench.here / f"{what}{size}", **shape)
-            texts = _written(
-                bench.here / f"{what}{size}.txt", _lines(None, size if what == "texts" else 400, 8, (20, 120))
-            )
-            out = bench.here / f"grow-{what}{size}"
+            shape = {"texts": 400, "layers": 3, "width": 128} | {what: size}
+            model = _random_bert(bench.here / f"{what}{size}", shape["layers"], shape["width"])
+            texts = _written(bench.here / f"{what}{size}.txt", _lines(None, shape["texts"], 8, (20, 120)))
             seconds = []
             for number in range(bench.rounds):
-                _study(Bench(model, texts, texts, bench.here, 1), _numbered(out, number), precision="float32")
-                parts = json.loads(_asked(_numbered(out, number), "SELECT timings FROM studies"))
-                seconds.append({name: parts.get(name, 0.0) for name in ("forward", "observables", "metrics")})
-            found.append({name: min(one[name] for one in seconds) for name in seconds[0]})
+                name = f"grow-{what}{size}-{number}"
+                _study(replace(bench, model=model, texts=texts), name, precision="float32")
+                seconds.append(_timings(bench.here / name))
+            parts = ("forward", "observables", "metrics")
+            found.append({part: min(one.get(part, 0.0) for one in seconds) for part in parts})
         for name in found[0]:
             times = [one[name] for one in found]
-            slopes = [math.log2(b / a) for a, b in pairwise(times)]
-            said = " / ".join(f"{seconds:.1f}" for seconds in times)
-            rows.append(
-                (f"{what} {sizes[0]}, {sizes[1]}, {sizes[2]}", name, said, " / ".join(f"{x:.2f}" for x in slopes))
-            )
+            slopes = (f"{math.log2(b / a):.2f}" for a, b in pairwise(times))
+            each = " / ".join(f"{seconds:.1f}" for seconds in times)
+            rows.append((f"{what} {', '.join(map(str, sizes))}", name, each, " / ".join(slopes)))
     _table(("", "part", "seconds", "exponent"), rows)
 
 
@@ -273,26 +251,13 @@ def _model(path: Path) -> Any:
     return AutoModel.from_pretrained(path, dtype=torch.float32).eval()
 
 
-def _study(
-    bench: Bench,
-    out: Path,
-    *,
-    precision: str = "auto",
-    views: str = TWO,
-    metrics: str = "all",
-    short: bool = False,
-) -> float:
+def _study(bench: Bench, name: str, **said: str) -> float:
     """Time the whole command: start of Python, imports, texts, pass, metrics, database and report."""
-    return _timed(["run", str(_write_study(bench, out, precision, views, metrics, short)), "--out", str(out)])
+    study = _written(bench.here / f"{name}.yaml", [_spec(bench.model, bench.texts, **said)])
+    return _run(study, bench.here / name)[0]
 
 
-def _write_study(bench: Bench, out: Path, precision: str, views: str, metrics: str, short: bool) -> Path:
-    study = out.with_suffix(".yaml")
-    study.write_text(_spec(bench.model, bench.short if short else bench.texts, precision, views, metrics), "utf-8")
-    return study
-
-
-def _spec(model: Path, texts: Path, precision: str, views: str, metrics: str) -> str:
+def _spec(model: Path, texts: Path, precision: str = "auto", views: str = TWO, metrics: str = "all") -> str:
     return f"""
 study: bench
 models: {{model: {{path: {model}}}}}
@@ -303,45 +268,22 @@ run: {{precision: {precision}}}
 """
 
 
-def _timed(arguments: list[str]) -> float:
-    began = time.perf_counter()
-    done = subprocess.run([sys.executable, "-m", "reporter", *arguments], capture_output=True, text=True)
-    if done.returncode:
-        sys.exit(f"reporter {' '.join(arguments)} failed:\n{done.stdout}{done.stderr}")
-    return time.perf_counter() - began
+def _run(study: Path, out: Path) -> tuple[float, float]:
+    """Run a study in a process of its own; return the seconds, and the most memory that it held, in MiB."""
+    began, said = time.perf_counter(), out.with_suffix(".said")
+    with said.open("w") as file:
+        command = [sys.executable, "-m", "reporter", "run", str(study), "--out", str(out)]
+        process = subprocess.Popen(command, stdout=file, stderr=file)
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        sys.exit(f"{' '.join(command)} failed:\n{said.read_text()}")
+    return time.perf_counter() - began, usage.ru_maxrss / 1024
 
 
-def _peak(study: Path, out: Path) -> float:
-    """Run a study in a process of its own; return the most memory that it held, in MiB."""
-    command = [sys.executable, __file__, "--peak", str(study), str(out)]
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode:
-        sys.exit(done.stderr)
-    return float(json.loads(done.stdout.splitlines()[-1]))
-
-
-def _run_and_tell_peak(study: Path, out: Path) -> float:
-    from reporter.runs.runner import run_studies
-    from reporter.runs.studies import offer
-    from reporter.spec import load_study
-
-    run_studies([load_study(study, offer())], out)
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-
-
-def _rows(out: Path, query: str) -> list[Any]:
-    from reporter.store import Store
-
-    return [tuple(row) for row in Store(out / "results.duckdb").frame(query).itertuples(index=False)]
-
-
-def _asked(out: Path, query: str) -> Any:
-    return _rows(out, query)[0][0]
-
-
-def _bytes_of(folder: Path) -> int:
-    """Return what a folder takes on disk, as the operating system counts it."""
-    return sum(path.stat().st_blocks * 512 for path in folder.rglob("*") if path.is_file())
+def _timings(out: Path) -> dict[str, float]:
+    found: dict[str, float] = json.loads(Store(out / "results.duckdb").frame("SELECT timings FROM studies").iloc[0, 0])
+    return found
 
 
 def _seconds(times: Sequence[float]) -> str:
@@ -357,26 +299,9 @@ def _machine() -> str:
     """Name the machine."""
     import torch
 
-    name = platform.processor() or platform.machine()
-    info = Path("/proc/cpuinfo")
-    if info.exists():
-        named = [line.partition(":")[2].strip() for line in info.read_text().splitlines() if "model name" in line]
-        name = named[0] if named else name
+    info = Path("/proc/cpuinfo").read_text() if Path("/proc/cpuinfo").exists() else ""
+    name = (re.findall(r"model name\s*: (.*)", info) or [platform.processor() or platform.machine()])[0]
     return f"{name}, {torch.get_num_threads()} cores, torch {torch.__version__}, Python {platform.python_version()}"
-
-
-@contextmanager
-def _folder(keep: Path | None) -> Iterator[Path]:
-    if keep is not None:
-        keep.mkdir(parents=True, exist_ok=True)
-        yield keep.resolve()
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        yield Path(folder)
-
-
-def _numbered(path: Path, number: int) -> Path:
-    return path.with_name(f"{path.name}{number}")
 
 
 def _lines(given: Path | None, limit: int, least: int, words: tuple[int, int]) -> list[str]:
@@ -409,13 +334,8 @@ def _random_bert(folder: Path, layers: int, width: int) -> Path:
     PreTrainedTokenizerFast(
         tokenizer_object=tokenizer, pad_token="[PAD]", unk_token="[UNK]", cls_token="[CLS]", sep_token="[SEP]"
     ).save_pretrained(folder)
-    shape = {
-        "hidden_size": width,
-        "num_hidden_layers": layers,
-        "num_attention_heads": width // 32,
-        "intermediate_size": 4 * width,
-    }
-    BertModel(BertConfig(vocab_size=len(words), **shape)).save_pretrained(folder)
+    shape = {"hidden_size": width, "num_hidden_layers": layers, "num_attention_heads": width // 32}
+    BertModel(BertConfig(vocab_size=len(words), intermediate_size=4 * width, **shape)).save_pretrained(folder)
     return folder
 
 

@@ -45,11 +45,7 @@ OURS = set(
     )
 )
 STRUCTURED = {"detail", "labels", "reasons", "scores"}  # JSON
-PAGES = {
-    "whole": ("index",),
-    "explored": ("index", "journeys"),
-    "exhibited": ("index", "vocabulary", "sentences"),
-}
+PAGES = {"whole": ("index",), "explored": ("index", "journeys"), "exhibited": ("index", "vocabulary", "sentences")}
 
 LONG = pytest.mark.nightly
 
@@ -235,15 +231,9 @@ def test_nothing_acts_in_one_file(tab, hostile, study, tmp_path):
 
 
 @LONG
-def test_nothing_acts_in_a_published_folder(tab, hostile, tmp_path):
-    publish(hostile / "results.duckdb", tmp_path / "site", ["exhibited"])
-    for page in ("index.html", "exhibited/index.html"):
-        look_at_all(tab, tmp_path / "site" / page)
-
-
-@LONG
-def test_nothing_acts_in_a_picture_that_is_opened_by_itself(tab, hostile, tmp_path):
+def test_nothing_acts_in_a_published_folder_or_in_a_picture_that_is_opened_by_itself(tab, hostile, tmp_path):
     publish(hostile / "results.duckdb", tmp_path / "site")  # a picture of each figure for whom no script draws it
+    look_at_all(tab, tmp_path / "site" / "exhibited" / "index.html")
     pictures = sorted((tmp_path / "site").rglob("*.svg"))
     export("whole", hostile, tmp_path, Wanted(("headlines",), ("svg",)))
     pictures += sorted((tmp_path / "figures").glob("*.svg"))

@@ -200,16 +200,6 @@ def test_charts_follow_the_width_of_the_window(page):
     page.until(f"return Math.abs({width} - arguments[0]) > 20", before)
 
 
-def test_hostile_names_are_only_text(page):
-    assert page.texts("button.model span").count(IMAGE) == 1
-    assert page.run("return document.querySelectorAll('img').length") == 0
-    points = f"[...document.querySelectorAll('{FIGURE} .mark-symbol path')]"
-    box = page.run(f"return {points}.find(p => p.ariaLabel.includes('onerror')).getBoundingClientRect().toJSON()")
-    page.mouse(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
-    assert "model" in page.until("return document.querySelector('#vg-tooltip-element.visible')?.textContent")
-    assert page.run("return document.querySelectorAll('#vg-tooltip-element img').length") == 0
-
-
 def test_failures_are_seen_first_and_controls_stay_in_sight(page):
     page.run("scrollTo({top: 0, behavior: 'instant'})")
     box = page.run("return document.querySelector('section.alarm').getBoundingClientRect().toJSON()")
@@ -421,13 +411,6 @@ def test_marks_are_read_with_the_arrow_keys_and_a_finger(whole, figure, word):
     )
     assert "model tuned" in whole.texts(f"{inside} .told")[0]
     whole.assert_quiet()
-
-
-def test_the_selectors_are_reached_with_the_keyboard(whole):
-    inside = panel("convergence.correlations", "nested")
-    marks(whole, inside)
-    whole.keys("ARROW_DOWN", on='select[data-chart="convergence.correlations"]')
-    whole.until(f"return document.querySelector('{inside} .plot').classList.contains('void')")
 
 
 def test_a_page_without_its_data_says_so(tab, reports, tmp_path):

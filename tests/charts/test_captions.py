@@ -27,53 +27,44 @@ ROLES = {"bert": "encoder"} | dict.fromkeys(("gpt2", "llama", "opt", "base", "tu
 SCENE = Scene("s", style_models(ROLES), ["words", "no-sinks"], [], ["wiki"])
 
 
-def test_values_and_intervals_are_inside():
-    found = axis([2.0, 5.0, math.nan, 4.5])
-    assert (found.low, found.high, found.note) == (2.0, 5.0, "")
-
-
-def test_a_bounded_statistic_starts_at_zero_unless_it_huddles_far_away():
-    assert axis([0.1, 0.4], bounds=(0, 1)).low == 0
-    assert axis([0.91, 0.95], bounds=(0, 1)).low == 0.91
-    assert axis([0.2, 0.9], bounds=(-1, 1)) == axis([0.0, 1.0]), "not at -1, where nothing is"
-    assert axis([-0.2, 0.3], bounds=(-1, 1)).low == -0.2
-
-
-def test_nothing_is_cut_off_by_a_bound():
-    assert axis([0.5, 0.97], bounds=(0, 1)).high == 1
-    assert axis([0.5, 1.03], bounds=(0, 1)).high == 1.03, "an interval may reach beyond what the value can be"
-    assert axis([-0.01, 0.5], bounds=(0, 1)).low == -0.01
-
-
-def test_a_near_floor_is_drawn_and_a_far_one_named():
-    assert axis([0.2, 0.4], chance=[0.1]).low == 0.1
-    far = axis([4.0, 6.0], chance=[33.0, 33.0])
-    assert (far.high, far.note) == (6.0, "chance level 33, above this axis")
-    assert axis([0.9, 0.95], chance=[0.01, 0.02]).note == "chance level 0.01 to 0.02, below this axis"
-
-
-def test_nothing_and_a_single_value_have_an_axis():
-    assert axis([]).low < axis([]).high
-    for value in (0.0, 3.0, -2.0):
-        found = axis([value, value])
-        assert found.low < value < found.high
-
-
-def test_the_axis_of_all_views_begins_at_0_where_the_statistic_has_two_bounds():
-    shared = axis([0.98, 0.999], bounds=(0, 1), shared=True)
-    assert (axis([0.98, 0.999], bounds=(0, 1)).low, shared.low) == (0.98, 0)
-    assert axis([-0.2, 0.9], bounds=(-1, 1), shared=True).low == -0.2
-    assert axis([300, 310], bounds=(0, None), shared=True).low == 300, "a count has no upper end to be near to"
-    assert (axis([4.0, 6.0], [11.0]).high, axis([4.0, 6.0], [11.0], shared=True).high) == (6, 11), (
-        "the floor is the finding"
-    )
-
-
-def test_rounding_gets_no_decades_on_a_logarithmic_axis():
-    found = logarithmic([8e-16, 5.0, 2e6], [40.0], least=1e-9)
-    assert (found.low, found.high, found.note) == (5.0, 2e6, "logarithmic")
-    assert logarithmic([1.0, 10.0], [1e6]).note == "logarithmic · chance level 1,000,000, above this axis"
-    assert logarithmic([-1.0, 0.0]).low > 0 and logarithmic([2.0]).low < 2 < logarithmic([2.0]).high
+@pytest.mark.parametrize(
+    ("values", "chance", "more", "expected"),
+    [
+        ([2.0, 5.0, math.nan, 4.5], [], {}, (2, 5, "")),
+        # one with two bounds starts at 0 unless it huddles far away, not at -1, and ends at 1 where that is near
+        ([0.1, 0.4], [], {"bounds": (0, 1)}, (0, 0.4, "")),
+        ([0.91, 0.95], [], {"bounds": (0, 1)}, (0.91, 0.95, "")),
+        ([0.2, 0.9], [], {"bounds": (-1, 1)}, (0, 1, "")),
+        ([-0.2, 0.3], [], {"bounds": (-1, 1)}, (-0.2, 0.3, "")),
+        # nothing is cut off by a bound: an interval may reach beyond what the value can be
+        ([0.5, 1.03], [], {"bounds": (0, 1)}, (0, 1.03, "")),
+        ([-0.01, 0.5], [], {"bounds": (0, 1)}, (-0.01, 0.5, "")),
+        # a near floor is drawn and a far one named
+        ([0.2, 0.4], [0.1], {}, (0.1, 0.4, "")),
+        ([4.0, 6.0], [33.0, 33.0], {}, (4, 6, "chance level 33, above this axis")),
+        ([0.9, 0.95], [0.01, 0.02], {}, (0.9, 0.95, "chance level 0.01 to 0.02, below this axis")),
+        # nothing, and a single value
+        ([], [], {}, (0, 1, "")),
+        ([0.0, 0.0], [], {}, (-0.5, 0.5, "")),
+        ([3.0], [], {}, (2.7, 3.3, "")),
+        ([-2.0], [], {}, (-2.2, -1.8, "")),
+        # the axis of all views begins at 0, but not that of a count, and takes in a floor, which is the finding
+        ([0.98, 0.999], [], {"bounds": (0, 1)}, (0.98, 1, "")),
+        ([0.98, 0.999], [], {"bounds": (0, 1), "shared": True}, (0, 1, "")),
+        ([-0.2, 0.9], [], {"bounds": (-1, 1), "shared": True}, (-0.2, 1, "")),
+        ([300, 310], [], {"bounds": (0, None), "shared": True}, (300, 310, "")),
+        ([4.0, 6.0], [11.0], {}, (4, 6, "chance level 11, above this axis")),
+        ([4.0, 6.0], [11.0], {"shared": True}, (4, 11, "")),
+        # rounding gets no decades on a logarithmic axis
+        ([8e-16, 5.0, 2e6], [40.0], {"least": 1e-9}, (5, 2e6, "logarithmic")),
+        ([1.0, 10.0], [1e6], {"least": 0}, (1, 10, "logarithmic · chance level 1,000,000, above this axis")),
+        ([-1.0, 0.0], [], {"least": 0}, (0.1, 1, "")),
+        ([2.0], [], {"least": 0}, (1, 4, "logarithmic")),
+    ],
+)
+def test_an_axis_holds_its_values_and_says_what_it_leaves_out(values, chance, more, expected):
+    found = (logarithmic if "least" in more else axis)(values, chance, **more)
+    assert (found.low, found.high) == pytest.approx(expected[:2]) and found.note == expected[2]
 
 
 def numbers(bert, gpt2, other=None):
@@ -99,7 +90,7 @@ def test_the_smaller_model_is_no_flat_line():
     assert offered(below, (None, None), SCENE) == (CLOSE, FIXED), "one token set has what another has not"
 
 
-def test_an_axis_stays_when_the_token_set_changes_unless_it_says_so():
+def test_an_axis_stays_when_the_token_set_changes_unless_it_says_so_or_lines_would_be_flat():
     frame, reach = numbers([0.2, 0.3], [0.1, 0.96], [0.1, 0.45]), AxisLimits((0, 1))
     every = axes_of(frame, reach, SCENE)[""][FIXED]
     assert (every.low, every.high) == (0, 1)
@@ -107,25 +98,20 @@ def test_an_axis_stays_when_the_token_set_changes_unless_it_says_so():
     assert axis_of(without, every, reach, close=False) == every
     close = axis_of(without, every, reach, close=True)
     assert (close.high, close.note) == (0.45, "of this token set")
-
-
-def test_rows_that_would_be_a_flat_line_have_their_own_axis():
     rows = pd.DataFrame({"value": [1.0, 2.0]})
     assert axis_of(rows, axis([1.0, 20.0]), AxisLimits(), close=False) == axis([1.0, 20.0])
-    assert axis_of(rows, axis([1.0, 200.0]), AxisLimits(), close=False).note == "of this token set"
+    assert axis_of(rows, axis([1.0, 200.0]), AxisLimits(), close=False) == axis_of(
+        rows, every, AxisLimits(), close=True
+    )
 
 
 def test_each_statistic_of_a_chart_has_its_own_axis_with_the_chance_level_by_its_name():
     frame = pd.DataFrame({"statistic": ["a", "a", "b"], "model": "bert", "view": "words", "value": [1.0, 2.0, 500.0]})
     axes = axes_of(frame, AxisLimits(zero=True, by="statistic"), SCENE)
     assert (axes["a"][FIXED].low, axes["a"][FIXED].high, axes["b"][FIXED].high) == (0, 2, 500)
-    frame = pd.DataFrame(
-        {"statistic": ["a", "a", "a_floor"], "model": "bert", "view": "words", "value": [1.0, 2.0, 99.0]}
-    )
-    assert (
-        axes_of(frame, AxisLimits(noise="random vectors"), SCENE)[""][FIXED].note
-        == "random vectors 99, above this axis"
-    )
+    frame = frame.assign(statistic=["a", "a", "a_floor"], value=[1.0, 2.0, 99.0])
+    noted = axes_of(frame, AxisLimits(noise="random vectors"), SCENE)[""][FIXED].note
+    assert noted == "random vectors 99, above this axis"
 
 
 def rows(lines, depths, layers=None):
@@ -152,14 +138,11 @@ def rows(lines, depths, layers=None):
         ([10.23, 10.3, 10.36], "10.2 → 10.4, highest at the end"),
         ([0.998, 0.5, 0.2], "0.998 → 0.2, highest at the start"),
         ([math.nan, 0.35, 0.31], "0.35 → 0.31, highest at the start"),
+        ([math.nan] * 3, ""),
     ],
 )
 def test_captions_say_what_the_line_shows(values, caption):
-    assert of_statistic(rows({"bert": values}, [0, 0.5, 1]), SCENE) == f"bert {caption}"
-
-
-def test_nothing_is_said_without_numbers():
-    assert of_statistic(rows({"bert": [math.nan]}, [0.0]), SCENE) == ""
+    assert of_statistic(rows({"bert": values}, [0, 0.5, 1]), SCENE) == (f"bert {caption}" if caption else "")
 
 
 def test_a_role_of_several_models_is_read_as_a_range_and_encoders_come_first():
@@ -181,9 +164,8 @@ def test_two_models_are_named_with_their_layers():
 
 
 def test_points_and_training():
-    points = rows({"bert": [0.08], "gpt2": [0.1], "opt": [-0.2]}, [0]).drop(columns="depth")
-    assert of_statistic(points, SCENE) == "bert 0.08 · gpt2 0.1 · opt −0.2"
     points = rows({"bert": [0.08], "gpt2": [0.1], "opt": [-0.2], "llama": [0.0]}, [0]).drop(columns="depth")
+    assert of_statistic(points[:3], SCENE) == "bert 0.08 · gpt2 0.1 · opt −0.2"
     assert of_statistic(points, SCENE) == "bert 0.08 · 3 decoders −0.2 to 0.1"
     assert of_training(rows({"gpt2": [0.05, 0.41]}, [0, 600]), SCENE) == "gpt2 0.05 → 0.41 (steps 0 to 600)"
 
@@ -212,10 +194,4 @@ def test_other_ways_of_writing():
     assert span([-0.059, 0.11]) == "−0.059 to 0.11", "no dash beside a minus"
     assert span([10.23, 10.36]) == "10.2–10.4" and span([-0.998]) == "−0.998" and span([1e-17, 2.0]) == "≈ 0 to 2"
     assert whole(1234567) == "1,234,567"
-    assert [seconds(s) for s in (0.42, 12, 185, 7800, None)] == [
-        "0.4 s",
-        "12 s",
-        "3 min 05 s",
-        "2 h 10 min",
-        "–",
-    ]
+    assert [seconds(s) for s in (0.42, 12, 185, 7800, None)] == ["0.4 s", "12 s", "3 min 05 s", "2 h 10 min", "–"]

@@ -47,20 +47,15 @@ def compiles(chart):
     return dict(spec)
 
 
-def test_every_model_has_its_colour_on_a_profile():
+def test_a_profile_has_a_colour_for_each_model_and_runs_over_relative_depth_from_0_to_1():
     spec = compiles(profile(frame(), STYLES, SHARE))
     expected = {"domain": ["bert", "gpt2"], "range": [LIGHT[ENCODER][0], LIGHT[DECODER][0]]}
     coloured = encodings(spec, "color")
     assert len(coloured) == 3, "band, line and points"
     assert all(channel["scale"] == expected and channel["legend"] is None for channel in coloured)
     assert encodings(spec, "shape")[0]["scale"]["range"] == ["circle", "triangle-up"]
-
-
-def test_a_profile_runs_over_relative_depth_from_0_to_1():
-    spec = compiles(profile(frame(), STYLES, SHARE))
     assert {channel["field"] for channel in encodings(spec, "x") if "field" in channel} == {"depth"}
     assert encodings(spec, "x")[0]["scale"]["domain"] == [0, 1]
-    assert spec["width"] == "container"
 
 
 @pytest.mark.parametrize(
@@ -73,14 +68,6 @@ def test_a_profile_runs_over_relative_depth_from_0_to_1():
 )
 def test_bands_and_floors_are_drawn_where_there_are_any(interval, floor, expected):
     assert marks(compiles(profile(frame(interval=interval, floor=floor), STYLES, SHARE))) == expected
-
-
-def test_what_the_dashed_line_is_stands_above_the_plot_where_no_line_runs():
-    spec = compiles(profile(frame(), STYLES, SHARE))
-    said = {"expr": 'width < 130 ? "dashed: noise" : "dashed: isotropic noise"'}
-    (label,) = [one for one in spec["layer"] if one["mark"].get("text") == said]
-    assert label["encoding"]["x"] == {"value": "width"}
-    assert label["encoding"]["y"]["value"] == {"expr": "note ? -17 : -4"}, "a note of the axis has its own line"
 
 
 def test_what_a_study_names_has_its_colours_in_that_order():
@@ -97,18 +84,6 @@ def test_a_logarithmic_profile_has_no_line_at_0_and_keeps_what_is_below_at_its_e
     assert marks(spec) == ["line", "text", "area", "rule", "line", "point", "text"]
     scales = [channel["scale"] for channel in encodings(spec, "y") if "scale" in channel]
     assert scales and all(scale["type"] == "log" and scale["clamp"] for scale in scales)
-
-
-def test_the_page_can_set_axis_highlight_and_cursor():
-    spec = compiles(profile(frame(), STYLES, SHARE))
-    assert {p["name"]: p["value"] for p in spec["params"]} == {
-        "highlight": [],
-        "low": 0,
-        "high": 1,
-        "note": "",
-        "cursor": -1,
-    }
-    assert "highlight" in encodings(spec, "opacity")[-1]["condition"]["test"]
 
 
 def test_dots_put_models_in_the_order_of_the_legend():

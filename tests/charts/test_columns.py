@@ -39,7 +39,4 @@ def test_keys_that_repeat_cost_next_to_nothing():
     frame = pd.DataFrame({"model": ["a-long-model-name"] * 500 + ["another"] * 500, "value": range(1000)})
     packed = pack(frame)
     assert packed["rows"] == 1000
-    assert packed["columns"]["model"] == {
-        "levels": ["a-long-model-name", "another"],
-        "runs": [0, 500, 1, 500],
-    }
+    assert packed["columns"]["model"] == {"levels": ["a-long-model-name", "another"], "runs": [0, 500, 1, 500]}

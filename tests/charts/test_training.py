@@ -1,7 +1,6 @@
 """Numbers over training: means over layers, and the interval of the mean over the models of a role."""
 
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,7 +19,7 @@ WHICH = {"study": "s", "metric": "anisotropy", "statistic": "mean_cosine"}
 @pytest.fixture(scope="module")
 def numbers(tmp_path_factory):
     """A store with made-up numbers of seven models at two steps and three layers, and those numbers."""
-    store = Store(Path(tmp_path_factory.mktemp("training")) / "results.duckdb")
+    store = Store(tmp_path_factory.mktemp("training") / "results.duckdb")
     rng = np.random.default_rng(0)
     made = {(model, step): rng.normal(size=3) for model in ROLES for step in (0, 100)}
     for (model, step), values in made.items():
@@ -30,11 +29,8 @@ def numbers(tmp_path_factory):
         rows = [more | at | {"value": float(value)} for at, value in zip(layers, values, strict=True)]
         store.commit_cell(cell | {"status": "done"}, rows)
         known = {"study": "s", "model": model, "checkpoint": f"step-{step}"}
-        store.put(
-            "models",
-            tuple(known),
-            known | {"is_last": step == 100, "baseline": "random-init" if "(" in model else None},
-        )
+        baseline = "random-init" if "(" in model else None
+        store.put("models", tuple(known), known | {"is_last": step == 100, "baseline": baseline})
     write_over_models(store, "s")
     return store, made
 

@@ -134,42 +134,36 @@ def test_who_was_killed_before_it_wrote_its_name_is_taken_over(tmp_path, impatie
         assert is_free(lock)
 
 
-def test_who_is_suspended_is_taken_over_and_takes_nothing_back(tmp_path, impatient):
-    path = tmp_path / "lock"
-    process = subprocess.Popen(
-        [sys.executable, "-c", HOLD, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
-    with process:
+@pytest.fixture
+def holder(tmp_path, impatient):
+    """A process that holds the lock until it reads a line."""
+    command = [sys.executable, "-c", HOLD, str(tmp_path / "lock")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout.readline()
-            process.send_signal(signal.SIGSTOP)
-            os.waitpid(process.pid, os.WUNTRACED)
-            lock = lock_at(path)
-            assert not is_free(lock)  # it may go on, as a process does whose machine was busy
-            with held(path, "it", lambda _: None):
-                mine = path.read_text()
-                process.send_signal(signal.SIGCONT)
-                process.communicate("\n", timeout=30)
-                assert path.read_text() == mine
+            yield process
         finally:
             process.kill()
-    assert process.returncode == 0
 
 
-def test_who_refreshes_its_lock_is_not_taken_over(tmp_path, impatient):
+def test_who_is_suspended_is_taken_over_and_takes_nothing_back(tmp_path, holder):
     path = tmp_path / "lock"
-    process = subprocess.Popen(
-        [sys.executable, "-c", HOLD, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
-    with process:
-        try:
-            assert process.stdout.readline()
-            lock = lock_at(path)
-            for _ in range(4):
-                assert not is_free(lock)
-                time.sleep(0.6)
-        finally:
-            process.communicate("\n", timeout=30)
+    holder.send_signal(signal.SIGSTOP)
+    os.waitpid(holder.pid, os.WUNTRACED)
+    assert not is_free(lock_at(path))  # it may go on, as a process does whose machine was busy
+    with held(path, "it", lambda _: None):
+        mine = path.read_text()
+        holder.send_signal(signal.SIGCONT)
+        holder.communicate("\n", timeout=30)
+        assert path.read_text() == mine
+    assert holder.returncode == 0
+
+
+def test_who_refreshes_its_lock_is_not_taken_over(tmp_path, holder):
+    lock = lock_at(tmp_path / "lock")
+    for _ in range(4):
+        assert not is_free(lock)
+        time.sleep(0.6)
 
 
 @pytest.mark.parametrize("left", ["unfinished-left.lock", "unfinished-left"])

@@ -141,9 +141,7 @@ def limits(home: Path, study: Path, expected: dict[str, list[str]]) -> list[str]
                     preexec_fn=lambda most=most: resource.setrlimit(resource.RLIMIT_AS, most),  # type: ignore[misc]
                 ).returncode
         else:
-            code = ended(
-                fork(["run", str(study), "--out", str(out)], said, partial(_short, size, room, function)),
-            )
+            code = ended(fork(["run", str(study), "--out", str(out)], said, partial(_short, size, room, function)))
         text = said.read_text()
         if code not in (0, 1) or "Traceback" in text or (code and "memory" not in text):
             wrong.append(f"{name}: exit code {code}, {text[-800:]}")

@@ -38,14 +38,11 @@ def test_the_batch_holds_what_the_model_does_to_each_text_alone(model):
     decoder = model.role == "decoder"
     expected = all_tokens(model.reference, texts, model.tokenizer, decoder=decoder, positions=model.positions)
     strata = np.where(expected.special, 1, np.where(expected.aside, 2, 0))
-    for at, column in enumerate((expected.texts, expected.positions, expected.ids, strata)):
+    columns = (expected.texts, expected.positions, expected.ids, strata, expected.contexts, expected.embedding_contexts)
+    for at, column in enumerate(columns):
         assert [row[at] for row in rows] == column.tolist()
     states = np.stack([row[6] for row in rows], axis=1)
     np.testing.assert_allclose(states, np.stack(expected.states), rtol=1e-4, atol=1e-5)
-    # Contexts are equal iff the model saw the same thing.
-    for at, contexts in ((4, expected.contexts), (5, expected.embedding_contexts)):
-        keys = [row[at] for row in rows]
-        assert len(set(keys)) == len(set(contexts)) == len(set(zip(keys, contexts, strict=True)))
 
 
 def test_sinks_are_looked_for_in_blocks_not_in_what_enters_the_first():
@@ -61,11 +58,6 @@ def test_sinks_are_looked_for_in_blocks_not_in_what_enters_the_first():
     assert [row[3] for row in rows] == [2, 0, 0, 0, 0, 0, 0]
 
 
-def relative(a, b):
-    scale = max(abs(a), abs(b))
-    return 0.0 if scale < 1e-7 else abs(a - b) / scale
-
-
 # What makes more of the rounding of float32 sums: a difference of two nearly equal angles; axes of nearly equal
 # eigenvalues; the smallest eigenvalues of few states.
 DELICATE = ("token_path.straightening", "subspaces.", "spectrum.alpha_req", "spectrum.effective_rank_without_first")
@@ -78,12 +70,12 @@ def assert_same(a, b):
         assert (value.value is None) == (other.value is None), key
         assert value.n == other.n, key
         for part in ("value", "ci_low", "ci_high"):
-            x, y = getattr(value, part), getattr(other, part)
+            y = getattr(other, part)
             within = 2e-4 if key[0].startswith(DELICATE) else 1e-5
             # A mean cosine of nearly 0 is a difference of nearly equal numbers: absolute there. So is a share of nearly
             # 0 that is one minus a ratio.
             least = within * (1e-1 if key[0].endswith("_heldout") else 1e-2)
-            assert x is None or relative(x, y) < within or abs(x - y) < least, (key, x, y)
+            assert getattr(value, part) == (None if y is None else pytest.approx(y, rel=within, abs=least)), key
 
 
 @pytest.mark.parametrize("model", [VARIANTS[0], VARIANTS[2]], indirect=True)
@@ -172,16 +164,6 @@ def test_a_text_longer_than_the_budget_goes_alone(observe, values):
     assert_same(values(model, a, 3), values(model, observe(model, texts, batch_tokens=10**6)[0], 3))
 
 
-def test_one_token_texts(observe, values):
-    model = FakeModel(role="decoder", special=False, sinks=False)
-    observables, counts = observe(model, FakeTexts(["1", "2", "4", "1"]))
-    assert (counts.tokens, counts.ordinary, counts.sinks, counts.short_texts) == (4, 0, 0, 4)
-    found = values(model, observables, 4, "words")
-    assert found["convergence.similarity", 0].n == 4
-    assert found["intrinsic_dimension.duplicates", 1].value == pytest.approx(0.25)
-    assert all(value.value is None for value in values(model, observables, 4, "no-sinks").values())
-
-
 def test_ticks_tell_of_every_token_and_shards_come_in_order():
     texts, ticks = made_up_texts(50), []
     settings = settings_for(FakeModel(), 64)
@@ -203,9 +185,5 @@ def test_padding_uses_an_id_that_the_model_has(observe):
     assert observe(model, FakeTexts(["1 2 4", "1"]))[1].tokens == 4
 
 
-def test_precision_is_settled_on_the_first_texts():
-    model = FakeModel()
-    assert settle_precision("float32", model, made_up_texts(3), 256).precision == "float32"
-    assert settle_precision("mixed", model, made_up_texts(3), 256).deviation is not None
-    silent = FakeModel(special=False)
-    assert settle_precision("mixed", silent, FakeTexts(["", ""]), 256).precision == "float32"
+def test_without_a_token_nothing_is_tried():
+    assert settle_precision("mixed", FakeModel(special=False), FakeTexts(["", ""]), 256).precision == "float32"

@@ -1,30 +1,14 @@
 """Massive activations, dimensions that rule cosines, and sinks by type, against loops over tokens."""
 
-from collections import defaultdict
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 import torch
-from oracles.fake_model import EDGE, FIRST_WORD, SINK_WORD, FakeModel, FakeTexts, made_up_texts
-from oracles.outliers import cosine_parts
-from oracles.tokens import sinks
+from oracles.again import read_again
+from oracles.fake_model import FIRST_WORD, SINK_WORD, FakeModel, FakeTexts, made_up_texts
 
+from reporter.app.verify import by_cloud
 from reporter.forward.outliers import Activations, SinkTokens, _above_median
 from reporter.models.places import Layout
-
-
-def test_parts_of_the_cosine_against_all_pairs(feed, make_batch):
-    rng = np.random.default_rng(0)
-    states = rng.standard_normal((2, 60, 5)) + np.array([3, 0, 1, 0, 0])
-    kept = feed(Activations(Layout(1, 5), {}), make_batch(states, texts=np.arange(60) // 4))
-    for layer in range(2):
-        x = states[layer].astype(np.float32).astype(np.float64)
-        units = (x / np.linalg.norm(x, axis=1, keepdims=True)).sum(axis=0)
-        parts = (units**2 - kept.unit_squares[layer].sum(dim=0).numpy()) / (60 * 59)
-        np.testing.assert_allclose(parts, cosine_parts(x), atol=1e-7)
-    zeros = feed(Activations(Layout(0, 3), {}), make_batch(np.zeros((1, 5, 3)), texts=range(5)))
-    assert zeros.unit_squares[0].sum() == zeros.largest.sum() == zeros.massive.sum() == 0
 
 
 @pytest.mark.parametrize("width", [1, 2, 5])
@@ -56,32 +40,21 @@ def test_massive_activations_by_hand(feed, make_batch):
 
 
 @pytest.mark.parametrize("role", ["encoder", "decoder"])
-def test_sinks_by_type_against_a_loop_and_with_their_names_alone(observe, role, tmp_path):
+def test_sinks_by_type_against_the_other_path_and_with_their_names_alone(observe, role, tmp_path):
     model, texts = FakeModel(role=role), made_up_texts(80, longest=12)
     observables, counts = observe(model, texts, batch_tokens=64, names=("moments", "sink_tokens"))
-    expected, own = defaultdict(list), 0
-    for index, text in enumerate(texts):
-        ids = model.tokenizer(text)["input_ids"]
-        facts = sinks(model.reference(ids)[1:])
-        own += len(ids) - 2
-        for position in np.flatnonzero(facts["sink"]).tolist():
-            row = {name: values[position] for name, values in facts.items()}
-            expected[ids[position], position == 0].append(SimpleNamespace(text=index, position=position, **row))
-    kept = observables["sink_tokens"]
-    rows = {(row["token_id"], row["position_first"] == 0): SimpleNamespace(**row) for row in kept.listed()}
-    assert (FIRST_WORD + SINK_WORD, False) in rows and rows.keys() == expected.keys()
-    for key, group in expected.items():
-        row, top = rows[key], max(group, key=lambda x: x.dominance)
-        assert row.own == (key[0] != EDGE)
-        assert row.texts == len({x.text for x in group}) and row.count == len(group)
-        positions = [x.position for x in group]
-        assert (row.position_first, row.position_last) == (min(positions), max(positions))
-        layers = min(x.first for x in group), max(x.last for x in group)
-        assert (row.layer_first, row.layer_last) == layers
-        assert row.norm_ratio == pytest.approx(max(x.ratio for x in group), rel=1e-4)
-        assert row.dominance == pytest.approx(top.dominance, rel=1e-4) and row.dimension == top.dimension
-    own_sinks = sum(len(group) for (token, _), group in expected.items() if token != EDGE)
-    assert (kept.own_tokens, kept.own_sinks) == (own, own_sinks) and counts.sinks == own_sinks > 10
+    kept, reading, found = observables["sink_tokens"], read_again(model, texts), {}
+    for row in kept.listed():
+        where = "further on" if row["position_first"] else "at position 0"
+        name = f"token {row['token_id']} {where}{'' if row['own'] else ', not own'}"
+        found |= {(name, fact): value for fact, value in row.items()}
+    expected = {(number.view, number.statistic): number.value for number in by_cloud.sinks(reading, {})}
+    assert expected.pop(("", "types")) == len(list(kept.listed()))
+    assert (f"token {FIRST_WORD + SINK_WORD} further on", "count") in expected
+    assert {fact: found[fact] for fact in expected} == pytest.approx(expected, rel=1e-4)
+    own = ~reading.kinds.special
+    assert (kept.own_tokens, kept.own_sinks) == (own.sum(), (own & reading.kinds.sink).sum())
+    assert counts.sinks == kept.own_sinks > 10
     kept.save(tmp_path / "kept")
     again = SinkTokens.load(tmp_path / "kept")
     assert list(again.listed()) == list(kept.listed())

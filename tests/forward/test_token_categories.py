@@ -1,11 +1,13 @@
 import numpy as np
 import pytest
 import torch
-from oracles.tokens import first_own, sinks
 
+from reporter.app.verify.reading import Rule, kinds_of_text
 from reporter.forward.token_categories import ASIDE, ORDINARY, SPECIAL, SinkRule, find_sinks, strata
 
 RULES = [SinkRule(), SinkRule(None, 8.0), SinkRule(0.3, 1.5), SinkRule(None, 1.2)]
+NAMES = {"sink": "sink", "first": "layer_first", "last": "layer_last", "ratio": "ratio", "dominance": "weight"}
+NAMES |= {"dimension": "dimension"}
 
 
 def padded(lengths, blocks, seed, heavy=0.15, width=6):
@@ -37,16 +39,14 @@ def test_the_rule_against_brute_force_text_by_text_whatever_else_is_in_the_batch
         found = found_in(states, mask, rule)
         kinds = strata(found.sink, mask, special)
         for row, length in enumerate(lengths):
-            facts = sinks(states[:, row, :length], rule.dominance, rule.factor)
-            for name in ("sink", "first", "last", "dimension"):
-                assert getattr(found, name)[row, :length].tolist() == facts[name].tolist(), name
-            for name in ("ratio", "dominance"):
-                np.testing.assert_allclose(getattr(found, name)[row, :length], facts[name], rtol=1e-4)
+            blocks = states[:, row, :length].astype(np.float64)
+            expected = kinds_of_text(blocks, special[row, :length], Rule(rule.factor, rule.dominance))
+            for name, of in NAMES.items():
+                np.testing.assert_allclose(getattr(found, name)[row, :length], getattr(expected, of), rtol=1e-4)
             alone = found_in(states[:, row : row + 1, :length], mask[row : row + 1, :length], rule)
-            assert alone.sink[0].tolist() == facts["sink"].tolist()
-            aside = facts["sink"] | first_own(special[row, :length])
-            expected = np.where(special[row, :length], SPECIAL, np.where(aside, ASIDE, ORDINARY))
-            assert (kinds[row, :length] == expected).all()
+            assert alone.sink[0].tolist() == expected.sink.tolist()
+            aside = np.where(expected.sink | expected.first, ASIDE, ORDINARY)
+            assert (kinds[row, :length] == np.where(expected.special, SPECIAL, aside)).all()
 
 
 def of_one_text(*tokens):
@@ -76,8 +76,3 @@ def test_a_sink_is_long_and_has_a_coordinate_that_outweighs_the_others_as_in_no_
         assert (found.first[0, 2], found.last[0, 2], found.dimension[0, 2]) == (1, 1, 0)
         assert found.dominance[0, 2] == pytest.approx(64 / 2)  # (9 - 1)^2 over 1 + 1
         assert found.ratio[0, 2] == pytest.approx((83 / 3) ** 0.5)
-
-
-def test_the_rule_in_words_names_its_numbers():
-    assert "2 times the median" in SinkRule().said and "outweighs all others" in SinkRule().said
-    assert "exceeds 8 times the median" in EIGHT.said and "outweighs" not in EIGHT.said

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from reporter.app.verify.by_cloud import _of_types
 from reporter.forward.observable import Setting
 from reporter.forward.observed import Observed
 from reporter.forward.type_moments import TypeMoments, type_view, types_within
@@ -41,21 +42,16 @@ def test_against_numpy_type_by_type(make_batch, feed, offset, batches, view, kep
     kept = show(make_batch, feed, states, ids, strata, batches)
     inside = np.isin(strata, kept_strata) & (ids < 20)
     for layer, place in enumerate(LAYOUT.places):
-        found = viewed(kept, place, view)
-        x = states[layer].astype(np.float64)
+        found, x, of = viewed(kept, place, view), states[layer][inside].astype(np.float64), ids[inside]
         assert found.n == inside.sum() and found.ranks.tolist() == list(range(20))
-        mean = x[inside].mean(axis=0)
-        between = 0.0
-        for rank in range(20):
-            y = x[inside & (ids == rank)]
-            assert found.count[rank] == len(y)
-            assert found.norms[rank] == pytest.approx(np.linalg.norm(y.mean(axis=0)), rel=1e-12)
-            expected = np.square(y - y.mean(axis=0)).sum(axis=1).mean()
-            assert found.variances[rank] == pytest.approx(expected, rel=1e-9)
-            between += len(y) / inside.sum() * np.square(y.mean(axis=0) - mean).sum()
-        assert found.between == pytest.approx(between, rel=1e-9)
-        assert found.total == pytest.approx(x[inside].var(axis=0).sum(), rel=1e-9)
-        assert found.mean_square == pytest.approx(np.square(x[inside]).sum(axis=1).mean(), rel=1e-12)
+        types = [x[of == rank] for rank in range(20)]
+        assert found.count.tolist() == [len(y) for y in types]
+        np.testing.assert_allclose(found.norms, [np.linalg.norm(y.mean(axis=0)) for y in types], rtol=1e-12)
+        np.testing.assert_allclose(found.variances, [y.var(axis=0).sum() for y in types], rtol=1e-9)
+        expected = dict(_of_types(x, of))
+        assert found.between == pytest.approx(expected["between"], rel=1e-9)
+        assert found.total == pytest.approx(expected["total"], rel=1e-9)
+        assert found.mean_square == pytest.approx(expected["mean_square_norm"], rel=1e-12)
 
 
 def test_a_larger_budget_gives_the_same_numbers_for_a_smaller_one(make_batch, feed):

@@ -6,12 +6,11 @@ import sys
 import numpy as np
 import pytest
 import torch
-from oracles import entropy, pairs
-from oracles import gride as by_likelihood
-from oracles import twonn as by_tree
+from oracles import dimension, pairs
 from oracles.again import again, anisotropy
 
 from reporter import geometry
+from reporter.app.verify.by_token import _entropies
 
 ALONE = sorted(set(geometry.__all__) - {"cka", "mutual_knn", "nearest_neighbours", "principal_components"})
 
@@ -33,27 +32,27 @@ def test_they_are_what_the_definitions_say(x):
     of_cloud = again("spectrum", [x]) | anisotropy([x])
     expected = {
         **{name: value for (name, _), value in of_cloud.items() if name in ALONE},
-        "twonn": by_tree.twonn(x),
-        "twonn_ml": by_tree.twonn_ml(x),
-        "matrix_entropy": entropy.of_text(x),
+        "twonn": dimension.twonn(x),
+        "twonn_ml": dimension.twonn_ml(x),
+        "matrix_entropy": _entropies(x)[0],
     }
     assert set(ALONE) == {*expected, "eigenvalues", "gride"}
     for name, value in expected.items():
         assert getattr(geometry, name)(x) == pytest.approx(value, rel=1e-9), name
-    assert geometry.twonn(x, 0.8) == pytest.approx(by_tree.twonn(x, 2), rel=1e-9)
+    assert geometry.twonn(x, 0.8) == pytest.approx(dimension.twonn(x, 0.8), rel=1e-9)
     of_equal_states_one_counts = np.concatenate([x, x[:9]])
-    assert geometry.twonn(of_equal_states_one_counts) == pytest.approx(by_tree.twonn(x), rel=1e-9)
+    assert geometry.twonn(of_equal_states_one_counts) == pytest.approx(dimension.twonn(x), rel=1e-9)
     for scale in (1, 8, 64):
-        assert geometry.gride(x, scale) == pytest.approx(by_likelihood.gride(x, scale), rel=1e-5)
-    assert geometry.matrix_entropy(x, "raw") == pytest.approx(entropy.raw_of_text(x), rel=1e-9)
-    assert geometry.matrix_entropy(x[:9], "unit") == pytest.approx(entropy.unit_of_text(x[:9]), rel=1e-9)
+        assert geometry.gride(x, scale) == pytest.approx(dimension.gride(x, scale), rel=1e-5)
+    assert geometry.matrix_entropy(x, "raw") == pytest.approx(_entropies(x)[1], rel=1e-9)
+    assert geometry.matrix_entropy(x[:9], "unit") == pytest.approx(_entropies(x[:9])[2], rel=1e-9)
     singular = np.linalg.svd(x - x.mean(axis=0), compute_uv=False)
     np.testing.assert_allclose(geometry.eigenvalues(x), singular**2 / len(x), rtol=1e-9)
     y = x[:, :5] + np.random.default_rng(1).standard_normal((300, 5))
     assert geometry.cka(x, y) == pytest.approx(pairs.cka(x, y), abs=2e-5)
     assert geometry.mutual_knn(x, y, 7) == pytest.approx(pairs.knn(x, y, 7), rel=1e-6)
     distances, places = geometry.nearest_neighbours(x, 3)
-    np.testing.assert_allclose(distances, by_tree.neighbour_distances(x, 3), rtol=1e-9)
+    np.testing.assert_allclose(distances, dimension.neighbour_distances(x, 3), rtol=1e-9)
     np.testing.assert_allclose(np.linalg.norm(x[places[:, 2]] - x, axis=1), distances[:, 2], rtol=1e-9)
     at = geometry.principal_components(x, 3)
     np.testing.assert_allclose(at.T @ at / len(x), np.diag(geometry.eigenvalues(x)[:3]), atol=1e-9)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from oracles.twonn import neighbour_distances
+from oracles.dimension import neighbour_distances
 
 from reporter.geometry import neighbours
 from reporter.geometry.neighbours import nearest, nearest_within

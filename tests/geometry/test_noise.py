@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-from oracles.gride import gride
-from oracles.twonn import twonn, twonn_ml
+from oracles.dimension import gride, twonn, twonn_ml
 
 from reporter.app.verify.by_cloud import eigenvalues
 from reporter.app.verify.by_token import cosines, mean_cosine
@@ -76,8 +75,8 @@ def test_dimension():
     rng = np.random.default_rng(9)
     direct = [rng.standard_normal((150, 12)) for _ in range(40)]
     found = [intrinsic_dimension._floors_at(150, 12, seed, 0.3) for seed in range(40)]
-    assert_same_mean([f["twonn"] for f in found], [twonn(x, 7) for x in direct])
-    assert_same_mean([f["twonn_published"] for f in found], [twonn(x, 2) for x in direct])
+    assert_same_mean([f["twonn"] for f in found], [twonn(x, 0.3) for x in direct])
+    assert_same_mean([f["twonn_published"] for f in found], [twonn(x, 0.8) for x in direct])
     assert_same_mean([f["twonn_ml"] for f in found], [twonn_ml(x) for x in direct])
     for scale in (1, 8, 64):
         assert_same_mean([f[f"gride_{scale}"] for f in found], [gride(x, scale) for x in direct])

@@ -35,11 +35,6 @@ def layers(n, widths, seed=0):
     return [z @ rng.standard_normal((6, d)) + rng.standard_normal((n, d)) + 5 * rng.standard_normal(d) for d in widths]
 
 
-def test_the_textbook_formula_is_the_mean_over_quadruples():
-    x, y = layers(7, (3, 4))
-    assert pairs.hsic_1(x, y) == pytest.approx(pairs.hsic_by_quadruples(x, y), rel=1e-9)
-
-
 @pytest.mark.parametrize("n", [20, 57, 128])
 def test_every_pair_with_and_without_every_group(n):
     xs, ys = layers(n, (3, 20, 200)), layers(n, (8, 50), seed=1)
@@ -57,10 +52,9 @@ def test_every_pair_with_and_without_every_group(n):
             assert found[at, i, j] == pytest.approx(pairs.cka(xs[i][keep], ys[j][keep]), abs=2e-5), (at, i, j)
 
 
-def test_independent_data_read_nothing_where_the_biased_estimate_reads_much():
+def test_independent_data_read_nothing():
     rng = RNG(0)
     x, y = rng.standard_normal((2, 30, 128, 768))
-    assert pairs.biased_cka(x[0], y[0]) == pytest.approx(0.86, abs=0.01)
     found = [ours([a], [b])[0, 0, 0] for a, b in zip(x, y, strict=True)]
     assert np.mean(found) == pytest.approx(0, abs=4 * np.std(found) / np.sqrt(30))
     assert max(np.abs(found)) < 0.06
@@ -90,7 +84,7 @@ def test_equal_rows_have_none():
 
 
 @pytest.mark.parametrize("k", [1, 10])
-def test_scikit_learn_finds_the_same_neighbours(k):
+def test_neighbours_are_those_of_the_other_path(k):
     xs, ys = layers(90, (5, 60)), layers(90, (9,), seed=1)
     groups = _groups(90)
     found = overlaps(torch.stack([near(x, k) for x in xs]), torch.stack([near(y, k) for y in ys]), groups)

@@ -19,8 +19,7 @@ samples are drawn anew as well. For each statistic, layer and view it prints
 - ``covered``: the share of subsets whose interval holds the mean over all subsets. It is the coverage of what a corpus
   of this size reads on average: a bias that a corpus of this size has is not an error of the interval, and stands in
 - ``drift``: the change of the mean when the corpus doubles, from a line through the means over log2 of the number of
-  texts (a half, one, two and four times ``--subset``), in standard deviations and in per cent of the mean; a mark says
-  whether it exceeds two of its own standard errors.
+  texts (a half, one, two and four times ``--subset``), with its own standard error.
 
 Subsets of m out of N texts vary less than corpora of m fresh texts, by √(1 − m/N): deviations are divided by it.
 
@@ -30,13 +29,10 @@ goes from layer to layer goes from one chosen layer to the next. Floors are thos
 about them here.
 """
 
-from __future__ import annotations
-
 import argparse
 import csv
 import json
 import sys
-import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -44,14 +40,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))  # for ``oracles`` and ``intervals`` when run as a script
 
 from intervals.replay import Recording, record
 from oracles.fake_model import FakeModel, FakeTexts, made_up_texts
+from oracles.families import loaded
 
 from reporter.forward.observed import KINDS, Observed
 from reporter.geometry import noise
@@ -71,12 +69,13 @@ class Series:
     intervals: list[tuple[float, float]] = field(default_factory=list)
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(NamedTuple):
     """What is said of one statistic at one layer under one view.
 
     Args:
-        key: statistic, view and layer.
+        statistic: its full name.
+        view: the view.
+        layer: the layer or layers.
         mean: over the subsets.
         sd: of a corpus of that many texts, corrected for the finite number of texts.
         half: mean half-width of the interval; NaN where it has none.
@@ -86,7 +85,9 @@ class Row:
         missing: subsets without a value.
     """
 
-    key: Key
+    statistic: str
+    view: str
+    layer: str
     mean: float
     sd: float
     half: float
@@ -187,7 +188,7 @@ def _row(key: Key, series: Series, subset: int, texts: int) -> Row:
     defined = np.isfinite(values)
     missing = int((~defined).sum())
     if defined.sum() < 2:
-        return Row(key, *[float("nan")] * 6, missing)
+        return Row(*key, *[float("nan")] * 6, missing)
     mean, finite = float(values[defined].mean()), np.sqrt(1 - subset / texts)
     deviation = (values - mean) / finite
     has = defined & np.isfinite(intervals[:, 0])
@@ -198,7 +199,7 @@ def _row(key: Key, series: Series, subset: int, texts: int) -> Row:
         # Rounding is no error: an interval of no width covers a number that never moves.
         target, slack = values[has] - deviation[has], 1e-9 * abs(mean)
         covered = float(((low - slack <= target) & (target <= high + slack)).mean())
-    return Row(key, mean, float(deviation[defined].std(ddof=1)), half, covered, *_drift(series), missing)
+    return Row(*key, mean, float(deviation[defined].std(ddof=1)), half, covered, *_drift(series), missing)
 
 
 def _drift(series: Series) -> tuple[float, float]:
@@ -230,86 +231,35 @@ def floors_of_one_size() -> Iterator[None]:
             setattr(noise, name, of)
 
 
-def table(rows: Sequence[Row], markdown: bool = False) -> str:
-    """Return every row as text, or as a Markdown table."""
-    head = ["statistic", "view", "layer", "mean", "sd", "half", "covered", "drift/sd", "drift %", "missing"]
-    lines = [head, *(_cells(row) for row in rows)]
-    if markdown:
-        lines.insert(1, ["---"] * 3 + ["---:"] * (len(head) - 3))
-        return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-    wide = [max(len(line[at]) for line in lines) for at in range(len(head))]
-    aligned = [
-        [
-            cell.ljust(width) if at < 3 else cell.rjust(width)
-            for at, (cell, width) in enumerate(zip(line, wide, strict=True))
-        ]
-        for line in lines
-    ]
-    return "\n".join("  ".join(line).rstrip() for line in aligned)
-
-
-def _cells(row: Row) -> list[str]:
-    sure = "" if abs(row.drift) > 2 * row.drift_error else "~"
-    in_sd = row.drift / row.sd if row.sd > 0 else float("nan")
-    in_itself = 100 * row.drift / abs(row.mean) if row.mean else float("nan")
-    return [
-        *row.key,
-        f"{row.mean:.4g}",
-        f"{row.sd:.3g}",
-        _number(row.half, "{:.3g}"),
-        _number(row.covered, "{:.3f}"),
-        _number(in_sd, sure + "{:+.2f}"),
-        _number(in_itself, sure + "{:+.1f}"),
-        str(row.missing or ""),
-    ]
-
-
-def _number(x: float, form: str) -> str:
-    return form.format(x) if np.isfinite(x) else ""
+def table(rows: Sequence[Row]) -> str:
+    """Return every row as text."""
+    return pd.DataFrame(rows).to_string(index=False, float_format="{:.4g}".format, na_rep="")
 
 
 def summary(rows: Sequence[Row]) -> str:
-    """Return a Markdown table with one line for each statistic: over its layers and views, the least and the most."""
-    by_name: dict[str, list[Row]] = defaultdict(list)
-    for row in rows:
-        if row.sd > 1e-9 * abs(row.mean):  # a number that never moves has nothing to cover
-            by_name[row.key[0]].append(row)
-    lines = [
-        "| statistic | covered, mean | least | most | half ÷ 1.96 sd | drift / sd |",
-        "|---|---:|---:|---:|---:|---:|",
-    ]
-    for name, of in by_name.items():
-        covered = np.array([row.covered for row in of])
-        has = np.isfinite(covered)
-        drifts = [row.drift / row.sd for row in of if np.isfinite(row.drift)]
-        drift = max(drifts, key=abs, default=float("nan"))
-        if not has.any():
-            lines.append(f"| `{name}` | – | | | | {_number(drift, '{:+.2f}')} |")
-            continue
-        wide = np.median([row.half / (1.96 * row.sd) for row in of if np.isfinite(row.half)])
-        numbers = " | ".join(f"{x:.3f}" for x in (covered[has].mean(), covered[has].min(), covered[has].max()))
-        lines.append(f"| `{name}` | {numbers} | {wide:.2f} | {_number(drift, '{:+.2f}')} |")
-    return "\n".join(lines)
+    """Return a line for each statistic: over its layers and views, the least and the most."""
+    of = pd.DataFrame(moving(rows))
+    of = of.assign(half_to_sd=of["half"] / (1.96 * of["sd"]), drift_in_sd=of["drift"] / of["sd"])
+    whole = {"covered": ["mean", "min", "max"], "half_to_sd": "median", "drift_in_sd": ["min", "max"]}
+    return of.groupby("statistic", sort=False).agg(whole).to_string(float_format="{:.3f}".format, na_rep="")
+
+
+def moving(rows: Sequence[Row]) -> list[Row]:
+    """Return those of numbers that move: the others have nothing to cover."""
+    return [row for row in rows if row.sd > 1e-9 * abs(row.mean)]
 
 
 def counted(rows: Sequence[Row], texts: int, name: str, subsets: int) -> list[Coverage]:
     """Return a line of the file for each statistic that has an interval and is no constant."""
     covered: dict[str, list[float]] = defaultdict(list)
-    for row in rows:
-        if np.isfinite(row.covered) and row.sd > 1e-9 * abs(row.mean):
-            covered[row.key[0]].append(row.covered)
-    return [
-        Coverage(
-            statistic,
-            texts,
-            name,
-            subsets,
-            len(of),
-            sum(one < _coverage.LEAST_IN_LAYER for one in of),
-            round(sum(of) / len(of), 3),
-        )
-        for statistic, of in covered.items()
-    ]
+    for row in moving(rows):
+        if np.isfinite(row.covered):
+            covered[row.statistic].append(row.covered)
+    found = []
+    for statistic, of in covered.items():
+        below = sum(one < _coverage.LEAST_IN_LAYER for one in of)
+        found.append(Coverage(statistic, texts, name, subsets, len(of), below, round(sum(of) / len(of), 3)))
+    return found
 
 
 def write(path: Path, lines: Sequence[Coverage]) -> None:
@@ -333,20 +283,6 @@ def read_texts(path: Path, unit: str, most: int, min_words: int) -> FakeTexts:
     texts = list(dict.fromkeys(text for part in parts if len((text := " ".join(part.split())).split()) >= min_words))
     np.random.default_rng(0).shuffle(texts)
     return FakeTexts(texts[:most])
-
-
-def load_model(folder: Path) -> Any:
-    """Return the model of a folder in the transformers format, on the CPU."""
-    from reporter.models.load import load
-    from reporter.models.resolve import resolve
-    from reporter.spec.models import PathModel
-
-    def no_texts(name: str) -> Any:
-        raise LookupError(name)
-
-    with tempfile.TemporaryDirectory() as cache:
-        checkpoint = resolve("model", PathModel(path=folder), Path(), Path(cache), no_texts, offline=True)[0]
-    return load(checkpoint, "cpu", offline=True)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -384,7 +320,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if asked.model is None:
         model, texts = FakeModel(role=asked.role, width=32), made_up(asked.texts_in_all)
     else:
-        model, texts = load_model(asked.model), read_texts(asked.texts, asked.unit, asked.texts_in_all, asked.min_words)
+        model, texts = loaded(asked.model), read_texts(asked.texts, asked.unit, asked.texts_in_all, asked.min_words)
     sizes = list(map(int, asked.sizes.split(",")))
     largest = max(sizes) if asked.write else asked.subset
     if len(texts) < 2 * largest:
@@ -393,25 +329,21 @@ def main(arguments: Sequence[str] | None = None) -> None:
     began = time.monotonic()
     recording = record(model, texts, layers, asked.max_tokens)
     _tell(f"{len(texts)} texts, {len(recording.facts['texts'])} tokens recorded after {time.monotonic() - began:.0f} s")
-    base = None if asked.base is None else record(load_model(asked.base), texts, layers, asked.max_tokens)
+    base = None if asked.base is None else record(loaded(asked.base), texts, layers, asked.max_tokens)
+    chosen, views = [known[name] for name in wanted], asked.views.split(",")
     if asked.write:
         for size in sizes:
-            chosen = [known[name] for name in wanted]
-            rows = study(recording, chosen, asked.views.split(","), size, asked.subsets, asked.options, (1,), base=base)
+            rows = study(recording, chosen, views, size, asked.subsets, asked.options, (1,), base=base)
             write(Path(_coverage.__file__).parent / _coverage.FILE, counted(rows, size, asked.write, asked.subsets))
             _tell(f"{size} texts after {time.monotonic() - began:.0f} s")
         return
-    rows = study(
-        recording,
-        [known[name] for name in wanted],
-        asked.views.split(","),
-        asked.subset,
-        asked.subsets,
-        asked.options,
-        (1,) if asked.no_drift else SIZES,
-        lambda done: _tell(f"{done} of {asked.subsets} subsets") if done % 20 == 0 else None,
-        base,
-    )
+
+    def tick(done: int) -> None:
+        if done % 20 == 0:
+            _tell(f"{done} of {asked.subsets} subsets")
+
+    compared = (1,) if asked.no_drift else SIZES
+    rows = study(recording, chosen, views, asked.subset, asked.subsets, asked.options, compared, tick, base)
     print(f"{asked.subsets} subsets of {asked.subset} of {len(texts)} texts\n")
     print(table(rows), end="\n\n")
     print(summary(rows))

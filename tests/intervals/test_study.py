@@ -38,7 +38,7 @@ def test_a_model_beside_its_base():
     texts = made_up_texts(60, shortest=4)
     sides = [record(FakeModel(seed=seed), texts, (0, 3), 256) for seed in (0, 1)]
     rows = study(sides[0], [catalogue()["change"]], ("words",), 20, 4, sizes=(1,), base=sides[1])
-    found = {row.key: row for row in rows}
+    found = {row[:3]: row for row in rows}
     assert found["change.distance", "words", "3"].mean > 0.1 and found["change.moved", "words", "3"].mean == 1
     assert np.isfinite(found["change.distance", "words", "3"].covered)
 
@@ -59,7 +59,7 @@ def test_coverage_and_drift_where_they_are_known():
         assert row.covered == pytest.approx(covered, abs=0.02)
         assert row.sd == pytest.approx(population.std() / 10, rel=0.05)
         assert row.drift == pytest.approx(1, abs=4 * row.drift_error) and row.drift_error < 0.01
-        assert "0.1" in table([row]) and summary([row]).count("|") > 10
+        assert f"{row.covered:.4g}" in table([row]) and f"{row.covered:.3f}" in summary([row])
 
 
 def test_the_command_prints_its_tables(capsys):
@@ -67,7 +67,7 @@ def test_the_command_prints_its_tables(capsys):
     main(["--texts-in-all", "60", "--subset", "15", "--subsets", "6", "--metrics", "motion,anisotropy"])
     printed = capsys.readouterr().out
     assert printed.startswith("6 subsets of 15 of 60 texts")
-    assert "anisotropy.mean_cosine_centred" in printed and "| `motion.step_length` |" in printed
+    assert "anisotropy.mean_cosine_centred" in printed and printed.count("motion.step_length ") > 2
     assert noise.eigenvalues is floor
     with pytest.raises(SystemExit):
         main(["--metrics", "lens"])

@@ -6,7 +6,6 @@ from oracles import influence
 from oracles.fake_model import FakeModel, made_up_texts
 from oracles.tokens import all_tokens
 
-from reporter.forward.observed import Observed
 from reporter.metrics._intervals import BOOTSTRAP
 from reporter.metrics.base import Value, catalogue
 
@@ -25,14 +24,12 @@ def kept():
 
 
 @pytest.fixture
-def side(observe, texts, kept):
+def side(see, texts, kept):
     """Return a function that measures a made-up model; the weights of two seeds differ, the texts do not."""
 
     def get(seed=0, layers=3):
         if (seed, layers) not in kept:
-            observables, counts = observe(FakeModel(role="decoder", seed=seed, layers=layers), texts)
-            layout = observables["moments"].layout
-            kept[seed, layers] = Observed(observables, layout, counts.distinct_texts, "words", 0)
+            kept[seed, layers] = see(FakeModel(role="decoder", seed=seed, layers=layers), texts)
         return kept[seed, layers]
 
     return get
@@ -84,7 +81,7 @@ def test_a_shallower_model_is_compared_where_both_have_layers(name, side):
     assert {row.place.layer for row in rows if row.place is not None} <= {0, 1, 2}
 
 
-def test_intervals_are_as_wide_as_differences_move_over_the_same_texts(observe):
+def test_intervals_are_as_wide_as_differences_move_over_the_same_texts(see):
     """A bootstrap of whole texts, the same for both models: the one's weights are those of the other, a bit off."""
     texts = made_up_texts(60, shortest=6)
     a, b = FakeModel(role="decoder", sinks=False), FakeModel(role="decoder", sinks=False)
@@ -92,8 +89,7 @@ def test_intervals_are_as_wide_as_differences_move_over_the_same_texts(observe):
     b.weights = [(w + 0.05 * noise.standard_normal(w.shape) / 4).astype(np.float32) for w in b.weights]
     sides, clouds = [], []
     for model in (a, b):
-        observables, counts = observe(model, texts)
-        sides.append(Observed(observables, observables["moments"].layout, counts.distinct_texts, "words", 0))
+        sides.append(see(model, texts))
         tokens = all_tokens(model.reference, texts, model.tokenizer, decoder=True, positions=True).view("words")
         clouds.append(tokens)
     drawn = [influence.drawn_again(cloud.states[2], cloud.ids, cloud.texts, 100) for cloud in clouds]

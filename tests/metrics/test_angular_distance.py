@@ -5,18 +5,16 @@ import pytest
 import torch
 from oracles.fake_model import FakeModel, FakeTexts, made_up_texts
 
-from reporter.forward.observed import Observed
 from reporter.metrics.angular_distance import BlockRun
 from reporter.metrics.base import PairValue, catalogue
 
 
 @pytest.fixture
-def rows(observe):
+def rows(see):
     """Return a function that measures a model: {(statistic, l, m): row} and {(which, blocks): run}."""
 
     def run(model, texts, view="words"):
-        observables, counts = observe(model, texts, names=("moments", "layer_angles"), batch_tokens=100)
-        seen = Observed(observables, observables["moments"].layout, counts.distinct_texts, view, 0)
+        seen = see(model, texts, view, names=("moments", "layer_angles"), batch_tokens=100)
         metric = catalogue()["angular_distance"]
         found = list(metric.compute(seen, metric.options()))
         pairs = {(row.statistic, row.layer_a, row.layer_b): row for row in found if isinstance(row, PairValue)}

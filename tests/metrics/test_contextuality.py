@@ -1,14 +1,13 @@
 import numpy as np
 import pytest
 import torch
-from oracles import contextuality as oracle
 from oracles.fake_model import FakeModel, made_up_texts
 
 import reporter
+from reporter.app.verify.by_token import _explained, mean_cosine
 from reporter.geometry import noise
 from reporter.geometry.similarity import explained_by_first, likeness
 from reporter.geometry.similarity import floors as gaussian
-from reporter.metrics.contextuality import ContextualityOptions
 
 
 def of(x, sizes=None):
@@ -30,10 +29,10 @@ def test_pairs_and_singular_values_with_zero_rows():
     x = np.random.default_rng(0).standard_normal((3, 7, 4)) + 0.5
     x[1, 5:] = 0
     x[2, 1:] = 0
-    found, cosines = of(x), [oracle.mean_pair_cosine(y) for y in (x[0], x[1, :5])]
+    found, cosines = of(x), [mean_cosine(y) for y in (x[0], x[1, :5])]
     assert found.similarity[:2].numpy() == pytest.approx(cosines, rel=1e-12)
     for shares in (found.explained.numpy(), first_of(x)):
-        assert shares == pytest.approx([oracle.explained(y) for y in x], rel=1e-12)
+        assert shares == pytest.approx([_explained(y)[0] for y in x], rel=1e-12)
     assert found.similarity[2].isnan() and found.explained[2].item() == pytest.approx(1)
     assert np.isnan(first_of(np.zeros((1, 5, 4)))).all() and of(np.zeros((1, 5, 4))).explained.isnan().all()
     assert first_of(x * 1e-170) == pytest.approx(first_of(x), rel=1e-12)
@@ -52,8 +51,8 @@ def test_shares_about_the_mean_are_scikit_learns(offset, d):
     found, tiny = of(x, sizes), of(x * 1e-170, sizes)
     for at, m in enumerate(sizes):
         about = (found.published[at].item(), found.truncated[at].item())
-        assert about == pytest.approx(oracle.explained_about_mean(x[at, :m]), rel=1e-6)
-        assert found.similarity[at].item() == pytest.approx(oracle.mean_pair_cosine(x[at, :m]), abs=1e-12)
+        assert about == pytest.approx(_explained(x[at, :m])[1:], rel=1e-6)
+        assert found.similarity[at].item() == pytest.approx(mean_cosine(x[at, :m]), abs=1e-12)
     assert tiny.published.numpy() == pytest.approx(found.published.numpy())
     assert tiny.truncated.numpy() == pytest.approx(found.truncated.numpy())
 
@@ -74,22 +73,12 @@ def test_what_an_occurrence_adds_is_the_change_by_its_weight_or_without_it():
     for at, m in enumerate(sizes):
         y, of_mean = x[at, :m], np.sqrt(m / (m - 1))
         for row in range(m):
-            without = oracle.mean_pair_cosine(np.delete(y, row, axis=0))
-            alone = (oracle.mean_pair_cosine(y) - without) * (m - 1) / m
+            without = mean_cosine(np.delete(y, row, axis=0))
+            alone = (mean_cosine(y) - without) * (m - 1) / m
             step = 1e-6 * np.eye(m)[row]
             change = np.subtract(forms(y, 1 + step), forms(y, 1 - step)) / 2e-6
             assert added[:, at, row] == pytest.approx(of_mean * np.array([alone, *change]), abs=1e-8)
         assert first_added(y[None])[0] == pytest.approx(added[1, at, :m])
-
-
-@pytest.mark.parametrize("offset", [0.0, 3.0, 100.0])
-def test_products_in_single_precision_do(offset):
-    """As states come: what is lost is small against what other types would move the numbers by."""
-    x = np.random.default_rng(1).standard_normal((40, 9, 300)) * np.geomspace(3, 0.1, 300) + offset
-    x = x.astype(np.float32)
-    single, double = likeness(torch.from_numpy(x), torch.full((40,), 9)), of(x)
-    for name in ("similarity", "explained", "published", "truncated"):
-        torch.testing.assert_close(getattr(single, name), getattr(double, name), rtol=2e-5, atol=2e-6)
 
 
 def test_shares_about_the_mean_of_equal_states_and_of_states_on_a_line():
@@ -109,12 +98,12 @@ def test_floors(d):
     sizes = (5, 24, 9, 24)
     rng = np.random.default_rng(9)
     draws = [[rng.standard_normal((m, d)) for m in sizes] for _ in range(200)]
-    about = [np.mean([oracle.explained_about_mean(x) for x in draw], axis=0) for draw in draws[:20]]
+    shares = np.array([np.mean([_explained(x) for x in draw], axis=0) for draw in draws]).T
     for direct, drawn in (
-        ([np.mean([oracle.explained(x) for x in draw]) for draw in draws], lambda *of: gaussian(*of)["explained"]),
-        ([np.mean([oracle.mean_pair_cosine(x) for x in draw]) for draw in draws[:60]], noise.self_similarity),
-        ([first for first, _ in about], lambda *of: gaussian(*of)["published"]),
-        ([second for _, second in about], lambda *of: gaussian(*of)["truncated"]),
+        (shares[0], lambda *of: gaussian(*of)["explained"]),
+        ([np.mean([mean_cosine(x) for x in draw]) for draw in draws[:60]], noise.self_similarity),
+        (shares[1], lambda *of: gaussian(*of)["published"]),
+        (shares[2], lambda *of: gaussian(*of)["truncated"]),
     ):
         floors = [drawn(sizes, d, seed) for seed in range(200)]
         error = np.hypot(np.std(direct) / np.sqrt(len(direct)), np.std(floors) / np.sqrt(200))
@@ -140,41 +129,17 @@ def test_the_baseline_is_that_of_random_tokens_of_other_types(observe, values):
     owner = np.repeat(np.arange(len(sample.sizes)), sample.sizes)
     for layer, place in enumerate(observables["type_sample"].layout.path):
         x = sample.states(place).double().numpy()
-        draws = [
-            np.mean(
-                [
-                    oracle.explained(x[rng.choice(np.flatnonzero(owner != t), m, replace=False)])
-                    for t, m in enumerate(sample.sizes)
-                ]
-            )
+        rows = [
+            [rng.choice(np.flatnonzero(owner != t), m, replace=False) for t, m in enumerate(sample.sizes)]
             for _ in range(30)
         ]
+        draws = [np.mean([_explained(x[at])[0] for at in draw]) for draw in rows]
         value = {
             end: found[f"contextuality.explained_by_first{end}", layer].value for end in ("", "_baseline", "_adjusted")
         }
         assert value["_baseline"] == pytest.approx(np.mean(draws), abs=4 * np.std(draws))
         assert value["_adjusted"] == pytest.approx(value[""] - value["_baseline"], rel=1e-9)
         assert value["_adjusted"] > 0
-
-
-def test_static_vectors_are_not_contextual(observe, values):
-    """Layer 0 without position vectors: a type's occurrences are one vector, whatever the context."""
-    model = FakeModel(special=False, positions=False, sinks=False)
-    observables, _ = observe(model, made_up_texts(100))
-    found = values(model, observables, 100, "words", ["contextuality"])
-    assert found["contextuality.self_similarity", 0].value == pytest.approx(1, abs=1e-6)
-    assert found["contextuality.explained_by_first", 0].value == pytest.approx(1, abs=1e-6)
-    for form in ("published", "truncated"):
-        value = found[f"contextuality.explained_by_first_{form}", 0]
-        assert value.value is None and "same state" in value.reason
-        assert found[f"contextuality.explained_by_first_{form}", 3].value > 0
-    assert found["contextuality.self_similarity", 3].value < 0.99
-
-
-def test_options_say_how_much_is_kept():
-    assert ContextualityOptions(types=9, occurrences=6).sample_size() == 9 * 12
-    with pytest.raises(ValueError):
-        ContextualityOptions(occurrences=25)
 
 
 def test_the_adjusted_similarity_within_texts_varies_as_both_of_its_parts_do():

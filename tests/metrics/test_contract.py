@@ -330,12 +330,9 @@ def test_parts_of_a_corpus_merge_in_any_order(in_parts, values):
         assert other.keys() == merged[0].keys()
         for key, value in merged[0].items():
             assert (value.n, value.reason) == (other[key].n, other[key].reason), key
-            for x, y in zip(ends(value), ends(other[key]), strict=True):
+            for part in ("value", "ci_low", "ci_high"):
+                x, y = getattr(value, part), getattr(other[key], part)
                 assert x == (None if y is None else pytest.approx(y, rel=1e-9, abs=1e-9)), key
-
-
-def ends(row):
-    return row.value, row.ci_low, row.ci_high
 
 
 def test_the_seed_changes_samples_and_intervals_but_no_exact_number(observe, values):
@@ -351,13 +348,10 @@ def test_the_seed_changes_samples_and_intervals_but_no_exact_number(observe, val
     assert first["intrinsic_dimension.twonn", 2].value != other["intrinsic_dimension.twonn", 2].value
 
 
-def test_intervals_shrink_with_the_number_of_texts(observe):
+def test_intervals_shrink_with_the_number_of_texts(see):
     widths, texts = {}, list(dict.fromkeys(made_up_texts(300, shortest=4)))
     for count in (40, 160):
-        sides = []
-        for seed in (0, 1):
-            observables, counts = observe(FakeModel(sinks=False, seed=seed), FakeTexts(texts[:count]))
-            sides.append(Observed(observables, observables["moments"].layout, counts.distinct_texts, "words", 0))
+        sides = [see(FakeModel(sinks=False, seed=seed), FakeTexts(texts[:count])) for seed in (0, 1)]
         for name, metric in catalogue().items():
             for row in numbers(computed(metric, sides[0], sides[1:], SMALL)).values():
                 if row.ci_low is not None:

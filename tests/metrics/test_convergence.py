@@ -102,7 +102,7 @@ def test_replicates_are_numbers_of_the_replicates_of_similarity(observe, values,
     observables, _ = observe(model, texts, names=READ)
     found = values(model, observables, TEXTS, "words", ["convergence"], convergence={"mean": mean})
     tokens = tokens_of(model, texts).view("words")
-    expected = convergence(late(tokens.states), None, tokens.texts if mean == "text" else None)
+    expected = convergence(tokens.states, None, tokens.texts if mean == "text" else None)
     for (name, layer), value in expected.items():
         assert found[f"convergence.{name}", layer].value == pytest.approx(value, rel=1e-4, abs=1e-7), (name, layer)
     assert expected["bound", 0] < expected["bound", 3]
@@ -165,26 +165,20 @@ def compared(a, b):
     return {(d.statistic, d.place and d.place.layer): d for d in found}
 
 
-def test_two_corpora_are_independent_and_a_corpus_with_itself_is_paired(observe):
+def test_two_corpora_are_independent(observe):
     model = FakeModel(sinks=False)
     first, _ = observe(model, made_up_texts(TEXTS, seed=1), names=READ)
     second, _ = observe(model, made_up_texts(TEXTS, seed=2), names=READ)
     apart = compared(side(first, "one"), side(second, "two"))
     difference = apart["similarity", 1]
-    expected = [convergence(tokens_of(model, made_up_texts(TEXTS, seed=s)).view("words").states) for s in (1, 2)]
-    assert difference.value == pytest.approx(expected[0]["similarity", 1] - expected[1]["similarity", 1], abs=1e-6)
     assert difference.ci_low < difference.value < difference.ci_high and difference.n == TEXTS
     # Two independent samples: the variance of the difference is the sum of both.
     widths = []
     for observables in (first, second):
-        value = next(
-            v for v in CONVERGENCE.compute(side(observables, "x"), CONVERGENCE.options()) if v.place == difference.place
-        )
+        alone = CONVERGENCE.compute(side(observables, "x"), CONVERGENCE.options())
+        value = next(v for v in alone if (v.statistic, v.place) == ("similarity", difference.place))
         widths.append(value.ci_high - value.ci_low)
     assert difference.ci_high - difference.ci_low == pytest.approx(np.hypot(*widths), rel=0.15)
-    # The same corpus with the same model: no difference, and none in any replicate.
-    same = compared(side(first, "one"), side(first, "one"))
-    assert {(d.value, d.ci_low, d.ci_high) for d in same.values() if d.value is not None} == {(0.0, 0.0, 0.0)}
 
 
 def test_a_base_of_another_depth_compares_as_a_whole_only(observe):

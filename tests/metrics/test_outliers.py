@@ -2,33 +2,26 @@ import numpy as np
 import pytest
 import torch
 from oracles.fake_model import FIRST_WORD, FakeModel, made_up_texts
-from oracles.outliers import massive, massive_types
+from oracles.outliers import massive_types
 from oracles.tokens import all_tokens
 
-from reporter.forward.observed import Observed
 from reporter.metrics._outlier_lists import MassiveActivation, OutlierDimension
 from reporter.metrics.base import catalogue
 
 READ = ("moments", *catalogue()["outliers"].needs)
 
 
-def changed(change, **options):
-    return FakeModel(width=32, special=True, sinks=False, change=change, **options)
+def changed(change):
+    return FakeModel(width=32, special=True, sinks=False, change=change)
 
 
-def of(observe, values, model, texts=80, view="words", **options):
-    observables, _ = observe(model, made_up_texts(texts), names=READ, **options)
-    return values(model, observables, texts, view, ["outliers"])
-
-
-def listed(observables, kind, texts=80, view="words"):
+def listed(seen, kind):
     metric = catalogue()["outliers"]
-    seen = Observed(observables, observables["moments"].layout, texts, view, 0)
     return [row for row in metric.compute(seen, metric.options()) if isinstance(row, kind)]
 
 
 @pytest.mark.parametrize(("role", "special"), [("encoder", True), ("decoder", False)])
-def test_massive_activations_are_listed_by_dimension_and_token(observe, values, role, special):
+def test_massive_activations_are_listed_by_dimension_and_token(see, values, role, special):
     """Two dimensions of some words and of whatever stands first, at some layers, of both signs."""
 
     class Massive(FakeModel):
@@ -50,21 +43,17 @@ def test_massive_activations_are_listed_by_dimension_and_token(observe, values, 
                     row += torch.from_numpy(self.added(ids, layer)).float()
             return found
 
-        def reference(self, ids):
-            return [x + self.added(ids, layer) for layer, x in enumerate(super().reference(ids))]
-
     model, texts = Massive(role=role, special=special, sinks=False), made_up_texts(80)
     everything = all_tokens(model.reference, texts, model.tokenizer, decoder=role == "decoder", positions=True)
     expected = massive_types(everything)
     assert len(expected) > 6
-    of_rule = [massive(x, everything.texts, x, everything.texts) for x in everything.states]
+    places = {(layer, token) for one in expected.values() for layer, token in one["places"]}
+    share = np.bincount([layer for layer, _ in places], minlength=4) / len(everything.ids)
     for batches in ({"batch_tokens": 64}, {"batch_tokens": 4096, "shard_characters": 500}):
-        observables, _ = observe(model, texts, names=READ, **batches)
-        found = values(model, observables, 80, "all", ["outliers"])
-        assert [found["outliers.massive", layer].value for layer in range(4)] == [np.mean(of) for of in of_rule]
-        rows = {
-            (r.dimension, r.token_id, r.position_first == 0, r.own): r for r in listed(observables, MassiveActivation)
-        }
+        seen = see(model, texts, names=READ, **batches)
+        found = values(model, seen.observables, 80, "all", ["outliers"])
+        assert [found["outliers.massive", layer].value for layer in range(4)] == pytest.approx(share)
+        rows = {(r.dimension, r.token_id, r.position_first == 0, r.own): r for r in listed(seen, MassiveActivation)}
         assert rows.keys() == expected.keys()
         for key, one in expected.items():
             row = rows[key]
@@ -80,7 +69,7 @@ def test_massive_activations_are_listed_by_dimension_and_token(observe, values, 
         assert sizes == sorted(sizes, reverse=True)
 
 
-def test_outlier_dimensions_are_listed_with_their_layers_and_shares(observe):
+def test_outlier_dimensions_are_listed_with_their_layers_and_shares(see):
     def rogue(states):
         """Dimension 3 stands out in the first two layers, dimension 20 in the last alone, and most."""
         found = [x - x.mean(dim=-1, keepdim=True) for x in states]
@@ -88,11 +77,10 @@ def test_outlier_dimensions_are_listed_with_their_layers_and_shares(observe):
             found[layer][..., dimension] += by
         return found
 
-    observables, _ = observe(changed(rogue), made_up_texts(80), names=READ)
-    first, second = listed(observables, OutlierDimension)
+    seen = see(changed(rogue), made_up_texts(80), names=READ)
+    first, second = listed(seen, OutlierDimension)
     assert (first.dimension, first.layers, first.layer_first, first.layer_last, first.layer) == (20, 1, 3, 3, 3)
     assert (second.dimension, second.layers, second.layer_first, second.layer_last) == (3, 2, 0, 1)
-    seen = Observed(observables, observables["moments"].layout, 80, "words", 0)
     for row in (first, second):
         moments = seen.moments(seen.path[row.layer])
         mean = moments.mean
@@ -108,7 +96,8 @@ def test_isotropic_states_have_no_cosine_to_share(observe, values):
     def noise(states):
         return [torch.randn(x.shape, generator=generator) for x in states]
 
-    found = of(observe, values, changed(noise), texts=200)
+    observables, _ = observe(changed(noise), made_up_texts(200), names=READ)
+    found = values(FakeModel(), observables, 200, "words", ["outliers"])
     for layer in range(4):
         value = found["outliers.top3_cosine_share", layer]
         assert value.value is None and "isotropic" in value.reason

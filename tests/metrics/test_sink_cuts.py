@@ -1,12 +1,10 @@
 """Numbers at other cuts of sinks, against the independent path."""
 
-import numpy as np
 import pytest
 from oracles.again import read_again
 from oracles.fake_model import FIRST_WORD, SINK_WORD, FakeModel, made_up_texts
 
 from reporter.app.verify.by_cloud import sink_cuts
-from reporter.forward.observed import Observed
 from reporter.metrics._outlier_lists import OutlierDimension, SinkCut, cuts
 from reporter.metrics.base import Value
 from reporter.metrics.outliers import OutlierOptions, SinkToken, outliers
@@ -26,24 +24,10 @@ class Border(FakeModel):
             x[..., 0] += torch.where(here, 4.0 + (input_ids.roll(1, 1) * 7 % 23).float(), 0.0)
         return found
 
-    def reference(self, ids):
-        found = super().reference(ids)
-        ids = np.asarray(ids)
-        for layer in (2, 3):
-            x = found[layer] = found[layer].copy()
-            here = ids == FIRST_WORD + SINK_WORD
-            x[:, 0] += np.where(here, -150.0 + 4.0 + (np.roll(ids, 1) * 7 % 23), 0.0)
-        return found
 
-
-def seen_of(observe, model, texts, view="words"):
-    observables, _ = observe(model, texts)
-    return Observed(observables, observables["moments"].layout, len(texts), view, 0)
-
-
-def test_every_cut_against_all_tokens(observe):
+def test_every_cut_against_all_tokens(see):
     model, texts = Border(special=True), made_up_texts(150, shortest=6, longest=14, words=12)
-    rows = cuts(seen_of(observe, model, texts), 100_000)
+    rows = cuts(see(model, texts), 100_000)
     by_key = {(f"{row.rule} {row.cut:g}", row.place.layer, row.statistic): row for row in rows}
     reading = read_again(model, texts)
     tokens, sizes = int((~reading.kinds.special & ~reading.kinds.first).sum()), set()
@@ -58,11 +42,11 @@ def test_every_cut_against_all_tokens(observe):
     assert len(sizes) >= 4  # the cuts do cut
 
 
-def test_the_metric_yields_sinks_cuts_and_how_much_hangs_on_the_cut(observe):
+def test_the_metric_yields_sinks_cuts_and_how_much_hangs_on_the_cut(see):
     texts = made_up_texts(150, shortest=6, longest=14, words=12)
     spread = {}
     for name, model in (("border", Border()), ("clear", FakeModel()), ("none", FakeModel(sinks=False))):
-        results = list(outliers(seen_of(observe, model, texts), OutlierOptions(sample=100_000)))
+        results = list(outliers(see(model, texts), OutlierOptions(sample=100_000)))
         kinds = {type(result) for result in results} - {OutlierDimension}
         assert kinds == ({Value, SinkToken, SinkCut} if name != "none" else {Value, SinkCut})
         spread[name] = [r.value for r in results if isinstance(r, Value) and r.statistic == "sink_sensitivity"]
@@ -70,9 +54,9 @@ def test_the_metric_yields_sinks_cuts_and_how_much_hangs_on_the_cut(observe):
     assert max(spread["clear"]) == max(spread["none"]) == 0  # no token lies between the cuts
 
 
-def test_texts_of_one_token_have_nothing_that_a_cut_could_leave_out(observe):
+def test_texts_of_one_token_have_nothing_that_a_cut_could_leave_out(see):
     texts = made_up_texts(6, shortest=1, longest=1)
-    seen = seen_of(observe, FakeModel(), texts)
+    seen = see(FakeModel(), texts)
     assert cuts(seen, 100_000) == []
     results = list(outliers(seen, OutlierOptions()))
     assert {r.value for r in results if isinstance(r, Value) and r.statistic == "sink_sensitivity"} == {None}

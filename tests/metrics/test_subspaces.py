@@ -6,16 +6,14 @@ import torch
 from oracles.fake_model import FakeModel, made_up_texts
 from scipy.linalg import subspace_angles
 
-from reporter.forward.observed import Observed
 from reporter.geometry import noise
 from reporter.geometry.components import LeadingAxes, apart, leading, menger
 from reporter.metrics.base import catalogue
 
 
-def computed(observe, model, **options):
+def computed(see, model, **options):
     metric = catalogue()["subspaces"]
-    observables, _ = observe(model, made_up_texts(60), names=metric.needs)
-    seen = Observed(observables, observables["moments"].layout, 60, "words", 0)
+    seen = see(model, made_up_texts(60), names=metric.needs)
     return {(v.statistic, v.place.layer): v for v in metric.compute(seen, metric.options(**options))}, seen
 
 
@@ -94,8 +92,8 @@ def test_random_subspaces():
     assert noise.subspaces(50, 5, 0) == pytest.approx(expected, rel=0.01)
 
 
-def test_axes_that_carry_a_share_of_the_variance(observe):
-    found, seen = computed(observe, FakeModel(layers=2), explained=0.95)
+def test_axes_that_carry_a_share_of_the_variance(see):
+    found, seen = computed(see, FakeModel(layers=2), explained=0.95)
     values = np.linalg.eigvalsh(seen.covariance(seen.path[-1]))[::-1]
     k = next(k for k in range(1, 17) if values[:k].sum() >= 0.95 * values.sum())
     assert found["speed_floor", 0].value == noise.subspaces(16, k, 0)
@@ -103,11 +101,11 @@ def test_axes_that_carry_a_share_of_the_variance(observe):
     assert found["speed", 1].value == pytest.approx(np.linalg.norm(subspace_angles(axes[1], axes[2])), rel=1e-6)
 
 
-def test_what_cannot_be_followed_says_why(observe):
-    still, _ = computed(observe, FakeModel(layers=3, change=lambda states: [states[1]] * 4))
+def test_what_cannot_be_followed_says_why(see):
+    still, _ = computed(see, FakeModel(layers=3, change=lambda states: [states[1]] * 4))
     assert still["speed", 0].value == pytest.approx(0, abs=1e-4)
     assert still["curvature", 0].reason == "the subspace does not move"
     line = lambda states: [x[..., :1] * torch.ones(16) for x in states]  # noqa: E731
-    flat, _ = computed(observe, FakeModel(layers=2, special=False, sinks=False, change=line))
+    flat, _ = computed(see, FakeModel(layers=2, special=False, sinks=False, change=line))
     assert flat["speed", 0].value is None and "fewer than 8 axes" in flat["speed", 0].reason
     assert flat["displacement", 0].value is None and flat["displacement", 0].reason == flat["speed", 0].reason

@@ -1,13 +1,11 @@
 import numpy as np
 import pytest
 from oracles.fake_model import FakeModel, FakeTexts, made_up_texts
-from scipy.stats import spearmanr
 
 from reporter.forward.observed import Observed
 from reporter.geometry import noise
-from reporter.geometry.statistics import correlation
 from reporter.metrics.base import catalogue
-from reporter.metrics.variance import ROUNDING, TokenType, VarianceOptions
+from reporter.metrics.variance import TokenType, VarianceOptions
 
 
 def types_of(observables, view="words", **options):
@@ -63,23 +61,3 @@ def test_nothing_lies_between_the_types_where_only_one_is_frequent(observe, valu
     for name in ("between", "within_share", "between_share"):
         assert found[f"variance.{name}", 1].value is None
         assert "one token type" in found[f"variance.{name}", 1].reason
-
-
-def test_static_vectors_have_no_trade_off(observe, values):
-    """Layer 0 without position vectors: all the variance is between types."""
-    model = FakeModel(special=False, positions=False, sinks=False)
-    observables, _ = observe(model, made_up_texts(80))
-    found = values(model, observables, 80, "words", ["variance"])
-    assert found["variance.within_share", 0].value == pytest.approx(0, abs=1e-12)
-    assert "same state" in found["variance.tradeoff", 0].reason
-    assert found["variance.tradeoff", 1].value is not None
-
-
-def test_rounding_decides_no_rank():
-    """Types that do not vary, or vary alike, share a rank whatever float32 leaves of the difference."""
-    norms = np.arange(1.0, 9.0)
-    variances = np.array([1.0, 1.0, 0.0, 0.0, 2.0, 2.0, 0.5, 3.0])
-    noisy = variances * (1 + 1e-8 * np.arange(8))
-    expected = spearmanr(norms, variances).statistic
-    assert correlation(norms, variances, "spearman", ROUNDING) == pytest.approx(expected)
-    assert correlation(norms, noisy, "spearman", ROUNDING) == pytest.approx(expected)

@@ -1,10 +1,8 @@
 """Small models with random weights and a tokenizer made on the spot: every family without a download."""
 
-import os
 import shutil
 import warnings
 from functools import cache
-from pathlib import Path
 
 import pytest
 from oracles.families import FAMILIES, HEADLESS, build_family, build_language_model
@@ -71,20 +69,6 @@ def own_model(language_model):
         return own.get_encoder() if own.config.is_encoder_decoder else own
 
     return get
-
-
-@pytest.fixture
-def real_encoder():
-    return _real("REPORTER_REAL_ENCODER")
-
-
-@pytest.fixture
-def real_decoder():
-    return _real("REPORTER_REAL_DECODER")
-
-
-def _real(variable):
-    return Path(os.environ.get(variable) or pytest.skip(f"{variable} names no folder with a real model"))
 
 
 def _resolved(folder, study, **options):

@@ -2,6 +2,7 @@
 
 import shutil
 import socket
+from dataclasses import replace
 from types import SimpleNamespace
 
 import huggingface_hub
@@ -11,6 +12,7 @@ from models.folders import configure
 
 from reporter.core.errors import ReporterError
 from reporter.models import resolve as hub
+from reporter.models.checkpoint import random_init
 from reporter.models.load import load
 from reporter.models.resolve import resolve
 from reporter.models.words import whole_words
@@ -191,6 +193,26 @@ def test_a_tokenizer_may_be_that_of_another_repository(put, find):
     assert (checkpoint.path, checkpoint.tokenizer.revision) == (bare, NEW)
     assert checkpoint.fingerprint != before  # another tokenizer gives other tokens
     assert load(checkpoint, "cpu", offline=True).tokenizer("a b")["input_ids"]
+
+
+def test_random_weights_of_a_hub_model_need_no_weights_cached_or_not(put, find, family, monkeypatch):
+    place = put(OLD)
+    (checkpoint,) = find(True, revision=OLD)
+    (place / "model.safetensors").unlink()
+    made, absent = random_init(checkpoint, 3), replace(checkpoint, path=None)
+    assert load(made, "cpu", offline=True).anatomy.family == "bert"
+    assert made.fingerprint == random_init(absent, 3).fingerprint
+    assert made.fingerprint != random_init(replace(checkpoint, revision=NEW), 3).fingerprint
+    patterns = []
+
+    def fetch(name, **options):
+        patterns.extend(options["allow_patterns"])
+        return str(family("gpt2"))
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", fetch)
+    shutil.rmtree(place)
+    assert load(random_init(absent, 3), "cpu", offline=True).anatomy.family == "gpt2"
+    assert patterns and not any("safetensors" in pattern for pattern in patterns)
 
 
 @pytest.mark.parametrize("offline", [True, False])

@@ -7,18 +7,16 @@ from contextlib import nullcontext
 from dataclasses import replace
 from types import SimpleNamespace
 
-import huggingface_hub
 import numpy as np
 import pytest
 import torch
-from huggingface_hub import constants
 
 from reporter.models.checkpoint import random_init
 from reporter.models.head import load_head
 from reporter.models.load import load
 from reporter.models.resolve import resolve
 from reporter.models.toy.training import prepare
-from reporter.spec.models import HubModel, RecipeModel
+from reporter.spec.models import RecipeModel
 from reporter.spec.recipes import Recipe
 from reporter.texts import build_texts
 from reporter.texts.sources.stored import InlineCorpus
@@ -121,30 +119,6 @@ def test_its_head_is_drawn_too(name, family, found):
     if name != "llama":  # whose head is not tied
         pointers = {p.data_ptr() for p in head._model.parameters()}
         assert model.module.get_input_embeddings().weight.data_ptr() in pointers
-
-
-def test_a_hub_model_needs_no_weights_cached_or_not(family, tmp_path, monkeypatch):
-    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
-    commit = "a" * 40
-    place = tmp_path / "hub" / "models--owner--name" / "snapshots" / commit
-    shutil.copytree(family("gpt2"), place)
-    spec = HubModel(hub="owner/name", revision=commit)
-    (checkpoint,) = resolve("m", spec, tmp_path, tmp_path / "cache", None, offline=True)
-    (place / "model.safetensors").unlink()
-    assert drawn(checkpoint).anatomy.family == "gpt2"
-    made, absent = random_init(checkpoint, 3), replace(checkpoint, path=None)
-    assert made.fingerprint == random_init(absent, 3).fingerprint
-    assert made.fingerprint != random_init(replace(checkpoint, revision="b" * 40), 3).fingerprint
-    patterns = []
-
-    def fetch(hub, **options):
-        patterns.extend(options["allow_patterns"])
-        return str(family("gpt2"))
-
-    monkeypatch.setattr(huggingface_hub, "snapshot_download", fetch)
-    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "empty"))
-    assert drawn(absent).anatomy.family == "gpt2"
-    assert patterns and not any("safetensors" in pattern for pattern in patterns)
 
 
 def test_a_recipes_model_is_drawn_beside_its_training_and_without_it(tmp_path):

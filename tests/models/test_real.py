@@ -1,23 +1,26 @@
 """Real weights: a pretrained encoder and a trained decoder, where the environment names them."""
 
+import os
+from pathlib import Path
+
 import pytest
 import torch
-
-from reporter.models.checkpoint import Checkpoint
-from reporter.models.words import whole_words
 
 pytestmark = pytest.mark.real
 TEXTS = ["The mouse was gone.", "Once upon a time there was a cat who liked to sleep in the warm sun, and a dog."]
 
 
 @pytest.mark.parametrize(
-    ("kind", "anatomy"),
-    [("encoder", ("encoder", "post", "block", "added")), ("decoder", ("decoder", "pre", "final", "not-added"))],
+    ("variable", "anatomy"),
+    [
+        ("REPORTER_REAL_ENCODER", ("encoder", "post", "block", "added")),
+        ("REPORTER_REAL_DECODER", ("decoder", "pre", "final", "not-added")),
+    ],
 )
-def test_states_are_those_of_transformers(kind, anatomy, request, loaded):
+def test_states_are_those_of_transformers(variable, anatomy, loaded):
     from transformers import AutoModel, AutoTokenizer
 
-    folder = request.getfixturevalue(f"real_{kind}")
+    folder = Path(os.environ.get(variable) or pytest.skip(f"{variable} names no folder with a real model"))
     model = loaded(folder)
     measured = model.anatomy
     assert (measured.role, measured.norm_placement, measured.last_hidden_state, measured.positions) == anatomy
@@ -31,10 +34,3 @@ def test_states_are_those_of_transformers(kind, anatomy, request, loaded):
             mine = model.states(ids, torch.ones_like(ids))
         for x, y in zip(mine[:-1], theirs[:-1], strict=True):
             torch.testing.assert_close(x, y, rtol=1e-5, atol=1e-5)
-
-
-def test_the_words_of_a_tokenizer(real_encoder):
-    words = whole_words(Checkpoint("m", "final", "path", str(real_encoder), "fingerprint", path=real_encoder))
-    assert {"the", "mouse", "quickly"} <= set(words)
-    assert len(words) == len(set(words)) > 15_000
-    assert all(word.isalpha() for word in words)

@@ -6,7 +6,7 @@ import pytest
 
 from reporter.core.errors import ReporterError
 from reporter.models.checkpoint import Checkpoint
-from reporter.models.words import byte_alphabet, readable, token_names, whole_words, word_tokens
+from reporter.models.words import byte_alphabet, readable, whole_words, word_tokens
 
 SIGN = {byte: sign for sign, byte in byte_alphabet().items()}
 
@@ -124,11 +124,3 @@ def test_bytes_with_the_ends_of_words_marked():
     """CLIP: GPT-2's alphabet, and a mark at the end."""
     ends = [f"{sign}</w>" for sign in SIGN.values()]
     assert readable([*SIGN.values(), *ends, in_bytes("été") + "</w>"], ())[-1] == "été␣"
-
-
-def test_token_names_are_kept_as_the_tokenizer_has_them():
-    class Given:
-        def convert_ids_to_tokens(self, ids):
-            return [f"Ġ{i}" for i in ids]
-
-    assert token_names(Given(), [3, 4]) == {3: "Ġ3", 4: "Ġ4"}

@@ -1,4 +1,4 @@
-"""A tiny deterministic model with the face of a loaded one, and the same model text by text in NumPy float64.
+"""A tiny deterministic model with the face of a loaded one, whose ``reference`` reads each text alone, without padding.
 
 Token ids: 0 pads, 1 opens and closes a text (special), 2 + i is the word ``str(i)``. The first coordinate of word
 ``SINK_WORD`` gets 150 added in block 2, which makes it a sink. Each block mixes the mean of what a token may look at
@@ -28,20 +28,11 @@ class FakeTokenizer:
         self.special = special
 
     def __call__(self, texts, truncation=False, max_length=None, **_):
-        one = isinstance(texts, str)
-        ids, marks = [], []
+        one, ids, edges = isinstance(texts, str), [], [EDGE] * self.special
         for text in [texts] if one else texts:
             words = [FIRST_WORD + int(word) for word in text.split()]
-            if self.special:
-                if truncation:
-                    words = words[: max_length - 2]
-                ids.append([EDGE, *words, EDGE])
-                marks.append([1, *[0] * len(words), 1])
-            else:
-                if truncation:
-                    words = words[:max_length]
-                ids.append(words)
-                marks.append([0] * len(words))
+            ids.append([*edges, *(words[: max_length - 2 * len(edges)] if truncation else words), *edges])
+        marks = [[int(token == EDGE) for token in of] for of in ids]
         return {"input_ids": ids[0] if one else ids, "special_tokens_mask": marks[0] if one else marks}
 
 
@@ -133,22 +124,11 @@ class FakeModel:
         return torch.nn.functional.pad(x, (0, self.anatomy.final_width - self.width))
 
     def reference(self, ids):
-        """Return the L + 1 states of one text, each (tokens, width) in float64."""
-        ids = np.asarray(ids)
-        places = self.places[: len(ids)].astype(np.float64)
-        x = self.embeddings[ids].astype(np.float64) + self.position_vectors[: len(ids)]
-        found = [x]
-        for block, weight in enumerate(self.weights, 1):
-            placed = x * places
-            mixed = np.stack(
-                [placed[: t + 1].mean(0) if self.role == "decoder" else placed.mean(0) for t in range(len(ids))]
-            )
-            x = x + np.tanh(x @ weight.astype(np.float64) + mixed * places)
-            if self.sinks and block == 2:
-                x = x.copy()
-                x[:, 0] += np.where(ids == FIRST_WORD + SINK_WORD, 150.0, 0.0)
-            found.append(x)
-        return found
+        """Return the L + 1 states of one text alone, each (tokens, width) in float64."""
+        import torch
+
+        found = self.states(torch.tensor([ids]), torch.ones(1, len(ids)))
+        return [x[0].double().numpy() for x in found]
 
 
 class FakeHead:

@@ -258,3 +258,13 @@ def spread(model: Any) -> None:
         if parameter.dim() == 1:
             with torch.no_grad():
                 parameter.add_(torch.randn(parameter.shape) * 0.2)
+
+
+def loaded(folder: Path) -> Any:
+    """Load the model of a folder as a run does."""
+    from reporter.models.load import load
+    from reporter.models.resolve import resolve
+    from reporter.spec.models import PathModel
+
+    (checkpoint,) = resolve("m", PathModel(path=folder), folder, folder / "cache", None, offline=True)
+    return load(checkpoint, "cpu", offline=True)

@@ -9,10 +9,16 @@ sentence, were it believed. Views, floors, baselines and checkpoints have noise 
 import math
 import sys
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))  # for ``oracles`` when run as a script
+
+from oracles import claim_calibration
+from oracles.claim_calibration import KINDS, K
 
 from reporter.geometry.intervals import error_over_texts, errors_apart, quantile
 from reporter.judge.numbers import MetricRow, Numbers
@@ -23,22 +29,16 @@ from reporter.judge.questions.extremes import extreme
 from reporter.judge.questions.subjects import Subjects
 from reporter.metrics.base import Statistic
 
-K = 13
 NAME = "anisotropy.top_variance_share"
-KINDS = ("independent", "shared", "wandering")
 TEXTS = 40
 
 
 def noise(rng, kind):
     """Noise of variance 1 over a profile."""
-    if kind == "independent":
-        return rng.standard_normal(K)
-    lags = np.abs(np.subtract.outer(np.arange(K), np.arange(K)))
     if kind == "opposite":  # what one layer gains the next one loses
+        lags = np.abs(np.subtract.outer(np.arange(K), np.arange(K)))
         return np.linalg.cholesky((-0.8) ** lags) @ rng.standard_normal(K)
-    if kind == "shared":
-        return np.sqrt(0.8) * rng.standard_normal() + np.sqrt(0.2) * rng.standard_normal(K)
-    return np.linalg.cholesky(0.9**lags) @ rng.standard_normal(K)
+    return claim_calibration.noise(rng, kind, ())
 
 
 def statistic(**more):

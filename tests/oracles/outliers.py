@@ -1,28 +1,12 @@
-"""Outliers by brute force, text by text and pair by pair."""
+"""Massive activations by brute force, text by text."""
 
 import numpy as np
-
-
-def massive(x, texts, everything, all_texts):
-    """Return which rows of x have a massive activation; medians are taken over whole texts."""
-    medians = {text: np.median(np.abs(everything[all_texts == text])) for text in np.unique(texts)}
-    return [
-        bool(((np.abs(row) > 100) & (np.abs(row) > 1000 * medians[t])).any()) for row, t in zip(x, texts, strict=True)
-    ]
-
-
-def cosine_parts(x):
-    """Return the mean over all ordered pairs of different rows of u_j v_j, shape (d,)."""
-    units = x / np.linalg.norm(x, axis=1, keepdims=True)
-    products = np.einsum("ij,kj->ikj", units, units)
-    products[np.arange(len(x)), np.arange(len(x))] = 0
-    return products.sum(axis=(0, 1)) / (len(x) * (len(x) - 1))
 
 
 def massive_types(corpus):
     """Return {(dimension, token id, at position 0, own): facts} of every massive activation, coordinate by coordinate.
 
-    The facts are texts, tokens, positions, layers, the largest value and the first layer where it is.
+    The facts are places (layer, token), texts, tokens, positions, layers, the largest value and its first layer.
     """
     where = {}
     for layer, states in enumerate(corpus.states):
@@ -39,6 +23,7 @@ def massive_types(corpus):
         at = int(np.argmax(np.abs(values)))
         positions = corpus.positions[rows]
         found[key] = {
+            "places": list(zip(layers, rows, strict=True)),
             "texts": len(set(corpus.texts[rows].tolist())),
             "count": len(set(rows)),
             "positions": (positions.min(), positions.max()),

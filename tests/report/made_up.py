@@ -6,7 +6,6 @@
 
 import json
 import math
-from dataclasses import replace
 from datetime import datetime
 from itertools import product
 
@@ -16,11 +15,11 @@ import pandas as pd
 from report import made_up_rows
 from report.made_up_claims import claims, findings
 from report.made_up_exhibits import MODELS as EXHIBITED
-from report.made_up_exhibits import fill_exhibits
+from report.made_up_exhibits import exhibits
 from report.made_up_journeys import MODELS as EXPLORED
-from report.made_up_journeys import fill_journeys
+from report.made_up_journeys import journeys
 
-from reporter.metrics.base import Metric, Statistic, catalogue
+from reporter.metrics.base import catalogue
 from reporter.store import Store
 
 VIEWS = ("words", "all", "no-sinks")
@@ -48,14 +47,6 @@ BASES = {
     "gpt2 (shuffled)": ("gpt2", "shuffled"),
     "tuned": ("bert", None),
 }
-# for fill_whole: what is not in the catalogue of this version
-EXTRA = {
-    "intrinsic_dimension": [f"gride_{2**i}" for i in range(7)],
-    "layer_pairs": ["cka:pair", "knn:pair"],
-    "outliers": ["sink_sensitivity", "sink_share:model"],
-    "spectrum": ["effective_rank", "participation_ratio", "stable_rank", "decay"],
-    "variance": ["total", "within", "between", "within_share", "between_share", "tradeoff", "coverage:model"],
-}
 OF_ENCODERS = {"norm_placement": "post", "last_hidden_state": "block", "first_token": "[CLS]", "bos": "as-is"}
 OF_DECODERS = {"norm_placement": "pre", "last_hidden_state": "final", "first_token": "word", "bos": "as-is"}
 FLOORS = {"twonn": 33.0, "twonn_ml": 34.0, "mean_cosine": 0.0}
@@ -76,23 +67,6 @@ def curve(role, statistic, depth, age, view):
     if statistic.startswith("gride_"):
         return 4 + 6 * age * (1 - depth) + 1.2 * math.log2(int(statistic[6:]))
     return shapes.get(statistic, 0.1 + 0.05 * math.sin(3 * depth + len(statistic)) * (0.5 + age))
-
-
-def known_metrics():
-    """The catalogue, and what EXTRA adds to it."""
-    metrics = dict(catalogue())
-    for name, statistics in EXTRA.items():
-        old = metrics.get(name) or Metric(name, name.replace("_", " ").capitalize(), f"Made up {name}.", (), (), len)
-        more = []
-        for statistic, _, per in (entry.partition(":") for entry in statistics):
-            if statistic not in {each.name for each in old.statistics}:
-                floor, headline = statistic.startswith("gride"), statistic == "effective_rank"
-                title = statistic.replace("_", " ")
-                more.append(
-                    Statistic(statistic, title, "made up", (), per=per or "layer", floor=floor, headline=headline)
-                )
-        metrics[name] = replace(old, statistics=(*old.statistics, *more))
-    return dict(sorted(metrics.items()))
 
 
 def places(metric, statistic, layers, sites):
@@ -146,9 +120,9 @@ def model_rows(study, models, bases):
 
 def fill(path, study="made-up", **more):
     """Write a study into a database; keywords replace the usual models, corpora, metrics, title…"""
-    metrics, rng, cells, numbers = known_metrics(), np.random.default_rng(0), [], []
+    metrics, rng, cells, numbers = catalogue(), np.random.default_rng(0), [], []
     models = list(model_rows(study, more.get("models", MODELS), more.get("bases", {})))
-    for model, corpus, metric in product(models, more.get("corpora", CORPORA), more.get("metrics", tuple(catalogue()))):
+    for model, corpus, metric in product(models, more.get("corpora", CORPORA), more.get("metrics", tuple(metrics))):
         key = {name: model[name] for name in ("study", "model", "checkpoint")} | {"corpus": corpus, "metric": metric}
         step, role, baseline = model["step"], model["role"], model["baseline"]
         age = 1.0 if step is None else min(1.0, step / 600)
@@ -174,7 +148,7 @@ def append(path, **tables):
 
 def fill_whole(path, study="whole", types=40, ranks=96, **more):
     """Write a study with null baselines, all sites and rows in every table; keywords as for ``fill``."""
-    more = {"models": WHOLE, "bases": BASES, "metrics": tuple(known_metrics()), "sites": True} | more
+    more = {"models": WHOLE, "bases": BASES, "sites": True} | more
     store = fill(path, study, **more)
     tables = made_up_rows.tables(more["models"], VIEWS, more.get("corpora", CORPORA), types, ranks)
     append(path, **{name: frame.assign(study=study) for name, frame in tables.items()})
@@ -215,25 +189,26 @@ def fill_answers(store, study):
     store.replace("sink_answers", study, [row | corpus | kind for corpus in corpora for kind in (first, second)])
 
 
-def fill_others(path, study, title, models, write):
-    """Write a study without corpora, and what ``write`` writes into it for the explorers."""
+def fill_others(path, study, title, models, tables):
+    """Write a study without corpora, and the rows that ``tables`` makes for the explorers."""
     store = fill(path, study, models=(), corpora=(), title=title)
     rows = list(model_rows(study, [(name, role, layers, 64, steps) for name, role, layers, steps, *_ in models], {}))
-    cells = [{"corpus": "(weights)", "metric": "vocabulary"} | cell_row("c", "vocabulary", "") for _ in rows]
-    keys = [{name: row[name] for name in ("study", "model", "checkpoint")} for row in rows]
-    append(path, models=rows, cells=[key | cell for key, cell in zip(keys, cells, strict=True)])
-    write(path, study)
+    cell = {"corpus": "(weights)", "metric": "vocabulary"} | cell_row("c", "vocabulary", "")
+    cells = [cell | {name: row[name] for name in ("study", "model", "checkpoint")} for row in rows]
+    append(
+        path, models=rows, cells=cells, **{name: pd.DataFrame(own).assign(study=study) for name, own in tables.items()}
+    )
     return store
 
 
 def fill_explored(path, study="explored"):
     """Write a study without corpora that has rows for the explorers."""
-    return fill_others(path, study, "What becomes of a token?", EXPLORED, fill_journeys)
+    return fill_others(path, study, "What becomes of a token?", EXPLORED, journeys())
 
 
 def fill_exhibited(path, study="exhibited"):
     """Write a study with static embeddings, groups, pairs, clouds and probes."""
-    return fill_others(path, study, "Vocabularies and sentences", EXHIBITED, fill_exhibits)
+    return fill_others(path, study, "Vocabularies and sentences", EXHIBITED, exhibits())
 
 
 def fill_all(path, **whole):

@@ -1,20 +1,16 @@
 """Made-up static embeddings and sentences: an encoder, and a decoder with two checkpoints; hostile texts; no test."""
 
 import math
+from collections import defaultdict
 from itertools import product
 
-import duckdb
 import numpy as np
-import pandas as pd
 from report.made_up_journeys import HOSTILE as TOKENS_OF_JOURNEYS
 from report.made_up_journeys import places_of
 
 HOSTILE = (*TOKENS_OF_JOURNEYS, "<img src=x onerror=alert(2)>")
 # name, role, layers, steps of its checkpoints, sites besides the path, positions
-MODELS = (
-    ("bert", "encoder", 4, (None,), ("final", "attention"), 24),
-    ("gpt2", "decoder", 3, (50, 600), (), 0),
-)
+MODELS = (("bert", "encoder", 4, (None,), ("final", "attention"), 24), ("gpt2", "decoder", 3, (50, 600), (), 0))
 TOKENS = [*HOSTILE, *(f"token{i}" for i in range(60))]
 CLASSES = ("alphabetic", "numeric", "punctuation", "special")
 CONCEPTS = ("female-male", "doctor-nurse", "past-present")
@@ -23,25 +19,21 @@ OF_WEIGHTS = {"analysis": "vocabulary", "item": "(weights)"}
 OF_CLOUDS = {"analysis": "clouds", "item": "two"}
 
 
-def fill_exhibits(path, study):
-    """Write both pages' rows into a database that has the tables."""
-    rows = {}
-
-    def keep(key, found):
-        for table, own in found:
-            rows.setdefault(table, []).append(key | own)
-
+def exhibits():
+    """Rows of both pages, by table."""
+    rows = defaultdict(list)
     for name, role, layers, steps, more, positions in MODELS:
         for step in steps:
-            who = {"study": study, "model": name, "checkpoint": "final" if step is None else f"step{step}"}
-            who |= {"step": step, "role": role}
-            if step != 50:  # of static embeddings the last checkpoint alone
-                keep(who, static_rows(positions))
+            who = {"model": name, "checkpoint": "final" if step is None else f"step{step}", "step": step, "role": role}
+            found = (
+                [] if step == 50 else [(who, *own) for own in static_rows(positions)]
+            )  # of the last checkpoint alone
             for site, layer, depth in places_of(layers, more):
-                keep(who | {"site": site, "layer": layer, "depth": depth}, sentence_rows(depth))
-    with duckdb.connect(str(path)) as connection:
-        for table, own in rows.items():
-            connection.append(table, pd.DataFrame(own), by_name=True)
+                at = who | {"site": site, "layer": layer, "depth": depth}
+                found += [(at, *own) for own in sentence_rows(depth)]
+            for key, table, own in found:
+                rows[table].append(key | own)
+    return rows
 
 
 def static_rows(positions):

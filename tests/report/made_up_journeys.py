@@ -3,19 +3,14 @@
 import math
 from itertools import product
 
-import duckdb
 import numpy as np
-import pandas as pd
 
 LONG = "long" * 125
 # tokens and texts are hostile; names of groups, concepts and corpora cannot be
 HOSTILE = ("<script>alert(1)</script>", "\"quoted'", "back\\slash", "שלום", "zero\u200bwidth", "\x07bell\x1b")
 HOSTILE += ("", LONG, "\u202eturned")
 # name, role, layers, checkpoints, sites besides the path, position vectors
-MODELS = (
-    ("bert", "encoder", 6, (None,), ("final", "attention"), True),
-    ("gpt2", "decoder", 4, (50, 600), (), False),
-)
+MODELS = (("bert", "encoder", 6, (None,), ("final", "attention"), True), ("gpt2", "decoder", 4, (50, 600), (), False))
 JOURNEYS = {
     "mouse": (
         ["the", "mouse", "was", "gone", ".", "the", "cat", "sat", "useless", "."],
@@ -43,26 +38,24 @@ WORDS = [
 TOP = 8
 
 
-def fill_journeys(path, study):
-    """Write journeys into a database that has the tables."""
-    steps, near, paths = [], [], []
+def journeys():
+    """Rows of the tables of journeys, by table."""
+    rows = {"journeys": [], "neighbours": [], "projections": []}
     for name, role, layers, checkpoints, more, with_positions in MODELS:
         places, sides = places_of(layers, more), ("without", "with")[: 1 + with_positions]
         for step, (journey, texts) in product(checkpoints, JOURNEYS.items()):
-            who = {"study": study, "model": name, "checkpoint": "final" if step is None else f"step{step}"}
-            who |= {"step": step, "role": role}
+            who = {"model": name, "checkpoint": "final" if step is None else f"step{step}", "step": step, "role": role}
+            age = 0.3 if step == 50 else 1.0
             for text, words in enumerate(texts):
                 tokens = tokens_of(words, role)
-                paths += paths_of(who, journey, text, tokens, places)
+                rows["projections"] += paths_of(who, journey, text, tokens, places)
                 for (position, token), positions, place in product(enumerate(tokens), sides, places):
-                    row = step_of(who, journey, text, position, token, place, 0.3 if step == 50 else 1.0)
+                    row = step_of(who, journey, text, position, token, place, age)
                     row |= {"positions": positions, "norm_before": "closing" if role == "decoder" else "none"}
-                    steps.append(row)
+                    rows["journeys"].append(row)
                     if row["followed"]:
-                        near += nearest(row, vocabulary_of(role), row["depth"] * (0.3 if step == 50 else 1.0))
-    with duckdb.connect(str(path)) as connection:
-        for table, rows in (("journeys", steps), ("neighbours", near), ("projections", paths)):
-            connection.append(table, pd.DataFrame(rows), by_name=True)
+                        rows["neighbours"] += nearest(row, vocabulary_of(role), row["depth"] * age)
+    return rows
 
 
 def tokens_of(words, role):
@@ -109,7 +102,7 @@ def nearest(row, vocabulary, depth):
     rng = np.random.default_rng(row["token_id"])
     taste, shift = rng.normal(0, 1, len(vocabulary)), rng.normal(0, 1 + row["text"], len(vocabulary))
     score = taste + 2.2 * depth * shift
-    here = ("study", "model", "checkpoint", "step", "role", "journey", "text", "position", "token", "token_id")
+    here = ("model", "checkpoint", "step", "role", "journey", "text", "position", "token", "token_id")
     here += ("positions", "norm_before", "site", "layer", "depth")
     for measure in ("cosine", "distance"):
         order = list(np.argsort(-(score + (0.4 * taste if measure == "distance" else 0)), kind="stable"))

@@ -1,6 +1,5 @@
 """Claims on the page of a study and in the list of studies, and the evidence under them."""
 
-import json
 import re
 from math import inf
 
@@ -31,12 +30,6 @@ def test_claims_come_first_and_are_counted(reports, whole, torn):
     assert len(rows_of(read(reports / "whole" / "data" / "claims.csv"))) == 10
 
 
-def test_what_each_model_says_stands_under_a_lid_below_the_claim(whole):
-    text = text_of(claim(whole, "bert-rate"))
-    assert "Model by model: 1 supported, 1 inconclusive" in text and whole.count("Model by model:") == 1
-    assert re.search(r"gpt2 .*> −0\.075", text)
-
-
 def test_our_number_stands_beside_the_papers(whole):
     rate = text_of(claim(whole, "bert-rate"))
     for part in (
@@ -47,6 +40,8 @@ def test_our_number_stands_beside_the_papers(whole):
         assert part in rate
     label = 'aria-label="ours 0.0811; interval 0.0779 to 0.0842; paper 0.0826; holds if 0.0826 ± 0.01"'
     assert label in claim(whole, "bert-rate")
+    assert "Model by model: 1 supported, 1 inconclusive" in rate and whole.count("Model by model:") == 1
+    assert re.search(r"gpt2 .*> −0\.075", rate)
     assert "Without the correction for the number of claims: supported" in text_of(claim(whole, "frequent-first"))
     assert "svg" not in claim(whole, "loss-falls"), "there is nothing to draw"
 
@@ -105,11 +100,18 @@ def test_a_number_that_stands_alone_is_not_drawn():
     assert interval_plot(NOTHING | {"value": 3.0, "holds_low": 3.0}, "> 3") is None
 
 
-def test_evidence_of_any_kind_is_shown():
+def test_evidence_of_any_kind_is_shown_with_a_true_minus():
     evidence = {"evidence": "none", "parts": [{"name": i} for i in range(MOST + 5)], "notes": "one", "nothing": None}
-    found = evidence_of(evidence | {"made_up": [1, True, {"a_b": None}], "reason": 7})
+    says = "under the view 'no-sinks': -0.0384 becomes -.06, p < 1e-12"
+    evidence |= {
+        "made_up": [1, True, {"a_b": None}],
+        "reason": "-2 in 2024-26",
+        "views": [{"says": says, "turned": False}],
+    }
+    found = evidence_of(evidence)
     assert found["facts"] == [("made up", "1, yes, a b: –"), ("evidence", "none")]
-    assert (found["notes"], found["reason"], found["tables"][0]["more"]) == (["one"], "7", 5)
+    assert (found["notes"], found["reason"], found["tables"][0]["more"]) == (["one"], "−2 in 2024-26", 5)
+    assert found["views"] == ["under the view 'no-sinks': −0.0384 becomes −.06, p < 1e-12"]
 
 
 def test_no_column_of_the_evidence_mixes_two_statistics():
@@ -125,33 +127,20 @@ def test_no_column_of_the_evidence_mixes_two_statistics():
 
 
 def test_a_claim_names_what_it_is_about_and_leads_to_its_figures(tmp_path):
-    names, titles = ["motion.step_cosine", "motion.step_length"], ["cosine of consecutive states", "length of a step"]
+    titles = {"motion.step_cosine": "cosine of consecutive states", "motion.step_length": "length of a step"}
     store = fill(tmp_path / "results.duckdb", **SMALL | {"models": MODELS[:3]})
-    single = {"metrics": names[:1], "models": ["bert", "gpt2"], "corpora": ["nested"], "tested": 1}
-    both = {
-        "metrics": names,
-        "tested": 1,
-        "statistic": f"Spearman correlation of {names[0]} and {names[1]} over layers",
-    }
-    row = NOTHING | {"study": "made-up", "reading": 1, "says": "It is so.", "verdict": "supported", "value": 0.4}
-    row |= {"ci_low": 0.3, "ci_high": 0.5, "p": 0.01, "p_adjusted": 0.01}
-    one = row | {"claim": "one", "number": 1, "kind": "value", "view": "all", "detail": json.dumps(single)}
-    two = row | {"claim": "two", "number": 2, "kind": "relation", "view": None, "detail": json.dumps(both)}
-    store.replace("claims", "made-up", [one, two])
+    single = {"metrics": ["motion.step_cosine"], "models": ["bert", "gpt2"], "corpora": ["nested"], "tested": 1}
+    both = {"metrics": list(titles), "statistic": f"correlation of {' and '.join(titles)} over layers"}
+    row = NOTHING | {"reading": 1, "says": "It is so.", "verdict": "supported", "value": 0.4, "kind": "value"}
+    one = row | {"claim": "one", "number": 1, "view": "all", "detail": single, "ci_low": 0.3, "ci_high": 0.5}
+    store.replace("claims", "made-up", [one, row | {"claim": "two", "number": 2, "detail": both}])
     html = read(render(tmp_path / "results.duckdb", tmp_path)[1])
     text = text_of(claim(html, "one"))
     assert "It is so. motion.step_cosine bert, gpt2 nested view all See the figure 0.4 [0.3, 0.5]" in text
     assert 'href="#figure-motion.step_cosine"' in claim(html, "one") and 'id="figure-motion.step_cosine"' in html
     links = re.findall(r'<a href="#figure-([^"]+)">See “([^”]+)”</a>', claim(html, "two"))
-    assert links == list(zip(names, titles, strict=True))
-    assert f"Spearman correlation of {titles[0]} and {titles[1]} over layers" in text_of(claim(html, "two"))
-
-
-def test_a_minus_stands_before_numbers_in_sentences_too():
-    says = "under the view 'no-sinks': -0.0384 becomes -.06, p < 1e-12"
-    found = evidence_of({"views": [{"says": says, "turned": False}], "reason": "-2 in 2024-26"})
-    assert found["views"] == ["under the view 'no-sinks': −0.0384 becomes −.06, p < 1e-12"]
-    assert found["reason"] == "−2 in 2024-26"
+    assert links == list(titles.items())
+    assert f"correlation of {' and '.join(titles.values())} over layers" in text_of(claim(html, "two"))
 
 
 def test_two_sides_and_a_p_of_0_are_written_for_readers():

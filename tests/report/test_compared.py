@@ -70,13 +70,19 @@ def test_three_models_have_students_interval_and_two_without_intervals_none():
     assert _interval([1.0, 2.0], [0.5, None], [1.5, None]) == (1.5, None, None)
 
 
-def test_models_stand_beside_each_other_with_and_without_sinks(folder, html):
+def test_models_stand_beside_each_other_with_and_without_sinks_in_the_order_of_the_study(folder, html):
     section = part_of(html, '<section id="compared"', 'id="glance"')
     first = section[: section.index("</table>")]
     assert 'href="#figure-motion.step_cosine"' in first
     head, roles, models = (re.findall(r"<tr.*?</tr>", part, re.DOTALL) for part in first.split("<tbody"))
     assert [re.findall(r"\d \w+, mean", row)[0] for row in roles] == ["2 encoders, mean", "2 decoders, mean"]
-    assert [re.findall(r"<span>(model-\d)", row)[0] for row in models] == ["model-2", "model-0", "model-3", "model-1"]
+    order = ["model-2", "model-0", "model-3", "model-1"]
+    assert [re.findall(r"<span>(model-\d)", row)[0] for row in models] == order
+    assert re.findall(r'class="model[^"]*" data-model="(model-\d)"', html) == order
+    assert re.findall(r'<p class="panel-name">(.)</p>', html)[:2] == ["b", "a"]
+    tables = html[html.index('<section id="models"') :]
+    assert re.findall(r"<span>(model-\d)</span></th>", tables)[:4] == order
+    assert tables.index('<th scope="row">b</th>') < tables.index('<th scope="row">a</th>')
     assert head[1].count(">words<") == head[1].count(">no-sinks<") == head[1].count(">profile<") > 0
     assert "The same on a" in section
     assert 'id="compared"' not in read(folder / "alone" / "index.html"), "nothing stands beside it"
@@ -87,15 +93,6 @@ def test_a_small_profile_is_drawn_to_scale():
     (x, y), (dx, dy), (ex, ey) = zip(numbers[::2], numbers[1::2], strict=True)
     assert dx == ex > 0 and y + dy < y + dy + ey < y, "up, and half of the way down again"
     assert ey == pytest.approx(-dy / 2, abs=1) and 0 <= x < x + dx + ex <= 336
-
-
-def test_models_and_corpora_stand_in_the_order_of_the_study(html):
-    order = ["model-2", "model-0", "model-3", "model-1"]
-    assert re.findall(r'class="model[^"]*" data-model="(model-\d)"', html) == order
-    assert re.findall(r'<p class="panel-name">(.)</p>', html)[:2] == ["b", "a"]
-    tables = html[html.index('<section id="models"') :]
-    assert re.findall(r"<span>(model-\d)</span></th>", tables)[:4] == order
-    assert tables.index('<th scope="row">b</th>') < tables.index('<th scope="row">a</th>')
 
 
 def test_the_same_warning_is_told_once():

@@ -89,13 +89,14 @@ def test_templates_of_its_own_build_on_the_reports_in_a_sandbox(written, folder,
 
 
 def test_what_is_not_there_is_said(tmp_path):
-    with pytest.raises(UsageError, match=r"report.templates names .*, which is no folder"):
-        keep_look("s", tmp_path / "gone", None, tmp_path / "s")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(UsageError, match="holds no template"):
-        keep_look("s", tmp_path / "empty", None, tmp_path / "s")
-    with pytest.raises(UsageError, match=r"report.style names .*, which is no file"):
-        keep_look("s", None, tmp_path / "gone.css", tmp_path / "s")
+    for templates, style, says in (
+        ("gone", None, "report.templates names .*, which is no folder"),
+        ("empty", None, "holds no template"),
+        (None, "gone.css", "report.style names .*, which is no file"),
+    ):
+        with pytest.raises(UsageError, match=says):
+            keep_look("s", templates and tmp_path / templates, style and tmp_path / style, tmp_path / "s")
 
 
 @pytest.mark.parametrize(

@@ -57,23 +57,16 @@ def test_the_picture_of_a_finding_leads_to_the_figure_and_is_told_in_words(whole
     assert "figure-nowhere" not in second and "<svg" not in second
 
 
-def test_what_cannot_be_seen_on_a_picture_is_approximately_zero():
-    for low, written in ((-5.32e-5, "≈ 0"), (-0.0532, "−0.0532")):
-        curve = {"label": "minilm", "x": [0, 1], "y": [low, 0.949], "own": True, "number": low}
-        drawn = picture(FINDING, FINDING["detail"] | {"curves": [curve], "mark": [0, 0]}, style_models({"minilm": "e"}))
-        assert (drawn["bottom"], drawn["top"], drawn["lines"][0]["said"]) == (written, "0.949", written)
-
-
-def test_a_line_is_labelled_with_the_number_of_the_sentence():
+def test_a_line_is_labelled_with_the_number_of_the_sentence_and_what_cannot_be_seen_is_approximately_zero():
     """Not with what the curve reads at the middle of what is marked; and two models are named on the picture."""
     curves = [
-        {"label": name, "x": [0, 0.5, 1], "y": [0.0, high, 0.0], "own": True, "number": high / 3}
-        for name, high in (("minilm", 0.9), ("gpt2", 0.6))
+        {"label": name, "x": [0, 0.5, 1], "y": [low, high, low], "own": True, "number": number}
+        for name, low, high, number in (("minilm", -5.32e-5, 0.949, -5.32e-5), ("gpt2", 0.0, 0.6, 0.2))
     ]
     styles = style_models({"minilm": "encoder", "gpt2": "decoder"})
     drawn = picture(FINDING | {"model": None}, {"curves": curves, "what": "a", "test": "b", "per": "step"}, styles)
-    assert {line["label"]: line["said"] for line in drawn["named"]} == {"minilm": "0.3", "gpt2": "0.2"}
-    assert drawn["ends"] == ("first block", "last block")
+    assert {line["label"]: line["said"] for line in drawn["named"]} == {"minilm": "≈ 0", "gpt2": "0.2"}
+    assert drawn["ends"] == ("first block", "last block") and (drawn["bottom"], drawn["top"]) == ("≈ 0", "0.949")
 
 
 def test_no_findings_are_said_and_those_not_looked_for_are_not(written, tmp_path):

@@ -39,15 +39,15 @@ def test_modules_run_once_in_the_order_of_their_imports_with_names_of_their_own(
     assert "import" not in joined and "export" not in joined
 
 
-CIRCLE = {"one": ONE, "voice": VOICE, "words": 'import { shout } from "./voice.js";\nexport const word = 1;\n'}
-
-
 @pytest.mark.parametrize(
     ("modules", "message"),
     [
         ({"one": ONE}, "one.js imports voice.js, which is not there"),
         ({"one": ONE, "voice": VOICE, "words": ""}, "voice.js imports word from words.js, which does not export it"),
-        (CIRCLE, "in a circle: voice -> words -> voice"),
+        (
+            {"one": ONE, "voice": VOICE, "words": 'import { shout } from "./voice.js";\nexport const word = 1;\n'},
+            "in a circle: voice -> words -> voice",
+        ),
         ({"one": "export default 1;\n"}, "one.js has a form of import or export that is not known here"),
         ({"one": 'import * as all from "./one.js";\n'}, "a form of import or export that is not known"),
     ],

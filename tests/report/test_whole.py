@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 import vl_convert
-from report.made_up import fill_whole, known_metrics
+from report.made_up import fill_whole
 
 from reporter.charts.chart import filled
 from reporter.charts.drawing import axis_shown, captions_of, first_choice, panels_shown
@@ -30,7 +30,7 @@ def store(tmp_path_factory):
 def contents(store):
     with store.reading() as read:
         study = {"study": "whole", "views": None, "cells_cached": None}
-        return read_contents(read, study, known_metrics()).drawn()
+        return read_contents(read, study, catalogue()).drawn()
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +69,7 @@ def test_nothing_broke_and_every_kind_passes_altairs_own_validation(contents):
             vl_convert.vegalite_to_svg(spec, vl_version="6.4")
 
 
-def test_only_a_profile_has_other_sites_and_it_tells_them_apart(rows, contents):
+def test_only_a_profile_has_other_sites_and_it_tells_them_apart(rows, contents, figure, caption):
     for drawn in contents.charts:
         assert drawn.chart.kind == "profile" or drawn.frame is None or "site" not in drawn.frame
     name = {"metric": "anisotropy", "statistic": "top_variance_share"}
@@ -77,17 +77,14 @@ def test_only_a_profile_has_other_sites_and_it_tells_them_apart(rows, contents):
     assert set(profile["site"]) == {"embedding", "block", "final", "attention"}
     path = profile[profile["site"].isin(["embedding", "block"])]
     keys = ["model", "corpus", "view", "step"]
+    drawn = figure("anisotropy.top_variance_share")
+    assert (
+        "depth 0.5" in caption(drawn, "nested") == drawn.captions["nested"] != caption(drawn, "nested", site=ATTENTION)
+    )
     training = rows(TRAINING, **name)
     means = training[training["layer"].isna() & training["step"].notna()].set_index(keys)["value"].sort_index()
     expected = path[path["step"].notna()].groupby(keys)["value"].mean().sort_index()
     assert list(means.index) == list(expected.index) and list(means) == pytest.approx(list(expected))
-
-
-def test_captions_leave_the_closing_norm_and_attention_out(figure, caption):
-    drawn = figure("anisotropy.top_variance_share")
-    path = caption(drawn, "nested")
-    assert path == drawn.captions["nested"] != caption(drawn, "nested", site=ATTENTION)
-    assert "depth 0.5" in path
 
 
 def test_null_baselines_are_no_models_of_the_study(contents, figure, caption):

@@ -17,22 +17,6 @@ LABELLED = "\n".join(
 )
 
 
-def test_untrained_models_have_no_findings(study, run, store):
-    untrained = "layers: 4, width: 16, heads: 2, train_on: nested, steps: 0, seed:"
-    _, log = run(
-        study(
-            ("layers: 2, width: 16, heads: 2, train_on: nested, steps: 2, checkpoints: [0, 2],", f"{untrained} 1,"),
-            ("gpt2, layers: 2, width: 16, heads: 2, train_on: nested, steps: 2,", f"gpt2, {untrained} 10,"),
-            ("texts: 40", "texts: 60"),
-            ("views: [words, all]", "views: [words, no-sinks]"),
-        )
-    )
-    assert store.records("SELECT DISTINCT initialised FROM models") == [{"initialised": True}]
-    assert store.records("SELECT * FROM findings") == []
-    assert store.records("SELECT looked_at FROM studies") == [{"looked_at": 0}]
-    assert "exploratory" not in log
-
-
 def test_headline_layers_have_errors_of_their_differences(finished_store):
     rows = finished_store.records(
         "SELECT metric, e.corpus, e.layer, errors, (ci_high - ci_low) / 2 / 1.96 AS error FROM layer_errors e JOIN "

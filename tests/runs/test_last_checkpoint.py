@@ -21,67 +21,51 @@ def trained(tmp_path_factory):
 
 
 @pytest.fixture
-def measured(trained, tmp_path):
-    """Return a function that measures these checkpoints under other names."""
+def measure(trained, tmp_path):
+    """Return a function that measures these checkpoints, whose folders are those of the training in this order."""
     folders, tokenizer = trained
 
-    def measure(*names):
-        for name, folder in zip(names, folders, strict=True):
-            shutil.copytree(folder, tmp_path / "m" / name)
+    def run(names, copies=None, only=(), **more):
+        for name, folder in (copies or dict(zip(names, folders, strict=True))).items():
+            shutil.copytree(folder, tmp_path / "m" / name, dirs_exist_ok=True)
             shutil.copytree(tokenizer, tmp_path / "m" / name, dirs_exist_ok=True)
-        study = {
-            "study": "s",
-            "models": {"m": {"path": str(tmp_path / "m"), "checkpoints": list(names)}},
-            "corpora": {"c": CORPUS},
-            "metrics": ["loss", "anisotropy"],
-            "skip": {"s": {"corpus": "c", "blocks": [1], "texts": 10}},
-            "claims": {"c": {"says": "So.", "value": {"metric": "loss.lm", "model": "m", "corpus": "c"}, "above": 0}},
-        }
-        return reporter.run(study, out=tmp_path / "out")
+        models = {"m": {"path": str(tmp_path / "m"), "checkpoints": list(names)}}
+        study = {"study": "s", "models": models, "corpora": {"c": CORPUS}, "metrics": ["loss"], **more}
+        results = reporter.run(study, out=tmp_path / "out", only=only)
+        places = results.models.sort_values("position")[["checkpoint", "is_last"]]
+        return results, places.values.tolist()
 
-    return measure
+    return run
+
+
+def last_of(names):
+    return [[name, name == names[-1]] for name in names]
 
 
 @pytest.mark.answers
-@pytest.mark.parametrize(
-    "names",
-    [("step1", "step512", "main"), ("release-2025", "v3", "a")],
-)
-def test_everything_reads_the_checkpoint_that_is_listed_last(measured, names):
-    results = measured(*names)
-    assert results.models.sort_values("position")["checkpoint"].tolist() == list(names)
-    assert results.models.query("is_last")["checkpoint"].tolist() == [names[-1]]
+@pytest.mark.parametrize("names", [("step1", "step512", "main"), ("release-2025", "v3", "a")])
+def test_everything_reads_the_checkpoint_that_is_listed_last(measure, names):
+    results, places = measure(
+        names,
+        metrics=["loss", "anisotropy"],
+        skip={"s": {"corpus": "c", "blocks": [1], "texts": 10}},
+        claims={"c": {"says": "So.", "value": {"metric": "loss.lm", "model": "m", "corpus": "c"}, "above": 0}},
+    )
+    assert places == last_of(names)
     loss = results.layer_metrics.query("statistic == 'lm'").set_index("checkpoint")["value"]
     assert results.claims["value"].tolist() == [pytest.approx(loss[names[-1]])] != [pytest.approx(loss[names[1]])]
     assert set(results.sql("SELECT checkpoint FROM profiles")["checkpoint"]) == {names[-1]}
     assert set(results.block_answers["checkpoint"]) == {names[-1]}
 
 
-def test_checkpoints_whose_steps_are_known_are_in_the_order_of_training(measured):
-    results = measured("step10", "step9", "step2")
-    assert results.models.query("is_last")["checkpoint"].tolist() == ["step10"]
+def test_known_steps_are_in_the_order_of_training_and_other_names_in_that_of_the_study(measure, trained):
+    assert measure(("step10", "step9", "step2"))[1] == last_of(("step2", "step9", "step10"))
+    copies = dict(zip("abc", trained[0], strict=True))
+    for names in ("ab", "abc", "cba"):  # one is added to the study
+        assert measure(names, copies)[1] == last_of(names)
 
 
-def test_the_order_follows_the_study_when_a_checkpoint_is_added(trained, tmp_path):
-    folders, tokenizer = trained
-    for name, folder in zip(("a", "b", "c"), folders, strict=True):
-        shutil.copytree(folder, tmp_path / "m" / name)
-        shutil.copytree(tokenizer, tmp_path / "m" / name, dirs_exist_ok=True)
-    study = {"study": "s", "corpora": {"c": CORPUS}, "metrics": ["loss"]}
-    for names in (["a", "b"], ["a", "b", "c"], ["c", "b", "a"]):
-        models = {"m": {"path": str(tmp_path / "m"), "checkpoints": names}}
-        results = reporter.run(study | {"models": models}, out=tmp_path / "out")
-        assert results.models.sort_values("position")["checkpoint"].tolist() == names
-        assert results.models.query("is_last")["checkpoint"].tolist() == names[-1:]
-
-
-def test_a_checkpoint_that_training_deleted_is_not_the_last_any_more(trained, tmp_path):
-    folders, tokenizer = trained
-    study = {"study": "s", "corpora": {"c": CORPUS}, "metrics": ["loss"]}
-    for name, folder in zip(("step10", "step9"), folders[1:], strict=True):  # the later one has the smaller number
-        shutil.copytree(folder, tmp_path / "m" / name)
-        shutil.copytree(tokenizer, tmp_path / "m" / name, dirs_exist_ok=True)
-        models = {"m": {"path": str(tmp_path / "m"), "checkpoints": [name]}}
-        results = reporter.run(study | {"models": models}, out=tmp_path / "out", only=["m"])
-    places = results.models.sort_values("position")[["checkpoint", "position", "is_last"]]
-    assert places.values.tolist() == [["step10", 1, False], ["step9", 2, True]]
+def test_a_checkpoint_that_training_deleted_is_not_the_last_any_more(measure, trained):
+    for name, folder in (("step10", trained[0][1]), ("step9", trained[0][2])):  # the later one has the smaller number
+        _, places = measure([name], {name: folder}, only=["m"])
+    assert places == [["step10", False], ["step9", True]]

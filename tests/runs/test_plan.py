@@ -19,7 +19,6 @@ from reporter.forward.passes import strained_warning, unknown_warning
 from reporter.forward.type_sample import TypeCounts
 from reporter.models.checkpoint import Checkpoint
 from reporter.runs import plan as estimates
-from reporter.runs import records
 from reporter.runs.plan import estimate
 from reporter.runs.planner import plan_study
 from reporter.texts.tokens import Windows, windows_of
@@ -96,8 +95,6 @@ def test_saved_states_are_read_and_analyses_have_no_time(estimated, given):
     assert result.passes == 7 and result.unknown == ()
     result = estimated((METRICS, "metrics: none\nvocabulary: {models: [dec]}"), NO_VIEWS)
     assert (result.analyses, result.passes) == (1, 0) and "1 cell of analyses" in result.lines()[0]
-    durations = {0.2: "1 s", 40: "40 s", 600: "10 min", 7200: "2.0 h"}
-    assert {seconds: estimates._duration(seconds) for seconds in durations} == durations
 
 
 @pytest.fixture
@@ -232,31 +229,17 @@ def test_the_plan_tries_a_chat_template(study, out, tmp_path, talks, template, w
     assert [(cell.state, cell.why) for cell in plan.cells] == [expected]
 
 
-@pytest.mark.parametrize(
-    ("part", "only", "words"),
-    [
-        ("encoder", None, "`part: decoder`"),
-        ("encoder", "encoder", None),
-        ("decoder", "decoder", "the encoder has read the whole text"),
-        (None, None, None),
-    ],
-)
-def test_a_model_of_two_parts_names_the_part_that_was_measured(part, only, words):
-    warning = records._warning(SimpleNamespace(warning="", part=only), part)
-    assert warning is None if words is None else words in warning
-
-
 TUNED = (
     "corpora:\n  nested",
-    "  t0: {scores: {glue: 0.1}, recipe: {from: dec, train_on: nested, steps: 2, checkpoints: [0, 2]}}\n"
-    "  t1: {scores: {glue: 0.7}, recipe: {from: t0, train_on: inline, steps: 1}}\n"
-    "  t2: {scores: {glue: 0.3}, recipe: {from: dec, train_on: nested, steps: 1, learning_rate: 0.01}}\n"
+    "  t0: {recipe: {from: dec, train_on: nested, steps: 2, checkpoints: [0, 2]}}\n"
+    "  t1: {recipe: {from: t0, train_on: inline, steps: 1}}\n"
+    "  t2: {recipe: {from: dec, train_on: nested, steps: 1, learning_rate: 0.01}}\n"
     "corpora:\n  nested",
 )
 
 
 def test_models_that_continue_others_are_trained_after_them_and_compared_with_them(study, run, store, out, tmp_path):
-    file = study(TUNED, (METRICS, "metrics: [convergence, loss]"), ("views: [words, all]", "views: [words]"))
+    file = study(TUNED, (METRICS, "metrics: [convergence]"), ("views: [words, all]", "views: [words]"))
     lines = plan_study(file, tmp_path / "elsewhere").lines()
     assert "trained first: enc to step 2, dec to step 2, t0 to step 2, t1 to step 1, t2 to step 1" in lines
     assert not list((tmp_path / "elsewhere").glob("cache/models/*/step-*"))
@@ -279,14 +262,6 @@ def test_models_that_continue_others_are_trained_after_them_and_compared_with_th
     )
     assert len(same) > 5
     np.testing.assert_allclose(same["value"], same["other"], atol=1e-6)
-    rows = store.frame("SELECT * FROM differences WHERE kind = 'base' AND statistic = 'bound'")
-    assert set(zip(rows["model_a"], rows["model_b"], strict=True)) == {("t0", "dec"), ("t1", "t0"), ("t2", "dec")}
-    assert rows["value"].notna().all() and set(rows["checkpoint_a"]) == {"step-2", "final"}
-    rows = store.frame(
-        "SELECT score, n, value FROM correlations WHERE feature = 'rate' AND method = 'pearson' AND corpus = 'nested'"
-    )
-    assert dict(zip(rows["score"], rows["n"], strict=True)) == {"glue": 3, "loss.lm of decoders": 4}
-    assert rows["value"].notna().all()
 
 
 def test_a_base_with_states_of_one_corpus_is_compared_on_that_corpus_only(study, given, tmp_path):

@@ -94,13 +94,3 @@ def test_a_pooling_that_the_study_names_is_the_only_one(planted, store):
     assert {row["pooling"] for row in store.records("SELECT pooling FROM layer_answers WHERE kind = 'labels'")} == {
         "first"
     }
-
-
-def test_probes_of_words_have_one_pooling(planted, store):
-    words = "{early: [early 1 x, early 2 x, early 3 x], late: [late 1 x, late 2 x, late 3 x]}"
-    planted(1, "mean", ("{count: {corpus: labelled, hidden: 0}}", f"{{w: {{words: {words}, folds: 3, hidden: 0}}}}"))
-    rows = store.records("SELECT DISTINCT model, pooling, main FROM probe_poolings ORDER BY model")
-    assert rows == [
-        {"model": "dec", "pooling": "last", "main": True},
-        {"model": "enc", "pooling": "mean", "main": True},
-    ]

@@ -36,16 +36,6 @@ def test_inner_work_counts_as_what_it_is(wait):
     assert clock.line() == "16.5 s: forward 7.0 s (42%), observables 5.0 s (30%), store 3.0 s (18%), other 1.5 s (9%)"
 
 
-def test_parts_that_take_next_to_nothing_are_among_the_rest(wait):
-    clock = Clock()
-    for part, seconds in (("metrics", 90.0), ("planning", 0.3), ("training", 0.1), ("claims", 0.6)):
-        with clock.within(part):
-            wait(seconds)
-    wait(9)
-    assert clock.line() == "100.0 s: metrics 90.0 s (90%), claims 0.6 s (1%), other 9.4 s (9%)"
-    assert clock.spent()["planning"] == pytest.approx(0.3)
-
-
 def test_work_that_fails_counts_and_time_can_be_counted_from_a_moment_on(wait):
     clock = Clock()
     with pytest.raises(ZeroDivisionError), clock.within("metrics"):
@@ -59,17 +49,6 @@ def test_work_that_fails_counts_and_time_can_be_counted_from_a_moment_on(wait):
     assert clock.spent(before) == {"metrics": 3}
 
 
-def test_a_clock_names_what_is_being_done(wait):
-    clock = Clock()
-    with clock.within("loading", "bert final"):
-        assert clock.doing == "loading bert final"
-        with clock.within("store"):
-            wait(1)
-            assert clock.doing == "store"
-        assert clock.doing == "loading bert final"
-    assert clock.doing == "other" and clock.spent() == {"store": 1}
-
-
 def test_a_run_prints_and_stores_where_its_time_went(study, run, store):
     only = ["dec", "nested"]
     _, log = run(study(), only=only)
@@ -78,13 +57,6 @@ def test_a_run_prints_and_stores_where_its_time_went(study, run, store):
     assert sum(parts.values()) == pytest.approx(store.frame("SELECT seconds FROM studies")["seconds"][0], abs=0.2)
     assert log.splitlines()[-1].startswith("where the time went, of ") and " tokens in " in log
     assert "where the time went" not in run(study(), only=only)[1]
-
-
-def test_a_step_ends_with_its_speed(wait):
-    log = io.StringIO()
-    with Progress(log).step("m × texts", 1000, "tokens", done=200):
-        wait(4)
-    assert log.getvalue() == "  m × texts: 1,000 tokens in 4.0 s, 200 a second\n"
 
 
 def test_a_log_names_every_half_minute_what_is_being_done():
@@ -130,16 +102,6 @@ def test_a_step_on_a_terminal_is_a_bar_that_goes_and_leaves_a_line(terminal):
     output = terminal.getvalue()
     assert "[m] × wiki" in output and "600 of 1,200 tokens" in output and "50%" in output
     assert output.splitlines()[-1].endswith("  [m] × wiki: 1,200 tokens in 0.0 s")
-
-
-def test_parts_that_are_found_on_the_way_are_a_bar_each(terminal):
-    with Progress(terminal).telling("journeys") as tell:
-        tell("text [1]", 1, 4)
-        tell("text [1]", 3, 4)
-        tell("text 2", 1, 2)
-    output = terminal.getvalue()
-    assert "journeys: text 2" in output and "50%" in output
-    assert output.splitlines()[-1].endswith("  journeys: 0.0 s")
 
 
 def test_a_terminal_shows_no_end_of_a_step_that_fails_and_no_reminder(terminal):

@@ -267,12 +267,6 @@ def test_a_metric_that_breaks_fails_only_its_cells(study, run, store, monkeypatc
         assert "some intervals of 2 cells are not finite" in log and "(motion): see cells.reasons" in log
 
 
-def test_batch_size_changes_nothing(study, run, store, finished_store):
-    numbers = "SELECT * EXCLUDE (ci_low, ci_high), ci_low, ci_high FROM layer_metrics WHERE model = 'dec' ORDER BY ALL"
-    run(study(("precision: float32", "precision: float32, batch_tokens: 64")), only=["dec"])
-    pd.testing.assert_frame_equal(finished_store.frame(numbers), store.frame(numbers), rtol=1e-5, atol=1e-7)
-
-
 def test_states_of_a_text_that_are_not_finite_fail_the_cells_and_name_the_text(study, run, store, monkeypatch):
     import torch
 
@@ -307,10 +301,3 @@ def test_an_error_without_enough_memory_names_the_key_to_change():
     assert "memory" in text and "(test_runner.py:" in text and "`batch_tokens`" in text
     assert "memory" in library_error(RuntimeError("can't start new thread")).partition("(RuntimeError: can't")[0]
     assert library_error(RuntimeError("no such\nweight")) == "RuntimeError: no such weight"
-
-
-def test_an_unexpected_error_names_its_file_and_line():
-    try:
-        raise ValueError("a\nb")
-    except ValueError as error:
-        assert describe(error).startswith("ValueError: a b (test_runner.py:")

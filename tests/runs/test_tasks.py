@@ -71,16 +71,8 @@ def small(monkeypatch):
 
 
 @pytest.fixture(scope="module")
-def of_one_process(out_of_one_process):
+def of_one_process(finished, tmp_path_factory):
     """The numbers of a run that does all by itself, and what it stores of the model."""
-    store = Store(out_of_one_process / "results.duckdb")
-    models = store.records(MODELS)
-    assert models[0]["weights"]
-    return SimpleNamespace(numbers=store.frame(NUMBERS), models=models)
-
-
-@pytest.fixture(scope="module")
-def out_of_one_process(finished, tmp_path_factory):
     folder = tmp_path_factory.mktemp("one-process")
     shutil.copytree(finished / "cache" / "models", folder / "results" / "cache" / "models")
     path = folder / "tiny.yaml"
@@ -90,7 +82,10 @@ def out_of_one_process(finished, tmp_path_factory):
         patch.setattr("reporter.runs.runner._report", lambda *_: ())
         quiet = Progress(io.StringIO())
         assert run_studies([load_study(path, offer())], folder / "results", only=ONLY, progress=quiet).failed == 0
-    return folder / "results"
+    store = Store(folder / "results" / "results.duckdb")
+    models = store.records(MODELS)
+    assert models[0]["weights"]
+    return SimpleNamespace(numbers=store.frame(NUMBERS), models=models)
 
 
 @pytest.fixture

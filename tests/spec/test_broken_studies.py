@@ -30,16 +30,13 @@ CIRCLE = "goes in a circle: "
 BROKEN: dict[str, list[tuple[str, ...]]] = {
     "%s": [
         ("»", ": the file is empty; 'reporter init'"),
-        ("»---\n", ": the file is empty"),
         ("»- study: s\n", ": mapping … got a list"),
-        ("# why\n»hello\n", ": mapping … got text 'hello'"),
         ("»study: s\n", "models: missing key"),
         ("# comment\n»models: {m: gpt2}\n", "study: missing key"),
         ("study: »My Study\nmodels: {m: gpt2}\n", "study: id of at most 64 lower-case letters … got text 'My Study'"),
         ("study: »cache\nmodels: {m: gpt2}\n", "study: 'cache' … choose another id"),
         ("study: s\n»models:\n", "models: expected a mapping, got nothing"),
         ("study: s\nmodels: »{}\n", "models: must not be empty"),
-        ("study: s\nmodels:\n  »gpt2 openai/gpt2\n", "models: expected a mapping, got text 'gpt2 openai/gpt2'"),
         ("study: s\n»\tmodels: x\n", ": tab … use spaces"),
         ("study: s»: t\n", ": a ':' is not allowed here; check the indentation"),
         ("study: »'s\nmodels: {}\n", ": is never closed"),
@@ -80,19 +77,14 @@ BROKEN: dict[str, list[tuple[str, ...]]] = {
         ),
         ("title: »2024", "title: expected text, got the number 2024; put it in quotes"),
         ("title: t\n»title: u", "title: duplicate key; it is already on line 4"),
-        ("  n: gpt2\n  »m: bert", "models.m: duplicate key; it is already on line 3"),
         ("title: »@x", ": cannot begin with this character; put it in quotes"),
         ('title: "\\»q"', ": unknown escape … write '\\\\' for a backslash"),
         ("title: a»\u0007b", ": character U+0007 is not allowed here"),
-        ("title: one»\u2028two", ": character U+2028 is not allowed here"),
         ('title: »"\\ud800"', "title: half of a character (a lone surrogate)"),
         ("title: »!!python/object:os.system x", "title: tags such as !python/object:os.system are not supported"),
-        ("title: »!x y", "title: tags such as !x are not supported"),
-        ("run: {seed: »!odd 1}", "run.seed: tags such as !odd are not supported"),
         ("run: {seed: »!!int x}", "run.seed: text 'x' does not fit the tag !!int"),
         ("run: {seed: »-1}", "run.seed: must be at least 0, got -1"),
         ("run: {seed: »4294967296}", "run.seed: must be at most 4294967295, got 4294967296"),
-        ("run: {batch_tokens: »0}", "run.batch_tokens: must be at least 1, got 0"),
         ("run: {device: »gpu}", "run.device: 'auto', 'cpu', 'mps', 'cuda' or 'cuda:0', got text 'gpu'"),
         (" »n: gpt2", ": the indentation does not match"),
         ("»---\nstudy: t", ": a second document begins here"),
@@ -107,7 +99,6 @@ BROKEN: dict[str, list[tuple[str, ...]]] = {
         ("»path: x", "a.path: 'hub' and 'path' exclude each other; keep one of them"),
         ("dtype: »float23", "a.dtype: 'auto', 'float32', 'bfloat16' or 'float16', got text … did you mean 'float32'?"),
         ("trust_remote_code: »yes", "a.trust_remote_code: expected true or false, got text 'yes'"),
-        ("checkpoints: [step1, »step1]", "a.checkpoints[1]: checkpoint 'step1' is listed twice"),
         (
             "checkpoints: [»{»folder: x}]",
             "a.checkpoints[0].revision: missing key",
@@ -124,20 +115,16 @@ BROKEN: dict[str, list[tuple[str, ...]]] = {
         ("a: »5", "a: {hub: owner/name}, got the number 5"),
         ("a: »./x", "a: './x' is not a hub id; for a folder write {path: ./x}"),
         ("a: {path: »''}", "a.path: must not be empty"),
-        ("a: {path: »3}", "a.path: expected a path, as text, got the number 3"),
         ("a: {path: p, checkpoints: [»../x]}", "a.checkpoints[0]: must be a sub-folder of 'path', got text '../x'"),
         ("a: {states: »big.safetensors}", "a.states: a file for each corpus … {wiki: … got text 'big.safetensors'"),
         ("»a b: gpt2", "'a b': at most 64 letters, digits"),
         ("»1: gpt2, m: gpt2", ": a key must be text, got the number 1; put it in quotes"),
-        ("»[a]: gpt2, m: gpt2", ": a key must be text, got a list"),
         ("m: {»<<: {hub: gpt2}, hub: b}", "m: merge keys (<<) are not supported"),
     ],
     "study: s\nmodels: {m: &x {hub: gpt2}, n: %s}\n": [("»*x", ": aliases (*x) are not supported")],
     RECIPE: [
         ('steps: »"600"', "steps: expected a whole number, got text '600'; remove the quotes"),
         ("steps: »true", "steps: expected a whole number, got true"),
-        ("steps: »5.0", "steps: expected a whole number, got the number 5.0"),
-        ("steps: 5, layers: »0", "layers: must be at least 1, got 0"),
         ("steps: 5, width: 16, initial_scale: »5", "initial_scale: must not exceed √width, got 5; √width is 4"),
         ("steps: 5, width: »10", "width: width 10 is not a multiple of heads 4"),
         ("steps: 5, checkpoints: [0, »6]", "checkpoints[1]: must be between 0 and steps (5), got 6"),
@@ -149,13 +136,11 @@ BROKEN: dict[str, list[tuple[str, ...]]] = {
         ("from: »n, train_on: c, steps: 1", "from: no model 'n'; recipe models of this study: m"),
         ("from: »h, train_on: c, steps: 1", "from: model 'h' is not trained from a recipe"),
         ("from: »t, train_on: c, steps: 1", "from: a model cannot continue itself"),
-        ("from: m, train_on: »d, steps: 1", "train_on: no corpus 'd'; corpora of this study: c"),
         (
             "from: m, train_on: c, steps: 1, »layers: 3, »vocabulary: 99",
             "layers: is decided by the recipe that it continues, text 'm'; leave it out",
             "vocabulary: is decided by the recipe",
         ),
-        ("from: m, train_on: c, steps: 1, »form: 3", "form: unknown key; did you mean 'from'?"),
     ],
     CORPORA: [
         ("»c: {limit: 3}", "c: 'dataset', 'file', 'generate', 'sample' or 'texts'"),
@@ -194,7 +179,6 @@ BROKEN: dict[str, list[tuple[str, ...]]] = {
     ],
     CORPUS: [
         ("texts: »[]", "texts: must not be empty"),
-        ("texts: »5", "texts: expected a list, got the number 5"),
         ("texts: [a, »5]", "texts[1]: expected text, got the number 5; put it in quotes"),
         ("file: a.csv, only: »[joy]", "only: goes with `label`"),
         ("file: a.csv, by: »[joy]", "by: goes with `label`"),
@@ -204,8 +188,6 @@ BROKEN: dict[str, list[tuple[str, ...]]] = {
             f"size_of: {CIRCLE}corpus 'c.a' gets the size of corpus 'c.a'",
         ),
         ("file: a.jsonl, chat: true, role: user, by: »[user]", "by: name all roles here, and leave out `role`"),
-        ("file: a.txt, unit: »sentence", "unit: 'line', 'paragraph' or 'document', got text 'sentence'"),
-        ("generate: random-words, vocabulary: »gtp", "vocabulary: no model 'gtp'; models of this study: m"),
     ],
     SHARES: [
         ("[joy, »joy]", "by[1]: 'joy' is listed twice"),
@@ -218,21 +200,17 @@ BROKEN: dict[str, list[tuple[str, ...]]] = {
         ("window: 8, max_tokens: »9", "max_tokens: cuts texts … leave one of the two out"),
         ("»words: [1, 2]", "words: unknown key beside 'texts'; it goes with 'generate'"),
         ("min_words: 5, max_words: »4", "max_words: must be at least min_words (5), got 4"),
-        ("size_of: »tweets", "size_of: no corpus 'tweets'; corpora of this study: c"),
         ("size_of: »c", f"size_of: {CIRCLE}corpus 'c' gets the size of corpus 'c'"),
     ],
     GRAMMAR: [
         ("words: »[9, 3]", "words: the fewest words (9) must not exceed the most (3)"),
-        ("words: »9", "words: two whole numbers, [fewest, most], got the number 9"),
         ("words: [»0, 3]", "words[0]: must be at least 1, got 0"),
         ("»vocabulary: m", "vocabulary: goes only with 'generate: random-words', not with 'grammar'"),
     ],
     METRICS: [
         ("metrics: [»anisotropi]", "metrics[0]: unknown metric 'anisotropi'; did you mean 'anisotropy'?"),
-        ("metrics: [»xyz]", "metrics[0]: unknown … there are: anisotropy, convergence, intrinsic_dimension"),
         ("metrics: »anisotropy", "metrics: 'all', 'none' or a list … got text 'anisotropy'"),
         ("metrics: »[]", "metrics: must not be empty; leave it out to have all"),
-        ("metrics: [anisotropy, »anisotropy]", "metrics[1]: 'anisotropy' is listed twice"),
         (
             "metrics:\n- intrinsic_dimension:\n    sample: »5\n    share: »2\n    scales: [1, »x]",
             "metrics[0].intrinsic_dimension.sample: must be at least 32, got 5",
@@ -264,18 +242,14 @@ BROKEN: dict[str, list[tuple[str, ...]]] = {
     ANALYSES: [
         ("journeys: {»m: {top: 3}}", "journeys.m: needs 'text', or 'texts' for several"),
         ("journeys: {m: {text: a, »texts: [b]}}", "journeys.m.texts: 'text' and 'texts' exclude each other"),
-        ("journeys: {m: {text: »' '}}", "journeys.m.text: must not be empty"),
         ("groups: {g: »'{a|b'}", "groups.g: its braces do not match; write {a|b}"),
         ("groups: {g: »[a]}", "groups.g: a group needs 2 to 5,000 texts, got 1"),
         ("pairs: {p: {x: [[a, b], »[c]]}}", "pairs.p.x[1]: two texts, [first, second], got a list of 1"),
         ("pairs: {p: {x: »[[a, b]]}}", "pairs.p.x: a concept needs at least 2 pairs, got 1"),
-        ("clouds: {k: [c, »e]}", "clouds.k[1]: no corpus 'e'; corpora of this study: c, d"),
         ("clouds: {k: »[c]}", "clouds.k: two or more corpora, got a list"),
         ("probes: {q: {corpus: »c}}", "probes.q.corpus: corpus 'c' has no labels; give it a 'label' column"),
         ("probes: {q: {words: »{noun: [a, b]}}}", "probes.q.words: needs two or more classes"),
         ("probes: {»q: {folds: 3}}", "probes.q: 'corpus' or 'words'"),
-        ("vocabulary: [»b]", "vocabulary[0]: no model 'b'; models of this study: a"),
-        ("pooling: »max", "pooling: 'auto', 'first', 'mean' or 'last', got text 'max'"),
     ],
 }
 BELOW = {  # what the keys of a frame begin with
@@ -336,12 +310,3 @@ def test_what_is_no_study_at_all_has_its_place_too(complain, text, expected):
     assert any(line.startswith(f"study.yaml:{expected}") for line in complain(text))
     (line,) = complain(MODEL % f"run: {{device: {'x' * 5000}}}")
     assert len(line) < 200, "a long value is cut"
-
-
-def test_shares_of_a_corpus_are_listed_once_and_behind_it(complain):
-    (line,) = complain(
-        "study: s\nmodels: {m: gpt2}\ncorpora: {c: {file: a.csv, label: mood, by: [joy, fear]}, d: {texts: [a b]}}\n"
-        "metrics: [anisotropy]\nclaims:\n"
-        "  x: {says: y, value: {metric: anisotropy.mean_cosine, model: m, corpus: c.awe, layer: 1}, above: 0}\n"
-    )
-    assert line.endswith("no corpus 'c.awe'; corpora of this study: c, c.joy, c.fear, d")

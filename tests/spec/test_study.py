@@ -5,7 +5,6 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from pydantic import ValidationError
 from spec.conftest import offered
 
 from reporter.core.errors import UsageError
@@ -15,20 +14,12 @@ from reporter.spec import SpecError, load_studies, load_study
 from reporter.spec.load import layers_of, plugins_of
 from reporter.spec.models import CheckpointSpec, HubModel, PathModel, RecipeModel, step_of
 from reporter.spec.recipes import Recipe
-from reporter.spec.study import RunSpec, write_metric, write_starter
+from reporter.spec.study import write_metric, write_starter
 from reporter.texts.sources.generated import GeneratedCorpus
 from reporter.texts.sources.stored import DatasetCorpus, FileCorpus, InlineCorpus
 
 SMALL = "study: s\nmodels: {m: gpt2}\n"
 WITH_TEXTS = f"{SMALL}corpora: {{c: {{texts: [a]}}}}\n"
-
-
-def test_the_smallest_study(load):
-    study = load(SMALL)
-    assert (study.title, study.question, study.corpora) == (None, None, {})
-    assert study.views == ("words", "all", "no-sinks")
-    assert study.run == RunSpec()
-    assert [choice.name for choice in study.metrics] == ["anisotropy", "convergence", "intrinsic_dimension"]
 
 
 def test_metrics_keep_their_order_and_get_their_options(load):
@@ -79,15 +70,6 @@ def test_several_studies_are_all_checked_before_any_complaint(tmp_path, catalogu
     with pytest.raises(SpecError) as caught:
         load_studies(paths, partial(load_study, offer=offered(catalogue)))
     assert [Path(problem.file).name for problem in caught.value.problems] == ["a.yaml", "c.yaml"]
-
-
-def test_two_studies_of_one_run_need_two_ids(tmp_path, catalogue):
-    first, second = tmp_path / "one.yaml", tmp_path / "two.yaml"
-    first.write_text(WITH_TEXTS)
-    second.write_text("# again\n" + WITH_TEXTS)
-    with pytest.raises(SpecError) as caught:
-        load_studies([first, second], partial(load_study, offer=offered(catalogue)))
-    assert str(caught.value).startswith(f"{second}:2:8: study: 's' is the id of {first}, too")
 
 
 def test_a_peak_where_a_statistic_has_its_value_by_definition_is_refused(tmp_path):
@@ -201,14 +183,6 @@ def test_a_recipe_keeps_its_last_step_by_default_and_sorts_its_checkpoints():
     first, second = recipe(steps=7, checkpoints=(7, 0)), recipe(steps=7, checkpoints=(0, 7))
     assert first == second and hash(first) == hash(second)
     assert recipe(steps=1, learning_rate=1).learning_rate == 1.0  # a whole number will do where any number will
-
-
-def test_values_are_frozen_and_strict_in_python_too():
-    recipe = Recipe(architecture="bert", train_on="c", steps=7)
-    with pytest.raises(ValidationError, match="frozen"):
-        recipe.steps = 8
-    with pytest.raises(ValidationError, match="expected a whole number, got text '7'"):
-        Recipe.model_validate({"architecture": "bert", "train_on": "c", "steps": "7"})
 
 
 def test_a_home_directory_is_written_out(monkeypatch):

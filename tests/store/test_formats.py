@@ -47,11 +47,6 @@ def test_a_table_cuts_long_texts_and_many_rows(ask):
     assert ask("SELECT 1 AS i WHERE false", "table").splitlines() == ["i", "-", "(0 rows)"]
 
 
-def test_a_table_cannot_move_the_cursor(ask):
-    lines = ask("SELECT chr(27) || '[31m' || chr(10) || chr(8238) AS \"a\x1b[2J\"", "table").splitlines()
-    assert (lines[0].strip(), lines[2]) == (r"a\x1b[2J", r"\x1b[31m\n\u202e")
-
-
 def test_csv_keeps_every_digit_and_every_text(ask):
     sql = """SELECT 0.1::DOUBLE + 0.2::DOUBLE AS value, 'a,"b"' || chr(13) || chr(10) AS quoted,
              NULL AS nothing, '' AS empty,

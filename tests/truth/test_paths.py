@@ -41,16 +41,6 @@ def test_a_line_does_not_turn_a_polygon_turns_by_its_angle_and_there_and_back_is
     assert straighter == pytest.approx([0, 2 * np.pi / 9], abs=2e-3)
 
 
-def test_independent_tokens_turn_by_two_thirds_of_pi_and_a_random_walk_by_half_a_pi():
-    """cos of two steps that share a state is −½, of steps that share nothing 0; many dimensions make that sharp."""
-    rng = np.random.default_rng(0)
-    width = 2048
-    independent = rng.standard_normal((len(OF), width))
-    walk = np.concatenate([rng.standard_normal((LENGTH, width)).cumsum(axis=0) for _ in range(TEXTS)])
-    turns = numbers(np.stack([independent, walk]), "token_path", "curvature")
-    assert turns == pytest.approx([2 * np.pi / 3, np.pi / 2], abs=0.01)
-
-
 @pytest.mark.parametrize("degrees", [0.5, 30, 90, 170])
 def test_layers_that_turn_by_an_angle_have_that_influence_and_distance(degrees):
     """Every layer turns every state by the same angle, and stretches it: lengths do not count."""

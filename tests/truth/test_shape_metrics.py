@@ -1,13 +1,8 @@
-"""How alike two layers are: the axioms of Williams et al. 2021, and brute force over rotations.
+"""How alike two layers are, by SciPy and by the published definitions.
 
-Williams, Kunz, Kornblith & Linderman 2021, "Generalized Shape Metrics on Neural Representations", NeurIPS: a measure of
-how far apart two arrangements of the same rows are should be 0 for those that differ by what it is to be blind to,
-symmetric, and obey the triangle inequality. Our ``linearity.procrustes`` is arccos of a cosine and so their angular
-distance as it is. ``linearity.cka`` and ``linearity.cca`` are similarities: arccos of CKA is a metric, and so is arccos
-of the mean squared canonical correlation where both sides have as many directions. 1 − similarity is none.
+Williams, Kunz, Kornblith & Linderman 2021, "Generalized Shape Metrics on Neural Representations", NeurIPS: our
+``linearity.procrustes`` is arccos of a cosine and so their angular distance as it is.
 """
-
-from itertools import permutations
 
 import numpy as np
 import pytest
@@ -26,16 +21,8 @@ def similarity(measure, x, y):
     return found if isinstance(found, float) else found.value
 
 
-def angle(measure, x, y):
-    """The angle of two arrangements; of the whole arrangement with itself it is 0 but for rounding."""
-    return float(np.arccos(np.clip(similarity(measure, x, y), -1, 1)))
-
-
 def rotation(rng, d):
     return np.linalg.qr(rng.standard_normal((d, d)))[0]
-
-
-MEASURES = {"procrustes": procrustes, "cka": token_cka, "cca": canonical}
 
 
 def alike(rng, d=5):
@@ -48,22 +35,9 @@ def alike(rng, d=5):
     ]
 
 
-@pytest.mark.parametrize("name", MEASURES)
-def test_it_is_symmetric_and_has_no_short_cut(name):
-    for seed in range(40):
-        x, y, z = alike(np.random.default_rng(seed))
-        sides = {
-            pair: angle(MEASURES[name], *both)
-            for pair, both in zip(("xy", "yz", "xz"), ((x, y), (y, z), (x, z)), strict=True)
-        }
-        assert angle(MEASURES[name], y, x) == pytest.approx(sides["xy"], abs=1e-7)
-        for a, b, c in permutations(sides.values()):
-            assert a <= b + c + 1e-9
-
-
 @pytest.mark.parametrize("seed", range(4))
 def test_procrustes_is_the_best_of_all_rotations(seed):
-    """SciPy's own two, and every angle of the plane, reflected or not."""
+    """SciPy's own two."""
     rng = np.random.default_rng(seed)
     x, y, _ = alike(rng, 2)
     cosine = similarity(procrustes, x, y)
@@ -71,12 +45,6 @@ def test_procrustes_is_the_best_of_all_rotations(seed):
     a, b = a / np.linalg.norm(a), b / np.linalg.norm(b)
     assert orthogonal_procrustes(a, b)[1] == pytest.approx(cosine, rel=1e-9)
     assert disparity(x, y)[2] == pytest.approx(1 - cosine**2, rel=1e-9)  # scaled as well as turned
-    turns = [
-        np.array([[np.cos(t), -np.sin(t)], [np.sin(t), np.cos(t)]]) @ np.diag([1, sign])
-        for t in np.linspace(0, 2 * np.pi, 20_001)
-        for sign in (1, -1)
-    ]
-    assert max(float(((a @ turn) * b).sum()) for turn in turns) == pytest.approx(cosine, abs=1e-6)
 
 
 @pytest.mark.parametrize(("d", "e"), [(4, 4), (3, 6)])

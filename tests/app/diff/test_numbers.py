@@ -94,84 +94,35 @@ def test_every_table_with_intervals_is_compared(sides):
     }
 
 
-MODEL = {"model": "bert", "checkpoint": "final"}
-BERT = MODEL | {"corpus": "c"}
-ITEM = MODEL | {"item": "c"}
-BLOCK = {"site": "block", "layer": 1}
-OUTLIERS, THE = BERT | {"metric": "outliers"}, {"token_id": 3, "token": "the"}
-PAIRS = MODEL | {"pair_set": "p"}
-WITH_POSITIONS = {"text": 0, "position": 3, "positions": "with"}
-LISTED = {
-    # What is in both; the metric and what the number is called, which begins with its column; and what it is about.
-    "massive_activations": (
-        OUTLIERS | THE | {"dimension": 447, "own": True, "position_first": 0},
-        "outliers: value of dimension 447, token the at position 0",
-    ),
-    "outlier_dimensions": (OUTLIERS | {"view": "words", "dimension": 8}, "outliers: deviations of dimension 8"),
-    "sinks": (OUTLIERS | THE | {"own": True, "position_first": 4}, "outliers: norm_ratio of token the"),
-    "sink_cuts": (
-        OUTLIERS | BLOCK | {"rule": "factor", "cut": 2.0, "statistic": "a.b"},
-        "outliers: value of a.b, cut at factor 2.0",
-    ),
-    "block_runs": (
-        BERT | {"metric": "angular_distance", "view": "words", "which": "tokens", "blocks": 2},
-        "angular_distance: first of the best run of 2 blocks, tokens",
-    ),
-    "moved_tokens": (BERT | BLOCK | THE | {"metric": "change", "view": "words"}, "change: distance of token the"),
-    "token_types": (
-        BERT | BLOCK | THE | {"metric": "variance", "view": "words"},
-        "variance: norm_of_mean of token the",
-    ),
-    "spectra": (BERT | BLOCK | {"metric": "spectrum", "view": "words", "rank": 4}, "spectrum: value of axis 4"),
-    "attention_heads": (ITEM | BLOCK | {"head": 5}, "attention: entropy of head 5"),
-    "skipped_blocks": (ITEM | {"many": 2, "proposal": 1}, "skip: loss of proposal 1 to leave out 2"),
-    "layer_answers": (ITEM | BLOCK | {"criterion": "a.b"}, "layer_answers: loss of a.b"),
-    "concept_answers": (PAIRS | {"concept": "age", "layer": 1}, "concept_answers: consistency", "p: age"),
-    "probe_poolings": (
-        MODEL | BLOCK | {"probe": "c", "pooling": "last", "main": False},
-        "probes: accuracy of the linear probe, pooling last",
-    ),
-    "change_answers": (BERT, "change_answers: first_layer"),
-    "changed_numbers": ({"model": "bert", "corpus": "c", "number": "a.b"}, "changed_numbers: value of a.b"),
-    "training_answers": (
-        {"model": "bert", "corpus": "c", "view": "words", "metric": "a", "statistic": "b", "kind": "turn"},
-        "training_answers: step of a.b, turn",
-    ),
-    "block_answers": (ITEM | {"many": 2}, "block_answers: change of the best 2 to leave out"),
-    "groups": (MODEL | {"text_group": "hello", "control": "random-words"}, "groups: silhouette", "hello, random-words"),
-    "direction_cosines": (PAIRS | {"concept_a": "age", "concept_b": "tense"}, "pairs: cosine", "p: age | tense"),
-    "journeys": (
-        MODEL | WITH_POSITIONS | {"journey": "mouse"},
-        "journeys: rank_cosine",
-        "mouse, text 0, position 3, with positions",
-    ),
-    "explained_variance": (
-        MODEL | {"analysis": "clouds", "item": "c", "part": "wiki", "components": 5},
-        "clouds: share of 5",
-        "c: wiki",
-    ),
-    "vocabulary_facts": (MODEL | {"fact": "period"}, "vocabulary: period", None),
-}
+BERT = {"model": "bert", "checkpoint": "final", "corpus": "c"}
 
 
-def test_lists_and_answers_and_analyses_are_compared(sides):
-    for number, side in enumerate(sides, 1):
-        low = 0.3 + 0.1 * number
-        ends = {"consistency": low + 0.1, "ci_low": low, "ci_high": low + 0.2}
-        rows = [("pair_directions", PAIRS | {"concept": "age"} | ends)]
-        for table, (row, called, *_) in LISTED.items():
-            column = "value" if table == "vocabulary_facts" else called.split()[1]
-            rows.append((table, row | {column: number}))
-        insert(side, *rows)
+def test_every_number_that_a_table_declares_is_compared_under_a_name_of_its_own(sides):
+    """Each is 0 on one side and 1 on the other, which an interval explains where there is one."""
+    expected = Counter()
+    for table in tables().values():
+        texts = {column.name: column.name if column.type == "VARCHAR" else 3 for column in table.columns}
+        for number, side in enumerate(sides):
+            row = texts | {name: None for name in table.types if table.types[name] == "TIMESTAMP"}
+            row |= {"study": "s", "main": False, "own": True, "rank": 4, "position_first": 0, "position_last": 0}
+            for told in table.compared:
+                ends = ("ci_low", "ci_high") if told.interval is True else told.interval or ()
+                row |= dict.fromkeys(told.values, number) | dict(zip(ends, (number - 5, number + 5), strict=bool(ends)))
+                expected["within interval" if ends else "moved"] += number * len(told.values)
+            if table.compared:
+                insert(side, (table.name, {name: row[name] for name in table.types}))
     result = compared(*sides)
-    rows = records(result.numbers)
-    assert {(row["change"], row["a"], row["b"]) for row in rows} == {("moved", 1, 2)}
-    parts = ("metric", "statistic", "model", "corpus", "view", "layer")
-    assert Counter(tuple(row[part] for part in parts) for row in rows) == Counter(
-        (*called.split(": ", 1), "bert", about[0] if about else "c", row.get("view"), row.get("layer"))
-        for row, called, *about in LISTED.values()
-    )
-    assert {row["metric"]: row["within interval"] for row in records(result.summary)}["pairs"] == 1
+    summary, rows = records(result.summary), records(result.numbers)
+    assert {name: sum(row[name] for row in summary) for name in expected} == expected
+    assert {(row["change"], row["a"], row["b"]) for row in rows} == {("moved", 0, 1)}
+    names = {(row["metric"], row["statistic"], row["model"], row["corpus"], row["view"], row["layer"]) for row in rows}
+    assert len(names) == len(rows) == expected["moved"] > 50
+    assert names >= {
+        ("metric", "value of dimension 3, token token at position 0", "model", "corpus", None, None),
+        ("metric", "norm_of_mean of token token", "model", "corpus", "view", 3),
+        ("pairs", "cosine", "model", "pair_set: concept_a | concept_b", None, 3),
+        ("vocabulary", "fact", "model", None, None, None),
+    }
 
 
 def test_long_lists_are_compared_in_part(sides):

@@ -6,7 +6,6 @@ import pytest
 from scipy import stats
 
 from reporter.geometry.statistics import holm
-from reporter.spec import SpecError
 
 RISES = [0.1, 0.3, 0.5, 0.7]
 SHAPE = "shape: {metric: anisotropy.mean_cosine, models: all, is: increasing, at_least: 0.05"
@@ -90,11 +89,6 @@ def test_each_model_is_compared_with_its_base_on_the_same_texts(three):
     assert (apart.verdict, paired.verdict) == ("inconclusive", "supported")
     assert paired.by_model[0].ci_high == pytest.approx(0.034) and "convergence.rate minus" in paired.detail["statistic"]
     assert three.judge(f"c: {claim}", more="texts: fixed", **MODELS)["c"].by_model[0].p is None
-
-
-def test_a_shape_of_models_with_a_base_needs_a_base(world):
-    with pytest.raises(SpecError, match="no model of this study has a base"):
-        world.study("c: shape: {metric: convergence.similarity, models: with-base, is: flat}")
 
 
 def test_fixed_texts_are_compared_as_they_stand_by_every_kind(three):

@@ -22,6 +22,11 @@ def study(world):
     return world.study("c: value: {metric: anisotropy.mean_cosine, model: bert, layer: 1}, below: 1", models="bert")
 
 
+def guard_of(world, study):
+    Path("guard.yaml").write_text(frozen(world.store, study, {"extends": "study.yaml"}))
+    return read_study(Path("guard.yaml")).study
+
+
 def test_a_guard_passes_the_same_numbers_and_refutes_others(world, study, monkeypatch):
     monkeypatch.chdir(world.folder)
     with pytest.raises(UsageError, match=r"no study 's' in .*; run it first"):
@@ -31,8 +36,7 @@ def test_a_guard_passes_the_same_numbers_and_refutes_others(world, study, monkey
         frozen(world.store, study, {"extends": "study.yaml"}, ["convergense"])
     with pytest.raises(UsageError, match="no headline number"):
         frozen(world.store, study, {"extends": "study.yaml"}, ["variance"])
-    Path("guard.yaml").write_text(frozen(world.store, study, {"extends": "study.yaml"}))
-    guard = read_study(Path("guard.yaml")).study
+    guard = guard_of(world, study)
     assert guard.texts == "fixed"
     kept = {name: claim.values for name, claim in guard.claims.items()}
     assert kept == {  # one claim for each profile; the similarity is 1 at the last layer by definition
@@ -58,8 +62,7 @@ def test_a_guard_passes_the_same_numbers_and_refutes_others(world, study, monkey
 def test_a_missing_block_is_refuted(world, study, monkeypatch):
     monkeypatch.chdir(world.folder)
     measured(world, "s")
-    Path("guard.yaml").write_text(frozen(world.store, study, {"extends": "study.yaml"}))
-    guard = read_study(Path("guard.yaml")).study
+    guard = guard_of(world, study)
     measured(world, "s-frozen")
     world.put("bert", "anisotropy.mean_cosine", [0.1, 0.0, 0.2, 0.3, 0.4, 0.5], study="s-frozen")
     refuted = {v.claim: v for v in judge(world.store, guard) if v.verdict == "refuted"}

@@ -5,8 +5,8 @@ import pytest
 
 from reporter.charts.chart import filled
 from reporter.charts.profile import TRAINING
-from reporter.judge.judging import _reason, _side_of_threshold
-from reporter.judge.points import Finding, Range, Shown
+from reporter.judge.judging import _reason
+from reporter.judge.points import Finding, Range
 from reporter.judge.questions.training import _SERIES as SERIES
 from reporter.report.compared import COMPARED
 from reporter.runs.whole import write_over_models
@@ -198,14 +198,6 @@ def test_models_that_begin_their_texts_differently_are_compared_with_a_warning(w
     assert not warned or "(bert with [CLS], gpt2 with a word)" in told[0]
 
 
-def test_few_models_that_each_show_it_say_so_where_their_mean_cannot_speak_for_others(world):
-    for name, height in (("a", 0.2), ("b", 0.6), ("c", 1.0)):
-        world.put(name, "anisotropy.mean_cosine", height * BELL, 0.002)
-    claim = "shape: {metric: anisotropy.mean_cosine, is: bell"
-    found = world.judge(f"mean, inconclusive: {claim}}}\neach, supported: {claim}, every: true}}", models="a, b, c")
-    assert "each of the 3 models shows it by itself" in found["mean"].detail["power"]
-
-
 def test_a_model_under_two_names_is_no_other_model(world):
     for name, weights in (("a", "x"), ("b", "x"), ("c", "y")):
         world.put(name, "anisotropy.mean_cosine", [0.2, 0.3, 0.4], 0.01)
@@ -229,7 +221,6 @@ def test_a_model_under_two_names_is_no_other_model(world):
     ],
 )
 def test_an_undecided_claim_does_not_say_that_its_interval_has_both_sides_where_it_has_not(ends, wanted, said):
-    assert _side_of_threshold(Shown("a number", wanted, 0.5, *ends, p=0.2)) == said
     finding = Finding(0.1, 0.9, 0.5, *ends, wanted)
     reason = _reason(finding, "inconclusive", "inconclusive", 0.2, 1)
     assert (f"lies {said} the claimed range" in reason) is bool(said)

@@ -1,11 +1,8 @@
 """Numbers against published ones and against each other."""
 
-import json
-
 import numpy as np
 import pytest
 from scipy import stats
-from store.escapes import ESCAPES
 
 from reporter.runs.whole import write_over_models
 
@@ -43,25 +40,20 @@ def test_the_interval_decides_against_the_published_number(rates):
 
 
 @pytest.mark.parametrize(
-    ("bounds", "word"),
+    ("word", "bounds"),
     [
-        ("above: 0.0899", "supported"),
-        ("above: 0.0901", "inconclusive"),
-        ("below: 0.1601", "supported"),
-        ("below: 0.1599", "inconclusive"),
-        ("above: 0.1601", "refuted"),
-        ("below: 0.0899", "refuted"),
-        ("between: [0.0899, 0.1601]", "supported"),
-        ("between: [0.0901, 0.1601]", "inconclusive"),
+        ("supported", ("above: 0.0899", "below: 0.1601", "between: [0.0899, 0.1601]")),
+        ("inconclusive", ("above: 0.0901", "below: 0.1599", "between: [0.0901, 0.1601]")),
+        ("refuted", ("above: 0.1601", "below: 0.0899")),
     ],
 )
-def test_alone_a_bound_just_outside_the_interval_decides_and_one_just_inside_does_not(world, bounds, word):
+def test_alone_a_bound_just_outside_the_interval_decides_and_one_just_inside_does_not(world, word, bounds):
     key = {"study": "s", "model": "bert", "checkpoint": "final", "corpus": "wiki", "metric": "convergence"}
     lopsided = {"statistic": "rate", "value": 0.1, "ci_low": 0.09, "ci_high": 0.16, "n": 5}
     cell = {**key, "fingerprint": "f", "status": "done"}
     world.store.commit_cell(cell, [lopsided | {"view": "words", "role": "encoder"}])
     world.put_model("bert", position=1, is_last=True)
-    assert world.judge_one(f"{RATE}, {bounds}").verdict == word
+    assert {world.judge_one(f"{RATE}, {bound}").verdict for bound in bounds} == {word}
 
 
 def test_p_is_that_of_a_normal_test(rates):
@@ -223,18 +215,6 @@ def test_a_query_says_which_statistics_and_tables_it_is_about(world):
         "bound": (["convergence.rate", "convergence.start"], ["over_models"]),
     }
     assert found["broken"].verdict == "failed"
-
-
-def test_sql_of_a_claim_leaves_the_results_as_little_as_any_other(world, tmp_path):
-    world.put("bert", "convergence.rate", 0.1)
-    (tmp_path / "secret.csv").write_text("password\nhunter2\n")
-    before = sorted(tmp_path.rglob("*"))
-    paths = {"folder": tmp_path, "secret": tmp_path / "secret.csv"}
-    tried = [sql.format(**paths) for sql in ESCAPES[::7]]  # all: test_sandbox.py
-    claims = (f"e{n}, failed: value: {{sql: {json.dumps(sql)}}}, above: 0" for n, sql in enumerate(tried))
-    for sql, found in zip(tried, world.judge("\n".join(claims)).values(), strict=True):
-        assert "hunter" not in str(found), sql
-    assert sorted(tmp_path.rglob("*")) == sorted({*before, tmp_path / "study.yaml"})
 
 
 def test_without_results_every_claim_fails(world):

@@ -68,27 +68,25 @@ def test_the_first_layer_that_moved_is_named():
     assert "loss rises: +0.3 [0.2, 0.4]" in said
 
 
-def test_nothing_beyond_rounding_is_nothing():
-    row, said, _ = say(distances=[0, 0.0001, 0.0002, 0.0002, 0.0002], loss=(0.001, -0.002, 0.004))
-    assert not row["changed"] and row["first_layer"] is None
-    assert said.startswith("Nothing beyond noise") and "any of 100 tokens" in said and "no more than chance" in said
+NOTHING = ("Nothing beyond noise", "any of 100 tokens", "no more than chance")
+SLIGHT, ROUGH, FAR = {"loss": (0.001, -0.002, 0.004)}, {"deviation": 0.01}, [0.1, 0.2, 0.5, 0.6, 0.9]
 
 
-def test_another_seed_is_the_measure_where_there_is_one():
-    row, said, _ = say(distances=[0.1, 0.2, 0.5, 0.6, 0.9], seeds=[0.1, 0.19, 0.2, 0.3, 0.3])
-    assert (row["noise"], row["first_layer"]) == ("seed", 2)  # at layer 1 the two intervals overlap
-    assert "a different seed" in said
-    row, said, _ = say(distances=[0.1, 0.2, 0.5, 0.6, 0.9], seeds=[0.1, 0.2, 0.5, 0.6, 0.9])
-    assert not row["changed"] and "than from another seed" in said
-
-
-def test_bf16_products_are_noise_unless_the_first_block_shows_the_same_batches():
-    row, said, _ = say(distances=[0, 0.004, 0.005, 0.006, 0.007], deviation=0.01)
-    assert not row["changed"] and row["noise"] == "precision" and "bf16" in said
-    row, _, _ = say(distances=[0, 0, 0.005, 0.006, 0.007], deviation=0.01)
-    assert row["changed"] and row["first_layer"] == 2
-    row, _, _ = say(distances=[0, 0.004, 0.2, 0.006, 0.007], deviation=0.01)
-    assert row["changed"] and row["first_layer"] == 2
+@pytest.mark.parametrize(
+    ("distances", "more", "first", "noise", "words"),
+    [
+        ([0, 0.0001, 0.0002, 0.0002, 0.0002], SLIGHT, None, "rounding", NOTHING),
+        (FAR, {"seeds": [0.1, 0.19, 0.2, 0.3, 0.3]}, 2, "seed", ("a different seed",)),  # at layer 1 they overlap
+        (FAR, {"seeds": FAR}, None, "seed", ("than from another seed",)),
+        ([0, 0.004, 0.005, 0.006, 0.007], ROUGH, None, "precision", ("bf16",)),
+        ([0, 0, 0.005, 0.006, 0.007], ROUGH, 2, "rounding", ()),  # the first block shows the same batches
+        ([0, 0.004, 0.2, 0.006, 0.007], ROUGH, 2, "precision", ()),
+    ],
+)
+def test_a_change_has_to_exceed_the_noise_that_there_is(distances, more, first, noise, words):
+    row, said, _ = say(distances=distances, **more)
+    assert (row["changed"], row["first_layer"], row["noise"]) == (first is not None, first, noise)
+    assert all(word in said for word in words)
 
 
 def test_a_metric_and_a_block_that_are_missing_are_named():
@@ -120,10 +118,10 @@ def test_numbers_count_where_their_intervals_hold_for_all_layers():
 def test_the_layer_that_is_shown_is_the_one_that_the_sentence_speaks_of():
     """The one that moves most of those beyond, not the one that is surest."""
     halves = (0.1, 1e-4, 0.01, 0.01)
-    numbers = [number("old", layer, 0.9, half, "motion.step_cosine") for layer, half in enumerate(halves)]
     moves = (0.2, 0.006, 0.055, 0.02)  # the first within its interval, the second the surest
-    numbers += [
-        number("new", layer, 0.9 - move, half, "motion.step_cosine")
+    numbers = [
+        number(model, layer, 0.9 - move * (model == "new"), half, "motion.step_cosine")
+        for model in ("old", "new")
         for layer, (move, half) in enumerate(zip(moves, halves, strict=True))
     ]
     numbers[0]["ci_low"], numbers[0]["ci_high"] = 0.6, 1.2

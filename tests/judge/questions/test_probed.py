@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from reporter.core.places import together
 from reporter.judge.questions.probes import PROBED, difference
 from reporter.judge.questions.question import answered
 
@@ -87,18 +86,3 @@ def test_texts_that_only_one_side_has_do_not_count():
     told = {"base": [np.ones(10), np.zeros(8)], "tuned": [np.ones(10), np.ones(10)]}
     rows = answered(PROBED, "s", reading(told)).tables["probe_differences"]
     assert {(row["layer"], row["n"], row["value"]) for row in rows if row["kind"] == "base"} == {(0, 10, 0), (1, 8, 1)}
-
-
-def test_a_box_about_many_models_says_how_many():
-    assert together(["b", "a", "b"]) == "b, a"
-    assert together(f"m{number}" for number in range(7)) == "7 models"
-
-
-@pytest.mark.parametrize(
-    ("sources", "added"), [(["hub"], None), (["hub", "states"], "left out"), (["states"], "add a model by `hub`")]
-)
-def test_advice_to_probe_says_which_models_cannot_run_here(sources, added):
-    models = [{"source": source} for source in sources]
-    (lack,) = answered(PROBED, "s", lambda sql: models if "DISTINCT source" in sql else []).lacks
-    assert "probes:" in lack
-    assert added in lack if added else "states" not in lack

@@ -54,9 +54,6 @@ def test_verdicts_are_a_table_and_findings_a_list():
     assert "| a \\| b is large | bert | refuted | 0.2 | 0.1 to 0.3 |" in text
     assert "1,234 tests" in text and "In m it peaks. (Difference 0.5, 95 %: 0.4 to 0.6.)" in text
     assert text.index("## What does it claim?") < text.index("## What stands out?")
-
-
-def test_only_what_was_asked_for():
     assert "claim" not in as_markdown(["findings"]).partition("\n")[0]
     assert as_markdown(["layer"]) == ""
 

@@ -8,14 +8,7 @@ from scipy.special import log_softmax
 from sklearn.preprocessing import StandardScaler
 
 from reporter.metrics import _classifiers as classifiers
-from reporter.metrics._classifiers import (
-    all_the_same,
-    cross_validated,
-    linear,
-    paired,
-    standardised,
-    stratified,
-)
+from reporter.metrics._classifiers import all_the_same, cross_validated, linear, paired, standardised, stratified
 
 
 def blobs(count, classes, apart, d=6, seed=0):

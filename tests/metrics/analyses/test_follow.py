@@ -81,27 +81,30 @@ def test_a_word_with_all_its_tokens_and_nothing_else(make, slow):
     assert plain(picked(["gone", "was"], TEXT, made, slow), made) == ["was", "gone"]
 
 
-def test_capitals_count_where_they_are_written():
-    made = byte_level()
-    assert plain(picked(["mouse"], TEXT, made), made) == ["mouse"]
-    assert plain(picked(["Mouse"], TEXT, made), made) == ["Mouse"]
-    assert plain(picked(["MOUSE"], TEXT, made), made) == ["mouseMouse"]  # written so after the space
-    assert plain(picked(["the"], "The cat", made), made) == ["The"]
-    assert picked(["the"], TEXT, word_piece()) == ["the"]  # the second one, as it is written so
+@pytest.mark.parametrize(
+    ("make", "words", "expected"),
+    [
+        (byte_level, ["mouse"], ["mouse"]),  # capitals count where they are written
+        (byte_level, ["Mouse"], ["Mouse"]),
+        (byte_level, ["MOUSE"], ["mouseMouse"]),  # written so after the space
+        (word_piece, ["the"], ["the"]),  # the second one, as it is written so
+        (word_piece, ["[CLS]"], ["[CLS]"]),
+        (word_piece, ["##less"], ["##less"]),
+        (word_piece, ["pad"], ["##pad"]),  # no word, but a token without its mark
+        (byte_level, ["Ġmouse"], ["mouse", "mouse"]),
+        (sentence_piece, ["▁was"], ["was"]),
+        (word_piece, ["."], [".", "."]),
+        (word_piece, ["was gone"], ["was", "gone"]),
+        (word_piece, ["gone."], ["gone", "."]),
+    ],
+)
+def test_which_tokens_a_word_names(make, words, expected):
+    made = make()
+    assert plain(picked(words, TEXT, made), made) == expected
 
 
-def test_tokens_as_the_tokenizer_writes_them():
-    assert picked(["[CLS]"], TEXT, word_piece()) == ["[CLS]"]
-    assert picked(["##less"], TEXT, word_piece()) == ["##less"]
-    assert picked(["pad"], TEXT, word_piece()) == ["##pad"]  # no word, but a token without its mark
-    assert picked(["Ġmouse"], TEXT, byte_level()) == ["Ġmouse", "Ġmouse"]
-    assert picked(["▁was"], TEXT, sentence_piece()) == ["▁was"]
-    assert picked(["."], TEXT, word_piece()) == [".", "."]
-
-
-def test_several_words_and_expressions_between_marks():
-    assert picked(["was gone"], TEXT, word_piece()) == ["was", "gone"]
-    assert picked(["gone."], TEXT, word_piece()) == ["gone", "."]
+def test_a_lower_case_word_where_only_a_capital_stands_and_no_word_at_all():
+    assert plain(picked(["the"], "The cat", byte_level()), byte_level()) == ["The"]
     assert picked([], "a mouse", word_piece()) == ["[CLS]", "a", "mouse", "[SEP]"]
 
 

@@ -1,6 +1,5 @@
 """Journeys against the models' own states, their own tables and brute force, for several layouts."""
 
-import warnings
 from itertools import combinations
 from pathlib import Path
 
@@ -8,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 from oracles.closeness import brute_force
-from oracles.families import AFTER_ATTENTION, FAMILIES, build_family
+from oracles.families import build_family, loaded
 
 from reporter.core.errors import ReporterError
 from reporter.metrics._items import Point
@@ -21,69 +20,42 @@ JOURNEYS = analyses()["journeys"]
 
 TEXTS = ("The cat that dogs chase sleeps.", "A mouse runs while birds sing")
 VOCABULARY = 300  # rows, most of which no token has
-ADDED = {"bert": (32, 0), "roberta": (32, 2), "gpt2": (32, 0)}
+ADDED = {
+    "bert": ("embeddings.position_embeddings", 0),
+    "roberta": ("embeddings.position_embeddings", 2),
+    "gpt2": ("wpe", 0),
+}
 
 
 @pytest.fixture
-def folders(family_model):
-    return lambda name: family_model(name, vocab_size=VOCABULARY).checkpoint.path
+def sized(family_model):
+    return lambda name: family_model(name, vocab_size=VOCABULARY)
 
 
-@pytest.fixture(scope="module")
-def journey(loaded_from):
-    """Return a function that computes a journey with the model of a folder and sorts what it yields."""
-    models = {}
-
-    def get(folder, **spec):
-        if folder not in models:
-            models[folder] = loaded_from(folder)
-        context = Context(models[folder], Layout.of(models[folder].anatomy, ()), "mean", {}, 0, batch_tokens=16)
-        found = list(JOURNEYS.compute(JOURNEYS.resolve(JourneySpec(**spec), Path()), context))
-        return {
-            kind: [x for x in found if isinstance(x, kind)]
-            for kind in (Value, JourneyStep, Neighbour, TokenPair, Point)
-        }
-
-    return get
+def journey(model, **spec):
+    """Compute a journey and sort what it yields."""
+    context = Context(model, Layout.of(model.anatomy, ()), "mean", {}, 0, batch_tokens=16)
+    found = list(JOURNEYS.compute(JOURNEYS.resolve(JourneySpec(**spec), Path()), context))
+    kinds = (Value, JourneyStep, Neighbour, TokenPair, Point)
+    return {kind: [x for x in found if isinstance(x, kind)] for kind in kinds}
 
 
-def own_states(name, folder, text):
-    """Run a model by its own class with hooks on modules by name: ids, states by place, those after a norm, tables."""
-    import transformers
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        model = getattr(transformers, f"{FAMILIES[name][0]}Model").from_pretrained(folder).eval()
-        tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
-    after, closing = [], []
+def own_states(name, model, text):
+    """Run a model on one text: ids, states by place, those after its closing norm, its tables."""
+    ids, module = model.tokenizer(text, return_tensors="pt")["input_ids"], model.module
+    layout = Layout.of(model.anatomy, ("final", "attention"))
     final = {"gpt2": "ln_f", "llama": "norm"}.get(name)
-    for i in range(3):
-        module = model.get_submodule(AFTER_ATTENTION[name].format(i))
-        module.register_forward_pre_hook(lambda m, a, k: after.append((*a, *k.values())[0][0]), with_kwargs=True)
-    if final:
-        model.get_submodule(final).register_forward_pre_hook(lambda m, a: closing.append(a[0][0]))
-    batch = tokenizer(text, return_tensors="pt", return_token_type_ids=False)
     with torch.inference_mode():
-        result = model(**batch, output_hidden_states=True)
-    path = [x[0] for x in result.hidden_states]
-    states = {Place("embedding", 0): path[0]}
-    states |= {Place("block", i): x for i, x in enumerate([*path[1:-1], *(closing or path[-1:])], 1)}
-    states |= {Place("attention", i): x for i, x in enumerate(after, 1)}
-    if final:
-        states[Place("final", 3)] = result.last_hidden_state[0]
-    table = model.get_input_embeddings().weight.detach().double().numpy()
-    positions = {
-        "bert": lambda: model.embeddings.position_embeddings.weight,
-        "roberta": lambda: model.embeddings.position_embeddings.weight[2:],
-        "gpt2": lambda: model.wpe.weight,
-    }
-    places = positions[name]().detach().double().numpy() if name in positions else None
-    with torch.inference_mode():
-        closed = (
-            {p: x if p.site == "final" else model.get_submodule(final)(x) for p, x in states.items()} if final else {}
-        )
+        run = model.run(ids, torch.ones_like(ids), attention=True).at(layout)
+        states = {place: x[0] for place, x in zip(layout.places, run, strict=True)}
+        norm = module.get_submodule(final) if final else None
+        closed = {p: x if p.site == "final" else norm(x) for p, x in states.items() if final}
     states, closed = ({p: x.double().numpy() for p, x in of.items()} for of in (states, closed))
-    return batch["input_ids"][0].numpy(), states, closed, table, places
+    table, positions = module.get_input_embeddings().weight.detach().double().numpy(), None
+    if name in ADDED:
+        added = module.get_submodule(ADDED[name][0]).weight.detach().double().numpy()
+        positions = added[ADDED[name][1] :]
+    return ids[0].numpy(), states, closed, table, positions
 
 
 def place_before(place):
@@ -98,12 +70,9 @@ def cosine(x, y):
     return x @ y / np.linalg.norm(x) / np.linalg.norm(y)
 
 
-@pytest.mark.parametrize(
-    ("name", "norm"),
-    [("bert", "auto"), ("roberta", "auto"), ("gpt2", "none"), ("llama", "auto")],
-)
-def test_against_the_models_own_states_and_brute_force(name, norm, folders, journey):
-    found = journey(folders(name), texts=TEXTS, positions=True, top=7, norm=norm)
+@pytest.mark.parametrize(("name", "norm"), [("bert", "auto"), ("roberta", "auto"), ("gpt2", "none"), ("llama", "auto")])
+def test_against_the_models_own_states_and_brute_force(name, norm, sized):
+    found = journey(sized(name), texts=TEXTS, positions=True, top=7, norm=norm)
     closes = name in ("gpt2", "llama") and norm != "none"
     assert {(s.positions, s.norm_before) for s in (*found[JourneyStep], *found[Neighbour])} == {
         ("without", "closing" if closes else "none"), *([("with", "none")] if name in ADDED else [])
@@ -115,7 +84,7 @@ def test_against_the_models_own_states_and_brute_force(name, norm, folders, jour
         nearest.setdefault((n.positions, n.text, n.position, n.place, n.measure), []).append(n)
     seen = 0
     for text, raw in enumerate(TEXTS):
-        ids, states, closed, table, positions = own_states(name, folders(name), raw)
+        ids, states, closed, table, positions = own_states(name, sized(name), raw)
         for variant in ["without"] + ["with"] * (name in ADDED):
             for position, token_id in enumerate(ids.tolist()):
                 vectors = table + (positions[position] if variant == "with" else 0)
@@ -169,16 +138,16 @@ def test_against_the_models_own_states_and_brute_force(name, norm, folders, jour
         assert "adds no position vectors to its tokens'" in values["vocabulary_with_positions"].reason
 
 
-def test_vectors_that_the_model_multiplies_are_compared_as_they_are_stored(folders, journey):
-    found = journey(folders("gemma"), text=TEXTS[0], norm="none")
+def test_vectors_that_the_model_multiplies_are_compared_as_they_are_stored(sized):
+    found = journey(sized("gemma"), text=TEXTS[0], norm="none")
     at_start = [s for s in found[JourneyStep] if s.place.site == "embedding"]
     for step in at_start:  # Gemma's first block gets √d times the vector
         assert step.cosine == pytest.approx(1) and step.rank_cosine == 0
         assert step.distance == pytest.approx(step.norm * (1 - 32**-0.5), rel=1e-3)
 
 
-def test_neighbours_of_followed_tokens_alone(folders, journey):
-    found = journey(folders("bert"), texts=TEXTS, follow=["cat", "birds"], top=3)
+def test_neighbours_of_followed_tokens_alone(sized):
+    found = journey(sized("bert"), texts=TEXTS, follow=["cat", "birds"], top=3)
     assert {(n.text, n.token) for n in found[Neighbour]} == {(0, "cat"), (1, "birds")}
     assert {(s.text, s.token) for s in found[JourneyStep] if s.followed} == {(0, "cat"), (1, "birds")}
     assert {s.token for s in found[JourneyStep] if s.special} == {"<s>", "</s>"}
@@ -189,12 +158,12 @@ def test_neighbours_of_followed_tokens_alone(folders, journey):
     }
     assert {p.place.layer for p in found[Point] if p.projection == "pca-joint-without-last"} == {0, 1, 2}
     with pytest.raises(ReporterError, match="follow: 'dog' is not in the text; the tokens there are"):
-        journey(folders("bert"), text=TEXTS[0], follow=["dog"])
-    assert not journey(folders("bert"), text=TEXTS[0])[TokenPair]
+        journey(sized("bert"), text=TEXTS[0], follow=["dog"])
+    assert not journey(sized("bert"), text=TEXTS[0])[TokenPair]
 
 
-def test_tokens_of_another_width_than_the_states(folders, journey):
-    found = journey(folders("albert"), text=TEXTS[0], positions=True)
+def test_tokens_of_another_width_than_the_states(sized):
+    found = journey(sized("albert"), text=TEXTS[0], positions=True)
     (one, two) = found[Value]
     assert one.value is two.value is None
     assert one.reason == "its token vectors have 16 dimensions, its states 32: they cannot be compared"
@@ -207,11 +176,11 @@ def test_tokens_of_another_width_than_the_states(folders, journey):
     assert {s.place for s in found[JourneyStep] if s.step_length is None} == last
 
 
-def test_states_that_are_projected_back_to_the_tokens_width(folders, journey):
-    found = journey(folders("opt, projected"), text=TEXTS[0], positions=True, top=2)
+def test_states_that_are_projected_back_to_the_tokens_width(sized):
+    found = journey(sized("opt, projected"), text=TEXTS[0], positions=True, top=2)
     # What closes the model projects any state back.
     assert {s.place for s in found[JourneyStep] if s.rank_cosine is not None} == {s.place for s in found[JourneyStep]}
-    found = journey(folders("opt, projected"), text=TEXTS[0], positions=True, top=2, norm="none")
+    found = journey(sized("opt, projected"), text=TEXTS[0], positions=True, top=2, norm="none")
     assert {s.place.site for s in found[JourneyStep] if s.rank_cosine is not None} == {"final"}
     assert {s.step_length for s in found[JourneyStep] if s.place == Place("block", 3)} == {None}  # of another width
     assert {n.place for n in found[Neighbour]} == {Place("final", 3)}
@@ -220,14 +189,14 @@ def test_states_that_are_projected_back_to_the_tokens_width(folders, journey):
     assert "position vectors have 32 dimensions, its token vectors 16" in reasons["vocabulary_with_positions"]
 
 
-def test_a_norm_that_a_model_has_not_is_refused(folders, journey):
+def test_a_norm_that_a_model_has_not_is_refused(sized):
     with pytest.raises(ReporterError, match="no closing norm"):
-        journey(folders("bert"), text=TEXTS[0], norm="closing")
-    assert {s.norm_before for s in journey(folders("bert"), text=TEXTS[0])[JourneyStep]} == {"none"}
+        journey(sized("bert"), text=TEXTS[0], norm="closing")
+    assert {s.norm_before for s in journey(sized("bert"), text=TEXTS[0])[JourneyStep]} == {"none"}
 
 
-def test_a_vocabulary_of_100_has_no_turnover(tmp_path, journey):
-    found = journey(build_family("bert", tmp_path), text=TEXTS[0])
+def test_a_vocabulary_of_100_has_no_turnover(tmp_path):
+    found = journey(loaded(build_family("bert", tmp_path)), text=TEXTS[0])
     assert {s.turnover_cosine for s in found[JourneyStep]} == {None}
     assert max(n.rank for n in found[Neighbour]) == 15
 
@@ -235,7 +204,7 @@ def test_a_vocabulary_of_100_has_no_turnover(tmp_path, journey):
 HOSTILE = ["<script>alert(1)</script>", "\"'`", "שלום‏", "\x01\x07", "x" * 500, "%s{{x}}", "</td>"]
 
 
-def test_hostile_tokens_pass_through(tmp_path, journey):
+def test_hostile_tokens_pass_through(tmp_path):
     from tokenizers import Tokenizer, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast
 
@@ -244,7 +213,7 @@ def test_hostile_tokens_pass_through(tmp_path, journey):
     tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     build_family("bert", tmp_path, vocab_size=len(words))
     PreTrainedTokenizerFast(tokenizer_object=tokenizer, unk_token="<unk>").save_pretrained(tmp_path)
-    found = journey(tmp_path, text=" ".join(HOSTILE), follow=HOSTILE[:3])
+    found = journey(loaded(tmp_path), text=" ".join(HOSTILE), follow=HOSTILE[:3])
     tokens = [s.token for s in found[JourneyStep] if s.place == Place("embedding", 0)]
     shown = [word.replace("\x01\x07", "<0x01><0x07>") for word in HOSTILE]
     assert tokens == shown
@@ -253,18 +222,18 @@ def test_hostile_tokens_pass_through(tmp_path, journey):
     assert [p.label for p in found[Point][: len(HOSTILE)]] == shown
 
 
-def test_a_long_journey_through_a_short_model(folders, journey):
+def test_a_long_journey_through_a_short_model(sized):
     text = " ".join(["cat"] * 100)
-    found = journey(folders("roberta"), text=text, positions=True)
+    found = journey(sized("roberta"), text=text, positions=True)
     assert max(s.position for s in found[JourneyStep]) == 37
     with pytest.raises(ReporterError, match="'mouse' is not in the text"):
-        journey(folders("roberta"), text=f"{text} mouse", follow=["mouse"])
+        journey(sized("roberta"), text=f"{text} mouse", follow=["mouse"])
 
 
-def test_two_followed_tokens_beside_each_other_against_brute_force(folders, journey):
+def test_two_followed_tokens_beside_each_other_against_brute_force(sized):
     texts = ["the cat sees birds", "birds sing"]
-    found = journey(folders("gpt2"), texts=texts, follow=["birds", "cat"])
-    states = [own_states("gpt2", folders("gpt2"), text) for text in texts]
+    found = journey(sized("gpt2"), texts=texts, follow=["birds", "cat"])
+    states = [own_states("gpt2", sized("gpt2"), text) for text in texts]
     pairs = {(p.text_a, p.position_a, p.text_b, p.position_b, p.place): p for p in found[TokenPair]}
     followed = sorted({(s.text, s.position) for s in found[JourneyStep] if s.followed})
     assert len(followed) == 3 and len(pairs) == len(found[TokenPair]) == 3 * len(states[0][1])

@@ -140,13 +140,8 @@ def test_words_are_resolved(tmp_path):
     (tmp_path / "w.yaml").write_text("noun: [cat, dog]\nverb: [go, 'no']\n")
     written = {"noun": ["cat", "dog"], "verb": ["go", "no"]}
     for words in ("w.yaml", {name: tuple(of) for name, of in written.items()}):
-        assert PROBES.resolve(WordsProbe(words=words), tmp_path).model_dump(mode="json") == {
-            "folds": 5,
-            "sample": 1000,
-            "neighbours": 10,
-            "hidden": 64,
-            "words": written,
-        }
+        dumped = PROBES.resolve(WordsProbe(words=words), tmp_path).model_dump(mode="json")
+        assert dumped == {"folds": 5, "sample": 1000, "neighbours": 10, "hidden": 64, "words": written}
     assert PROBES.resolve(CorpusProbe(corpus="c"), tmp_path).corpus == "c"
     assert PROBES.corpora(CorpusProbe(corpus="c")) == ("c",)
     assert PROBES.corpora(WordsProbe(words="shipped")) == ()

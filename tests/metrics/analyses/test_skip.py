@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from reporter.metrics.analysis import Corpus, analyses
-from reporter.metrics.skip import Proposal, Skip, proposals, said
+from reporter.metrics.skip import Proposal, Skip, proposals
 
 SKIP = analyses()["skip"]
 
@@ -114,7 +114,3 @@ def test_proposals_are_the_runs_that_turn_least_and_the_blocks_that_each_do():
     assert found[2].blocks == (3, 4)
     assert [one.blocks for one in proposals(angles, angles, 1)] == [(2,), (4,), (3,)]
     assert [one.by for one in proposals(angles, angles, 5)] == ["angle", "angle"]  # the five that turn least are a run
-
-
-def test_blocks_are_written_as_people_do():
-    assert [said(blocks) for blocks in ((3,), (2, 3), (1, 2, 3, 5, 7, 8))] == ["3", "2–3", "1–3, 5, 7–8"]

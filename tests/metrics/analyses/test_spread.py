@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 from sklearn.decomposition import PCA
-from sklearn.metrics import silhouette_samples, silhouette_score
+from sklearn.metrics import silhouette_samples
 
 from reporter.geometry.clouds import distance_blocks, spreads
 from reporter.geometry.components import components
-from reporter.metrics._items import evenly, label, stream
+from reporter.metrics._items import stream
 from reporter.metrics.groups import alphabet_of, random_characters, random_words
 
 
@@ -28,29 +28,19 @@ def test_distances_by_blocks_are_scipys(monkeypatch, grouped):
     assert np.concatenate(list(distance_blocks(x))) == pytest.approx(cdist(x, x), abs=1e-6)
 
 
-def test_silhouettes_are_scikit_learns(monkeypatch, grouped):
+def test_spreads_are_those_of_scikit_learn_and_of_pairs_of_different_texts(monkeypatch, grouped):
     x, group = grouped
-    x = x - 1000
+    x, n = x - 1000, np.bincount(group)
     monkeypatch.setattr("reporter.geometry.clouds.ROWS", 4)
+    distances, same, samples = cdist(x, x), group[:, None] == group, silhouette_samples(x, group)
     whole, *groups = spreads(x, group)
-    assert whole.silhouette == pytest.approx(silhouette_score(x, group), abs=1e-9)
-    samples = silhouette_samples(x, group)
-    for one, of in enumerate(groups):
-        assert of.silhouette == pytest.approx(samples[group == one].mean(), abs=1e-9)
-        assert of.n == np.sum(group == one)
-
-
-def test_means_are_over_pairs_of_different_texts(grouped):
-    x, group = grouped
-    x = x - 1000
-    distances, same = cdist(x, x), group[:, None] == group
-    others = ~np.eye(13, dtype=bool)
-    whole, *groups = spreads(x, group)
-    assert whole.within == pytest.approx(distances[same & others].mean())
+    assert whole.silhouette == pytest.approx(samples.mean(), abs=1e-9)
+    assert whole.within == pytest.approx(distances[same & ~np.eye(13, dtype=bool)].mean())
     assert whole.between == pytest.approx(distances[~same].mean())
     assert whole.ratio == pytest.approx(whole.within / whole.between)
     for one, of in enumerate(groups):
         rows = group == one
+        assert of.n == n[one] and of.silhouette == pytest.approx(samples[rows].mean(), abs=1e-9)
         assert of.within == pytest.approx(distances[np.ix_(rows, rows)].sum() / (of.n * (of.n - 1)))
         assert of.between == pytest.approx(distances[np.ix_(rows, ~rows)].mean())
 
@@ -102,10 +92,3 @@ def test_streams_are_apart_and_stay():
     draws = {what: stream(0, *what).integers(0, 2**62) for what in [("a",), ("a", 1), ("b",), ("a", 2)]}
     assert len(set(draws.values())) == 4
     assert stream(0, "a").integers(0, 2**62) == draws["a",] != stream(1, "a").integers(0, 2**62)
-
-
-def test_points_are_spread_evenly_and_named_on_one_line():
-    assert evenly(3, 5) == [0, 1, 2]
-    assert evenly(101, 5) == [0, 25, 50, 75, 100]
-    assert label(" a\nb\t c") == "a b c"
-    assert len(label("word " * 40)) <= 80 and label("word " * 40).endswith("…")

@@ -1,15 +1,11 @@
 """The whole analysis: every family, tables with holes, and what a reader can rely on."""
 
-from collections.abc import Callable
-from typing import TypeVar
-
 import numpy as np
 import pytest
 import torch
 
 from reporter.core.errors import ReporterError
-from reporter.core.table import Row
-from reporter.geometry.arrays import Progress, silent
+from reporter.geometry.arrays import silent
 from reporter.metrics._items import Explained, HistogramBin, Point
 from reporter.metrics._static_numbers import analyse
 from reporter.metrics._static_vectors import StaticVectors, static_vectors
@@ -20,42 +16,27 @@ from reporter.metrics.vocabulary import (
     VocabularyOptions,
     VocabularyToken,
 )
-from reporter.models.load import LoadedModel
 
 QUICK = VocabularyOptions(extremes=5, points=10, maps=())
-R = TypeVar("R", bound=Row)
 
 
 class Rows:
     """The rows of an analysis, by table."""
 
-    def __init__(
-        self, vectors: StaticVectors, item: VocabularyOptions = QUICK, seed: int = 0, progress: Progress = silent
-    ):
-        self.rows = list(analyse(vectors, item, seed, progress))
+    def __init__(self, vectors, item=QUICK, seed=0):
+        self.rows = list(analyse(vectors, item, seed, silent))
+        self.facts = {row.fact: row for row in self.of(VocabularyFact)}
+        self.missing = {fact[9:]: row.said for fact, row in self.facts.items() if fact.startswith("missing: ")}
+        self.pairs, self.ranked = (
+            [row for row in self.of(VocabularyExtreme) if row.what == what] for what in ("token–token", "token")
+        )
 
-    def of(self, table: type[R]) -> list[R]:
+    def of(self, table):
         return [row for row in self.rows if isinstance(row, table)]
 
-    @property
-    def facts(self) -> dict[str, VocabularyFact]:
-        return {row.fact: row for row in self.of(VocabularyFact)}
 
-    @property
-    def missing(self) -> dict[str, str | None]:
-        return {fact[9:]: row.said for fact, row in self.facts.items() if fact.startswith("missing: ")}
-
-    @property
-    def pairs(self) -> list[VocabularyExtreme]:
-        return [row for row in self.of(VocabularyExtreme) if row.what == "token–token"]
-
-    @property
-    def ranked(self) -> list[VocabularyExtreme]:
-        return [row for row in self.of(VocabularyExtreme) if row.what == "token"]
-
-
-def made_up(tokens: np.ndarray, positions: np.ndarray | None = None) -> StaticVectors:
-    strings: list[str | None] = [f"▁{chr(97 + i % 26) * (1 + i // 26)}" for i in range(len(tokens))]
+def made_up(tokens, positions=None):
+    strings = [f"▁{chr(97 + i % 26) * (1 + i // 26)}" for i in range(len(tokens))]
     strings[:3] = ["<s>", "<0x0A>", "<unused1>"]
     strings[-1] = None
     return StaticVectors(
@@ -67,7 +48,7 @@ def made_up(tokens: np.ndarray, positions: np.ndarray | None = None) -> StaticVe
     )
 
 
-def vectors(n: int, d: int, seed: int = 0) -> np.ndarray:
+def vectors(n, d, seed=0):
     return np.random.default_rng(seed).normal(size=(n, d)) + 0.3
 
 
@@ -81,7 +62,7 @@ def vectors(n: int, d: int, seed: int = 0) -> np.ndarray:
         ("opt, projected", set()),
     ],
 )
-def test_every_family(name: str, measured: set[str], family_model: Callable[..., LoadedModel]) -> None:
+def test_every_family(name, measured, family_model):
     model = family_model(name)
     vectors = static_vectors(model)
     found = Rows(vectors)
@@ -89,7 +70,7 @@ def test_every_family(name: str, measured: set[str], family_model: Callable[...,
     assert {part for part in parts if len(set(part.split("–"))) == 2} == measured
     assert ("outliers" in found.facts) == ("token–position" in measured)
     assert bool(found.of(PositionVector)) == (vectors.positions is not None)
-    embedding = model.module.get_input_embeddings().weight.double().numpy()  # type: ignore[operator]
+    embedding = model.module.get_input_embeddings().weight.double().numpy()
     norms = [row.norm for row in found.of(VocabularyToken)]
     np.testing.assert_allclose(norms, np.linalg.norm(embedding, axis=1), rtol=1e-12)
     curves = {row.part: row.share for row in found.of(Explained)}  # the last share of each
@@ -101,7 +82,7 @@ def test_every_family(name: str, measured: set[str], family_model: Callable[...,
         assert found.missing == {}
 
 
-def test_zero_and_equal_vectors_are_told_apart() -> None:
+def test_zero_and_equal_vectors_are_told_apart():
     x = vectors(60, 8)
     x[[5, 6]] = 0
     x[[20, 21, 22]] = x[10]
@@ -119,7 +100,7 @@ def test_zero_and_equal_vectors_are_told_apart() -> None:
     assert most[0].value < 0.999
 
 
-def test_extremes_among_text_leave_out_what_is_none() -> None:
+def test_extremes_among_text_leave_out_what_is_none():
     x = vectors(80, 8)
     x[2], x[79] = x[1] + 1e-4, x[1] + 2e-4  # bytes, unused and nameless: alike, as they were never trained
     found = Rows(made_up(x))
@@ -136,7 +117,7 @@ def test_extremes_among_text_leave_out_what_is_none() -> None:
     assert not {t.token_id for t in found.ranked if t.among == "text"} & {0, 1, 2, 79}
 
 
-def test_the_same_seed_gives_the_same_rows() -> None:
+def test_the_same_seed_gives_the_same_rows():
     x = made_up(vectors(200, 8), vectors(40, 8, seed=1))
     item = VocabularyOptions(extremes=5, points=30, maps=("tsne",))
     found = Rows(x, item)
@@ -146,33 +127,27 @@ def test_the_same_seed_gives_the_same_rows() -> None:
     assert sum(p.projection == "tsne" for p in found.of(Point)) == 30 + 40
 
 
-def test_points_lie_on_the_principal_components() -> None:
-    x = vectors(40, 8)
-    found = Rows(made_up(x), VocabularyOptions(extremes=0, points=10, maps=()))
+def test_points_lie_on_the_principal_components():
+    found = Rows(made_up(vectors(40, 8)), VocabularyOptions(extremes=0, points=10, maps=()))
     tokens = {row.token_id: (row.pc1, row.pc2, row.pc3) for row in found.of(VocabularyToken)}
-    points = found.of(Point)
-    assert len(points) == 10
-    assert {p.point: (p.x, p.y, p.z) for p in points} == {p.point: pytest.approx(tokens[p.point]) for p in points}
-    centred = x.astype(np.float32).astype(float) - x.astype(np.float32).astype(float).mean(axis=0)
-    u, s, _ = np.linalg.svd(centred, full_matrices=False)
-    components = np.array([tokens[i] for i in range(40)], dtype=float)
-    np.testing.assert_allclose(np.abs(components), np.abs(u[:, :3] * s[:3]), atol=1e-4)
+    points = {p.point: (p.x, p.y, p.z) for p in found.of(Point)}
+    assert len(points) == 10 and points == {at: pytest.approx(tokens[at]) for at in points}
 
 
-def test_too_few_vectors_for_a_map_leave_the_rest() -> None:
+def test_too_few_vectors_for_a_map_leave_the_rest():
     found = Rows(made_up(vectors(4, 8)), VocabularyOptions(extremes=1, points=10, maps=("tsne",)))
     assert found.missing == {"tsne": "4 vectors are too few for tsne"}
     assert {row.measure for row in found.of(HistogramBin)} == {"norm", "cosine", "distance", "dot"}
 
 
-def test_vectors_that_are_no_numbers() -> None:
+def test_vectors_that_are_no_numbers():
     x = vectors(50, 8)
     x[3, 3] = np.inf
     with pytest.raises(ReporterError, match="model 'm': 1 of its vectors are not finite, the first in row 3"):
         Rows(made_up(x))
 
 
-def test_degenerate_tables() -> None:
+def test_degenerate_tables():
     for x in (np.zeros((5, 4)), np.ones((5, 4)), vectors(4, 1)):
         assert len(Rows(made_up(x)).of(VocabularyToken)) == len(x)
     found = Rows(made_up(np.zeros((5, 4))))

@@ -1,12 +1,9 @@
 """The tables of every family, against what is known of each without asking the program."""
 
-from collections.abc import Callable
-
 import pytest
 import torch
 
 from reporter.metrics._static_vectors import static_vectors, table_kind
-from reporter.models.load import LoadedModel
 
 # From the papers: what each family adds to its tokens' vectors; name of its table of positions, and its first row used.
 POSITIONS = {
@@ -23,12 +20,12 @@ TYPES = dict.fromkeys(("bert", "roberta", "albert"), 2)
 
 
 @pytest.mark.parametrize("name", POSITIONS)
-def test_what_is_found_is_what_is_known(name: str, family_model: Callable[..., LoadedModel]) -> None:
+def test_what_is_found_is_what_is_known(name, family_model):
     model = family_model(name)
     found = static_vectors(model)
     kind, table, offset = POSITIONS[name]
     assert found.position_kind == kind
-    embedding = model.module.get_input_embeddings().weight  # type: ignore[operator]
+    embedding = model.module.get_input_embeddings().weight
     assert found.tokens.data_ptr() == embedding.data_ptr()  # no copy
     assert len(found.strings) == len(embedding)
     if table:
@@ -39,12 +36,11 @@ def test_what_is_found_is_what_is_known(name: str, family_model: Callable[..., L
         assert found.positions is None
     assert (0 if found.types is None else len(found.types)) == TYPES.get(name, 0)
     if found.types is not None:
-        torch.testing.assert_close(
-            found.types, model.module.get_submodule("embeddings.token_type_embeddings").weight.data
-        )
+        types = model.module.get_submodule("embeddings.token_type_embeddings").weight.data
+        torch.testing.assert_close(found.types, types)
 
 
-def test_narrow_embeddings_are_said(family_model: Callable[..., LoadedModel]) -> None:
+def test_narrow_embeddings_are_said(family_model):
     for name in ("albert", "electra", "opt, projected"):
         found = static_vectors(family_model(name))
         assert found.tokens.shape[1] == 16
@@ -52,13 +48,13 @@ def test_narrow_embeddings_are_said(family_model: Callable[..., LoadedModel]) ->
         assert found.comparable("token", "position") == (name != "opt, projected")
 
 
-def test_scaled_and_normed_embeddings_are_said(family_model: Callable[..., LoadedModel]) -> None:
+def test_scaled_and_normed_embeddings_are_said(family_model):
     assert "What enters the first block is 5.657 × these vectors." in static_vectors(family_model("gemma2")).notes
     assert any("a norm, or another" in note for note in static_vectors(family_model("bloom")).notes)
     assert static_vectors(family_model("llama")).notes == ()
 
 
-def test_sines_are_told_from_learned_vectors(family_model: Callable[..., LoadedModel]) -> None:
+def test_sines_are_told_from_learned_vectors(family_model):
     assert static_vectors(family_model("distilbert", sinusoidal_pos_embds=True)).position_kind == "sinusoidal"
     position = torch.arange(60)[:, None] / 10000 ** (torch.arange(16) / 16)
     sines = torch.cat([position.sin(), position.cos()], dim=1)
@@ -67,7 +63,7 @@ def test_sines_are_told_from_learned_vectors(family_model: Callable[..., LoadedM
     assert table_kind(torch.zeros(60, 32)) == table_kind(torch.ones(60, 32)) == "learned"
 
 
-def test_strings_and_special_ids(family_model: Callable[..., LoadedModel]) -> None:
+def test_strings_and_special_ids(family_model):
     found = static_vectors(family_model("bert"))
     assert found.strings[:5] == ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
     assert found.strings[-3:] == (None, None, None)  # the table has three rows more than the tokenizer

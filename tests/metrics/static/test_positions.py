@@ -1,7 +1,5 @@
 """The period of a helix is read off, noise of every colour shows none; cosines by offset against all pairs."""
 
-from collections.abc import Callable
-
 import numpy as np
 import pytest
 import torch
@@ -9,32 +7,29 @@ import torch
 from reporter.metrics._static_numbers import by_offset, heat, period, positions
 from reporter.metrics.vocabulary import PositionCosine, PositionOffset, PositionVector, VocabularyFact
 
-Noise = Callable[[np.random.Generator, int, int], np.ndarray]
 
-
-def helix(generator: np.random.Generator, count: int, d: int, turn: float, noise: float) -> np.ndarray:
+def helix(generator, count, d, turn, noise):
     """A helix with so many positions in a turn, turned into any direction of d dimensions."""
     angle = 2 * np.pi * np.arange(count) / turn
     x = np.zeros((count, d))
     x[:, 0], x[:, 1], x[:, 2] = np.cos(angle), np.sin(angle), np.linspace(-1.5, 1.5, count)
-    turned: np.ndarray = x @ np.linalg.qr(generator.normal(size=(d, d)))[0] + noise * generator.normal(size=(count, d))
-    return turned
+    return x @ np.linalg.qr(generator.normal(size=(d, d)))[0] + noise * generator.normal(size=(count, d))
 
 
-def smooth(generator: np.random.Generator, count: int, d: int, length: int) -> np.ndarray:
+def smooth(generator, count, d, length):
     kernel = np.exp(-0.5 * (np.arange(-4 * length, 4 * length + 1) / length) ** 2)
     z = generator.normal(size=(count + 8 * length, d))
     return np.stack([np.convolve(z[:, i], kernel, "valid") for i in range(d)], axis=1)
 
 
-def red(generator: np.random.Generator, count: int, d: int, phi: float) -> np.ndarray:
+def red(generator, count, d, phi):
     x = generator.normal(size=(count, d))
     for t in range(1, count):
         x[t] += phi * x[t - 1]
     return x
 
 
-NOISE: dict[str, Noise] = {
+NOISE = {
     "white": lambda g, n, d: g.normal(size=(n, d)),
     "red": lambda g, n, d: red(g, n, d, 0.9),
     "walk": lambda g, n, d: g.normal(size=(n, d)).cumsum(axis=0),
@@ -43,42 +38,40 @@ NOISE: dict[str, Noise] = {
 }
 
 
-def path(x: np.ndarray) -> np.ndarray:
+def path(x):
     u, s, _ = np.linalg.svd(x - x.mean(axis=0), full_matrices=False)
     return u[:, :3] * s[:3]
 
 
 @pytest.mark.parametrize("turn", [5.3, 20, 64, 100.5])
-def test_the_period_of_a_helix(turn: float) -> None:
+def test_the_period_of_a_helix(turn):
     found = period(path(helix(np.random.default_rng(0), 512, 48, turn, 0.1)), 0)
     assert found.positions == pytest.approx(turn, rel=0.03)
     assert found.turns == pytest.approx(512 / turn, rel=0.03)
-    assert found.share is not None
-    assert found.share > 0.8
-    assert (found.p, found.reason) == (0.005, "")
+    assert found.share > 0.8 and (found.p, found.reason) == (0.005, "")
 
 
-def test_a_first_position_that_lies_apart_hides_no_period() -> None:
+def test_a_first_position_that_lies_apart_hides_no_period():
     x = helix(np.random.default_rng(0), 256, 48, 16, 0.05)
     x[0] += 4
     assert period(path(x), 0).positions == pytest.approx(16, rel=0.03)
 
 
 @pytest.mark.parametrize("name", NOISE)
-def test_noise_has_no_period(name: str) -> None:
+def test_noise_has_no_period(name):
     generator = np.random.default_rng(1)
     found = [period(path(NOISE[name](generator, 192, 32)), 0) for _ in range(60)]
     assert sum(p.positions is not None for p in found) <= 3
     assert all(p.reason for p in found if p.positions is None)
 
 
-def test_short_and_straight_paths() -> None:
+def test_short_and_straight_paths():
     assert period(np.zeros((31, 3)), 0).reason == "31 positions are too few"
     assert period(np.linspace(0, 1, 64)[:, None] * np.ones(3), 0).reason == "the path is a straight line"
 
 
 @pytest.mark.parametrize("together", [7, 1000])
-def test_cosines_by_offset(together: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cosines_by_offset(together, monkeypatch):
     monkeypatch.setattr("reporter.metrics._static_numbers._TOGETHER", together)
     x = np.random.default_rng(0).normal(size=(40, 6))
     x[7] = 0
@@ -94,7 +87,7 @@ def test_cosines_by_offset(together: int, monkeypatch: pytest.MonkeyPatch) -> No
         assert (o.cosine, o.sd) == (pytest.approx(true.mean()), pytest.approx(true.std(), abs=1e-12))
 
 
-def test_the_picture_is_thinned() -> None:
+def test_the_picture_is_thinned():
     shown = list(heat(np.eye(300)))
     at = sorted({cell.position_a for cell in shown})
     assert (len(shown), len(at), at[0], at[-1]) == (64 * 64, 64, 0, 299)
@@ -102,7 +95,7 @@ def test_the_picture_is_thinned() -> None:
     assert sorted({cell.position_b for cell in heat(np.eye(5))}) == [0, 1, 2, 3, 4]
 
 
-def test_a_report_of_positions() -> None:
+def test_a_report_of_positions():
     x = helix(np.random.default_rng(0), 128, 24, 16, 0.02).astype(np.float32)
     found = list(positions(torch.from_numpy(x), 0))
     wide = x.astype(float)
@@ -120,7 +113,7 @@ def test_a_report_of_positions() -> None:
     assert max(offsets[8:24], key=lambda row: row.cosine).distance in (15, 16, 17)
 
 
-def test_equal_and_zero_positions() -> None:
+def test_equal_and_zero_positions():
     equal = list(positions(torch.ones(64, 4), 0))
     (period_of,) = [row for row in equal if isinstance(row, VocabularyFact)]
     assert (period_of.fact, period_of.value, period_of.said) == ("period", None, "all position vectors are equal")

@@ -9,22 +9,15 @@ from reporter.geometry.components import principal_axes
 from reporter.metrics._static_numbers import explained, of_neighbours, sampled_rows
 
 
-def vectors(n: int, d: int, seed: int = 0) -> np.ndarray:
+def vectors(n, d, seed=0):
     generator = np.random.default_rng(seed)
     return (generator.normal(size=(n, d)) * np.geomspace(5, 0.1, d) + 3).astype(np.float32)
 
 
-def clusters(n: int = 60, d: int = 70) -> tuple[np.ndarray, np.ndarray]:
-    generator = np.random.default_rng(0)
-    label = np.arange(n) % 3
-    return (generator.normal(size=(n, d)) + 40 * np.eye(d)[label]).astype(np.float32), label
-
-
 @pytest.mark.parametrize(("n", "d"), [(9000, 20), (20, 20), (12, 20), (2, 20), (50, 1)])
-def test_components_are_scikit_learns(n: int, d: int) -> None:
+def test_components_are_scikit_learns(n, d):
     x = vectors(n, d)
     axes = principal_axes([torch.from_numpy(x)])
-    assert axes is not None
     oracle = PCA(svd_solver="full").fit(x.astype(float))
     count = min(d, n - 1)
     assert len(axes.eigenvalues) == count
@@ -45,20 +38,19 @@ def test_components_are_scikit_learns(n: int, d: int) -> None:
     assert {(row.part, row.n) for row in curve} == {("token", n)}
 
 
-def test_a_large_mean_is_no_variance() -> None:
+def test_a_large_mean_is_no_variance():
     x = vectors(500, 8) + 1000
     axes = principal_axes([torch.from_numpy(x)])
-    assert axes is not None
     np.testing.assert_allclose(axes.eigenvalues, PCA().fit(x.astype(float)).explained_variance_ * 499 / 500, rtol=1e-4)
 
 
-def test_what_does_not_vary_has_no_axes() -> None:
+def test_what_does_not_vary_has_no_axes():
     assert principal_axes([torch.full((50, 8), 0.1)]) is None
     assert principal_axes([torch.ones(5, 8)]) is None
     assert principal_axes([torch.ones(1, 8)]) is None
 
 
-def test_samples() -> None:
+def test_samples():
     assert sampled_rows(10, 20, 0).tolist() == list(range(10))
     drawn = sampled_rows(1000, 50, 3)
     assert len(set(drawn.tolist())) == 50
@@ -66,8 +58,9 @@ def test_samples() -> None:
     assert drawn.tolist() == sampled_rows(1000, 50, 3).tolist() != sampled_rows(1000, 50, 4).tolist()
 
 
-def test_maps_keep_clusters_together_and_are_repeatable() -> None:
-    x, label = clusters()
+def test_maps_keep_clusters_together_and_are_repeatable():
+    label = np.arange(60) % 3
+    x = (np.random.default_rng(0).normal(size=(60, 70)) + 40 * np.eye(70)[label]).astype(np.float32)
     at = of_neighbours(x, 0)
     np.testing.assert_array_equal(at, of_neighbours(x, 0))
     distance = np.linalg.norm(at[:, None] - at[None], axis=2) + np.eye(60) * 1e9
