@@ -114,7 +114,7 @@ def _lines(store: Store, study: str, model: Record, seconds: float | None) -> It
         says = [box.says for box in boxes_of(CHANGED, tables)]
         yield f"against {model['base']}", " ".join(says) or "not compared; see the report"
     texts = listed(f"{counted(row['texts'], 'text')} of {row['corpus']}" for row in read(_TEXTS))
-    took = "" if seconds is None else f", {short(seconds, 2)} s"
+    took = "" if seconds is None else f"; the run took {short(seconds, 2)} s"
     yield "measured on", f"{texts}; {model['device']}, {model['precision']} precision{took}"
 
 
