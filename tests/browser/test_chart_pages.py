@@ -72,8 +72,8 @@ def test_one_slider_moves_every_picture_and_a_second_model_stands_beside(sentenc
     sentences.keys("END", on="#stop")
     sentences.until(FIRST, "bert · after the final norm")
     sentences.choose("#slot-1", "1")
-    sentences.until(f"return document.querySelectorAll('{NAMES}').length === 2")
-    assert sentences.texts(NAMES)[1] == "gpt2 · step 600 · layer 3"
+    second = f"return document.querySelectorAll('{NAMES}')[1]?.textContent === arguments[0]"
+    sentences.until(second, "gpt2 · step 600 · layer 3")
     sentences.click("input[value=attention]")
     sentences.until(FIRST, "bert · layer 4")
     assert sentences.texts(".broken") == []
