@@ -25,7 +25,8 @@ GOOD = "study: good\nmodels: {m: gpt2}\ncorpora: {c: {texts: [a]}}\n"
 BAD = "study: bad\nmodels: {m: {hub: gpt2, dtyp: auto}}\n"
 BAD_LINE = "bad.yaml:2:25: models.m.dtyp: unknown key; did you mean 'dtype'?\n"
 COMMANDS = [
-    "look", "init", "validate", "plan", "run", "merge", "verify", "cache", "answer", "sql", "diff", "metrics", "docs", "export",
+    "look", "init", "validate", "plan", "run", "merge", "verify", "cache", "answer", "sql", "diff", "metrics", "docs",
+    "export",
 ]  # fmt: skip
 
 
@@ -242,7 +243,7 @@ def test_validate_looks_for_adapters_gguf_files_and_packages(problems, monkeypat
         "tuned": ("{hub: owner/base, adapter: nowhere}", "nowhere is not there; an adapter's folder is what PEFT's"),
         "spelt": ("{hub: owner/base, adapter: loar}", "lora'?"),
         "empty": ("{hub: owner/base, adapter: lora}", "lora has no adapter_model.safetensors"),
-        "larger": ("{hub: owner/base, device_map: auto, offload_folder: here/in}", "pip install 'layer-reporter[split]'"),
+        "larger": ("{hub: owner/base, device_map: auto, offload_folder: here/in}", "'layer-reporter[split]'"),
     }
     text = "study: lost\nmodels:\n" + "".join(f"  {name}: {model}\n" for name, (model, _) in models.items())
     Path("own").mkdir()

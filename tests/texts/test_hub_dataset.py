@@ -57,7 +57,7 @@ def hub(monkeypatch):
 
 def test_without_the_package_there_is_advice(build, monkeypatch):
     monkeypatch.setitem(sys.modules, "datasets", None)
-    with pytest.raises(ReporterError, match=r"^corpus 'wiki': .*'wikitext' .*pip install 'layer-reporter\[datasets\]'$"):
+    with pytest.raises(ReporterError, match=r"^corpus 'wiki': .*'wikitext' .*'layer-reporter\[datasets\]'$"):
         build(DatasetCorpus(dataset="wikitext"), "wiki")
 
 

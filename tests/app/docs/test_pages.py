@@ -95,7 +95,8 @@ def test_the_error_is_the_one_that_is_shown(tmp_path):
     shown = re.search(r"^study\.yaml:(\d+):(\d+): (models\.gpt2\.dtyp: .*)$", PAGES["studies"], re.MULTILINE)
     assert shown
     path = tmp_path / "study.yaml"
-    path.write_text(blocks("studies", "yaml")[0].replace("dtype: float32", "dtyp: float32"), "utf-8")
+    study = next(text for text in blocks("studies", "yaml") if "dtype: float32" in text)
+    path.write_text(study.replace("dtype: float32", "dtyp: float32"), "utf-8")
     with pytest.raises(SpecError) as caught:
         load_study(path, offer())
     assert str(caught.value).replace(f"{tmp_path}/", "") == shown[0]
