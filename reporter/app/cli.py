@@ -166,7 +166,7 @@ def look(
     base: Annotated[str | None, option("The model that MODEL was made from; shows what changed.", "MODEL")] = None,
     text: Annotated[
         str | None,
-        option("Texts to read: a file, or a corpus as a study writes it. Default: 150 paragraphs that ship.", "FILE"),
+        option("Texts to read: a file, or a corpus as a study writes it. Default: paragraphs that ship.", "FILE"),
     ] = None,
     out: Out = Path("results"),
     card: Annotated[Path | None, option("Also write the layer cards as Markdown, for a model page.", "FILE.md")] = None,

@@ -71,7 +71,7 @@ def test_the_study_is_for_people_to_edit(look):
     assert list(study.models) == ["decoder", "encoder"] and list(study.corpora) == ["notes"]
     assert (path.parent / study.models["decoder"].path).resolve() == Path("decoder").resolve()
     assert write_study(["decoder", "encoder"], text="notes.txt").path == path
-    path.write_text(path.read_text("utf-8").replace("limit: 150", "limit: 15"), "utf-8")
+    path.write_text(path.read_text("utf-8").replace("limit: 102", "limit: 15"), "utf-8")
     result = look("decoder", "encoder", "--text", "notes.txt")
     assert result.exit_code == 2 and "was edited" in result.stderr and f"`reporter run {path}`" in result.stderr
     assert read_study(path).study.corpora["notes"].limit == 15
@@ -79,7 +79,7 @@ def test_the_study_is_for_people_to_edit(look):
 
 def test_without_a_text_the_sample_and_its_labels_are_read(look):
     study = write_study(["decoder"]).study
-    assert study.corpora["sample"].sample == "english"
+    assert study.corpora["sample"].sample == "english" and study.pooling == "mean"
     assert study.sections["probes"]["register"].corpus == "sample"
 
 

@@ -164,7 +164,10 @@ def _vectors(rows: Sequence[Record]) -> str:
         f"{place(best['layer'])} with {best['pooling']} pooling: a linear probe of `{best['item']}` reaches accuracy "
         f"{estimate(best['value'], best['ci_low'], best['ci_high'])}"
     )
-    if usual is None or usual is best or not usual["loss"]:
+    ties = [row["layer"] for row in rows if row["kind"] == "labels" and not row["best"] and row["loss_low"] == 0]
+    if ties:
+        text += f"; {places(ties)} {'does' if len(set(ties)) == 1 else 'do'} not differ significantly"
+    if usual is None or usual is best or not usual["loss_low"]:
         return text
     points = f"{short(100 * usual['loss'], 2)} {interval(100 * usual['loss_low'], 100 * usual['loss_high'])} points"
     return f"{text}; the last hidden state scores {points} less"

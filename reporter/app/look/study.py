@@ -20,12 +20,14 @@ from reporter.spec.problems import SpecError
 from reporter.spec.study import StudyFile
 
 FOLDER = Path("look")
-TEXTS = 150
-"""Texts that are read of a file; a study can read more."""
+TEXTS = 102
+"""Texts that are read, so that a model of 135 million parameters takes about 90 seconds on two cores."""
 _WORDS = {"yes", "no", "on", "off", "y", "n", "true", "false", "null", "."}
 """Words that YAML may read as something else than text."""
 _TABLES = {".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet"}
 
+_ALL = "  # remove `limit` to read all texts"
+_SAMPLE = "  # of the 150 paragraphs that ship"
 _STUDY = """\
 # Written by `reporter look`. Edit it and run it again:
 #
@@ -47,12 +49,10 @@ _METRICS = {
     "anisotropy": "how much the states point the same way",
     "intrinsic_dimension": "how many coordinates describe a state's neighbourhood",
     "entropy": "over how many directions the states of a text spread",
-    "spectrum": "how many axes carry the variance",
     "convergence": "how similar a state is to its last state",
     "motion": "how far each block moves and turns the states",
     "token_path": "how much states turn from token to token",
     "outliers": "which tokens are sinks",
-    "loss": "how well the model predicts the texts",
 }
 
 
@@ -164,7 +164,7 @@ def _with_bases(models: Sequence[_Model], base: str | None) -> list[_Model]:
 
 def _read_corpus(text: str | None) -> _Corpus:
     if text is None:
-        return _Corpus("sample", {"sample": "english", "label": "register"}, "  # paragraphs that ship with reporter")
+        return _Corpus("sample", {"sample": "english", "label": "register", "limit": TEXTS}, _SAMPLE)
     if text.lstrip().startswith("{"):
         try:
             given = yaml.safe_load(text)
@@ -180,7 +180,7 @@ def _read_corpus(text: str | None) -> _Corpus:
         keys["unit"] = _unit(path)
     else:
         keys["column"] = "text"
-    return _Corpus(name, keys | {"limit": TEXTS}, "  # remove `limit` to read all texts")
+    return _Corpus(name, keys | {"limit": TEXTS}, _ALL)
 
 
 def _unit(path: Path) -> str:
@@ -195,7 +195,10 @@ def _content(path: Path, stem: str, models: Sequence[_Model], corpus: _Corpus, f
     """Return the text of a study in ``folder``, the first line with a checksum of the other lines."""
     metrics = dict(_METRICS)
     if any("base" in model.keys for model in models):
-        metrics["change"] = "how far the states lie from those of the base"
+        metrics |= {
+            "change": "how far the states lie from those of the base",
+            "loss": "how well each predicts the texts",
+        }
     body = _STUDY.format(
         file=path,
         id=f"look-{stem}",
@@ -212,8 +215,9 @@ def _analyses(corpus: _Corpus) -> Iterator[str]:
     if "label" in corpus.keys:
         yield "probes:                           # how well a linear classifier reads the label at each layer\n"
         yield f"  {corpus.keys['label']}: {{corpus: {corpus.name}, hidden: 0}}\n"
+        yield "pooling: mean                     # how a text becomes one vector; `auto` tries more\n"
     yield "skip:                             # the loss without each of the blocks that turn states least\n"
-    yield f"  one-block: {{corpus: {corpus.name}, blocks: [1], texts: 30}}\n"
+    yield f"  one-block: {{corpus: {corpus.name}, blocks: [1], texts: 20}}\n"
 
 
 def _is_untouched(content: str) -> bool:
