@@ -92,9 +92,9 @@ def config_file(folder: Path) -> Path:
         kind = "is a file, not a folder" if folder.exists() else f"is not there{instead_of(folder, Path.is_dir)}"
         raise ReporterError(f"the folder {folder} {kind}")
     if not (folder / CONFIG).is_file():
-        if (folder / ADAPTER).is_file():
-            base = (read_json(folder / ADAPTER) or {}).get("base_model_name_or_path")
-            named = f"trained on {base}" if isinstance(base, str) else "which it does not name"
+        if is_adapter(folder):
+            base = base_of_adapter(folder)
+            named = "which it does not name" if base is None else f"trained on {base}"
             raise ReporterError(
                 f"{folder} is an adapter, as PEFT's `save_pretrained` writes it, not a model; write the folder of its "
                 f"base ({named}) as `path` and this one as `adapter`"
@@ -142,6 +142,17 @@ def offload_folder(folder: Path) -> Path:
         kind = "cannot be written" if existing.is_dir() else "is a file, not a folder"
         raise ReporterError(f"the offload folder {folder} cannot be used: {existing} {kind}; name another one")
     return folder
+
+
+def is_adapter(folder: Path) -> bool:
+    """Return whether a folder holds an adapter that PEFT saved, and no whole model."""
+    return (folder / ADAPTER).is_file() and not (folder / CONFIG).is_file()
+
+
+def base_of_adapter(folder: Path) -> str | None:
+    """Return the hub id or folder of the model that an adapter was trained on; None where it names none."""
+    base = (read_json(folder / ADAPTER) or {}).get("base_model_name_or_path")
+    return base if isinstance(base, str) else None
 
 
 def adapter_files(folder: Path) -> list[Path]:

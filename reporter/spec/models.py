@@ -89,8 +89,11 @@ def _in_order(checkpoints: tuple[CheckpointSpec, ...]) -> tuple[CheckpointSpec, 
     return tuple(sorted(checkpoints, key=lambda checkpoint: checkpoint.step or 0))
 
 
+HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?", re.ASCII)
+
+
 def _hub_id(value: str) -> str:
-    if re.fullmatch(r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?", value, re.ASCII):
+    if HUB_ID.fullmatch(value):
         return value
     if value.startswith((".", "/", "~")) or value.count("/") > 1 or "\\" in value:
         raise failure(Complaint(f"{show(value)} is not a hub id; for a folder write {{path: {value}}}"))

@@ -8,19 +8,21 @@ from typing import Any
 
 from reporter.core.numbers import counted, estimate, interval, short, signed
 from reporter.core.places import in_backticks, listed, place, places
+from reporter.judge.numbers import declared
 from reporter.judge.questions.changed import CHANGED
 from reporter.judge.questions.layer import LABEL_FREE
-from reporter.judge.questions.question import Record, boxes_of
+from reporter.judge.questions.question import Record, boxes_of, markdown_cell
+from reporter.judge.questions.sinks import blocks_of
 from reporter.store import Store
 
 ENDS = {
-    "anisotropy.mean_cosine": ("anisotropy", "mean cosine of two tokens"),
-    "intrinsic_dimension.twonn": ("dimension", "intrinsic dimension (TwoNN)"),
-    "entropy.prompt_normalised": ("entropy", "normalised entropy of a text's states"),
+    "anisotropy.mean_cosine": "anisotropy",
+    "intrinsic_dimension.twonn": "dimension",
+    "entropy.prompt_normalised": "entropy",
 }
-"""Numbers whose highest and lowest layer the card names: their label and title."""
+"""Numbers whose highest and lowest layer the card names, and the labels of their lines."""
 _MODELS = """
-SELECT model, checkpoint, role, family, layers, width, parameters, device, precision, base, status, error
+SELECT model, role, family, layers, width, parameters, device, precision, base, status, error
 FROM models WHERE study = $study AND baseline IS NULL AND is_last ORDER BY position, model
 """
 _ENDS = """
@@ -56,8 +58,9 @@ def cards(database: Path, study: str, seconds: float | None = None) -> list[Card
     """
     store = Store(database)
     with store.kept_open():
-        models = store.records(_MODELS, {"study": study})
-        return [Card(model["model"], tuple(_lines(store, study, model, seconds))) for model in models]
+        models, corpora = (store.records(query, {"study": study}) for query in (_MODELS, _TEXTS))
+        texts = listed(f"{counted(row['texts'], 'text')} of {row['corpus']}" for row in corpora)
+        return [Card(model["model"], tuple(_lines(store, study, model, texts, seconds))) for model in models]
 
 
 def as_text(made: Sequence[Card], width: int) -> str:
@@ -68,7 +71,7 @@ def as_text(made: Sequence[Card], width: int) -> str:
         rows = [card.model]
         for label, text in card.lines:
             first, rest = f"  {label:<{label_width}}", " " * (label_width + 2)
-            rows.append(textwrap.fill(text.replace("**", ""), width, initial_indent=first, subsequent_indent=rest))
+            rows.append(textwrap.fill(text, width, initial_indent=first, subsequent_indent=rest))
         parts.append("\n".join(rows))
     return "\n\n".join(parts)
 
@@ -77,15 +80,14 @@ def as_markdown(made: Sequence[Card]) -> str:
     """Return cards as Markdown, a table for each model."""
     parts = []
     for card in made:
-        rows = (f"| {label} | {text.replace('|', chr(92) + '|')} |" for label, text in card.lines)
+        rows = (f"| {label} | {markdown_cell(text)} |" for label, text in card.lines)
         parts.append("\n".join([f"## Layer card: {card.model}", "", "| | |", "|---|---|", *rows]))
     return "\n\n".join(parts) + "\n"
 
 
-def _lines(store: Store, study: str, model: Record, seconds: float | None) -> Iterator[tuple[str, str]]:
-    def read(query: str, **more: Any) -> list[Record]:
-        known = {"study": study, "model": model["model"], **more}
-        return list(store.records(query, {name: value for name, value in known.items() if f"${name}" in query}))
+def _lines(store: Store, study: str, model: Record, texts: str, seconds: float | None) -> Iterator[tuple[str, str]]:
+    def read(query: str, **more: Any) -> Sequence[Record]:
+        return store.records(query, {"study": study, "model": model["model"], **more})
 
     if model["status"] != "done":
         yield "failed", str(model["error"])
@@ -98,14 +100,14 @@ def _lines(store: Store, study: str, model: Record, seconds: float | None) -> It
         f"{short(millions)} million parameters",
     )
     ends = {(row["name"], row["view"], row["highest"]): row for row in read(_ENDS, names=list(ENDS))}
-    for name, (label, title) in ENDS.items():
+    for name, label in ENDS.items():
         if any((name, "words", highest) in ends for highest in (True, False)):
             named = [
                 f"{word} at {_peak(ends[name, 'words', highest], ends.get((name, 'no-sinks', highest)), blocks)}"
                 for word, highest in (("highest", True), ("lowest", False))
                 if (name, "words", highest) in ends
             ]
-            yield label, f"{title} is {'; '.join(named)}"
+            yield label, f"{declared()[name][1].title} is {'; '.join(named)}"
     yield "sinks", _sinks(read(_ANSWERS.format(table="sink_answers") + " ORDER BY number"))
     yield "vectors", _vectors(read(_ANSWERS.format(table="layer_answers")))
     yield "blocks", _blocks(read(_ANSWERS.format(table="block_answers")), read(_TURNS))
@@ -113,7 +115,6 @@ def _lines(store: Store, study: str, model: Record, seconds: float | None) -> It
         tables = {name: read(_ANSWERS.format(table=name)) for name in ("change_answers", "changed_numbers")}
         says = [box.says for box in boxes_of(CHANGED, tables)]
         yield f"against {model['base']}", " ".join(says) or "not compared; see the report"
-    texts = listed(f"{counted(row['texts'], 'text')} of {row['corpus']}" for row in read(_TEXTS))
     took = "" if seconds is None else f"; the run took {short(seconds, 2)} s"
     yield "measured on", f"{texts}; {model['device']}, {model['precision']} precision{took}"
 
@@ -143,10 +144,8 @@ def _sinks(rows: Sequence[Record]) -> str:
 
 def _sink(row: Record) -> str:
     name = "the first token of a text" if row["token"] is None else in_backticks(row["token"])
-    first, last = row["layer_first"], row["layer_last"]
-    where = f"block {first}" if first == last else f"blocks {first}–{last}"
     return (
-        f"{name} in {row['texts']:,} of {row['measured']:,} texts, {where}, norm up to "
+        f"{name} in {row['texts']:,} of {row['measured']:,} texts, {blocks_of(row)}, norm up to "
         f"{short(row['norm_ratio'], 2)} times the median"
     )
 

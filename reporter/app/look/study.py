@@ -12,19 +12,20 @@ from typing import Any
 import yaml
 
 from reporter.core.errors import UsageError, failing_as, one_line
-from reporter.core.files import instead_of, read_json, writing
+from reporter.core.files import instead_of, writing
 from reporter.core.places import listed
-from reporter.models.model_folder import ADAPTER
+from reporter.models.model_folder import base_of_adapter, is_adapter
+from reporter.spec.models import HUB_ID
 from reporter.spec.part import LONGEST_NAME
 from reporter.spec.problems import SpecError
 from reporter.spec.study import StudyFile
+from reporter.texts.sources.stored import kind_of
 
 FOLDER = Path("look")
 TEXTS = 102
 """Texts that are read, so that a model of 135 million parameters takes about 90 seconds on two cores."""
 _WORDS = {"yes", "no", "on", "off", "y", "n", "true", "false", "null", "."}
 """Words that YAML may read as something else than text."""
-_TABLES = {".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet"}
 
 _ALL = "  # remove `limit` to read all texts"
 _SAMPLE = "  # of the 150 paragraphs that ship"
@@ -121,12 +122,11 @@ def _read_model(text: str) -> _Model:
     name = (path.resolve() if path.exists() else path).name
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", re.sub(r"\.gguf$", "", name, flags=re.IGNORECASE)).strip("-._")
     name = name[:40] or "model"
-    if (path / ADAPTER).is_file() and not (path / "config.json").is_file():
-        base = (read_json(path / ADAPTER) or {}).get("base_model_name_or_path")
-        return _Model(name, {"adapter": path}, base if isinstance(base, str) else "")
+    if is_adapter(path):
+        return _Model(name, {"adapter": path}, base_of_adapter(path) or "")
     if path.exists():
         return _Model(name, {"path": path})
-    if re.fullmatch(r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?", text, re.ASCII) and path.suffix.lower() != ".gguf":
+    if HUB_ID.fullmatch(text) and path.suffix.lower() != ".gguf":
         return _Model(name, {"hub": text})
     raise UsageError(f"there is no folder or file {one_line(text)}, and it is no hub id{instead_of(path, Path.exists)}")
 
@@ -176,7 +176,7 @@ def _read_corpus(text: str | None) -> _Corpus:
         raise UsageError(f"--text: there is no file {one_line(text)}{instead_of(path)}")
     name = re.sub(r"[^A-Za-z0-9_-]+", "-", path.name.split(".")[0]).strip("-_")[:40] or "texts"
     keys: Keys = {"file": path}
-    if path.is_dir() or not _TABLES.intersection(suffix.lower() for suffix in path.suffixes):
+    if path.is_dir() or kind_of(path) == "text":
         keys["unit"] = _unit(path)
     else:
         keys["column"] = "text"

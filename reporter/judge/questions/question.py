@@ -155,9 +155,9 @@ def _section(answer: Answer) -> Iterator[str]:
         if box.code:
             yield from ("```python", box.code, "```", "")
         if box.rows:
-            yield "| " + " | ".join(_cell(name) for name, _ in box.columns) + " |"
+            yield "| " + " | ".join(markdown_cell(name) for name, _ in box.columns) + " |"
             yield "|" + "|".join("---:" if number else "---" for _, number in box.columns) + "|"
-            yield from ("| " + " | ".join(map(_cell, row)) + " |" for row in box.rows)
+            yield from ("| " + " | ".join(map(markdown_cell, row)) + " |" for row in box.rows)
             yield ""
         if box.notes:
             yield from (*(f"- {note}" for note in box.notes), "")
@@ -165,5 +165,6 @@ def _section(answer: Answer) -> Iterator[str]:
         yield from (f"Not answered here: {lack}", "")
 
 
-def _cell(text: str) -> str:
+def markdown_cell(text: str) -> str:
+    """Return a text as a cell of a Markdown table."""
     return " ".join(text.split()).replace("|", "\\|")

@@ -91,15 +91,19 @@ def _box(rows: Sequence[Record]) -> Box:
     name = "The first token of a text, whatever it is," if first["token"] is None else in_backticks(first["token"])
     on = "" if first["dimension"] is None else f", on dimension {first['dimension']}"
     further = "" if not more else f"; {more} other {'token is a sink' if more == 1 else 'tokens are sinks'} as well"
-    blocks = f"block{'s' * (first['layer_first'] != first['layer_last'])} {_range(first, 'layer')}"
     return Box(
         about=f"{first['model']} on {first['corpus']}",
-        says=f"{name} is a sink in {first['texts']:,} of {first['measured']:,} texts: {blocks}{on}, with a "
+        says=f"{name} is a sink in {first['texts']:,} of {first['measured']:,} texts: {blocks_of(first)}{on}, with a "
         f"norm up to {short(first['norm_ratio'], 2)} times the median of its text{further}. The token set `no-sinks` "
         "leaves them out.",
         **table(rows[:MOST_ROWS], *_COLUMNS),
         notes=(f"{len(rows) - MOST_ROWS} more are in the table sink_answers.",) if len(rows) > MOST_ROWS else (),
     )
+
+
+def blocks_of(row: Record) -> str:
+    """Return the blocks at which a row of ``sink_answers`` is a sink: ``block 6``, ``blocks 2–30``."""
+    return f"block{'s' * (row['layer_first'] != row['layer_last'])} {_range(row, 'layer')}"
 
 
 def _range(row: Record, what: str) -> str:

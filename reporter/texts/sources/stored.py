@@ -30,6 +30,12 @@ _TABLES: dict[str, _Kind] = {
 }
 
 
+def kind_of(path: Path) -> _Kind:
+    """Return how a file is read, as its name tells: as plain text, or as a kind of table."""
+    suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() != ".gz"]
+    return _TABLES.get(suffixes[-1] if suffixes else "", "text")
+
+
 class FileCorpus(LabelledCorpus):
     """Texts from a file: plain text, or a column of a CSV, JSONL or Parquet file."""
 
@@ -68,8 +74,7 @@ def file(corpus: FileCorpus, context: SourceContext) -> Origin:
         ReporterError: a file is missing, or what the study says does not fit its kind.
     """
     path = context.folder / corpus.file.expanduser()
-    suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() != ".gz"]
-    kind: _Kind = _TABLES.get(suffixes[-1] if suffixes else "", "text")
+    kind = kind_of(path)
     if kind != "text" and "unit" in corpus.model_fields_set:
         raise ReporterError(f"{path} is a table, where each row is one text: leave out 'unit' and name its 'column'")
     if kind == "text" and (corpus.column or corpus.label):
