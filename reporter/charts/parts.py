@@ -141,13 +141,22 @@ def lit(on: float, off: float) -> Any:
 
 
 def course(rows: Any, styles: Styles, x: Any, y: Any, tooltip: list[Any]) -> list[Any]:
-    """Return a line for each model, and the points on it."""
+    """Return a line for each model and the points on it; rows that the page lays over them are a thin dashed line."""
     shared = {"x": x, "y": y, "color": color(styles), "opacity": lit(1, 0.1)}
-    line = rows.mark_line(strokeCap="round", strokeJoin="round", clip=True)
+    main = without_overlay(rows)
+    line = main.mark_line(strokeCap="round", strokeJoin="round", clip=True)
+    overlay = rows.transform_filter("datum.beside").mark_line(strokeDash=[4, 3], strokeWidth=1.2, clip=True)
+    points = main.mark_point(filled=True)
     return [
+        overlay.encode(**shared),
         line.encode(**shared, strokeDash=dash(styles), strokeWidth=width(styles)),
-        rows.mark_point(filled=True).encode(**shared, shape=shape(styles), size=size(styles, 42), tooltip=tooltip),
+        points.encode(**shared, shape=shape(styles), size=size(styles, 42), tooltip=tooltip),
     ]
+
+
+def without_overlay(rows: Any) -> Any:
+    """Return the rows without a second token set or training step, which the page marks with ``beside``."""
+    return rows.transform_filter("!datum.beside")
 
 
 def is_statistic(name: str) -> str:

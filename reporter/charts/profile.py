@@ -99,7 +99,7 @@ def _over_depth(
         layers += _floor(subject, x, y, log)
     if parts.has(frame, "ci_low") or styles.means:
         # bands of null baselines would bury the others; their intervals are in the tooltips
-        band = parts.without_baselines(line, styles).mark_area(clip=True)
+        band = parts.without_overlay(parts.without_baselines(line, styles)).mark_area(clip=True)
         ends = {"y": parts.value_axis("ci_low:Q", log), "y2": alt.Y2("ci_high:Q")}
         layers.append(band.encode(x=x, **ends, color=parts.color(styles), opacity=parts.lit(0.16, 0.02)))
     course = parts.course(line, styles, x, y, _tooltip(frame, subject))
@@ -111,7 +111,7 @@ def _over_depth(
 def _final(of_it: Any, frame: pd.DataFrame, styles: Styles, subject: parts.Subject, log: bool) -> Any:
     """A hollow mark for the state after the closing norm, a little to the right of the last block's."""
     rows = of_it.transform_filter(f"datum.site === '{FINAL}'")
-    marks = rows.transform_calculate(where="'after the closing norm'")
+    marks = parts.without_overlay(rows).transform_calculate(where="'after the closing norm'")
     return marks.mark_point(filled=False, size=46, strokeWidth=1.6, xOffset=9).encode(
         x=parts.depth_axis(),
         y=parts.value_axis(log=log),
@@ -127,7 +127,7 @@ def _floor(subject: parts.Subject, x: Any, y: Any, log: bool) -> list[Any]:
 
     Beside the lines there is no place that the models' own lines leave free in every chart.
     """
-    floor = alt.Chart().transform_filter(parts.is_statistic(f"{subject.name}_floor"))
+    floor = parts.without_overlay(alt.Chart().transform_filter(parts.is_statistic(f"{subject.name}_floor")))
     floor = floor.transform_filter(f"isValid(datum.value) && datum.site !== '{FINAL}'")
     line = floor.mark_line(color=FLOOR_GREY, strokeWidth=1, strokeDash=[3, 3], clip=True)
     line = line.encode(x=x, y=y, detail=alt.Detail("model:N"), opacity=parts.lit(0.9, 0.2))

@@ -118,6 +118,7 @@ class Analysis(Definition):
     baselines: bool = False
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         taken = self.name in Study.model_fields or hasattr(Study, self.name)
         if self.name and (taken or not re.fullmatch("[a-z][a-z0-9_]*", self.name)):
             raise ReporterError(

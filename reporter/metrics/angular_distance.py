@@ -103,6 +103,7 @@ ORDER BY statistic DESC, corpus, view, model, checkpoint, blocks, layer_a
     summary="How far each run of consecutive blocks turns the states, and which run of a length turns them least: a "
     "candidate for pruning.",
     statistics=STATISTICS,
+    question="updates",
     needs=("layer_angles",),
     version=2,
     cost="a product of each two layers of a token; 2 to 4 % of the forward pass of a decoder of 30 blocks × 576",

@@ -115,6 +115,7 @@ class AnisotropyOptions(SampleOptions):
     title="Anisotropy",
     summary="How much of the variance lies on one axis, and how much two random tokens point the same way.",
     statistics=STATISTICS,
+    question="directions",
     needs=("moments", "gram", "tokens"),
     options=AnisotropyOptions,
     version=7,

@@ -194,6 +194,7 @@ HEAD = ("first_token", "sink_rate", "entropy", "distance")
     summary="How many heads park their attention on the first token, how evenly heads spread it, and how far they "
     "reach.",
     statistics=STATISTICS,
+    question="sinks",
     version=2,
     cost="a forward pass over the sample with plain attention, whose weights are layers × heads × tokens² numbers a "
     "text",

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial, wraps
-from typing import TYPE_CHECKING, ClassVar, Literal, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Literal, ParamSpec, TypeVar, get_args
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
@@ -87,6 +87,8 @@ F = TypeVar("F", bound="Compute")
 
 Per = Literal["layer", "step", "model", "pair"]
 Comparison = Literal["models", "corpora", "base"]
+Question = Literal["directions", "similarity", "updates", "dimension", "sinks", "prediction", "other"]
+"""What a definition's charts ask of the layers; a report puts charts of the same question together."""
 
 
 class Options(BaseModel):
@@ -343,6 +345,7 @@ class Definition:
         statistics: every number it yields.
         options: the options model; the default takes none.
         version: raise it when numbers change, so that cached cells are computed again.
+        question: what it asks of the layers (a :data:`Question`); the report groups charts by it.
         cost: what it adds to the forward pass, in words.
         tables: row classes that it yields besides ``Value``; each has a table of its own.
         charts: charts besides those that each statistic gets for free.
@@ -357,11 +360,17 @@ class Definition:
     statistics: tuple[Statistic, ...]
     options: type[BaseModel] = Options
     version: int = 1
+    question: Question = "other"
     cost: str = ""
     tables: tuple[type[Row], ...] = ()
     charts: tuple[Chart, ...] = ()
     compute: Compute = field(default=_undefined, repr=False)
     code: str = ""
+
+    def __post_init__(self) -> None:
+        if self.question not in (known := get_args(Question)):
+            where = hint(self.question, list(known), "choose one of")
+            raise ReporterError(f"{self.name or self.title!r}: there is no question {self.question!r}{where}")
 
     def statistic(self, name: str) -> Statistic:
         """Return the statistic called ``name``; raise ``KeyError`` if there is none."""
@@ -406,6 +415,7 @@ class Metric(Definition):
     against_base: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.against_base:
             object.__setattr__(self, "between", Between(partial(_minus_base, self), of=("base",)))
         if self.between and not self.between.own and Difference not in self.tables and PairValue not in self.tables:

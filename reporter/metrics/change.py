@@ -298,6 +298,7 @@ def _linear(seen: Observed, shared: _Shared, place: Place, x: Tensor, y: Tensor,
     summary="How far the states of a tuned, quantised, pruned or distilled model lie from those of the model that it "
     "was made from, token by token and layer by layer.",
     statistics=STATISTICS,
+    question="similarity",
     needs=("moments", "tokens", "pooled", "token_names"),
     options=ChangeOptions,
     cost="a comparison of the kept tokens of both models, and two linear maps for each layer",

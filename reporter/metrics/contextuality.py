@@ -172,6 +172,7 @@ class ContextualityOptions(Options):
     title="Contextuality",
     summary="How alike the states of one token type are in different contexts, and how alike the tokens of one text.",
     statistics=STATISTICS,
+    question="similarity",
     needs=("moments", "tokens", "type_sample", "intra_text"),
     options=ContextualityOptions,
     version=7,

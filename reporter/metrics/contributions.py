@@ -83,6 +83,7 @@ _NO_TOKEN = "every token has a zero state or adds nothing here"
     summary="How much attention and feed-forward of each block add to the residual stream, and whether they "
     "strengthen what is there or take it away.",
     statistics=STATISTICS,
+    question="updates",
     needs=("contributions",),
     version=4,
     cost="a few products per token and sublayer, taken while the model runs",

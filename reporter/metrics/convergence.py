@@ -264,6 +264,7 @@ def _unequal(a: Observed, b: Observed) -> str:
     summary="How similar a token's state at each layer is to its last state, how much each layer adds, how many tokens "
     "move the other way, and whether rare tokens differ from frequent ones.",
     statistics=STATISTICS,
+    question="similarity",
     needs=("text_sums", "text_means", "frequency_split"),
     options=ConvergenceOptions,
     version=8,

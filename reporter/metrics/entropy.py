@@ -109,6 +109,7 @@ class EntropyOptions(Options):
     title="Entropy within a text",
     summary="Over how many directions, and how evenly, the states of one text spread.",
     statistics=STATISTICS,
+    question="dimension",
     needs=("text_entropy",),
     options=EntropyOptions,
     version=6,

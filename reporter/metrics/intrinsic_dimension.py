@@ -173,6 +173,7 @@ ORDER BY kind DESC, corpus, view, role, model, step, checkpoint, layer, scale
     summary="How many coordinates it takes to describe the states in the neighbourhood of a state, and how that "
     "changes as the neighbourhood grows.",
     statistics=STATISTICS,
+    question="dimension",
     needs=("moments", "tokens"),
     options=DimensionOptions,
     version=9,

@@ -236,6 +236,7 @@ STATISTICS = (
     summary="Tokens of a text on their way through the layers: how long each stays the token that it was, what it is "
     "near to instead, and where it goes.",
     statistics=STATISTICS,
+    question="prediction",
     cost="a product of each token's state at each layer with the vocabulary; twice that and V·d sums for each position "
     "where positions are added",
     tables=(JourneyStep, Neighbour, TokenPair, Point),

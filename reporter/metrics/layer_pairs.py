@@ -118,6 +118,7 @@ def _between(first: Observed, second: Observed, options: PairOptions, within: bo
     title="Pairs of layers",
     summary="How alike two layers arrange the same texts, within a model and between models.",
     statistics=STATISTICS,
+    question="similarity",
     needs=("pooled",),
     options=PairOptions,
     version=4,

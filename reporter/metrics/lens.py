@@ -48,6 +48,7 @@ class LensOptions(OptionalOptions):
     title="Logit lens",
     summary="What the model would predict if it stopped at a layer: how sure it would be, and how far from its output.",
     statistics=LENS,
+    question="prediction",
     needs=("lens",),
     options=LensOptions,
     version=5,
@@ -86,6 +87,7 @@ LOSS = (
     title="Language-model loss",
     summary="How well the model predicts the tokens of the corpus, to correlate with what its layers do.",
     statistics=LOSS,
+    question="prediction",
     needs=("losses",),
     version=3,
     cost="a product with the vocabulary for each predicted token; for an encoder a second forward pass",
@@ -164,6 +166,7 @@ class JourneyOptions(OptionalOptions):
     summary="How many other tokens are nearer to a word's state than the word itself: function words against content "
     "words.",
     statistics=WORDS,
+    question="prediction",
     needs=("journey",),
     options=JourneyOptions,
     version=5,

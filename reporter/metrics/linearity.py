@@ -137,6 +137,7 @@ STATISTICS = (
     summary="How much of the next layer, of what a block adds, and of the last layer one linear map for all tokens "
     "makes of the states, and how far consecutive layers are from a rotation of each other.",
     statistics=STATISTICS,
+    question="updates",
     needs=("moments", "cross", "tokens"),
     version=6,
     options=OptionalOptions,  # it keeps three matrices d × d for each layer

@@ -135,6 +135,7 @@ def _defined(layers: int) -> dict[str, int]:
     title="Motion through the layers",
     summary="How long the step of each layer is, how much it turns the state, and how it compares with its norm.",
     statistics=STATISTICS,
+    question="updates",
     needs=("text_sums",),
     version=5,
     cost="a few products per token and layer",
@@ -239,6 +240,7 @@ TOKEN_PATH = (
     summary="How much the states of a text turn from one token to the next, within each layer, and whether the layers "
     "straighten that path.",
     statistics=TOKEN_PATH,
+    question="directions",
     needs=("token_path",),
     version=4,
     cost="a few products per token and layer",

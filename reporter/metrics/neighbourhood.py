@@ -77,6 +77,7 @@ class LocalOptions(OptionalOptions):
     summary="How many directions the states vary in around a single state, on average, and how much that differs from "
     "state to state.",
     statistics=LOCAL_DIMENSION,
+    question="dimension",
     needs=("moments", "tokens"),
     version=2,
     options=LocalOptions,
@@ -211,6 +212,7 @@ class ImbalanceOptions(OptionalOptions):
     title="Information imbalance",
     summary="Whether who is near whom at one layer tells who is near at another, and the other way round.",
     statistics=IMBALANCE,
+    question="similarity",
     needs=("moments", "tokens"),
     version=2,
     options=ImbalanceOptions,

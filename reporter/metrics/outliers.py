@@ -185,6 +185,7 @@ ORDER BY corpus, role, model, step, checkpoint, rule, statistic, cut, layer
     title="Outliers",
     summary="Whether single activations, dimensions or tokens are so large that they decide the other numbers.",
     statistics=STATISTICS,
+    question="sinks",
     needs=("moments", "activations", "sink_tokens", "norm_ratios", "tokens"),
     options=OutlierOptions,
     version=7,

@@ -126,6 +126,7 @@ class Proposal:
     title="Blocks left out",
     summary="Which blocks turn states least, alone and in runs, and how much worse the model predicts without them.",
     statistics=STATISTICS,
+    question="prediction",
     section=Section(
         Skip,
         "Trials of leaving blocks out, by a short name.",

@@ -204,6 +204,7 @@ ORDER BY corpus, view, role, model, step, checkpoint, layer, rank
     title="Spectrum",
     summary="How many axes carry the variance of the states, and how fast it falls from axis to axis.",
     statistics=STATISTICS,
+    question="dimension",
     needs=("moments", "gram", "tokens"),
     version=7,
     cost="a width × width product for each token and layer (about 1/12 of the forward pass), shared with anisotropy; "

@@ -93,6 +93,7 @@ class SubspaceOptions(Options):
     summary="How far the subspace in which most of the variance lies turns from layer to layer, and how far it gets "
     "from the embedding.",
     statistics=STATISTICS,
+    question="directions",
     needs=("moments", "gram", "tokens"),
     version=5,
     options=SubspaceOptions,

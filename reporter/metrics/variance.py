@@ -221,6 +221,7 @@ ORDER BY corpus, view, role, model, part, "count" DESC, token_id
     title="Variance within and between token types",
     summary="Whether states differ because their tokens differ, or because the same token stands in other contexts.",
     statistics=STATISTICS,
+    question="similarity",
     needs=("type_moments", "moments", "tokens"),
     options=VarianceOptions,
     version=7,

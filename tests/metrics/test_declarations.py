@@ -30,3 +30,11 @@ def test_a_name_can_be_taken_once():
 def test_a_work_that_the_bibliography_lacks_is_refused():
     with pytest.raises(ReporterError, match=r"statistic 'x': .*no work 'yamagiwa20'"):
         Statistic("x", "x", "x", ("yamagiwa20",))
+
+
+def test_a_question_is_one_of_those_that_reports_have():
+    statistics = (Statistic("x", "x", "x", ()),)
+    with pytest.raises(ReporterError, match=r"'y'.*'sink'.*did you mean 'sinks'"):
+        metric(name="y", title="", summary="", statistics=statistics, needs=(), question="sink")
+    assert metric(name="y", title="", summary="", statistics=statistics, needs=())
+    assert not [name for name, definition in catalogue().items() if definition.question == "other"]
