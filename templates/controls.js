@@ -2,51 +2,53 @@
 
 import { unmountChart, viewOf } from "./charts.js";
 import { all, find, make } from "./dom.js";
-import { given, keep, page } from "./page.js";
-import { chosen, hidePanels, momentOf, nameOf, panels, refreshAll } from "./panels.js";
+import { given, keep, onBack, page } from "./page.js";
+import { choose, chosen, hidePanels, nameOf, panels, refreshAll } from "./panels.js";
 import { rowsAt } from "./rows.js";
 import { short } from "./tokens.js";
 
-for (const name of ["view", "site"]) {
-  for (const radio of all(`input[name=${name}]`)) {
-    const tell = () => { find(`#${name}-about`).textContent = page.about[radio.value] ?? ""; };
-    radio.checked = radio.value === chosen[name];
-    if (radio.checked) tell();
-    radio.addEventListener("change", () => {
-      chosen[name] = radio.value;
-      keep(name, radio === all(`input[name=${name}]`)[0] ? null : radio.value);
-      tell();
-      refreshAll();
-    });
+const field = id => /** @type {any} */ (document.getElementById(id));
+const redraw = () => { hidePanels(); refreshAll(); };
+
+// One token set, or both.
+const viewRadios = /** @type {any[]} */ (all("input[name=view]"));
+for (const radio of viewRadios) radio.addEventListener("change", () => {
+  choose("view", radio.value === (page.both ? "both" : page.views[0]) ? null : radio.value);
+  redraw();
+});
+
+// Selects and boxes, each with what it says of itself in the address, and what it says at first.
+const boxes = /** @type {[any, string[], string][]} */ ([
+  [field("corpus"), [], page.corpora?.[0]], [field("site"), [], "path"],
+  [field("means"), ["yes", "no"], page.many ? "yes" : "no"], [field("baselines"), ["with", "without"], "with"],
+].filter(([element]) => element));
+for (const [element, words, first] of boxes) element.addEventListener("change", () => {
+  const said = words.length ? words[element.checked ? 0 : 1] : element.value || "all";
+  choose(element.id, said === first ? null : said);
+  redraw();
+  showHighlight();
+});
+function showBoxes() {
+  for (const radio of viewRadios) radio.checked = radio.value === (chosen.beside ? "both" : chosen.view);
+  for (const [element, words] of boxes) {
+    if (words.length) element.checked = [true, "with"].includes(chosen[element.id]);
+    else element.value = chosen[element.id];
   }
 }
 
-const baselines = /** @type {any} */ (document.getElementById("baselines"));
-if (baselines) {
-  baselines.checked = chosen.baselines === "with";
-  find(".legend").classList.toggle("without", !baselines.checked);
-  baselines.addEventListener("change", () => {
-    chosen.baselines = baselines.checked ? "with" : "without";
-    keep("baselines", baselines.checked ? null : "without");
-    find(".legend").classList.toggle("without", !baselines.checked);
-    if (!baselines.checked) for (const name of page.baselines) chosen.highlight.delete(name);
-    hidePanels();
-    showHighlight();
-  });
-}
-
-const slider = /** @type {any} */ (document.getElementById("moment"));
-function setMoment(number) {
-  chosen.moment = number;
-  keep("moment", number === page.moments.length - 1 ? null : page.moments[number].label);
-  slider.value = number;
-  const { label } = page.moments[number];
+const slider = field("moment");
+function showMoment() {
+  slider.value = chosen.moment;
+  const { label } = page.moments[chosen.moment];
   slider.setAttribute("aria-valuetext", label);
   find("#moment-label").textContent = label;
+}
+function setMoment(number) {
+  choose("moment", number === page.moments.length - 1 ? null : page.moments[number].label, true);
+  showMoment();
   return refreshAll();
 }
 if (slider) {
-  setMoment(chosen.moment);
   const play = find("button.play");
   let timer = null;
   const say = (sign, label) => { find("span", play).textContent = sign; play.setAttribute("aria-label", label); };
@@ -68,10 +70,7 @@ const legend = /** @type {any} */ (document.querySelector(".legend"));
 const buttons = all("button.model");
 const ofRole = role => Object.keys(page.roles).filter(model => page.roles[model] === role);
 
-function toggle(model) {
-  chosen.highlight.delete(model) || chosen.highlight.add(model);
-  showHighlight();
-}
+const toggle = model => highlight([...chosen.highlight].includes(model) ? [...chosen.highlight].filter(other => other !== model) : [...chosen.highlight, model]);
 function showHighlight() {
   for (const button of buttons) button.setAttribute("aria-pressed", String(chosen.highlight.has(String(button.dataset.model))));
   for (const button of all("button.role-name")) {
@@ -79,12 +78,15 @@ function showHighlight() {
     button.setAttribute("aria-pressed", String(chosen.highlight.size === own.length && own.every(model => chosen.highlight.has(model))));
   }
   legend?.classList.toggle("some", chosen.highlight.size > 0);
-  keep("highlight", chosen.highlight);
+  legend?.classList.toggle("without", chosen.baselines === "without");
   refreshAll();
 }
-for (const button of all("button.role-name")) button.addEventListener("click", () => {
-  chosen.highlight = new Set(button.getAttribute("aria-pressed") === "true" ? [] : ofRole(button.dataset.role));
+function highlight(models) {
+  choose("highlight", models);
   showHighlight();
+}
+for (const button of all("button.role-name")) button.addEventListener("click", () => {
+  highlight(button.getAttribute("aria-pressed") === "true" ? [] : ofRole(button.dataset.role));
 });
 
 const othersOf = model => buttons.map(other => String(other.dataset.model)).filter(other => other !== model);
@@ -98,21 +100,21 @@ function showHidden() {
     row?.querySelector(".solo")?.setAttribute("aria-pressed", String(!chosen.hidden.has(model) && others.length > 0 && others.every(other => chosen.hidden.has(other))));
   }
   find(".show-all").hidden = chosen.hidden.size === 0;
-  keep("hide", chosen.hidden);
-  hidePanels();
-  refreshAll();
+  redraw();
+}
+function hide(models) {
+  choose("hide", models);
+  showHidden();
 }
 function showName(button) {
   const model = button.dataset.model;
   find("span", button).textContent = nameOf(model);
   button.title = nameOf(model) === model ? model : `${nameOf(model)}, in the study ${model}`;
-  keep(`name.${model}`, chosen.names[model] ?? null);
 }
 // A model is drawn under any name that the reader likes; no name is the study's own again, and no two are alike.
 function rename(model, name) {
-  const { [model]: _, ...others } = chosen.names;
   const taken = buttons.some(button => button.dataset.model !== model && nameOf(String(button.dataset.model)) === name);
-  chosen.names = name && name !== model && !taken ? { ...others, [model]: name } : others;
+  choose(`name.${model}`, name && name !== model && !taken ? name : null);
   refreshAll();
 }
 function askName(button) {
@@ -140,11 +142,10 @@ for (const button of buttons) {
   button.replaceWith(row);
   row.append(
     button,
-    make("button", { type: "button", class: "hide", "aria-label": `Hide ${model}`, "aria-pressed": "false", title: "Hide, or show again", text: "hide", onclick: () => { chosen.hidden.delete(model) || chosen.hidden.add(model); showHidden(); } }),
+    make("button", { type: "button", class: "hide", "aria-label": `Hide ${model}`, "aria-pressed": "false", title: "Hide, or show again", text: "hide", onclick: () => hide(chosen.hidden.has(model) ? [...chosen.hidden].filter(other => other !== model) : [...chosen.hidden, model]) }),
     make("button", { type: "button", class: "solo", "aria-label": `Show ${model} alone`, "aria-pressed": "false", title: "Show it alone, or all again", text: "only", onclick: event => {
       const alone = event.currentTarget.getAttribute("aria-pressed") === "true";
-      chosen.hidden = new Set(alone ? [] : othersOf(model));
-      showHidden();
+      hide(alone ? [] : othersOf(model));
     } }),
     make("button", { type: "button", class: "name", "aria-label": `Rename ${model}`, title: "Rename on this page", text: "✎", onclick: () => askName(button) }),
   );
@@ -152,54 +153,34 @@ for (const button of buttons) {
   showName(button);
 }
 if (legend && buttons.length) {
-  legend.append(make("button", { type: "button", class: "show-all", text: "Show all models", onclick: () => { chosen.hidden = new Set(); showHidden(); } }));
-  showHidden();
-  if (chosen.highlight.size) showHighlight();
+  find(".pop", legend).append(make("button", { type: "button", class: "show-all", text: "Show all models", onclick: () => hide([]) }));
+  // a list over the charts closes when the reader goes on
+  addEventListener("pointerdown", ({ target }) => { if (legend.open && target instanceof Node && !legend.contains(target)) legend.open = false; });
 }
-addEventListener("keydown", event => { if (event.key === "Escape" && chosen.highlight.size) { chosen.highlight.clear(); showHighlight(); } });
+addEventListener("keydown", event => {
+  if (event.key !== "Escape") return;
+  if (legend?.open) legend.open = false;
+  else if (chosen.highlight.size) highlight([]);
+});
 addEventListener("press-model", event => { if (buttons.some(button => button.dataset.model === /** @type {CustomEvent} */ (event).detail)) toggle(/** @type {CustomEvent} */ (event).detail); });
 
-// Role means, two views beside each other.
-const switches = /** @type {HTMLElement | null} */ (document.querySelector(".switches"));
-if (switches && page.views) {
-  const own = make("div", { class: "reading-tools" });
-  if (Object.keys(page.means ?? {}).length) {
-    const box = make("input", { type: "checkbox", id: "means" });
-    box.checked = chosen.means;
-    box.addEventListener("change", () => { chosen.means = box.checked; keep("means", box.checked ? "yes" : null); refreshAll(); });
-    own.append(make("label", { class: "toggle", title: "The mean of each role, its band from the lowest to the highest model" }, box, " role means"));
-  }
-  if (page.views.length > 1 || page.moments.length > 1) {
-    const group = (label, kind, names) => names.length > 1 && make("optgroup", { label }, names.map(text => make("option", { value: `${kind}.${text}`, text })));
-    const select = make("select", { id: "beside", autocomplete: "off" }, make("option", { value: "", text: "nothing" }),
-      group("View", "view", page.views), group("Checkpoint", "moment", page.moments.map(({ label }) => label)));
-    const [kind, value] = ["view", "moment"].map(name => [name, given(`beside.${name}`)]).find(([, value]) => value) ?? [];
-    if (chosen.beside) select.value = `${kind}.${value}`;
-    select.addEventListener("change", () => {
-      const [, kind, value] = select.value.match(/^(view|moment)\.(.*)$/s) ?? [];
-      chosen.beside = kind === "view" ? ["view", value] : kind === "moment" ? ["moment", momentOf(value)] : null;
-      for (const name of ["view", "moment"]) keep(`beside.${name}`, name === kind ? value : null);
-      refreshAll();
-    });
-    own.append(make("label", { class: "beside-pick" }, "Compare with ", select));
-  }
-  switches.append(own);
+// All controls as the address has it: when the page opens, and when the reader goes back.
+function showChoices() {
+  showBoxes();
+  if (slider) showMoment();
+  for (const button of buttons) showName(button);
+  if (buttons.length) { showHidden(); showHighlight(); }
 }
-// On a narrow screen legend and table of contents would cover the charts: they start folded there.
-const narrow = matchMedia("(max-width: 1079px)");
-const tocs = all("details.toc");
-const fold = () => { for (const lid of [legend, ...tocs]) if (lid) lid.open = !narrow.matches; };
-narrow.addEventListener("change", fold);
-fold();
-for (const toc of tocs) toc.addEventListener("click", event => { if (narrow.matches && /** @type {Element} */ (event.target).closest("a")) toc.open = false; });
+if (page.views) {
+  showChoices();
+  onBack(showChoices);
+}
 
-// There the controls stay on top, and what a link leads to must not hide under them.
-const controls = /** @type {HTMLElement | null} */ (document.querySelector(".controls"));
-if (controls) new ResizeObserver(() => {
-  document.documentElement.style.scrollPaddingTop = narrow.matches && !legend?.open ? `${controls.offsetHeight + 12}px` : "";
-}).observe(controls);
+// What the bar hides of what a link leads to.
+const bar = /** @type {HTMLElement | null} */ (document.querySelector(".bar-of-study"));
+if (bar) new ResizeObserver(() => { document.documentElement.style.setProperty("--bar", `${bar.offsetHeight}px`); }).observe(bar);
 
-const links = new Map(all(".contents a").map(link => [String(link.getAttribute("href")).slice(1), link]));
+const links = new Map(all(".chips a, .contents a").map(link => [String(link.getAttribute("href")).slice(1), link]));
 const reading = new IntersectionObserver(entries => {
   for (const entry of entries) links.get(entry.target.id)?.setAttribute("aria-current", String(entry.isIntersecting));
 }, { rootMargin: "-15% 0px -70% 0px" });
@@ -273,23 +254,25 @@ function stops() {
   return [...new Set(depths.length ? depths : [0, 1])].sort((a, b) => a - b);
 }
 // The table.
-const cursorSlider = make("input", { type: "range", min: 0, max: 1, step: "any", id: "cursor", "aria-label": "Relative depth of the cursor" });
-const depthSaid = make("output", { for: "cursor" });
-const readings = make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Values at the cursor" });
-const dock = make("aside", { class: "readout", "aria-label": "Readout", hidden: true },
-  make("div", { class: "readout-head" }, make("label", { for: "cursor", text: "Depth" }), cursorSlider, depthSaid,
-    make("button", { type: "button", class: "unread", "aria-label": "Put the cursor away", text: "✕", onclick: () => pin(-1) })),
+const depthSlider = field("depth");
+const depthOutput = document.querySelector("output[for=depth]");
+const readings = make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Values at this depth" });
+const dock = make("aside", { class: "readout", "aria-label": "Values at one depth", hidden: true },
+  make("div", { class: "readout-head" }, make("b"), make("span", { class: "hint", text: "The line marks the same depth in every chart. Click a chart to keep it, Esc removes it." }),
+    make("button", { type: "button", class: "unread", "aria-label": "Remove the line", text: "✕", onclick: () => pin(-1) })),
   readings);
-
 const swatch = model => document.querySelector(`button.model[data-model="${CSS.escape(model)}"] .swatch`)?.cloneNode(true);
 const interval = row => (typeof row.ci_low === "number" && typeof row.ci_high === "number" ? make("small", { text: `${short(row.ci_low)} to ${short(row.ci_high)}` }) : null);
 function readout() {
   dock.hidden = chosen.cursor < 0;
   dock.classList.toggle("passing", chosen.cursor !== pinned);  // it must not come between the pointer and its chart
   document.documentElement.classList.toggle("reading-depth", !dock.hidden);
+  const depth = chosen.cursor < 0 ? "–" : chosen.cursor.toFixed(2);
+  if (depthOutput) depthOutput.textContent = depth;
+  depthSlider?.setAttribute("aria-valuetext", chosen.cursor < 0 ? "none" : `depth ${depth}`);
   if (dock.hidden) return;
-  cursorSlider.value = String(chosen.cursor);
-  depthSaid.textContent = chosen.cursor.toFixed(2);
+  if (depthSlider) depthSlider.value = String(chosen.cursor);
+  find("b", dock).textContent = `Depth ${depth}${chosen.beside ? "" : ` · ${page.names?.[chosen.view] ?? chosen.view ?? ""}`}`;
   const shown = inSight().filter(follows).slice(0, MOST);
   const columns = shown.map(panel => rowsAt(panel.rows, chosen.cursor));
   const order = [...all("button.model").map(button => String(button.dataset.model)), ...Object.values(page.means ?? {})];
@@ -325,7 +308,8 @@ function point(depth) {
 }
 function pin(depth) {
   pinned = depth;
-  keep("depth", depth < 0 ? null : String(Number(depth.toFixed(4))));
+  keep("depth", depth < 0 ? null : String(Number(depth.toFixed(4))), true);
+  dock.classList.add("known");
   point(depth);
 }
 // The depth under a pointer, or null where there is no chart over depth.
@@ -341,7 +325,7 @@ function depthAt(event) {
 
 if (page.views) {
   document.body.append(dock);
-  cursorSlider.addEventListener("input", () => pin(Number(cursorSlider.value)));
+  depthSlider?.addEventListener("input", () => pin(Number(depthSlider.value)));
   let over = false;
   addEventListener("pointermove", event => {
     const depth = depthAt(event);

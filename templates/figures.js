@@ -1,98 +1,161 @@
-// From figure to figure: / searches figures and models, j and k go to the next and the previous one, e fills the window.
+// Figures: a card opens as a drawer that fills the window, / searches, j and k go on and back, + pins a figure to the board.
 
 import { drawnIn } from "./charts.js";
 import { all, element, find, make } from "./dom.js";
-import { drawTheme, given, keep, page, part } from "./page.js";
-import { chartOf, chosen, controlsSaid, findScale, nameOf, refreshAll } from "./panels.js";
+import { drawTheme, given, givenAll, keep, onBack, page, part } from "./page.js";
+import { chartOf, chosen, controlsSaid, findScale, hidePanels, nameOf, refreshAll } from "./panels.js";
 import { columnsOf } from "./rows.js";
-import { fill as openTables } from "./tables.js";
 import { isolated, number, phrase } from "./tokens.js";
 
+const root = document.documentElement;
 const figures = all("article.figure[id^=figure-]").map(element => ({
   element,
-  title: String(element.querySelector("h3")?.textContent).trim(),
+  title: String((element.querySelector("h3 a") ?? element.querySelector("h3"))?.textContent).trim(),
   name: element.id.slice("figure-".length),
-  section: String(element.closest("section")?.querySelector("h2")?.textContent).trim(),
 }));
 
-let here = /** @type {Figure | null} */ (null);
-function goTo(figure) {
-  here = figure;
-  for (let lid = figure.element.closest("details"); lid; lid = lid.parentElement?.closest("details") ?? null) lid.open = true;
-  figure.element.tabIndex = -1;
-  figure.element.scrollIntoView(/** @type {any} */ ({ behavior: "instant", block: "start" }));
-  figure.element.focus({ preventScroll: true });
-  try { history.replaceState(null, "", `#${encodeURIComponent(figure.element.id)}`); } catch { /* a page within a page has no address */ }
+// The figure that is open, alone in the window.
+let open = /** @type {Figure | null} */ (null);
+// All that is on the page besides an element and what holds it.
+function besides(element) {
+  const others = [];
+  for (let own = element; own && own !== document.body; own = own.parentElement) others.push(...[...(own.parentElement?.children ?? [])].filter(other => other !== own && !other.matches("script, style, .readout, .tip, dialog")));
+  return others;
 }
-// The figure that is read: the last one whose head is above the middle of the window.
-function current() {
-  const seen = figures.filter(({ element }) => element.checkVisibility());
-  if (here?.element.checkVisibility() && here.element === document.activeElement) return { seen, at: seen.indexOf(here) };
-  return { seen, at: seen.filter(({ element }) => element.getBoundingClientRect().top < 140).length - 1 };
+function setOpen(figure, on) {
+  figure.element.classList.toggle("open", on);
+  for (const other of besides(figure.element)) /** @type {HTMLElement} */ (other).inert = on;
 }
-// A figure that fills the window.
-let full = /** @type {HTMLElement | null} */ (null);
-const besides = element => { const found = []; for (let own = element; own && own !== document.body; own = own.parentElement) found.push(...[...(own.parentElement?.children ?? [])].filter(other => other !== own && !other.matches("script, style, .readout"))); return found; };
-function setFull(element, on) {
-  element.classList.toggle("full", on);
-  for (const other of besides(element)) /** @type {HTMLElement} */ (other).inert = on;
-  element.querySelector("button.fill")?.setAttribute("aria-pressed", String(on));
-}
-function fill(element) {
-  const was = full;
-  if (was) setFull(was, false);
-  full = element;
-  keep("full", element && element.id);
-  document.documentElement.classList.toggle("filled", !!element);
-  if (element) {
-    setFull(element, true);
-    element.scrollTop = 0;
-  } else {
+// Shows a figure large, or none: the address has it, so that Back closes it.
+function show(figure, quiet = false) {
+  if (figure === open) return;
+  const was = open;
+  if (was) setOpen(was, false);
+  open = figure;
+  if (!quiet) keep("figure", figure?.name ?? null);
+  root.classList.toggle("with-open", !!figure);
+  if (figure) {
+    setOpen(figure, true);
+    figure.element.scrollTop = 0;
+    figure.element.tabIndex = -1;
+    figure.element.focus({ preventScroll: true });
+  } else if (was) {
     if (document.fullscreenElement) document.exitFullscreen();
-    was?.scrollIntoView(/** @type {any} */ ({ behavior: "instant" }));
+    was.element.scrollIntoView(/** @type {any} */ ({ behavior: "instant", block: "nearest" }));
+    find("button.fill", was.element).focus({ preventScroll: true });
   }
+  hidePanels();
   dispatchEvent(new Event("resize"));
-  refreshAll(panel => !!(was ?? element)?.contains(panel.element) || !!element?.contains(panel.element));
+  refreshAll(panel => !!was?.element.contains(panel.element) || !!figure?.element.contains(panel.element));
 }
-function press(element) {
-  fill(element);
-  // the whole screen where the browser lets a page have it, else the window
-  if (element) document.documentElement.requestFullscreen?.().catch(() => {});
+document.addEventListener("fullscreenchange", () => dispatchEvent(new Event("resize")));
+
+const tool = (/** @type {string} */ text, /** @type {string} */ label, /** @type {() => void} */ onclick) => make("button", { type: "button", text, "aria-label": label, title: label, onclick });
+const pinned = () => givenAll("board");
+function pin(name) {
+  const board = pinned();
+  keep("board", board.includes(name) ? board.filter(other => other !== name) : [...board, name]);
+  showBoard();
 }
-document.addEventListener("fullscreenchange", () => { if (!document.fullscreenElement && full) fill(null); });
-for (const { element, title } of figures) {
-  element.querySelector("h3")?.after(make("button", { type: "button", class: "fill", "aria-pressed": "false", "aria-label": `Show ${title} on the whole screen`, title: "Whole screen (e)", onclick: () => press(full === element ? null : element) },
-    make("svg:svg", { viewBox: "0 0 14 14", width: 14, height: 14, "aria-hidden": "true" }, make("svg:path", { d: "M1 5V1h4M9 1h4v4M13 9v4H9M5 13H1V9", fill: "none", stroke: "currentColor", "stroke-width": 1.6 }))));
-}
-// Search.
-const figureHits = figures.map(figure => ({
-  title: figure.title,
-  about: `${figure.section} · ${figure.name}`,
-  words: `${figure.title} ${figure.name} ${figure.section}`.toLowerCase(),
-  choose: () => { fill(null); goTo(figure); },
-}));
-// Models by the names that a reader gave them: one of the legend is brought out, one of a list of models is chosen there.
-function modelHits() {
-  const named = all("button.model").map(button => ({ title: String(button.querySelector("span")?.textContent), about: "model: bring it out on every chart", choose: () => button.click() }));
-  const slot = /** @type {HTMLSelectElement | null} */ (document.querySelector("select#slot-0"));
-  const listed = [...slot?.options ?? []].map(option => ({ title: option.text, about: "model: show it", choose: () => { if (slot) { slot.value = option.value; slot.dispatchEvent(new Event("change")); } } }));
-  return [...named, ...listed].map(hit => ({ ...hit, words: hit.title.toLowerCase() }));
+// The board: the figures that a reader chose, first on the page and in the address.
+const board = make("section", { class: "group board", "aria-label": "Board", hidden: true }, make("h2", { text: "Board" }),
+  make("p", { class: "lead", text: "The figures that you pinned. The address holds them: share it." }), make("div", { class: "cards-of-figures" }));
+const places = /** @type {Map<Figure, Comment>} */ (new Map());
+function showBoard() {
+  const chosenFigures = pinned().flatMap(name => figures.filter(figure => figure.name === name && figure.element.matches(".card")));
+  board.hidden = chosenFigures.length === 0;
+  for (const [figure, place] of places) if (!chosenFigures.includes(figure)) { place.replaceWith(figure.element); places.delete(figure); }
+  for (const figure of chosenFigures) {
+    if (!places.has(figure)) {
+      const place = document.createComment(figure.name);
+      figure.element.before(place);
+      places.set(figure, place);
+    }
+    find(".cards-of-figures", board).append(figure.element);
+  }
+  for (const { element, name } of figures) element.querySelector("button.pin")?.setAttribute("aria-pressed", String(pinned().includes(name)));
+  refreshAll(panel => board.contains(panel.element));
 }
 
-const field = make("input", { type: "search", "aria-label": "Search figures and models", placeholder: "Model, metric, figure or section", autocomplete: "off", spellcheck: "false" });
+for (const figure of figures) {
+  const { element, title, name } = figure;
+  const card = element.matches(".card");
+  const pinButton = make("button", { type: "button", class: "pin", "aria-pressed": "false", "aria-label": `Pin ${title} to the board`, title: "Pin to the board", text: "＋", onclick: () => pin(name) });
+  find("h3", element).after(make("span", { class: "figure-tools" },
+    card && pinButton,
+    make("button", { type: "button", class: "fill", "aria-label": `Show ${title} large`, title: "Show large (e)", onclick: () => show(figure) },
+      make("svg:svg", { viewBox: "0 0 14 14", width: 14, height: 14, "aria-hidden": "true" }, make("svg:path", { d: "M1 5V1h4M9 1h4v4M13 9v4H9M5 13H1V9", fill: "none", stroke: "currentColor", "stroke-width": 1.6 })))),
+  make("span", { class: "open-tools" },
+    tool("‹", "Previous figure (k)", () => step(-1)), tool("›", "Next figure (j)", () => step(1)),
+    tool("⛶", "Whole screen", () => (document.fullscreenElement ? document.exitFullscreen() : root.requestFullscreen?.().catch(() => {}))),
+    tool("✕", "Close (Esc)", () => show(null))));
+  if (card) element.addEventListener("click", event => {
+    const target = /** @type {Element} */ (event.target);
+    const link = target.closest("a.open-figure");
+    if (open || (!link && target.closest("a, button, select, label, input, summary, .plot")) || event.ctrlKey || event.metaKey) return;
+    event.preventDefault();
+    show(figure);
+  });
+}
+const seen = () => figures.filter(({ element }) => element === open?.element || element.checkVisibility());
+function step(way) {
+  const own = open ? figures.filter(({ element }) => element.matches(".card") ? root.classList.contains("all-figures") || !element.matches(".extra") : true) : seen();
+  const at = open ? own.indexOf(open) : own.filter(({ element }) => element.getBoundingClientRect().top < 140).length - 1;
+  const next = own[Math.max(0, at + way)];
+  if (!next) return;
+  if (open) return show(next);
+  next.element.scrollIntoView(/** @type {any} */ ({ behavior: "instant" }));
+  next.element.tabIndex = -1;
+  next.element.focus({ preventScroll: true });
+}
+
+// All figures of Layers, or the main ones.
+const allBox = /** @type {any} */ (document.getElementById("all-figures"));
+function showAllFigures() {
+  if (!allBox) return;
+  allBox.checked = given("all") === "yes";
+  root.classList.toggle("all-figures", allBox.checked);
+}
+allBox?.addEventListener("change", () => { keep("all", allBox.checked ? "yes" : null); showAllFigures(); });
+
+function fromAddress() {
+  showAllFigures();
+  showBoard();
+  const asked = figures.find(({ name }) => name === given("figure")) ?? null;
+  show(asked, true);
+}
+if (figures.length) {
+  document.querySelector(".head-of-page")?.after(board);
+  fromAddress();
+  onBack(fromAddress);
+}
+// An address of a single figure may name it behind the #, as links from other pages do.
+if (location.hash.startsWith("#figure-")) show(figures.find(({ element }) => element.matches(".card") && `#${element.id}` === decodeURIComponent(location.hash)) ?? null, true);
+
+// Search: figures of all pages, by title, definition, source or another word for them; models, claims, sinks, terms.
+const field = make("input", { type: "search", "aria-label": "Search", placeholder: "Figure, metric, author, token or term", autocomplete: "off", spellcheck: "false" });
 const list = make("ul", { class: "found" });
-const dialog = make("dialog", { class: "search", "aria-label": "Search figures and models" }, field, list,
-  make("p", { class: "hint" }, ["/ search", "j next figure", "k the one before", "e whole screen", ", and . a layer back and on", "Esc back"].map(text => make("span", {}, make("kbd", { text: text.split(" ")[0] }), ` ${text.split(" ").slice(1).join(" ")} `))));
-// What begins with what was typed stands first, then what has a word that does; models before figures.
-function showFound() {
+const dialog = make("dialog", { class: "search", "aria-label": "Search" }, field, list,
+  make("p", { class: "hint" }, ["/ search", "j next figure", "k previous", "e large", ", and . one layer", "Esc back"].map(text => make("span", {}, make("kbd", { text: text.split(" ")[0] }), ` ${text.split(" ").slice(1).join(" ")} `))));
+const index = () => part("search").catch(() => []);
+// What begins with what was typed stands first, then what has it in its title, then what has it elsewhere.
+async function showFound() {
   const typed = field.value.trim().toLowerCase();
   const parts = typed.split(/\s+/).filter(Boolean);
-  const rank = (/** @type {Hit} */ hit) => (!typed || hit.words.startsWith(typed) ? 0 : hit.words.split(/[^\p{L}\p{N}]+/u).some(word => word.startsWith(parts[0])) ? 1 : 2);
-  const hits = [...typed ? modelHits() : [], ...figureHits].filter(({ words }) => parts.every(part => words.includes(part)));
-  const found = hits.map(hit => ({ hit, rank: rank(hit) })).sort((a, b) => a.rank - b.rank).map(({ hit }) => hit);
-  list.replaceChildren(...found.slice(0, 60).map(hit => make("li", {}, make("button", { type: "button", onclick: () => { dialog.close(); hit.choose(); } },
-    make("b", { text: hit.title }), make("small", { text: ` ${hit.about}` })))));
-  if (!found.length) list.replaceChildren(make("li", { class: "nothing", text: "No figure and no model has these words." }));
+  const hits = (await index()).map((/** @type {Hit} */ hit) => ({ hit, title: hit.title.toLowerCase(), all: `${hit.title.toLowerCase()} ${hit.words} ${hit.about.toLowerCase()}` }));
+  const rank = (/** @type {string} */ title) => (!typed || title.startsWith(typed) ? 0 : title.split(/[^\p{L}\p{N}]+/u).some(word => word.startsWith(parts[0])) ? 1 : title.includes(parts[0]) ? 2 : 3);
+  const found = hits.filter(({ all }) => parts.every(part => all.includes(part))).sort((a, b) => rank(a.title) - rank(b.title));
+  list.replaceChildren(...found.slice(0, 60).map(({ hit }) => make("li", {}, make("a", { href: hit.href, onclick: event => follow(event, hit.href) }, make("b", { text: hit.title }), make("small", { text: ` ${hit.about}` })))));
+  if (!found.length) list.replaceChildren(make("li", { class: "nothing" }, "Nothing has these words. ", make("a", { href: "method.html#glossary", text: "See the glossary" }), "."));
+}
+// A figure of this page opens here; all else is a link.
+function follow(event, href) {
+  const name = new URLSearchParams(href.split("?")[1] ?? "").get("figure") ?? href.split("#figure-")[1];
+  const figure = figures.find(own => own.name === name);
+  dialog.close();
+  if (!figure) return;
+  event.preventDefault();
+  figure.element.matches(".card") ? show(figure) : figure.element.scrollIntoView();
 }
 function search() {
   if (dialog.open) return;
@@ -104,7 +167,7 @@ function search() {
 field.addEventListener("input", showFound);
 dialog.addEventListener("keydown", event => {
   event.stopPropagation();
-  const own = all("button", list);
+  const own = all("a", list);
   const at = own.indexOf(/** @type {any} */ (document.activeElement));
   if (event.key === "ArrowDown") own[Math.min(own.length - 1, at + 1)]?.focus();
   else if (event.key === "ArrowUp") (own[at - 1] ?? field).focus();
@@ -113,30 +176,21 @@ dialog.addEventListener("keydown", event => {
   else return;
   event.preventDefault();
 });
-
-if (figures.length) {
+const finder = /** @type {HTMLElement | null} */ (document.querySelector("button.find"));
+if (finder) {
   document.body.append(dialog);
-  document.querySelector(".controls .contents")?.before(make("button", { type: "button", class: "find", onclick: search }, "Search figures, models ", make("kbd", { text: "/" })));
+  finder.hidden = false;
+  finder.addEventListener("click", search);
   addEventListener("keydown", event => {
     if (event.ctrlKey || event.metaKey || event.altKey || (event.target instanceof Element && event.target.closest("input:not([type=range], [type=radio], [type=checkbox]), select, textarea"))) return;
-    const { seen, at } = current();
     if (event.key === "/") search();
-    else if (event.key === "j" && at + 1 < seen.length) move(seen[at + 1]);
-    else if (event.key === "k" && at > 0) move(seen[at - 1]);
-    else if (event.key === "e" && (full || seen[at])) press(full ? null : seen[at].element);
-    else if (event.key === "Escape" && full) fill(null);
+    else if (event.key === "j") step(1);
+    else if (event.key === "k") step(-1);
+    else if (event.key === "e" && figures.length) show(open ? null : seen().find(({ element }) => element.contains(document.activeElement)) ?? seen()[0] ?? null);
+    else if (event.key === "Escape" && open) show(null);
     else return;
     event.preventDefault();
   });
-  const asked = figures.find(({ element }) => element.id === given("full"));
-  if (asked) { goTo(asked); fill(asked.element); }
-}
-// While one figure fills the window, the next one takes its place.
-function move(figure) {
-  const filled = full;
-  if (filled) fill(null);
-  goTo(figure);
-  if (filled) fill(figure.element);
 }
 // Saves a whole figure as it is seen: one Vega-Lite chart of its panels, with title, legends and what the controls say.
 const LABEL = 11;
@@ -191,22 +245,20 @@ function caption(panels) {
   const words = controlsSaid(panels[0].chart).map(text => `${text[0].toUpperCase()}${text.slice(1)}.`);
   return [...words, `${document.title}, ${document.querySelector("meta[name=generator]")?.getAttribute("content") ?? "reporter"}.`].join(" ");
 }
-// The figure as SVG, as wide as is asked for in millimetres.
-async function svgOf(figure, millimetres) {
+// Panels of a figure, or of several, as SVG, as wide as is asked for in millimetres.
+async function svgOf(figure, millimetres, title = "") {
   const panels = all(".panel", figure).filter(place => !place.hidden).map(place => /** @type {any} */ (place).panel).filter(panel => panel && !panel.plot.classList.contains("void") && (drawnIn(panel.plot) || panel.plot.querySelector("canvas")));
   if (!panels.length) throw new Error("nothing is drawn here yet");
   const scale = String(figure.querySelector(".scale:has(.ramp)")?.textContent ?? "").replace(/\s+/g, " ").trim();
   const parts = panels.map((panel, i) => partOf(panel, i, scale));
   const columns = panels.filter(panel => panel.element.offsetTop === panels[0].element.offsetTop).length;
   const across = columns * (parts[0].width + 40);
-  const number = String(find(".figure-number", figure).firstChild?.textContent).trim();
-  const title = String(find("h3", figure).textContent).trim();
   const lines = wrap(caption(panels), 10, across);
-  const quiet = getComputedStyle(find(".figure-number", figure)).color;
+  const quiet = getComputedStyle(find(".reading", figure)).color;
   const config = { ...THEMES[drawTheme()], font: FONT, autosize: "pad", title: { anchor: "start", frame: "group", fontSize: LABEL, color: getComputedStyle(figure).color, subtitleColor: quiet, subtitleFontSize: 10 } };
   const params = new Map(parts.flatMap(part => part.params ?? []).map(param => [param.name, param]));
   const { view, finalize } = await window.vegaEmbed(make("div"), {
-    title: { text: wrap(`${number}. ${title.charAt(0).toUpperCase()}${title.slice(1)}`, 13.5, across), fontSize: 13.5, offset: 12 },
+    title: { text: wrap(`${title.charAt(0).toUpperCase()}${title.slice(1)}`, 13.5, across), fontSize: 13.5, offset: 12 },
     params: [...params.values()],
     datasets: Object.assign({}, ...parts.map(part => part.datasets)),
     spacing: 10,
@@ -237,33 +289,42 @@ async function picture(svg, width, height) {
   return new Promise((resolve, reject) => canvas.toBlob(blob => (blob ? resolve(blob) : reject(new Error("no picture"))), "image/png"));
 }
 
-for (const figure of all("article.figure:has(.panels)")) {
-  const place = figure.querySelector(".figure-number");
-  if (!place) continue;
-  const id = figure.id.replace("figure-", "");
+for (const { element: figure, name, title } of figures) {
+  const place = figure.querySelector(".exports");
+  if (!place || !figure.querySelector(".panels")) continue;
   const width = make("input", { type: "number", min: 30, max: 600, value: 170, "aria-label": "Width in millimetres" });
-  const told = element("p", "hint");
-  const save = async format => {
-    try {
-      const millimetres = Math.min(600, Math.max(30, Number(width.value) || 170));
-      const { svg, labels, ratio } = await svgOf(figure, millimetres);
-      const dots = Math.round(millimetres / 25.4 * 300);
-      const blob = format === "svg" ? new Blob([svg], { type: "image/svg+xml" }) : await picture(svg, dots, Math.round(dots * ratio));
-      download(blob, `${id}.${format}`);
-      told.textContent = `Saved; its labels are ${labels.toFixed(1)} points high${format === "png" ? ", at 300 dots to the inch" : ""}.`;
-    } catch (error) {
-      told.textContent = `This figure could not be saved: ${error instanceof Error ? error.message : error}.`;
-    }
+  const told = element("span", "hint");
+  const made = async format => {
+    const millimetres = Math.min(600, Math.max(30, Number(width.value) || 170));
+    const { svg, labels, ratio } = await svgOf(figure, millimetres, title);
+    const dots = Math.round(millimetres / 25.4 * 300);
+    told.textContent = ` Labels are ${labels.toFixed(1)} points high${format === "png" ? ", at 300 dots to the inch" : ""}.`;
+    return format === "svg" ? new Blob([svg], { type: "image/svg+xml" }) : picture(svg, dots, Math.round(dots * ratio));
   };
-  const box = make("div", { class: "saving" },
-    make("label", {}, "Width ", width, " mm"),
-    make("p", {}, make("button", { type: "button", onclick: () => save("svg") }, "SVG"), make("button", { type: "button", onclick: () => save("png") }, "PNG")),
-    told,
-    make("p", { class: "hint" }, "As it is seen here. As PDF, and with labels of a certain size: ", make("code", { text: `reporter export ${page.study ?? "STUDY"} --figures ${id}` })));
-  place.append(make("details", {}, make("summary", { text: "Save figure" }), box));
+  place.append("Picture ", width, " mm wide: ", ...pictureButtons(made, name, told), told,
+    make("span", { class: "hint" }, " For print, as PDF or for LaTeX: ", make("code", { text: `reporter export ${page.study ?? "STUDY"} --figures ${name}` })));
+}
+// Buttons that save or copy a picture.
+function pictureButtons(made, name, told) {
+  const attempt = (/** @type {() => Promise<void>} */ act) => async () => {
+    try { await act(); } catch (error) { told.textContent = ` No picture: ${error instanceof Error ? error.message : error}.`; }
+  };
+  return [
+    ...["SVG", "PNG"].map(text => make("button", { type: "button", text, onclick: attempt(async () => download(await made(text.toLowerCase()), `${name}.${text.toLowerCase()}`)) })),
+    make("button", { type: "button", text: "Copy", title: "Copy as PNG", onclick: attempt(async () => { await navigator.clipboard.write([new ClipboardItem({ "image/png": await made("png") })]); told.textContent = " Copied."; }) }),
+  ];
+}
+// The headline picture of Overview, in one press.
+const four = /** @type {HTMLElement | null} */ (document.querySelector("#glance"));
+if (four) {
+  const told = element("span", "hint");
+  const made = async format => {
+    const { svg, ratio } = await svgOf(four, 254, document.title);
+    return format === "svg" ? new Blob([svg], { type: "image/svg+xml" }) : picture(svg, 2400, Math.round(2400 * ratio));
+  };
+  four.append(make("p", { class: "exports" }, "This picture: ", ...pictureButtons(made, page.study ?? "study", told), told));
 }
 // Paper shows every chart in ink on white, each with its key and with the choices of the controls in words.
-const root = document.documentElement;
 
 function keyOf(chart) {
   if (chart.kind === "dots" || !findScale(chart.spec, "model")) return [];
@@ -294,27 +355,13 @@ function tellBar(bar) {
   if (words.length) bar.after(make("p", { class: "on-paper panel-name" }, words.join(" · ")));
 }
 
-const appendix = /** @type {HTMLInputElement | null} */ (document.querySelector("#appendix"));
-appendix?.addEventListener("change", () => root.classList.toggle("appendix", appendix.checked));
-root.classList.toggle("appendix", !!appendix?.checked);
-// Paper waits for nothing once a browser prints: the button waits before, until the numbers are there.
-for (const button of /** @type {HTMLButtonElement[]} */ (all("button.print"))) button.addEventListener("click", async () => {
-  button.disabled = true;
-  while (!root.classList.contains("all-data")) await new Promise(done => setTimeout(done, 100));
-  button.disabled = false;
-  window.print();
-});
-
-const opened = /** @type {HTMLDetailsElement[]} */ ([]);
 addEventListener("beforeprint", () => {
   root.classList.add("paper");
-  if (appendix?.checked) for (const lid of /** @type {HTMLDetailsElement[]} */ (all("details.more:not([open])"))) { openTables(lid); lid.open = true; opened.push(lid); }
   for (const bar of all(".bar, .own-bar")) tellBar(bar);
   for (const figure of all(".figure")) if (figure.offsetParent) printFigure(figure);
 });
 addEventListener("afterprint", () => {
   root.classList.remove("paper");
-  for (const lid of opened.splice(0)) lid.open = false;
   for (const note of all(".on-paper")) note.remove();
   refreshAll();
 });

@@ -103,6 +103,6 @@ type Entry = { journey: string; model: string; checkpoint: string; part: string 
 
 // Figures.
 
-type Figure = { element: HTMLElement; title: string; name: string; section: string };
+type Figure = { element: HTMLElement; title: string; name: string };
 /** What a search finds. */
-type Hit = { title: string; about: string; words: string; choose: () => void };
+type Hit = { title: string; about: string; words: string; href: string };

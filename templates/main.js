@@ -8,7 +8,7 @@ import { showJourneys } from "./journeys.js";
 import { showSlots } from "./panels.js";
 import "./tables.js";
 
-const show = explorer?.name === "journeys" ? showJourneys : explorer?.who ? showSlots : null;
+const show = explorer?.entries ? showJourneys : explorer?.who ? showSlots : null;
 
 if (show) Promise.resolve().then(show).catch(error => {
   find("#main").prepend(make("p", { class: "broken", role: "alert", text: `This page could not be shown. ${error}` }));

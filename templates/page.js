@@ -4,8 +4,8 @@ import { all, find, make } from "./dom.js";
 import { narrowed } from "./tokens.js";
 
 // The query of the address has all that a reader chose, so that a link or a reload shows the same; defaults are left out.
-const wanted = new URLSearchParams(location.search);
-let waiting = 0;
+let wanted = new URLSearchParams(location.search);
+let waiting = 0, undoable = false;
 
 // What the address says under a name.
 export const given = name => wanted.get(name);
@@ -13,11 +13,12 @@ export const givenAll = name => wanted.getAll(name);
 // All names that begin so, with what follows and their values.
 export const givenUnder = prefix => [...wanted].flatMap(([name, value]) => (name.startsWith(prefix) ? [[name.slice(prefix.length), value]] : []));
 
-// Writes a choice into the address; null and an empty list take it out.
-export function keep(name, value) {
+// Writes a choice into the address; null and an empty list take it out. Back undoes it, unless it is passing, as under a slider.
+export function keep(name, value, passing = false) {
   wanted.delete(name);
   if (typeof value === "object" && value !== null) for (const one of value) wanted.append(name, one);
   else if (value !== null) wanted.set(name, String(value));
+  undoable ||= !passing;
   waiting ||= window.setTimeout(write, 150);  // browsers count how often an address is changed
 }
 
@@ -25,9 +26,36 @@ function write() {
   clearTimeout(waiting);
   waiting = 0;
   const query = wanted.toString();
-  try { history.replaceState(null, "", `${location.pathname}${query && `?${query}`}${location.hash}`); } catch { /* a page within a page has no address */ }
+  carry();
+  const undo = undoable;
+  undoable = false;
+  if (query === new URLSearchParams(location.search).toString()) return;
+  const address = `${location.pathname}${query && `?${query}`}${location.hash}`;
+  try { undo ? history.pushState(null, "", address) : history.replaceState(null, "", address); } catch { /* a page within a page has no address */ }
 }
 addEventListener("pagehide", () => { if (waiting) write(); });
+
+// Choices that the other pages of a study share travel with the links to them.
+const TRAVELS = /^(view|beside\.view|site|moment|corpus|hide|name\..*|means|baselines|depth|highlight)$/;
+function carry() {
+  const own = new URLSearchParams([...wanted].filter(([name]) => TRAVELS.test(name))).toString();
+  for (const link of all("nav.pages a")) {
+    link.dataset.file ??= String(link.getAttribute("href"));
+    link.setAttribute("href", `${link.dataset.file}${own && (link.dataset.file.includes("?") ? "&" : "?")}${own}`);
+  }
+}
+carry();
+
+const backwards = /** @type {(() => void)[]} */ ([]);
+// Calls a function when the reader goes back to an earlier choice, or forward again.
+export const onBack = listener => backwards.push(listener);
+addEventListener("popstate", () => {
+  const now = new URLSearchParams(location.search);
+  if (now.toString() === wanted.toString()) return;
+  wanted = now;
+  carry();
+  for (const listener of backwards) listener();
+});
 
 const root = document.documentElement;
 const systemDark = matchMedia("(prefers-color-scheme: dark)");
@@ -104,6 +132,14 @@ addEventListener("click", async ({ target }) => {
   setTimeout(() => { button.textContent = "Copy"; }, 1600);
 });
 showTheme();
+
+for (const button of all("button.share")) button.addEventListener("click", async () => {
+  if (waiting) write();
+  let done = true;
+  try { await navigator.clipboard.writeText(location.href); } catch { done = false; }
+  button.textContent = done ? "Link copied" : "Copy the address bar";
+  setTimeout(() => { button.textContent = "Share"; }, 1600);
+});
 
 // What this page has to show, or null where it is no such page.
 export const explorer = /** @type {any} */ (page.name ? page : null);

@@ -2,38 +2,51 @@
 
 import { labelChart, letRead, mountChart, unmountChart, viewOf } from "./charts.js";
 import { all, element, find, make } from "./dom.js";
-import { given, givenAll, givenUnder, isPrinting, keep, onTheme, page, part, twin } from "./page.js";
+import { given, givenAll, givenUnder, isPrinting, keep, onBack, onTheme, page, part, twin } from "./page.js";
 import { Points } from "./points.js";
-import { columnsOf, reachOf, roleMeans } from "./rows.js";
+import { columnsOf, isFloor, reachOf, roleMeans } from "./rows.js";
 import { table } from "./tables.js";
 import { isolated } from "./tokens.js";
 
-// What the controls of the page say, at first from the address: `hidden` models are not drawn, `names` is what the reader
-// calls models, `means` draws the mean of each role in place of its models, `beside` is a control with a second value, whose
-// drawings stand beside the others, `cursor` a relative depth, below 0 where there is none.
+// What the controls of the page say, from the address: `hidden` models are not drawn, `names` is what the reader calls models,
+// `means` draws the mean of each role in place of its models, `beside` is a second token set, drawn dashed or next to the
+// first, `corpus` the only one that cards show, `cursor` a relative depth, below 0 where there is none.
 const moments = page.moments ?? [];
 export const momentOf = label => moments.findIndex(moment => moment.label === label);
-const momentGiven = momentOf(given("moment"));
 const models = new Set([...Object.keys(page.roles ?? {}), ...(page.baselines ?? [])]);
-export const chosen = {
-  view: page.views?.includes(given("view")) ? given("view") : page.views?.[0],
-  site: given("site") === "attention" ? "attention" : "path",
-  moment: momentGiven < 0 ? moments.length - 1 : momentGiven,
-  baselines: given("baselines") === "without" ? "without" : "with",
-  highlight: new Set(givenAll("highlight").filter(name => models.has(name))),
-  hidden: new Set(givenAll("hide").filter(name => models.has(name))),
-  /** @type {Record<string, string>} */
-  names: Object.fromEntries(givenUnder("name.").filter(([name]) => models.has(name))),
-  means: given("means") === "yes" && !!Object.keys(page.means ?? {}).length,
-  /** @type {["view", string] | ["moment", number] | null} */
-  beside: null,
-  cursor: -1,
-};
-const besideView = given("beside.view");
-const besideMoment = momentOf(given("beside.moment"));
-if (besideView && page.views?.includes(besideView)) chosen.beside = ["view", besideView];
-else if (besideMoment >= 0) chosen.beside = ["moment", besideMoment];
-const opening = { view: page.views?.[0], site: "path", moment: moments.length - 1 };
+const views = page.views ?? [];
+// The token set that stands beside the first one where a reader wants both.
+export const second = views.includes("no-sinks") && views[0] !== "no-sinks" ? "no-sinks" : views[1] ?? "";
+const meansOffered = !!Object.keys(page.means ?? {}).length;
+const firstView = page.both ? "both" : views[0];
+function choices() {
+  const asked = given("view") ?? firstView;
+  const both = asked === "both" && !!second;
+  const view = views.includes(asked) ? asked : views[0];
+  const moment = momentOf(given("moment"));
+  const corpus = given("corpus");
+  return {
+    view,
+    beside: both ? second : "",
+    site: given("site") === "attention" ? "attention" : "path",
+    moment: moment < 0 ? moments.length - 1 : moment,
+    baselines: given("baselines") === "without" ? "without" : "with",
+    highlight: new Set(givenAll("highlight").filter(name => models.has(name))),
+    hidden: new Set(givenAll("hide").filter(name => models.has(name))),
+    /** @type {Record<string, string>} */
+    names: Object.fromEntries(givenUnder("name.").filter(([name]) => models.has(name))),
+    means: meansOffered && (given("means") ?? (page.many ? "yes" : "no")) === "yes",
+    corpus: corpus === "all" ? "" : page.corpora?.includes(corpus) ? corpus : page.corpora?.[0] ?? "",
+  };
+}
+export const chosen = { ...choices(), cursor: -1 };
+// Chooses something: the address has it, and all else follows the address. What is chosen at first has no place there.
+export function choose(name, value, passing = false) {
+  keep(name, value, passing);
+  Object.assign(chosen, choices());
+}
+onBack(() => Object.assign(chosen, choices()));
+const opening = { view: views[0], site: "path", moment: moments.length - 1 };
 // What a model is called.
 export const nameOf = model => chosen.names[model] ?? model;
 
@@ -189,20 +202,20 @@ export class Panel {
   get file() { return `${this.chart.id}-${this.value}`; }
   /** @returns {any} */
   get stop() { return null; }
-  get said() { return this.of && chosen.beside ? { ...chosen, [chosen.beside[0]]: chosen.beside[1] } : chosen; }
+  get said() { return this.of ? { ...chosen, view: chosen.beside } : chosen; }
+  // Profiles draw a second token set dashed, in the same panel.
+  get overlays() { return this.chart.kind === "profile" && this.chart.keys.includes("view") && !!chosen.beside; }
 
   head() {
     const names = this.models.map(nameOf);
     const own = names.length === 2 && names[0] !== names[1] ? `${names[0]} ↑ ${names[1]} →` : names[0] ?? this.name;
-    const { view, moment } = this.said;
-    const which = this.of || this.twin ? (chosen.beside?.[0] === "view" ? view : moments[moment]?.label) : "";
+    const which = this.of || this.twin ? page.names?.[this.said.view] ?? this.said.view : "";
     this.element.querySelector(".panel-name").textContent = [own, which].filter(Boolean).join(" · ");
   }
-  // The same once more, under another view or at another checkpoint, where the reader wants both side by side.
+  // The same once more under the second token set, where a chart cannot draw both in one panel.
   pair() {
     if (this.of) return;
-    const [key = "", value = ""] = chosen.beside ?? [];
-    if (!this.chart.keys.includes(key) || chosen[key] === value) {
+    if (!chosen.beside || this.overlays || !this.chart.keys.includes("view")) {
       this.twin?.drop();
       this.twin = null;
       return;
@@ -247,7 +260,12 @@ export class Panel {
       rows = chart.rows(columns, this, { ...chart.picks, [column]: values[chart.picks[column]] });
     }
     const averaged = chosen.means && chart.kind === "profile";
-    if (averaged) rows = roleMeans(rows, page.roles, role => page.means[role]);
+    const means = drawn => (averaged ? roleMeans(drawn, page.roles, role => page.means[role]) : drawn);
+    rows = means(rows);
+    if (this.overlays && columns) {
+      const others = means(chart.rows(columns, this, chart.picks, { ...chosen, view: chosen.beside }));
+      rows = [...rows, ...others.filter(row => !isFloor(row)).map(row => ({ ...row, beside: true }))];
+    }
     this.rows = rows;
     const [low, high, note] = chart.axis(columns, said);
     const reading = chart.caption(this.value, said);
@@ -266,7 +284,7 @@ export class Panel {
         label,
         file: this.file,
         signals: {
-          low, high, note: [note, averaged && "bands: lowest to highest model"].filter(Boolean).join(" · "),
+          low, high, note: [note, averaged && "bands: 95 % intervals over models", this.overlays && `dashed: ${page.names?.[chosen.beside] ?? chosen.beside}`].filter(Boolean).join(" · "),
           highlight: highlighted(averaged), cursor: chosen.cursor, at: this.stop?.layer ?? 0, ...own,
         },
         dark: page.dark,
@@ -286,7 +304,7 @@ export class Panel {
   // Taller where there is room: in a figure that fills the window, or has its width; on paper not so tall.
   get height() {
     if (isPrinting() && this.kind.includes("profile")) return 104;  // three stand on a sheet
-    const figure = this.element.closest(".figure.full");
+    const figure = this.element.closest(".figure.open");
     if (!figure || /\b(dots|pairs|correlations)\b/.test(this.kind)) return this.wide && TALL.test(this.kind) ? 230 : undefined;
     const shown = all(".panel", figure).filter(panel => !panel.hidden).length;
     return Math.max(230, Math.round((innerHeight - 260) / (shown > 2 ? 2 : 1)) - 60);
@@ -337,12 +355,21 @@ export function hidePanels() {
   const shows = new Map(all("select[data-shows]").map(select => [select.dataset.chart, JSON.parse(select.dataset.shows ?? "{}")[select.value]]));
   for (const panel of panels) {
     const wanted = shows.get(panel.chart.id)?.includes(panel.value) ?? true;
-    panel.element.hidden = !wanted || (chosen.baselines === "without" && panel.models.some(model => page.baselines.includes(model))) || panel.models.some(model => chosen.hidden.has(model));
+    const other = !!chosen.corpus && !!panel.element.dataset.corpus && panel.element.dataset.corpus !== chosen.corpus && !panel.element.closest(".figure.open");
+    panel.element.hidden = !wanted || other || (chosen.baselines === "without" && panel.models.some(model => page.baselines.includes(model))) || panel.models.some(model => chosen.hidden.has(model));
     if (!panel.element.hidden && panel.near && panel.stale) panel.refresh();
   }
 }
 // A selector chooses rows by a column, a drawing (variant), a value for it ($…), or (with data-shows) the panels.
-for (const select of all("select[data-chart]")) {
+const selectors = all("select[data-chart]");
+onBack(() => {
+  for (const select of selectors) {
+    const chart = chartOf(select.dataset.chart), name = String(select.dataset.pick);
+    select.value = given(`${select.dataset.chart}:${name}`) ?? chart.firstPicks[name];
+    chart.picks[name] = select.value;
+  }
+});
+for (const select of selectors) {
   const chart = chartOf(select.dataset.chart);
   const name = String(select.dataset.pick);
   const address = `${select.dataset.chart}:${name}`;
@@ -389,7 +416,7 @@ export function controlsSaid(chart) {
   const moment = moments[chosen.moment]?.label;
   const picks = all("select[data-chart]").filter(select => select.dataset.chart === chart.id && select.options.length > 1);
   return [
-    follows("view") && chosen.view ? `tokens: ${chosen.view}` : "",
+    follows("view") && chosen.view ? `tokens: ${[chosen.view, chosen.beside].filter(Boolean).map(view => page.names?.[view] ?? view).join(" (solid), ")}${chosen.beside ? " (dashed)" : ""}` : "",
     follows("moment") && moments.length > 1 ? `checkpoint: ${moment}` : "",
     follows("site") && chosen.site === "attention" ? "after attention" : "",
     chosen.baselines === "without" ? "without null baselines" : "",
@@ -511,7 +538,7 @@ export function showSlots() {
   }
   for (const radio of all("input[name=stop-site]")) {
     radio.checked = radio.value === chosen.site;
-    radio.addEventListener("change", () => { chosen.site = radio.value; keep("site", radio.value === "path" ? null : radio.value); setSlider(); refreshAll(); });
+    radio.addEventListener("change", () => { choose("site", radio.value === "path" ? null : radio.value); setSlider(); refreshAll(); });
   }
   const slider = theSlider();
   slider?.addEventListener("input", () => chooseStop(Number(slider.value)));

@@ -14,7 +14,7 @@ export function unpack(column) {
 export const columnsOf = packed => ({ rows: packed.rows, ...Object.fromEntries(Object.entries(packed.columns).map(([name, column]) => [name, unpack(column)])) });
 
 // What is drawn of rows that a reader put together: the mean of a role, the reach of an axis, the values at a depth.
-const isFloor = row => row.kind === "floor" || String(row.statistic ?? "").endsWith("_floor");
+export const isFloor = row => row.kind === "floor" || String(row.statistic ?? "").endsWith("_floor");
 const isNumber = value => typeof value === "number" && Number.isFinite(value);
 
 // The value of a line at a depth, between its layers by interpolation; null beyond its ends and beside missing values.

@@ -20,8 +20,8 @@
   const pages = [...packed.keys()].filter(name => name.endsWith(".html"));
   const asked = `${new URLSearchParams(location.search).get("page") ?? "index"}.html`;
   const lead = link => {
-    const [, page, place] = (link.getAttribute("href") ?? "").match(/^([\w.-]+\.html)?(#.*)?$/) ?? [];
-    if (page && pages.includes(page)) link.setAttribute("href", `?page=${page.replace(/\.html$/, "")}${place ?? ""}`);
+    const [, page, query, place] = (link.getAttribute("href") ?? "").match(/^([\w.-]+\.html)?(?:\?([^#]*))?(#.*)?$/) ?? [];
+    if (page && pages.includes(page)) link.setAttribute("href", `?page=${page.replace(/\.html$/, "")}${query ? `&${query}` : ""}${place ?? ""}`);
   };
   // also links that a script has made since
   for (const kind of ["pointerdown", "focusin", "click"]) {

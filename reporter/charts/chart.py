@@ -61,8 +61,8 @@ class Page:
 
 
 SENTENCES = Page(
-    "sentences",
-    "Sentences",
+    "texts",
+    "Texts",
     "Where in a model do texts that mean the same come together, and is a difference in meaning a direction?",
 )
 """The page of what a study writes itself: groups, pairs, clouds, probes."""

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 
 VOCABULARY = Page(
-    "vocabulary",
-    "Static embeddings",
+    "weights",
+    "Weights",
     "What does a model know of tokens and positions before it has read anything? Its tables of vectors say.",
 )
 DISTRIBUTIONS_CHAPTER = Chapter(

@@ -29,8 +29,22 @@ from reporter.store.rows import in_order, order_of
 KEYS = {"model": "models", "corpus": "corpora"}
 """The key of a study's file that orders the values of a column."""
 VIEW_ORDER = ("words", "all", "no-sinks")
-BESIDES = {"vocabulary": besides}
+BESIDES = {"weights": besides}
 """What some pages show besides their charts, in a template of the page's own name."""
+
+
+THEMES = {
+    "directions": ("Directions", "Do a few directions dominate the states, and do states point the same way?"),
+    "similarity": ("Similarity", "How alike are states of two layers, of two models, or of one token in two texts?"),
+    "updates": ("Updates", "How much does each block change a state?"),
+    "dimension": ("Dimension", "How many dimensions do the states fill?"),
+    "sinks": ("Sinks", "Which tokens and coordinates are extreme, and what follows without them?"),
+    "prediction": ("Prediction", "What can be predicted from the states of a layer?"),
+    "other": ("Other", "Metrics without a question of their own."),
+}
+"""The questions on *Layers*, each with its title."""
+ANSWERED_ON = {"changed": "index", "sinks": "tokens", "training": "training", "concepts": "texts", "models": "layers"}
+"""The page on which each answer stands; others stand on *Layers*."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +57,7 @@ class Section:
         summary: what question it answers.
         charts: its charts, those that are seen at once first: headlines, followed over training where they can be,
             and what several statistics or other tables show; then those of the other statistics.
+        theme: the question on *Layers* under which its charts stand.
         absent: its statistics that have no numbers.
     """
 
@@ -50,6 +65,7 @@ class Section:
     title: str
     summary: str
     charts: tuple[Drawn, ...]
+    theme: str = "other"
     absent: tuple[Statistic, ...] = ()
 
     @property
@@ -97,6 +113,57 @@ class Contents:
         """The number of each figure by its id: those of the study's page, then those of its other pages."""
         shown = (drawn for drawn in self.every if drawn.shown)
         return {drawn.id: number for number, drawn in enumerate(shown, start=1)}
+
+    @property
+    def layered(self) -> list[Drawn]:
+        """The charts of the page *Layers*."""
+        return [drawn for drawn in self.charts if drawn.chart.kind != "training"]
+
+    @property
+    def trained(self) -> list[Drawn]:
+        """The charts of the page *Training*."""
+        return [drawn for drawn in self.charts if drawn.chart.kind == "training"]
+
+    @property
+    def groups(self) -> list[tuple[str, str, list[Drawn], list[Drawn]]]:
+        """The charts of *Layers* by question: its title, what it asks, charts that are seen at once, and the others."""
+        groups = []
+        for name, (title, question) in THEMES.items():
+            charts = [d for s in self.sections if s.theme == name for d in s.charts if d.chart.kind != "training"]
+            shown = [drawn for drawn in charts if drawn.shown or drawn.error]
+            if shown:
+                first = [drawn for drawn in shown if drawn.open]
+                groups.append((title, question, first, [drawn for drawn in shown if not drawn.open]))
+        return groups
+
+    @property
+    def pages(self) -> list[tuple[str, str]]:
+        """File name and title of each page, in order."""
+        explorers = [(explorer.page, explorer.title) for explorer in self.explorers]
+        judged = bool(self.claims.all) or bool(self.findings.looked_at)
+        return [
+            ("index.html", "Overview"),
+            *([("layers.html", "Layers")] if self.layered else []),
+            *([("training.html", "Training")] if self.trained else []),
+            *explorers,
+            *([("claims.html", "Claims")] if judged else []),
+            ("method.html", "Method"),
+        ]
+
+    @property
+    def answers_of(self) -> dict[str, list[Row]]:
+        """The answers by the name of the page that asks their question."""
+        there = {page.removesuffix(".html") for page, _ in self.pages}
+        by_page: dict[str, list[Row]] = {}
+        for answer in self.answers:
+            page = ANSWERED_ON.get(str(answer["name"]), "layers")
+            by_page.setdefault(page if page in there else "index", []).append(answer)
+        return by_page
+
+    @property
+    def first_charts(self) -> list[str]:
+        """The ids of the charts that the page *Overview* opens with."""
+        return [drawn.id for drawn in self.glance if drawn.chart.kind == "profile" and drawn.shown][:4]
 
     @property
     def glance(self) -> list[Drawn]:
@@ -162,10 +229,14 @@ def read_contents(
     loaded = roles | {row["model"]: str(row["role"]) for row in models if row["role"] and row["model"] not in roles}
     named = (*(row["corpus"] for row in corpora), *order["groups"], *order["pairs"])
     headlines = [drawn for drawn in contents.charts if drawn.chart.headline]
+    explorers = read_explorers(read, name, replace(style_models(loaded, null), named=named), catalogue)
+    sinks = read_sinks(read, name, models)
+    if sinks and not any(explorer.name == "tokens" for explorer in explorers):
+        explorers = (Explorer("tokens", "Tokens", about="Which tokens have extreme states?"), *explorers)
     return replace(
         contents,
-        explorers=read_explorers(read, name, replace(style_models(loaded, null), named=named), catalogue),
-        sinks=read_sinks(read, name, models),
+        explorers=explorers,
+        sinks=sinks,
         answers=read_answers(read, name, order),
         compared=read_compared(read, scene, headlines, [*findings.about, *claims.about]),
         texts=read_texts(read, name),
@@ -237,6 +308,7 @@ def _sections(
             title=metric.title if metric else name,
             summary=metric.summary if metric else "This metric is not installed here: its definitions are missing.",
             charts=(*first, *rest),
+            theme=getattr(metric, "theme", "other") if metric else "other",
             absent=tuple(
                 s for s in statistics if s.name not in present and not (s.per == "pair" and "layer_pairs" in beside)
             ),
@@ -257,7 +329,7 @@ def readers(catalogue: Mapping[str, Definition]) -> dict[str, tuple[str, Reader]
         name: (page.title, partial(read_page, page=page, charts=charts, more=BESIDES.get(name)))
         for name, (page, charts) in pages(catalogue).items()
     }
-    return {"journeys": ("Journeys", read_journeys), **of_charts}
+    return {"tokens": ("Tokens", read_journeys), **of_charts}
 
 
 def read_explorers(read: Read, study: str, styles: Styles, catalogue: Mapping[str, Definition]) -> tuple[Explorer, ...]:

@@ -73,8 +73,8 @@ def read_journeys(read: Read, study: str, styles: Styles) -> Explorer | None:
     journeys = list(dict.fromkeys(entry["journey"] for entry in entries))
     models = list(dict.fromkeys(entry["model"] for entry in entries))
     return Explorer(
-        name="journeys",
-        title="Journeys",
+        name="tokens",
+        title="Tokens",
         about=f"{ABOUT} {_compared(steps.frame)}",
         facts=(counted(len(journeys), "journey"), counted(len(models), "model")),
         data={

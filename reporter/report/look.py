@@ -16,6 +16,8 @@ from reporter.report.contents import Contents, Section
 from reporter.store.rows import spec_of
 
 FOLDER = "look"
+FORMER = {"tokens": "journeys", "texts": "sentences", "weights": "vocabulary"}
+"""What pages were called in studies that hide them."""
 STYLE = "style.css"
 
 
@@ -50,7 +52,11 @@ class ReportLook:
         return replace(
             contents,
             sections=tuple(sections),
-            explorers=tuple(explorer for explorer in contents.explorers if self.shows(explorer.name)),
+            explorers=tuple(
+                explorer
+                for explorer in contents.explorers
+                if self.shows(explorer.name) and self.shows(FORMER.get(explorer.name, ""))
+            ),
             claims=contents.claims if self.shows("claims") else replace(contents.claims, all=()),
             findings=contents.findings if self.shows("findings") else unfound,
             sinks=contents.sinks if self.shows("sinks") else None,

@@ -32,6 +32,7 @@ from reporter.report.contents import BESIDES, Contents, read_contents, readers
 from reporter.report.explorers import ChartPage, Explorer
 from reporter.report.journeys import static_journey
 from reporter.report.look import ReportLook, read_look
+from reporter.report.search import search_index
 from reporter.report.templating import carry_assets, environment, inline_json, write, write_assets
 from reporter.store import Store
 from reporter.store.formats import as_plain_text
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
 # The page of one study.
 
 
+VIEW_NAMES = {"words": "all tokens", "no-sinks": "without sinks", "all": "with added tokens"}
+"""What the pages call the token sets of a study."""
 VIEWS = {
     "words": "All tokens of the text, sinks included, without the tokenizer's [CLS], [SEP], BOS and EOS. "
     "Without a BOS, a decoder's first word counts.",
@@ -55,50 +58,85 @@ SITES = {
     ATTENTION: "Profiles show the residual stream after each block's attention, before its feed-forward. Other charts "
     "do not change.",
 }
+SITE_NAMES = {PATH: "residual stream", ATTENTION: "after attention"}
+TEMPLATES = {"index": "overview.html", "claims": "verdicts.html"}
+"""Of pages that have no template of their own name."""
 ROLES = {ENCODER: "Encoders", DECODER: "Decoders", "other": "Other models"}
 
 
-def study_page(contents: Contents, templates: Environment) -> str:
-    """Return the HTML of a study's page."""
+def study_pages(contents: Contents, templates: Environment) -> dict[str, str]:
+    """Return the HTML of a study's pages by file name, without those of its explorers."""
     scene, study = contents.scene, contents.study
     views = _views(contents)
     models = queries.model_rows(contents.models)
     warnings = queries.warnings(models, contents.cells)
     lacks = queries.missing(study, models=contents.models, corpora=contents.corpora, cells=contents.cells)
-    return templates.get_template("study.html").render(
-        study=study | {"spec": shared_text(study["spec"] or "")},
-        title=study["title"] or study["study"],
-        facts=facts(contents),
-        contents=contents,
-        numbers=contents.numbered,
-        titles={drawn.id: drawn.chart.title for drawn in contents.charts if drawn.shown},
-        cited=cite(contents, contents.every),
-        sinks=contents.sinks,
-        explorers=contents.explorers,
-        here="index.html",
-        scene=scene,
-        roles=ROLES,
-        views=[(view, views.get(view, "")) for view in scene.views],
-        sites=[(site, SITES[site]) for site in scene.sites],
-        ramp={"light": list(RAMP), "dark": list(RAMP.values())},
-        missing=lacks,
-        models=models,
-        warnings=warnings,
-        warned={name for _, names in warnings for name in names},
-        cells=contents.cells[: queries.MOST_CELLS],
-        versions=queries.parsed(study["versions"], dict),
-        page={
-            "study": study["study"],
-            "views": list(scene.views),
-            "moments": [{"label": moment.label, "shown": moment.shown} for moment in scene.moments],
-            "about": views | SITES,
-            "dark": scene.styles.dark_colours,
-            "roles": {style.model: style.role for style in scene.styles.own},
-            "baselines": scene.styles.baselines,
-            "means": scene.styles.means,
-            "charts": [drawn.id for drawn in contents.charts if drawn.shown],
-        },
-    )
+    layered, trained = contents.layered, contents.trained
+    shared = common(contents) | {
+        "study": study | {"spec": shared_text(study["spec"] or "")},
+        "facts": facts(contents),
+        "titles": {drawn.id: drawn.chart.title for drawn in contents.charts if drawn.shown},
+        "places": {drawn.id: ("training" if drawn in trained else "layers") for drawn in contents.charts},
+        "cited": cite(contents, contents.every),
+        "sinks": contents.sinks,
+        "missing": lacks,
+        "models": models,
+        "warnings": warnings,
+        "warned": {name for _, names in warnings for name in names},
+        "cells": contents.cells[: queries.MOST_CELLS],
+        "versions": queries.parsed(study["versions"], dict),
+        "answers_of": contents.answers_of,
+    }
+    controls = {
+        "roles": ROLES,
+        "views": [(view, VIEW_NAMES.get(view, view), views.get(view, "")) for view in scene.views],
+        "sites": [(site, SITE_NAMES[site], SITES[site]) for site in scene.sites],
+        "ramp": {"light": list(RAMP), "dark": list(RAMP.values())},
+    }
+
+    def page(name: str, title: str, charts: Sequence[Drawn] = (), **more: Any) -> str:
+        data: dict[str, Any] = {"study": study["study"]}
+        if charts:
+            data |= {
+                "views": list(scene.views),
+                "moments": [{"label": moment.label, "shown": moment.shown} for moment in scene.moments],
+                "about": views | SITES,
+                "dark": scene.styles.dark_colours,
+                "roles": {style.model: style.role for style in scene.styles.own},
+                "baselines": scene.styles.baselines,
+                "means": scene.styles.means,
+                "many": max(Counter(style.role for style in scene.styles.own).values(), default=0) > 2,
+                "corpora": list(scene.corpora),
+                "both": more.get("both", False),
+                "names": VIEW_NAMES,
+            }
+        values = shared | controls | {"here": f"{name}.html", "page_title": title, "charts": charts, "page": data} | more
+        return templates.get_template(TEMPLATES.get(name, f"{name}.html")).render(values)
+
+    first = [drawn for drawn in layered if drawn.id in contents.first_charts and drawn.shown]
+    first.sort(key=lambda drawn: contents.first_charts.index(drawn.id))
+    pages = {"index.html": page("index", "Overview", first, both=len(scene.views) > 1)}
+    if layered:
+        pages["layers.html"] = page("layers", "Layers", layered)
+    if trained:
+        pages["training.html"] = page("training", "Training", trained)
+    if contents.claims.all or contents.findings.looked_at:
+        pages["claims.html"] = page("claims", "Claims")
+    pages["method.html"] = page("method", "Method")
+    return pages
+
+
+def common(contents: Contents) -> dict[str, Any]:
+    """Return what the templates of all pages of a study are given."""
+    return {
+        "study": contents.study,
+        "title": contents.study["title"] or contents.study["study"],
+        "contents": contents,
+        "numbers": contents.numbered,
+        "explorers": contents.explorers,
+        "scene": contents.scene,
+        "pages": contents.pages,
+    }
 
 
 def _views(contents: Contents) -> dict[str, str]:
@@ -182,7 +220,7 @@ def with_images(contents: Contents, folder: Path) -> Contents:
         if isinstance(explorer, ChartPage):
             chapters = {name: tuple(map(with_image, charts)) for name, charts in explorer.chapters.items()}
             return replace(explorer, chapters=chapters, charts=tuple(chain.from_iterable(chapters.values())))
-        if explorer.name == "journeys" and not explorer.error:
+        if explorer.name == "tokens" and explorer.sources:
             tables, images = static_journey(explorer)
             images = {name: keep(f"journeys-{name}", svg) for name, svg in images.items()}
             return replace(explorer, static=tables | {"images": images})
@@ -254,28 +292,27 @@ def _write_study(
 
 
 def _write_pages(folder: Path, contents: Contents, templates: Any, definitions: Mapping[str, Definition]) -> list[Path]:
-    html = study_page(contents, templates)
+    pages = study_pages(contents, templates)
+    for explorer in contents.explorers:
+        template = "charts.html" if isinstance(explorer, ChartPage) and explorer.name not in BESIDES else explorer.page
+        pages[explorer.page] = templates.get_template("explorer.html" if explorer.error else template).render(
+            common(contents),
+            explorer=explorer,
+            here=explorer.page,
+            page_title=explorer.title,
+            sinks=contents.sinks,
+            answers_of=contents.answers_of,
+            for_page={"name": explorer.name, "study": contents.study["study"], **explorer.data},
+        )
     with unfinished_folder(folder) as fresh:
         _write_data(fresh, contents)
         _put(fresh, folder / "data")
-    page = folder / "index.html"
-    write(page, html)
-    written = [page]
-    for explorer in contents.explorers:
-        template = "charts.html" if isinstance(explorer, ChartPage) and explorer.name not in BESIDES else explorer.page
-        html = templates.get_template("explorer.html" if explorer.error else template).render(
-            explorer=explorer,
-            explorers=contents.explorers,
-            study=contents.study,
-            here=explorer.page,
-            numbers=contents.numbered,
-            for_page={"name": explorer.name, "study": contents.study["study"], **explorer.data},
-        )
-        write(folder / explorer.page, html)
-        written.append(folder / explorer.page)
-    for name in readers(definitions).keys() - {explorer.name for explorer in contents.explorers}:
-        (folder / f"{name}.html").unlink(missing_ok=True)
-    return written
+    for name, html in pages.items():
+        write(folder / name, html)
+    for old in folder.glob("*.html"):
+        if old.name not in pages:
+            old.unlink()
+    return [folder / name for name in pages]
 
 
 def _write_data(fresh: Path, contents: Contents) -> None:
@@ -318,6 +355,7 @@ def _write_data(fresh: Path, contents: Contents) -> None:
         write_parts(explorer.parts)
         for source in explorer.sources:
             write_csv(source.name, as_in_sql(source.frame))
+    write_parts({"search": search_index(contents)})
     (fresh / "references.bib").write_text(cite(contents, contents.every).bibtex, encoding="utf-8")
 
 

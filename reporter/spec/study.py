@@ -101,7 +101,7 @@ class ReportSpec(Part):
     hide: Annotated[tuple[Text, ...], AsTuple, AfterValidator(no_repeats)] = Field(
         (),
         description="Parts to leave out: claims, findings, compared, answers, glance, models, sinks, corpora, samples "
-        "(texts of the corpora), cells, provenance, glossary, a metric, or a page (journeys, vocabulary, sentences). "
+        "(texts of the corpora), cells, provenance, glossary, a metric, or a page (tokens, texts, weights). "
         "The database keeps their numbers.",
     )
 
