@@ -26,7 +26,7 @@ const nameless = new MutationObserver(records => {
 });
 
 /** @type {typeof mountChart} */
-async function draw(element, spec, rows, { label, file, signals = {}, dark = {}, height, names: called, renderer = "svg", press }) {
+async function draw(element, spec, rows, { label, signals = {}, dark = {}, height, names: called, renderer = "svg", press }) {
   const theme = drawTheme();
   const named = called ? rows.map(row => renamed(row, called)) : rows;
   const names = (spec.params ?? []).map(param => param.name).filter(name => signals[name] !== undefined);
@@ -55,14 +55,12 @@ async function draw(element, spec, rows, { label, file, signals = {}, dark = {},
     mode: "vega-lite",
     renderer,
     config: THEMES[theme],
-    actions: { export: { svg: true, png: true }, source: false, compiled: false, editor: false },
-    downloadFileName: file,
+    actions: false,
     tooltip: { theme },
     logLevel: 1,
   });
   const chart = { view, finalize, own, spec, theme, height, names: called, press };
   mounted.set(element, chart);
-  element.querySelector("summary")?.setAttribute("aria-label", "Save this chart as a picture");
   // where the nearest mark counts, the pointer is on its cell, whose datum is the mark
   view.addEventListener("click", (_, item) => { if (item?.datum) chart.press?.(item.isVoronoi ? item.datum.datum : item.datum, item.mark?.marktype); });
   return view;

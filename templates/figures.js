@@ -80,14 +80,14 @@ function showBoard() {
 for (const figure of figures) {
   const { element, title, name } = figure;
   const card = element.matches(".card");
-  const pinButton = make("button", { type: "button", class: "pin", "aria-pressed": "false", "aria-label": `Pin ${title} to the board`, title: "Pin to the board", text: "＋", onclick: () => pin(name) });
+  const pinButton = make("button", { type: "button", class: "pin", "aria-pressed": "false", "aria-label": `Pin ${title} to the board`, title: "Pin to the board", text: "+", onclick: () => pin(name) });
   find("h3", element).after(make("span", { class: "figure-tools" },
     card && pinButton,
     make("button", { type: "button", class: "fill", "aria-label": `Show ${title} large`, title: "Show large (e)", onclick: () => show(figure) },
       make("svg:svg", { viewBox: "0 0 14 14", width: 14, height: 14, "aria-hidden": "true" }, make("svg:path", { d: "M1 5V1h4M9 1h4v4M13 9v4H9M5 13H1V9", fill: "none", stroke: "currentColor", "stroke-width": 1.6 })))),
   make("span", { class: "open-tools" },
     tool("‹", "Previous figure (k)", () => step(-1)), tool("›", "Next figure (j)", () => step(1)),
-    tool("⛶", "Whole screen", () => (document.fullscreenElement ? document.exitFullscreen() : root.requestFullscreen?.().catch(() => {}))),
+    tool("⤢", "Whole screen", () => (document.fullscreenElement ? document.exitFullscreen() : root.requestFullscreen?.().catch(() => {}))),
     tool("✕", "Close (Esc)", () => show(null))));
   if (card) element.addEventListener("click", event => {
     const target = /** @type {Element} */ (event.target);

@@ -43,8 +43,6 @@ type Mark = { x: number; y: number; says: Record<string, any> };
 interface ChartOptions {
   /** What the chart is called for those who do not see it. */
   label: string;
-  /** What it is called as a picture that is saved, without an ending. */
-  file: string;
   /** Values of the spec's params; what the spec has no param for is left out. */
   signals?: Record<string, any>;
   /** The colour of the dark theme for each of the light theme. */

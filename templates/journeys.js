@@ -213,7 +213,6 @@ function drawLines(plot, chart, lines, app, oneDepth) {
   })));
   mountChart(plot, explorer.specs[chart.rank ? "rank" : log ? "log" : "value"], rows, {
     label,
-    file: `${chart.column}-${plain(sides.a.token.token, 30)}`,
     signals: {
       low, high: high === low ? low + 1 : high, at: now ? (now.key === "final" ? CLOSING : now.depth) : -1, end: closing ? CLOSING : 1,
       layers: oneDepth ? Math.max(...places.map(place => place.layer)) : 0,
@@ -421,7 +420,6 @@ export function showPath(slot, side, app, name) {
     }));
     mountChart(plot, explorer.specs.path, rows, {
       label: `Paths of ${ways.length} tokens through the layers; chosen: ${plain(token.token, 60)}`,
-      file: `path-${side.model}`,
       signals: { x0: frame.x[0], x1: frame.x[1], y0: frame.y[0], y1: frame.y[1] },
       dark: explorer.dark,
       height,

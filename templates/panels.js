@@ -199,7 +199,6 @@ export class Panel {
 
   get value() { return this.element.dataset.value; }
   get label() { return this.element.querySelector(".panel-name").textContent; }
-  get file() { return `${this.chart.id}-${this.value}`; }
   /** @returns {any} */
   get stop() { return null; }
   get said() { return this.of ? { ...chosen, view: chosen.beside } : chosen; }
@@ -282,7 +281,6 @@ export class Panel {
       const own = Object.fromEntries(Object.entries(chart.picks).filter(([name]) => name.startsWith("$")).map(([name, value]) => [name.slice(1), value]));
       await mountChart(this.plot, chart.spec, rows, {
         label,
-        file: this.file,
         signals: {
           low, high, note: [note, averaged && "bands: 95 % intervals over models", this.overlays && `dashed: ${page.names?.[chosen.beside] ?? chosen.beside}`].filter(Boolean).join(" · "),
           highlight: highlighted(averaged), cursor: chosen.cursor, at: this.stop?.layer ?? 0, ...own,
@@ -461,7 +459,6 @@ class Slot extends Panel {
   get who() { return page.who[slots[this.slot] ?? 0]; }
   get value() { return this.together ? "" : this.who.key; }
   get label() { return this.together ? "all models" : this.who.label; }
-  get file() { return this.chart.id; }
   get stop() { return stopOf(this.slot); }
 
   head() {

@@ -33,7 +33,7 @@ BESIDES = {"weights": besides}
 """What some pages show besides their charts, in a template of the page's own name."""
 
 
-THEMES = {
+QUESTIONS = {
     "directions": ("Directions", "Do a few directions dominate the states, and do states point the same way?"),
     "similarity": ("Similarity", "How alike are states of two layers, of two models, or of one token in two texts?"),
     "updates": ("Updates", "How much does each block change a state?"),
@@ -57,7 +57,7 @@ class Section:
         summary: what question it answers.
         charts: its charts, those that are seen at once first: headlines, followed over training where they can be,
             and what several statistics or other tables show; then those of the other statistics.
-        theme: the question on *Layers* under which its charts stand.
+        question: the question on *Layers* under which its charts stand.
         absent: its statistics that have no numbers.
     """
 
@@ -65,7 +65,7 @@ class Section:
     title: str
     summary: str
     charts: tuple[Drawn, ...]
-    theme: str = "other"
+    question: str = "other"
     absent: tuple[Statistic, ...] = ()
 
     @property
@@ -128,12 +128,12 @@ class Contents:
     def groups(self) -> list[tuple[str, str, list[Drawn], list[Drawn]]]:
         """The charts of *Layers* by question: its title, what it asks, charts that are seen at once, and the others."""
         groups = []
-        for name, (title, question) in THEMES.items():
-            charts = [d for s in self.sections if s.theme == name for d in s.charts if d.chart.kind != "training"]
+        for name, (title, asks) in QUESTIONS.items():
+            charts = [d for s in self.sections if s.question == name for d in s.charts if d.chart.kind != "training"]
             shown = [drawn for drawn in charts if drawn.shown or drawn.error]
             if shown:
                 first = [drawn for drawn in shown if drawn.open]
-                groups.append((title, question, first, [drawn for drawn in shown if not drawn.open]))
+                groups.append((title, asks, first, [drawn for drawn in shown if not drawn.open]))
         return groups
 
     @property
@@ -308,7 +308,7 @@ def _sections(
             title=metric.title if metric else name,
             summary=metric.summary if metric else "This metric is not installed here: its definitions are missing.",
             charts=(*first, *rest),
-            theme=getattr(metric, "theme", "other") if metric else "other",
+            question=metric.question if metric else "other",
             absent=tuple(
                 s for s in statistics if s.name not in present and not (s.per == "pair" and "layer_pairs" in beside)
             ),

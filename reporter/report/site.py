@@ -110,7 +110,9 @@ def study_pages(contents: Contents, templates: Environment) -> dict[str, str]:
                 "both": more.get("both", False),
                 "names": VIEW_NAMES,
             }
-        values = shared | controls | {"here": f"{name}.html", "page_title": title, "charts": charts, "page": data} | more
+        values = (
+            shared | controls | {"here": f"{name}.html", "page_title": title, "charts": charts, "page": data} | more
+        )
         return templates.get_template(TEMPLATES.get(name, f"{name}.html")).render(values)
 
     first = [drawn for drawn in layered if drawn.id in contents.first_charts and drawn.shown]
