@@ -643,7 +643,7 @@ def diff(
     ] = "table",
     most: Annotated[int, option("The most rows of each list.", min=1)] = 20,
     exit_code: Annotated[
-        bool, flag("--exit-code", "Exit with 1 if a number moved, came or went, or a verdict changed.")
+        bool, flag("--exit-code", "Exit with 1 if a number changed, came or went, or a verdict changed.")
     ] = False,
 ) -> None:
     """Compare two studies, two runs or two models.
@@ -653,13 +653,15 @@ def diff(
     diff old: new:'. Two models of a study: 'reporter diff bert:base bert:tuned',
     each at its last checkpoint.
 
-    Prints differences of the study files, of provenance, of numbers and of
-    verdicts. A number moved if A and B differ by more than the interval of
-    the difference of independent estimates (the root of the summed squares of
-    the facing half widths); by chance, one in twenty independent numbers does.
-    A number without an interval moved if it differs by more than 0.00001 of
-    its size. For a model and its base, the stored interval of the difference
-    on the same texts counts instead ("paired").
+    Prints the differences of study files, provenance, numbers and verdicts. A
+    number changed if A and B differ by more than the 95 % interval of their
+    difference. That interval treats A and B as independent, so that chance
+    alone changes 1 in 20 numbers. For a model and its base it is the stored
+    interval of the difference on the same texts. A number without an interval
+    changed if it differs by more than 0.00001 of its size.
+
+    Models of different depth are compared at equal relative depth: the
+    numbers of the deeper model are interpolated.
     """
     from reporter.app.diff import compare
     from reporter.app.diff.show import show

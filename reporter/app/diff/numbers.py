@@ -1,11 +1,13 @@
-"""Numbers that moved further than their intervals explain, and claims that changed their verdict."""
+"""Numbers that changed by more than their intervals explain, and claims that changed their verdict."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from reporter.judge.numbers import declared
+from reporter.judge.numbers import declared, headlines
+from reporter.metrics.analysis import analyses
+from reporter.metrics.base import catalogue
 from reporter.spec.corpora import ALIKE
 from reporter.store.formats import Result
 from reporter.store.merging import SAME, SMALLEST
@@ -122,11 +124,11 @@ SELECT * EXCLUDE (towards_a, towards_b, in_a, in_b, reach),
   CASE WHEN in_b IS NULL THEN 'only in A'
     WHEN in_a IS NULL THEN 'only in B'
     WHEN a IS NULL AND b IS NULL THEN 'same'
-    WHEN b IS NULL THEN 'became NULL'
-    WHEN a IS NULL THEN 'was NULL'
+    WHEN b IS NULL THEN 'NULL in B'
+    WHEN a IS NULL THEN 'NULL in A'
     WHEN abs(delta) <= tolerance THEN 'same'
     WHEN abs(delta) <= interval THEN 'within'
-    ELSE 'moved' END AS change
+    ELSE 'changed' END AS change
 FROM sized
 """
 
@@ -135,44 +137,69 @@ SELECT metric, count(*) FILTER (change NOT IN ('only in A', 'only in B')) AS com
   count(interval) FILTER (delta IS NOT NULL) AS "with interval",
   count(*) FILTER (change = 'same') AS same,
   count(*) FILTER (change = 'within') AS "within interval",
-  count(*) FILTER (change = 'moved') AS moved,
-  count(*) FILTER (change = 'became NULL') AS "became NULL",
-  count(*) FILTER (change = 'was NULL') AS "was NULL",
+  count(*) FILTER (change = 'changed') AS changed,
+  count(*) FILTER (change = 'NULL in A') AS "NULL in A",
+  count(*) FILTER (change = 'NULL in B') AS "NULL in B",
   count(*) FILTER (change = 'only in A') AS "only in A",
   count(*) FILTER (change = 'only in B') AS "only in B"
 FROM judged GROUP BY metric ORDER BY metric
 """
 
-# Largest first: in intervals where there is one, else in parts of the number; never the two kinds in one order. Floors
-# come last: they are read beside what they are the floor of.
+# Largest first: in intervals where there is one, else in parts of the number; never the two kinds in one order. Chance
+# levels come last.
 _CHANGED = f"""
 SELECT change, {", ".join(NAMES)}, a, b, delta, interval, texts,
   abs(delta) / nullif(interval, 0) AS intervals,
   abs(delta) / greatest(abs(a), abs(b), {SMALLEST}) AS relative
 FROM judged WHERE change NOT IN ('same', 'within')
-ORDER BY list_position(['moved', 'became NULL', 'was NULL', 'only in A', 'only in B'], change),
+ORDER BY list_position(['changed', 'NULL in B', 'NULL in A', 'only in A', 'only in B'], change),
   ends_with(statistic, '_floor'), interval IS NULL, if(interval > 0, -intervals, NULL) NULLS FIRST, relative DESC,
   {", ".join(NAMES)}
 """
 
+# The numbers of a statistic at all layers are one row. Headline statistics come first, and numbers that a run derives
+# from others (answers, findings) last.
+_PROFILES = f"""
+WITH located AS (
+  SELECT *, if(site IN ('embedding', 'block'), NULL, site) AS position,
+    list_contains($headlines, metric || '.' || statistic) AS headline, list_contains($measured, metric) AS measured
+  FROM judged
+), counted AS (
+  SELECT *, count(delta) OVER (
+    PARTITION BY metric, statistic, model, checkpoint, corpus, view, position
+  ) AS compared
+  FROM located
+)
+SELECT metric, statistic, model, checkpoint, corpus, view, position AS site, interval IS NOT NULL AS with_interval,
+  count(*) AS changed, any_value(compared) AS compared, min(texts) AS texts,
+  {", ".join(f"max_by({name}, abs(delta)) AS {name}" for name in ("layer", "layer_b", "a", "b", "delta"))}
+FROM counted WHERE change = 'changed'
+GROUP BY metric, statistic, model, checkpoint, corpus, view, position, with_interval
+ORDER BY NOT any_value(headline), NOT any_value(measured), ends_with(statistic, '_floor'),
+  max(abs(delta) / nullif(interval, 0)) DESC NULLS FIRST, max(abs(delta) / greatest(abs(a), abs(b), {SMALLEST})) DESC,
+  metric, statistic, model, checkpoint, corpus, view, position
+"""
 
-def number_changes(connection: duckdb.DuckDBPyConnection) -> tuple[Result, Result]:
-    """Return how many numbers of each metric changed in which way, and each number that changed, largest move first.
 
-    A number moved if it differs by more than the interval of the difference of two independent estimates. Two runs on
-    the same texts share their bootstrap weights, so their true interval is narrower: every "moved" is a move, and some
-    "within" are too. Of independent estimates one in twenty moves by chance. A number without an interval moved if it
-    differs by more than ``SAME``. Views with equal numbers count once.
+def number_changes(connection: duckdb.DuckDBPyConnection) -> tuple[Result, Result, Result]:
+    """Return counts by metric, each number that changed, and the changes of each statistic over layers.
+
+    A number changed if both sides differ by more than the interval of the difference of two independent estimates. Two
+    runs on the same texts share their bootstrap weights, so their true interval is narrower: every "changed" is a
+    change, and some "within" are too. Of independent estimates one in twenty changes by chance. A number without an
+    interval changed if it differs by more than ``SAME``. Views with equal numbers count once. The largest changes come
+    first.
     """
     connection.execute(f"CREATE TEMP VIEW paired AS {paired()}")
     connection.execute(_JUDGED)
-    return _result(connection, _SUMMARY), _result(connection, _CHANGED)
+    profiles = _result(connection, _PROFILES, {"headlines": [*headlines()], "measured": [*catalogue(), *analyses()]})
+    return _result(connection, _SUMMARY), _result(connection, _CHANGED), profiles
 
 
 _GROWING = """
 SELECT corpus, a_corpora.words, b_corpora.words, list_sort(list(DISTINCT metric || '.' || statistic))
 FROM judged JOIN a_corpora USING (corpus) JOIN b_corpora USING (corpus)
-WHERE change IN ('moved', 'within') AND list_contains($growing, metric || '.' || statistic)
+WHERE change IN ('changed', 'within') AND list_contains($growing, metric || '.' || statistic)
   AND greatest(a_corpora.words, b_corpora.words) > $alike * least(a_corpora.words, b_corpora.words)
 GROUP BY ALL ORDER BY corpus
 """
@@ -189,8 +216,8 @@ def size_notes(connection: duckdb.DuckDBPyConnection) -> list[str]:
     ]
 
 
-def _result(connection: duckdb.DuckDBPyConnection, query: str) -> Result:
-    cursor = connection.execute(query)
+def _result(connection: duckdb.DuckDBPyConnection, query: str, values: Mapping[str, Any] | None = None) -> Result:
+    cursor = connection.execute(query, values)
     rows = cursor.fetchall()
     return Result(tuple(column[0] for column in cursor.description), rows, len(rows))
 

@@ -2,15 +2,18 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from reporter.app.diff import Comparison
 from reporter.app.diff.causes import Change
+from reporter.core.numbers import short, signed
+from reporter.core.places import place
+from reporter.judge.numbers import with_analyses
+from reporter.metrics.base import Statistic
 from reporter.store.formats import Result, plain, write
 
 _LONG, _LEAD = 60, 20
-_GROUP = ("change", "metric", "model", "corpus")
 Form = Literal["table", "markdown", "json"]
 
 
@@ -33,53 +36,101 @@ def _rows(result: Result, form: Form) -> str:
 
 
 def _sections(comparison: Comparison, most: int) -> Iterator[tuple[str, Result | None]]:
+    both = " | ".join(dict.fromkeys(filter(None, (comparison.a.model, comparison.b.model))))
     for title, changes, otherwise in (
         ("Spec", comparison.spec, "the study files are equal"),
         ("Provenance", comparison.provenance, "the same models, corpora, options and versions"),
     ):
-        rows: list[tuple[Any, ...]] = [(change.where, *_values(change)) for change in changes]
+        rows: list[tuple[Any, ...]] = [
+            (_subject(change.where, both), *_values(change))
+            for change in changes
+            if not both or not change.where.endswith((" revision", " fingerprint"))  # two models always differ there
+        ]
         changed = Result(("where", "A", "B"), rows, len(rows))
         yield _listed(title, changed, most) if rows else (f"{title}: {otherwise}", None)
+    for note in comparison.notes:
+        yield note, None
     summary = comparison.summary
     counts = {name: sum(row[i] for row in summary.rows) for i, name in enumerate(summary.columns) if i}
     total = ", ".join(f"{number:,} {name}" for name, number in counts.items() if number)
     zeros = {name for name, number in counts.items() if not number}
     yield f"Numbers: {total or 'none'}", _without(summary, zeros) if comparison.numbers.rows else None
-    yield from _moves(comparison.numbers, counts["with interval"], most)
-    for note in comparison.notes:
-        yield note, None
+    yield from _changes(comparison, both, most)
     if comparison.verdicts.rows:
         yield _listed("Verdicts", comparison.verdicts, most)
-    else:
+    elif not both:
         yield "Verdicts: none changed", None
 
 
-def _moves(numbers: Result, with_interval: int, most: int) -> Iterator[tuple[str, Result]]:
-    change, interval = numbers.columns.index("change"), numbers.columns.index("interval")
-    moved = [row for row in numbers.rows if row[change] == "moved"]
-    by_chance = f"(of {with_interval:,}; by chance 1 in 20 does, where texts or seeds differ)"
-    lists = {
-        f"Moved beyond their intervals {by_chance}": (
-            [row for row in moved if row[interval] is not None],
-            {"change", "relative"},
+def _subject(where: str, both: str) -> str:
+    """Return what a change is about, without the names of two models that it is always about."""
+    for name in (f" of {both}", f" {both}", f"{both}, ") if both else ():
+        where = where.replace(name, "")
+    return where
+
+
+def _changes(comparison: Comparison, both: str, most: int) -> Iterator[tuple[str, Result]]:
+    differs, verb = ("Different", "differs") if both else ("Changed", "changed")
+    for title, header, with_interval in (
+        (
+            f"{differs} beyond their intervals (95 %, not corrected: chance alone gives 1 in 20)",
+            "beyond its interval",
+            True,
         ),
-        "Moved, without an interval": (
-            [row for row in moved if row[interval] is None],
-            {"change", "interval", "intervals"},
-        ),
-        "Became or was NULL": (
-            [row for row in numbers.rows if row[change].endswith("NULL")],
-            {"delta", "interval", "intervals", "relative"},
-        ),
-    }
-    for title, (rows, hidden) in lists.items():
-        if rows:
-            yield _listed(title, _without(Result(numbers.columns, rows, len(rows)), hidden), most)
-    places = [numbers.columns.index(name) for name in _GROUP]
-    groups = Counter(tuple(row[i] for i in places) for row in numbers.rows if row[change].startswith("only"))
-    if groups:
-        rows = [(*group, count) for group, count in groups.items()]
-        yield _listed("Only on one side", Result((*_GROUP, "numbers"), rows, len(rows)), most)
+        (f"{differs}, without an interval", "", False),
+    ):
+        if rows := list(_profiles(comparison, with_interval)):
+            extent = (f"{verb} {header}".strip(), "by up to", "texts")
+            listed = Result(
+                ("statistic", "name", "model", "checkpoint", "corpus", "token set", *extent), rows, len(rows)
+            )
+            yield _listed(title, _without(listed, {"model", "checkpoint"} if both else set()), most)
+    numbers = comparison.numbers
+    for title, prefix, names in (
+        ("NULL on one side", "NULL", ("change", "metric", "statistic", "model", "corpus")),
+        ("Only on one side", "only", ("change", "metric", "model", "corpus")),
+    ):
+        places = [numbers.columns.index(name) for name in names]
+        groups = Counter(tuple(row[i] for i in places) for row in numbers.rows if row[places[0]].startswith(prefix))
+        if groups:
+            rows = [(*group, count) for group, count in groups.items()]
+            listed = Result((*names, "numbers"), rows, len(rows))
+            yield _listed(title, _without(listed, {"model"} if both else set()), most)
+
+
+def _profiles(comparison: Comparison, with_interval: bool) -> Iterator[tuple[Any, ...]]:
+    """Yield a row for each statistic that changed: its names, at how many layers, by how much, and which interval."""
+    statistics = with_analyses()
+    profiles = comparison.profiles
+    any_paired = any("paired" in row for row in profiles.rows)
+    for row in (dict(zip(profiles.columns, values, strict=True)) for values in profiles.rows):
+        if row["with_interval"] != with_interval:
+            continue
+        name = f"{row['metric']}.{row['statistic']}"
+        statistic = statistics.get(name.removesuffix("_floor"))
+        title = statistic.title + ", chance level" * name.endswith("_floor") if statistic else row["statistic"]
+        checkpoint = None if row["checkpoint"] == "final" else row["checkpoint"]
+        extent = (*_extent(row, statistic, comparison.blocks), row["texts"] if any_paired else None)
+        yield title, name if statistic else row["metric"], row["model"], checkpoint, row["corpus"], row["view"], *extent
+
+
+def _extent(row: Mapping[str, Any], statistic: Statistic | None, blocks: tuple[int, int] | None) -> tuple[str, str]:
+    """Say at how many layers a statistic changed and by how much: ``at 5 of 7 layers``, ``+0.12 (layer 3: …)``."""
+    step = statistic is not None and statistic.per == "step"
+    unit = f" {statistic.unit}" if statistic is not None and statistic.unit else ""
+    delta, ends = f"{signed(row['delta'])}{unit}", f"{short(row['a'])} → {short(row['b'])}"
+    if row["layer"] is None or row["site"] == "final":
+        return ("after the final norm" if row["site"] else "as a whole"), f"{delta} ({ends})"
+    if row["layer_b"] is not None:
+        where, kind = f"layers {row['layer']} and {row['layer_b']}", "pairs of layers"
+    elif blocks:
+        where, kind = f"depth {short(row['layer'] / min(blocks))}", "depths"
+    else:
+        where, kind = place(row["layer"], step), "blocks" if step else "layers"
+    site = " after attention" * (row["site"] == "attention")
+    if row["compared"] == 1:
+        return f"at {where}{site}", f"{delta} ({ends})"
+    return f"at {row['changed']} of {row['compared']} {kind}{site}", f"{delta} ({where}: {ends})"
 
 
 def _values(change: Change) -> list[str]:
@@ -112,7 +163,7 @@ def _json(comparison: Comparison) -> str:
     whole: dict[str, Any] = {"a": str(comparison.a), "b": str(comparison.b)}
     for name in ("spec", "provenance"):
         whole[name] = [plain(vars(change)) for change in getattr(comparison, name)]
-    for name in ("summary", "numbers", "verdicts"):
+    for name in ("summary", "numbers", "profiles", "verdicts"):
         result = getattr(comparison, name)
         whole[name] = [plain(dict(zip(result.columns, row, strict=True))) for row in result.rows]
     whole["notes"] = comparison.notes

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 DATABASE = "results.duckdb"
 _OF_STUDY = ("studies", "corpora", "corpus_texts")
 """Tables without a model that are read where two models are compared, too."""
+_BY_DEPTH = re.compile(r"layer|block|^many$")
+"""Columns that count layers or blocks, which are not the same ones in a model of another depth."""
 
 
 @dataclass(frozen=True)
@@ -137,6 +139,10 @@ def side_by_side(sides: Sequence[Side]) -> Iterator[duckdb.DuckDBPyConnection]:
         no model is left out. The view ``paired_over_texts`` has the interval of each difference of two models of one
         study that was taken on the same texts: how far it reaches from the difference towards 0.
 
+        Of two models of different depth, the deeper one's profiles in ``layer_metrics`` are interpolated at the
+        relative depths of the other one's layers, and have these layers' numbers. Every other table whose rows are
+        about layers or blocks is empty.
+
     Raises:
         ReporterError: a file cannot be read.
     """
@@ -151,10 +157,12 @@ def side_by_side(sides: Sequence[Side]) -> Iterator[duckdb.DuckDBPyConnection]:
         names.append(name)
     with attached(files) as connection:
         try:
-            for prefix, side, name in zip("ab", sides, names, strict=True):
+            both = " | ".join(dict.fromkeys(side.model for side in sides if side.model))
+            depths = [_depth_of(connection, side, name) for side, name in zip(sides, names, strict=True)]
+            common = min(depths) if 0 < min(depths) < max(depths) else None
+            for prefix, side, name, depth in zip("ab", sides, names, depths, strict=True):
                 present = _columns_of(connection, name)
-                both = " | ".join(dict.fromkeys(side.model for side in sides if side.model))
-                for statement in _views(prefix, side, name, present, both):
+                for statement in _views(prefix, side, name, present, both, (depth, common) if common else None):
                     connection.execute(statement)
             connection.execute(_paired(sides, names[0] if names[0] == names[1] else None, present))
             yield connection
@@ -169,7 +177,51 @@ def _columns_of(connection: duckdb.DuckDBPyConnection, name: str) -> dict[str, s
     return {table: set(columns) for table, columns in rows}
 
 
-def _views(prefix: str, side: Side, database: str, present: Mapping[str, set[str]], both: str) -> Iterator[str]:
+def _depth_of(connection: duckdb.DuckDBPyConnection, side: Side, database: str) -> int:
+    """Return how many blocks a side's model has; 0 for a study, and where it is not known."""
+    if side.model is None:
+        return 0
+    query = f'SELECT max(layers) FROM "{database}".models WHERE study = ? AND model = ? AND is_last'
+    row = connection.execute(query, [side.study, side.model]).fetchone()
+    return int(row[0] or 0) if row else 0
+
+
+def block_counts(connection: duckdb.DuckDBPyConnection) -> tuple[int, int] | None:
+    """Return the numbers of blocks of two models that differ in depth, of a connection of `side_by_side`."""
+    rows = [connection.execute(f"SELECT max(layers) FROM {side}_models").fetchone() for side in "ab"]
+    a, b = (int(row[0] or 0) if row else 0 for row in rows)
+    return (a, b) if a and b and a != b else None
+
+
+def _interpolated(rows: str, depth: int, common: int) -> str:
+    """Return the query of a model's profiles at the relative depths of a shallower model's layers.
+
+    A layer that lies between two of the model's layers takes their numbers in proportion, ends of intervals included.
+    """
+    blend = (
+        f"lower.$ + (upper.$ - lower.$) * ((place * {depth}) % {common}) / {common} AS $".replace("$", name)
+        for name in ("value", "ci_low", "ci_high")
+    )
+    same = " AND ".join(f"lower.{name} = upper.{name}" for name in ("corpus", "view", "metric", "statistic", "path"))
+    return f"""(
+WITH own AS (SELECT *, if(site IN ('embedding', 'block'), 'path', site) AS path {rows})
+SELECT * EXCLUDE (path) FROM own WHERE layer IS NULL
+UNION ALL BY NAME
+SELECT lower.* EXCLUDE (path) REPLACE (place AS layer, {", ".join(blend)})
+FROM (SELECT unnest(range({common} + 1))::INTEGER AS place)
+JOIN own AS lower ON lower.layer = (place * {depth}) // {common}
+JOIN own AS upper ON upper.layer = (place * {depth} + {common} - 1) // {common} AND {same}
+)"""
+
+
+def _views(
+    prefix: str,
+    side: Side,
+    database: str,
+    present: Mapping[str, set[str]],
+    both: str,
+    depths: tuple[int, int] | None,
+) -> Iterator[str]:
     of_study = f"study = {quoted(side.study)}"
     last = (
         f'(SELECT checkpoint FROM "{database}".models '
@@ -188,6 +240,8 @@ def _views(prefix: str, side: Side, database: str, present: Mapping[str, set[str
             renamed = {name: shown[part] for name, part in held.items()}
             if not held and table.name not in _OF_STUDY:
                 columns_present = set()
+        if depths and table.name not in ("models", "layer_metrics") and any(map(_BY_DEPTH.search, table.types)):
+            columns_present = set()
         columns = ", ".join(
             f'{renamed.get(c.name, _named(c.name))} AS "{c.name}"'
             if c.name in columns_present
@@ -196,6 +250,8 @@ def _views(prefix: str, side: Side, database: str, present: Mapping[str, set[str
             if c.name != "study"
         )
         source = f'FROM "{database}".{table.name} WHERE {" AND ".join(where)}' if columns_present else "WHERE false"
+        if columns_present and depths and depths[0] > depths[1] and table.name == "layer_metrics":
+            source = f"FROM {_interpolated(source, *depths)}"
         yield f"CREATE TEMP VIEW {prefix}_{table.name} AS SELECT {columns} {source}"
 
 

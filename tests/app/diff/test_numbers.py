@@ -1,4 +1,4 @@
-"""Which numbers moved, where the answer is known."""
+"""Which numbers changed, where the answer is known."""
 
 from collections import Counter
 from math import hypot
@@ -10,48 +10,48 @@ from reporter.app.diff import compare
 from reporter.app.diff.show import show
 from reporter.store.schema import tables
 
-WHAT_MOVED = (
+CHANGES = (
     # value, low, high
     ((1.0, 0.9, 1.1), (1.0, 0.9, 1.1), "same"),
     ((1.0, 0.9, 1.1), (1.000009, 0.9, 1.1), "same"),
     ((1.0, 0.9, 1.1), (1.14, 1.04, 1.24), "within"),  # intervals that overlap, and sqrt(2)/10 > 0.14
-    ((1.0, 0.9, 1.1), (1.15, 1.05, 1.25), "moved"),  # they still overlap
-    ((1.15, 1.05, 1.25), (1.0, 0.9, 1.1), "moved"),
+    ((1.0, 0.9, 1.1), (1.15, 1.05, 1.25), "changed"),  # they still overlap
+    ((1.15, 1.05, 1.25), (1.0, 0.9, 1.1), "changed"),
     ((1.0, 0.99, 1.5), (1.4, 1.3, 1.41), "within"),  # the sides that face each other count
-    ((1.0, 0.5, 1.01), (1.4, 1.39, 1.8), "moved"),
-    ((1.4, 1.39, 1.8), (1.0, 0.5, 1.01), "moved"),
+    ((1.0, 0.5, 1.01), (1.4, 1.39, 1.8), "changed"),
+    ((1.4, 1.39, 1.8), (1.0, 0.5, 1.01), "changed"),
     ((1.0, 0.9, 1.1), (1.09, None, None), "within"),
-    ((1.0, 0.9, 1.1), (1.11, None, None), "moved"),
+    ((1.0, 0.9, 1.1), (1.11, None, None), "changed"),
     ((1.0, None, None), (1.000009, None, None), "same"),
-    ((1.0, None, None), (1.00002, None, None), "moved"),
+    ((1.0, None, None), (1.00002, None, None), "changed"),
     ((1e-12, None, None), (-3e-12, None, None), "same"),  # rounding
     ((0.0, None, None), (0.0, None, None), "same"),
-    ((1.0, 1.0, 1.0), (1.1, 1.1, 1.1), "moved"),
-    ((1.0, None, None), (None, None, None), "became NULL"),
-    ((None, None, None), (1.0, None, None), "was NULL"),
+    ((1.0, 1.0, 1.0), (1.1, 1.1, 1.1), "changed"),
+    ((1.0, None, None), (None, None, None), "NULL in B"),
+    ((None, None, None), (1.0, None, None), "NULL in A"),
     ((None, None, None), (None, None, None), "same"),
 )
 
 
-def test_what_moved(folder):
-    numbers = [[(f"number_{i}", 1, *case[side]) for i, case in enumerate(WHAT_MOVED)] for side in (0, 1)]
+def test_which_numbers_changed(folder):
+    numbers = [[(f"number_{i}", 1, *case[side]) for i, case in enumerate(CHANGES)] for side in (0, 1)]
     found = compared(folder("old", numbers[0]), folder("new", numbers[1]))
-    expected = {f"number_{i}": case[2] for i, case in enumerate(WHAT_MOVED)}
+    expected = {f"number_{i}": case[2] for i, case in enumerate(CHANGES)}
     assert {row["statistic"]: row["change"] for row in records(found.numbers)} == {
         name: change for name, change in expected.items() if change not in ("same", "within")
     }
     (summary,) = records(found.summary)
     counts = Counter(expected.values())
-    counts["with"] = sum(a[1] is not None for a, _, _ in WHAT_MOVED)
+    counts["with"] = sum(a[1] is not None for a, _, _ in CHANGES)
     assert summary == {
         "metric": "motion",
-        "compared": len(WHAT_MOVED),
+        "compared": len(CHANGES),
         **{name: counts[name.removesuffix(" interval")] for name in list(summary)[2:]},
     }
     assert found.has_consequences
 
 
-def test_the_largest_move_comes_first_and_says_how_large(folder):
+def test_the_largest_change_comes_first_and_says_how_large(folder):
     bare = (None, None)
     old = [("norm", 1, 1.0, 0.9, 1.1), ("norm", 2, 1.0, 0.9, 1.2), ("plain", 1, 1.0, *bare), ("plain", 2, 5.0, *bare)]
     new = [("norm", 1, 3.0, 2.8, 3.1), ("norm", 2, 3.0, 1.5, 3.1), ("plain", 1, 2.0, *bare), ("plain", 2, 6.0, *bare)]
@@ -70,7 +70,7 @@ def test_numbers_of_one_side_only_are_named_where_two_studies_of_one_file_are_co
     folder("results", [("norm", 1, 2.0, None, None), ("norm", 2, 1.0, None, None)], study="t")
     result = compare("s", "t", out)
     assert [(row["change"], row["statistic"], row["layer"], row["delta"]) for row in records(result.numbers)] == [
-        ("moved", "norm", 1, 1.0),
+        ("changed", "norm", 1, 1.0),
         ("only in A", "gone", 1, None),
         ("only in B", "norm", 2, None),
     ]
@@ -108,15 +108,15 @@ def test_every_number_that_a_table_declares_is_compared_under_a_name_of_its_own(
             for told in table.compared:
                 ends = ("ci_low", "ci_high") if told.interval is True else told.interval or ()
                 row |= dict.fromkeys(told.values, number) | dict(zip(ends, (number - 5, number + 5), strict=bool(ends)))
-                expected["within interval" if ends else "moved"] += number * len(told.values)
+                expected["within interval" if ends else "changed"] += number * len(told.values)
             if table.compared:
                 insert(side, (table.name, {name: row[name] for name in table.types}))
     result = compared(*sides)
     summary, rows = records(result.summary), records(result.numbers)
     assert {name: sum(row[name] for row in summary) for name in expected} == expected
-    assert {(row["change"], row["a"], row["b"]) for row in rows} == {("moved", 0, 1)}
+    assert {(row["change"], row["a"], row["b"]) for row in rows} == {("changed", 0, 1)}
     names = {(row["metric"], row["statistic"], row["model"], row["corpus"], row["view"], row["layer"]) for row in rows}
-    assert len(names) == len(rows) == expected["moved"] > 50
+    assert len(names) == len(rows) == expected["changed"] > 50
     assert names >= {
         ("metric", "value of dimension 3, token token at position 0", "model", "corpus", None, None),
         ("metric", "norm_of_mean of token token", "model", "corpus", "view", 3),
@@ -182,5 +182,5 @@ def test_numbers_that_change_with_the_corpus_have_a_caution_where_its_size_is_an
     assert len(found.notes) == cautioned
     for note in found.notes:
         assert f"'wiki' has {words[0]} words in A and {words[1]} in B" in note
-        assert "variance.total" in note and "tradeoff" not in note, "a number that did not move needs no caution"
+        assert "variance.total" in note and "tradeoff" not in note, "a number that did not change needs no caution"
     assert all(note in show(found) and note in show(found, "json") for note in found.notes)

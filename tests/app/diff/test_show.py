@@ -42,18 +42,19 @@ def test_a_summary_then_the_largest_moves(diff):
         "version of torch 2.13.0 2.14.0",
         "model bert revision aa bb",
         "metric motion (bert, wiki) option sample – 5",
-        "Numbers: 4 compared, 2 with interval, 1 within interval, 2 moved, 1 was NULL, 1 only in B",
-        "Moved beyond their intervals (of 2; by chance 1 in 20 does, where texts or seeds differ): 1",
-        "motion norm bert final wiki words block 1 1 3 2 0.141421 not paired 14.1421",
-        "Moved, without an interval: 1",
-        "motion plain bert final wiki words block 1 1 1.5 0.5 0.333333",
-        "Became or was NULL: 1",
+        "Numbers: 4 compared, 2 with interval, 1 within interval, 2 changed, 1 NULL in A, 1 only in B",
+        "norm motion.norm bert wiki words at 1 of 2 layers +2 (layer 1: 1 → 3)",
+        "Changed, without an interval: 1",
+        "plain motion bert wiki words at layer 1 +0.5 (1 → 1.5)",
+        "NULL on one side: 1",
+        "NULL in A motion gap bert wiki 1",
         "Only on one side: 1",
         "only in B motion bert wiki 1",
     ):
         assert line in lines
     headings = [line.split(":")[0] for line in lines if ": " in line]
     assert headings.index("Spec") < headings.index("Provenance") < headings.index("Numbers")
+    assert any(line.startswith("Changed beyond their intervals") and line.endswith(": 1") for line in lines)
     assert "\x1b" not in result.stdout
 
 
@@ -68,18 +69,18 @@ def test_the_same_says_so(diff, folder):
 
 def test_json_holds_everything_and_markdown_has_the_same_tables(diff):
     found = json.loads(diff("old:", "new:", "--format", "json").stdout)
-    assert list(found) == ["a", "b", "spec", "provenance", "summary", "numbers", "verdicts", "notes"]
+    assert list(found) == ["a", "b", "spec", "provenance", "summary", "numbers", "profiles", "verdicts", "notes"]
     assert found["spec"][1] == {"where": "title", "a": None, "b": HOSTILE}
-    assert found["summary"][0]["moved"] == 2
+    assert found["summary"][0]["changed"] == 2
     assert [(row["change"], row["statistic"]) for row in found["numbers"]] == [
-        ("moved", "norm"),
-        ("moved", "plain"),
-        ("was NULL", "gap"),
+        ("changed", "norm"),
+        ("changed", "plain"),
+        ("NULL in A", "gap"),
         ("only in B", "new"),
     ]
 
     lines = diff("old:", "new:", "--format", "markdown").stdout.splitlines()
-    assert "### Moved, without an interval: 1" in lines and "| metrics.anisotropy | listed | – |" in lines
+    assert "### Changed, without an interval: 1" in lines and "| metrics.anisotropy | listed | – |" in lines
     assert not any("<b>" in line for line in lines)
 
 

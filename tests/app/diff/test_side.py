@@ -96,7 +96,7 @@ def test_two_models_of_a_study_stand_side_by_side(folder):
         assert found.spec == [] and not found.verdicts.rows
         (row,) = records(found.numbers)
         assert (row["model"], row["checkpoint"], row["a"], row["b"]) == ("bert | tuned", "final", 1.0, 3.0)
-        assert row["change"] == "moved" and row["interval"] == pytest.approx(0.02**0.5)
+        assert row["change"] == "changed" and row["interval"] == pytest.approx(0.02**0.5)
     both = {"kind": "base", "model_a": "tuned", "checkpoint_a": "step-10", "corpus_a": "wiki", "value": 2.0}
     both |= {"model_b": "bert", "checkpoint_b": "final", "corpus_b": "wiki", "ci_low": 1.95, "ci_high": 2.04}
     insert(place, ("differences", both | number))
@@ -111,6 +111,46 @@ def test_two_models_of_a_study_stand_side_by_side(folder):
     ):
         with pytest.raises(UsageError, match=re.escape(told)):
             find_sides(a, b, place)
+
+
+def test_models_of_different_depth_are_compared_at_equal_depth(folder):
+    """Numbers that lie on one line over depth differ nowhere; of those of a step, layer 4 of 4 has none."""
+    place = folder("results", [("line", layer, layer / 4, None, None) for layer in range(5)])
+    alter(place, "UPDATE layer_metrics SET site = if(layer = 0, 'embedding', 'block')")
+    deep = {"model": "deep", "checkpoint": "final"}
+    rows = [("models", deep | {"layers": 6, "is_last": True, "status": "done"})]
+    number = deep | {"corpus": "wiki", "metric": "motion", "view": "words"}
+
+    def numbers(statistic, site, layer, value, low, high):
+        placed = {"statistic": statistic, "site": site, "layer": layer}
+        return ("layer_metrics", number | placed | {"value": value, "ci_low": low, "ci_high": high})
+
+    for layer in range(7):
+        site = "block" if layer else "embedding"
+        rows += [
+            numbers("line", site, layer, layer / 6, None, None),
+            numbers("square", site, layer, layer**2, 0, layer),
+        ]
+    rows += [numbers("line", "final", 6, 5.0, None, None), numbers("mean", None, None, 2.0, None, None)]
+    rows.append(("spectra", number | {"metric": "spectrum", "site": "block", "layer": 4, "rank": 1, "value": 2.0}))
+    insert(place, *rows)
+    for a, b, only, layers in (
+        ("s:bert", "s:deep", "only in B", (0, 1, 2, 3, 4)),
+        ("s:deep", "s:bert", "only in A", ()),
+    ):
+        found = compare(a, b, place)
+        assert set(found.blocks) == {4, 6} and len(found.notes) == 1
+        changed = records(found.numbers)
+        assert {(row["change"], row["statistic"]) for row in changed} == {
+            (only, "square"),
+            (only, "line"),
+            (only, "mean"),
+        }, "numbers of one layer of the deeper model are left out, those of no layer are not"
+        assert [row["layer"] for row in changed if row["statistic"] == "line"] == [4], "after the final norm"
+        assert records(found.summary)[0]["same"] == 5
+        assert {row["layer"]: row["b"] for row in changed if row["statistic"] == "square" and layers} == (
+            {0: 0, 1: (1 + 4) / 2, 2: 9, 3: (16 + 25) / 2, 4: 36} if layers else {}
+        ), "interpolated"
 
 
 def test_views_that_are_alike_are_said_once(folder):
