@@ -279,7 +279,7 @@ function readout() {
   const models = [...new Set(columns.flatMap(column => [...column.keys()]))].sort((a, b) => order.indexOf(a) - order.indexOf(b));
   if (!models.length) return readings.replaceChildren(make("p", { class: "hint", text: "No chart over depth is in sight." }));
   // the layer that is read, or how many models a mean is of
-  const about = model => columns.flatMap(column => column.get(model) ?? []).map(row => (typeof row.layer === "number" ? `layer ${row.layer}` : `${row.checkpoint}, lowest to highest`))[0];
+  const about = model => columns.flatMap(column => column.get(model) ?? []).map(row => (typeof row.layer === "number" ? `layer ${row.layer}` : `mean of ${row.checkpoint}`))[0];
   readings.replaceChildren(make("table", {},
     make("thead", {}, make("tr", {}, make("th", { scope: "col", text: "Model" }),
       shown.map(panel => make("th", { scope: "col", class: "n" }, panel.chart.title, make("small", { text: panel.label }))))),
@@ -320,7 +320,7 @@ function depthAt(event) {
   const box = view && panel.querySelector("svg.marks")?.getBoundingClientRect();
   if (!box) return null;
   dock.classList.toggle("high", /** @type {PointerEvent} */ (event).clientY > innerHeight / 2);
-  return Math.min(1, Math.max(0, (clientX - box.left - view.padding().left - view.origin()[0]) / view.width()));
+  return Math.min(1, Math.max(0, view.scale("x").invert(clientX - box.left - view.padding().left - view.origin()[0])));
 }
 
 if (page.views) {

@@ -27,13 +27,20 @@ function valueAt(line, depth) {
   if (!left || !isNumber(left.value) || !isNumber(right.value)) return null;
   return left.value + ((right.value - left.value) * (depth - left.depth)) / (right.depth - left.depth);
 }
-// Each role's mean in place of its models, at the same relative depths, its band from the lowest to the highest model. A role
-// with one model keeps that model. There is a mean only where every model has a number.
+// Half the 95 % t-interval of the mean of some numbers; of two it would reach too far to be drawn.
+function reachOfMean(values, mean) {
+  const free = values.length - 1, z = 1.95996;
+  if (free < 2) return null;
+  const t = { 2: 4.3027, 3: 3.1824, 4: 2.7764, 5: 2.5706 }[free] ?? z + (z ** 3 + z) / (4 * free) + (5 * z ** 5 + 16 * z ** 3 + 3 * z) / (96 * free ** 2) + (3 * z ** 7 + 19 * z ** 5 + 17 * z ** 3 - 15 * z) / (384 * free ** 3);
+  return t * Math.sqrt(values.reduce((sum, one) => sum + (one - mean) ** 2, 0) / free / values.length);
+}
+// Each role's mean in place of its models, at the same relative depths, with the 95 % interval of the mean over three models
+// or more. A role with one model keeps that model. There is a mean only where every model has a number.
 export function roleMeans(rows, roles, name) {
   const groups = /** @type {Map<string, Map<string, Row[]>>} */ (new Map());
   for (const row of rows) {
     if (!roles[row.model]) continue;
-    const key = [roles[row.model], row.statistic, row.site === "final"].join("|");
+    const key = [roles[row.model], row.statistic, row.site === "final", !!row.beside].join("|");
     const models = groups.get(key) ?? new Map();
     groups.set(key, models.set(row.model, [...(models.get(row.model) ?? []), row]));
   }
@@ -46,7 +53,8 @@ export function roleMeans(rows, roles, name) {
       const values = lines.map(line => valueAt(line, depth));
       if (!values.every(isNumber)) return [];
       const value = values.reduce((sum, one) => sum + one, 0) / values.length;
-      return [{ ...lines[0][0], model: name(role), checkpoint: `${values.length} models`, step: null, layer: null, depth, value, ci_low: Math.min(...values), ci_high: Math.max(...values), n: null }];
+      const half = isFloor(lines[0][0]) ? null : reachOfMean(values, value);
+      return [{ ...lines[0][0], model: name(role), checkpoint: `${values.length} models`, step: null, layer: null, depth, value, ci_low: half === null ? null : value - half, ci_high: half === null ? null : value + half, n: null }];
     });
   });
 }

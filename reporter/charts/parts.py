@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from itertools import cycle
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any, Protocol
 
 from reporter.charts.styles import CATEGORIES, DIVERGING, FLOOR_GREY, RULE_GREY, Styles, alt
@@ -20,6 +21,12 @@ _LIT = "length(highlight) == 0 || indexof(highlight, datum.model) >= 0"
 NUMBER = ".4~g"
 AXES = ["PC1", "PC2", ""]
 """Names of the axes of points in a plane of two components."""
+MOST_LABELLED = 6
+"""Up to as many lines have their names at their ends."""
+NARROW = 220
+"""Pixels; in a narrower plot names at the ends of lines would take too much of it."""
+LABEL_GAP = 0.085
+"""Least distance of two names, in shares of the height of the plot."""
 
 
 class Subject(Protocol):
@@ -40,6 +47,14 @@ class Subject(Protocol):
     @property
     def noise(self) -> str:
         """The name of its chance level."""
+
+    @property
+    def short(self) -> str:
+        """A name for a value axis; empty where the title does."""
+
+    @property
+    def unit(self) -> str:
+        """Empty for a pure number."""
 
 
 def set_by_page(**values: Any) -> list[Any]:
@@ -62,14 +77,20 @@ def reach() -> list[Any]:
     return set_by_page(low=0, high=1, note="")
 
 
-def depth_axis(title: str = "relative depth") -> Any:
-    """Relative depth from 0, the embedding, to 1, the last block."""
+def depth_axis(title: str = "relative depth", labelled: bool = False) -> Any:
+    """Relative depth from 0, the embedding, to 1, the last block; with room for names of lines at the right."""
+    room = {"range": [0, alt.ExprRef(f"width - (width < {NARROW} ? 0 : room)")]} if labelled else {}
     return alt.X(
         "depth:Q",
         title=title,
-        scale=alt.Scale(domain=[0, 1], nice=False),
+        scale=alt.Scale(domain=[0, 1], nice=False, **room),
         axis=alt.Axis(values=[0, 0.25, 0.5, 0.75, 1], format=".2~f", grid=False),
     )
+
+
+def axis_title(subject: Subject) -> list[str]:
+    """Return what a value axis shows, in lines that fit beside a small chart."""
+    return wrap(f"{subject.short or subject.title}{f' ({subject.unit})' if subject.unit else ''}", 28)
 
 
 def value_scale(log: bool = False) -> Any:
@@ -80,9 +101,9 @@ def value_scale(log: bool = False) -> Any:
     return alt.Scale(domain=domain, nice=True, zero=False)
 
 
-def value_axis(field: str = "value:Q", log: bool = False) -> Any:
+def value_axis(field: str = "value:Q", log: bool = False, title: Sequence[str] = ()) -> Any:
     """Upright value axis with a faint grid."""
-    return alt.Y(field, title=None, scale=value_scale(log), axis=ticks(log))
+    return alt.Y(field, title=list(title) or None, scale=value_scale(log), axis=ticks(log))
 
 
 def ticks(log: bool = False) -> Any:
@@ -144,8 +165,8 @@ def course(rows: Any, styles: Styles, x: Any, y: Any, tooltip: list[Any]) -> lis
     """Return a line for each model and the points on it; rows that the page lays over them are a thin dashed line."""
     shared = {"x": x, "y": y, "color": color(styles), "opacity": lit(1, 0.1)}
     main = without_overlay(rows)
-    line = main.mark_line(strokeCap="round", strokeJoin="round", clip=True)
-    overlay = rows.transform_filter("datum.beside").mark_line(strokeDash=[4, 3], strokeWidth=1.2, clip=True)
+    line = main.mark_line(strokeCap="round", strokeJoin="round", clip=True, aria=False)
+    overlay = rows.transform_filter("datum.beside").mark_line(strokeDash=[7, 3], strokeWidth=1.2, clip=True, aria=False)
     points = main.mark_point(filled=True)
     return [
         overlay.encode(**shared),
@@ -157,6 +178,53 @@ def course(rows: Any, styles: Styles, x: Any, y: Any, tooltip: list[Any]) -> lis
 def without_overlay(rows: Any) -> Any:
     """Return the rows without a second token set or training step, which the page marks with ``beside``."""
     return rows.transform_filter("!datum.beside")
+
+
+def room_for(styles: Styles) -> int:
+    """Return the pixels right of the plot that the names of the lines take; 0 where there are too many lines."""
+    names = [style.model for style in styles.own]
+    return min(120, 14 + 6 * max(map(len, names))) if 1 < len(names) <= MOST_LABELLED else 0
+
+
+def end_labels(lines: Any, styles: Styles, x: Any, y: Any, along: str, log: bool = False, gap: int = 8) -> Any:
+    """Return the name of each model at the end of its line.
+
+    Names that would overlap are moved apart: their places, from the top of the axis in shares of its height, are the
+    mean of two orders with a least distance, of which one pushes names down only and the other up only.
+    """
+    ends = without_overlay(without_baselines(lines, styles)).transform_filter("isValid(datum.value)")
+    ends = ends.transform_aggregate(last=f"argmax({along})", groupby=["model"])
+    ends = ends.transform_calculate(value="datum.last.value", place=_from_top(log), **{along: f"datum.last.{along}"})
+    order = [alt.SortField("place"), alt.SortField("model")]
+    ends = ends.transform_window(rank="row_number()", sort=order).transform_joinaggregate(lines="count()")
+    ends = ends.transform_calculate(free=f"datum.place - datum.rank * {LABEL_GAP}")
+    ends = ends.transform_window(down="max(free)", sort=order, frame=[None, 0])
+    ends = ends.transform_window(up="min(free)", sort=order, frame=[0, None])
+    even = f"(datum.down + datum.up) / 2 + datum.rank * {LABEL_GAP}"
+    inside = f"max((datum.rank - 1) * {LABEL_GAP}, min({even}, 1 - (datum.lines - datum.rank) * {LABEL_GAP}))"
+    text = ends.transform_calculate(shift=f"{inside} - datum.place").mark_text(
+        align="left",
+        baseline="middle",
+        dx=gap,
+        dy=alt.ExprRef("datum.shift * height"),
+        fontSize=alt.ExprRef(f"room && width >= {NARROW} ? 11 : 0"),
+        limit=alt.ExprRef(f"max(room - {gap}, 1)"),
+        aria=False,
+    )
+    return text.encode(x=x, y=y, text="model:N", color=color(styles), opacity=lit(1, 0.15))
+
+
+def _from_top(log: bool) -> str:
+    """Return an expression for how far a value lies from the top of the axis, in shares of its height."""
+    if log:
+        share = "log(max(datum.value, low) / low) / log(high / low)"
+    else:  # the ends of the axis are rounded, as Vega rounds them for ten ticks
+        power = "pow(10, floor(log((high - low) / 10) / LN10))"
+        error = f"((high - low) / 10 / {power})"
+        step = f"({power} * ({error} >= 7.071 ? 10 : {error} >= 3.162 ? 5 : {error} >= 1.414 ? 2 : 1))"
+        bottom, top = f"floor(low / {step}) * {step}", f"ceil(high / {step}) * {step}"
+        share = f"(datum.value - {bottom}) / ({top} - {bottom})"
+    return f"clamp(1 - {share.replace('datum.value', 'datum.last.value')}, 0, 1)"
 
 
 def is_statistic(name: str) -> str:

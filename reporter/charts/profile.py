@@ -61,7 +61,7 @@ ORDER BY comparison, statistic, view, model, checkpoint, layer
 """
 
 FINAL = "final"
-TITLES = {"layer": "relative depth", "step": "depth before the step"}
+TITLES = {"layer": "relative depth", "step": "depth of the block's input"}
 
 
 def profile(frame: pd.DataFrame, styles: Styles, subject: parts.Subject, log: bool = False) -> Any:
@@ -91,30 +91,38 @@ def _over_depth(
     floor: bool,
     log: bool = False,
 ) -> Any:
-    x, y = parts.depth_axis(TITLES.get(subject.per, "relative depth")), parts.value_axis(log=log)
+    x, y = _axes(subject, log)
     # Parameters go to one layer before there are many: each change of a layered chart copies all of them several times.
-    cursor = parts.cursor().add_params(*parts.params(), *parts.set_by_page(cursor=-1))
+    by_page = parts.set_by_page(cursor=-1, room=parts.room_for(styles))
+    cursor = parts.cursor().add_params(*parts.params(), *by_page)
     layers = [] if log else [parts.rule(y=0)]
     if floor:
-        layers += _floor(subject, x, y, log)
+        layers += _floor(subject, styles, x, y, log)
     if parts.has(frame, "ci_low") or styles.means:
         # bands of null baselines would bury the others; their intervals are in the tooltips
-        band = parts.without_overlay(parts.without_baselines(line, styles)).mark_area(clip=True)
-        ends = {"y": parts.value_axis("ci_low:Q", log), "y2": alt.Y2("ci_high:Q")}
+        band = parts.without_overlay(parts.without_baselines(line, styles)).mark_area(clip=True, aria=False)
+        ends = {"y": parts.value_axis("ci_low:Q", log, parts.axis_title(subject)), "y2": alt.Y2("ci_high:Q")}
         layers.append(band.encode(x=x, **ends, color=parts.color(styles), opacity=parts.lit(0.16, 0.02)))
     course = parts.course(line, styles, x, y, _tooltip(frame, subject))
+    labels = parts.end_labels(line, styles, x, y, "depth", log, gap=18 if above else 9)
     # the cursor must not lie over what is pointed at
-    every = (*layers, cursor, *course, *above, parts.floor_note())
+    every = (*layers, cursor, labels, *course, *above, parts.floor_note())
     return alt.layer(*every, data=frame, width="container", height=160)
+
+
+def _axes(subject: parts.Subject, log: bool) -> tuple[Any, Any]:
+    title = TITLES.get(subject.per, "relative depth")
+    return parts.depth_axis(title, labelled=True), parts.value_axis(log=log, title=parts.axis_title(subject))
 
 
 def _final(of_it: Any, frame: pd.DataFrame, styles: Styles, subject: parts.Subject, log: bool) -> Any:
     """A hollow mark for the state after the closing norm, a little to the right of the last block's."""
     rows = of_it.transform_filter(f"datum.site === '{FINAL}'")
     marks = parts.without_overlay(rows).transform_calculate(where="'after the closing norm'")
+    x, y = _axes(subject, log)
     return marks.mark_point(filled=False, size=46, strokeWidth=1.6, xOffset=9).encode(
-        x=parts.depth_axis(),
-        y=parts.value_axis(log=log),
+        x=x,
+        y=y,
         color=parts.color(styles),
         shape=parts.shape(styles),
         opacity=parts.lit(1, 0.1),
@@ -122,15 +130,15 @@ def _final(of_it: Any, frame: pd.DataFrame, styles: Styles, subject: parts.Subje
     )
 
 
-def _floor(subject: parts.Subject, x: Any, y: Any, log: bool) -> list[Any]:
-    """One thin dashed line for each model (floors depend on its width), and above the plot what they are.
+def _floor(subject: parts.Subject, styles: Styles, x: Any, y: Any, log: bool) -> list[Any]:
+    """One thin dashed line for each model (floors depend on its width) in its colour, and above the plot what they are.
 
     Beside the lines there is no place that the models' own lines leave free in every chart.
     """
     floor = parts.without_overlay(alt.Chart().transform_filter(parts.is_statistic(f"{subject.name}_floor")))
     floor = floor.transform_filter(f"isValid(datum.value) && datum.site !== '{FINAL}'")
-    line = floor.mark_line(color=FLOOR_GREY, strokeWidth=1, strokeDash=[3, 3], clip=True)
-    line = line.encode(x=x, y=y, detail=alt.Detail("model:N"), opacity=parts.lit(0.9, 0.2))
+    line = floor.mark_line(strokeWidth=1, strokeDash=[3, 3], clip=True, aria=False)
+    line = line.encode(x=x, y=y, color=parts.color(styles), opacity=parts.lit(0.5, 0.1))
     whole, narrow = (
         parts.quoted(f"dashed: {noise}") for noise in (subject.noise, subject.noise.replace("isotropic ", ""))
     )
@@ -140,7 +148,7 @@ def _floor(subject: parts.Subject, x: Any, y: Any, log: bool) -> list[Any]:
     linear = "abs(datum.value - (low + high) / 2) <= (high - low) * 0.501"
     deepest = floor.transform_aggregate(deepest="argmax(depth)").transform_calculate(value="datum.deepest.value")
     visible = deepest.transform_filter("datum.value >= low * 0.999 && datum.value <= high * 1.001" if log else linear)
-    label = visible.mark_text(text=text, align="right", baseline="bottom", fontSize=10.5, color=FLOOR_GREY)
+    label = visible.mark_text(text=text, align="right", baseline="bottom", fontSize=10.5, color=FLOOR_GREY, aria=False)
     label = label.encode(x=alt.XValue("width"), y=alt.YValue(alt.ExprRef("note ? -17 : -4")))
     return [line, label]
 

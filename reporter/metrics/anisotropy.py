@@ -38,6 +38,7 @@ STATISTICS = (
         "λ1 / Σλ, with λ the eigenvalues of the covariance (1/n) of all token states, centred: the explained-variance "
         "ratio of the first principal component, or the share of variance on the first axis",
         ("razzhigaev2024shape",),
+        short="variance explained by PC 1",
         interval=described("logit"),
         plainly="How much of what varies among the states lies along one direction.",
         trap="A single sink token in 64 can move it from 0.003 to 0.995: a bell over the depth of a decoder may be "
@@ -52,6 +53,7 @@ STATISTICS = (
         "mean over shuffled batches of λ1 / Σλ, each batch centred by itself; batches of `sample` tokens drawn without "
         "replacement, duplicates included",
         ("razzhigaev2024shape",),
+        short="variance explained by PC 1",
         interval=described("logit"),
         trap="The published estimator. A batch of n tokens reads higher than the whole corpus, the more so for few "
         "tokens and wide models: see its floor. One batch, the default, in place of four moved it by up to 0.6 of half "

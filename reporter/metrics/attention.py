@@ -166,6 +166,7 @@ STATISTICS = (
         f"mean over heads and the tokens i = 2…T of −Σ_j p ln p / ln m, p = a_ij/Σ_j a_ij and m the tokens that i may "
         f"attend to: i in decoders, T in encoders; {_SAID}",
         ("clark2019bert",),
+        short="normalised entropy",
         bounds=(0, 1),
         trap="1 is attention that is spread evenly, 0 a single token. Where attention is local, only a part of the m "
         "tokens is within reach, so that 1 cannot be read.",

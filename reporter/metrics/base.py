@@ -139,7 +139,7 @@ class Statistic:
 
     Args:
         name: the part after the dot.
-        title: a short label for an axis.
+        title: a short label.
         definition: the formula in plain text (Unicode allowed), complete enough to compute the number by hand.
         sources: whose definition it is: keys of ``references.bib``, or works that are not in it.
         per: ``layer`` (one for each of 0..L), ``step`` (one for each step l -> l+1, stored at l), ``model`` (one;
@@ -160,6 +160,7 @@ class Statistic:
         grows: how the number itself, not its error, moves with the size of the corpus, with its size as measured;
             empty where it does not move beyond its interval.
         published: what published code computes under this name, where that differs from the definition.
+        short: a shorter name for the value axis; empty where the title does.
         noise: what charts and sentences call the floor, for what it is: it can well lie above every number.
         within_role: whether an encoder's number and a decoder's are of different things, so that nothing compares them.
     """
@@ -181,7 +182,8 @@ class Statistic:
     grows: str = ""
     published: str = ""
     within_role: bool = False
-    noise: str = "isotropic noise"
+    short: str = ""
+    noise: str = "random vectors"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "headline", self.headline or bool(self.plainly))

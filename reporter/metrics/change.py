@@ -71,6 +71,7 @@ STATISTICS = (
         "A damaged block moves all layers behind it, too: the first layer that moves names the block. Before it this "
         "is 0 to the last bit, in the same precision and batches; bf16 products in other batches differ by up to "
         "models.precision_deviation.",
+        short="distance from the base",
         bounds=(0, None),
         smallest=0.001,
         headline=True,

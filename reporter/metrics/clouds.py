@@ -170,6 +170,7 @@ STATISTICS = (
         f"{classifiers.STANDARDISED}. {_SAMPLE} "
         "Floor: the share of the largest corpus in the sample, what is right if that one is always said.",
         ("luisto2024toybox", "wilson1927probable"),
+        short="accuracy",
         interval=classifiers.WILSON_SAID,
         floor=True,
         noise="chance",
@@ -183,6 +184,7 @@ STATISTICS = (
         "‖μ_a − μ_b‖ / ((w_a + w_b)/2), μ the mean vector of a corpus and w the mean Euclidean distance of two of its "
         f"texts; the mean over every two corpora. {_SAMPLE}",
         ("luisto2024toybox",),
+        short="distance over distance within",
         trap="Samples of n texts each from one and the same corpus read about 1/√n, not 0.",
     ),
     Size(
@@ -193,6 +195,7 @@ STATISTICS = (
         "another corpus. Texts as far as the tenth count in part; distances of at most 1e-5 of the root mean square "
         f"norm are 0. {_SAMPLE}",
         ("luisto2024toybox",),
+        short="share of neighbours",
         interval="95 %, mean ± t standard errors over texts (Student's t); a little too narrow, since neighbours "
         "share neighbours",
         headline=True,

@@ -55,6 +55,7 @@ STATISTICS = (
         f"mean over texts of the entropy over log(min(n − 1, d)), n the text's tokens in the view; the entropy being "
         f"{_PROMPT}",
         ("giraldo2015measures", "skean2025layer"),
+        short="normalised entropy",
         plainly="How evenly a text's states spread over directions: near 1 evenly, near 0 along one.",
         trap="Isotropic states do not reach 1 in a finite text: see the floor.",
         published="Skean et al. divide by log(min(n, d)), which n centred states cannot reach: see prompt_unit.",

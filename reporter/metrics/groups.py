@@ -198,6 +198,7 @@ RATIO = _distance(
     "ratio",
     "distance within groups over between",
     "within / between",
+    short="distance within over between",
     headline=True,
     trap="Large groups weigh more: a group of n texts has n·(n − 1)/2 pairs. The table groups has each by itself.",
 )

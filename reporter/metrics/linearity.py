@@ -102,6 +102,7 @@ STATISTICS = (
         "arccos(‖XᵀY‖_* / (‖X‖ ‖Y‖)), nuclear over Frobenius norms, X and Y the centred states at layers l and l + 1, "
         "stored at layer l = 0…L−1",
         ("williams2021generalized",),
+        short="Procrustes angle",
         unit="radians",
         interval=_INTERVAL + "; made of its cosine",
         bounds=(0, 1.5707963267948966),

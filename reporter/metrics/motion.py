@@ -89,6 +89,7 @@ STATISTICS = (
         "curvature",
         "turn between consecutive steps",
         "mean over tokens of the angle between h_{l+1} − h_l and h_{l+2} − h_{l+1}, stored at layer l = 0…L−2",
+        short="turn between updates",
         unit="radians",
         floor=True,
         bounds=(0, float(np.pi)),
@@ -208,6 +209,7 @@ TOKEN_PATH = (
         "of token t at one layer; a token is read where it and both its neighbours belong to the view, so that what a "
         "view leaves out cuts the path and is not stepped over, and where neither step is zero",
         ("hosseini2023straighten",),
+        short="turning angle",
         unit="radians",
         floor=True,
         bounds=(0, pi),

@@ -66,6 +66,7 @@ STATISTICS = (
         "the three largest c_j over Σ c_j, with c_j = ((Σu)_j² − Σu_j²)/(n(n − 1)), u = x/‖x‖, the part of dimension j "
         "in the mean cosine over all pairs of different tokens; exact, no pairs are sampled",
         ("timkey2021bark",),
+        short="share of three dimensions",
         interval=described("log"),
         plainly="How much of what makes any two tokens alike comes from the three strongest dimensions.",
         trap="Some c_j may be negative, so three dimensions can hold more than all. Without a mean cosine that differs "
@@ -90,6 +91,7 @@ STATISTICS = (
         "not at position 0 (those that the tokenizer added, a [SEP], among them), at every layer for all tokens that "
         "are sinks at some block",
         ("sun2024massive", "queipo2026attention"),
+        short="norm over that of others",
         trap="Only of tokens that the rule takes for sinks: none under 'no-sinks', and where a BOS stands before each "
         "text it is in 'all' alone. What the rule asks of a norm (2 medians) is a lower end that it builds in.",
         published="Elsewhere the token at position 0 is compared, sink or not: first_norm_ratio.",
@@ -101,6 +103,7 @@ STATISTICS = (
         "not at position 0 (those that the tokenizer added, a [SEP], among them), where the token at position 0 is in "
         "the view",
         ("queipo2026attention",),
+        short="norm over that of others",
         trap="What stands at position 0 is the first word in one model and a BOS in another, where only 'all' has it: "
         "`models.first_token` says which.",
         published="Others divide by the mean norm, which further sinks in the text raise. Known, of the first token of "

@@ -258,6 +258,7 @@ STATISTICS = (
         "two texts have the same vector (‖δ‖ ≤ 1e-5 of the texts' mean norm) are left out, and so is a concept of "
         f"which fewer than two pairs are left. {_RANDOM}",
         ("luisto2024toybox", "fisher1935design", "efron1979bootstrap"),
+        short="consistency",
         interval="95 % percentile interval of 1000 bootstrap replicates over the pairs of each concept, all copies of "
         "a pair left out of the sum that it is compared with, and moved so that their mean is the value (a replicate "
         "has fewer distinct pairs and reads lower); none for fewer than 5 pairs. It covers 93 to 98 % of "
@@ -277,6 +278,7 @@ STATISTICS = (
         "exchanged, whichever is larger; "
         f"n = pairs of concepts. {_RANDOM}",
         ("luisto2024toybox", "fisher1935design"),
+        short="absolute cosine",
         bounds=(0, 1),
         trap="Directions of unrelated concepts have |cosine| above 0 where the states lie in few dimensions: compare "
         "with the floor, not with 0. A small probability says that a cosine is not the chance of these pairs; it may "
@@ -288,6 +290,7 @@ STATISTICS = (
         "‖δ̄‖ over the mean norm of the pooled vectors of the concept's 2n texts; the mean over the concepts of the "
         f"set; that of each is in pair_directions. {_RANDOM}",
         ("luisto2024toybox",),
+        short="length of the mean difference",
         bounds=(0, 2),
         trap="The norm of a pooled vector is mostly what all texts have in common (see anisotropy): a small share may "
         "still be a clear direction.",

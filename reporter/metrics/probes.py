@@ -270,6 +270,7 @@ STATISTICS = (
         "distance of pooled vectors as they are, k = 10 unless the study says otherwise (`neighbours`); the same texts "
         "as for the classifiers. Floor: what random classes give, Σ_c (n_c/n)·(n_c − 1)/(n − 1), exactly",
         ("valeriani2023geometry", "doimo2020hierarchical"),
+        short="share of neighbours",
         interval=f"95 %, from a jackknife that leaves out one of {_GROUPS} groups of texts, neighbours being sought "
         "anew among the rest, on the scale of Fisher's z with Student's t; it covers 96 to 100 % of Gaussian classes "
         "in simulation",

@@ -65,6 +65,7 @@ STATISTICS = (
         "loss of the whole model on the sample",
         "mean of −log p(token) in nats, as `loss.lm` defines it, over at most `texts` distinct texts",
         ("men2024shortgpt",),
+        short="loss",
         per="model",
         unit="nats",
         interval=BOOTSTRAP,

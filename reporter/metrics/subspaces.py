@@ -42,6 +42,7 @@ STATISTICS = (
         "speed",
         "Grassmann speed of the leading subspace",
         f"d(V_l, V_{{l+1}}), stored at layer l = 0…L−1, with {_SUBSPACE}",
+        short="Grassmann speed",
         per="step",
         unit="radians",
         floor=True,
@@ -54,6 +55,7 @@ STATISTICS = (
         "displacement",
         "distance of the leading subspace from the embedding's",
         f"d(V_0, V_l), l = 0…L, with {_SUBSPACE}",
+        short="distance from layer 0",
         unit="radians",
         floor=True,
         trap="Its end, l = L, is the displacement d(0, L) that the authors rank models by. It nears the floor, where "
@@ -67,6 +69,7 @@ STATISTICS = (
         "4·area/(abc), the Menger curvature of V_l, V_{l+1}, V_{l+2}: of the triangle with the sides a = "
         "d(V_l, V_{l+1}), b = d(V_{l+1}, V_{l+2}), c = d(V_l, V_{l+2}), stored at layer l = 0…L−2, with "
         f"{_SUBSPACE}",
+        short="curvature of the path",
         per="step",
         unit="1/radian",
         trap="Of subspaces, over layers; of tokens' states see motion.curvature. Small steps magnify it: it is one "

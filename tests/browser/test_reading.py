@@ -147,7 +147,7 @@ def test_models_are_hidden_alone_and_renamed_and_the_address_says_so(page, open_
 def test_roles_are_drawn_as_means(page, open_at):
     page.click("#means")
     page.until(f"return {LABELS}.every(label => label.includes('mean of '))")
-    assert "lowest to highest" in page.texts(f"{FIGURE} svg")[0]
+    assert "95 % intervals over models" in page.texts(f"{FIGURE} svg")[0]
     page.until("return location.search.includes('means=yes')")
     open_at("?means=yes&depth=0.5")
     page.until(f"return {ROWS} >= 2")

@@ -1,12 +1,15 @@
 """Each chart is drawn with Altair's own validation and compiled by Vega-Lite."""
 
+import itertools
 import json
+import re
 from dataclasses import replace
 
 import pandas as pd
 import pytest
 import vl_convert
 
+from reporter.charts import parts
 from reporter.charts.curves import explained, heights
 from reporter.charts.drawing import bare_spec
 from reporter.charts.models import dots
@@ -41,8 +44,11 @@ def marks(spec):
     return [layer["mark"]["type"] for layer in spec["layer"]]
 
 
-def drawn_svg(chart):
-    return vl_convert.vegalite_to_svg(chart.to_dict(), vl_version="6.4")
+def drawn_svg(chart, **params):
+    spec = chart.to_dict()
+    for param in spec["params"]:
+        param["value"] = params.get(param["name"], param.get("value"))
+    return vl_convert.vegalite_to_svg(spec | {"width": params.get("width", 300)}, vl_version="6.4")
 
 
 def compiles(chart):
@@ -55,17 +61,50 @@ def test_rows_that_are_laid_over_a_profile_are_one_dashed_line_without_marks_and
     own = frame()
     both = pd.concat([own, own.assign(value=own["value"] + 0.5, beside=True)])
     svg = {name: drawn_svg(profile(rows, STYLES, SHARE)) for name, rows in {"alone": own, "both": both}.items()}
-    dashed = 'stroke-dasharray="4,3"'
+    dashed = 'stroke-dasharray="7,3"'
     assert svg["both"].count(dashed) == 2 > svg["alone"].count(dashed)
     for part in ('aria-roledescription="point"', "mark-area", 'stroke-dasharray="3,3"'):
         assert svg["both"].count(part) == svg["alone"].count(part), part
+
+
+def test_lines_have_their_names_at_their_ends_apart_from_each_other():
+    names = ["ada", "bert", "cora"]
+    styles = style_models(dict.fromkeys(names, "encoder"))
+    rows = pd.concat([frame().assign(model=name, role="encoder") for name in names])
+    labels = re.compile(r'translate\([\d.]+,([\d.]+)\)" font-family="[^"]*" font-size="11px"[^>]*>(ada|bert|cora)<')
+    for log in (False, True):
+        chart = profile(rows[rows["layer"] > 0], styles, SHARE, log=log)
+        places = {name: float(y) for y, name in labels.findall(drawn_svg(chart, low=0.05, high=0.5))}
+        ys = sorted(places.values())
+        assert set(places) == set(names) and all(b - a > 11 for a, b in itertools.pairwise(ys)), (
+            "lines end at one point"
+        )
+        assert 0 <= ys[0] <= ys[-1] <= 160
+        for reason in ({"width": 200}, {"room": 0}):
+            assert not labels.findall(drawn_svg(chart, low=0.05, high=0.5, **reason)), "no room"
+    many = style_models({f"model {i}": "encoder" for i in range(7)})
+    assert parts.room_for(STYLES) > 0 == parts.room_for(many)
+
+
+def test_lines_and_chance_levels_say_nothing_aloud_and_points_do():
+    chart = profile(frame(), STYLES, SHARE).to_dict()
+    silent = [layer["mark"].get("aria", True) is False for layer in chart["layer"]]
+    kinds = {layer["mark"]["type"] for layer, own in zip(chart["layer"], silent, strict=True) if own}
+    assert kinds == {"area", "line", "text"}
+    assert chart["layer"][-2]["mark"]["type"] == "point" and not silent[-2]
+
+
+def test_a_value_axis_names_its_quantity_and_unit():
+    spec = profile(frame(), STYLES, replace(SHARE, title="a b", unit="nats")).to_dict()
+    assert {tuple(channel["title"]) for channel in encodings(spec, "y") if channel.get("title")} == {("a b (nats)",)}
+    assert parts.axis_title(replace(SHARE, short="short")) == ["short"]
 
 
 def test_a_profile_has_a_colour_for_each_model_and_runs_over_relative_depth_from_0_to_1():
     spec = compiles(profile(frame(), STYLES, SHARE))
     expected = {"domain": ["bert", "gpt2"], "range": [LIGHT[ENCODER][0], LIGHT[DECODER][0]]}
     coloured = encodings(spec, "color")
-    assert len(coloured) == 4, "band, overlaid line, line and points"
+    assert len(coloured) == 6, "band, chance level, name, overlaid line, line and points"
     assert all(channel["scale"] == expected and channel["legend"] is None for channel in coloured)
     assert encodings(spec, "shape")[0]["scale"]["range"] == ["circle", "triangle-up"]
     assert {channel["field"] for channel in encodings(spec, "x") if "field" in channel} == {"depth"}

@@ -94,7 +94,7 @@ def test_a_figure_says_everything(wide):
 def test_a_bare_figure_leaves_its_words_to_latex(narrow):
     words, tex = texts(narrow / FIGURE), read(narrow / "figures.tex")
     assert "Figure" not in words and "peak" not in words and "bert" in words
-    assert "Variance explained by the" in words and "principal component" in words, "the value axis has a title"
+    assert "variance explained by PC 1" in words, "the value axis has a title"
     assert "after the closing norm" in words and "after the closing norm" in tex, "the hollow mark is explained"
     assert r"\begin{figure}[tp]" in tex and r"\fi]{figures/anisotropy-top_variance_share}" in tex
     assert "Variance explained by the first principal component" in tex and "Figure " not in tex

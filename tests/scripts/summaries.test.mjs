@@ -10,9 +10,18 @@ const means = rows => roleMeans(rows, ROLES, role => `mean of ${role}s`);
 test("models of other depths meet at the same relative depth", () => {
   const found = means([...line("bert", [0, 4, 8]), ...line("minilm", [10, 20]), ...line("gpt2", [1, 2])]);
   const encoders = found.filter(row => row.model === "mean of encoders");
-  assert.deepEqual(encoders.map(row => [row.depth, row.value, row.ci_low, row.ci_high]), [[0, 5, 0, 10], [0.5, 9.5, 4, 15], [1, 14, 8, 20]]);
+  assert.deepEqual(encoders.map(row => [row.depth, row.value, row.ci_low, row.ci_high]), [[0, 5, null, null], [0.5, 9.5, null, null], [1, 14, null, null]], "two models are too few for an interval");
   assert.deepEqual(encoders.map(row => [row.layer, row.n, row.checkpoint]), Array(3).fill([null, null, "2 models"]));
   assert.deepEqual(found.filter(row => row.model === "gpt2").map(row => row.value), [1, 2], "one model is no mean");
+});
+
+test("the band of a mean is its t-interval over three models or more", () => {
+  const roles = Object.fromEntries(["a", "b", "c", "d", "e", "f"].map(name => [name, "encoder"]));
+  const of = count => roleMeans(Object.keys(roles).slice(0, count).flatMap((name, i) => line(name, [i, i])), roles, role => role)[0];
+  const width = { 3: 2.4841, 6: 1.9633 };  // of 0, 1, …: t times s / √n
+  for (const [count, half] of Object.entries(width)) assert.ok(Math.abs(of(Number(count)).ci_high - of(Number(count)).value - half) < 2e-3);
+  const rows = [...line("a", [0, 4]), ...line("b", [2, 6]), ...line("a", [7, 7], { beside: true }), ...line("b", [9, 9], { beside: true })];
+  assert.deepEqual(roleMeans(rows, roles, role => role).map(row => row.value), [1, 5, 8, 8], "what is laid over has means of its own");
 });
 
 test("there is a mean only where every model has a number", () => {
