@@ -7,6 +7,13 @@ from layer l to layer l + 1 (``Statistic.per == "step"``) is stored at l, and it
 from collections.abc import Iterable, Sequence
 
 EMBEDDING = "the embedding"
+TOKEN_SETS = {"words": "all tokens", "no-sinks": "without sinks", "all": "special tokens included"}
+"""The names of token sets for readers."""
+
+
+def token_set(view: str) -> str:
+    """Return the name of a token set for readers; studies and tables have its key."""
+    return TOKEN_SETS.get(view, view)
 
 
 def place(layer: int, step: bool = False) -> str:

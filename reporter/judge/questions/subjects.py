@@ -102,6 +102,17 @@ def curve(
     return {"label": label, "x": xs, "y": ys, "own": own} | repeated
 
 
+def share_of_range(statistic: Statistic, difference: float, *values: float) -> float:
+    """Return a difference as a share of the statistic's range.
+
+    With an open range it is half the share of the larger number, since nothing tells how far it could go.
+    """
+    low, high = statistic.bounds
+    if low is not None and high is not None:
+        return min(1.0, abs(difference) / (high - max(low, 0.0)))
+    return min(1.0, abs(difference) / max(map(abs, (*values, difference))) / 2) if difference else 0.0
+
+
 @dataclass(frozen=True, kw_only=True)
 class Observation:
     """A result of a test that is shown as a finding.
@@ -257,14 +268,8 @@ class Subject:
         return least_effect(self.statistic, None, np.concatenate([np.ravel(array) for array in values]))
 
     def effect(self, difference: float, *values: float) -> float:
-        """Return a difference as a share of the statistic's range.
-
-        With an open range it is half the share of the larger number, since nothing tells how far it could go.
-        """
-        low, high = self.statistic.bounds
-        if low is not None and high is not None:
-            return min(1.0, abs(difference) / (high - max(low, 0.0)))
-        return min(1.0, abs(difference) / max(map(abs, (*values, difference))) / 2) if difference else 0.0
+        """Return a difference as a share of the statistic's range."""
+        return share_of_range(self.statistic, difference, *values)
 
     def observe(self, gap: Estimates, beside: Sequence[float], *, sign: int = 1, **more: Any) -> Observation:
         """Return an observation about this subject.
