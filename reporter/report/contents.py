@@ -23,6 +23,7 @@ from reporter.report.explorers import Explorer, Reader, besides, pages, read_pag
 from reporter.report.findings import Findings, read_answers, read_findings
 from reporter.report.free_charts import explained, of_statistic, of_tables, over_training
 from reporter.report.journeys import read_journeys
+from reporter.report.overview import Overview, read_overview
 from reporter.report.tables import Row, read_rows, read_sinks, read_texts
 from reporter.store.rows import in_order, order_of
 
@@ -95,6 +96,7 @@ class Contents:
     sinks: Row | None = None
     answers: tuple[Row, ...] = ()
     compared: Compared | None = None
+    overview: Overview | None = None
     texts: Mapping[str, Row] = field(default_factory=dict)
     numbers_hash: tuple[str, str] = ("", "")
 
@@ -235,6 +237,7 @@ def read_contents(
         explorers = (Explorer("tokens", "Tokens", about="Which tokens have extreme states?"), *explorers)
     return replace(
         contents,
+        overview=read_overview(read, contents),
         explorers=explorers,
         sinks=sinks,
         answers=read_answers(read, name, order),

@@ -31,6 +31,8 @@ from reporter.geometry.intervals import VERDICT_TEXTS, quantile, student_interva
 from reporter.judge.numbers import headlines
 from reporter.judge.points import FEWEST_MODELS, Array
 from reporter.judge.questions.subjects import share_of_range
+from reporter.metrics.analysis import analyses
+from reporter.metrics.base import catalogue
 from reporter.report import tables as queries
 from reporter.report.claims import VERDICTS
 from reporter.report.compared import PAIR, path_of
@@ -49,24 +51,8 @@ TOLD = 0.4
 """These layers have at least this share of all the differences; else the sentence is about the mean over layers."""
 EVERYWHERE = 0.75
 """A difference in more than this share of the layers is one of the mean over layers."""
-KINDS = {
-    "anisotropy": "directions",
-    "spectrum": "directions",
-    "entropy": "directions",
-    "subspaces": "directions",
-    "outliers": "directions",
-    "contextuality": "context",
-    "variance": "context",
-    "contributions": "updates",
-    "motion": "updates",
-    "linearity": "updates",
-    "convergence": "similarity",
-    "information_imbalance": "similarity",
-    "intrinsic_dimension": "dimension",
-    "local_dimension": "dimension",
-    "token_path": "path",
-}
-"""What a metric is about: two sentences are never about the same."""
+ONE_FACT = ("spectrum", "entropy", "outliers")
+"""Metrics that show the same fact as those of the question *directions*."""
 PREFERRED = (
     ("anisotropy.top_variance_share",),
     ("anisotropy.mean_cosine", "contextuality.self_similarity_adjusted"),
@@ -672,8 +658,10 @@ def _first_comparable(numbers: _Numbers) -> str:
 
 
 def _kind(name: str) -> str:
+    """Return what a statistic is about: two sentences are never about the same."""
     metric = name.partition(".")[0]
-    return KINDS.get(metric, metric)
+    definitions = {**catalogue(), **analyses()}
+    return "directions" if metric in ONE_FACT else definitions[metric].question if metric in definitions else metric
 
 
 def _contrast(
@@ -704,7 +692,7 @@ def _contrast(
     if run and sizes[list(run)].sum() >= TOLD * sizes.sum() and len(run) <= EVERYWHERE * len(sizes):
         inside = list(run)
         ends = np.array([(gaps[i].value, gaps[i].low, gaps[i].high) for i in inside], dtype=float).mean(axis=0)
-        gap = _number(*ends.tolist(), gaps[top].df)
+        gap = _number(ends[0], ends[1], ends[2], gaps[top].df)
         return _Contrast(name, view, of, other, gap, run, float(sizes[inside].sum() / len(sizes)))
     first, second = (numbers.number(name, corpus, view, side) for side in (of, other))
     gap = first.minus(second)
@@ -751,6 +739,7 @@ def _contrast_sentence(numbers: _Numbers, corpus: str, contrast: _Contrast, test
     high, low = (contrast.of, contrast.other) if larger else (contrast.other, contrast.of)
     more = MORE.get(contrast.name, "")
     lead = f"In {_the(high)}, states {more}"
+    ways: tuple[str, ...]
     if contrast.run:
         here, there = _profiles(numbers, corpus, contrast)
         inside = list(contrast.run)
@@ -767,10 +756,8 @@ def _contrast_sentence(numbers: _Numbers, corpus: str, contrast: _Contrast, test
             f"{capital(title)}: {a} {where}{whose}, {rest}.",
         )
     else:
-        a, b = (
-            written([number.value or 0.0], _gap_of(number))
-            for number in (numbers.number(contrast.name, corpus, contrast.view, side) for side in (high, low))
-        )
+        means = [numbers.number(contrast.name, corpus, contrast.view, side) for side in (high, low)]
+        a, b = (written([number.value or 0.0], max(map(_gap_of, means))) for number in means)
         over = _over(statistic)
         ways = (
             f"{lead} than in {_the(low)}: {title} averages {a} against {b} over {over}.",
@@ -782,7 +769,10 @@ def _contrast_sentence(numbers: _Numbers, corpus: str, contrast: _Contrast, test
     text = next((way for way in possible if len(way.split()) <= MOST_WORDS), possible[-1])
     basis = f"mean over {_over(statistic)} (embedding included)" if not contrast.run and not step else ""
     return Sentence(
-        text, _strength(numbers, corpus, contrast.gap, contrast.view, tests, basis), contrast.name, (contrast.view,)
+        text,
+        _strength(numbers, statistic, corpus, contrast.gap, contrast.view, tests, basis),
+        contrast.name,
+        (contrast.view,),
     )
 
 
@@ -845,10 +835,16 @@ def _written(values: Sequence[float] | Array, width: float, title: str) -> str:
     return joined + " %" * percent
 
 
-def _strength(numbers: _Numbers, corpus: str, gap: Number, view: str, tests: int, basis: str = "") -> str:
+def _strength(
+    numbers: _Numbers, statistic: Statistic, corpus: str, gap: Number, view: str, tests: int, basis: str = ""
+) -> str:
     """Say how sure a difference is."""
     size = gap if (gap.value or 0.0) >= 0 else Number(0.0, 0.0, 0.0).minus(gap)
-    parts = [f"difference {size.text}", *_corrected(numbers, tests)]
+    if statistic.title.startswith(AS_PERCENT):
+        points = (None if end is None else 100 * end for end in (size.value, size.low, size.high))
+        parts = [f"difference {estimate(*points)} percentage points", *_corrected(numbers, tests)]
+    else:
+        parts = [f"difference {size.text}", *_corrected(numbers, tests)]
     parts += [token_set(view)] * (len(numbers.views) > 1) + [f"on {corpus}"] * (len(numbers.corpora) > 1)
     return "; ".join([*parts, *([basis] if basis else [])])
 
@@ -917,10 +913,6 @@ def _sinks_sentence(numbers: _Numbers, corpus: str, first: _Contrast, tests: int
         text = f"Without {tokens} of {names} the difference reverses: {here_text} against {there_text}."
     else:
         return None
-    parts = [
-        "95 % CI over " + ("models" if numbers.over_models else "texts"),
-        f"corrected for {counted(tests, 'test')}",
-    ]
     note = "without sinks, each text's first token is left out as well"
     return Sentence(text, "; ".join([*_corrected(numbers, tests), note]), first.name, PAIR)
 
@@ -962,7 +954,7 @@ def _described(numbers: _Numbers, corpus: str) -> Iterator[Sentence]:
         else:
             text = f"{capital(title)} is highest, {high}, and lowest, {low}."
         view = numbers.views[-1]
-        yield Sentence(text, _strength(numbers, corpus, gap, view, tests), name, (view,))
+        yield Sentence(text, _strength(numbers, numbers.known[name], corpus, gap, view, tests), name, (view,))
 
 
 def _ranges(numbers: _Numbers, corpus: str) -> Iterator[Sentence]:
@@ -991,7 +983,7 @@ def _ranges(numbers: _Numbers, corpus: str) -> Iterator[Sentence]:
         a, b = (_written([number.value or 0.0], _gap_of(number), statistic.title) for number in (low, high))
         over = "" if statistic.per == "model" else f", on average over {_over(statistic)}"
         text = f"{capital(statistic.title)} ranges from {a} in {first.name} to {b} in {last.name}{over}."
-        yield Sentence(text, _strength(numbers, corpus, gap, view, tests), name, (view,))
+        yield Sentence(text, _strength(numbers, numbers.known[name], corpus, gap, view, tests), name, (view,))
 
 
 # What stands around them.
