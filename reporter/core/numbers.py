@@ -64,7 +64,7 @@ def estimate(value: Any, low: Any = None, high: Any = None) -> str:
     decimals = max(math.ceil(-math.log10(high - low)), 1 - math.floor(math.log10(size)))
     if decimals > MOST_DECIMALS:
         return f"{short(value)} {interval(low, high, 3)}"
-    texts = (f"{part:,.{max(decimals, 0)}f}".replace("-", "−") for part in (value, low, high))
+    texts = (f"{part:z,.{max(decimals, 0)}f}".replace("-", "−") for part in (value, low, high))
     return "{} [{}, {}]".format(*texts)
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import groupby
 from math import ceil, floor, hypot, inf, log10
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,7 +30,7 @@ from reporter.core.table import FREE, LAST_CHECKPOINT
 from reporter.geometry.intervals import VERDICT_TEXTS, quantile, student_interval
 from reporter.judge.numbers import headlines
 from reporter.judge.points import FEWEST_MODELS, Array
-from reporter.judge.questions.subjects import share_of_range
+from reporter.judge.questions.subjects import MATERIAL, share_of_range
 from reporter.metrics.analysis import analyses
 from reporter.metrics.base import catalogue
 from reporter.report import tables as queries
@@ -361,17 +361,19 @@ class _Numbers:
         self.blocks = {str(row["model"]): int(row["layers"]) for row in contents.models if row.get("layers")}
         self._profiles = self._read(read, scene.study) if known else {}
         self._of_side: dict[tuple[str, str, str, tuple[str, ...]], Profile | None] = {}
+        self._means: dict[tuple[str, str, str, tuple[str, ...]], Number] = {}
 
     def _read(self, read: Read, study: str) -> dict[tuple[str, str, str, str], Profile]:
         frame = read(filled(PROFILES, study=study, statistics=" ".join(self.known)))
-        key = ["full_name", "corpus", "view", "model"]
+        columns = {name: frame[name].to_numpy(float) for name in ("layer", "depth", "value", "ci_low", "ci_high")}
+        keys = ["full_name", "corpus", "view", "model"]
         profiles = {}
-        for names, part in frame.groupby(key, sort=False) if len(frame) else ():
-            name, corpus, view, model = map(str, names)
-            x, values, low, high = (part[column].to_numpy(float) for column in ("depth", "value", "ci_low", "ci_high"))
-            layers = tuple(part["layer"].fillna(0).astype(int)) if part["layer"].notna().all() else ()
+        groups: Mapping[Any, Any] = frame.groupby(keys, sort=False).indices if len(frame) else {}
+        for (name, corpus, view, model), index in groups.items():
+            layers, x, values, low, high = (column[index] for column in columns.values())
+            known = tuple(map(int, layers)) if not np.isnan(layers).any() else ()
             profiles[name, corpus, view, model] = Profile(
-                x, values, low, high, layers, self.blocks.get(model, 0), self.df(corpus)
+                x, values, low, high, known, self.blocks.get(model, 0), self.df(corpus)
             )
         return profiles
 
@@ -440,9 +442,12 @@ class _Numbers:
 
     def number(self, name: str, corpus: str, view: str, side: Side) -> Number:
         """Return the mean over layers of a side."""
-        found = [self._profiles.get((name, corpus, view, model)) for model in side.models]
-        means = [profile.mean for profile in found if profile is not None]
-        return _mean_of(means) if means else Number()
+        key = (name, corpus, view, side.models)
+        if key not in self._means:
+            found = [self._profiles.get((name, corpus, view, model)) for model in side.models]
+            means = [profile.mean for profile in found if profile is not None]
+            self._means[key] = _mean_of(means) if means else Number()
+        return self._means[key]
 
 
 def _mean_of(numbers: Sequence[Number]) -> Number:
@@ -628,11 +633,12 @@ def _compared(numbers: _Numbers, corpus: str, sides: tuple[Side, Side]) -> Itera
         for view in numbers.views
         if (contrast := _contrast(numbers, name, corpus, view, sides, tests)) is not None
     ]
+    found = [contrast for contrast in found if contrast.effect >= MATERIAL]
     found.sort(key=lambda contrast: -contrast.effect)
     shown = [contrast for contrast in found if contrast.view == numbers.views[0]]
     if not found:
         yield Sentence(
-            f"No main statistic differs significantly between {_the(sides[0])} and {_the(sides[1])}.",
+            f"No main statistic differs significantly and by much between {_the(sides[0])} and {_the(sides[1])}.",
             "; ".join(_corrected(numbers, tests)),
             _first_comparable(numbers),
             (numbers.views[0],),
@@ -699,7 +705,8 @@ def _contrast(
     if not gap.differs(tests):
         return None
     effect = share_of_range(numbers.known[name], gap.value or 0.0, first.value or 0.0, second.value or 0.0)
-    return _Contrast(name, view, of, other, gap, (), effect)
+    # one side may lack the embedding: its mean then differs though the profiles agree where both have numbers
+    return _Contrast(name, view, of, other, gap, (), min(effect, float(sizes.mean())))
 
 
 def _apart(numbers: _Numbers, name: str, corpus: str, view: str, sides: tuple[Side, Side]) -> bool:
@@ -932,8 +939,8 @@ def _described(numbers: _Numbers, corpus: str) -> Iterator[Sentence]:
             continue
         top, bottom = int(profile.values.argmax()), int(profile.values.argmin())
         gap = profile.number(top).minus(profile.number(bottom))
-        if gap.differs(tests):
-            effect = share_of_range(statistic, gap.value or 0.0, profile.values[top], profile.values[bottom])
+        effect = share_of_range(statistic, gap.value or 0.0, profile.values[top], profile.values[bottom])
+        if gap.differs(tests) and effect >= MATERIAL:
             found.append((effect, name, top, bottom, gap, profile))
     used: set[str] = set()
     for _, name, top, bottom, gap, profile in sorted(found, key=lambda entry: -entry[0]):
@@ -971,8 +978,8 @@ def _ranges(numbers: _Numbers, corpus: str) -> Iterator[Sentence]:
         means.sort(key=lambda pair: pair[0].value or 0.0)
         (low, first), (high, last) = means[0], means[-1]
         gap = high.minus(low)
-        if gap.differs(tests):
-            effect = share_of_range(statistic, gap.value or 0.0, high.value or 0.0, low.value or 0.0)
+        effect = share_of_range(statistic, gap.value or 0.0, high.value or 0.0, low.value or 0.0)
+        if gap.differs(tests) and effect >= MATERIAL:
             found.append((effect, name, low, first, high, last, gap))
     used: set[str] = set()
     for _, name, low, first, high, last, gap in sorted(found, key=lambda entry: -entry[0]):
