@@ -204,16 +204,19 @@ def look(
             card.write_text(as_markdown(made), encoding="utf-8")
         typer.echo(f"card    {card}")
     if open:
-        typer.launch(str(page))
+        _open(page)
     raise typer.Exit(outcome.exit_code)
 
 
 @app.command()
-def init(name: Annotated[str, typer.Argument(help="The file to write, with or without .yaml.")] = "study") -> None:
-    """Write a commented study to start from."""
+def init(
+    name: Annotated[str, typer.Argument(help="The file to write, or a study that ships, such as quickstart.")] = "study",
+) -> None:
+    """Write a commented study to start from, or a copy of one that ships."""
+    from reporter.spec.load import shipped
     from reporter.spec.study import write_starter
 
-    typer.echo(f"wrote {write_starter(name)}")
+    typer.echo(f"wrote {write_starter(name, shipped())}")
 
 
 @app.command()
@@ -802,7 +805,14 @@ def docs(
     page = site()
     typer.echo(f"open {page}")
     if sys.stdout.isatty():
-        typer.launch(str(page))
+        _open(page)
+
+
+def _open(page: Path) -> None:
+    import webbrowser
+
+    if not webbrowser.open(page.resolve().as_uri()):
+        typer.echo(f"no browser opens; open {page} yourself", err=True)
 
 
 def _required(values: list[_T] | None, name: str) -> list[_T]:

@@ -364,6 +364,8 @@ def read_text(path: Path, remedy: str = "; 'reporter init' writes a study to sta
     try:
         raw = path.read_bytes()
     except FileNotFoundError:
+        if (name := path.with_suffix("").as_posix().removeprefix("studies/")) in shipped():
+            remedy = f"; `reporter init {name}` writes a copy of the study that ships"
         raise SpecError.of_file(path, f"there is no such file{remedy}") from None
     except IsADirectoryError:
         raise SpecError.of_file(path, "is a directory, not a file") from None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import keyword
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -275,13 +275,21 @@ class StudyFile:
 # What people start from: the study that ``reporter init`` writes, the metric of ``reporter metrics --new``.
 
 
-def write_starter(name: str) -> Path:
-    """Write a commented study that runs as it is, without a model hub.
+def write_starter(name: str, shipped: Mapping[str, Path] | None = None) -> Path:
+    """Write a commented study that runs as it is, without a model hub, or a copy of a study that ships.
+
+    Args:
+        name: the file to write, or the name of a study that ships.
+        shipped: the studies that ship, by name.
 
     Raises:
         UsageError: the name cannot be a study's id, or the file is already there.
         ReporterError: the file cannot be written.
     """
+    if shipped and name in shipped:
+        copy = Path(shipped[name].name)
+        _write(copy, shipped[name].read_text(encoding="utf-8").replace(f"studies/{name}.yaml", copy.name))
+        return copy
     path = Path(name if name.endswith((".yaml", ".yml")) else f"{name}.yaml")
     study = path.stem
     if not re.fullmatch(STUDY_ID, study) or study in RESERVED_IDS:

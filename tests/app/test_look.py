@@ -38,7 +38,7 @@ def look(tmp_path, monkeypatch, models):
     return lambda *arguments: CliRunner().invoke(app, ["look", *arguments], prog_name="reporter")
 
 
-def test_a_model_gets_a_study_a_card_and_a_report(look):
+def test_a_model_gets_a_study_a_card_and_a_report(look, monkeypatch):
     result = look("decoder", "--text", "notes.txt", "--card", "card.md")
     assert result.exit_code == 0, result.output
     labels = ["model", "anisotropy", "dimension", "entropy", "sinks", "vectors", "blocks", "measured on"]
@@ -54,7 +54,11 @@ def test_a_model_gets_a_study_a_card_and_a_report(look):
     )
     where = f"layer {highest['layer']} of" if highest["layer"] else "the embedding"
     assert f"| anisotropy | mean cosine of two tokens is highest at {where}" in card
-    again = look("decoder", "--text", "notes.txt")
+    opened = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    again = look("decoder", "--text", "notes.txt", "--open")
+    assert opened == [Path("results/look-decoder-notes/index.html").resolve().as_uri()]
+    assert "no browser opens" in again.stderr
     assert "nothing to compute" in again.stderr and again.stdout.count("\n") == result.stdout.count("\n") - 1
 
 

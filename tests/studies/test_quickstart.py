@@ -15,7 +15,7 @@ STUDY, GUIDE = ((STUDIES / f"quickstart.{ending}").read_text("utf-8") for ending
 EXERCISES = re.findall(
     r"^### (\d)\. .*?^```diff\n-(.*?)\n\+(.*?)\n```.*?^```sql\n(.*?)^```", GUIDE, re.MULTILINE | re.DOTALL
 )
-QUESTIONS = re.findall(r"^```sql\n(.*?)^```", GUIDE.partition("## Five questions")[2], re.MULTILINE | re.DOTALL)
+QUESTIONS = re.findall(r"^```sql\n(.*?)^```", GUIDE.partition("## Three questions")[2], re.MULTILINE | re.DOTALL)
 SMALLER = (
     ("texts: 1000", "texts: 60"),
     ("texts: 300, words", "texts: 40, words"),
@@ -57,19 +57,18 @@ def test_each_exercise_changes_one_line_and_all_are_answered(tmp_path: Path, mon
     assert list(frames["3"]["view"]) == ["words", "no-sinks"] and (frames["3"]["verdict"] != "failed").all()
 
 
-def test_the_five_questions_have_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_questions_have_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("reporter.runs.runner._report", lambda *_: ())
     text = STUDY[: STUDY.index("claims:")]
-    for old, new in (("texts: 1000", "texts: 200"), *SMALLER[1:-1], ("  - all\n", "  - motion\n  - outliers\n")):
+    for old, new in (("texts: 1000", "texts: 200"), *SMALLER[1:-1], ("  - all\n", "  - motion\n")):
         assert old in text
         text = text.replace(old, new)
     text = "\n".join(line for line in text.splitlines() if "- intrinsic" not in line and "- layer_pairs" not in line)
     (tmp_path / "asked.yaml").write_text(text, "utf-8")
     run_studies([load_study(tmp_path / "asked.yaml", offer())], tmp_path / "results")
-    largest, _, trained, sinks, mouse = (query_frame(tmp_path / "results" / "results.duckdb", sql) for sql in QUESTIONS)
+    largest, trained, mouse = (query_frame(tmp_path / "results" / "results.duckdb", sql) for sql in QUESTIONS)
     assert list(largest["model"]) == ["pocket-bert", "pocket-gpt2"] and (largest["low"] <= largest["share"]).all()
     assert list(trained["step"]) == [0, 2, 0, 2]
-    assert list(sinks)[:3] == ["model", "corpus", "token"]
     motion = Store(tmp_path / "results" / "results.duckdb").frame(
         "SELECT model, layer FROM layers WHERE statistic = 'step_cosine' AND corpus = 'sentences' AND step = 2 "
         "AND \"view\" = 'words' ORDER BY ALL"
