@@ -210,7 +210,9 @@ def look(
 
 @app.command()
 def init(
-    name: Annotated[str, typer.Argument(help="The file to write, or a study that ships, such as quickstart.")] = "study",
+    name: Annotated[
+        str, typer.Argument(help="The file to write, or a study that ships, such as quickstart.")
+    ] = "study",
 ) -> None:
     """Write a commented study to start from, or a copy of one that ships."""
     from reporter.spec.load import shipped

@@ -89,8 +89,9 @@ def limit_of(folder: Path) -> int | None:
 def config_file(folder: Path) -> Path:
     """Return the configuration of the model in this folder."""
     if not folder.is_dir():
-        kind = "is a file, not a folder" if folder.exists() else f"is not there{instead_of(folder, Path.is_dir)}"
-        raise ReporterError(f"the folder {folder} {kind}")
+        if folder.exists():
+            raise ReporterError(f"{folder} is a file, not a folder; a model is a folder with {CONFIG}, or a GGUF file")
+        raise ReporterError(f"the folder {folder} is not there{instead_of(folder, Path.is_dir)}")
     if not (folder / CONFIG).is_file():
         if is_adapter(folder):
             base = base_of_adapter(folder)

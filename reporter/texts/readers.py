@@ -48,6 +48,8 @@ def _decode(file: IO[bytes], path: Path) -> Iterator[str]:
         try:
             line = raw.decode("utf-8")
         except UnicodeDecodeError as error:
+            if b"\0" in raw + file.read(4096):
+                raise ReporterError(f"{path} is no text: it has zero bytes, as images and archives do") from error
             raise ReporterError(
                 f"{path}:{number}: byte {offset + error.start} (0x{raw[error.start]:02x}) is not UTF-8; "
                 "save the file as UTF-8 (if it came from Windows: iconv -f WINDOWS-1252 -t UTF-8)"

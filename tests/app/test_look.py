@@ -81,6 +81,14 @@ def test_the_study_is_for_people_to_edit(look):
     assert read_study(path).study.corpora["notes"].limit == 15
 
 
+def test_models_of_the_same_name_have_studies_of_their_own(look):
+    for folder in ("a", "b"):
+        Path(folder).mkdir()
+        Path(folder, "final").symlink_to(Path("decoder").resolve())
+    files = [write_study([model], text="notes.txt").path.name for model in ("a/final", "b/final", "a/final")]
+    assert files[0] == files[2] != files[1]
+
+
 def test_without_a_text_the_sample_and_its_labels_are_read(look):
     study = write_study(["decoder"]).study
     assert study.corpora["sample"].sample == "english" and study.pooling == "mean"

@@ -138,6 +138,7 @@ def test_invalid_utf8_is_named_by_line_and_byte(refused, ending, content):
     options = {} if ending == "txt" else {"column": "text"}
     refused(rf"a\.{ending}:3: byte {content.index(0xE9)} \(0xe9\) is not UTF-8", f"a.{ending}", content, **options)
     refused(r"b\.txt is UTF-16, not UTF-8; .*iconv", "b.txt", "one".encode("utf-16"))
+    refused(r"c\.txt is no text: it has zero bytes", "c.txt", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR")
 
 
 @pytest.mark.parametrize("ending", ENDINGS)

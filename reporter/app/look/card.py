@@ -8,6 +8,7 @@ from typing import Any
 
 from reporter.core.numbers import counted, estimate, interval, short, signed
 from reporter.core.places import in_backticks, listed, place, places
+from reporter.geometry.intervals import VERDICT_TEXTS
 from reporter.judge.numbers import declared
 from reporter.judge.questions.changed import CHANGED
 from reporter.judge.questions.layer import LABEL_FREE
@@ -60,6 +61,8 @@ def cards(database: Path, study: str, seconds: float | None = None) -> list[Card
     with store.kept_open():
         models, corpora = (store.records(query, {"study": study}) for query in (_MODELS, _TEXTS))
         texts = listed(f"{counted(row['texts'], 'text')} of {row['corpus']}" for row in corpora)
+        if any(row["texts"] < VERDICT_TEXTS for row in corpora):
+            texts += ", too few for a conclusion"
         return [Card(model["model"], tuple(_lines(store, study, model, texts, seconds))) for model in models]
 
 
@@ -93,11 +96,12 @@ def _lines(store: Store, study: str, model: Record, texts: str, seconds: float |
         yield "failed", str(model["error"])
         return
     blocks = int(model["layers"])
-    millions = model["parameters"] / 1e6
+    parameters = f"{model['parameters']:,}"
+    if model["parameters"] >= 1e6:
+        parameters = f"{short(model['parameters'] / 1e6)} million"
     yield (
         "model",
-        f"{model['role']} ({model['family']}), {blocks} blocks, width {model['width']:,}, "
-        f"{short(millions)} million parameters",
+        f"{model['role']} ({model['family']}), {blocks} blocks, width {model['width']:,}, {parameters} parameters",
     )
     ends = {(row["name"], row["view"], row["highest"]): row for row in read(_ENDS, names=list(ENDS))}
     for name, label in ENDS.items():

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -96,7 +97,8 @@ def write_study(models: Sequence[str], base: str | None = None, text: str | None
     chosen = _with_bases([_read_model(model) for model in dict.fromkeys(models)], base)
     corpus = _read_corpus(text)
     stem = "-".join([*(model.name.lower() for model in chosen), *([corpus.name.lower()] if text else [])])
-    stem = re.sub(r"[^a-z0-9_-]+", "-", stem)[: LONGEST_NAME - len("look-")].strip("-")
+    stem = re.sub(r"[^a-z0-9_-]+", "-", stem)[: LONGEST_NAME - len("look--99")].strip("-")
+    stem = _name_of_study(stem, chosen, corpus)
     path = FOLDER / f"{stem}.yaml"
     try:  # with paths from here, so that messages show them as they were typed
         checked = read_text(Path(path.name), _content(path, stem, chosen, corpus, Path()))
@@ -115,6 +117,19 @@ def write_study(models: Sequence[str], base: str | None = None, text: str | None
         FOLDER.mkdir(exist_ok=True)
         path.write_text(content, encoding="utf-8")
     return read_text(path, content)
+
+
+def _name_of_study(stem: str, models: Sequence[_Model], corpus: _Corpus) -> str:
+    """Return the stem, with a number if a study of that name is about other models or texts."""
+    for number in count(1):
+        name = stem if number == 1 else f"{stem}-{number}"
+        path = FOLDER / f"{name}.yaml"
+        if not path.exists() or not _is_untouched(written := path.read_text(encoding="utf-8")):
+            break
+        then, now = (yaml.safe_load(content) for content in (written, _content(path, name, models, corpus, FOLDER)))
+        if then["models"] == now["models"] and then["corpora"] == now["corpora"]:
+            break
+    return name
 
 
 def _read_model(text: str) -> _Model:
