@@ -38,6 +38,10 @@ _TURNS = """
 SELECT layer, value FROM layers WHERE study = $study AND model = $model AND metric = 'motion'
 AND statistic = 'block_influence' AND view = 'words' AND value IS NOT NULL ORDER BY value, layer LIMIT 3
 """
+_REASONS = """
+SELECT json_extract_string(reasons, '$[0].reason') AS reason FROM cells
+WHERE study = $study AND model = $model AND metric = 'change' AND reason IS NOT NULL LIMIT 1
+"""
 _TEXTS = "SELECT corpus, texts FROM corpora WHERE study = $study AND status = 'done'"
 
 
@@ -118,7 +122,9 @@ def _lines(store: Store, study: str, model: Record, texts: str, seconds: float |
     if model["base"]:
         tables = {name: read(_ANSWERS.format(table=name)) for name in ("change_answers", "changed_numbers")}
         says = [box.says for box in boxes_of(CHANGED, tables)]
-        yield f"against {model['base']}", " ".join(says) or "not compared; see the report"
+        if not says:
+            says = [f"not compared: {row['reason']}" for row in read(_REASONS)] or ["not compared; see the report"]
+        yield f"against {model['base']}", " ".join(says)
     took = "" if seconds is None else f"; the run took {short(seconds, 2)} s"
     yield "measured on", f"{texts}; {model['device']}, {model['precision']} precision{took}"
 
