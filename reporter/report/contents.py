@@ -35,6 +35,7 @@ BESIDES = {"weights": besides}
 
 
 QUESTIONS = {
+    "chosen": ("Figures", "The figures that the study names, in its order."),
     "directions": ("Directions", "Do a few directions dominate the states, and do states point the same way?"),
     "similarity": ("Similarity", "How alike are states of two layers, of two models, or of one token in two texts?"),
     "updates": ("Updates", "How much does each block change a state?"),

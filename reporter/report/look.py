@@ -73,7 +73,7 @@ class ReportLook:
             if charts:
                 first = min(place.get(chart.id, place.get(section.name, 0)) for chart in charts)
                 opened = tuple(replace(chart, open=chart.open or chart.id in place) for chart in charts)
-                ranked.append((first, replace(section, charts=opened, absent=())))
+                ranked.append((first, replace(section, charts=opened, question="chosen", absent=())))
         return [section for _, section in sorted(ranked, key=lambda pair: pair[0])]
 
 

@@ -32,7 +32,7 @@ def show(tab, page, **window):
 @pytest.fixture
 def sentences(tab, reports):
     """The page of sentences, whose heat map of concepts is drawn."""
-    tab.open(reports / "exhibited" / "sentences.html")
+    tab.open(reports / "exhibited" / "texts.html")
     reveal(tab, CONCEPTS)
     return tab
 
@@ -42,7 +42,7 @@ def reveal(tab, chart):
     tab.until("return document.querySelector(arguments[0]).querySelector('canvas, svg.marks, table') !== null", chart)
 
 
-@pytest.mark.parametrize("name", ["vocabulary", "sentences"])
+@pytest.mark.parametrize("name", ["weights", "texts"])
 def test_a_page_draws_without_network_or_complaint_and_its_tokens_are_text(tab, reports, name):
     show(tab, reports / "exhibited" / f"{name}.html", width=420, dark=True)
     assert tab.run("return document.querySelectorAll('.broken').length") == 0
@@ -52,7 +52,7 @@ def test_a_page_draws_without_network_or_complaint_and_its_tokens_are_text(tab, 
 
 
 def test_a_token_is_searched_marked_and_read_off_by_keyboard(tab, reports):
-    tab.open(reports / "exhibited" / "vocabulary.html")
+    tab.open(reports / "exhibited" / "weights.html")
     reveal(tab, POINTS)
     tab.keys("<script>", on=f"{POINTS} input[type=search]")
     assert tab.texts(f"{POINTS} .told")[0].startswith("1 marked: <script>alert(1)")
@@ -91,7 +91,7 @@ def test_what_is_chosen_is_in_the_address(sentences, reports):
     sentences.choose("#stop", 0, "input")
     sentences.until("return ['beside', 'layer'].every(name => new URLSearchParams(location.search).has(name))")
     stop, query = sentences.texts("#stop-label"), sentences.run("return location.search")
-    sentences.open(reports / "exhibited" / "sentences.html", query=query)
+    sentences.open(reports / "exhibited" / "texts.html", query=query)
     sentences.until("return document.getElementById('slot-1').value === '1'")
     assert sentences.texts("#stop-label") == stop
     sentences.until(f"return document.querySelectorAll('{NAMES}').length === 2")

@@ -14,7 +14,7 @@ CHOSEN = "return document.querySelector('[data-side=a] .word[aria-checked=true]'
 
 def show(tab, reports, address, **window):
     """Open the page, and then what an address asks for."""
-    tab.open(reports / "explored" / "journeys.html", **window)
+    tab.open(reports / "explored" / "tokens.html", **window)
     tab.until(READY)
     tab.run("location.hash = arguments[0]", address)
     wanted = dict(pair.split("=") for pair in address.split("&"))
@@ -138,7 +138,7 @@ def test_charts_are_read_and_pressed_and_take_on_what_is_chosen(tab, reports):
 
 def test_controls_that_change_faster_than_their_data_loads(tab, reports):
     """Data comes late; whatever is chosen meanwhile, nothing throws and the last choice is shown."""
-    tab.open(reports / "explored" / "journeys.html")
+    tab.open(reports / "explored" / "tokens.html")
     tab.until(READY)
     before = address(tab)
     journeys = tab.run("return [...document.querySelector('[data-key=\"a.journey\"]').options].map(one => one.value)")
@@ -184,7 +184,7 @@ setTimeout(() => { add(watch.takeRecords()); done(sum); }, 200);
 
 @pytest.mark.parametrize("width", [360, 1280])
 def test_nothing_that_is_seen_moves_while_the_page_loads_and_long_tokens_do_not_widen_it(tab, reports, width):
-    tab.open(reports / "explored" / "journeys.html", width=width)
+    tab.open(reports / "explored" / "tokens.html", width=width)
     tab.until(READY)
     tab.until("return document.querySelector('.lines svg.marks')")
     assert tab.browser.execute_async_script(SHIFTS) < 0.02

@@ -45,7 +45,11 @@ OURS = set(
     )
 )
 STRUCTURED = {"detail", "labels", "reasons", "scores"}  # JSON
-PAGES = {"whole": ("index",), "explored": ("index", "journeys"), "exhibited": ("index", "vocabulary", "sentences")}
+PAGES = {
+    "whole": ("index", "layers", "training", "tokens", "claims", "method"),
+    "explored": ("index", "tokens", "method"),
+    "exhibited": ("index", "weights", "texts", "method"),
+}
 
 LONG = pytest.mark.nightly
 
@@ -207,7 +211,7 @@ def test_a_page_that_lets_a_payload_act_is_noticed(tab, tmp_path):
 @pytest.mark.parametrize(
     ("study", "name"),
     [
-        pytest.param(study, name, marks=LONG if study == "whole" or name in ("vocabulary", "sentences") else ())
+        pytest.param(study, name, marks=LONG if study == "whole" or name in ("weights", "texts") else ())
         for study, names in PAGES.items()
         for name in names
     ],

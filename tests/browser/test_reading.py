@@ -6,7 +6,7 @@ from reporter.store import Store
 
 pytestmark = pytest.mark.browser
 NAME = "anisotropy.top_variance_share"
-FIGURE = f'article:not(.wide) .panel[data-chart="{NAME}"][data-corpus="nested"]'
+FIGURE = f'.panel[data-chart="{NAME}"][data-corpus="nested"]'
 POINTS = f"[...document.querySelectorAll('{FIGURE} .mark-symbol path')]"
 LABELS = f"{POINTS}.map(mark => mark.getAttribute('aria-label'))"
 ADDRESS = "return Object.fromEntries(new URLSearchParams(location.search))"
@@ -24,7 +24,7 @@ def open_at(tab, reports):
     """Returns a function that opens the page at an address, in a browser that remembers nothing, its charts drawn."""
 
     def open_page(query=""):
-        tab.open(reports / "made-up" / "index.html", query=query)
+        tab.open(reports / "made-up" / "layers.html", query=query)
         tab.see(FIGURE)
         tab.until(f"return {POINTS}.length > 0")
 
@@ -78,7 +78,7 @@ def test_a_press_keeps_the_cursor_and_a_reload_has_it(page):
     assert abs(kept - 0.5) < 0.02
     page.browser.refresh()
     page.until(f"return {ROWS} === 4")
-    assert float(page.run("return document.getElementById('cursor').value")) == pytest.approx(kept)
+    assert float(page.run("return document.getElementById('depth').value")) == pytest.approx(kept)
     page.run(PRESS, "Escape")
     page.until("return document.querySelector('.readout').hidden && !location.search")
 
@@ -155,18 +155,51 @@ def test_roles_are_drawn_as_means(page, open_at):
     assert {"mean of encoders", "mean of decoders"} <= names and not {"minilm", "gpt2"} & names
 
 
-def test_two_views_stand_side_by_side_with_the_same_axis(page, open_at):
-    twin = f"{FIGURE}.twin"
-    drawn = f"document.querySelectorAll('{twin} .mark-symbol path').length"
-    page.choose("#beside", "view.no-sinks")
-    page.until(f"return {drawn} === 28")
-    assert page.texts(f"{FIGURE} .panel-name") == ["nested · words", "nested · no-sinks"]
-    assert page.run(TICKS, f"{FIGURE}:not(.twin)") == page.run(TICKS, twin)
-    open_at("?beside.moment=step+0")
-    page.until(f"return {drawn} > 0")
-    assert page.texts(f"{FIGURE} .panel-name")[1] == "nested · step 0"
-    page.choose("#beside", "")
-    page.until(f"return !document.querySelector('{twin}') && !location.search")
+def test_two_token_sets_are_drawn_in_one_panel_or_beside_each_other(page, open_at):
+    dashed = f"[...document.querySelectorAll('{FIGURE} .mark-line path')]"
+    before = page.run(f"return {dashed}.length")
+    ticks = page.run(TICKS, FIGURE)
+    page.click("input[value=both]")
+    page.until(f"return {dashed}.length > arguments[0]", before)
+    page.until("return location.search === '?view=both'")
+    assert page.run(f"return {POINTS}.length") == 28, "only the first token set has marks"
+    assert page.run(TICKS, FIGURE) == ticks
+    heat = ".panel[data-chart='layer_pairs.pairs']"
+    page.see(heat)
+    page.until("return document.querySelector(arguments[0] + '.twin svg.marks')", heat)
+    page.click("input[value=words]")
+    page.until("return !document.querySelector('.twin') && !location.search")
+
+
+def test_back_undoes_a_choice_and_closes_a_figure(page):
+    page.click("input[value=no-sinks]")
+    page.until("return location.search === '?view=no-sinks'")
+    page.click(f'[id="figure-{NAME}"] .fill')
+    page.until("return location.search.includes('figure=')")
+    page.browser.back()
+    page.until("return !document.querySelector('.figure.open') && location.search === '?view=no-sinks'")
+    page.browser.back()
+    page.until("return document.querySelector('input[name=view]:checked').value === 'words'")
+    page.browser.forward()
+    page.until("return document.querySelector('input[name=view]:checked').value === 'no-sinks'")
+
+
+def test_a_figure_is_pinned_to_the_board_and_the_address_has_it(page, open_at):
+    page.click(f'[id="figure-{NAME}"] .pin')
+    page.until("return location.search.includes('board=')")
+    open_at(page.run("return location.search"))
+    assert page.texts(".board h3 a") == ["variance explained by the first principal component"]
+    page.click(".board .pin")
+    page.until("return document.querySelector('.board').hidden && !location.search")
+    assert page.run("return document.querySelectorAll(arguments[0]).length", f'[id="figure-{NAME}"]') == 1
+
+
+def test_choices_travel_to_the_other_pages(page):
+    page.click("input[value=no-sinks]")
+    page.until("return document.querySelector('.pages a').href.endsWith('index.html?view=no-sinks')")
+    page.click(".pages a")
+    page.until("return location.pathname.endsWith('/index.html') && document.querySelector('input[name=view]')")
+    page.until("return document.querySelector('input[name=view]:checked').value === 'no-sinks'")
 
 
 def test_an_axis_can_be_logarithmic_and_the_address_has_it(page, open_at):
@@ -174,16 +207,14 @@ def test_an_axis_can_be_logarithmic_and_the_address_has_it(page, open_at):
     noted = "return document.querySelector(arguments[0])?.textContent.includes('logarithmic')"
 
     def show():
-        page.run("document.querySelector(arguments[0]).closest('details')?.setAttribute('open', '')", figure)
-        page.see(figure, "start")
+        page.run("document.querySelector(arguments[0] + ' .fill').click()", figure)
 
     show()
     page.until("return document.querySelector(arguments[0] + ' .role-axis-label text')", figure)
     page.choose(f"{figure} select[data-pick=axis]", "log")
     page.until(noted, f"{figure} svg.marks")
     page.until("return location.search.includes('axis=log')")
-    open_at(page.run("return location.search"))
-    show()
+    page.browser.refresh()
     page.until(noted, f"{figure} svg.marks")
     page.assert_quiet()
 
@@ -203,7 +234,7 @@ def test_controls_are_in_the_address(page, open_at):
 
 
 @pytest.mark.parametrize(
-    "query", ["?view=nothing&moment=step+x&hide=nobody&depth=7", "?depth=NaN&beside.view=&full=x&name.x=y"]
+    "query", ["?view=nothing&moment=step+x&hide=nobody&depth=7", "?depth=NaN&corpus=x&figure=x&board=y&name.x=y"]
 )
 def test_an_address_that_makes_no_sense_shows_the_page(tab, open_at, query):
     open_at(query)
@@ -211,24 +242,22 @@ def test_an_address_that_makes_no_sense_shows_the_page(tab, open_at, query):
     tab.assert_quiet()
 
 
-def test_a_search_leads_to_a_figure_or_a_model(page):
+def test_a_search_finds_figures_of_all_pages_by_title_definition_and_other_words(page):
     def search(words):
         page.run(PRESS, "/")
         page.until("return document.querySelector('dialog.search').open")
         page.keys(words)
 
     search("isoscore")
-    assert len(page.texts(".found button")) == 1
+    page.until("return document.querySelectorAll('.found a').length > 0")
     page.keys("ENTER")
     page.until("return !document.querySelector('dialog.search').open")
-    assert page.run("return document.activeElement.id") == "figure-anisotropy.isoscore"
-    assert page.run("return document.activeElement.checkVisibility()"), "its lid is open"
-    page.until("return decodeURIComponent(location.hash) === '#figure-anisotropy.isoscore'")
-    search("g")
-    assert page.texts(".found b")[0] == "gpt2", "a model is found by its first letter"
-    page.keys("ENTER")
-    page.until("return new URLSearchParams(location.search).get('highlight') === 'gpt2'")
-    assert not page.run("return document.querySelector('dialog.search').open")
+    page.until("return document.querySelector('.figure.open')?.id === 'figure-anisotropy.isoscore'")
+    page.run(PRESS, "Escape")
+    for words, title in (("pca", "first principal component"), ("floor", "chance level"), ("gpt2", "gpt2")):
+        search(words)
+        page.until("return [...document.querySelectorAll('.found b')].some(b => b.textContent.includes(arguments[0]))", title)
+        page.keys("ESCAPE")
 
 
 def test_figures_are_gone_through_and_fill_the_screen(page):
@@ -241,26 +270,27 @@ def test_figures_are_gone_through_and_fill_the_screen(page):
     assert first.startswith("figure-") and second.startswith("figure-") and first != second
     assert press("k") == first
     press("e")
-    page.until("return document.querySelector('.figure.full')?.id === arguments[0]", first)
-    page.until("return new URLSearchParams(location.search).get('full') === arguments[0]", first)
-    box = page.run("return document.querySelector('.figure.full').getBoundingClientRect().toJSON()")
-    assert box["x"] == 0 and box["y"] == 0 and box["width"] >= 1400
+    page.until("return document.querySelector('.figure.open')?.id === arguments[0]", first)
+    page.until("return `figure-${new URLSearchParams(location.search).get('figure')}` === arguments[0]", first)
+    box = page.run("return document.querySelector('.figure.open').getBoundingClientRect().toJSON()")
+    assert box["width"] > 1300 and box["height"] > 800
     press("j")
-    assert page.run("return document.querySelector('.figure.full').id") == second
+    assert page.run("return document.querySelector('.figure.open').id") == second
+    page.until("return location.search.includes(arguments[0])", second.removeprefix("figure-"))
     page.browser.refresh()
-    page.until("return document.querySelector('.figure.full')?.id === arguments[0]", second)
-    page.until("return document.querySelector('.figure.full .mark-symbol path')")
-    assert page.run("return document.querySelector('.controls').inert")
+    page.until("return document.querySelector('.figure.open')?.id === arguments[0]", second)
+    page.until("return document.querySelector('.figure.open svg.marks')")
+    assert page.run("return document.querySelector('.bar-of-study').inert")
     press("Escape")
-    page.until("return !document.querySelector('.figure.full') && !document.querySelector('.controls').inert")
+    page.until("return !document.querySelector('.figure.open') && !document.querySelector('.bar-of-study').inert")
     page.until("return !location.search")
 
 
 def test_a_sent_address_shows_its_figure_though_charts_above_it_grow(tab, reports):
-    last = "[...document.querySelectorAll('article.figure[id]')].pop()"
-    tab.open(reports / "made-up" / "index.html")
+    last = "[...document.querySelectorAll('main > section.group')].pop()"
+    tab.open(reports / "made-up" / "layers.html")
     name = tab.run(f"return {last}.id")
-    tab.open(reports / "made-up" / "index.html", query=f"?beside.view=no-sinks#{name}")
+    tab.open(reports / "made-up" / "layers.html", query=f"?view=both#{name}")
     tab.run("document.querySelector('main').style.paddingTop = '3000px'")  # as charts do that come late
     tab.until(f"const {{top}} = {last}.getBoundingClientRect(); return top >= 0 && top < innerHeight")
     tab.run("dispatchEvent(new Event('wheel')); scrollTo({top: 0, behavior: 'instant'})")

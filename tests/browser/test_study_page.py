@@ -1,6 +1,5 @@
-"""The page of a study in real Chromium, opened as a file: charts, controls, tables, claims, themes and widths."""
+"""The pages of a study in real Chromium, opened as files: charts, controls, tables, claims, themes and widths."""
 
-import re
 import shutil
 import time
 from xml.etree import ElementTree
@@ -13,7 +12,7 @@ from reporter.store import Store
 
 pytestmark = pytest.mark.browser
 FIGURE = '.panel[data-chart="anisotropy.top_variance_share"][data-corpus="nested"]'
-PROFILE = f".figure.wide {FIGURE}"
+PROFILE = FIGURE
 SENTENCE = f"{FIGURE} .reading"
 BEHIND = "#figure-anisotropy\\.top_variance_share details.behind"
 # every panel near the window has drawn marks
@@ -28,21 +27,21 @@ OUTSIDE = """
 return [...document.querySelectorAll("#claims *")].filter(e => !e.closest(".scroll > table") && !e.closest("pre") &&
   e.checkVisibility() && e.getBoundingClientRect().right > innerWidth + 1).map(e => e.outerHTML.slice(0, 80));
 """
-LIDS = "for (const lid of document.querySelectorAll('main details:not(.more)')) lid.open = true"
+LIDS = "for (const lid of document.querySelectorAll('main details')) lid.open = true"
 
 
 @pytest.fixture
 def page(tab, reports):
-    """The page of a study with a hostile name and failures, at its first charts, which are drawn."""
-    tab.open(reports / "made-up" / "index.html")
+    """The page *Layers* of a study with a hostile name and failures, at its first charts, which are drawn."""
+    tab.open(reports / "made-up" / "layers.html")
     see_charts(tab)
     return tab
 
 
 @pytest.fixture
 def whole(tab, reports):
-    """The page of a study that has every table."""
-    tab.open(reports / "whole" / "index.html")
+    """The page *Layers* of a study that has every table."""
+    tab.open(reports / "whole" / "layers.html", query="?all=yes")
     return tab
 
 
@@ -88,7 +87,15 @@ def test_every_chart_draws_from_a_file_without_network_or_complaint(tab, reports
     tab.open(reports / "index.html")
     tab.click(".card h2 a[href^=made-up]")
     tab.until("return location.pathname.endsWith('/made-up/index.html') && document.querySelector('h1') !== null")
-    tab.run("for (const lid of document.querySelectorAll('details.more')) lid.open = true")
+    for name in ("index", "training", "layers"):
+        tab.open(reports / "made-up" / f"{name}.html", query="?all=yes&corpus=all")
+        draw_all(tab)
+        assert tab.texts(".broken") == []
+        tab.assert_quiet()
+
+
+def draw_all(tab):
+    """Go down the page until every panel that can be seen was drawn."""
     top = 0
     while top < tab.run("return document.documentElement.scrollHeight"):  # charts and their captions make it longer
         tab.run("scrollTo({top: arguments[0], behavior: 'instant'})", top)
@@ -96,9 +103,8 @@ def test_every_chart_draws_from_a_file_without_network_or_complaint(tab, reports
         tab.until(DRAWN, "none may be near")
         # what is far from the window is taken down again
         tab.run("for (const p of document.querySelectorAll('.panel:has(.mark-symbol path)')) p.dataset.seen = 'yes'")
-    assert tab.run("return [...document.querySelectorAll('.panel:not([data-seen])')].map(p => p.dataset.chart)") == []
-    assert tab.texts(".broken") == []
-    tab.assert_quiet()
+    left = "[...document.querySelectorAll('.panel:not([data-seen])')].filter(p => p.checkVisibility())"
+    assert tab.run(f"return {left}.map(p => p.dataset.chart)") == []
 
 
 def test_the_drawn_points_are_the_numbers_and_follow_view_and_checkpoint(page, reports):
@@ -109,7 +115,6 @@ def test_the_drawn_points_are_the_numbers_and_follow_view_and_checkpoint(page, r
     assert after != before
     label = page.run(f"return document.querySelector('{FIGURE} [role=graphics-document]').ariaLabel")
     assert after[0][:20] in label, "what is said to a screen reader follows"
-    assert "without sinks" in page.texts("#view-about")[0]
     at_start = change(page, page.choose, "#moment", 0, "input")
     assert page.texts("#moment-label") == ["step 0"]
     assert len(at_start) == 7 + 5 + 7 + 9, "models with one checkpoint stay"
@@ -136,7 +141,8 @@ def test_a_name_in_the_legend_brings_its_model_out(page):
     page.until(faint, 0)
 
 
-def test_a_layer_can_be_followed_over_training(page):
+def test_a_layer_can_be_followed_over_training(page, reports):
+    page.open(reports / "made-up" / "training.html")
     name = "intrinsic_dimension.twonn.training"
     inside = f'.panel[data-chart="{name}"][data-corpus="nested"]'
     page.see(inside)
@@ -153,7 +159,7 @@ def test_the_theme_follows_the_system_and_can_be_switched(tab, reports, dark):
         return tab.texts(".theme-name")[0], paper, tab.run(stroke)
 
     stroke = f"return document.querySelector('{FIGURE} .mark-symbol path').getAttribute('fill')"
-    tab.open(reports / "made-up" / "index.html", dark=dark)
+    tab.open(reports / "made-up" / "layers.html", dark=dark)
     see_charts(tab)
     themes = [seen()]
     for _ in range(3):
@@ -174,16 +180,15 @@ def test_the_theme_follows_the_system_and_can_be_switched(tab, reports, dark):
 
 @pytest.mark.parametrize("width", [360, pytest.param(1600, marks=pytest.mark.nightly)])
 def test_the_body_never_scrolls_sideways(tab, reports, width):
-    for name in ("index", "made-up/index", "whole/index"):
+    for name in ("index", "made-up/index", "made-up/layers", "whole/claims", "whole/layers", "whole/method"):
         tab.open(reports / f"{name}.html", width=width, height=800)
         if name == "made-up/index":
             tab.see("#glance", "start")
             tab.until(DRAWN)
-        closed = tab.run("return document.querySelector('main').offsetHeight")
         tab.run(LIDS)
-        if name == "whole/index":
-            assert tab.run("return document.querySelector('main').offsetHeight") > closed + 500
+        if name == "whole/claims":
             assert tab.run(OUTSIDE) == []
+        if name == "whole/layers":
             for figure in ("variance.types", "layer_pairs.pairs", "convergence.correlations"):
                 tab.see(f'[id="figure-{figure}"]', "start")
                 tab.until("return document.querySelector(arguments[0])", f'[id="figure-{figure}"] svg.marks')
@@ -200,13 +205,14 @@ def test_charts_follow_the_width_of_the_window(page):
     page.until(f"return Math.abs({width} - arguments[0]) > 20", before)
 
 
-def test_failures_are_seen_first_and_controls_stay_in_sight(page):
-    page.run("scrollTo({top: 0, behavior: 'instant'})")
+def test_failures_are_seen_first_and_controls_stay_in_sight(page, reports):
+    page.open(reports / "made-up" / "index.html")
     box = page.run("return document.querySelector('section.alarm').getBoundingClientRect().toJSON()")
     assert 0 < box["top"] < 500 and "give another path" in page.texts("section.alarm")[0]
+    page.open(reports / "made-up" / "layers.html")
     page.run("scrollTo({top: 3000, behavior: 'instant'})")
     assert 0 <= page.run("return document.querySelector('input[name=view]').getBoundingClientRect().top") < 300
-    pressed = "[...document.querySelectorAll('.vega-embed summary, .model-row button, .fill')]"
+    pressed = "[...document.querySelectorAll('.model-row button, .fill, .pin')]"
     opacities = page.run(f"return {pressed}.map(button => getComputedStyle(button).opacity)")
     assert opacities and set(opacities) == {"1"}, "nothing that can be pressed is invisible"
 
@@ -214,7 +220,7 @@ def test_failures_are_seen_first_and_controls_stay_in_sight(page):
 def test_everything_is_reached_with_the_keyboard(page):
     page.keys("ARROW_RIGHT", on="input[name=view]:checked")
     page.until("return document.querySelector('input[value=all]').checked")
-    page.keys("TAB", "TAB")
+    page.keys("TAB", "TAB", "TAB", "TAB")
     assert page.run("return document.activeElement.id") == "moment"
     page.keys("ARROW_LEFT")
     page.until("return document.getElementById('moment-label').textContent === 'step 200'")
@@ -223,35 +229,34 @@ def test_everything_is_reached_with_the_keyboard(page):
 def test_without_scripts_the_numbers_are_still_there(tab, reports):
     tab.browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
     try:
-        tab.browser.get((reports / "made-up" / "index.html").as_uri())
+        tab.browser.get((reports / "made-up" / "layers.html").as_uri())
         time.sleep(0.2)
         text = tab.browser.find_element("tag name", "body").text
     finally:
         tab.browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
-    for words in ("The charts need JavaScript", "Data as CSV", "The study file", "reporter export --site"):
+    for words in ("The charts need JavaScript", "Data as CSV", "Definition", "reporter export --site"):
         assert words in text
-    assert "its numbers as CSV" in text and "The same as a table" not in text, "a script fills that table"
+    assert "its numbers as CSV" in text
 
 
 SAVE = """
 const figure = document.getElementById("figure-anisotropy.top_variance_share");
-figure.querySelector(".figure-number details").open = true;
 const make = URL.createObjectURL;
 URL.createObjectURL = blob => { blob.text().then(text => { window.saved = text; }); return make.call(URL, blob); };
-[...figure.querySelectorAll(".saving button")].find(button => button.textContent === "SVG").click();
+[...figure.querySelectorAll(".exports button")].find(button => button.textContent === "SVG").click();
 """
 
 
 def test_a_whole_figure_is_saved_as_it_is_seen(page):
-    page.see('[id="figure-anisotropy.top_variance_share"]', "start")
+    page.click('[id="figure-anisotropy.top_variance_share"] .fill')
     page.until(DRAWN)
     page.run(SAVE)
     root = ElementTree.fromstring(page.until("return window.saved"))
     texts = ["".join(text.itertext()) for text in root.iter("{http://www.w3.org/2000/svg}text")]
     assert root.get("width") == "170mm"
-    assert any(re.match(r"Figure \d+\. Variance explained by", text) for text in texts)
+    assert any(text.startswith("Variance explained by") for text in texts)
     assert IMAGE in texts  # the legend, as text
-    assert any(text.startswith("Tokens: words.") for text in texts)
+    assert any(text.startswith("Tokens: all tokens") for text in texts)
     ids = [element.get("id") for element in root.iter() if element.get("id")]
     assert len(ids) == len(set(ids))
 
@@ -263,7 +268,7 @@ def test_the_table_behind_a_chart_holds_its_numbers_and_follows_the_controls(pag
         "AND view = '{}' AND checkpoint IN ('final', 'step600')"
     )
     database = Store(reports / "results.duckdb")
-    page.see(f"{BEHIND} summary")
+    page.click('[id="figure-anisotropy.top_variance_share"] .fill')
     page.click(f"{BEHIND} summary")
     rows = page.until(f"return document.querySelectorAll(String.raw`{BEHIND} tbody tr`).length")
     expected = database.frame(most.replace("max(value) AS most", "count(*) AS n").format("words"))["n"].item()
@@ -275,27 +280,25 @@ def test_the_table_behind_a_chart_holds_its_numbers_and_follows_the_controls(pag
     )
     largest = f"return Math.abs(Math.max(...{cells}.map(cell => Number(cell.textContent))) / arguments[0] - 1) < 1e-3"
     assert page.run(largest, float(database.frame(most.format("words"))["most"].item()))
-    page.click("input[value=no-sinks]")
+    page.run("document.querySelector('input[value=no-sinks]').click()")
     page.until(largest, float(database.frame(most.format("no-sinks"))["most"].item()))
     page.assert_quiet()
 
 
 def test_a_chart_far_from_the_window_is_taken_down_and_comes_back_without_a_jump(page):
-    page.run("scrollTo({top: 0, behavior: 'instant'})")
-    page.until("return document.querySelector('.glance .panel .plot svg.marks')")
-    height = page.run("return document.querySelector('.glance').offsetHeight")
-    page.run("scrollTo({top: document.documentElement.scrollHeight, behavior: 'instant'})")
-    page.until("return document.querySelectorAll('.glance svg.marks').length === 0")
-    assert page.run("return document.querySelector('.glance').offsetHeight") == pytest.approx(height, abs=2)
-    page.see(".glance .panel .plot")
-    page.until("return document.querySelector('.glance .panel .plot svg.marks')")
+    height = page.run("return document.querySelector('.group').offsetHeight")
+    page.run("document.body.style.paddingBottom = '4000px'; scrollTo({top: 99999, behavior: 'instant'})")
+    page.until(f"return document.querySelectorAll('{FIGURE} svg.marks').length === 0")
+    assert page.run("return document.querySelector('.group').offsetHeight") == pytest.approx(height, abs=2)
+    see_charts(page)
     page.assert_quiet()
 
 
 def test_two_keys_find_a_model_among_many(tab, tmp_path):
     models = tuple((f"{'zebra' if i == 7 else 'model'}-{i}", "decoder", 2, 16, (None,)) for i in range(9))
     fill(tmp_path / "results.duckdb", **SMALL | {"models": models})
-    tab.open(render(tmp_path / "results.duckdb", tmp_path)[1])
+    render(tmp_path / "results.duckdb", tmp_path)
+    tab.open(tmp_path / "made-up" / "layers.html")
     tab.browser.find_element("tag name", "body").send_keys("f")
     tab.keys("z")
     buttons = "[...document.querySelectorAll('button.model')].filter(button => button.checkVisibility())"
@@ -307,16 +310,20 @@ def test_two_keys_find_a_model_among_many(tab, tmp_path):
     assert len(tab.run(shown)) == 9
 
 
-def test_contents_are_at_hand_on_a_narrow_screen(tab, reports):
-    tab.open(reports / "made-up" / "index.html", width=390)
-    assert tab.run("const lid = document.querySelector('details.toc'); return lid.checkVisibility() && !lid.open")
-    tab.click("details.toc summary")
-    tab.click('.toc a[href="#corpora"]')
-    tab.until("return !document.querySelector('details.toc').open && location.hash === '#corpora'")
+def test_pages_and_controls_are_at_hand_on_a_narrow_screen(tab, reports):
+    tab.open(reports / "made-up" / "layers.html", width=390)
+    tab.run("scrollTo({top: 2500, behavior: 'instant'})")
+    for selector in (".pages a[aria-current]", "input[name=view]"):
+        top = tab.run("return document.querySelector(arguments[0]).getBoundingClientRect().top", selector)
+        assert 0 <= top < 200, selector
+    tab.click('.pages a[href^="method.html"]')
+    tab.until("return location.pathname.endsWith('/method.html')")
 
 
-def test_tables_appear_when_their_lids_are_open_and_sort_by_a_heading_and_back(page):
+def test_tables_appear_when_their_lids_are_open_and_sort_by_a_heading_and_back(page, reports):
+    page.open(reports / "made-up" / "method.html")
     page.until("return document.querySelector('#cells tbody tr.failed')")  # open from the start, since cells failed
+    page.open(reports / "made-up" / "index.html")
     assert page.texts("#compared > details table") == [], "a large table is no elements until somebody wants it"
     page.click("#compared > details > summary")
     page.until("return document.querySelector('#compared > details table')?.checkVisibility()")
@@ -333,6 +340,7 @@ def test_tables_appear_when_their_lids_are_open_and_sort_by_a_heading_and_back(p
 
 
 def test_evidence_opens_by_keyboard_and_its_sql_is_copied(whole, reports):
+    whole.open(reports / "whole" / "claims.html")
     lid = "#claim-bert-rate details:has(.copy)"
     whole.browser.find_element("tag name", "body").send_keys("\ue004")  # the Tab key: whoever uses keys sees the focus
     whole.run("document.querySelector(arguments[0]).focus()", f"{lid} summary")
@@ -351,7 +359,7 @@ def test_the_site_switches_profiles_to_the_states_after_attention(whole, reports
     hollow = f"return document.querySelectorAll('{PROFILE} .mark-symbol path[fill=transparent]').length"
     assert whole.run(hollow) == 6, "one for each model after the closing norm"
     assert any("after the closing norm" in label for label in before)
-    after = change(whole, whole.click, "input[value=attention]", of=PROFILE)
+    after = change(whole, whole.choose, "#site", "attention", of=PROFILE)
     assert whole.run(hollow) == 0 and len(after) == count_of(reports, "whole", "site = 'attention'")
     whole.assert_quiet()
 
@@ -362,7 +370,6 @@ def test_null_baselines_can_be_hidden_everywhere(whole):
     assert any("random-init" in label for label in before) and not any("random-init" in label for label in after)
     hidden = whole.run("return [...document.querySelectorAll('.panel[hidden]')].map(p => p.dataset.value)")
     assert "gpt2 (shuffled)" in hidden and "gpt2" not in hidden
-    assert whole.run("return document.querySelector('button.model.baseline').checkVisibility()") is False
     assert change(whole, whole.click, "#baselines", of=PROFILE) == before
     whole.assert_quiet()
 
@@ -383,14 +390,13 @@ def test_a_heat_map_has_a_cell_for_each_two_layers_and_pairs_and_depths_can_be_c
     whole.assert_quiet()
 
 
-def test_other_statistics_are_drawn_when_the_lid_is_lifted_also_by_a_link(whole):
+def test_other_statistics_are_drawn_when_all_are_wanted_and_by_a_link(whole, reports):
     inside = panel("variance.total", "nested")
-    lid = "#metric-variance details.more"
-    assert whole.run("return document.querySelector(arguments[0]).checkVisibility()", inside) is False
-    whole.click(f"{lid} summary")
     assert marks(whole, inside)
-    whole.run("document.querySelector(arguments[0]).open = false; location.hash = 'figure-variance.total'", lid)
-    whole.until("return document.getElementById('figure-variance.total').checkVisibility()")
+    whole.click("#all-figures")
+    assert whole.run("return document.querySelector(arguments[0]).checkVisibility()", inside) is False
+    whole.open(reports / "whole" / "layers.html", query="?figure=variance.total")
+    assert marks(whole, inside)
 
 
 @pytest.mark.parametrize(("figure", "word"), [("spectrum.curves", "rank"), ("variance.types", "occurrences")])
@@ -415,7 +421,7 @@ def test_marks_are_read_with_the_arrow_keys_and_a_finger(whole, figure, word):
 
 def test_a_page_without_its_data_says_so(tab, reports, tmp_path):
     shutil.copytree(reports / "whole" / "assets", tmp_path / "whole" / "assets")
-    shutil.copy(reports / "whole" / "index.html", tmp_path / "whole")
-    tab.open(tmp_path / "whole" / "index.html")
+    shutil.copy(reports / "whole" / "layers.html", tmp_path / "whole")
+    tab.open(tmp_path / "whole" / "layers.html")
     tab.see(FIGURE)
     assert "is not beside this page" in tab.until("return document.querySelector('.panel .broken')?.textContent")

@@ -1,14 +1,14 @@
 import pytest
-from report.reading import read
+from report.reading import read_pages
 
 
 @pytest.fixture(scope="session")
 def whole(reports):
-    """The page of the study that has everything."""
-    return read(reports / "whole" / "index.html")
+    """The pages of the study that has everything, one after the other."""
+    return read_pages(reports / "whole")
 
 
 @pytest.fixture(scope="session")
 def torn(reports):
-    """The page of a study with a hostile name and failures, and without claims, findings and answers."""
-    return read(reports / "made-up" / "index.html")
+    """The pages of a study with a hostile name and failures, and without claims, findings and answers."""
+    return read_pages(reports / "made-up")

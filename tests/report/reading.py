@@ -34,3 +34,11 @@ def queries_of(html):
 
 def rows_of(text):
     return list(csv.DictReader(io.StringIO(text)))
+
+
+PAGES = ("index", "layers", "training", "claims", "tokens", "method")
+
+
+def read_pages(folder):
+    """Return the pages of a study, without those on which a reader chooses a model, in the order of its bar."""
+    return "\n".join(read(path) for name in PAGES if (path := folder / f"{name}.html").exists())

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from report.made_up import SMALL, fill
+from report.reading import read_pages
 
 from reporter.core.errors import ReporterError, UsageError
 from reporter.report import render
@@ -12,7 +13,7 @@ from reporter.report.look import keep_look, read_look
 from reporter.spec.study import ReportSpec
 from reporter.store import Store
 
-FIGURES = r'<article class="figure wide[^>]*id="figure-([^"]+)"'
+FIGURES = r'<article class="figure card[^>]*id="figure-([^"]+)"'
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +31,7 @@ def written(folder):
         key = {"study": "made-up", "spec": f"study: made-up\n{report}"}
         Store(folder / "results.duckdb").put("studies", ("study",), key)
         render(folder / "results.duckdb", folder)
-        return (folder / "made-up" / "index.html").read_text(encoding="utf-8")
+        return read_pages(folder / "made-up")
 
     return write
 
@@ -46,17 +47,15 @@ def test_figures_are_those_asked_for_in_their_order(written, plain):
     assert set(names) < set(everything)
     page = written(f"report: {{figures: [{', '.join(names)}, nothing.known]}}\n")
     assert [figure for figure in re.findall(FIGURES, page) if not figure.endswith(".training")] == names
-    assert page.index('id="metric-motion"') < page.index('id="metric-anisotropy"')
     whole = re.findall(FIGURES, written("report: {figures: [motion]}\n"))
-    assert whole == [figure for figure in everything if figure.startswith("motion.")]
+    assert set(whole) == {figure for figure in everything if figure.startswith("motion.")}
 
 
 def test_parts_are_left_out_of_the_page_and_of_its_contents(written, plain):
     page = written("report: {hide: [glance, motion, provenance, cells]}\n")
-    for part in ("glance", "metric-motion", "provenance", "cells"):
-        assert f'id="{part}"' in plain and f'href="#{part}"' in plain
-        assert f'id="{part}"' not in page and f'<li><a href="#{part}"' not in page
-    assert 'id="metric-anisotropy"' in page and 'id="models"' in page
+    for part in ("glance", "figure-motion.step_cosine", "provenance", "cells"):
+        assert f'id="{part}"' in plain and f'id="{part}"' not in page
+    assert 'id="figure-anisotropy.mean_cosine"' in page and 'id="models"' in page
 
 
 def test_theme_and_style_are_the_studys_and_cannot_leave_their_element(written, plain, folder, tmp_path):
@@ -84,7 +83,7 @@ def test_templates_of_its_own_build_on_the_reports_in_a_sandbox(written, folder,
         written("report: {templates: mine}\n")
     keep(foot.format("{{ study.study }}"))
     page = written("report: {templates: ./mine}\n")
-    assert "<footer>Of made-up</footer>" in page and 'id="metric-motion"' in page
+    assert "<footer>Of made-up</footer>" in page and 'id="figure-motion.step_cosine"' in page
     assert "<footer>" not in written(""), "a study that no longer asks for them is written without"
 
 
@@ -111,9 +110,10 @@ def test_the_context_is_documented():
     root = Path(__file__).resolve().parents[2]
     page = (root / "reporter" / "app" / "docs" / "pages" / "extending.md").read_text("utf-8")
     section = page.partition("## Change how a report looks")[2].partition("\n## ")[0]
-    names = set(re.findall(r"`(\w+)`", section.partition("`study.html` gets:")[2]))
-    page = (root / "reporter" / "report" / "site.py").read_text("utf-8")
-    given = set(re.findall(r"^        (\w+)=", page.partition(".render(")[2].partition("\n    )")[0], re.MULTILINE))
+    names = set(re.findall(r"`(\w+)`", section.partition("Every page gets:")[2]))
+    code = (root / "reporter" / "report" / "site.py").read_text("utf-8")
+    code = code.partition("def study_pages")[2].partition("\n    def page(")[0] + code.partition("def common(")[2]
+    given = set(re.findall(r'^        "(\w+)": ', code.partition("\n\n\n")[0] + code, re.MULTILINE))
     assert {"study", "contents", "scene"} <= given and given <= names
-    assert given | {"look", "build"} == names - {"studies", "report"}
+    assert given | {"look", "build", "here", "page_title", "charts", "page"} == names - {"studies", "report"}
     assert set(re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE)) >= set(ReportSpec.model_fields)

@@ -5,7 +5,7 @@ import re
 import pytest
 from report.made_up import HOSTILE, SMALL, fill, fill_texts
 from report.made_up_claims import FINDING
-from report.reading import part_of, read, rows_of, text_of
+from report.reading import part_of, read, read_pages, rows_of, text_of
 
 from reporter.charts.styles import style_models
 from reporter.report import render
@@ -27,7 +27,8 @@ def written(tmp_path):
         fill_texts(store, "made-up", ["one"])
         spec = {"study": "made-up", "spec": f"study: made-up\n{report}", "looked_at": looked_at}
         store.put("studies", ("study",), spec)
-        return read(render(tmp_path / "results.duckdb", tmp_path)[1])
+        render(tmp_path / "results.duckdb", tmp_path)
+        return read_pages(tmp_path / "made-up")
 
     return write
 
