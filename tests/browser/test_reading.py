@@ -256,7 +256,9 @@ def test_a_search_finds_figures_of_all_pages_by_title_definition_and_other_words
     page.run(PRESS, "Escape")
     for words, title in (("pca", "first principal component"), ("floor", "chance level"), ("gpt2", "gpt2")):
         search(words)
-        page.until("return [...document.querySelectorAll('.found b')].some(b => b.textContent.includes(arguments[0]))", title)
+        page.until(
+            "return [...document.querySelectorAll('.found b')].some(b => b.textContent.includes(arguments[0]))", title
+        )
         page.keys("ESCAPE")
 
 

@@ -35,7 +35,9 @@ def unpacked(text):
 def test_it_holds_every_page_and_part_and_the_script_once(reports, text, torn):
     held, folder = unpacked(text), reports / "made-up"
     tag = re.search(r'<script src="assets/reporter.js"[^>]*></script>', torn)
-    assert tag and held["index.html"] == read(folder / "index.html").replace(tag[0], ""), "the script is in the file itself"
+    assert tag and held["index.html"] == read(folder / "index.html").replace(tag[0], ""), (
+        "the script is in the file itself"
+    )
     assert held["reporter.js"] == read(folder / "assets" / "reporter.js")
     parts = {path.stem for path in (folder / "data").glob("*.js")}
     assert parts and all(json.loads(held[name]) for name in parts)
