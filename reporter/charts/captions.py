@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from reporter.charts.layout import MEAN, Pick, Scene
-from reporter.core.numbers import ROUNDING, digits_of, short, span, whole
+from reporter.core.numbers import ROUNDING, counted, digits_of, short, span, whole
 from reporter.core.places import places as named
 
 if TYPE_CHECKING:
@@ -177,8 +177,11 @@ def offered(frame: pd.DataFrame, bounds: Bounds, scene: Scene) -> tuple[str, ...
     order = [FIXED, CLOSE]
     top = float(values.max())
     if bool((values > 0).all()) and top / max(float(values.min()), top * TINY) >= WIDE:
-        tops = [float(group.max()) for key in ("model", "view") for _, group in rows.groupby(key)["value"]]
-        flat = None in bounds and min(tops) * FLAT < top
+        groups = [group for key in ("model", "view") for _, group in rows.groupby(key)["value"]]
+        # one of them is a flat line beside another, or but for few of its own numbers
+        beside = min(float(group.max()) for group in groups) * FLAT < top
+        spiked = any(float(group.median()) * FLAT < float(group.max()) for group in groups)
+        flat = None in bounds and (beside or spiked)
         return (LOG, *order) if flat else (*order, LOG)
     spans = [float(group.max() - group.min()) for _, group in rows.groupby("view")["value"]]
     if None in bounds and 0 < min(spans) * FLAT < max(spans):
@@ -203,13 +206,25 @@ def which_axis(frame: pd.DataFrame, scene: Scene, bounds: Bounds) -> list[Pick]:
 
 
 class Line(NamedTuple):
-    """The numbers of one model over depth, or over training steps, in order; NaN is left out."""
+    """The numbers of one model over depth, or over training steps, in order; NaN is left out.
+
+    Args:
+        model: its name.
+        role: its role.
+        places: relative depths, or training steps.
+        values: the numbers.
+        layers: the layers that they are stored at.
+        blocks: how many blocks the model has; 0 where that is not known.
+        undetermined: at how many further places a number is not determined.
+    """
 
     model: str
     role: str
     places: list[float]
     values: list[float]
     layers: list[int | None]
+    blocks: int = 0
+    undetermined: int = 0
 
     @property
     def is_below(self) -> bool:
@@ -218,7 +233,7 @@ class Line(NamedTuple):
 
     @property
     def extreme(self) -> int:
-        """The index of its peak, or of its lowest point if it lies below 0."""
+        """The index of its maximum, or of its minimum if it lies below 0."""
         pick = min if self.is_below else max
         return pick(range(len(self.values)), key=self.values.__getitem__)
 
@@ -228,24 +243,43 @@ class Line(NamedTuple):
         low, high = min(self.values), max(self.values)
         return high - low <= ROUNDING * max(abs(low), abs(high))
 
+    def place(self, index: int, step: bool, alone: bool = True) -> str:
+        """Return what a place is called: ``embedding``, ``last block``, ``layer 5 of 6``, ``depth 0.4``.
+
+        Args:
+            index: which of its places.
+            step: whether its numbers are of steps from layer to layer, and so of blocks.
+            alone: whether the layer is named where it is no end; other models have other layers at a depth.
+        """
+        layer = self.layers[index]
+        if layer is not None and not step and layer == 0:
+            return "embedding"
+        if layer is not None and self.blocks and layer + step == self.blocks:
+            return "last block"
+        if layer is not None and step and layer == 0:
+            return "first block"
+        if layer is None or not alone:
+            return f"depth {short(self.places[index], 2)}"
+        return named([layer], step, self.blocks or None)
+
 
 def of_statistic(rows: pd.DataFrame, scene: Scene, step: bool = False) -> str:
     """Say where the lines of a panel start, end and are highest, or its single numbers, by role.
 
-    ``bert 0.12 → 0.31, peak 0.35 at layer 3 (depth 0.25) · 3 decoders 0.05–0.1 → …``; of lines below 0 it is their
-    lowest point. Null baselines are left out, and so is the state after the closing norm, which is no part of a course.
+    ``bert: 0.12 (embedding) to 0.31 (last block), maximum 0.35 at layer 3 of 12 · 3 decoders: …``; of lines below 0 it
+    is the minimum. Null baselines are left out, and so is the state after the final norm, which is no part of a course.
     """
     rows = rows[~chance_rows(rows)] if "statistic" in rows and rows["statistic"].nunique() > 1 else rows
     rows = rows[rows["site"] != "final"] if "site" in rows else rows
     if "depth" in rows and rows["depth"].notna().any():
         groups = _split_small_groups(_by_role(lines_of(rows, scene, "depth")))
-        return " · ".join(f"{name} {_course(lines, step)}" for name, lines in groups)
+        return " · ".join(f"{name}: {_course(lines, step)}" for name, lines in groups)
     groups = _split_small_groups(_by_role(lines_of(rows, scene, "")))
-    return " · ".join(f"{name} {span([line.values[0] for line in lines])}" for name, lines in groups)
+    return " · ".join(f"{name}: {span([line.values[0] for line in lines])}" for name, lines in groups)
 
 
 def of_training(rows: pd.DataFrame, scene: Scene) -> str:
-    """Say how values moved between a model's first and last step: ``gpt2 0.05 → 0.41 (steps 0 to 600)``."""
+    """Say how values moved between a model's first and last step: ``gpt2: 0.05 (step 0) to 0.41 (step 600)``."""
     lines = lines_of(rows, scene, "step")
     groups = _by_role(lines)
     if len(lines) <= FEW:
@@ -254,8 +288,11 @@ def of_training(rows: pd.DataFrame, scene: Scene) -> str:
     for name, group in groups:
         starts, ends = [line.values[0] for line in group], [line.values[-1] for line in group]
         digits, size = digits_of([*starts, *ends]), max(map(abs, [*starts, *ends]))
-        steps = f"{whole(min(line.places[0] for line in group))} to {whole(max(line.places[-1] for line in group))}"
-        clauses.append(f"{name} {span(starts, digits, size)} → {span(ends, digits, size)} (steps {steps})")
+        first, last = min(line.places[0] for line in group), max(line.places[-1] for line in group)
+        clauses.append(
+            f"{name}: {span(starts, digits, size)} (step {whole(first)}) to {span(ends, digits, size)} "
+            f"(step {whole(last)})"
+        )
     return " · ".join(clauses)
 
 
@@ -265,37 +302,67 @@ def lines_of(rows: pd.DataFrame, scene: Scene, along: str) -> list[Line]:
     rows = rows[rows["value"].notna() & ~rows["model"].isin(scene.styles.baselines)]
     lines = []
     for model, line in rows.groupby("model", sort=False):
+        every = len(line)
+        if "undetermined" in line:
+            line = line[~line["undetermined"].astype(bool)]
         layers: list[int | None] = [None] * len(line)
         if "layer" in line:
             layers = [None if layer != layer else int(layer) for layer in line["layer"].astype("float64")]
         places = line[along].tolist() if along else [0.0] * len(line)
-        role = roles.get(str(model), str(line["role"].iloc[0]) if "role" in line else "other")
-        lines.append(Line(str(model), role, places, line["value"].tolist(), layers))
+        role = roles.get(str(model), str(line["role"].iloc[0]) if "role" in line and len(line) else "other")
+        blocks = max(
+            (round(layer / depth) for layer, depth in zip(layers, places, strict=True) if along == "depth" and layer),
+            default=0,
+        )
+        lines.append(
+            Line(str(model), role, places, line["value"].tolist(), layers, blocks, undetermined=every - len(line))
+        )
     return lines
 
 
 def _course(lines: Sequence[Line], step: bool) -> str:
-    """Say how the lines of one role run; numbers beside each other have as many digits as differ."""
+    """Say how the lines of one role run, and at how many places they have no number that counts."""
+    unknown = sum(line.undetermined for line in lines)
+    said = [f"not determined at {counted(unknown, 'block' if step else 'layer')} (open marks)"] if unknown else []
+    lines = [line for line in lines if line.values]
+    if lines:
+        said = [_ends(lines, step), *said]
+    return ", ".join(said)
+
+
+def _ends(lines: Sequence[Line], step: bool) -> str:
+    """Say where lines start, end and have their maximum; numbers beside each other have as many digits as differ."""
     extremes = [line.values[line.extreme] for line in lines]
     starts, ends = [line.values[0] for line in lines], [line.values[-1] for line in lines]
     every = [*starts, *ends, *extremes]
-    digits, size = digits_of(every), max(map(abs, every))
+    digits = digits_of(every) if len(lines) == 1 else 2
+    size = max(map(abs, every))
     first, last, turn = (span(numbers, digits, size) for numbers in (starts, ends, extremes))
     if all(line.is_flat for line in lines):
         return f"{first} throughout"
-    below = all(line.is_below for line in lines)
+    alone = len(lines) == 1
+    kind = (
+        ("minimum" if alone else "minima") if all(line.is_below for line in lines) else "maximum" if alone else "maxima"
+    )
+    start, end = (_shared([line.place(at, step, alone) for line in lines], at, step) for at in (0, -1))
+    is_first = all(line.values[0] == line.values[line.extreme] for line in lines)
+    is_last = not is_first and all(line.extreme == len(line.values) - 1 for line in lines)
+    at_start, at_end = (f"{place}{f', {kind}' * here}" for place, here in ((start, is_first), (end, is_last)))
+    said = f"{first} ({at_start}) to {last} ({at_end})"
+    if is_first or is_last:
+        return said
     where = [line.places[line.extreme] for line in lines]
-    if turn in (first, last) and len(set(where)) == 1 and where[0] in (lines[0].places[0], lines[0].places[-1]):
-        side = "start" if where[0] == lines[0].places[0] else "end"
-        return f"{first} → {last}, {'lowest' if below else 'highest'} at the {side}"
-    what = "lowest" if below else "peak"
     if max(where) - min(where) > APART:
-        return f"{first} → {last}, {what} {turn} at different depths"
-    layers = sorted({layer for line in lines if (layer := line.layers[line.extreme]) is not None})
-    if not layers:
-        return f"{first} → {last}, {what} {turn} at depth {span(where)}"
-    place = named(range(layers[0], layers[-1] + 1), step)
-    return f"{first} → {last}, {what} {turn} at {place} (depth {span(where)})"
+        return f"{said}, {kind} {turn} at different depths"
+    at = lines[0].place(lines[0].extreme, step) if alone else f"depth {span(where, 2)}"
+    return f"{said}, {kind} {turn} at {at if at.startswith(('layer', 'block', 'depth')) else f'the {at}'}"
+
+
+def _shared(names: Sequence[str], end: int, step: bool) -> str:
+    """Return the name of the first (0) or last (−1) place of several lines; where it differs, what all of them have."""
+    if len(set(names)) == 1:
+        return names[0]
+    return f"{'last' if end else 'first'} {'block' if step else 'layer'}"
 
 
 def _split_small_groups(groups: Sequence[tuple[str, list[Line]]]) -> Iterator[tuple[str, list[Line]]]:

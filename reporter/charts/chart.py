@@ -12,11 +12,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from reporter.charts.captions import Axis, AxisLimits
+from reporter.charts.captions import Axis, AxisLimits, chance_rows
 from reporter.charts.layout import Panel, Pick, Scene
 from reporter.charts.styles import Styles, ordered
 from reporter.core.errors import ReporterError
-from reporter.core.numbers import whole
+from reporter.core.numbers import short, whole
 from reporter.core.sources import Source
 
 if TYPE_CHECKING:
@@ -113,6 +113,7 @@ class Chart:
         unit: empty for a pure number.
         interval: how its intervals are made.
         headline: whether it is among the first charts of a report.
+        behind: whether it waits behind *show all*.
         within_role: whether encoders and decoders have different numbers, so that nothing compares them.
         columns: of the table that its query reads first, those whose comments belong to the definition; the table's
             own comment is the definition.
@@ -147,6 +148,7 @@ class Chart:
     unit: str = ""
     interval: str = ""
     headline: bool = False
+    behind: bool = False
     within_role: bool = False
     columns: tuple[str, ...] = ()
     terms: tuple[tuple[str, str], ...] = ()
@@ -245,6 +247,18 @@ class Drawn:
     def models(self) -> int:
         """How many models its frame has: the rows of a dot plot."""
         return 0 if self.frame is None or "model" not in self.frame else int(self.frame["model"].nunique())
+
+    @property
+    def flat(self) -> str:
+        """What to say in place of the chart where all of its values are the same number; empty where they are not."""
+        column = self.chart.value
+        if self.chart.chapter is not None or self.frame is None or column not in self.frame:
+            return ""
+        values = self.frame.loc[~chance_rows(self.frame), column].dropna()
+        if values.nunique() != 1 or len(values) < 2:
+            return ""
+        several = f", in all {self.models} models" if self.models > 1 else ""
+        return f"{short(values.iloc[0])} throughout{several}"
 
     @property
     def closing(self) -> bool:

@@ -82,7 +82,7 @@ def of_spectra(rows: pd.DataFrame, scene: Scene) -> str:
     first = rows[rows["rank"] == 1].sort_values("depth")["value"]
     if first.empty:
         return ""
-    return f"first axis {short(first.iloc[0], 2)} → {short(first.iloc[-1], 2)} of the variance"
+    return f"share of the first axis: {short(first.iloc[0], 2)} (embedding) to {short(first.iloc[-1], 2)} (last block)"
 
 
 def of_scales(rows: pd.DataFrame, scene: Scene) -> str:
@@ -93,7 +93,7 @@ def of_scales(rows: pd.DataFrame, scene: Scene) -> str:
     ends = sorted({measured["scale"].min(), measured["scale"].max()})
     parts = [f"at scale {n}: {span(measured.loc[measured['scale'] == n, 'value'].tolist())}" for n in ends]
     noise = rows[rows["kind"] == "floor"]["value"].dropna()
-    return " · ".join([*parts, *([f"isotropic noise {span(noise.tolist())}"] if len(noise) else [])])
+    return " · ".join([*parts, *([f"random vectors: {span(noise.tolist())}"] if len(noise) else [])])
 
 
 def of_cuts(rows: pd.DataFrame, scene: Scene) -> str:
@@ -175,8 +175,10 @@ def explained(frame: pd.DataFrame, styles: Styles) -> Any:
 SPREAD = 8.0
 """Where the largest value is as many times the smallest, the axes are logarithmic."""
 FENCE = 3
-"""A type whose variance lies so many times the distance of the quartiles below them, and a decade more, is drawn there:
-one whose states differ by rounding alone would take all of a logarithmic axis."""
+"""A type that lies so many times the distance of the quartiles beyond them, and more, is drawn there. One whose states
+differ by rounding alone would take all of a logarithmic axis, and so would the norm of a sink."""
+BELOW, BEYOND = 1.0, 0.3
+"""How much more: a decade for a small variance, a factor of two for a large norm."""
 DEPTHS = {"0": "0, the embedding", "0.25": "¼", "0.5": "½", "0.75": "¾", "1": "1, the last block"}
 
 
@@ -202,7 +204,9 @@ def type_shares(frame: pd.DataFrame, styles: Styles) -> Any:
 def of_shares(rows: pd.DataFrame, scene: Scene) -> str:
     """Say how the share between types moves over depth."""
     between = rows[rows["statistic"] == "between_share"].dropna(subset=["value"]).sort_values("depth")["value"]
-    return f"between types {short(between.iloc[0], 2)} → {short(between.iloc[-1], 2)}" if len(between) else ""
+    if between.empty:
+        return ""
+    return f"between types: {short(between.iloc[0], 2)} (embedding) to {short(between.iloc[-1], 2)} (last block)"
 
 
 def types(frame: pd.DataFrame, styles: Styles) -> Any:
@@ -213,20 +217,25 @@ def types(frame: pd.DataFrame, styles: Styles) -> Any:
         is_wide = len(values) > 0 and float(values.max() / values.min()) > SPREAD
         return alt.Scale(type="log", nice=False, padding=8) if is_wide else alt.Scale(zero=False, padding=4)
 
-    axis = {"tickCount": 4, "format": "~g", "labelOverlap": "greedy"}
+    axis = {"tickCount": 4, "format": "~g", "labelOverlap": "greedy", "grid": True}
     columns = ("token", "model", "layer", "count", "norm_of_mean", "variance")
-    fence = f"max(datum.variance, pow(10, datum.lower - {FENCE} * (datum.upper - datum.lower) - 1))"
+    reach = f"{FENCE} * (datum.upper - datum.lower)"
+    across = f"{FENCE} * (datum.right - datum.left)"
     return (
         alt.Chart(frame)
         # a type whose states are all alike has no variance, and no place on a logarithmic axis
         .transform_filter("datum.variance > 0 && datum.norm_of_mean > 0")
-        .transform_calculate(size="log(datum.variance) / LN10")  # after filters, so that quartiles are of what is drawn
-        .transform_joinaggregate(lower="q1(size)", upper="q3(size)")
-        .transform_calculate(drawn=fence)
+        .transform_calculate(size="log(datum.variance) / LN10", norm="log(datum.norm_of_mean) / LN10")
+        # after filters, so that quartiles are of what is drawn
+        .transform_joinaggregate(lower="q1(size)", upper="q3(size)", left="q1(norm)", right="q3(norm)")
+        .transform_calculate(
+            drawn=f"max(datum.variance, pow(10, datum.lower - {reach} - {BELOW}))",
+            along=f"min(datum.norm_of_mean, pow(10, datum.right + {across} + {BEYOND}))",
+        )
         .mark_point(filled=True, strokeWidth=0)
         .encode(
-            x=alt.X("norm_of_mean:Q", title="‖mean‖", scale=scale("norm_of_mean"), axis=alt.Axis(**axis)),
-            y=alt.Y("drawn:Q", title="variance", scale=scale("variance"), axis=alt.Axis(grid=False, **axis)),
+            x=alt.X("along:Q", title="‖mean‖", scale=scale("norm_of_mean"), axis=alt.Axis(**axis)),
+            y=alt.Y("drawn:Q", title="variance", scale=scale("variance"), axis=alt.Axis(**axis)),
             size=alt.Size("count:Q", scale=alt.Scale(type="sqrt", range=[10, 130], zero=True), legend=None),
             color=parts.color(styles),
             opacity=parts.lit(0.5, 0.1),
@@ -238,17 +247,21 @@ def types(frame: pd.DataFrame, styles: Styles) -> Any:
 
 
 def of_types(rows: pd.DataFrame, scene: Scene) -> str:
-    """Say Spearman's ρ of a layer and how many types are drawn."""
+    """Say Spearman's ρ of a layer and how many types are drawn, and how many at an edge."""
     rho, layer = rows["rho"].iloc[0], int(rows["layer"].iloc[0])
     measured = f"ρ = {short(rho, digits_of([rho]))}" if rho == rho else "ρ not computed"
     drawn = f"{whole((rows['variance'] > 0).sum())} types of {whole(rows['count'].min())} occurrences or more"
     if not rows["variance"].max() > 0:
         drawn = "all occurrences of a type have the same state here"
-    positive = rows.loc[(rows["variance"] > 0) & (rows["norm_of_mean"] > 0), "variance"]
-    size = positive.astype(float).map(math.log10)
-    lower, upper = size.quantile(0.25), size.quantile(0.75)
-    if below := int((size < lower - FENCE * (upper - lower) - 1).sum()):
-        drawn += f" · {whole(below)} below the axis, drawn at its edge"
+    positive = rows.loc[(rows["variance"] > 0) & (rows["norm_of_mean"] > 0), ["variance", "norm_of_mean"]]
+    sizes = positive.astype(float).map(math.log10)
+    lower, upper = sizes.quantile(0.25), sizes.quantile(0.75)
+    fence = FENCE * (upper - lower)
+    low = int((sizes["variance"] < lower["variance"] - fence["variance"] - BELOW).sum())
+    far = int((sizes["norm_of_mean"] > upper["norm_of_mean"] + fence["norm_of_mean"] + BEYOND).sum())
+    edges = [f"{whole(count)} {where} the axis" for count, where in ((low, "below"), (far, "right of")) if count]
+    if edges:
+        drawn += f" · {' and '.join(edges)}, drawn at the edge"
     return f"layer {layer}: {measured} · {drawn}"
 
 

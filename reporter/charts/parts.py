@@ -161,17 +161,31 @@ def lit(on: float, off: float) -> Any:
     return alt.OpacityValue(off, condition={"test": _LIT, "value": on})
 
 
-def course(rows: Any, styles: Styles, x: Any, y: Any, tooltip: list[Any]) -> list[Any]:
-    """Return a line for each model and the points on it; rows that the page lays over them are a thin dashed line."""
+def course(rows: Any, styles: Styles, x: Any, y: Any, tooltip: list[Any], open_marks: bool = False) -> list[Any]:
+    """Return a line for each model and the points on it; rows that the page lays over them are a thin dashed line.
+
+    Args:
+        rows: the rows.
+        styles: the models.
+        x: the axis along which a line runs.
+        y: the axis of its values.
+        tooltip: what a point says.
+        open_marks: whether points may be undetermined, which are drawn open.
+    """
     shared = {"x": x, "y": y, "color": color(styles), "opacity": lit(1, 0.1)}
     main = without_overlay(rows)
     line = main.mark_line(strokeCap="round", strokeJoin="round", clip=True, aria=False)
     overlay = rows.transform_filter("datum.beside").mark_line(strokeDash=[7, 3], strokeWidth=1.2, clip=True, aria=False)
-    points = main.mark_point(filled=True)
+    known = main.transform_filter("!datum.undetermined") if open_marks else main
+    marks = [known.mark_point(filled=True)]
+    if open_marks:
+        unknown = main.transform_filter("datum.undetermined")
+        marks.append(unknown.mark_point(filled=False, strokeWidth=1.6))
+    look = {"shape": shape(styles), "size": size(styles, 42), "tooltip": tooltip}
     return [
         overlay.encode(**shared),
         line.encode(**shared, strokeDash=dash(styles), strokeWidth=width(styles)),
-        points.encode(**shared, shape=shape(styles), size=size(styles, 42), tooltip=tooltip),
+        *(mark.encode(**shared, **look) for mark in marks),
     ]
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from reporter.charts import parts
 from reporter.charts.chart import Chapter, Chart, Draw, Picks
-from reporter.charts.layout import BY_ROLE, MEAN, Pick, Scene, choices
+from reporter.charts.layout import ASKED, BY_ROLE, MEAN, Pick, Scene, choices
 from reporter.charts.styles import FLOOR_GREY, Styles, alt
 from reporter.core.table import FREE, LAST_CHECKPOINT
 
@@ -15,14 +15,21 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _PROFILE = """
-SELECT model, role, checkpoint, step, corpus, {asked}view, statistic, site, layer, depth, value, ci_low, ci_high, n
+SELECT model, role, checkpoint, step, corpus, {asked}view, statistic, site, layer, depth, value, {interval}, n
 FROM layer_metrics
 WHERE study = $study AND metric = $metric AND statistic IN ($statistic, $floor)
 ORDER BY statistic, corpus, view, role, model, step, checkpoint,
   list_position(['final', 'attention'], site) NULLS FIRST, layer
 """
-PROFILE = _PROFILE.format(asked="")
-PROFILE_BY_ROLE = _PROFILE.format(asked=f"{BY_ROLE}, ")
+PROFILE = _PROFILE.format(asked="", interval="ci_low, ci_high")
+PROFILE_BY_ROLE = _PROFILE.format(asked=f"{BY_ROLE}, ", interval="ci_low, ci_high")
+# An interval that reaches down to 0 is none: see Statistic.undetermined.
+PROFILE_DETERMINED = _PROFILE.format(
+    asked="",
+    interval="if(layer_metrics.ci_low > 0, layer_metrics.ci_low, NULL) AS ci_low, "
+    "if(layer_metrics.ci_low > 0, layer_metrics.ci_high, NULL) AS ci_high,\n"
+    "  value > 0 AND layer_metrics.ci_low IS NOT DISTINCT FROM 0 AS undetermined",
+)
 
 _DIFFERENCES = """
 SELECT if(kind = 'corpora', corpus_a || ' − ' || corpus_b, if(
@@ -103,7 +110,7 @@ def _over_depth(
         band = parts.without_overlay(parts.without_baselines(line, styles)).mark_area(clip=True, aria=False)
         ends = {"y": parts.value_axis("ci_low:Q", log, parts.axis_title(subject)), "y2": alt.Y2("ci_high:Q")}
         layers.append(band.encode(x=x, **ends, color=parts.color(styles), opacity=parts.lit(0.16, 0.02)))
-    course = parts.course(line, styles, x, y, _tooltip(frame, subject))
+    course = parts.course(line, styles, x, y, _tooltip(frame, subject), open_marks="undetermined" in frame)
     labels = parts.end_labels(line, styles, x, y, "depth", log, gap=18 if above else 9)
     # the cursor must not lie over what is pointed at
     every = (*layers, cursor, labels, *course, *above, parts.floor_note())
@@ -221,7 +228,7 @@ _TRAINED = """own.study = $study AND own.metric = $metric AND own.statistic = $s
     )"""
 # The interval of the mean over models, for three of a role or more: that of two reaches too far to be drawn.
 _WITH_MEANS = """
-SELECT model, own.role, own.step, own.corpus, own.view, own.layer, own.value, layers, ci_low, ci_high
+SELECT model, own.role, own.step, own.corpus, {asked}own.view, own.layer, own.value, layers, ci_low, ci_high
 FROM own LEFT JOIN (
   FROM over_models WHERE study = $study AND metric = $metric AND statistic = $statistic AND models >= 3
     AND (site IS NULL OR site IN ('embedding', 'block'))
@@ -233,23 +240,36 @@ ORDER BY own.corpus, own.view, own.layer NULLS FIRST, own.role, model, own.step
 """
 
 # layer is NULL in the rows that average over all layers
-TRAINING = f"""
-WITH own AS (
+_TRAINING = f"""
+WITH numbers AS (
   SELECT model, role, step, corpus, view, layer, avg(value) AS value, count(value) AS layers
   FROM layer_metrics AS own WHERE layer IS NOT NULL AND {_TRAINED} GROUP BY ALL
   UNION ALL
   SELECT model, role, step, corpus, view, NULL, avg(value ORDER BY layer), count(value)
   FROM layer_metrics AS own WHERE layer IS NOT NULL AND {FREE} AND {_TRAINED} GROUP BY ALL
-)
+), own AS (SELECT *{{by_role}} FROM numbers)
 {_WITH_MEANS}"""
-
-TRAINING_OF_MODELS = f"""
+_TRAINING_OF_MODELS = f"""
 WITH own AS (
-  SELECT model, role, step, corpus, view, layer, value, 0 AS layers
+  SELECT model, role, step, corpus, view, layer, value, 0 AS layers{{by_role}}
   FROM layer_metrics AS own
   WHERE layer IS NULL AND {_TRAINED}
 )
 {_WITH_MEANS}"""
+
+
+def training_query(of_model: bool, within_role: bool) -> str:
+    """Return the query of a statistic over training.
+
+    Args:
+        of_model: whether it is one number of the whole model.
+        within_role: whether encoders and decoders have panels of their own.
+    """
+    by_role, asked = (f", {BY_ROLE}", f"{ASKED}, ") if within_role else ("", "")
+    return (_TRAINING_OF_MODELS if of_model else _TRAINING).format(by_role=by_role, asked=asked)
+
+
+TRAINING = training_query(of_model=False, within_role=False)
 
 MOST_TICKS = 8
 

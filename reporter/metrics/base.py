@@ -160,6 +160,9 @@ class Statistic:
         grows: how the number itself, not its error, moves with the size of the corpus, with its size as measured;
             empty where it does not move beyond its interval.
         published: what published code computes under this name, where that differs from the definition.
+        charted: whether a report draws a chart of it; a count that a table says needs none.
+        undetermined: whether a number whose interval reaches 0 is not determined, so that its chart draws an open mark
+            and no band there.
         short: a shorter name for the value axis; empty where the title does.
         noise: what charts and sentences call the floor, for what it is: it can well lie above every number.
         within_role: whether an encoder's number and a decoder's are of different things, so that nothing compares them.
@@ -182,6 +185,8 @@ class Statistic:
     grows: str = ""
     published: str = ""
     within_role: bool = False
+    charted: bool = True
+    undetermined: bool = False
     short: str = ""
     noise: str = "random vectors"
 

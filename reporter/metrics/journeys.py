@@ -220,6 +220,7 @@ STATISTICS = (
         "The states of a decoder pass its closing norm first, unless the journey says `norm: none`",
         ("avery2023paths",),
         per="model",
+        charted=False,
     ),
     Statistic(
         "vocabulary_with_positions",
@@ -227,6 +228,7 @@ STATISTICS = (
         "the same where a token's own position vector is added to each of them; NULL where the model adds none",
         ("avery2023paths",),
         per="model",
+        charted=False,
     ),
 )
 

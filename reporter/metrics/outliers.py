@@ -161,7 +161,7 @@ class SinkToken(OfCorpus, table="sinks"):
 # Numbers without sinks, cut elsewhere; nothing is left out where no token lies between the cuts.
 CUTS = Chart(
     "outliers.cuts",
-    "numbers without sinks, cut elsewhere",
+    "does the sink threshold matter?",
     """
 SELECT model, role, checkpoint, step, corpus, rule, cut, statistic, layer, depth, value, n, left_out
 FROM sink_cuts
@@ -180,6 +180,7 @@ ORDER BY corpus, role, model, step, checkpoint, rule, statistic, cut, layer
     "longer than twice the median norm of their text; by the norm alone: in medians of the text. Where the lines lie "
     "on each other, the cut decides nothing.",
     statistics=("sink_sensitivity",),
+    behind=True,
     mind="Over a sample of tokens, so the numbers differ a little from those of all tokens.",
 )
 

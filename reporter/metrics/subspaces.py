@@ -35,7 +35,7 @@ _INTERVAL = described("log") + (
     "; twice as wide as needed where measured, since to first order: of no use where λ_k and λ_{k+1} nearly meet"
 )
 
-_turn = partial(Size, sources=("jiang2026layerwise",), interval=_INTERVAL, smallest=0.01)
+_turn = partial(Size, sources=("jiang2026layerwise",), interval=_INTERVAL, smallest=0.01, undetermined=True)
 
 STATISTICS = (
     _turn(

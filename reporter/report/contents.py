@@ -285,7 +285,7 @@ def _sections(
         defined = {statistic.name for statistic in statistics}
         strangers = [s for s in present if s not in defined and s.removesuffix("_floor") not in present.keys() - {s}]
         singles = [s for s in statistics if s.name in present] + [_undefined(s, present[s]) for s in strangers]
-        singles = [statistic for statistic in singles if statistic.name.removesuffix("_floor") not in together]
+        singles = [s for s in singles if s.charted and s.name.removesuffix("_floor") not in together]
 
         def drawn(chart: Chart, statistic: Statistic | None = None, open: bool = True) -> Drawn:
             of_it = {"statistic": statistic.name, "floor": f"{statistic.name}_floor"} if statistic else {}
@@ -301,7 +301,9 @@ def _sections(
         if not headlines_only:
             charts = [explained(chart, metric) for chart in named] if metric else []
             charts += of_tables(name, [s for s in statistics if s.name not in together], beside)
-            first += [chart for chart in map(drawn, charts) if not chart.empty]
+            present_charts = [drawn(chart, open=not chart.behind) for chart in charts]
+            first += [chart for chart in present_charts if chart.open and not chart.empty]
+            rest += [chart for chart in present_charts if not chart.open and not chart.empty]
             minor = [s for s in singles if not s.headline]
             # a section opens on something, and a single chart needs no collapsible section
             opened = len(minor) if len(minor) + len(first) <= 2 else 0 if first else 1

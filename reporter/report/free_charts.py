@@ -20,7 +20,9 @@ def of_statistic(metric: str, statistic: Statistic) -> Chart:
     of_model = statistic.per == "model"
     draw = partial(models.dots if of_model else profile.profile, subject=statistic)
     query = models.DOTS if of_model else profile.PROFILE
-    if statistic.within_role:
+    if statistic.undetermined:
+        query = profile.PROFILE_DETERMINED
+    elif statistic.within_role:
         query = models.DOTS_BY_ROLE if of_model else profile.PROFILE_BY_ROLE
     return Chart(
         f"{metric}.{statistic.name}",
@@ -54,11 +56,12 @@ def over_training(metric: str, statistic: Statistic) -> Chart:
     return Chart(
         f"{metric}.{statistic.name}.training",
         statistic.title,
-        profile.TRAINING_OF_MODELS if of_model else profile.TRAINING,
+        profile.training_query(of_model, statistic.within_role),
         partial(profile.training, subject=statistic),
         kind="training",
         say=of_training,
         reach=AxisLimits(statistic.bounds, by="layer"),
+        facet=ASKED if statistic.within_role else "corpus",
         picks=partial(profile.which_layer, step=statistic.per == "step"),
         definition=f"at each checkpoint of the models that have several{layers}. The step axis is logarithmic, and "
         "linear below the first step. A band is the 95 % t-interval of the mean over models (seeds, sizes) of a role, "

@@ -86,6 +86,8 @@ def test_the_smaller_model_is_no_flat_line():
     assert least_of(frame, SCENE) == pytest.approx(2e-6)
     assert offered(frame, (0, 1), SCENE)[0] == FIXED, "a share or a p is read on its own scale"
     assert offered(numbers([5.0, 6.0], [9.0, 8.0]), (0, None), SCENE) == (FIXED, CLOSE)
+    spiked = numbers([0.4, 0.5, 0.4, 0.3], [15.0, 0.4, 0.4, 0.3])
+    assert offered(spiked, (0, None), SCENE)[0] == LOG, "all but one number of a model would lie at 0"
     below = numbers([-1.0, 1.0], [-900.0, 900.0], [-1.0, 2.0])
     assert offered(below, (None, None), SCENE) == (CLOSE, FIXED), "one token set has what another has not"
 
@@ -129,45 +131,61 @@ def rows(lines, depths, layers=None):
 @pytest.mark.parametrize(
     ("values", "caption"),
     [
-        ([0.12, 0.35, 0.31], "0.12 → 0.31, peak 0.35 at depth 0.5"),
-        ([0.01, -0.106, 0.0], "0.01 → 0, lowest −0.11 at depth 0.5"),  # a signed difference
+        ([0.12, 0.35, 0.31], "0.12 (embedding) to 0.31 (last block), maximum 0.35 at layer 3 of 6"),
+        ([0.01, -0.106, 0.0], "0.01 (embedding) to 0 (last block), minimum −0.11 at layer 3 of 6"),
         ([0.0, 0.0, 0.0], "0 throughout"),
         ([0.3, 0.3, 0.3], "0.3 throughout"),
-        ([2.2e-16, 0.1, 0.24], "≈ 0 → 0.24, highest at the end"),
-        ([-0.0594, 0.02, 0.11], "−0.059 → 0.11, highest at the end"),
-        ([10.23, 10.3, 10.36], "10.2 → 10.4, highest at the end"),
-        ([0.998, 0.5, 0.2], "0.998 → 0.2, highest at the start"),
-        ([math.nan, 0.35, 0.31], "0.35 → 0.31, highest at the start"),
+        ([2.2e-16, 0.1, 0.24], "≈ 0 (embedding) to 0.24 (last block, maximum)"),
+        ([-0.0594, 0.02, 0.11], "−0.059 (embedding) to 0.11 (last block, maximum)"),
+        ([10.23, 10.3, 10.36], "10.2 (embedding) to 10.4 (last block, maximum)"),
+        ([0.998, 0.5, 0.2], "0.998 (embedding, maximum) to 0.2 (last block)"),
+        ([math.nan, 0.35, 0.31], "0.35 (layer 3 of 6, maximum) to 0.31 (last block)"),
+        ([0.1, 0.35, math.nan], "0.1 (embedding) to 0.35 (layer 3 of 6, maximum)"),
         ([math.nan] * 3, ""),
     ],
 )
 def test_captions_say_what_the_line_shows(values, caption):
-    assert of_statistic(rows({"bert": values}, [0, 0.5, 1]), SCENE) == (f"bert {caption}" if caption else "")
+    said = of_statistic(rows({"bert": values}, [0, 0.5, 1], [0, 3, 6]), SCENE)
+    assert said == (f"bert: {caption}" if caption else "")
 
 
 def test_a_role_of_several_models_is_read_as_a_range_and_encoders_come_first():
     lines = {"gpt2": [0.1, 0.6, 0.2], "llama": [0.2, 0.7, 0.2], "opt": [0.1, 0.65, 0.2], "bert": [0.1, 0.2, 0.3]}
-    assert of_statistic(rows(lines, [0, 0.5, 1]), SCENE) == (
-        "bert 0.1 → 0.3, highest at the end · 3 decoders 0.1–0.2 → 0.2, peak 0.6–0.7 at depth 0.5"
+    assert of_statistic(rows(lines, [0, 0.5, 1], [0, 2, 4]), SCENE) == (
+        "bert: 0.1 (embedding) to 0.3 (last block, maximum) · "
+        "3 decoders: 0.1–0.2 (embedding) to 0.2 (last block), maxima 0.6–0.7 at depth 0.5"
     )
     three = {"gpt2": [3.0, 2, 1], "llama": [1.0, 2, 4], "opt": [2.0, 2, 4]}
-    assert of_statistic(rows(three, [0, 0.5, 1]), SCENE) == "3 decoders 1–3 → 1–4, peak 3–4 at different depths"
+    assert of_statistic(rows(three, [0, 0.5, 1]), SCENE) == (
+        "3 decoders: 1–3 (depth 0) to 1–4 (depth 1), maxima 3–4 at different depths"
+    )
 
 
 def test_two_models_are_named_with_their_layers():
     lines = {"base": [0.1, 0.6, 0.3, 0.2], "tuned": [0.1, 0.5, 0.7, 0.2]}
-    assert of_statistic(rows(lines, [0, 0.25, 0.5, 1], [0, 3, 6, 12]), SCENE) == (
-        "base 0.1 → 0.2, peak 0.6 at layer 3 (depth 0.25) · tuned 0.1 → 0.2, peak 0.7 at layer 6 (depth 0.5)"
-    )
+    said = of_statistic(rows(lines, [0, 0.25, 0.5, 1], [0, 3, 6, 12]), SCENE)
+    assert [part.rpartition(" at ")[2] for part in said.split(" · ")] == ["layer 3 of 12", "layer 6 of 12"]
+
+
+def test_steps_are_spoken_of_as_blocks():
     steps = rows({"dreams": [0.7, 0.4, 0.9, 0.8]}, [0, 0.25, 0.5, 0.75], [0, 1, 2, 3])
-    assert "peak 0.9 at block 3 (" in of_statistic(steps, SCENE, step=True)
+    said = "dreams: 0.7 (first block) to 0.8 (last block), maximum 0.9 at block 3 of 4"
+    assert of_statistic(steps, SCENE, step=True) == said
+
+
+def test_what_is_not_determined_is_counted_and_is_no_maximum():
+    steps = rows({"dreams": [0.7, 0.4, 0.9, 0.8]}, [0, 0.25, 0.5, 0.75], [0, 1, 2, 3])
+    steps["undetermined"] = [False, False, True, False]
+    said = "dreams: 0.7 (first block) to 0.8 (last block, maximum), not determined at 1 block (open marks)"
+    assert of_statistic(steps, SCENE, step=True) == said
+    assert of_statistic(steps.assign(undetermined=True), SCENE) == "dreams: not determined at 4 layers (open marks)"
 
 
 def test_points_and_training():
     points = rows({"bert": [0.08], "gpt2": [0.1], "opt": [-0.2], "llama": [0.0]}, [0]).drop(columns="depth")
-    assert of_statistic(points[:3], SCENE) == "bert 0.08 · gpt2 0.1 · opt −0.2"
-    assert of_statistic(points, SCENE) == "bert 0.08 · 3 decoders −0.2 to 0.1"
-    assert of_training(rows({"gpt2": [0.05, 0.41]}, [0, 600]), SCENE) == "gpt2 0.05 → 0.41 (steps 0 to 600)"
+    assert of_statistic(points[:3], SCENE) == "bert: 0.08 · gpt2: 0.1 · opt: −0.2"
+    assert of_statistic(points, SCENE) == "bert: 0.08 · 3 decoders: −0.2 to 0.1"
+    assert of_training(rows({"gpt2": [0.05, 0.41]}, [0, 600]), SCENE) == "gpt2: 0.05 (step 0) to 0.41 (step 600)"
 
 
 @pytest.mark.parametrize(

@@ -10,14 +10,16 @@ import pytest
 import vl_convert
 
 from reporter.charts import parts
-from reporter.charts.curves import explained, heights
+from reporter.charts.curves import explained, heights, of_types, types
 from reporter.charts.drawing import bare_spec
+from reporter.charts.layout import Scene
 from reporter.charts.models import dots
 from reporter.charts.profile import profile, ticks, training
 from reporter.charts.styles import DECODER, ENCODER, LIGHT, style_models
 from reporter.metrics.base import Statistic
 
 STYLES = style_models({"bert": "encoder", "gpt2": "decoder"})
+SCENE = Scene("s", STYLES, ["words"], [], ["c"])
 SHARE = Statistic("share", "Share", "a / b", (), interval="bootstrap", floor=True, bounds=(0, 1))
 RATE = Statistic("rate", "Rate", "a / b", (), per="model")
 
@@ -65,6 +67,21 @@ def test_rows_that_are_laid_over_a_profile_are_one_dashed_line_without_marks_and
     assert svg["both"].count(dashed) == 2 > svg["alone"].count(dashed)
     for part in ('aria-roledescription="point"', "mark-area", 'stroke-dasharray="3,3"'):
         assert svg["both"].count(part) == svg["alone"].count(part), part
+
+
+def test_what_is_not_determined_is_an_open_mark_beside_a_band_with_a_gap():
+    rows = frame(floor=False).assign(undetermined=lambda rows: rows["layer"] == 3)
+    rows.loc[rows["undetermined"], ["ci_low", "ci_high"]] = None
+    svg = drawn_svg(profile(rows, STYLES, SHARE), low=0, high=1)
+    points = re.findall(r'<path[^>]*aria-roledescription="point"[^>]*>', svg)
+    assert (len(points), sum("fill=" not in point for point in points)) == (8, 2), "one of four of each model is open"
+
+
+def test_a_sink_of_great_norm_is_drawn_at_the_edge_of_the_axis():
+    rows = pd.DataFrame({"norm_of_mean": [10.0 + i / 9 for i in range(30)] + [4000.0], "variance": 1.0, "count": 5})
+    rows = rows.assign(model="bert", token="a", layer=3, rho=0.2)
+    drawn = [float(x) for x in re.findall(r"‖mean‖: ([\d.]+);", drawn_svg(types(rows, STYLES)))]
+    assert max(drawn) < 100 and "1 right of the axis" in of_types(rows, SCENE)
 
 
 def test_lines_have_their_names_at_their_ends_apart_from_each_other():

@@ -10,11 +10,12 @@ from report.made_up import fill_whole
 
 from reporter.charts.chart import filled
 from reporter.charts.drawing import axis_shown, captions_of, first_choice, panels_shown
-from reporter.charts.layout import ATTENTION, WITH, WITHOUT
+from reporter.charts.layout import ASKED, ATTENTION, WITH, WITHOUT
 from reporter.charts.models import PAIRS, correlation_rows
-from reporter.charts.profile import PROFILE, TRAINING
+from reporter.charts.profile import PROFILE, PROFILE_DETERMINED, TRAINING, training_query
 from reporter.metrics.base import catalogue
 from reporter.report.contents import read_contents
+from reporter.report.free_charts import of_statistic, over_training
 from reporter.report.site import facts
 
 METRICS = ("angular_distance", "anisotropy", "convergence", "intrinsic_dimension", "layer_pairs", "outliers")
@@ -79,12 +80,37 @@ def test_only_a_profile_has_other_sites_and_it_tells_them_apart(rows, contents, 
     keys = ["model", "corpus", "view", "step"]
     drawn = figure("anisotropy.top_variance_share")
     assert (
-        "depth 0.5" in caption(drawn, "nested") == drawn.captions["nested"] != caption(drawn, "nested", site=ATTENTION)
+        "last block" in caption(drawn, "nested") == drawn.captions["nested"] != caption(drawn, "nested", site=ATTENTION)
     )
     training = rows(TRAINING, **name)
     means = training[training["layer"].isna() & training["step"].notna()].set_index(keys)["value"].sort_index()
     expected = path[path["step"].notna()].groupby(keys)["value"].mean().sort_index()
     assert list(means.index) == list(expected.index) and list(means) == pytest.approx(list(expected))
+
+
+def test_what_differs_in_kind_between_roles_has_panels_of_its_own_over_training(rows):
+    query = training_query(of_model=False, within_role=True)
+    asked = rows(query, metric="anisotropy", statistic="top_variance_share")[["role", ASKED]].drop_duplicates()
+    assert len(asked) > 1 and asked[ASKED].is_unique
+    assert all(value.endswith(f", {role}s") for role, value in asked.itertuples(index=False))
+    loss = catalogue()["loss"].statistic("lm")
+    assert over_training("loss", loss).facet == of_statistic("loss", loss).facet == ASKED
+
+
+def test_an_interval_that_reaches_0_is_no_interval_where_the_number_is_then_not_determined(rows):
+    name = {"metric": "anisotropy", "statistic": "top_variance_share", "floor": "x"}
+    every, determined = rows(PROFILE, **name), rows(PROFILE_DETERMINED, **name)
+    kept = every["ci_low"] > 0
+    assert kept.any() and determined["ci_high"].notna().tolist() == kept.tolist()
+    unknown = (every["ci_low"] == 0) & (every["value"] > 0)
+    assert determined["undetermined"].astype(bool).tolist() == unknown.tolist()
+    assert of_statistic("subspaces", catalogue()["subspaces"].statistic("speed")).query == PROFILE_DETERMINED
+
+
+def test_a_chart_of_one_number_is_said_in_words(figure):
+    drawn = figure("anisotropy.top_variance_share")
+    assert drawn.flat == ""
+    assert replace(drawn, frame=drawn.frame.assign(value=0.0)).flat.startswith("0 throughout")
 
 
 def test_null_baselines_are_no_models_of_the_study(contents, figure, caption):
@@ -95,7 +121,7 @@ def test_null_baselines_are_no_models_of_the_study(contents, figure, caption):
     assert len({styles[name].dash for name in ("gpt2", "gpt2 (random-init)", "gpt2 (shuffled)")}) == 3
     drawn, axes = figure("convergence.rate"), []
     for baselines in (WITH, WITHOUT):
-        assert re.fullmatch(r"bert \S+ · tuned \S+ · gpt2 \S+", caption(drawn, "nested", baselines=baselines))
+        assert re.fullmatch(r"bert: \S+ · tuned: \S+ · gpt2: \S+", caption(drawn, "nested", baselines=baselines))
         choice = replace(first_choice(contents.scene), baselines=baselines, picks={"axis": "close"})
         axes.append(axis_shown(drawn, panels_shown(drawn, contents.scene, choice), choice))
     assert axes[0] != axes[1], "it reaches as far as what is seen"
@@ -151,7 +177,7 @@ def test_a_tuned_model_lies_beside_its_base_in_a_line_over_depth(figure, caption
     assert list(line["value"]) == pytest.approx([i / 20 - 0.05 for i in range(5)])  # as made up for both at layer i
     assert list(line["depth"]) == [0, 0.25, 0.5, 0.75, 1]
     reading = caption(drawn, "tuned beside bert, on nested", picks={"statistic": "cka"})
-    assert reading == "tuned −0.05 → 0.15, highest at the end"
+    assert reading == "tuned: −0.05 (embedding) to 0.15 (last block, maximum)"
 
 
 def test_runs_of_blocks_say_the_least_of_each_length(contents, figure, caption):
@@ -171,7 +197,7 @@ def test_differences_have_zero_on_their_axis_and_say_who(figure):
     assert [panel.value for panel in drawn.panels] == sides
     assert all(axes["fixed"].low <= 0 <= axes["fixed"].high for axes in drawn.axes.values() if "fixed" in axes)
     assert list(drawn.picks[0].choices) == ["similarity", "bound"], "in the order of the definitions"
-    assert drawn.captions["tuned − bert, on nested"].startswith("tuned 0.04")
+    assert drawn.captions["tuned − bert, on nested"].startswith("tuned: 0.04")
     assert set(figure("convergence.differences_of_models").frame["statistic"]) == {"rate"}
 
 
