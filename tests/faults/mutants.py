@@ -25,6 +25,7 @@ import threading
 from collections import defaultdict
 from collections.abc import Iterator
 from copy import deepcopy
+from functools import _lru_cache_wrapper
 from pathlib import Path
 from time import perf_counter
 from types import CodeType, FrameType, FunctionType, ModuleType
@@ -33,7 +34,7 @@ import pytest
 import torch
 
 ROOT = Path(__file__).resolve().parents[2]
-PROCESSOR_SECONDS, SECONDS = 60, 600  # a mutant that takes longer hangs, which counts as caught
+PROCESSOR_SECONDS, SECONDS = 60, 600  # a mutant that takes this much more than its tests hangs: it counts as caught
 AREAS = {  # name: (modules below ``reporter/``, tests below ``tests/``)
     "geometry": (("geometry/*",), ("geometry", "truth")),
     "claims": (("judge/claims/*", "judge/judging", "judge/points", "judge/shapes"), ("judge/claims",)),
@@ -121,6 +122,13 @@ class Mutants:
         if event == "call" and frame.f_code.co_filename in self.files:
             self.calls.add((frame.f_code.co_filename, frame.f_code.co_firstlineno))
 
+    def clear_caches(self) -> None:
+        """Forget what functions of the modules returned before: a test would not call them, nor a mutant compute it."""
+        for module in self.files.values():
+            for function in vars(module).values():
+                if type(function) is _lru_cache_wrapper and function.__module__ == module.__name__:
+                    function.cache_clear()
+
     @pytest.hookimpl(hookwrapper=True)
     def pytest_fixture_setup(self, fixturedef: pytest.FixtureDef[object]) -> Iterator[None]:
         before, self.calls = self.calls, set()
@@ -133,6 +141,7 @@ class Mutants:
         for item, following in zip(items, [*items[1:], None], strict=True):
             self.calls, began = set(), perf_counter()
             if measure:
+                self.clear_caches()
                 threading.setprofile(self.profile)
                 sys.setprofile(self.profile)
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
@@ -156,8 +165,9 @@ class Mutants:
         pid = os.fork()
         if pid:
             return pid
-        signal.setitimer(signal.ITIMER_PROF, PROCESSOR_SECONDS)
-        signal.setitimer(signal.ITIMER_REAL, SECONDS)
+        seconds = sum(self.seconds[item.nodeid] for item in chosen)
+        signal.setitimer(signal.ITIMER_PROF, PROCESSOR_SECONDS + 2 * seconds)
+        signal.setitimer(signal.ITIMER_REAL, SECONDS + 5 * seconds)
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         session.config.pluginmanager.unregister(name="terminalreporter")
         for function in gc.get_objects():
@@ -165,6 +175,7 @@ class Mutants:
                 key = function.__code__.co_qualname, function.__code__.co_firstlineno
                 if key in changed and len(changed[key].co_freevars) == len(function.__code__.co_freevars):
                     function.__code__ = changed[key]
+        self.clear_caches()
         folder = Path(tempfile.mkdtemp())
         session.config._tmp_path_factory._basetemp = folder  # fixtures that last for a session are made again
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)

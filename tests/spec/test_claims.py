@@ -47,6 +47,7 @@ BROKEN = {
         (", within: 0.1", "within: needs 'paper', the number"),
         (", above: 0, below: 1", "below: 'above' and 'below' exclude each other … or use 'between'"),
         (", between: [1, 0]", "between: the first number (1) must be less than the second (0)"),
+        (", between: [1, 2, 3]", "between: at most 2 items … not 3, got a list"),
         (", above: much", "above: a number, {metric: …} or {sql: …}, got text 'much'"),
         (
             ", above: 0, baselines: [shuffled]",

@@ -137,6 +137,14 @@ def test_claims_that_are_wrong_themselves_are_not_left_out():
     ]
 
 
+def test_claims_that_are_wrong_in_a_study_between_are_not_left_out():
+    claim = "{says: O., shape: {metric: anisotropy.top_variance_share, models: nobody, is: bell}}"
+    Path("between.yaml").write_text(f"study: between\nextends: base.yaml\nclaims:\n  odd: {claim}\n")
+    Path("mine/child.yaml").write_text("study: child\nextends: ../between.yaml\nmodels: {m: {path: here}}\n")
+    with pytest.raises(SpecError, match=r"^between\.yaml:4:\d+: claims\.odd\.shape\.models: "):
+        read_study(Path("mine/child.yaml"))
+
+
 def test_mistakes_are_shown_in_the_file_that_makes_them():
     Path("base.yaml").write_text(BASE.replace("unit: line", "unit: lines").replace("title: Below", "title: !odd x"))
     lines = refused("modles: {}\nviews: [wrds]\n", "run.seed=x")

@@ -111,7 +111,7 @@ def test_a_corpus_is_of_the_kind_of_its_key_and_defaults_are_filled_in(load):
         "  hub:    {dataset: wikitext, config: wikitext-2-raw-v1, split: test, column: text}\n"
         "  simple: {generate: random-words, texts: 500, words: [5, 60], seed: 0, vocabulary: m}\n"
         "  nested: {generate: grammar}\n"
-        "  mine:   {texts: [The mouse was gone., no, '12']}\n"
+        "  mine:   {texts: [The mouse was gone., no, '12'], window: 8, stride: 8}\n"
     ).corpora
     assert list(corpora.items()) == [
         ("wiki", FileCorpus(file=Path("data/wiki.txt"), unit="paragraph", min_words=8, limit=2000)),
@@ -119,7 +119,7 @@ def test_a_corpus_is_of_the_kind_of_its_key_and_defaults_are_filled_in(load):
         ("hub", DatasetCorpus(dataset="wikitext", config="wikitext-2-raw-v1")),
         ("simple", GeneratedCorpus(generate="random-words", vocabulary="m")),
         ("nested", GeneratedCorpus(generate="grammar", texts=500, words=(5, 60), seed=0)),
-        ("mine", InlineCorpus(texts=("The mouse was gone.", "no", "12"))),
+        ("mine", InlineCorpus(texts=("The mouse was gone.", "no", "12"), window=8, stride=8)),
     ], "in the study's order"
     assert corpora["nested"].max_tokens == 256
     assert corpora["hub"].max_words is None
