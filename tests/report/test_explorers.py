@@ -48,11 +48,11 @@ def query_of(name):
     return next(chart.query for analysis in analyses().values() for chart in analysis.charts if chart.id == name)
 
 
-@pytest.mark.parametrize("name", ["vocabulary", "sentences"])
+@pytest.mark.parametrize("name", ["weights", "texts"])
 def test_every_chart_is_shown_and_passes_altairs_own_validation(pages, reports, name):
     html = read(reports / STUDY / f"{name}.html")
     assert "could not be made" not in html
-    chapters = {"vocabulary": ["distributions", "picture", "ends", "positions"]}
+    chapters = {"weights": ["distributions", "picture", "ends", "positions"]}
     assert list(pages[name].chapters) == chapters.get(name, ["groups", "pairs", "clouds", "probes"])
     for drawn in pages[name].charts:
         assert not drawn.error and (drawn.specs or drawn.chart.draw in ("points", "table"))
@@ -63,15 +63,15 @@ def test_every_chart_is_shown_and_passes_altairs_own_validation(pages, reports, 
 
 
 def test_a_part_is_a_model_at_a_checkpoint_and_says_which_columns(pages):
-    page = pages["sentences"]
+    page = pages["texts"]
     assert [entry["label"] for entry in page.data["who"]] == ["bert", "gpt2 · step 600", "gpt2 · step 50"]
     part = page_data(chart_of(pages, "sentences.groups"))["sentences.groups.1"]
     assert "model" not in part["columns"] and part["rows"] == 2 * 3 * 4
-    assert [entry["label"] for entry in pages["vocabulary"].data["who"]] == ["bert", "gpt2"]
+    assert [entry["label"] for entry in pages["weights"].data["who"]] == ["bert", "gpt2"]
 
 
 def test_the_slider_stops_at_every_place_in_order(pages):
-    bert, *gpt2 = pages["sentences"].data["who"]
+    bert, *gpt2 = pages["texts"].data["who"]
     path = [("embedding", 0), *(("block", layer) for layer in range(1, 5)), ("final", 4)]
     assert [(stop["site"], stop["layer"]) for stop in bert["path"]] == path
     assert [stop["layer"] for stop in bert["attention"]] == [1, 2, 3, 4]
@@ -95,12 +95,12 @@ def test_cosines_of_concepts_stand_on_both_sides_and_are_judged_together(store):
 
 
 def test_what_is_known_of_positions_is_said_plainly(pages, reports):
-    bert, gpt2 = pages["vocabulary"].more["known"]
+    bert, gpt2 = pages["weights"].more["known"]
     assert bert["plain"].startswith("It adds a learned vector for each position")
     assert "no position vectors" in gpt2["plain"]
     assert bert["outliers"].startswith("5 of 1,680 pairs of a token and a position have |cosine| > 0.2")
     assert "1.25 would" in bert["outliers"]
-    html = read(reports / STUDY / "vocabulary.html")
+    html = read(reports / STUDY / "weights.html")
     assert "A note on <b>" not in html and "positions&lt;/" in html  # its formula b is set as one, its tag is text
     assert "140 tokens are in the table" in html
     assert "nan" not in re.sub(r"<script.*?</script>", "", html, flags=re.DOTALL)
@@ -124,9 +124,9 @@ INSERT INTO positions BY NAME SELECT {who}, i::INTEGER AS position, 1.0 AS norm 
 
 
 def test_an_analysis_shows_its_statistics_by_item_and_none_without_statistics(reports):
-    html = read(reports / STUDY / "index.html")
-    assert 'id="metric-probes"' in html and "not installed" not in html
-    assert 'id="metric-vocabulary"' not in html, "it has a page and no statistics"
+    html = read(reports / STUDY / "layers.html")
+    assert 'id="figure-probes.linear"' in html and "not installed" not in html
+    assert 'id="figure-vocabulary' not in html, "it has a page and no statistics"
     assert set(re.findall(r'data-chart="probes.linear" data-value="([^"]*)"', html)) == {"classes"}
     together = read(reports / STUDY / "data" / "sentences.selectivity.js")
     assert '"data":{"rows":' in together and '"parts"' not in together
@@ -135,7 +135,7 @@ def test_an_analysis_shows_its_statistics_by_item_and_none_without_statistics(re
 @pytest.fixture(scope="module")
 def journeys(reports):
     """The page of journeys."""
-    return read(reports / "explored" / "journeys.html")
+    return read(reports / "explored" / "tokens.html")
 
 
 @pytest.fixture(scope="module")

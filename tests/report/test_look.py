@@ -112,8 +112,8 @@ def test_the_context_is_documented():
     section = page.partition("## Change how a report looks")[2].partition("\n## ")[0]
     names = set(re.findall(r"`(\w+)`", section.partition("Every page gets:")[2]))
     code = (root / "reporter" / "report" / "site.py").read_text("utf-8")
-    code = code.partition("def study_pages")[2].partition("\n    def page(")[0] + code.partition("def common(")[2]
-    given = set(re.findall(r'^        "(\w+)": ', code.partition("\n\n\n")[0] + code, re.MULTILINE))
+    parts = code.partition("def study_pages")[2].partition("\n    def page(")[0], code.partition("def common(")[2]
+    given = set(re.findall(r'^        "(\w+)": ', parts[0] + parts[1].partition("\n\n\n")[0], re.MULTILINE))
     assert {"study", "contents", "scene"} <= given and given <= names
     assert given | {"look", "build", "here", "page_title", "charts", "page"} == names - {"studies", "report"}
     assert set(re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE)) >= set(ReportSpec.model_fields)
