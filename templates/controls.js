@@ -8,7 +8,12 @@ import { rowsAt } from "./rows.js";
 import { short } from "./tokens.js";
 
 const field = id => /** @type {any} */ (document.getElementById(id));
-const redraw = () => { hidePanels(); refreshAll(); };
+const sets = all(".statistics [data-view]");
+function redraw() {
+  for (const element of sets) element.hidden = element.dataset.view !== chosen.view;
+  hidePanels();
+  refreshAll();
+}
 
 // One token set, or both.
 const viewRadios = /** @type {any[]} */ (all("input[name=view]"));

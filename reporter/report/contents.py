@@ -164,11 +164,6 @@ class Contents:
         return by_page
 
     @property
-    def first_charts(self) -> list[str]:
-        """The ids of the charts that the page *Overview* opens with."""
-        return [drawn.id for drawn in self.glance if drawn.chart.kind == "profile" and drawn.shown][:4]
-
-    @property
     def glance(self) -> list[Drawn]:
         """The headline charts; none that has encoders and decoders on one axis though they cannot be compared."""
         both = len({style.role for style in self.scene.styles.own}) > 1

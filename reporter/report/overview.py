@@ -201,10 +201,10 @@ class Sentence:
 
 
 def figure_link(figure: str, *views: str | None) -> str:
-    """Return the address of a figure, opened with a token set, and a second one beside it."""
+    """Return the address of a figure, opened with a token set, or with both where two are named."""
     named = [view for view in views if view]
-    keys = zip(("view", "beside.view"), named, strict=False)
-    return f"layers.html?figure={figure}" + "".join(f"&{key}={view}" for key, view in keys)
+    view = "" if not named else "&view=both" if len(named) > 1 else f"&view={named[0]}"
+    return f"layers.html?figure={figure}{view}"
 
 
 @dataclass(frozen=True)

@@ -86,6 +86,7 @@ def study_pages(contents: Contents, templates: Environment) -> dict[str, str]:
         "cells": contents.cells[: queries.MOST_CELLS],
         "versions": queries.parsed(study["versions"], dict),
         "answers_of": contents.answers_of,
+        "overview": contents.overview,
     }
     controls = {
         "roles": ROLES,
@@ -115,8 +116,8 @@ def study_pages(contents: Contents, templates: Environment) -> dict[str, str]:
         )
         return templates.get_template(TEMPLATES.get(name, f"{name}.html")).render(values)
 
-    first = [drawn for drawn in layered if drawn.id in contents.first_charts and drawn.shown]
-    first.sort(key=lambda drawn: contents.first_charts.index(drawn.id))
+    by_id = {drawn.id: drawn for drawn in layered if drawn.shown}
+    first = [by_id[name] for name in (contents.overview.charts if contents.overview else ()) if name in by_id]
     pages = {"index.html": page("index", "Overview", first, both=len(scene.views) > 1)}
     if layered:
         pages["layers.html"] = page("layers", "Layers", layered)
