@@ -804,7 +804,7 @@ def docs(
     if out is not None:
         typer.echo(f"wrote the documentation; open {build(out)}")
         return
-    page = site()
+    page = site(lambda text: typer.echo(text, err=True))
     typer.echo(f"open {page}")
     if sys.stdout.isatty():
         _open(page)

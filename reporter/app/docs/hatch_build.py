@@ -1,8 +1,8 @@
 """Puts the site into a wheel; hatchling runs this file when it builds one, see ``pyproject.toml``.
 
 It takes an environment with reporter's own packages and those of the extra ``docs``, which a release is built in
-(``python -m hatchling build`` in that of ``requirements-dev.txt``). Elsewhere the wheel comes without the pages, and
-``reporter docs`` says how to have them.
+(``python -m hatchling build`` in that of ``requirements-dev.txt``). Elsewhere, as under ``pip install .``, the wheel
+comes without the site, and ``reporter docs`` makes it with the extra ``docs``.
 """
 
 import os

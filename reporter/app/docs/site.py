@@ -7,6 +7,7 @@ import re
 import shutil
 import tempfile
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +20,8 @@ HERE = Path(__file__).resolve().parent
 SHIPPED = HERE / "site"
 """The site in an installed package; a checkout has its sources instead."""
 ROOT = HERE.parents[2]
-# Pages that those who read a checkout find elsewhere, and what they are called on the site.
+# Pages that a checkout keeps elsewhere, and their names on the site. An installed package has them beside this file.
 _ELSEWHERE = {"CONTRIBUTING.md": "contributing.md", "studies/quickstart.md": "first-study.md"}
-# Of these, pages include single sections: as parts/readme/on-a-cluster.md.
-_IN_PARTS = {"README.md": "readme", "CONTRIBUTING.md": "contributing"}
 
 _SETTINGS: dict[str, Any] = {
     "project": "reporter",
@@ -46,8 +45,11 @@ _SETTINGS: dict[str, Any] = {
 }
 
 
-def site() -> Path:
+def site(tell: Callable[[str], None] = lambda text: None) -> Path:
     """Return the first page of the site: that of the package, or made now and kept in the user's cache.
+
+    Args:
+        tell: is called with a line before pages are made, which takes a while.
 
     Raises:
         ReporterError: it has to be made, and Sphinx is not there.
@@ -57,6 +59,7 @@ def site() -> Path:
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "reporter" / "docs"
     folder = cache / _state()
     if not (folder / "index.html").is_file():
+        tell("making the pages, about half a minute; the next call is instant")
         shutil.rmtree(cache, ignore_errors=True)  # those of older states
         build(folder)
     return folder / "index.html"
@@ -90,18 +93,22 @@ def write_sources(folder: Path) -> None:
     written = HERE / "pages"
     pages = {str(path.relative_to(written)): path.read_text("utf-8") for path in written.rglob("*.md")}
     pages |= reference_pages()
-    for place, name in _ELSEWHERE.items():
-        pages[name] = _relinked((ROOT / place).read_text("utf-8"))
-    for place, name in _IN_PARTS.items():
-        for heading, text in sections((ROOT / place).read_text("utf-8")).items():
-            pages[f"parts/{name}/{re.sub('[^a-z0-9]+', '-', heading.lower()).strip('-')}.md"] = _relinked(text)
+    for place, path in _elsewhere().items():
+        pages[_ELSEWHERE[place]] = _relinked(path.read_text("utf-8"))
+    for heading, text in _sections(pages["contributing.md"]).items():  # other pages include some, such as words.md
+        pages[f"parts/contributing/{re.sub('[^a-z0-9]+', '-', heading.lower()).strip('-')}.md"] = text
     for name, text in pages.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text, "utf-8")
 
 
-def sections(text: str) -> dict[str, str]:
-    """Return what stands under each heading of the second level of a page."""
+def _elsewhere() -> dict[str, Path]:
+    beside = {place: HERE / name for place, name in _ELSEWHERE.items()}
+    return {place: path if path.is_file() else ROOT / place for place, path in beside.items()}
+
+
+def _sections(text: str) -> dict[str, str]:
+    """Return the text under each heading of the second level of a page."""
     return dict(re.findall(r"^## (.*?)\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL))
 
 
@@ -115,13 +122,11 @@ def _relinked(text: str) -> str:
 
 
 def _make(sources: Path, out: Path) -> None:
-    application = optional("sphinx.application", "docs", "a checkout (a released package has its pages made)")
+    application = optional("sphinx.application", "docs", "`reporter docs`, to make its pages,")
     from sphinx.util.docutils import docutils_namespace, patch_docutils
 
     from reporter.app.docs.plain import write_plain
 
-    if not (ROOT / "README.md").is_file():
-        raise ReporterError("this package was built without its pages; those of its repository have them")
     write_sources(sources)
     warnings_text = io.StringIO()
     with warnings.catch_warnings(), patch_docutils(), docutils_namespace():
@@ -143,7 +148,7 @@ def _state() -> str:
     sources = [
         *HERE.parents[1].rglob("*.py"),
         *(HERE / "pages").rglob("*.md"),
-        *(ROOT / place for place in {**_ELSEWHERE, **_IN_PARTS}),
+        *_elsewhere().values(),
     ]
     for path in sorted(sources):
         checksum.update(path.read_bytes())
