@@ -63,7 +63,7 @@ class Page:
 SENTENCES = Page(
     "texts",
     "Texts",
-    "Where in a model do texts that mean the same come together, and is a difference in meaning a direction?",
+    "At which layers do paraphrases cluster, and is a difference in meaning a direction?",
 )
 """The page of what a study writes itself: groups, pairs, clouds, probes."""
 
@@ -102,8 +102,8 @@ class Chart:
         legend: the scale that is explained above it: ``depth``, ``cuts``, ``shares``, ``similarity``, ``angle``,
             ``methods``, ``attention``, ``cosine`` or none.
         key: the column whose colours are listed above it.
-        lead: what to look for, a sentence or two.
-        mind: what a reader must know not to be misled.
+        lead: what to look for, at most 14 words.
+        mind: a caution for readers, at most 25 words; no other caution repeats it.
         definition: what it shows; if empty, the definition of its statistics or of its table.
         statistics: the statistics of its metric that it shows, ``("*",)`` for all: their sources stand beside it.
         alone: whether these statistics have no chart of their own.

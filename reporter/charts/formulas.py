@@ -11,6 +11,10 @@ from collections.abc import Iterator, Mapping
 from html import escape
 from typing import NamedTuple
 
+IN_DEFINITION, IN_INTERVAL, IN_GROWTH = 40, 20, 15
+"""Words of a definition, an interval and an effect of the corpus size that pages show; a click shows the rest."""
+
+_GOES_ON = re.compile(r"\. [a-z]{2}")  # "et al. show" is one sentence, "of layer l. h is" two
 _ASCII = "A-Za-z0-9_"
 _OVER = "[\u0300-\u036f]?"  # a bar or a hat
 _VARIABLE = f"(?:[A-Za-zα-ωℓ]{_OVER})"
@@ -69,6 +73,24 @@ def pieces(text: str) -> Iterator[Piece]:
         done = match.end()
     if done < len(text):
         yield Piece("text", text[done:])
+
+
+def folded(text: str, most: int = IN_DEFINITION) -> tuple[str, str]:
+    """Return the first sentences or clauses of a text, at most ``most`` words, and the rest.
+
+    A first clause that is longer is not cut. The rest is empty where the whole text is short enough.
+    """
+    if len(text.split()) <= most:
+        return text, ""
+    cut = depth = 0
+    for position, sign in enumerate(text[:-1]):
+        depth += (sign in "([{") - (sign in ")]}")
+        ends = sign == ";" or (sign == "." and not _GOES_ON.match(text, position))
+        if depth == 0 and ends and text[position + 1] == " ":
+            if cut and len(text[: position + 1].split()) > most:
+                break
+            cut = position + 1
+    return (text[:cut].rstrip(";"), text[cut:].strip()) if cut else (text, "")
 
 
 def as_html(text: str) -> str:

@@ -249,7 +249,7 @@ def is_statistic(name: str) -> str:
 @cache
 def floor_note() -> Any:
     """A line above the top right corner that says where the floor is off the axis; two in a narrow panel."""
-    text = alt.ExprRef("width < 210 ? split(replace(note, 'isotropic ', ''), ', ') : note")
+    text = alt.ExprRef("width < 210 ? split(note, ', ') : note")
     return (
         alt.Chart(alt.InlineData(values=[{}]))
         .mark_text(align="right", baseline="bottom", fontSize=10.5, color=FLOOR_GREY, text=text)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from reporter.charts.chart import Drawn
 from reporter.charts.drawing import Choice, axis_shown, captions_of, layer_shown, panels_shown, picked
-from reporter.charts.formulas import as_plain
+from reporter.charts.formulas import IN_INTERVAL, as_plain, folded
 from reporter.charts.layout import ATTENTION, VIEWS, Panel, Scene
 from reporter.charts.styles import FLOOR_GREY, RAMP, THEMES, colours
 from reporter.core.numbers import is_null, whole
@@ -331,7 +331,7 @@ class Figure:
         picks = picked(drawn, choice)
         offered = [pick for pick in drawn.picks if len(pick.choices) > 1 and pick.name not in ("axis", "axes")]
         selected = "; ".join(f"{pick.label.lower()}: {pick.choices[picks[pick.name]]}" for pick in offered)
-        sentences = [capitalised(_first_part(chart.definition)), capitalised(selected)]
+        sentences = [capitalised(folded(chart.definition)[0]), capitalised(selected)]
         if drawn.frame is not None and "view" in drawn.frame and choice.view:
             sentences.append(f"Computed from {VIEWS.get(choice.view, f'the token set {choice.view}')}")
         if chart.facet == "corpus" and not chart.chapter and len(drawn.panels) == 1:
@@ -344,7 +344,7 @@ class Figure:
         if empty := [panel.label for panel, rows in panels if not _has_numbers(drawn, rows)]:
             sentences.append(f"No numbers: {', '.join(empty)}")
         if chart.interval and any("ci_low" in rows and rows["ci_low"].notna().any() for rows in shown):
-            sentences.append(f"Intervals: {_first_part(chart.interval)}")
+            sentences.append(f"Intervals: {folded(chart.interval, IN_INTERVAL)[0]}")
         if n:
             sentences.append(f"n = {' to '.join(dict.fromkeys((whole(min(n)), whole(max(n)))))}")
         if drawn.kept:
@@ -455,15 +455,6 @@ def _titled(spec: Any, titles: Mapping[str, list[str]]) -> Any:
         return spec
 
     return _mapped(spec, change)
-
-
-def _first_part(text: str) -> str:
-    depth = 0
-    for place, letter in enumerate(text):
-        depth += (letter in "([{") - (letter in ")]}")
-        if letter == ";" and depth == 0:
-            return text[:place]
-    return text
 
 
 def capitalised(text: str) -> str:

@@ -146,10 +146,7 @@ def _floor(subject: parts.Subject, styles: Styles, x: Any, y: Any, log: bool) ->
     floor = floor.transform_filter(f"isValid(datum.value) && datum.site !== '{FINAL}'")
     line = floor.mark_line(strokeWidth=1, strokeDash=[3, 3], clip=True, aria=False)
     line = line.encode(x=x, y=y, color=parts.color(styles), opacity=parts.lit(0.5, 0.1))
-    whole, narrow = (
-        parts.quoted(f"dashed: {noise}") for noise in (subject.noise, subject.noise.replace("isotropic ", ""))
-    )
-    text = alt.ExprRef(f"width < 130 ? {narrow} : {whole}")
+    text = alt.ExprRef(parts.quoted(f"dashed: {subject.noise}"))
     # left out where the deepest point of one of the lines is off the axis (the page's rows are rounded, so its end
     # needs a little room); a note of the axis stands below it
     linear = "abs(datum.value - (low + high) / 2) <= (high - low) * 0.501"
@@ -193,7 +190,7 @@ def beside(
     chapter: Chapter,
     picks: Picks,
     draw: Draw = by_depth,
-    lead: str = "Each model at its last checkpoint, over relative depth.",
+    lead: str = "Each model at its last checkpoint, by relative depth.",
 ) -> Chart:
     """Return a chapter's chart of an analysis' numbers that draws all models beside each other."""
     sql = f"""

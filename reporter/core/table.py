@@ -30,10 +30,10 @@ WEIGHTS = "(weights)"
 ALL_GROUPS = "(groups)"
 """Takes the place of a corpus where all groups of texts are read together."""
 
-LOW = "lower end of its interval; NULL where it has none"
-HIGH = "upper end of its interval"
+LOW = "lower end of the interval; NULL without an interval"
+HIGH = "upper end of the interval"
 TOKEN_ID = "id in the model's vocabulary"
-TOKEN = "the token as it reads: ␣ is a space, <0xE7> a byte that is no text by itself; ids tell equal ones apart"
+TOKEN = "the token: ␣ is a space, <0xE7> a byte that is not text; ids distinguish tokens with equal text"
 
 LAST_CHECKPOINT = "(study, model, checkpoint) IN (SELECT (study, model, checkpoint) FROM models WHERE is_last)"
 """SQL condition: a row is about the last checkpoint of its model. Every query that reads only that one uses it."""
@@ -44,7 +44,7 @@ FREE = "by_definition IS NOT TRUE"
 
 _TYPES = {bool: "BOOLEAN", int: "INTEGER", float: "DOUBLE", str: "VARCHAR", datetime: "TIMESTAMP"}
 _TYPES |= {dict: "VARCHAR", list: "VARCHAR"}  # as JSON
-_DEPTH = "layer / L, so that models of different depth share an axis"
+_DEPTH = "layer / L, so models of different depth share an axis"
 
 
 @dataclass(frozen=True)
@@ -284,11 +284,11 @@ class OfModel(OfStudy):
     model = of_cell("name of the model in the study")
     checkpoint = of_cell("name of the checkpoint; 'final' where the study names none")
     step = of_cell("training step of the checkpoint; NULL where it is unknown", "BIGINT", key=False)
-    role = of_cell("'encoder' or 'decoder', measured: does a later token change an earlier state?", key=False)
+    role = of_cell("'encoder' or 'decoder', measured: whether later tokens change earlier states", key=False)
 
 
 CORPUS = of_cell("name of the corpus in the study")
-VIEW = of_cell("which tokens count: 'words', 'all' or 'no-sinks'")
+VIEW = of_cell("token set: 'words', 'all' or 'no-sinks'")
 METRIC = of_cell("metric, the first part of a number's name")
 
 

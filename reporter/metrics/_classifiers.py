@@ -25,9 +25,9 @@ PENALTY = 0.1
 """λ of the linear classifier."""
 
 LOGISTIC = (
-    "multinomial logistic regression: minimises the mean of −log p(class) + (λ/2)·‖W‖² with λ = 0.1, the intercepts "
-    "free, from W = 0 by at most 100 steps of L-BFGS (scikit-learn's LogisticRegression with C = 1/(λ·n), with two "
-    "classes 2/(λ·n), n training texts)"
+    "The classifier is multinomial logistic regression. It minimises the mean of −log p(class) + (λ/2)·‖W‖² with λ = "
+    "0.1 and free intercepts, from W = 0 by at most 100 steps of L-BFGS. This is scikit-learn's LogisticRegression "
+    "with C = 1/(λ·n) for n training texts, and C = 2/(λ·n) for two classes."
 )
 STEPS = 40
 RATE = 0.1  # over √d: a step of Adam moves every weight by about the rate, and a unit sums up d of them
@@ -35,19 +35,19 @@ DECAY = 3.0
 _BETAS = (0.9, 0.999)
 
 PERCEPTRON = (
-    f"one hidden layer of rectified linear units, weights drawn from N(0, 2/inputs); {STEPS} full-batch steps of AdamW "
-    f"(rate {RATE}/√d for d dimensions, falling to 0 along a cosine; weight decay {DECAY:g}; moments 0.9 and 0.999) on "
-    "the mean of −log p(class), in float32 on the CPU"
+    "The classifier has one hidden layer of rectified linear units (64 by default), with weights drawn from N(0, "
+    f"2/inputs). It takes {STEPS} full-batch steps of AdamW on the mean of −log p(class), in float32 on the CPU. The "
+    f"rate is {RATE}/√d for d dimensions and falls to 0 along a cosine; weight decay {DECAY:g}, moments 0.9 and 0.999."
 )
 
 
 STANDARDISED = (
-    "each dimension minus its mean over its standard deviation, both of the training folds (0 where the deviation is "
-    "at most 1e-5 of the dimension's root mean square: rounding)"
+    "Vectors are standardised with the mean and standard deviation of each dimension over the training folds. A "
+    "deviation of at most 1e-5 of the dimension's root mean square is rounding, and the dimension is then 0."
 )
-WILSON_SAID = (
-    "95 % interval of Wilson for the share of right predictions, those of all folds together; a little too narrow, "
-    "since classifiers of different folds share training texts"
+WILSON = (
+    "95 % CI over texts (Wilson). It is for the share of correct predictions of all folds together. Slightly too "
+    "narrow, since classifiers of different folds share training texts."
 )
 
 

@@ -18,7 +18,7 @@ LEAST_IN_LAYER = 0.90
 MOST_LAYERS_BELOW = 0.1
 """Share of the layers in which an interval that is shown may cover less than ``LEAST_IN_LAYER``."""
 UNMEASURED = 0
-"""Texts for the interval of a statistic that nobody measured, such as one of a plug-in: its metric decides."""
+"""Texts for the interval of a statistic that was not measured, such as a plug-in's: its metric decides."""
 
 N = TypeVar("N", bound=Numeric)
 

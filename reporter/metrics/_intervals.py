@@ -21,39 +21,48 @@ if TYPE_CHECKING:
 # How a statistic itself moves with the size of the corpus, as measured.
 
 
-RARE_TYPES = "since rare tokens open further directions"
-OWN_MEAN = "since the mean that is taken off holds every state itself, which lowers the cosines by about 1/n"
-LARGEST = "since it is a maximum"
-DENSER = "since neighbours come nearer and the curve over scales shifts"
-MORE_NEIGHBOURS = "since the k nearest of more texts are fewer in proportion"
-TO_A_THOUSAND = "100 to 1,000"
-"""Tweets, of which eight disjoint samples of 100 were compared with all 1,000."""
-MORE_TYPES = "since more and rarer types occur the five times that they must"
+RARE_TYPES = "Rare tokens open further directions."
+OWN_MEAN = "The mean that is subtracted includes every state, which lowers the cosines by about 1/n."
+LARGEST = "The number is a maximum."
+DENSER = "Neighbours come nearer, and the curve over scales shifts."
+MORE_NEIGHBOURS = "The k nearest of more texts are a smaller share of them."
+ON_TWEETS = "Measured on tweets: eight disjoint samples of 100 against all 1,000."
+MORE_TYPES = "More and rarer types occur the five times that are required."
 
 
-def per_doubling(change: str, deviations: str, why: str, texts: str = "50 to 400") -> str:
-    """Return what ``Statistic.grows`` says.
+def per_doubling(change: str, deviations: str, *why: str) -> str:
+    """Return the text of ``Statistic.grows``.
 
     Args:
-        change: of the number itself, such as ``"+4 to +9 %"``; absolute where the number is near 0.
+        change: of the number itself, such as ``"Rises by 4 to 9 %"``; absolute where the number is near 0.
         deviations: the same in standard deviations of the statistic over corpora of 100 texts.
-        why: why it moves.
-        texts: how many short texts it was measured on.
+        why: the reason, and on which texts it was measured where not on those of ``METHODS``.
     """
-    return (
-        f"{change} with each doubling of the texts ({deviations} standard deviations at 100 texts), {why}; "
-        f"measured on {texts} short texts with an encoder of six layers"
-    )
+    in_deviations = f"In standard deviations over corpora of 100 texts: {deviations}."
+    return " ".join((f"{change} per doubling of the corpus.", in_deviations, *why))
 
 
-BOOTSTRAP = (
-    "95 % percentile interval of 1000 bootstrap replicates over texts (Poisson weights), expanded by Student's t"
-)
+# How intervals are made: one line at each statistic, and the methods once for all.
 
-HALF_SAMPLED = (
-    "95 %, value ± t standard deviations over 63 balanced half-samples of the texts, each with its own split into "
-    "frequent and rare types"
-)
+
+BOOTSTRAP = "95 % CI over texts (bootstrap)."
+HALF_SAMPLES = "95 % CI over texts (half-samples)."
+
+METHODS: Mapping[str, str] = {
+    "Corpus size": "How a number changes per doubling of the corpus. Unless stated otherwise, measured on 50 to 400 "
+    "short texts with an encoder of six layers.",
+    "Delta method": f"Influences of up to {INFLUENCES:,} sampled tokens on the number are summed by distinct text. "
+    "Their variance and Student's t give the interval.",
+    "Bootstrap": "1,000 replicates weight texts at random (Poisson). The percentile interval is widened as Student's t "
+    "requires.",
+    "Half-samples": "The number is computed on 63 balanced halves of the texts. The interval is the number ± t "
+    "standard deviations of these.",
+    "Jackknife": "The number is computed without each of 8 or 10 groups of texts in turn. Student's t gives the "
+    "interval.",
+    "Scale of an interval": "An interval on the log, logit or Fisher's z scale is computed there and mapped back, "
+    "which keeps it in range.",
+}
+"""What the lines of intervals and of the size of the corpus refer to, for the glossary and for pages of metrics."""
 
 
 def mean_with_interval(statistic: str, place: Place | None, mean: Average, texts: int, reason: str) -> Value:
@@ -64,21 +73,12 @@ def mean_with_interval(statistic: str, place: Place | None, mean: Average, texts
     return Value(statistic, place, mean.value, mean.n, *ends, texts=texts, spread=mean.replicates)
 
 
-DELTA = (
-    f"95 %, delta method over texts: influences of up to {INFLUENCES} sampled tokens, summed by distinct text, "
-    "Student's t "
-)
-ON_SCALE: Mapping[Scale, str] = {
-    "plain": "on its own scale",
-    "log": "on the log scale",
-    "logit": "on the logit scale",
-    "fisher": "on the scale of Fisher's z",
-}
+_ON_SCALE: Mapping[Scale, str] = {"plain": "", "log": ", log scale", "logit": ", logit scale", "fisher": ", Fisher's z"}
 
 
-def described(scale: Scale) -> str:
-    """Return what ``interval=`` of a statistic says, given the scale of the interval."""
-    return DELTA + ON_SCALE[scale]
+def described(scale: Scale, method: str = "delta method") -> str:
+    """Return the first sentence of ``Statistic.interval``: an interval over texts by a method, on a scale."""
+    return f"95 % CI over texts ({method}{_ON_SCALE[scale]})."
 
 
 def sampled(seen: Observed, strata: tuple[int, ...] | None = None) -> Selection:

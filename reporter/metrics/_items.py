@@ -134,39 +134,39 @@ class OfItem(OfModel):
     """A row about an item of an analysis, in a table that several analyses share."""
 
     analysis = of_cell("'journeys', 'groups', 'pairs', 'clouds', 'probes' or 'vocabulary'", part="metric")
-    item = of_cell(f"its name in the study; '{ALL_GROUPS}' and '{WEIGHTS}' where all are one", part="corpus")
+    item = of_cell(f"name of the item in the study; '{ALL_GROUPS}' or '{WEIGHTS}' for all together", part="corpus")
 
 
 class Point(OfItem, table="projections"):
-    """A point of a picture: vectors of a layer, of a path through the layers or of the weights in 2 or 3 dims."""
+    """A point of a projection to 2 or 3 dimensions: vectors of a layer, of a path through layers or of the weights."""
 
     projection: str = column(
-        "how it was made: 'pca' (each layer by itself), 'pca-joint' (all layers and texts in one plane), "
-        "'pca-joint-without-last' or 'tsne'; '… of token' where only one kind of vector took part",
+        "kind of projection: 'pca' (each layer separately), 'pca-joint' (all layers and texts in one plane), "
+        "'pca-joint-without-last' or 'tsne'; '… of token' for one kind of vector only",
         key=True,
     )
     place: Place | None = at_place()
     part: str = column(
-        "what the point belongs to: a group, concept, class, corpus, text or kind of vector; 'mean …' is the mean "
-        "difference of a concept",
+        "group, concept, class, corpus, text or kind of vector of the point; 'mean …' is the mean difference of a "
+        "concept",
         key=True,
     )
-    point: int = column("which one it is: text, pair, position, token id or position vector", key=True)
-    label: str | None = column("what a reader calls it: the token, or the text's first words")
+    point: int = column("number of the text, pair, position, token id or position vector", key=True)
+    label: str | None = column("name of the point: the token, or the text's first words")
     x: float = column("first coordinate")
     y: float = column("second coordinate")
-    z: float | None = column("third coordinate; NULL in a picture of two dimensions", default=None)
+    z: float | None = column("third coordinate; NULL in two dimensions", default=None)
 
 
 class HistogramBin(OfItem, table="histograms"):
     """One bin of a distribution."""
 
     measure: str = column("'norm', 'distance', 'dot' or 'cosine'", key=True)
-    part: str = column("of what: 'token', 'token–position', a corpus, or two corpora", key=True)
+    part: str = column("kind of vectors or pairs: 'token', 'token–position', a corpus, or two corpora", key=True)
     place: Place | None = at_place()
     low: float = column("lower end of the bin", key=True)
-    high: float = column("upper end")
-    count: int = column("how many are in it", "BIGINT")
+    high: float = column("upper end of the bin")
+    count: int = column("number of vectors or pairs in the bin", "BIGINT")
 
 
 class Explained(OfItem, table="explained_variance"):
@@ -174,11 +174,11 @@ class Explained(OfItem, table="explained_variance"):
 
     compared = (Comparable(("share",), "item || ': ' || part", "'share of ' || components"),)
 
-    part: str = column("of what: 'token', 'token and position', a corpus", key=True)
+    part: str = column("kind of vectors: 'token', 'token and position', a corpus", key=True)
     place: Place | None = at_place()
-    components: int = column("how many", key=True)
-    share: float = column("share of the variance that they hold together")
-    n: int = column("vectors", "BIGINT")
+    components: int = column("number of components", key=True)
+    share: float = column("share of the variance that these components explain")
+    n: int = column("number of vectors", "BIGINT")
 
 
 def points(place: Place, parts: Mapping[str, Floats], texts: Mapping[str, Sequence[str]]) -> Iterator[Point]:

@@ -32,9 +32,10 @@ CHANCE = 4.0
 
 
 class MassiveActivation(OfCorpus, table="massive_activations"):
-    """Massive activations (|x| > 100 and > 1000 medians of the text) by dimension and token type, position 0 apart.
+    """Massive activations (|x| > 100 and > 1000 medians of the text) by dimension and token type.
 
-    The rule is that of Sun et al. 2024; of each token its four largest coordinates are looked at.
+    Position 0 has its own rows. The rule is from Sun et al. 2024; it is applied to the four largest coordinates of a
+    token.
     """
 
     compared = (
@@ -48,36 +49,37 @@ class MassiveActivation(OfCorpus, table="massive_activations"):
     dimension: int = column("the dimension, counted from 0", key=True)
     token_id: int = column(TOKEN_ID, key=True)
     token: str = column(TOKEN)
-    own: bool = column("whether it is one of the text's own tokens; else the tokenizer added it", key=True)
-    position_first: int = column("the first position at which one stands; 0 is the start of the input", key=True)
-    position_last: int = column("the last such position")
-    texts: int = column("texts that have one", "BIGINT")
-    count: int = column("tokens that have one", "BIGINT")
-    layer_first: int = column("the first layer at which one has it, 0 = embedding")
-    layer_last: int = column("the last such layer")
-    value: float = column("the activation of the largest size")
-    layer: int = column("the layer where that is")
-    median: float | None = column("median |x| of all entries of sampled tokens at that layer")
-    ratio: float | None = column("|value| over that median")
+    own: bool = column("whether it is one of the text's own tokens; otherwise the tokenizer added it", key=True)
+    position_first: int = column("first position of such a token; 0 is the start of the input", key=True)
+    position_last: int = column("last position of such a token")
+    texts: int = column("texts with such a token", "BIGINT")
+    count: int = column("number of such tokens", "BIGINT")
+    layer_first: int = column("first layer with the massive activation, 0 = embedding")
+    layer_last: int = column("last layer with the massive activation")
+    value: float = column("activation with the largest absolute value")
+    layer: int = column("layer of this value")
+    median: float | None = column("median |x| of all entries of sampled tokens at this layer")
+    ratio: float | None = column("|value| divided by this median")
 
 
 class OutlierDimension(UnderView, table="outlier_dimensions"):
-    """A dimension whose mean activation lies beyond three standard deviations of all dimensions' at some layer."""
+    """A dimension whose mean activation is beyond three standard deviations over dimensions at some layer."""
 
     compared = (Comparable(("deviations", "layers", "mean"), "corpus", of="'dimension ' || dimension"),)
 
     dimension: int = column("the dimension, counted from 0", key=True)
-    layers: int = column("at how many layers it stands out, embedding included")
-    layer_first: int = column("the first such layer, 0 = embedding")
-    layer_last: int = column("the last such layer")
+    layers: int = column("number of layers at which it is an outlier, embedding included")
+    layer_first: int = column("first layer at which it is an outlier, 0 = embedding")
+    layer_last: int = column("last layer at which it is an outlier")
     deviations: float = column(
-        "the largest |mean - m| / s, m and s the mean and standard deviation over dimensions of mean activations"
+        "largest |mean - m| / s over layers, with m and s the mean and standard deviation over dimensions of mean "
+        "activations"
     )
-    layer: int = column("the layer where that is")
-    mean: float = column("its mean activation there")
-    variance_share: float | None = column("its share of the variance of all dimensions there")
+    layer: int = column("layer of the largest deviation")
+    mean: float = column("mean activation of the dimension at this layer")
+    variance_share: float | None = column("share of the variance of all dimensions at this layer")
     cosine_share: float | None = column(
-        "its share of the mean cosine of two tokens there; NULL where that is not above chance"
+        "share of the mean cosine of two tokens at this layer; NULL where the mean cosine is not above chance"
     )
 
 
@@ -99,10 +101,11 @@ ORDER BY corpus, model, step, checkpoint, abs(value) DESC
     value="value",
     statistics=("massive",),
     columns=("dimension", "token", "texts", "value", "ratio"),
-    mind="Layer 0 is the embedding. The rule asks for 1000 medians of the text; 'over median' is over that of sampled "
-    "tokens at the layer. At most 24 for a model and corpus; the table massive_activations has them all. Known: GPT-2 "
-    "without a BOS has them in dimension 447 at position 0, 2480 to 3024 over the blocks 2 to 9 counted from 0; "
-    "OLMo-2-7B has none.",
+    definition="Activations with |x| > 100 and > 1000 medians of their text (Sun et al. 2024), by dimension and token. "
+    "Layer 0 is the embedding. Known values: GPT-2 without a BOS has massive activations in dimension 447 at position "
+    "0, of 2480 to 3024 over the blocks 2 to 9 counted from 0. OLMo-2-7B has none.",
+    mind="The rule uses the median of the text; 'over median' uses sampled tokens of the layer. At most 24 per model "
+    "and corpus are listed.",
     options={
         "columns": [
             ["token", "token", "token"],
@@ -132,10 +135,12 @@ ORDER BY corpus, view, model, step, checkpoint, deviations DESC
     value="deviations",
     statistics=("dimensions",),
     columns=("dimension", "layers", "deviations", "variance_share", "cosine_share"),
-    mind="Deviations, mean and shares are those of the layer where it stands out most; layer 0 is the embedding. At "
-    "most 24 for a model, corpus and view; the table outlier_dimensions has them all. Of each layer 0.27 % of "
-    "the dimensions exceed three deviations by chance: what stands out at one layer alone may be nothing. Known: GPT-2 "
-    "138, 378 and 447, BERT 308 and 381, by rules of their own.",
+    definition="Dimensions whose mean activation lies beyond three standard deviations over all dimensions, at some "
+    "layer. Deviations, mean and shares are from the layer with the largest deviation; layer 0 is the embedding. At "
+    "most 24 per model, corpus and token set are listed; the table outlier_dimensions has all. Known outliers, by "
+    "other rules: 138, 378 and 447 in GPT-2, 308 and 381 in BERT.",
+    mind="At each layer 0.27 % of the dimensions exceed three deviations by chance. An outlier at a single layer may "
+    "be chance.",
     options={
         "columns": [
             ["dimension", "dimension", "whole"],
@@ -236,21 +241,21 @@ TOP_SHARE, COSINE, SIMILARITY = "anisotropy.top_variance_share", "anisotropy.mea
 
 
 class SinkCut(OfCorpus, table="sink_cuts"):
-    """A number over a text's own tokens without its first one and without sinks, were sinks cut elsewhere."""
+    """A number without sinks and first tokens, for another threshold that makes a token a sink."""
 
     compared = (Comparable(("value", "left_out"), "corpus", of="statistic || ', cut at ' || rule || ' ' || cut"),)
 
     rule: str = column(
-        "'dominance': a norm of more than 2 medians and a coordinate that outweighs the others by more than the cut; "
-        "'factor': a norm of more than so many medians of its text",
+        "'dominance': a norm of more than 2 medians, and a coordinate whose weight against all others exceeds the "
+        "threshold; 'factor': a norm that exceeds the threshold, in medians of the text",
         key=True,
     )
-    cut: float = column("what a token must exceed at some block to be a sink", key=True)
+    cut: float = column("threshold that a token must exceed at some block to be a sink", key=True)
     statistic: str = column("the number, as metric.statistic, over a sample of tokens", key=True)
     place: Place = at_place()
     value: float | None = column("the number; NULL where it could not be computed")
     n: int = column(N, "BIGINT")
-    left_out: float = column("share of the sampled tokens that the cut leaves out")
+    left_out: float = column("share of the sampled tokens that are sinks by this threshold")
 
 
 def cuts(seen: Observed, size: int) -> list[SinkCut]:

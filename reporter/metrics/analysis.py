@@ -29,10 +29,9 @@ if TYPE_CHECKING:
 
 Pooling = Literal["first", "mean", "last"]
 POOLINGS: tuple[Pooling, ...] = ("mean", "last", "first")
-POOLED = "how a text became one vector: 'first', 'mean' or 'last' token"
+POOLED = "pooling of a text's tokens into one vector: 'first', 'mean' or 'last'"
 SAME_TOKEN = (
-    "the token that is read in every text, where pooling reads one token and it is the same in all texts; NULL where "
-    "texts differ in it or several tokens are averaged"
+    "the token that pooling reads, if it is the same in all texts; NULL where texts differ, or with mean pooling"
 )
 
 

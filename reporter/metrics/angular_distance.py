@@ -13,57 +13,56 @@ from reporter.charts import models as pairs
 from reporter.core.table import HIGH, LOW, Comparable, Row, UnderView, column
 from reporter.geometry.arrays import Floats
 from reporter.geometry.intervals import FEWEST_TEXTS, half_sample_interval, quantile
+from reporter.metrics._intervals import HALF_SAMPLES
 from reporter.metrics.base import N, Options, PairValue, Share, metric
 
 if TYPE_CHECKING:
     from reporter.forward.between_layers import Angles, Which
     from reporter.forward.observed import Observed
 
-_ANGLE = "arccos(cos(h_l, h_{l+n}))/π, h_l the state of a token at layer l, for all 0 ≤ l < l + n ≤ L"
-_HALVES = "95 %, value ± t standard deviations over 63 balanced half-samples of the texts"
-_CHANCE = "States that have nothing to do with each other read ½ exactly."
+_ANGLE = "arccos(cos(h_l, h_{l+n}))/π, for all 0 ≤ l < l + n ≤ L. h_l is the state of a token at layer l."
 
-_angle = partial(Share, sources=("gromov2025unreasonable",), per="pair", interval=_HALVES)
+_angle = partial(Share, sources=("gromov2025unreasonable",), per="pair", interval=HALF_SAMPLES)
 
 STATISTICS = (
     _angle(
         "tokens",
         "angular distance of two layers",
-        f"mean over tokens of {_ANGLE}",
-        plainly="How far the blocks between two layers turn a token's state; ½ is an unrelated direction.",
-        trap=f"{_CHANCE} A small angle says that the run of blocks turns states little, not that nothing is lost "
-        "without it: what it adds may be what the next block reads. Lengths do not count.",
+        f"Mean over tokens of {_ANGLE} Unrelated states have exactly ½.",
+        plainly="How far the blocks between two layers rotate a token's state (½: unrelated).",
+        trap="A small angle does not mean that the blocks are removable: the next block may need what little they add. "
+        "Norms are ignored.",
     ),
     _angle(
         "last_token",
         "angular distance of two layers (last tokens)",
-        f"mean over texts of {_ANGLE}, of the last token of the view in each text",
-        trap=f"{_CHANCE} One token a text: intervals are wider. The view `all` ends with what the tokenizer adds, a "
-        "[SEP] or an EOS; `words` with the last word or stop.",
-        published="This is the authors' number, which they take of texts cut at the length of the context; here a text "
-        "ends where it ends.",
+        f"Mean over texts, for the last token of each text, of {_ANGLE} Unrelated states have exactly ½. The last "
+        "token of the token set `words` is the last word or full stop.",
+        trap="One token per text, so intervals are wider. In the token set `all` it may be a [SEP] or EOS of the "
+        "tokenizer.",
+        published="This is the authors' number. They cut texts at the length of the context; here texts keep their own "
+        "length.",
     ),
 )
 
 
 class BlockRun(UnderView, table="block_runs"):
-    """Of all runs of so many consecutive blocks the one that turns the states least: the first to try to leave out."""
+    """For each number of consecutive blocks, those that rotate the states least: the first candidates for pruning."""
 
     compared = (
         Comparable(("value",), "corpus", of="'the best run of ' || blocks || ' blocks, ' || which", interval=True),
         Comparable(("first",), "corpus", of="'the best run of ' || blocks || ' blocks, ' || which"),
     )
 
-    which: str = column("'tokens' (all of the view) or 'last_token' (of each text)", key=True)
+    which: str = column("'tokens' (all tokens of the token set) or 'last_token' (of each text)", key=True)
     blocks: int = column("how many consecutive blocks", key=True)
     first: int = column("the first of them, 1 = the block after the embedding")
     last: int = column("the last of them")
-    value: float = column("angular distance of the states before and after them, from 0 to 1")
+    value: float = column("angular distance between the states before and after these blocks, from 0 to 1")
     n: int = column(N, "BIGINT", last=True)
     as_good: str | None = column(
-        "first blocks of all runs of that length that are not told apart from it, it among them: the paired difference "
-        "is within its 95 % interval, corrected for the number of runs (Bonferroni); NULL for fewer than "
-        f"{FEWEST_TEXTS} texts",
+        "first blocks of the runs of this length that do not differ significantly from the best one, including it "
+        f"(paired, 95 %, Bonferroni-corrected); NULL for fewer than {FEWEST_TEXTS} texts",
         default=None,
     )
     ci_low: float | None = column(LOW, default=None)
@@ -72,7 +71,7 @@ class BlockRun(UnderView, table="block_runs"):
 
 RUNS = Chart(
     "angular_distance.runs",
-    "which run of blocks turns the states least",
+    "which consecutive blocks rotate the states least",
     """
 SELECT model, checkpoint, corpus, view, statistic, layer_a, layer_b, layer_b - layer_a AS blocks,
   if(layer_b = layer_a + 1, '', (layer_a + 1) || '–') || layer_b AS run, value, ci_low, ci_high, n,
@@ -91,8 +90,8 @@ ORDER BY statistic DESC, corpus, view, model, checkpoint, blocks, layer_a
     legend="angle",
     statistics=tuple(statistic.name for statistic in STATISTICS),
     alone=True,
-    lead="A cell is a run of blocks: where it begins, and how many there are. The dot marks the least of each length.",
-    interval=_HALVES,
+    lead="Cell: consecutive blocks (x: first, y: how many). Dot: smallest angle for that many.",
+    interval=HALF_SAMPLES,
     mind=STATISTICS[0].trap,
     published=STATISTICS[1].published,
 )
@@ -100,13 +99,13 @@ ORDER BY statistic DESC, corpus, view, model, checkpoint, blocks, layer_a
 
 @metric(
     title="Angular distance of layers",
-    summary="How far each run of consecutive blocks turns the states, and which run of a length turns them least: a "
-    "candidate for pruning.",
+    summary="How far consecutive blocks rotate the states, and which blocks of each number rotate them least: "
+    "candidates for pruning.",
     statistics=STATISTICS,
     question="updates",
     needs=("layer_angles",),
     version=2,
-    cost="a product of each two layers of a token; 2 to 4 % of the forward pass of a decoder of 30 blocks × 576",
+    cost="a product of each pair of layers per token; 2 to 4 % of the forward pass of a decoder of 30 blocks × 576",
     tables=(PairValue, BlockRun),
     charts=(RUNS,),
 )
@@ -150,7 +149,7 @@ def _best(seen: Observed, which: str, angles: Angles, blocks: int) -> Iterator[B
 
 
 def _not_apart(value: Floats, halves: Floats, best: int) -> list[int]:
-    """Return which runs are not told apart from the best one."""
+    """Return which runs do not differ significantly from the best one."""
     finite = np.isfinite(value)
     difference = halves[:, finite] - halves[:, best, None]
     drawn = np.isfinite(difference).all(axis=1)

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 
 _SAMPLE = (
-    ". `sample` times `batches` tokens: 4,096, the default, in place of 16,384 moved it by up to {most}, and make the "
-    "interval twice as wide"
+    " Computed from `sample` times `batches` tokens. The default of 4,096 instead of 16,384 moved the number by up to "
+    "0.0015 and made the interval twice as wide."
 )
 
 _cosine = partial(Cosine, floor=True)
@@ -35,76 +35,76 @@ STATISTICS = (
     _share(
         "top_variance_share",
         "variance explained by the first principal component",
-        "λ1 / Σλ, with λ the eigenvalues of the covariance (1/n) of all token states, centred: the explained-variance "
-        "ratio of the first principal component, or the share of variance on the first axis",
+        "λ1 / Σλ, with λ the eigenvalues of the covariance (1/n) of all token states, centred. This is the "
+        "explained-variance ratio of the first principal component.",
         ("razzhigaev2024shape",),
         short="variance explained by PC 1",
         interval=described("logit"),
-        plainly="How much of what varies among the states lies along one direction.",
-        trap="A single sink token in 64 can move it from 0.003 to 0.995: a bell over the depth of a decoder may be "
-        "nothing else. Compare the view 'no-sinks'.",
-        published="What the code of the same authors computes (LLM-Microscope: `calculate_anisotropy_torch`), over "
-        "every token that the tokenizer returns, so the view 'all' is nearest; it leaves out the last hidden state.",
-        grows=per_doubling("0 to −2 %", "0.0 to 0.7", RARE_TYPES),
+        plainly="Share of the variance of token states along their first principal component.",
+        trap="One sink among 64 tokens can raise it from 0.003 to 0.995. A bell over depth may be due to sinks alone; "
+        "compare without sinks.",
+        published="The authors' code computes this number (LLM-Microscope: `calculate_anisotropy_torch`) over every "
+        "token that the tokenizer returns. The token set `all` is nearest. The code leaves out the last hidden state.",
+        grows=per_doubling("Falls by up to 2 %", "0.0 to 0.7", RARE_TYPES),
     ),
     _share(
         "top_variance_share_batch",
         "variance explained by the first principal component (by batch)",
-        "mean over shuffled batches of λ1 / Σλ, each batch centred by itself; batches of `sample` tokens drawn without "
-        "replacement, duplicates included",
+        "Mean over shuffled batches of λ1 / Σλ, with each batch centred separately. Batches of `sample` tokens are "
+        "drawn without replacement, duplicates included.",
         ("razzhigaev2024shape",),
         short="variance explained by PC 1",
-        interval=described("logit"),
-        trap="The published estimator. A batch of n tokens reads higher than the whole corpus, the more so for few "
-        "tokens and wide models: see its floor. One batch, the default, in place of four moved it by up to 0.6 of half "
-        "its interval, which is 1.5 times as wide.",
-        published="The paper speaks of batches; the code that its authors published later takes all tokens at once: "
-        "top_variance_share.",
-        grows=per_doubling("0 to −1 %", "0.0 to 0.6", RARE_TYPES),
+        interval=described("logit") + " One batch (the default) instead of four moved the number by up to 0.6 of half "
+        "the interval, and made the interval 1.5 times as wide.",
+        trap="The published estimator. Batches give higher numbers than the whole corpus, most of all with few tokens "
+        "and wide models; compare the chance level.",
+        published="The paper describes batches. The code that its authors published later takes all tokens at once, as "
+        "top_variance_share does.",
+        grows=per_doubling("Falls by up to 1 %", "0.0 to 0.6", RARE_TYPES),
     ),
     _cosine(
         "mean_cosine",
         "mean cosine of two tokens",
-        "mean over all pairs of different tokens of cos(x_i, x_j) = (‖Σu‖² − n) / (n(n − 1)), u = x/‖x‖; exact, no "
-        "pairs are sampled",
+        "Mean over all pairs of different tokens of cos(x_i, x_j), which is (‖Σu‖² − n) / (n(n − 1)) with u = x/‖x‖. "
+        "Exact: no pairs are sampled.",
         ("ethayarajh2019contextual",),
         interval=described("fisher"),
-        plainly="How alike in direction the states of any two tokens are.",
-        trap="A common mean vector or a few giant dimensions are enough for a value near 1; see the centred and "
+        plainly="How similar in direction the states of two random tokens are.",
+        trap="A common mean vector or a few giant dimensions alone can bring it near 1. Compare the centred and "
         "standardised forms.",
-        published="The code of Ethayarajh draws 1,000 pairs with replacement from 1,000 tokens, one for each sentence; "
-        "a token may meet itself.",
-        grows=per_doubling("0 to −3 %", "0.1 to 0.5", RARE_TYPES),
+        published="The code of Ethayarajh draws 1,000 pairs with replacement from 1,000 tokens, one per sentence. A "
+        "token may be paired with itself.",
+        grows=per_doubling("Falls by up to 3 %", "0.1 to 0.5", RARE_TYPES),
     ),
     _cosine(
         "mean_cosine_centred",
         "mean cosine (centred)",
-        "the mean cosine of x − μ over a uniform sample of tokens, μ the mean of all tokens",
+        "Mean cosine of x − μ over all pairs of a uniform sample of tokens, with μ the mean of all tokens.",
         ("ethayarajh2019contextual", "timkey2021bark"),
-        interval=described("fisher") + _SAMPLE.format(most="0.0015"),
-        grows=per_doubling("+0.0001 to +0.0003", "0.5 to 8.6", OWN_MEAN),
+        interval=described("fisher") + _SAMPLE,
+        grows=per_doubling("Rises by 0.0001 to 0.0003", "0.5 to 8.6", OWN_MEAN),
     ),
     _cosine(
         "mean_cosine_standardised",
         "mean cosine (standardised)",
-        "the mean cosine of (x − μ)/σ, each dimension by its own standard deviation over all tokens, over a uniform "
-        "sample of tokens; dimensions that do not vary are left out: their deviation is at most 1e-6 of their mean, or "
-        "of the root mean square of all deviations (what underflow leaves of a dead dimension)",
+        "Mean cosine of (x − μ)/σ over all pairs of a uniform sample of tokens, with σ the standard deviation of each "
+        "dimension over all tokens. Dimensions that do not vary are left out. Their deviation is at most 1e-6 of their "
+        "mean, or of the root mean square of all deviations (what underflow leaves of a dead dimension).",
         ("timkey2021bark",),
-        interval=described("fisher") + _SAMPLE.format(most="0.0015"),
-        trap="What is left of the mean cosine once no dimension outweighs another.",
-        grows=per_doubling("+0.0001 to +0.0003", "0.7 to 11.5", OWN_MEAN),
+        interval=described("fisher") + _SAMPLE,
+        trap="What remains of the mean cosine once no dimension outweighs another.",
+        grows=per_doubling("Rises by 0.0001 to 0.0003", "0.7 to 11.5", OWN_MEAN),
     ),
     _share(
         "isoscore",
         "IsoScore",
-        "((Σλ)²/Σλ² − 1) / (d − 1), with λ the eigenvalues of the covariance (1/n) of all token states, centred: what "
-        "the paper's algorithm (principal axes, isotropy defect, rescaling) comes to",
+        "((Σλ)²/Σλ² − 1) / (d − 1), with λ the eigenvalues of the covariance (1/n) of all token states, centred. The "
+        "paper's algorithm (principal axes, isotropy defect, rescaling) gives the same number.",
         ("rudman2022isoscore",),
-        interval=described("log") + "; made of the participation ratio",
-        trap="Isotropy, not anisotropy: 1 where every direction varies alike, 0 where one does alone. Fewer tokens "
-        "than dimensions cannot reach 1: see the floor.",
-        grows=per_doubling("+2 to +8 %", "0.4 to 1.7", RARE_TYPES),
+        interval=described("log") + " Derived from the interval of the participation ratio.",
+        trap="Isotropy, not anisotropy: 1 if all directions vary equally, 0 if only one varies. Cannot reach 1 with "
+        "fewer tokens than dimensions.",
+        grows=per_doubling("Rises by 2 to 8 %", "0.4 to 1.7", RARE_TYPES),
     ),
 )
 
@@ -115,13 +115,13 @@ class AnisotropyOptions(SampleOptions):
 
 @metric(
     title="Anisotropy",
-    summary="How much of the variance lies on one axis, and how much two random tokens point the same way.",
+    summary="Does one direction dominate, and how similar are two random tokens?",
     statistics=STATISTICS,
     question="directions",
     needs=("moments", "gram", "tokens"),
     options=AnisotropyOptions,
     version=7,
-    cost="a width × width product for each token and layer (about 1/12 of the forward pass); a bounded sample",
+    cost="a width × width product per token and layer (about 1/12 of the forward pass); a bounded sample",
     against_base=("top_variance_share", "mean_cosine"),
 )
 def anisotropy(seen: Observed, options: AnisotropyOptions) -> Iterator[Value]:

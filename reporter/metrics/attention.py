@@ -40,7 +40,7 @@ CHAPTER = Chapter(
     SENTENCES,
     "attention",
     "Attention",
-    "Which heads park their attention on the first token, and which look around?",
+    "Which heads attend mainly to the first token?",
     5,
 )
 
@@ -65,7 +65,7 @@ def heads(frame: pd.DataFrame, styles: Styles) -> Any:
 
 HEADS = Chart(
     "sentences.heads",
-    "Attention to the first token, head by head",
+    "Attention to the first token, by head",
     """
 SELECT model, checkpoint, item AS corpus, layer, head, first_token, sink_rate, entropy, distance
 FROM attention_heads
@@ -73,10 +73,10 @@ WHERE study = $study
 ORDER BY model, checkpoint, item, layer, head
 """,
     heads,
-    lead="A bright cell is a head whose weights lie on the first token, whatever the text.",
+    lead="Bright: the head attends to the first token, whatever the text.",
     columns=("first_token", "sink_rate", "entropy", "distance"),
     chapter=CHAPTER,
-    picks=lambda frame, scene: [choices(frame, "corpus", "Reading")],
+    picks=lambda frame, scene: [choices(frame, "corpus", "Sample")],
     value="first_token",
     legend="attention",
     half=True,
@@ -85,10 +85,10 @@ ORDER BY model, checkpoint, item, layer, head
 
 BESIDE = beside(
     "sentences.attention",
-    "Models beside each other",
+    "Comparison of models",
     "metric = 'attention' AND NOT ends_with(statistic, '_floor')",
     CHAPTER,
-    picks=lambda frame, scene: [choices(frame, "corpus", "Reading"), titled(frame, scene, ("sink_rate",))],
+    picks=lambda frame, scene: [choices(frame, "corpus", "Sample"), titled(frame, scene, ("sink_rate",))],
 )
 
 CHARTS = (HEADS, BESIDE)
@@ -100,38 +100,42 @@ _WEIGHTS = 2**26  # of all blocks at once: 256 MB in float32
 
 
 class AttentionSpec(Part):
-    """A corpus on which heads are watched."""
+    """A corpus on which attention heads are measured."""
 
     corpus: Name = Field(description="A corpus of this study.")
-    texts: int = Field(64, ge=2, le=1024, description="Texts; the first so many long enough ones in a random order.")
+    texts: int = Field(64, ge=2, le=1024, description="Number of texts, drawn at random from the long enough ones.")
     tokens: int = Field(
-        64, ge=4, le=512, description="Tokens of each text, the tokenizer's own among them; shorter texts are left out."
+        64, ge=4, le=512, description="Tokens per text, including special tokens; shorter texts are left out."
     )
     threshold: float = Field(
-        0.3, gt=0, lt=1, description="The mean weight on the first token from which on a head has a sink there."
+        0.3, gt=0, lt=1, description="Mean weight on the first token above which a head has a sink there."
     )
 
 
 class AttentionHead(OfModel, table="attention_heads", metric="attention"):
-    """A head of a block: how it attends, as means over the texts."""
+    """The attention of one head of a block, as means over the texts."""
 
     compared = (Comparable(("first_token", "sink_rate", "entropy", "distance"), "item", of="'head ' || head"),)
 
-    item = of_cell("name of the reading in the study", part="corpus")
+    item = of_cell("name of the sample in the study", part="corpus")
     place: Place = at_place()
     head: int = column("number of the head, from 0", key=True)
     first_token: float = column("mean weight on the first token, over all later tokens")
-    sink_rate: float = column("share of texts in which its mean weight on the first token exceeds the threshold")
-    entropy: float = column("mean entropy of its weights over the log of the tokens that it may attend to")
-    distance: float = column("mean distance in tokens of what it attends to")
+    sink_rate: float = column("share of texts in which the mean weight on the first token exceeds the threshold")
+    entropy: float = column("mean entropy of the weights, divided by the log of the number of tokens in reach")
+    distance: float = column("mean distance, in tokens, of the attended tokens")
 
 
-_SAID = (
-    "a_ij is what a head gives in row i (the token that looks) to token j, after the softmax, in plain attention; T "
-    "tokens a text, the tokenizer's own among them: texts are cut to the first T, shorter ones left out, equal ones "
-    "read once; 64 texts of 64 tokens unless the study says otherwise"
+_SAMPLED = (
+    "a_ij is the weight that a head gives to token j for token i, after the softmax, in plain attention. Texts are cut "
+    "to their first T tokens, special tokens included; shorter texts are left out, and equal texts count once. By "
+    "default 64 texts of 64 tokens."
 )
-_INTERVAL = f"95 %, mean ± t standard errors over texts (Student's t); none for fewer than {FEWEST} texts"
+_EQUAL = (
+    "Chance level: attention spread equally over the tokens in reach, which are all tokens up to i in decoders and all "
+    "tokens in encoders."
+)
+_INTERVAL = f"95 % CI over texts (mean ± t standard errors). None with fewer than {FEWEST} texts."
 
 _head = partial(Statistic, interval=_INTERVAL)
 
@@ -139,49 +143,46 @@ STATISTICS = (
     _head(
         "sink_rate",
         "share of heads with a sink",
-        f"share of texts and heads in which the mean weight on the first token, Σ_i a_i1 / T, exceeds `threshold` (0.3 "
-        f"unless the study says otherwise); {_SAID}",
+        "Share of texts and heads whose mean weight on the first token, Σ_i a_i1 / T, exceeds `threshold` (0.3 by "
+        f"default). {_SAMPLED} In a decoder the first token attends to itself with weight 1, and this counts, as in "
+        "the published code.",
         ("gu2025sink",),
         bounds=(0, 1),
         headline=True,
-        trap="Row 1 of a decoder, which can look at nothing else, counts as 1 of the T, as in the published code: with "
-        "few tokens that alone comes near the threshold. Where a tokenizer puts its own token first ([CLS], BOS), that "
-        "is the first token.",
+        plainly="Share of heads that attend mainly to the first token.",
+        trap="With few tokens a decoder's first row alone comes near the threshold. The first token may be a [CLS] or "
+        "BOS.",
     ),
     _head(
         "first_token",
         "attention to the first token",
-        f"mean over heads and the tokens i = 2…T of a_i1; {_SAID}. Floor: the same where a token attends equally to "
-        "all that it may, which are the tokens up to itself in decoders and all in encoders.",
+        f"Mean over heads and the tokens i = 2…T of a_i1. {_SAMPLED} {_EQUAL}",
         ("xiao2024streaming", "gu2025sink"),
         floor=True,
         noise="equal attention",
         bounds=(0, 1),
-        trap="A mean over heads: one head that does nothing else and nine that never do read as 0.1. The table "
-        "`attention_heads` has each.",
+        trap="A mean over heads: one head with weight 1 and nine with 0 give 0.1. The table `attention_heads` has "
+        "every head.",
     ),
     _head(
         "entropy",
         "normalised entropy of attention",
-        f"mean over heads and the tokens i = 2…T of −Σ_j p ln p / ln m, p = a_ij/Σ_j a_ij and m the tokens that i may "
-        f"attend to: i in decoders, T in encoders; {_SAID}",
+        "Mean over heads and the tokens i = 2…T of −Σ_j p ln p / ln m, with p = a_ij/Σ_j a_ij. m is the number of "
+        f"tokens in reach of token i: i in decoders, T in encoders. 1: spread evenly; 0: a single token. {_SAMPLED}",
         ("clark2019bert",),
         short="normalised entropy",
         bounds=(0, 1),
-        trap="1 is attention that is spread evenly, 0 a single token. Where attention is local, only a part of the m "
-        "tokens is within reach, so that 1 cannot be read.",
+        trap="Heads with local attention reach only some of the m tokens, so they cannot attain 1.",
     ),
     _head(
         "distance",
         "distance of attention",
-        f"mean over heads and the tokens i = 2…T of Σ_j p |i − j|, in tokens; {_SAID}. Floor: the same where a token "
-        "attends equally to all that it may.",
+        f"Mean over heads and the tokens i = 2…T of Σ_j p |i − j|, with p = a_ij/Σ_j a_ij. {_SAMPLED} {_EQUAL}",
         ("clark2019bert",),
         floor=True,
         noise="equal attention",
         bounds=(0, None),
-        trap="A head that parks its weight on the first token reads as one that looks far back: read it beside "
-        "`first_token`.",
+        trap="Attention to the first token counts as long distance; compare attention.first_token.",
     ),
 )
 
@@ -192,19 +193,18 @@ HEAD = ("first_token", "sink_rate", "entropy", "distance")
 
 @analysis(
     title="Attention by head",
-    summary="How many heads park their attention on the first token, how evenly heads spread it, and how far they "
-    "reach.",
+    summary="How many heads attend mainly to the first token, how evenly heads spread their attention, and how far it "
+    "reaches.",
     statistics=STATISTICS,
     question="sinks",
     version=2,
-    cost="a forward pass over the sample with plain attention, whose weights are layers × heads × tokens² numbers a "
-    "text",
+    cost="a forward pass over the sample with plain attention, with layers × heads × tokens² weights per text",
     tables=(AttentionHead,),
     charts=CHARTS,
     section=Section(
         AttentionSpec,
-        "Corpora on which heads are watched, by a short name.",
-        ("reading", "readings"),
+        "Corpora on which attention heads are measured, by a short name.",
+        ("attention sample", "attention samples"),
         (Reference("corpus", "corpora"),),
     ),
     baselines=True,

@@ -76,7 +76,7 @@ def settled(statistic: Statistic, number: Value, layers: int) -> Value:
 
 
 VALUE = "the number; NULL where it could not be computed (reason in cells.reasons)"
-N = "how many observations it rests on"
+N = "number of observations"
 
 INFLUENCES = 4096
 """Sampled tokens whose influence on a number its error is taken from."""
@@ -118,8 +118,8 @@ class OptionalOptions(Options):
 class SampleOptions(Options):
     """Options of a metric that reads shuffled batches of sampled tokens."""
 
-    sample: int = Field(default=4096, ge=32, description="tokens in a batch")
-    batches: int = Field(default=1, ge=1, description="batches that the mean and the interval are taken over")
+    sample: int = Field(default=4096, ge=32, description="tokens per batch")
+    batches: int = Field(default=1, ge=1, description="batches over which the mean and its interval are taken")
 
     def sample_size(self) -> int:
         """Return the tokens of all batches together."""
@@ -140,31 +140,32 @@ class Statistic:
     Args:
         name: the part after the dot.
         title: a short label.
-        definition: the formula in plain text (Unicode allowed), complete enough to compute the number by hand.
+        definition: the formula in plain text (Unicode allowed), complete enough to compute the number by hand. Pages
+            show its first sentences, at most 40 words, and the rest behind a click.
         sources: whose definition it is: keys of ``references.bib``, or works that are not in it.
         per: ``layer`` (one for each of 0..L), ``step`` (one for each step l -> l+1, stored at l), ``model`` (one;
             its layer is NULL), ``pair`` (one for each two layers, in the table ``layer_pairs``).
         unit: empty for a pure number.
-        interval: how ``ci_low`` and ``ci_high`` are made; empty when they are NULL.
-        floor: whether ``<name>_floor`` stands beside it: what the statistic reads on nothing, on an isotropic Gaussian
-            of the same n and d unless the definition says otherwise.
-        trap: what a reader must know not to be misled; shown beside the chart.
+        interval: how ``ci_low`` and ``ci_high`` are computed; empty when they are NULL. Pages show the first 20 words.
+        floor: whether ``<name>_floor`` is stored with it: its chance level, the value for an isotropic Gaussian of the
+            same n and d unless the definition says otherwise.
+        trap: a caution for readers, at most 25 words; no other caution repeats it.
         bounds: the range the number can take, for axes; None where it is open.
         headline: shown among the first charts of a report; so is every statistic with ``plainly``.
-        plainly: what a headline number says, in a sentence without formulas, for readers who do not know it by name.
+        plainly: what a headline number says, in at most 14 words without formulas, for readers new to it.
         fixed: ends of a profile over depth that can have a certain value by definition, as (end, value): S(L) = 1 says
             nothing of a model. A number there with that value has no interval and the mark ``by_definition``; means
             over layers and claims leave it out (:mod:`reporter.metrics.base`).
         smallest: the minimum meaningful difference, in the statistic's unit; claims take it where they state none.
             None: 0.01 for a number that is bounded on both sides, for others a hundredth of the profile's mean size.
-        grows: how the number itself, not its error, moves with the size of the corpus, with its size as measured;
-            empty where it does not move beyond its interval.
+        grows: how the number itself, not its error, changes with the size of the corpus, as measured; empty where the
+            change is within its interval. Pages show the first 15 words.
         published: what published code computes under this name, where that differs from the definition.
         charted: whether a report draws a chart of it; a count that a table says needs none.
         undetermined: whether a number whose interval reaches 0 is not determined, so that its chart draws an open mark
             and no band there.
         short: a shorter name for the value axis; empty where the title does.
-        noise: what charts and sentences call the floor, for what it is: it can well lie above every number.
+        noise: name of the chance level in charts and sentences; it may be above every number.
         within_role: whether an encoder's number and a decoder's are of different things, so that nothing compares them.
     """
 
@@ -211,20 +212,20 @@ Cosine = partial(Statistic, bounds=(-1, 1))
 
 
 class Value(UnderView, table="layer_metrics"):
-    """One number: a statistic of one model checkpoint on one corpus under one view, at one layer.
+    """One number: a statistic of one model checkpoint on one corpus for one token set, at one layer.
 
     A value of None is one that could not be computed; then ``reason`` says why. With a value it says why there is no
     interval. Its place is None for a number of the whole model.
     """
 
     view = of_cell(
-        "which tokens count: 'words' (a text's own tokens), 'all' (special tokens too), 'no-sinks' (its own without "
-        "sinks and without the first one)"
+        "token set: 'words' (the text's own tokens), 'all' (with special tokens), 'no-sinks' (own tokens without sinks "
+        "and without the first)"
     )
     statistic: str = column("statistic, the second part of a number's name", key=True)
     place: Place | None = at_place(
-        "'embedding' (what enters the first block), 'block' (what a block returns), 'final' (after the closing norm) "
-        "or 'attention' (after a block's attention, before its feed-forward)",
+        "'embedding' (input of the first block), 'block' (output of a block), 'final' (after the final norm) or "
+        "'attention' (after a block's attention, before its feed-forward)",
         "0 = embedding, 1..L = blocks; NULL for a number of the whole model",
     )
     value: float | None = column(VALUE)
@@ -233,8 +234,8 @@ class Value(UnderView, table="layer_metrics"):
     ci_high: float | None = column(HIGH, default=None)
     reason: str = aside(default="")
     by_definition: bool | None = column(
-        "true where the statistic's definition fixes the value, so that it says nothing of the model: it has no "
-        "interval, and means over layers and claims leave it out",
+        "true where the definition of the statistic fixes the value; then it has no interval, and means over layers "
+        "and claims leave it out",
         default=None,
     )
     """A metric says False where it knows that the value was measured; None leaves it to ``by_definition.settled``."""

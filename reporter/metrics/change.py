@@ -33,69 +33,86 @@ SURE = 3
 LISTED = 10  # types at each layer
 
 _OVER = (
-    "over the tokens (at most `sample`) that a hash of the seed, the text and the position draws, h the model's state "
-    "at layer l and h⁰ the base's at the same layer, the last being compared with the last where they differ in depth; "
-    "where the two tokenizers disagree, over mean states of texts (at most 1024)"
+    "h is the model's state at layer l and h⁰ the base's at the same layer. Where the models differ in depth, the "
+    "last layer is compared with the last. A hash of the seed, the text and the position draws at most `sample` "
+    "tokens. Where the tokenizers disagree, mean states of at most 1024 texts are compared."
 )
 
 
 def _sides(
-    name: str, title: str, definition: str, sources: tuple[str, ...], scale: Scale, trap: str, **more: object
+    name: str,
+    title: str,
+    definition: tuple[str, ...],
+    sources: tuple[str, ...],
+    scale: Scale,
+    trap: str,
+    **more: object,
 ) -> Iterator[Statistic]:
     interval_text = described(scale) + _ENOUGH * (name == "linear") + _WITH_SINKS * (name == "moved")
-    yield Statistic(name, title, f"{definition} {_OVER}", sources, interval=interval_text, trap=trap, **more)  # type: ignore[arg-type]
+    first, *rest = definition
+    full = " ".join((first, _OVER, *rest))
+    yield Statistic(name, title, full, sources, interval=interval_text, trap=trap, **more)  # type: ignore[arg-type]
 
 
-_WITH_SINKS = "; it takes μ⁰ as known, which a few sinks move, so that with sinks it covers far too rarely"
-_ENOUGH = f"; none for fewer than {SURE} tokens to a dimension in either half"
-_TWIN = "`{name}`, with the model's `twin` (the same one from another seed) for the base, where the study has one"
-_SEED = "A change that is no larger than this is what another seed makes, too."
+_WITH_SINKS = " It takes μ⁰ as known. A few sinks move μ⁰, so with sinks the interval covers far too rarely."
+_ENOUGH = f" None if a half of the texts has fewer than {SURE} tokens per dimension."
+_TWIN = (
+    "As `{name}`, with the model's `twin` (the same model from another seed) as the base. Needs `twin` in the study."
+)
 
 STATISTICS = (
     *_sides(
         "cosine",
         "cosine with the base's state",
-        "mean of cos(h, h⁰)",
+        ("Mean over tokens of cos(h, h⁰).",),
         ("merchant2020finetuning",),
         "fisher",
-        "Blind to length, and near 1 for any two states of a narrow cone: see linear. Models that were trained apart "
-        "have axes of their own and read 0 however alike they are.",
+        "Ignores length, and is near 1 in a narrow cone of states. Independently trained models have different axes: "
+        "about 0, however similar they are.",
         bounds=(-1, 1),
     ),
     *_sides(
         "distance",
         "distance from the base's state",
-        "mean of ‖h − h⁰‖ / ‖h⁰‖",
+        (
+            "Mean over tokens of ‖h − h⁰‖ / ‖h⁰‖.",
+            "Before the first changed block it is exactly 0, in the same precision and batches. bf16 products in other "
+            "batches differ by up to models.precision_deviation.",
+        ),
         ("merchant2020finetuning",),
         "log",
-        "A damaged block moves all layers behind it, too: the first layer that moves names the block. Before it this "
-        "is 0 to the last bit, in the same precision and batches; bf16 products in other batches differ by up to "
-        "models.precision_deviation.",
+        "A changed block moves all later layers. The first layer that moves identifies the block.",
         short="distance from the base",
         bounds=(0, None),
         smallest=0.001,
         headline=True,
-        plainly="How far a token's state lies from the base's, in lengths of the base's state.",
+        plainly="Distance of a token's state from the base's, relative to the base's norm.",
     ),
     *_sides(
         "moved",
         "tokens that moved",
-        "share of tokens with ‖h − h⁰‖ > 2^-10·‖h⁰ − μ⁰‖ + 1e-6·‖h⁰‖, beyond the 16 bits in which states are kept, μ⁰ "
-        "the base's mean,",
+        (
+            "Share of tokens with ‖h − h⁰‖ > 2^-10·‖h⁰ − μ⁰‖ + 1e-6·‖h⁰‖, with μ⁰ the base's mean.",
+            "The limit is what rounding to 16 bits, in which states are kept, cannot explain.",
+        ),
         ("merchant2020finetuning",),
         "logit",
-        "Says whether, not how far.",
+        "Says whether tokens moved, not how far.",
         bounds=(0, 1),
     ),
     *_sides(
         "linear",
-        "share that a linear map of the base makes",
-        "1 − Σ‖h − map(h⁰)‖²/Σ‖h − mean‖² over the tokens of one half of the texts, the least-squares map and the mean "
-        "fitted to the other half, mean over both directions,",
+        "variance explained by a linear map of the base",
+        (
+            "1 − Σ‖h − map(h⁰)‖²/Σ‖h − mean‖² over one half of the texts, the least-squares map and the mean fitted to "
+            "the other half.",
+            "The number is the mean over both directions. The explained part is the base's, possibly rotated or "
+            "stretched; the rest is new.",
+        ),
         ("din2024jump",),
         "plain",
-        "What it leaves out is new; what it holds is the base's, perhaps turned or stretched. It needs twice as many "
-        "tokens in each half as dimensions: raise `sample` for wide models. A few axes of large variance decide it.",
+        "Needs twice as many tokens per half as dimensions; raise `sample` for wide models. A few directions of large "
+        "variance dominate it.",
         bounds=(None, 1),
         smallest=0.01,
     ),
@@ -106,17 +123,18 @@ STATISTICS = (
         ("merchant2020finetuning",),
         interval=described("log"),
         smallest=0.001,
-        trap=_SEED + " Seeds from random weights on have axes of their own: compare linear_seed there.",
+        trap="Another seed alone changes the states this much. Models trained from different random weights have "
+        "different axes; compare linear_seed.",
     ),
     Statistic(
         "linear_seed",
-        "share that a linear map of another seed makes",
+        "variance explained by a linear map of another seed",
         _TWIN.format(name="linear"),
         ("din2024jump",),
         interval=described("plain") + _ENOUGH,
         bounds=(None, 1),
         smallest=0.01,
-        trap="A share of the base's no smaller than this is what another seed leaves, too.",
+        trap="A value of `linear` that is not below this is no more change than another seed makes.",
     ),
 )
 
@@ -132,9 +150,9 @@ class ChangeOptions(Options):
 
 
 class MovedToken(UnderView, table="moved_tokens"):
-    """A token type among those that lie farthest from where they lie in the model's base, at one layer.
+    """One of the token types whose states are farthest from their states in the model's base, at one layer.
 
-    Types that occur at least three times among the tokens that are compared.
+    Only types that occur at least three times among the compared tokens are listed.
     """
 
     compared = (
@@ -296,13 +314,13 @@ def _linear(seen: Observed, shared: _Shared, place: Place, x: Tensor, y: Tensor,
 @metric(
     title="Change against the base",
     version=7,
-    summary="How far the states of a tuned, quantised, pruned or distilled model lie from those of the model that it "
-    "was made from, token by token and layer by layer.",
+    summary="How far the states of a tuned, quantised, pruned or distilled model are from the states of its base, by "
+    "token and layer.",
     statistics=STATISTICS,
     question="similarity",
     needs=("moments", "tokens", "pooled", "token_names"),
     options=ChangeOptions,
-    cost="a comparison of the kept tokens of both models, and two linear maps for each layer",
+    cost="a comparison of the kept tokens of both models, and two linear maps per layer",
     between=Between(_compare, of=("base",), own=True),
     tables=(MovedToken,),
 )

@@ -43,17 +43,15 @@ if TYPE_CHECKING:
 # The charts of clouds: texts by layer, how well corpora are told apart, distributions, explained variance.
 
 
-CHAPTER = Chapter(
-    SENTENCES, "clouds", "Clouds", "Texts of two or more corpora as points: are they told apart, and where?", 3
-)
+CHAPTER = Chapter(SENTENCES, "clouds", "Corpora", "At which layers do the texts of two or more corpora differ?", 3)
 
 
 def _item(frame: pd.DataFrame, column: str = "item") -> Pick:
-    return choices(frame, column, "Clouds")
+    return choices(frame, column, "Comparison")
 
 
 def separability(frame: pd.DataFrame, styles: Styles) -> Any:
-    """Draw how well clouds are told apart, as high as the picture beside it."""
+    """Draw how well corpora are distinguished, as high as the picture next to it."""
     return by_depth(frame, styles).properties(height=400)
 
 
@@ -70,7 +68,7 @@ QUALIFY row_number() OVER (PARTITION BY model, checkpoint, item, projection, sit
 ORDER BY model, checkpoint, item, projection, site, layer, part, point
 """,
     "points",
-    lead="A point is a text, its colour its corpus.",
+    lead="One point per text, coloured by corpus.",
     columns=("part", "label", "x", "y"),
     picks=lambda frame, scene: [_item(frame), choices(frame, "projection", "Picture", ("pca",))],
     options={"colour": ["corpus"], "order": True, "tell": ["corpus"], "axisNames": AXES, "height": 400},
@@ -79,7 +77,7 @@ ORDER BY model, checkpoint, item, projection, site, layer, part, point
 # Of a model with several checkpoints the last one is drawn beside other models.
 SEPARABILITY = beside(
     "sentences.separability",
-    "How well the corpora are told apart",
+    "How well corpora are distinguished",
     "metric = 'clouds' AND site IN ('embedding', 'block')",
     CHAPTER,
     picks=lambda frame, scene: [_item(frame, "corpus"), titled(frame, scene)],
@@ -98,7 +96,7 @@ WHERE study = $study AND analysis = 'clouds'
 ORDER BY model, checkpoint, item, measure, site, layer, part, low
 """,
     {"height": heights, "count": counts},
-    lead="Norms of each corpus, and cosine, distance and dot product of texts within a corpus and between two.",
+    lead="Norms of texts; cosine, distance and dot product of pairs within and between corpora.",
     columns=("measure", "part", "count"),
     picks=lambda frame, scene: [
         _item(frame),
@@ -118,7 +116,7 @@ WHERE study = $study AND analysis = 'clouds'
 ORDER BY model, checkpoint, item, site, layer, part, components
 """,
     explained,
-    lead="How many directions the texts of a corpus really use. The dashed lines are half and 90 % of the variance.",
+    lead="How many directions a corpus uses. Dashed: 50 % and 90 %.",
     columns=("part", "components", "share", "n"),
     picks=lambda frame, scene: [_item(frame)],
     key="part",
@@ -131,10 +129,10 @@ MOST_COMPONENTS = 50  # of the curves of explained variance
 
 
 class CloudSpec(Part):
-    """Two or more corpora whose texts become points."""
+    """Two or more corpora to compare."""
 
     corpora: Annotated[tuple[Name, ...], AsTuple] = Field(description="Two or more corpora of this study.")
-    sample: int = Field(500, ge=10, le=5000, description="Texts of each corpus; the first so many in a random order.")
+    sample: int = Field(500, ge=10, le=5000, description="Texts per corpus, drawn at random.")
 
 
 def _cloud(value: Any) -> Any:
@@ -155,67 +153,65 @@ Cloud = Annotated[CloudSpec, BeforeValidator(_cloud, json_schema_input_type=list
 
 FOLDS = 5
 
-_SAMPLE = (
-    "The texts are the first of each corpus (500 unless the study says otherwise) in a random order that the study's "
-    "seed gives, equal ones once."
-)
+_SAMPLE = "The study's seed draws the texts of each corpus at random (500 by default). Equal texts count once."
 
 STATISTICS = (
     Share(
         "separability",
-        "accuracy of telling the corpora apart",
-        f"share of texts whose corpus is told rightly from their pooled vector by {classifiers.LOGISTIC}, on "
-        f"standardised vectors, in cross-validation: {FOLDS} random folds, each corpus spread evenly over them; each "
-        "text is classified once, by the classifier trained on the other folds. Standardised: "
-        f"{classifiers.STANDARDISED}. {_SAMPLE} "
-        "Floor: the share of the largest corpus in the sample, what is right if that one is always said.",
+        "accuracy of classifying texts by corpus",
+        "Share of texts whose corpus a linear classifier predicts correctly from their pooled vector, in "
+        f"cross-validation. {FOLDS} random folds, with each corpus spread evenly over them. Each text is classified "
+        "once, by the classifier trained on the other folds. Chance level: the share of the largest corpus in the "
+        f"sample, the accuracy of always predicting it. {_SAMPLE} {classifiers.LOGISTIC} {classifiers.STANDARDISED}",
         ("luisto2024toybox", "wilson1927probable"),
         short="accuracy",
-        interval=classifiers.WILSON_SAID,
+        interval=classifiers.WILSON,
         floor=True,
         noise="chance",
         headline=True,
-        trap="Near 1 for any two corpora of different length, layout or names: it says that they differ, not in what. "
-        "With few texts for each dimension it is a lower bound.",
+        plainly="How often a linear classifier recognises the corpus of a text.",
+        trap="Near 1 for any corpora of different length, layout or names. With few texts per dimension it is a lower "
+        "bound.",
     ),
     Size(
         "centroid_distance",
-        "distance of the centres over distance within",
-        "‖μ_a − μ_b‖ / ((w_a + w_b)/2), μ the mean vector of a corpus and w the mean Euclidean distance of two of its "
-        f"texts; the mean over every two corpora. {_SAMPLE}",
+        "distance of corpus means over distance within",
+        "‖μ_a − μ_b‖ / ((w_a + w_b)/2), with μ the mean vector of a corpus and w the mean Euclidean distance of two of "
+        f"its texts. The number is the mean over all pairs of corpora. {_SAMPLE}",
         ("luisto2024toybox",),
         short="distance over distance within",
-        trap="Samples of n texts each from one and the same corpus read about 1/√n, not 0.",
+        trap="Two samples of n texts from the same corpus have about 1/√n, not 0.",
     ),
     Size(
         "overlap",
         "neighbours from other corpora",
-        "the share of other corpora among a text's 10 nearest texts of the whole sample (Euclidean), over their share "
-        "among all other texts; mean over texts: 1 where the corpora are mixed, 0 where no text has a near one of "
-        "another corpus. Texts as far as the tenth count in part; distances of at most 1e-5 of the root mean square "
-        f"norm are 0. {_SAMPLE}",
+        "Mean over texts of the share of other corpora among a text's 10 nearest texts, divided by their share among "
+        "all other texts. 1: the corpora are mixed; 0: no text has a near one of another corpus. Distances are "
+        "Euclidean, in the whole sample. Texts as far as the tenth count in part, and distances up to 1e-5 of the "
+        f"root mean square norm are 0. {_SAMPLE}",
         ("luisto2024toybox",),
         short="share of neighbours",
-        interval="95 %, mean ± t standard errors over texts (Student's t); a little too narrow, since neighbours "
-        "share neighbours",
+        interval="95 % CI over texts (mean ± t standard errors). Slightly too narrow, since neighbours share "
+        "neighbours.",
         headline=True,
-        trap="Hubs, texts that are near to very many, weigh much in many dimensions.",
+        plainly="How mixed the corpora are among nearest texts (1: mixed, 0: separate).",
+        trap="In many dimensions, hubs dominate: texts that are near to very many others.",
     ),
 )
 
 
 @analysis(
-    title="Corpora as clouds of points",
-    summary="Where the texts of two or more corpora lie: how long their vectors are, how far they lie from each other, "
-    "and how well a linear classifier tells the corpora apart.",
+    title="Corpus comparison",
+    summary="How the texts of two or more corpora differ: norms of their vectors, distances between them, and how "
+    "well a linear classifier predicts the corpus.",
     statistics=STATISTICS,
     version=3,  # a corpus whose texts all end in one token is warned of
-    cost="a forward pass over the samples; all their distances and five classifiers at each layer",
+    cost="a forward pass over the samples; all distances and five classifiers per layer",
     tables=(HistogramBin, Explained, Point),
     charts=CHARTS,
     section=Section(
         Cloud,
-        "Corpora to compare as clouds of points, by a short name.",
+        "Lists of corpora to compare, by a short name.",
         ("cloud", "clouds"),
         (Reference("corpora", "corpora", several=True),),
     ),

@@ -26,8 +26,8 @@ from reporter.geometry.spectra import mean_cosine_of
 from reporter.metrics._intervals import (
     BOOTSTRAP,
     MORE_TYPES,
-    ON_SCALE,
-    TO_A_THOUSAND,
+    ON_TWEETS,
+    described,
     per_doubling,
     sampled,
 )
@@ -45,112 +45,121 @@ _FEWEST = 5  # contexts of a type
 _KEPT = 12  # occurrences that the observable keeps of a type
 
 _SAMPLE = (
-    f"over up to `types` types, chosen by a hash of their id among those that occur at least {_FEWEST} times in the "
-    f"corpus; of each, up to `occurrences` occurrences in different contexts; types with fewer than {_FEWEST} contexts "
-    "in the view, and tokens that the tokenizer added, are left out"
+    "A hash of their ids chooses up to `types` token types among the types that occur at least "
+    f"{_FEWEST} times in the corpus. Of each type, up to `occurrences` occurrences in different contexts are read. "
+    f"Types with fewer than {_FEWEST} contexts in the token set are left out, as are tokens that the tokenizer added."
 )
-_OVER_TEXTS = (
-    "95 %, delta method over texts: what each occurrence adds to the number of its type, summed by distinct text, and "
-    "the variance of the types that other texts would bring or lack, Student's t "
+_VARYING = "Types whose occurrences all have the same state are left out."
+_TYPES_ENTER = (
+    "The influences are those of occurrences on the number of their type. The variance of the types that other texts "
+    "would add or remove is included."
 )
+
+
+def _over_texts(scale: Scale) -> str:
+    return f"{described(scale)} {_TYPES_ENTER}"
+
+
 _of_types = partial(Statistic, sources=("ethayarajh2019contextual",))
-_explained_share = partial(_of_types, interval=_OVER_TEXTS + ON_SCALE["logit"], floor=True, bounds=(0, 1))
+_explained_share = partial(_of_types, interval=_over_texts("logit"), floor=True, bounds=(0, 1))
 
 STATISTICS = (
     _of_types(
         "self_similarity",
         "self-similarity of a type",
-        f"mean over types of the mean cosine of two different occurrences of the type, {_SAMPLE}",
-        interval=_OVER_TEXTS + ON_SCALE["fisher"],
+        f"Mean over types of the mean cosine of two different occurrences of the type. {_SAMPLE}",
+        interval=_over_texts("fisher"),
         floor=True,
         bounds=(-1, 1),
-        trap="High wherever all states point the same way: see the adjusted form. Every type weighs the same, so "
-        "rare words count for more than in a mean over tokens.",
-        grows=per_doubling("+1 to +11 %", "2.8 to 5.1", MORE_TYPES),
+        trap="High wherever all states point the same way. Every type counts equally, so rare words weigh more than in "
+        "a mean over tokens.",
+        grows=per_doubling("Rises by 1 to 11 %", "2.8 to 5.1", MORE_TYPES),
         fixed=(("first", 1.0),),
-        published="The paper's code takes up to 1,000 pairs of all occurrences of a word, not of a bounded number, and "
-        "counts occurrences in equal contexts.",
+        published="The paper's code takes up to 1,000 pairs of all occurrences of a word, however many there are. It "
+        "includes occurrences in equal contexts.",
     ),
     _of_types(
         "self_similarity_adjusted",
         "adjusted self-similarity",
-        "self_similarity − anisotropy.mean_cosine of the same view",
-        interval=f"{_OVER_TEXTS}on its own scale; the error of the mean cosine, and what texts do to both, are counted",
+        "self_similarity − anisotropy.mean_cosine, on the same token set.",
+        interval=f"{_over_texts('plain')} So are the error of the mean cosine and its covariance with the first term.",
         bounds=(-2, 2),
-        plainly="How alike one token's states are in different contexts, beyond what any two tokens are.",
-        grows=per_doubling("+1 to +13 %", "2.9 to 3.8", MORE_TYPES),
+        plainly="How similar a token's states are across contexts, beyond any two tokens.",
+        grows=per_doubling("Rises by 1 to 13 %", "2.9 to 3.8", MORE_TYPES),
     ),
     _explained_share(
         "explained_by_first",
         "maximum explainable variance",
-        "mean over types of σ1²/Σσ², σ the singular values of the matrix of the type's occurrences, not centred, "
+        "Mean over types of σ1²/Σσ², with σ the singular values of the matrix of the type's occurrences, not centred. "
         f"{_SAMPLE}",
-        trap="At least 1 over the number of occurrences, and near 1 wherever the common mean is long: see the "
-        "baseline.",
-        grows=per_doubling("+1 to +7 %", "2.6 to 4.5", "since more types, with other numbers of occurrences, enter"),
+        trap="At least 1 / (number of occurrences), and near 1 wherever the common mean is long; compare "
+        "explained_by_first_baseline.",
+        grows=per_doubling("Rises by 1 to 7 %", "2.6 to 4.5", "More types enter, with other numbers of occurrences."),
         fixed=(("first", 1.0),),
-        published="The paper's formula is this one, without a mean taken off. Its code takes one off: "
-        "explained_by_first_published is what it computes today, explained_by_first_truncated what it computed when it "
-        "was published.",
+        published="This is the paper's formula, in which no mean is subtracted. The paper's code subtracts one. Today "
+        "it computes explained_by_first_published; when published it computed explained_by_first_truncated.",
     ),
     _explained_share(
         "explained_by_first_published",
         "maximum explainable variance (centred)",
-        "mean over types of λ1/Σλ, λ the eigenvalues of the covariance of the type's occurrences about their mean, "
-        f"{_SAMPLE}; types whose occurrences all have the same state are left out",
-        trap="The mean, which is what a static vector would keep, is what it leaves out. At least 1 over the number of "
-        "occurrences less one: see the floor.",
-        grows=per_doubling("−1 to +3 %", "0.0 to 1.1", MORE_TYPES, TO_A_THOUSAND),
-        published="`PCA(n_components=1).explained_variance_ratio_[0]` of scikit-learn over all occurrences of a word, "
-        "as the paper's code has it since 25 December 2019; the mean over words is ours.",
+        "Mean over types of λ1/Σλ, with λ the eigenvalues of the covariance of the type's occurrences about their "
+        f"mean. {_SAMPLE} {_VARYING}",
+        trap="Leaves out the mean, which a static vector would keep. At least 1 / (number of occurrences − 1); compare "
+        "the chance level.",
+        grows=per_doubling("Changes by −1 to +3 %", "0.0 to 1.1", MORE_TYPES, ON_TWEETS),
+        published="The paper's code, since 25 December 2019: `PCA(n_components=1).explained_variance_ratio_[0]` of "
+        "scikit-learn over all occurrences of a word. The mean over words is ours.",
     ),
     _explained_share(
         "explained_by_first_truncated",
         "maximum explainable variance (along the mean)",
-        "mean over types of Var(X·v1) / Σ_j Var(x_j), X the matrix of the type's occurrences, v1 its first right "
-        f"singular vector, not centred, {_SAMPLE}; types whose occurrences all have the same state are left out",
-        trap="The axis v1 points along the mean, so this is the variance of the lengths: 0 does not say that a static "
-        "vector is a bad one.",
-        grows=per_doubling("−17 to +6 %", "0.3 to 1.8", MORE_TYPES, TO_A_THOUSAND),
-        published="`TruncatedSVD(n_components=100).explained_variance_ratio_[0]` of scikit-learn, whose "
-        "variances are about the mean: the first version of the paper's code, with whose numbers, stored beside it, it "
-        "compares (0.002 to 0.013 for 'one' in BERT).",
+        "Mean over types of Var(X·v1) / Σ_j Var(x_j), with X the matrix of the type's occurrences, not centred, and v1 "
+        f"its first right singular vector. {_SAMPLE} {_VARYING}",
+        trap="The axis v1 points along the mean, so this is the variance of lengths. 0 does not mean that a static "
+        "vector is bad.",
+        grows=per_doubling("Changes by −17 to +6 %", "0.3 to 1.8", MORE_TYPES, ON_TWEETS),
+        published="The first version of the paper's code: `TruncatedSVD(n_components=100)"
+        ".explained_variance_ratio_[0]` of scikit-learn, whose variances are about the mean. Comparable with the "
+        "numbers stored with that code (0.002 to 0.013 for 'one' in BERT).",
     ),
     _explained_share(
         "explained_by_first_baseline",
         "maximum explainable variance of random tokens",
-        "explained_by_first with the occurrences of each type replaced by as many random occurrences of other types "
-        "of the sample",
+        "explained_by_first with the occurrences of each type replaced by equally many random occurrences of other "
+        "types in the sample.",
         floor=False,
-        grows=per_doubling("−3 to −12 %", "0.9 to 3.6", "since types have more occurrences"),
+        grows=per_doubling("Falls by 3 to 12 %", "0.9 to 3.6", "Types have more occurrences."),
     ),
     _of_types(
         "explained_by_first_adjusted",
         "maximum explainable variance (adjusted)",
-        "explained_by_first − explained_by_first_baseline",
-        interval=_OVER_TEXTS + ON_SCALE["plain"],
+        "explained_by_first − explained_by_first_baseline. On a pretrained encoder, 64 types of 12 occurrences gave "
+        "0.03 less than 256 types of 24, which is 1.8 half widths of the interval. The similarities and the other "
+        "explained variances moved by at most 0.4 half widths.",
+        interval=_over_texts("plain"),
         bounds=(-1, 1),
-        trap="Compare at equal `types`: random occurrences of fewer types repeat more of them, which raises the "
-        "baseline. On a pretrained encoder 64 types of 12 occurrences read 0.03 less than 256 of 24, 1.8 half widths "
-        "of the interval; the similarities and the other explained variances moved by at most 0.4 of theirs.",
-        grows=per_doubling("+5 to +22 %", "3.2 to 4.7", "since the baseline falls as types have more occurrences"),
+        trap="Compare at equal `types`: random occurrences of fewer types repeat the same types more often, which "
+        "raises the baseline.",
+        grows=per_doubling("Rises by 5 to 22 %", "3.2 to 4.7", "The baseline falls as types have more occurrences."),
     ),
     _of_types(
         "intra_text",
         "similarity within a text",
-        "mean over texts of the mean cosine of a token's state to the mean state of the text, both over the view's "
-        "tokens; texts of fewer than two tokens in the view are left out",
+        "Mean over texts of the mean cosine between a token's state and the mean state of its text. Both means are "
+        "over the token set. Texts with fewer than two tokens in it are left out.",
         interval=BOOTSTRAP,
         floor=True,
         bounds=(-1, 1),
-        trap="A token is part of the mean that it is compared with: short texts read higher, see the floor.",
+        trap="A token is part of the mean that it is compared with, so short texts have higher values; compare the "
+        "chance level.",
     ),
     _of_types(
         "intra_text_adjusted",
         "similarity within a text (adjusted)",
-        "intra_text − anisotropy.mean_cosine of the same view",
-        interval="95 %, Student's t: variance of 1000 bootstrap replicates over texts, that of the mean cosine by the "
-        "delta method over texts, and their covariance in the same replicates",
+        "intra_text − anisotropy.mean_cosine, on the same token set.",
+        interval="95 % CI over texts (bootstrap and delta method). The variance of intra_text is from 1000 bootstrap "
+        "replicates, the variance of the mean cosine from the delta method. Their covariance is from the same "
+        "replicates. Student's t.",
         bounds=(-2, 2),
     ),
 )
@@ -170,13 +179,13 @@ class ContextualityOptions(Options):
 @metric(
     name="contextuality",
     title="Contextuality",
-    summary="How alike the states of one token type are in different contexts, and how alike the tokens of one text.",
+    summary="How similar the states of a token type are across contexts, and how similar the tokens of a text are.",
     statistics=STATISTICS,
     question="similarity",
     needs=("moments", "tokens", "type_sample", "intra_text"),
     options=ContextualityOptions,
     version=7,
-    cost="a bounded sample; two sums by text for each layer",
+    cost="a bounded sample; two sums by text per layer",
 )
 def contextuality(seen: Observed, options: ContextualityOptions) -> Iterator[Value]:
     """Yield the similarities and explained variances, with their floors, at every place."""

@@ -14,19 +14,19 @@ if TYPE_CHECKING:
     from reporter.forward.observed import Observed
 
 _ADDED = (
-    "what it adds to the residual stream as the block adds it: after a norm of its own and times the block's factor "
-    "where there are such, before the norm that a post-norm block ends with"
+    "The output is taken as the block adds it to the residual stream. That is after the sublayer's own norm and the "
+    "block's scale factor, where there are such, and before the norm at the end of a post-norm block."
 )
-_AT = "stored at layer l = 0…L−1, of block l + 1"
+_AT = "Block l + 1 is stored at layer l = 0…L−1."
 _STREAM = (
-    "s what it is added to: h_l + a; in a post-norm block the norm of that; in a parallel block, where attention and "
-    "feed-forward read the same, h_l"
+    "s is the state that m is added to: h_l + a. In a post-norm block s is the norm of h_l + a. In a parallel block, "
+    "where attention and feed-forward read the same state, s is h_l."
 )
+_SIGN = "Above 0 the update amplifies the stream's content; below 0 it erases part of it; near 0 it writes new content."
 _PUBLISHED = (
-    "The authors' code averages over all tokens, the first among them: the view 'all'. Their curve of whole layers is "
-    "motion.update_ratio."
+    "The authors' code averages over all tokens, including the first (the token set `all`). The authors' curve of "
+    "whole layers is motion.update_ratio."
 )
-_ALONG = "Above 0 it strengthens what is there, below 0 it takes some of it away; about 0 it writes something new. "
 
 _step = partial(Statistic, sources=("csordas2025depth",), per="step", interval=BOOTSTRAP, published=_PUBLISHED)
 _cosine = partial(_step, floor=True, bounds=(-1, 1))
@@ -35,45 +35,45 @@ STATISTICS = (
     _step(
         "attention_ratio",
         "relative size of attention's update",
-        f"mean over tokens of ‖a‖ / ‖h_l‖, a of attention: {_ADDED}; {_AT}",
+        f"Mean over tokens of ‖a‖ / ‖h_l‖, with a the output of attention. {_ADDED} {_AT}",
         short="relative size of the update",
         bounds=(0, None),
         smallest=0.01,
-        plainly="How large what attention adds is beside the state that it is added to.",
-        trap="A mean of ratios, not a ratio of means. Where the stream grows from block to block the same addition "
-        "counts for less and less; a sink, whose stream is huge, counts next to nothing: see 'no-sinks'.",
+        plainly="Norm of attention's output relative to the residual stream.",
+        trap="Mean of per-token ratios. In a growing stream equal updates look ever smaller; sinks hardly count.",
     ),
     _cosine(
         "attention_cosine",
         "direction of attention's update",
-        f"mean over tokens of cos(a, h_l), a what attention adds; {_AT}",
-        trap=_ALONG + "The stream's common mean is part of it: a constant that every token gets, such as a bias, reads "
-        "as a direction.",
+        f"Mean over tokens of cos(a, h_l), with a the output of attention. {_SIGN} {_AT}",
+        trap="The stream's common mean takes part: a constant added to every token, such as a bias, counts as a "
+        "direction.",
     ),
     _step(
         "feed_forward_ratio",
         "relative size of the feed-forward's update",
-        f"mean over tokens of ‖m‖ / ‖s‖, m of the feed-forward: {_ADDED}; {_STREAM}; {_AT}",
+        f"Mean over tokens of ‖m‖ / ‖s‖, with m the output of the feed-forward. {_STREAM} {_ADDED} {_AT}",
         short="relative size of the update",
         bounds=(0, None),
         smallest=0.01,
-        plainly="How large what the feed-forward adds is beside the state that it is added to.",
-        trap="A mean of ratios, not a ratio of means. One block may write a sink with hundreds of times the stream's "
-        "length: look at 'no-sinks'.",
+        plainly="Norm of the feed-forward's output relative to the residual stream.",
+        trap="Mean of per-token ratios. One block may write a sink with hundreds of times the stream's norm; compare "
+        "without sinks.",
     ),
     _cosine(
         "feed_forward_cosine",
         "direction of the feed-forward's update",
-        f"mean over tokens of cos(m, s), m what the feed-forward adds, {_STREAM}; {_AT}",
-        trap=_ALONG + "In a post-norm block s has just been normed, so that it is not what attention_cosine compares "
+        f"Mean over tokens of cos(m, s), with m the output of the feed-forward. {_STREAM} {_SIGN} {_AT}",
+        trap="In a post-norm block s has just been normalised, so it is not the state that attention_cosine compares "
         "with.",
     ),
     _cosine(
         "block_cosine",
         "direction of the block's update",
-        f"mean over tokens of cos(h_{{l+1}} − h_l, h_l), {_AT}. Floor: a step that is independent of the state",
-        trap="A block that ends in a norm (post-norm) keeps the length of a state, so that whatever it adds reads as "
-        "taking away: for equally long states this is −‖h_{l+1} − h_l‖ / 2‖h_l‖. Two independent states read −0.71.",
+        f"Mean over tokens of cos(h_{{l+1}} − h_l, h_l). {_AT} Chance level: an update that is independent of the "
+        "state. For equally long states the number is −‖h_{l+1} − h_l‖ / 2‖h_l‖.",
+        trap="A post-norm block keeps the length of states, so any update counts as negative. For independent states "
+        "it is −0.71, not 0.",
     ),
 )
 
@@ -82,8 +82,8 @@ _NO_TOKEN = "every token has a zero state or adds nothing here"
 
 @metric(
     title="What attention and feed-forward add",
-    summary="How much attention and feed-forward of each block add to the residual stream, and whether they "
-    "strengthen what is there or take it away.",
+    summary="How much attention and feed-forward of each block add to the residual stream, and whether they amplify or "
+    "erase its content.",
     statistics=STATISTICS,
     question="updates",
     needs=("contributions",),

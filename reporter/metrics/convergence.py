@@ -12,7 +12,7 @@ from pydantic import Field
 from reporter.geometry import noise
 from reporter.geometry.arrays import Floats
 from reporter.geometry.intervals import Interval, half_sample_interval, percentile_interval
-from reporter.metrics._intervals import BOOTSTRAP, HALF_SAMPLED, per_doubling
+from reporter.metrics._intervals import BOOTSTRAP, HALF_SAMPLES, per_doubling
 from reporter.metrics.base import Between, Difference, Options, Share, Statistic, Value, metric
 from reporter.spec.corpora import ALIKE
 
@@ -113,100 +113,106 @@ def _decay(bound: Floats) -> Floats:
 _mean = partial(Statistic, sources=("lee2024fractal",), interval=BOOTSTRAP)
 _step = partial(Statistic, sources=("lee2024fractal",), interval=BOOTSTRAP, per="step", smallest=0.001)
 _model = partial(Statistic, sources=("lee2024fractal",), interval=BOOTSTRAP, per="model", smallest=0.001)
-_halved = partial(Statistic, sources=("lee2024fractal",), interval=HALF_SAMPLED)
+_halved = partial(
+    Statistic,
+    sources=("lee2024fractal",),
+    interval=f"{HALF_SAMPLES} Each half has its own split into frequent and rare types.",
+)
 _similarity = partial(_halved, bounds=(-1, 1), fixed=(("last", 1.0),))
 
 STATISTICS = (
     _mean(
         "similarity",
         "similarity to the last block",
-        "S(l) = mean over tokens of cos(h_l, h_L), l = 0…L, with h_l the token's state after block l (h_0 enters the "
-        "first block) and h_L the output of the last block before any closing norm (`target: block`), or the state "
-        "after it (`target: final`; the same where the model has none); `mean: text` takes the mean of text means",
+        "S(l) = mean over tokens of cos(h_l, h_L), l = 0…L. h_l is the token's state after block l; h_0 enters the "
+        "first block. h_L is the output of the last block before any final norm (`target: block`), or after it "
+        "(`target: final`; the same if the model has none). `mean: text` averages the means of texts.",
         floor=True,
         bounds=(-1, 1),
-        plainly="How nearly a token's state points where it points after the last block; 1 there.",
-        trap="S(L) is 1 by definition. In a decoder the first token's giant norm rules the average direction: compare "
-        "the view 'no-sinks'.",
+        plainly="Cosine to the token's final state (1 at the last block).",
+        trap="In a decoder the giant norm of the first token dominates the average direction; compare without sinks.",
         fixed=(("last", 1.0),),
     ),
     _step(
         "gradient",
         "gain in similarity",
-        "ΔS(l) = S(l+1) − S(l), stored at layer l = 0…L−1",
+        "ΔS(l) = S(l+1) − S(l), stored at layer l = 0…L−1, with S the similarity to the last block.",
         trap="Negative where tokens move away from their final state.",
     ),
     _step(
         "bound",
         "lower bound of the gain",
-        "f(l) = min over j ≥ l of ΔS(j), l = 0…L−1",
-        trap="A minimum is biased downwards by noise. The paper prints a bound for DistilBERT (0.1547) above that "
-        "model's own last step (0.1157), which the definition excludes.",
+        "f(l) = min over j ≥ l of ΔS(j), l = 0…L−1, with ΔS the gain in similarity.",
+        trap="Noise biases a minimum downwards.",
+        published="The paper prints a bound for DistilBERT (0.1547) above the model's last step (0.1157). The "
+        "definition excludes this.",
     ),
     _model(
         "rate",
         "gain per layer",
-        "mean of ΔS over all L steps = (S(L) − S(0)) / L",
-        trap="Depends on both ends alone. A deeper model has a smaller rate for the same way gone.",
-        published="The paper's printed rates divide by L − 1, not by the L steps: rate_published.",
+        "Mean of the gain in similarity over all L blocks: (S(L) − S(0)) / L.",
+        trap="Depends only on both ends. For the same total gain a deeper model has a smaller rate.",
+        published="The paper's printed rates divide by L − 1 instead of L; see rate_published.",
     ),
     _model(
         "rate_published",
         "gain per layer as published",
-        "(S(L) − S(0)) / (L − 1)",
-        trap="The paper's printed 0.0826 and 0.1855 divide L steps by L − 1; kept for comparison only.",
+        "(S(L) − S(0)) / (L − 1), with S the similarity to the last block.",
+        trap="For comparison with the paper only: its printed 0.0826 and 0.1855 divide by L − 1, although there are L "
+        "steps.",
     ),
     _mean(
         "violations",
         "tokens that move away",
-        "share of tokens with cos(h_l, h_L) > cos(h_{l+1}, h_L), stored at layer l = 0…L−1",
+        "Share of tokens with cos(h_l, h_L) > cos(h_{l+1}, h_L), stored at layer l = 0…L−1.",
         per="step",
         bounds=(0, 1),
-        trap="The paper assumes that there are none (assumption 1) and derives monotone convergence from it.",
+        trap="The paper assumes that no token moves away (assumption 1) and derives monotone convergence from this.",
         fixed=(("last", 0.0),),
     ),
     _similarity(
         "similarity_frequent",
         "similarity of frequent tokens",
-        "S(l) over tokens whose type occurs in the corpus more often than the median type (over the types "
-        "of own tokens; a token that the tokenizer added counts for its type, but not for the median)",
-        grows=per_doubling("+1 to +2 %", "1.2 to 1.9", "since a type must occur more often to be a frequent one"),
+        "S(l) over tokens whose type occurs in the corpus more often than the median type. The median is over the "
+        "types of the texts' own tokens. A token that the tokenizer added counts for its type, but not for the median.",
+        grows=per_doubling("Rises by 1 to 2 %", "1.2 to 1.9", "A type must occur more often to be a frequent one."),
     ),
     _similarity(
         "similarity_rare",
         "similarity of rare tokens",
-        "S(l) over all other tokens",
-        grows=per_doubling("+1 %", "1.3 to 2.2", "since a type may occur more often and still be a rare one"),
+        "S(l) over all tokens that similarity_frequent leaves out.",
+        grows=per_doubling("Rises by 1 %", "1.3 to 2.2", "A type may occur more often and still be a rare one."),
     ),
     _halved(
         "frequency_gap",
         "rare minus frequent",
-        "similarity_rare − similarity_frequent at layer l",
-        trap="Frequent types are few and mostly function words: the gap may be one of grammar, not of frequency.",
+        "similarity_rare − similarity_frequent, at layer l.",
+        trap="Frequent types are few and mostly function words, so grammar rather than frequency may cause the gap.",
         fixed=(("last", 0.0),),
         smallest=0.01,
     ),
     Share(
         "frequency_gap_p",
         "p of rare minus frequent",
-        "two-sided p of a paired t-test over the texts that have tokens of both kinds: mean similarity of a text's "
-        "rare tokens against that of its frequent ones",
+        "Two-sided p of a paired t-test over the texts that have frequent and rare tokens. It compares the mean "
+        "similarity of a text's rare tokens with the mean similarity of its frequent tokens.",
         ("lee2024fractal",),
-        trap="With thousands of texts a gap far too small to matter has a tiny p. The test takes the split into "
-        "frequent and rare types as given; the interval of frequency_gap does not.",
+        trap="With thousands of texts even a negligible gap has a tiny p. Takes the frequency split as given, unlike "
+        "the interval of frequency_gap.",
     ),
-    _model("area", "area under the bound", "(1/L) Σ f(l) over l = 0…L−1"),
+    _model("area", "area under the bound", "(1/L) Σ f(l) over l = 0…L−1, with f the lower bound of the gain."),
     _model(
         "start",
         "bound at the embedding",
-        "f(0), the smallest gain of all",
-        trap="Negative as soon as one layer takes tokens away from their final state.",
+        "f(0), the smallest gain in similarity of all blocks.",
+        trap="Negative as soon as one block moves tokens away from their final state.",
     ),
     _model(
         "decay",
         "decay of the bound",
-        "minus the slope of the least-squares line through f(l) against l / L, l = 0…L−1",
-        trap="The curve f never decreases with l by its definition, so this is never positive.",
+        "Minus the slope of the least-squares line through f(l) against l / L, l = 0…L−1, with f the lower bound of "
+        "the gain.",
+        trap="By definition f never decreases with l, so the decay is never positive.",
     ),
 )
 
@@ -218,9 +224,9 @@ class ConvergenceOptions(Options):
     """The target of convergence, and the averaging of tokens."""
 
     target: Literal["block", "final"] = Field(
-        default="block", description="what tokens are compared with: the last block's output, or it after the norm"
+        default="block", description="what tokens are compared with: the last block's output before or after the norm"
     )
-    mean: Literal["token", "text"] = Field(default="token", description="mean over tokens, or over the means of texts")
+    mean: Literal["token", "text"] = Field(default="token", description="mean over tokens, or over means of texts")
 
 
 def compare(a: Observed, b: Observed, options: ConvergenceOptions) -> Iterator[Difference]:
@@ -261,8 +267,8 @@ def _unequal(a: Observed, b: Observed) -> str:
 
 @metric(
     title="Convergence to the final layer",
-    summary="How similar a token's state at each layer is to its last state, how much each layer adds, how many tokens "
-    "move the other way, and whether rare tokens differ from frequent ones.",
+    summary="How similar a token's state at each layer is to its final state, how much each block adds, and how many "
+    "tokens move away. Whether rare tokens differ from frequent ones.",
     statistics=STATISTICS,
     question="similarity",
     needs=("text_sums", "text_means", "frequency_split"),

@@ -19,76 +19,86 @@ if TYPE_CHECKING:
     from reporter.forward.text_entropy import TextEntropies
 
 
-_PROMPT = (
-    "−Σ p log p, p = λ/Σλ, λ the eigenvalues, cut off at 0, of the Gram matrix of the view's states of one text minus "
-    "their mean; texts of fewer than three tokens in the view, and texts of equal states, are left out; about `texts` "
-    "texts (64 unless the study says otherwise), chosen by a hash"
+_GRAM = "λ are the eigenvalues, clipped at 0, of the Gram matrix of a text's centred states in the token set."
+_TEXTS = (
+    "A hash chooses about `texts` texts (64 by default). Texts with fewer than three tokens in the token set, and "
+    "texts whose states are all equal, are left out."
 )
+_SAME_TEXTS = "The texts are those of entropy.prompt."
 
-_OVER_TEXTS = (
-    f"{BOOTSTRAP}; of 64 texts it is, in the median over layers, ± 9 % of prompt and prompt_raw (± 2 % where texts are "
-    "about equally long), ± 2.5 % of prompt_normalised and ± 2 % of prompt_unit (± 14, 12, 11 and 5 % in a decoder "
-    "with its sinks in the view): 1.25 times what 100 texts give "
-    "(paragraphs of Wikipedia, an encoder of 6 and a decoder of 30 layers)"
-)
 
-_of_texts = partial(Statistic, interval=_OVER_TEXTS, floor=True)
+def _over_texts(width: str, with_sinks: str, note: str = "") -> str:
+    return (
+        f"{BOOTSTRAP} Typically ± {width} % with 64 texts.{note} In a decoder with its sinks: ± {with_sinks} %. These "
+        "are medians over layers, 1.25 times as wide as with 100 texts. Measured on paragraphs of Wikipedia with an "
+        "encoder of 6 and a decoder of 30 layers."
+    )
+
+
+_IF_EQUAL = " If the texts have about the same length: ± 2 %."
+
+_of_texts = partial(Statistic, floor=True)
 _share_of_texts = partial(_of_texts, bounds=(0, 1))
 
 STATISTICS = (
     _of_texts(
         "prompt",
         "entropy of a text's states",
-        f"mean over texts of {_PROMPT}",
+        f"Mean over texts of −Σ p log p, with p = λ/Σλ. {_GRAM} {_TEXTS}",
         ("giraldo2015measures", "skean2025layer"),
         unit="nats",
+        interval=_over_texts("9", "14", _IF_EQUAL),
         bounds=(0, None),
-        trap="Grows with the length of the text, up to log(min(n − 1, d)); a single sink in a text pulls it towards 0. "
-        "Three other numbers go by the same name: see prompt_raw and prompt_unit.",
+        trap="Grows with text length, up to log(min(n − 1, d)). A single sink pulls it towards 0. The literature uses "
+        "this name for several numbers.",
         smallest=0.01,
-        published="The formula of Skean et al. leaves the mean in (prompt_raw); their code takes it off, scales each "
-        "state to length 1 and takes negative products as 0 (prompt_unit). This form is neither.",
+        published="The formula of Skean et al. keeps the mean: prompt_raw. The code of Skean et al. subtracts the "
+        "mean, scales each state to length 1 and sets negative products to 0: prompt_unit. This form is neither.",
     ),
     _share_of_texts(
         "prompt_normalised",
         "normalised entropy of a text's states",
-        f"mean over texts of the entropy over log(min(n − 1, d)), n the text's tokens in the view; the entropy being "
-        f"{_PROMPT}",
+        "Mean over texts of −Σ p log p / log(min(n − 1, d)), with n the text's tokens in the token set and p = λ/Σλ. "
+        f"{_GRAM} {_TEXTS}",
         ("giraldo2015measures", "skean2025layer"),
         short="normalised entropy",
-        plainly="How evenly a text's states spread over directions: near 1 evenly, near 0 along one.",
-        trap="Isotropic states do not reach 1 in a finite text: see the floor.",
-        published="Skean et al. divide by log(min(n, d)), which n centred states cannot reach: see prompt_unit.",
+        interval=_over_texts("2.5", "11"),
+        plainly="How evenly a text's states spread over directions (1: evenly, 0: along one).",
+        trap="Even random states stay below 1 in a short text; compare the chance level.",
+        published="Skean et al. divide by log(min(n, d)), which n centred states cannot reach; see prompt_unit.",
     ),
     _of_texts(
         "prompt_raw",
         "entropy of a text's states with their mean",
-        "mean over the same texts as `prompt` of −Σ p log p, p = λ/Σλ, λ the eigenvalues of the Gram matrix of the "
-        "view's states of one text as they are, neither centred nor scaled: p = σ²/Σσ², σ their singular values",
+        "Mean over texts of −Σ p log p, with p = σ²/Σσ² and σ the singular values of a text's states in the token set. "
+        f"The states are neither centred nor scaled. {_SAME_TEXTS} Divided by log(min(n, d)), it is comparable with "
+        "normalised curves.",
         ("giraldo2015measures", "skean2025layer", "queipo2026attention"),
         unit="nats",
+        interval=_over_texts("9", "12", _IF_EQUAL),
         bounds=(0, None),
-        trap="A long common mean reads as low entropy, and so does one long state: of a text with one sink little else "
-        "is seen. Divide by log(min(n, d)) to compare with normalised curves.",
-        published="The formula printed by Skean et al. and used by Queipo-de-Llano et al. for attention sinks and "
-        "compression valleys; the code of Skean et al. computes prompt_unit.",
+        trap="A long common mean or one long state lowers the entropy. In a text with a sink the number shows little "
+        "else.",
+        published="Skean et al. print this formula. Queipo-de-Llano et al. use it for attention sinks and compression "
+        "valleys. The code of Skean et al. computes prompt_unit.",
     ),
     _share_of_texts(
         "prompt_unit",
         "normalised entropy of a text's directions",
-        "mean over the same texts as `prompt` of H/log(min(n, d)), n the text's tokens in the view, H = −Σ p log p, "
-        "p = λ/Σλ over the positive eigenvalues λ of the matrix UUᵀ for n ≤ d, UᵀU for n > d, U the states minus their "
-        "mean and each scaled to length 1, with negative entries of that matrix set to 0",
+        "Mean over texts of −Σ p log p / log(min(n, d)), with n the text's tokens in the token set and p = λ/Σλ. λ are "
+        "the positive eigenvalues of UUᵀ (n ≤ d) or UᵀU (n > d). Negative entries of that matrix are set to 0 first. U "
+        f"are the states, centred and each scaled to length 1. {_SAME_TEXTS}",
         ("skean2025layer",),
-        trap="A sink still tells: it moves the mean, and all other states then point away from it. Entries set to 0 "
-        "change the eigenvalues, not alike for n > d and n ≤ d; negative ones are left out.",
-        published="What the code of Skean et al. computes as prompt (sentence) entropy under 'maxEntropy'. It takes in "
-        "every token of a text: the view 'all' is nearest.",
+        interval=_over_texts("2", "5"),
+        trap="A sink still matters: it moves the mean, and all other states then point away from it. The zeroed "
+        "entries change the eigenvalues.",
+        published="The code of Skean et al. computes this number as prompt (sentence) entropy under 'maxEntropy'. That "
+        "code uses every token of a text: the token set `all` is nearest.",
     ),
     Share(
         "skipped",
         "texts too short for an entropy",
-        "share of the chosen texts with any token in the view that have fewer than three tokens in it",
+        "Share of texts with one or two tokens in the token set, among the chosen texts with any token in it.",
         ("skean2025layer",),
         per="model",
     ),
@@ -108,14 +118,14 @@ class EntropyOptions(Options):
 
 @metric(
     title="Entropy within a text",
-    summary="Over how many directions, and how evenly, the states of one text spread.",
+    summary="Over how many directions, and how evenly, the states of a text spread.",
     statistics=STATISTICS,
     question="dimension",
     needs=("text_entropy",),
     options=EntropyOptions,
     version=6,
     against_base=(*_IN_NATS, *_SHARES),
-    cost="eigenvalues of three tokens × tokens matrices for each measured text, layer and view",
+    cost="eigenvalues of three tokens × tokens matrices for each measured text, layer and token set",
 )
 def entropy(seen: Observed, options: EntropyOptions) -> Iterator[Value]:
     """Yield the entropies and their floors at every place, and the share of texts that are too short."""

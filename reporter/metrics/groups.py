@@ -41,11 +41,11 @@ CHAPTER = Chapter(
     SENTENCES,
     "groups",
     "Groups",
-    "Do texts that mean the same lie together, more than random texts of the same make?",
+    "Do paraphrases cluster more than matched random texts?",
     1,
 )
 CONTROLS = {"none": [1, 0], "random-characters": [2, 3], "random-words": [6, 4]}
-"""Dash of a group's own texts and of what was made to match them."""
+"""Dash of a group's own texts and of the matched random texts."""
 
 
 def of_groups(column: str) -> Any:
@@ -88,12 +88,12 @@ QUALIFY row_number() OVER (PARTITION BY model, checkpoint, site, layer ORDER BY 
 ORDER BY model, checkpoint, site, layer, part, point
 """,
     "points",
-    lead="A point is a text, its colour its group; each layer is laid out by itself.",
+    lead="One point per text, coloured by group. Each layer has its own projection.",
     columns=("part", "label", "x", "y"),
     options={"colour": ["text_group"], "order": True, "tell": ["text_group"], "axisNames": AXES, "height": 400},
     by_layer=True,
-    mind="Two components may hide what others show, and their signs mean nothing: a picture may flip from layer to "
-    "layer.",
+    mind="Other components may show other structure. The signs of components are arbitrary: the picture may flip "
+    "between layers.",
 )
 
 GROUPS = _chart(
@@ -107,7 +107,7 @@ QUALIFY dense_rank() OVER (PARTITION BY model, checkpoint ORDER BY text_group) <
 ORDER BY model, checkpoint, control <> 'none', control, text_group, layer
 """,
     {name: of_groups(name) for name in ("silhouette", "ratio")},
-    lead="Solid: the groups. Dotted and dashed: random characters and random words made to match each group.",
+    lead="Solid: groups. Dotted: matched random characters. Dashed: matched random words.",
     columns=("text_group", "control", "silhouette", "within", "between", "ratio", "n"),
     picks=lambda frame, scene: [
         variants(silhouette="silhouette", ratio="distance within / between"),
@@ -172,35 +172,40 @@ class Groups(RootModel[dict[str, tuple[str, ...]]]):
 
 
 _CHARACTERS = (
-    "for each text of each group one of as many characters, white space where the text has it and the others drawn "
-    "evenly from all characters of the groups' texts"
+    "Each text is replaced by a text with as many characters: white space at the same positions, the other characters "
+    "drawn uniformly from all characters of the groups' texts."
 )
 _WORDS = (
-    "for each text of each group one of as many words (parts between white space), drawn evenly from the whole words "
-    "of the model's vocabulary, one space between two"
+    "Each text is replaced by a text with as many words, drawn uniformly from the whole words of the model's "
+    "vocabulary and separated by single spaces."
 )
-_ROUNDING = "distances are Euclidean, between pooled vectors; one of at most 1e-5 of their root mean square norm is 0"
-_ALL = "The texts are all that the study names, not a sample of more: there is no interval."
+_ROUNDING = (
+    "Distances are Euclidean, between pooled vectors. Distances up to 1e-5 of the root mean square norm of the vectors "
+    "count as 0."
+)
+_ALL = "There is no interval: the texts are the whole population, not a sample."
 
 _distance = partial(Size, sources=("luisto2024toybox",))
 SILHOUETTE = Cosine(
     "silhouette",
     "silhouette of the groups",
-    "mean over all texts of (b − a)/max(a, b): a the text's mean distance to the other texts of its group, b the "
-    f"smallest of its mean distances to the texts of another group (0 where a = b = 0); {_ROUNDING}. scikit-learn's "
-    f"silhouette_score. {_ALL}",
+    "Mean over all texts of (b − a)/max(a, b). a is a text's mean distance to the other texts of its group, b its mean "
+    f"distance to the nearest other group (0 where a = b = 0). {_ROUNDING} This is scikit-learn's silhouette_score. "
+    f"{_ALL}",
     ("luisto2024toybox", "rousseeuw1987silhouettes"),
     headline=True,
-    trap="Texts of one pattern share words, and patterns differ in length: groups come apart without any meaning. What "
-    "length alone does is in the controls; shared words show at the embedding.",
+    plainly="How clearly the groups are separated (1: fully, 0: not).",
+    trap="Shared words and text length separate groups without any meaning. The controls show the effect of length, "
+    "the embedding the effect of shared words.",
 )
 RATIO = _distance(
     "ratio",
     "distance within groups over between",
-    "within / between",
+    f"groups.within / groups.between. {_ALL}",
     short="distance within over between",
     headline=True,
-    trap="Large groups weigh more: a group of n texts has n·(n − 1)/2 pairs. The table groups has each by itself.",
+    plainly="Mean distance within groups divided by mean distance between groups.",
+    trap="Large groups weigh more: a group of n texts has n·(n − 1)/2 pairs. The table groups has every group.",
 )
 
 STATISTICS = (
@@ -209,26 +214,30 @@ STATISTICS = (
     _distance(
         "within",
         "distance within groups",
-        f"mean distance of two texts of the same group, over all such pairs of all groups; {_ROUNDING}",
-        trap="In the model's own units: compare layers and models by the ratio.",
+        f"Mean distance of two texts of the same group, over all such pairs of all groups. {_ROUNDING}",
+        trap="In the model's own units: compare layers and models by groups.ratio.",
     ),
     _distance(
         "between",
         "distance between groups",
-        f"mean distance of two texts of different groups, over all such pairs; {_ROUNDING}",
-        trap="In the model's own units: compare layers and models by the ratio.",
+        f"Mean distance of two texts of different groups, over all such pairs. {_ROUNDING}",
+        trap="Its unit is that of the states, so only groups.ratio is comparable between layers and models.",
     ),
     *(
         replace(
             of,
             name=f"{of.name}_{control}",
             title=f"{of.title} (random {control})",
-            definition=f"the same of a control: {how}; one draw, given by the study's seed",
+            definition=f"As groups.{of.name}, on one draw of random texts of matched length, given by the study's "
+            f"seed. {how}",
             headline=False,
-            trap="One draw of texts. No structure reads a silhouette of 0 or a little less (the nearest other group is "
-            "chosen) and a ratio of 1; more than that is the work of lengths alone.",
+            plainly="",
+            trap=f"One draw of random {control}. {none}",
         )
-        for of in (SILHOUETTE, RATIO)
+        for of, none in (
+            (SILHOUETTE, "Without structure it is 0 or slightly below; more than this is due to length alone."),
+            (RATIO, "Without structure it is 1; less than this is due to length alone."),
+        )
         for control, how in (("characters", _CHARACTERS), ("words", _WORDS))
     ),
 )
@@ -237,12 +246,12 @@ Control = Literal["none", "random-characters", "random-words"]
 Texts = Mapping[str, Sequence[str]]
 
 _ENDINGS: dict[Control, str] = {"none": "", "random-characters": "_characters", "random-words": "_words"}
-_ONE = "there is one group alone: nothing to tell it apart from"
+_ONE = "there is only one group: nothing to compare it with"
 _SAME = "all texts have the same vector here"
 
 
 class GroupSpread(OfModel, table="groups", corpus=ALL_GROUPS, metric="groups"):
-    """A group of texts that mean the same, or a control made to match, at one layer."""
+    """A group of texts that mean the same, or a matched control, at one layer."""
 
     compared = (
         Comparable(
@@ -255,20 +264,20 @@ class GroupSpread(OfModel, table="groups", corpus=ALL_GROUPS, metric="groups"):
     control: Control = column("'none', 'random-characters' or 'random-words'", key=True)
     pooling: str = column(POOLED)
     place: Place = at_place()
-    silhouette: float | None = column("mean silhouette of its texts among all groups of the same control")
-    within: float = column("mean distance of two of its texts")
-    between: float | None = column("mean distance of one of its texts and one of another group")
+    silhouette: float | None = column("mean silhouette of the group's texts, among all groups of the same control")
+    within: float = column("mean distance of two texts of the group")
+    between: float | None = column("mean distance of a text of the group to a text of another group")
     ratio: float | None = column("within / between")
-    n: int = column("texts", "BIGINT")
-    same_token: str | None = column(f"{SAME_TOKEN}; of all groups together")
+    n: int = column("number of texts", "BIGINT")
+    same_token: str | None = column(f"{SAME_TOKEN}; for all groups together")
 
 
 @analysis(
     title="Groups of texts that mean the same",
-    summary="Whether texts of a group lie closer to each other than to those of other groups, layer by layer, and "
-    "whether meaningless texts of the same make do so, too.",
+    summary="Are the texts of a group closer to each other than to texts of other groups, at each layer? And are "
+    "meaningless texts of the same length?",
     statistics=STATISTICS,
-    cost="a forward pass over three times the texts; all their distances at each layer",
+    cost="a forward pass over three times the texts; all distances per layer",
     tables=(GroupSpread, Point),
     version=2,  # the token that all texts share is stored
     charts=CHARTS,

@@ -15,7 +15,7 @@ from reporter.core.threads import spread
 from reporter.geometry import noise, spectra
 from reporter.geometry.arrays import Floats, Ints
 from reporter.geometry.intervals import half_sample_interval
-from reporter.metrics._intervals import DENSER, per_doubling
+from reporter.metrics._intervals import DENSER, HALF_SAMPLES, per_doubling
 from reporter.metrics.base import SampleOptions, Share, Size, Statistic, Value, metric, undefined, with_floor
 
 if TYPE_CHECKING:
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
     from reporter.geometry.ratios import Batch
 
 
-_RATIO = "with μ_i = r2/r1 the ratio of the distances of state i to its second and first nearest neighbour"
-_RELATIVE = (
-    "Dimension is relative: an isotropic Gaussian of true dimension 50 reads about 33 at 4096 tokens. Compare "
-    "with the floor and with other models at the same n, not with the width."
+_RATIO = "μ_i = r2/r1 is the ratio of the distances of state i to its second and first nearest neighbour."
+_LINE = "Slope through the origin of −log(1 − F_i) on log μ_i, with F_i = i/N"
+_DUPLICATES = (
+    "Duplicates are states of which the model saw the same: the same prefix of token ids (decoder), or the same text "
+    "and position (encoder). At layer 0: the same token id, and the same position where position vectors are added."
 )
 _DISTINCT = (
-    "`sample` times `batches` tokens are drawn uniformly from the view and duplicates among them left out but for the "
-    "first, a duplicate being decided by what the model saw: the same prefix of token ids (decoder), the same text and "
-    "position (encoder), at layer 0 the same token id (and position where position vectors are added)"
+    "`sample` times `batches` tokens are drawn uniformly from the token set. Of duplicates the first is kept. "
+    f"{_DUPLICATES} States are in float64 and centred. The number is the mean over batches."
 )
 
 # One batch in place of four: how much wider the interval is, and the most that the number moved within half of it.
@@ -53,73 +53,80 @@ _MEASURED = {
 
 def _estimate(name: str, title: str, definition: str, sources: tuple[str, ...], **more: Any) -> Statistic:
     wider, most, change, deviations = _MEASURED[name]
-    note = ", at the scale that lies at the same distance there" if name in ("gride_16", "gride_32", "gride_64") else ""
+    note = ", at the scale with the same distance" if name in ("gride_16", "gride_32", "gride_64") else ""
     interval = (
-        "95 %, value ± t standard deviations over 31 balanced half-samples of the texts, in each of which neighbours "
-        f"are sought anew{note}; mean over batches. One batch, the default, in place of four moves the number by up to "
-        f"{most} of half the interval, which is {wider} times as wide (six blocks of an encoder, 400 paragraphs)"
+        f"{HALF_SAMPLES} There are 31 of them, and in each neighbours are searched again{note}. One batch (the "
+        f"default) instead of four moved the number by up to {most} of half the interval. It made the interval {wider} "
+        "times as wide (six blocks of an encoder, 400 paragraphs)."
     )
-    grows = per_doubling(change, deviations, DENSER)
+    grows = per_doubling(f"Changes by {change}", deviations, DENSER)
     return Size(name, title, definition, sources, floor=True, interval=interval, grows=grows, **more)
 
+
+_PLATEAU = (
+    "Noise dominates small scales, curvature and clusters large ones: look for a plateau. Compare models at equal n, "
+    "not with the width."
+)
+_DADAPY = (
+    "DADApy solves for d with N − 1 instead of N, which lowers d by about one part in N (1 % at 100 states, 0.02 % at "
+    "4096). It also leaves out μ above q50 + 20·(q95 − q50), quantiles of μ."
+)
 
 STATISTICS = (
     _estimate(
         "twonn",
         "intrinsic dimension (TwoNN)",
-        f"{_RATIO}, the ⌊(1 − `discard`)·N⌋ smallest μ (at most N − 1) sorted ascending, F_i = i/N: slope through the "
-        f"origin of −log(1 − F) on log μ; {_DISTINCT}; float64, centred",
+        f"{_LINE}, over the ⌊(1 − `discard`)·N⌋ smallest μ (at most N − 1) in ascending order. {_RATIO} {_DISTINCT}",
         ("facco2017estimating", "razzhigaev2024shape"),
-        plainly="How many coordinates it takes to tell neighbouring states apart.",
-        trap=_RELATIVE,
-        published="Facco et al. leave out the largest tenth of μ, as is the default here; scikit-dimension and DADApy "
-        "do the same and agree to rounding. The lineage of Razzhigaev et al. keeps the lowest fifth: "
-        "twonn_published.",
+        plainly="Local dimension of the cloud of states.",
+        trap="Underestimates: a 50-dimensional Gaussian gives about 33 with 4096 tokens. Compare models at equal n, "
+        "not with the width.",
+        published="Facco et al. leave out the largest tenth of μ, the default here. scikit-dimension and DADApy do the "
+        "same and agree to rounding. Razzhigaev et al. and later work keep the lowest fifth: twonn_published.",
     ),
     _estimate(
         "twonn_published",
         "intrinsic dimension (TwoNN of the lowest fifth)",
-        f"{_RATIO}, the ⌊N/5⌋ smallest μ sorted ascending, F_i = i/N: slope through the origin of −log(1 − F) on log "
-        f"μ, which is `twonn` with `discard: 0.8`, whatever `discard` says; {_DISTINCT}; float64, centred",
+        f"{_LINE}, over the ⌊N/5⌋ smallest μ in ascending order. This is `twonn` with `discard: 0.8`, whatever the "
+        f"option `discard` says. {_RATIO} {_DISTINCT} It is the estimate that keeping states in 16 bits affects most: "
+        "by up to 5 % of the half width of its interval in a pretrained decoder of 30 blocks. The other estimates "
+        "change by less than 0.3 %.",
         ("razzhigaev2024shape", "facco2017estimating"),
-        trap=_RELATIVE + " The smallest ratios are those of states with two neighbours about equally near; a fifth of "
-        "the ratios makes an estimate that is less certain than `twonn`, and on clustered states another one. It feels "
-        "most that states are kept in 16 bits: up to 5 % of the half width of its interval in a pretrained decoder of "
-        "30 blocks, the other estimates less than 0.3 %.",
-        published="The code of the same authors (LLM-Microscope: `intrinsic_dimension`, reduction_factor 5) does this "
-        "with the first 4096 tokens in the order of the texts, every token in; states that repeat count in N and i but "
-        "not in the fit, the last hidden state (after the closing norm) is left out. Here distinct states are drawn.",
+        trap="Uses a fifth of the ratios: less certain than `twonn`, and different on clustered states, where two "
+        "neighbours are about equally near.",
+        published="The authors' code (LLM-Microscope: `intrinsic_dimension`, reduction_factor 5) takes the first 4096 "
+        "tokens in the order of the texts, all tokens included. Repeated states count in N and i but not in the fit. "
+        "The last hidden state (after the final norm) is left out. Here distinct states are drawn.",
     ),
     _estimate(
         "twonn_ml",
         "intrinsic dimension (TwoNN by maximum likelihood)",
-        "(N − 1) / Σ log μ over all N states, mean over batches",
+        f"(N − 1) / Σ log μ over all N states, with μ = r2/r1 as in `twonn`. {_DISTINCT}",
         ("denti2022generalized",),
-        trap=_RELATIVE + " No μ is discarded, so outliers pull it down: two texts that say nearly the same made 8 into "
-        "6 in an encoder, and the interval of a corpus without such a pair does not know of it.",
-        published="The same as `TwoNN(method='mle', discard_fraction=0)` of scikit-dimension.",
+        trap="No μ is discarded, so outliers lower it. In an encoder, two nearly equal texts turned 8 into 6. The "
+        "interval does not cover this.",
+        published="Equals `TwoNN(method='mle', discard_fraction=0)` of scikit-dimension.",
     ),
     Share(
         "duplicates",
         "share of duplicates",
-        "1 − (distinct states) / (tokens) in the sample, a duplicate" + _DISTINCT.partition("a duplicate")[2],
+        f"1 − (distinct states) / (tokens), in the sample. {_DUPLICATES}",
         ("facco2017estimating",),
-        grows=per_doubling("0 to +0.07", "0 to 7", "at layer 0, where tokens of the same kind repeat"),
-        trap="Above one half the dimension is not computed. Of the drawn tokens, not of the corpus: the "
-        "smaller a part of it is drawn, the fewer of them repeat.",
+        grows=per_doubling("Rises by up to 0.07", "0 to 7", "It does so at layer 0, where token types repeat."),
+        trap="Above one half no dimension is computed. It is about the sample: the smaller its part of the corpus, the "
+        "fewer tokens repeat.",
     ),
     *(
         _estimate(
             f"gride_{n}",
             f"intrinsic dimension at scale {n} (GRIDE)",
-            f"with μ_i = r{2 * n}/r{n} the ratio of the distances of state i to its neighbours {2 * n} and {n}: the d "
-            f"that maximises the likelihood Π d·(μ^d − 1)^{n - 1} / μ^({2 * n - 1}·d + 1)"
-            + (", that is N / Σ log μ; unlike twonn_ml it is not made unbiased by N − 1" if n == 1 else "")
-            + f"; {_DISTINCT}; float64, centred; mean over batches",
+            f"The d that maximises the likelihood Π d·(μ^d − 1)^{n - 1} / μ^({2 * n - 1}·d + 1). μ_i = r{2 * n}/r{n} "
+            f"is the ratio of the distances of state i to its neighbours {2 * n} and {n}. "
+            + ("This is N / Σ log μ; twonn_ml has N − 1 instead, which removes its bias. " if n == 1 else "")
+            + _DISTINCT,
             ("denti2022generalized",),
-            trap=_RELATIVE + " Noise shows at small scales, curvature and clusters at large ones: look for a plateau.",
-            published="DADApy solves for d with N − 1 in the place of N, which reads lower by about one part in N (1 % "
-            "at 100 states, 0.02 % at 4096), and leaves out μ above q50 + 20·(q95 − q50), quantiles of μ.",
+            trap=_PLATEAU if n == 1 else "",
+            published=_DADAPY,
         )
         for n in spectra.SCALES
     ),
@@ -135,8 +142,8 @@ class DimensionOptions(SampleOptions):
         default=0.1,
         ge=0,
         le=0.9,
-        description="share of the states whose μ is left out of the line of twonn, the largest first; 0.8 keeps the "
-        "lowest fifth, as twonn_published does always",
+        description="share of the largest μ that twonn leaves out of its line; 0.8 keeps the lowest fifth, as "
+        "twonn_published always does",
     )
 
 
@@ -155,29 +162,30 @@ ORDER BY kind DESC, corpus, view, role, model, step, checkpoint, layer, scale
     curves.scales,
     kind="scales",
     say=curves.of_scales,
-    reach=AxisLimits((0, None), noise="isotropic noise"),
+    reach=AxisLimits((0, None), noise="random vectors"),
     facet="model",
     picks=corpora,
     legend="depth",
-    definition=f"at scale {spectra.SCALES[0]}: {_GRIDE[0].definition}",
+    definition="At scale n, the d that maximises the likelihood Π d·(μ^d − 1)^(n − 1) / μ^((2n − 1)·d + 1). μ_i is the "
+    f"ratio of the distances of state i to its neighbours 2n and n. {_DISTINCT}",
     statistics=tuple(statistic.name for statistic in _GRIDE),
     alone=True,
     interval=_GRIDE[0].interval,
-    published=_GRIDE[0].published,
-    mind=_GRIDE[0].trap,
+    published=_DADAPY,
+    mind=_PLATEAU,
 )
 
 
 @metric(
     title="Intrinsic dimension",
-    summary="How many coordinates it takes to describe the states in the neighbourhood of a state, and how that "
-    "changes as the neighbourhood grows.",
+    summary="How many coordinates describe the states in the neighbourhood of a state, and how this number changes as "
+    "the neighbourhood grows.",
     statistics=STATISTICS,
     question="dimension",
     needs=("moments", "tokens"),
     options=DimensionOptions,
     version=9,
-    cost="a bounded sample; sample² distances for each layer and batch, of all views together",
+    cost="a bounded sample; sample² distances per layer and batch, shared by all token sets",
     charts=(BY_SCALE,),
 )
 def intrinsic_dimension(seen: Observed, options: DimensionOptions) -> Iterator[Value]:

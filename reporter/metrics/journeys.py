@@ -34,26 +34,24 @@ Norm = Literal["closing", "none"]
 
 
 class OfToken(OfModel, metric="journeys"):
-    """A row about a token of a journey."""
+    """A row about a token of a trajectory."""
 
-    journey = of_cell("name of the journey in the study", part="corpus")
-    text: int = column("which of the journey's texts, 0 for the first", key=True)
-    position: int = column("place of the token in its text as the model sees it, 0 for the first", key=True)
+    journey = of_cell("name of the trajectory in the study", part="corpus")
+    text: int = column("number of the text among the trajectory's texts, from 0", key=True)
+    position: int = column("position of the token in its text as the model sees it, from 0", key=True)
     token_id: int = column(TOKEN_ID)
     token: str = column(TOKEN)
 
 
 _NORM = (
-    "what a state went through before it was compared with the vocabulary: 'closing' (the norm that closes the model, "
-    "as in the logit lens; the default for decoders) or 'none' (the residual stream as it is)"
+    "norm applied to a state before the comparison with the vocabulary: 'closing' (the model's final norm, as in the "
+    "logit lens; the default for decoders) or 'none' (the residual stream)"
 )
-_WITH = (
-    "'without': the vocabulary's own vectors; 'with': the position vector of the token's own position is added to each"
-)
+_WITH = "'without': the vectors of the vocabulary; 'with': plus the position vector of the token's position"
 
 
 class JourneyStep(OfToken, table="journeys"):
-    """A token of a text at one layer: how far it is from its own vocabulary vector, and how many others are closer."""
+    """A token of a text at one layer: its distance from its own vocabulary vector, and how many vectors are nearer."""
 
     compared = (
         Comparable(
@@ -62,33 +60,33 @@ class JourneyStep(OfToken, table="journeys"):
         ),
     )
 
-    followed: bool = column("whether the study names it under 'follow'; true for all where it names none")
-    special: bool = column("whether the tokenizer added it")
+    followed: bool = column("whether the study names the token under 'follow'; true for all if it names none")
+    special: bool = column("whether the tokenizer added the token")
     place: Place = at_place()
     positions: WithPositions = column(_WITH, key=True)
     norm_before: Norm = column(_NORM)
     cosine: float | None = column(
-        "cosine of its state, after `norm_before`, and its own vocabulary vector; NULL, as distance and ranks are, "
-        "where they have another number of dimensions, and where one is zero"
+        "cosine of the state, after `norm_before`, and the token's own vocabulary vector; cosine, distance and ranks "
+        "are NULL where their dimensions differ or one of them is zero"
     )
-    distance: float | None = column("Euclidean distance of the two")
-    rank_cosine: int | None = column("vocabulary vectors with a larger cosine than its own; 0 = still itself")
-    rank_distance: int | None = column("vocabulary vectors that are nearer than its own")
-    norm: float = column("norm of its state as it is, before any closing norm")
+    distance: float | None = column("Euclidean distance of the state and the token's own vocabulary vector")
+    rank_cosine: int | None = column("vocabulary vectors with a larger cosine than the token's own; 0 = still itself")
+    rank_distance: int | None = column("vocabulary vectors that are nearer than the token's own")
+    norm: float = column("norm of the state, before any final norm")
     step_length: float | None = column(
-        "distance to its state at the next place, stored where the step begins, as motion.step_length is: embedding "
-        "and blocks are one path, attention 1..L another; after block L comes 'final', which motion leaves out"
+        "distance to the state at the next layer, stored at the start of the step; embedding and blocks are one path, "
+        "attention 1..L another; 'final' comes after block L"
     )
-    step_cosine: float | None = column("cosine of the two, stored in the same row; as motion.step_cosine")
+    step_cosine: float | None = column("cosine of these two states, in the same row, as motion.step_cosine")
     turnover_cosine: float | None = column(
-        "share of its nearest 100 vocabulary tokens, by cosine, that were not among the nearest 100 at the place "
-        "before; NULL in a vocabulary of at most 100"
+        "share of the 100 nearest vocabulary tokens, by cosine, that were not among the 100 nearest at the previous "
+        "layer; NULL in a vocabulary of at most 100"
     )
-    turnover_distance: float | None = column("the same, nearest by distance")
+    turnover_distance: float | None = column("the same share, for the nearest by distance")
 
 
 class TokenPair(OfModel, table="journey_pairs", metric="journeys"):
-    """Two followed tokens of a journey at one layer: how alike their states are, beside any two tokens of its texts."""
+    """Two followed tokens of a trajectory at one layer: the similarity of their states, and of any two tokens."""
 
     compared = (
         Comparable(
@@ -98,19 +96,19 @@ class TokenPair(OfModel, table="journey_pairs", metric="journeys"):
         ),
     )
 
-    journey = of_cell("name of the journey in the study", part="corpus")
-    text_a: int = column("which of the journey's texts the first token stands in, 0 for the first", key=True)
-    position_a: int = column("its place there as the model sees it, 0 for the first", key=True)
-    token_a: str = column("it, as it reads")
-    text_b: int = column("text of the second token", key=True)
-    position_b: int = column("its place there", key=True)
-    token_b: str = column("it")
+    journey = of_cell("name of the trajectory in the study", part="corpus")
+    text_a: int = column("number of the first token's text among the trajectory's texts, from 0", key=True)
+    position_a: int = column("position of the first token in its text as the model sees it, from 0", key=True)
+    token_a: str = column("the first token")
+    text_b: int = column("number of the second token's text", key=True)
+    position_b: int = column("position of the second token", key=True)
+    token_b: str = column("the second token")
     place: Place = at_place()
-    cosine: float | None = column("cosine of their states; NULL where one is zero")
-    distance: float = column("Euclidean distance of their states")
+    cosine: float | None = column("cosine of both states; NULL where one of them is zero")
+    distance: float = column("Euclidean distance of both states")
     mean_cosine: float | None = column(
-        "mean cosine of any two different tokens of the journey's texts there, those left out that the tokenizer "
-        "added: what two tokens have in common that are not alike; NULL for fewer than two that are not zero"
+        "mean cosine of any two different tokens of the trajectory's texts at this layer, without tokens that the "
+        "tokenizer added; NULL for fewer than two states that are not zero"
     )
 
 
@@ -120,18 +118,18 @@ class Neighbour(OfToken, table="neighbours"):
     place: Place = at_place()
     positions: WithPositions = column(_WITH, key=True)
     norm_before: Norm = column(_NORM)
-    measure: Measure = column("'cosine' or 'distance': nearest by what", key=True)
+    measure: Measure = column("measure by which it is near: 'cosine' or 'distance'", key=True)
     rank: int = column("1 = nearest", key=True, name="place")
     neighbour_id: int = column("id of the vocabulary token")
-    neighbour: str | None = column("the vocabulary token as it reads; NULL for a row that no token has")
-    cosine: float | None = column("cosine of the state, after `norm_before`, and its vector")
-    distance: float = column("Euclidean distance of the two")
+    neighbour: str | None = column("the vocabulary token; NULL for a row of the embedding without a token")
+    cosine: float | None = column("cosine of the state, after `norm_before`, and the vector of the vocabulary token")
+    distance: float = column("Euclidean distance of the state and the vector of the vocabulary token")
 
 
-# The chart of followed tokens beside each other: when do two of them part?
+# The chart of followed tokens: at which layers do two of them diverge?
 
 
-CHAPTER = Chapter(SENTENCES, "followed", "Followed tokens", "When do two tokens part, or become alike?", 5)
+CHAPTER = Chapter(SENTENCES, "followed", "Followed tokens", "At which layers do two tokens diverge or converge?", 5)
 ANY = "any two tokens"
 DASHES = {"pair": [1, 0], ANY: [1, 3]}
 
@@ -144,7 +142,7 @@ def pairs(frame: pd.DataFrame, styles: Styles) -> Any:
 
 PAIRED = Chart(
     "sentences.followed",
-    "Two followed tokens by layer",
+    "Similarity of two followed tokens by layer",
     f"""
 WITH own AS (
   SELECT model, checkpoint, journey, layer, depth, cosine, mean_cosine,
@@ -158,13 +156,12 @@ SELECT DISTINCT model, checkpoint, journey, '{ANY}', '{ANY}', layer, depth, mean
 ORDER BY model, checkpoint, journey, kind, pair, layer
 """,
     pairs,
-    lead="Cosine of the states of two tokens that the study follows. Dotted: the mean of any two tokens of its texts; "
-    "two tokens are alike where they lie above it.",
-    mind="A text or two: no interval. In a narrow cone any two tokens have a high cosine, so read a pair beside the "
-    "dotted line, not beside 1.",
+    lead="Cosine of the states of two tokens. Dotted: mean of any two tokens.",
+    mind="No interval, since there are one or two texts. In a narrow cone all cosines are high: compare with the "
+    "dotted line, not with 1.",
     columns=("cosine", "mean_cosine"),
     chapter=CHAPTER,
-    picks=lambda frame, scene: [choices(frame, "journey", "Journey")],
+    picks=lambda frame, scene: [choices(frame, "journey", "Trajectory")],
     key="pair",
     half=True,
 )
@@ -173,28 +170,28 @@ ORDER BY model, checkpoint, journey, kind, pair, layer
 class JourneySpec(Part):
     """One or several texts, and which of their tokens to follow.
 
-    Several texts share one plane: that is how to look at a word with two meanings.
+    Several texts share one plane, for example to follow a word with two meanings.
     """
 
     text: Prose | None = Field(None, description="The text.")
-    texts: Annotated[tuple[Prose, ...], AsTuple] = Field((), description="Several texts, to be seen side by side.")
+    texts: Annotated[tuple[Prose, ...], AsTuple] = Field((), description="Several texts, shown side by side.")
     follow: Annotated[tuple[Prose, ...], AsTuple] = Field(
         (),
-        description="Words or tokens of the texts to list the nearest vocabulary tokens of, and to compare with each "
-        "other; all if left out, and then none is compared.",
+        description="Words or tokens of the texts to follow: their nearest vocabulary tokens are listed, and they are "
+        "compared with each other. If left out, all tokens are followed and none is compared.",
     )
     top: int = Field(15, ge=1, le=100, description="How many nearest vocabulary tokens are listed at each layer.")
     positions: bool = Field(
         False,
-        description="Look also among vocabulary vectors to which the position's own vector is added; these are "
-        "compared with states as they are.",
+        description="Also compare with vocabulary vectors plus the vector of the token's position. States have no norm "
+        "applied in this comparison.",
     )
     norm: Literal["auto", "closing", "none"] = Field(
         "auto",
-        description="What a state passes before it is compared with the vocabulary. `closing`: the norm that closes "
-        "the model, as in the logit lens. `none`: nothing, the residual stream as it is. `auto`: `closing` for a "
-        "decoder that has such a norm, `none` for an encoder. The vocabulary's vectors are those of the input "
-        "embedding, also where a model predicts tokens with another matrix.",
+        description="Norm applied to a state before the comparison with the vocabulary. `closing`: the model's final "
+        "norm, as in the logit lens. `none`: no norm, the residual stream itself. `auto`: `closing` for a decoder with "
+        "such a norm, `none` for an encoder. The vocabulary vectors are rows of the input embedding, even if a model "
+        "predicts tokens with another matrix.",
     )
 
     @model_validator(mode="after")
@@ -215,9 +212,9 @@ STATISTICS = (
     Statistic(
         "vocabulary",
         "vocabulary vectors",
-        "rows of the input embedding that each state is compared with, as they are stored (Gemma and T5-like models "
-        "multiply them before the first block); NULL where they have another number of dimensions than the states. "
-        "The states of a decoder pass its closing norm first, unless the journey says `norm: none`",
+        "Number of rows of the input embedding with which each state is compared. The rows are taken as stored; Gemma "
+        "and T5-like models scale them before the first block. NULL where rows and states differ in dimensions. The "
+        "states of a decoder pass its final norm first, unless the study sets `norm: none`.",
         ("avery2023paths",),
         per="model",
         charted=False,
@@ -225,7 +222,8 @@ STATISTICS = (
     Statistic(
         "vocabulary_with_positions",
         "vocabulary vectors with positions",
-        "the same where a token's own position vector is added to each of them; NULL where the model adds none",
+        "Number of these rows, with the vector of the token's position added to each. NULL where the model adds no "
+        "position vectors.",
         ("avery2023paths",),
         per="model",
         charted=False,
@@ -234,13 +232,13 @@ STATISTICS = (
 
 
 @analysis(
-    title="Journeys",
-    summary="Tokens of a text on their way through the layers: how long each stays the token that it was, what it is "
-    "near to instead, and where it goes.",
+    title="Token trajectories",
+    summary="Tokens of a text through the layers: how long each stays nearest to its own vocabulary vector, and which "
+    "vectors are nearer later.",
     statistics=STATISTICS,
     question="prediction",
-    cost="a product of each token's state at each layer with the vocabulary; twice that and V·d sums for each position "
-    "where positions are added",
+    cost="a product with the vocabulary per token and layer; where positions are added, twice as much and V·d sums per "
+    "position",
     tables=(JourneyStep, Neighbour, TokenPair, Point),
     charts=(PAIRED,),
     version=3,  # states of decoders pass the closing norm; tokens are decoded

@@ -14,7 +14,7 @@ from pydantic import Field
 from reporter.core.threads import spread
 from reporter.geometry.arrays import Floats
 from reporter.geometry.intervals import jackknife_interval
-from reporter.metrics._intervals import MORE_NEIGHBOURS, TO_A_THOUSAND, per_doubling
+from reporter.metrics._intervals import MORE_NEIGHBOURS, ON_TWEETS, described, per_doubling
 from reporter.metrics.base import Between, Options, PairValue, Statistic, metric
 
 if TYPE_CHECKING:
@@ -25,16 +25,13 @@ if TYPE_CHECKING:
 
 FEWEST = 20  # texts, below which neither number means anything
 GROUPS = 10  # of texts
-JACKKNIFE = (
-    f"95 %, from a jackknife that leaves out one of {GROUPS} groups of texts, on the scale of Fisher's z with "
-    "Student's t"
-)
+JACKKNIFE = f"{described('fisher', 'jackknife')} One of {GROUPS} groups of texts is left out."
 _SPARE = 10  # neighbours beyond twice k that are listed
 _EQUAL = "the mean states of all texts, or of all but one, are equal"
 
 _TEXTS = (
-    "of the mean states of the view's tokens in each of the same texts (at most `texts`, equal ones once, drawn by a "
-    "hash of the seed and the text's place in the corpus)"
+    "A text's state is the mean over its tokens in the token set. Both layers see the same texts: at most `texts`, "
+    "drawn by a hash of the seed and the text's position in the corpus; equal texts count once."
 )
 
 _pair = partial(Statistic, per="pair", floor=True, noise="chance")
@@ -43,31 +40,33 @@ STATISTICS = (
     _pair(
         "cka",
         "similarity of layers (CKA)",
-        "linear CKA, debiased: HSIC₁(K, L) / √(HSIC₁(K, K)·HSIC₁(L, L)), with K = XXᵀ and L = YYᵀ without their "
-        "diagonals and HSIC₁(K, L) = [tr KL + (1ᵀK1)(1ᵀL1)/((n − 1)(n − 2)) − 2·1ᵀKL1/(n − 2)] / (n(n − 3)), " + _TEXTS,
+        "Debiased linear CKA of the states of texts: HSIC₁(K, L) / √(HSIC₁(K, K)·HSIC₁(L, L)), with K = XXᵀ and "
+        "L = YYᵀ without their diagonals. HSIC₁(K, L) is "
+        "[tr KL + (1ᵀK1)(1ᵀL1)/((n − 1)(n − 2)) − 2·1ᵀKL1/(n − 2)] / (n(n − 3)). " + _TEXTS + " Chance level: the "
+        "texts of the second layer permuted once, with the seed.",
         ("kornblith2019similarity", "song2012feature", "murphy2024correcting"),
         interval=JACKKNIFE,
         bounds=(-1, 1),
-        plainly="How alike two layers arrange the texts, however their axes are turned; 1 alike, 0 unrelated.",
-        trap="The biased estimate reads 0.86 for independent data at 128 texts and 768 dimensions; this one reads 0. A "
-        "few directions of giant variance decide it. Its floor permutes the texts of the second layer once, seeded.",
-        published="Kornblith et al. define the biased estimate, tr(KHLH). The code of Huh et al. has both: `cka` is "
-        "the biased one, `unbiased_cka` this one, with 1e-6 added to the denominator.",
+        plainly="How similarly two layers arrange the texts, rotations ignored (1: same, 0: unrelated).",
+        trap="A few directions of giant variance dominate it. Do not compare it with biased CKA, which is far above 0 "
+        "for independent data.",
+        published="Kornblith et al. define the biased estimate, tr(KHLH). For independent data with 128 texts and 768 "
+        "dimensions it is 0.86, and this number 0. The code of Huh et al. has both: `cka` is biased; `unbiased_cka` is "
+        "this number, with 1e-6 added to the denominator.",
     ),
     _pair(
         "knn",
         "similarity of layers (shared neighbours)",
-        "mean over texts of |A ∩ B| / k, A and B the k nearest other texts by cosine distance in either layer, "
-        + _TEXTS,
+        "Mean over texts of |A ∩ B| / k, with A and B the k nearest other texts, by cosine distance, in the first and "
+        f"in the second layer. Chance level: k/(n − 1). {_TEXTS}",
         ("huh2024platonic",),
-        interval=f"95 %, from a jackknife that leaves out one of {GROUPS} groups of texts, also as neighbours, on the "
-        "logit scale with Student's t",
+        interval=f"{described('logit', 'jackknife')} One of {GROUPS} groups of texts is left out, also as neighbours.",
         bounds=(0, 1),
-        published="`mutual_knn` of the code of Huh et al., which takes inner products of features that its caller has "
+        published="`mutual_knn` in the code of Huh et al. It takes inner products of features that its caller has "
         "scaled to length 1.",
-        trap="Depends on the number of texts: its floor is k/(n − 1). Texts that are equal are each other's "
+        trap="Depends on the number of texts, as its chance level k/(n − 1) does. Texts with equal states are "
         "neighbours everywhere.",
-        grows=per_doubling("−5 to −21 %", "1.4 to 3.2", MORE_NEIGHBOURS, TO_A_THOUSAND),
+        grows=per_doubling("Falls by 5 to 21 %", "1.4 to 3.2", MORE_NEIGHBOURS, ON_TWEETS),
     ),
 )
 
@@ -116,13 +115,13 @@ def _between(first: Observed, second: Observed, options: PairOptions, within: bo
 
 @metric(
     title="Pairs of layers",
-    summary="How alike two layers arrange the same texts, within a model and between models.",
+    summary="How similarly two layers arrange the same texts, within a model and between models.",
     statistics=STATISTICS,
     question="similarity",
     needs=("pooled",),
     options=PairOptions,
     version=4,
-    cost="texts² numbers for each layer, and a product of them for each pair of layers",
+    cost="texts² numbers per layer, and a product of them per pair of layers",
     between=Between(_between, of=("models",)),
     tables=(PairValue,),
 )

@@ -21,18 +21,19 @@ LENS = (
     _lens(
         "entropy",
         "entropy of the lens",
-        "mean over a uniform sample of tokens of −Σ p_l log p_l, with p_l = softmax(head(norm(h_l))): the "
-        "language-model head applied to the state at layer l after the model's own closing norm, where it has one",
+        "Mean over a uniform sample of tokens of −Σ p_l log p_l, with p_l = softmax(head(norm(h_l))). The "
+        "language-model head is applied to the state at layer l after the model's own final norm, where it has one.",
         ("nostalgebraist2020logit",),
-        trap="Early layers are not written in the head's basis: a confident lens may be confidently meaningless.",
+        trap="Early layers do not use the basis of the head. A confident prediction there may be meaningless.",
     ),
     _lens(
         "kl",
         "distance of the lens from the output",
-        "mean over the same tokens of KL(p_L ‖ p_l), with p_L what the model itself predicts",
+        "Mean over a uniform sample of tokens of KL(p_L ‖ p_l), with p_L the model's own prediction and p_l as in "
+        "lens.entropy.",
         ("nostalgebraist2020logit", "belrose2023eliciting"),
-        plainly="How far a prediction read off this layer is from the one that the model makes; 0 the same.",
-        trap="A head was trained for the last layer alone; a tuned lens would read earlier layers better.",
+        plainly="Divergence between a prediction from this layer and the model's own (0: equal).",
+        trap="The head was trained for the last layer only; a tuned lens would read earlier layers better.",
         fixed=(("last", 0.0),),
     ),
 )
@@ -46,13 +47,14 @@ class LensOptions(OptionalOptions):
 
 @metric(
     title="Logit lens",
-    summary="What the model would predict if it stopped at a layer: how sure it would be, and how far from its output.",
+    summary="What the model would predict if it stopped at a layer: how confident it would be, and how far from its "
+    "output.",
     statistics=LENS,
     question="prediction",
     needs=("lens",),
     options=LensOptions,
     version=5,
-    cost="a product with the vocabulary for each sampled token and layer",
+    cost="a product with the vocabulary per sampled token and layer",
     against_base=("entropy", "kl"),
 )
 def lens(seen: Observed, options: Options) -> Iterator[Value]:
@@ -71,26 +73,26 @@ LOSS = (
     _lens(
         "lm",
         "language-model loss",
-        "mean of −log p(token) over tokens, in nats. A decoder predicts each token of a text from those before it; the "
-        "first token and what the tokenizer adds are not counted. An encoder with a masked-language-model head sees "
-        "each text once with 15 % of its tokens masked at once and predicts those",
+        "Mean of −log p(token) over tokens, in nats. A decoder predicts each token of a text from the tokens before "
+        "it, except the first token and tokens that the tokenizer added. An encoder with a masked-language-model head "
+        "reads each text once, with 15 % of its tokens masked at once, and predicts the masked tokens.",
         ("salazar2020masked",),
         per="model",
         plainly="How badly the model predicts tokens; lower is better.",
-        trap="Depends on the tokenizer: a loss per token of one vocabulary does not compare with that of another, and "
-        "an encoder's never with a decoder's.",
+        trap="Losses with different tokenizers are not comparable, and an encoder's loss is never comparable with a "
+        "decoder's.",
     ),
 )
 
 
 @metric(
     title="Language-model loss",
-    summary="How well the model predicts the tokens of the corpus, to correlate with what its layers do.",
+    summary="How well the model predicts the tokens of the corpus.",
     statistics=LOSS,
     question="prediction",
     needs=("losses",),
     version=3,
-    cost="a product with the vocabulary for each predicted token; for an encoder a second forward pass",
+    cost="a product with the vocabulary per predicted token; for an encoder a second forward pass",
     options=OptionalOptions,
     against_base=("lm",),
 )
@@ -104,15 +106,15 @@ def loss(seen: Observed, options: Options) -> Iterator[Value]:
 
 
 KINDS = ("function", "content")
-_FUNCTION = "function words: tokens that are whole words and among scikit-learn's English stop words"
-_CONTENT = "content words: tokens that are whole words of letters and no English stop words"
+_FUNCTION = "Function words are tokens that are whole words and among scikit-learn's English stop words."
+_CONTENT = "Content words are tokens that are whole words of letters and not English stop words."
 _WHOLE = (
-    "A word that the tokenizer splits counts as neither, so a small vocabulary knows frequent words alone; nor does a "
-    "single letter other than 'a' and 'I', so that a tokenizer without capitals has no 'i'"
+    "A word that the tokenizer splits is neither, so a small vocabulary has frequent words only. Single letters other "
+    "than 'a' and 'I' are neither, so a tokenizer without capitals has no 'i'."
 )
 _RAW = (
-    "States are compared as they are, before the closing norm. What a decoder would predict at a layer is another "
-    "question: see `lens` and the analysis `journeys`."
+    "States are compared before the final norm. What a decoder would predict at a layer is another question: see "
+    "`lens` and the analysis `journeys`."
 )
 
 
@@ -120,12 +122,12 @@ def _rank(kind: str, words: str) -> Statistic:
     return Size(
         f"rank_{kind}",
         f"rank of {kind} words",
-        "mean over a uniform sample of tokens of the number of rows w_j of the input embedding with cos(h_l, w_j) > "
-        f"cos(h_l, w_t), t the token itself, for {words}; 0 = still itself",
+        f"Mean, over {kind} words in a uniform sample of tokens, of the number of rows w_j of the input embedding with "
+        f"cos(h_l, w_j) > cos(h_l, w_t). t is the token itself. {words} {_WHOLE} {_RAW}",
         ("avery2023paths", "pedregosa2011scikit"),
         interval=BOOTSTRAP,
-        trap=f"A mean of ranks is ruled by the few largest. {_RAW} {_WHOLE}.",
-        plainly=f"How many tokens of the vocabulary a {kind} word's state is nearer to than to its own; 0 none.",
+        trap=f"A few large ranks dominate the mean. Only {kind} words that are a single token count.",
+        plainly=f"Vocabulary entries nearer to a {kind} word's state than its own (0: none).",
         fixed=(("first", 0.0),),
         within_role=True,  # ranks among the rows of a vocabulary, and encoders have others than decoders
     )
@@ -135,11 +137,12 @@ def _cosine(kind: str, words: str) -> Statistic:
     return Cosine(
         f"cosine_{kind}",
         f"cosine of {kind} words and their vectors",
-        f"mean over the same tokens of cos(h_l, w_t), for {words}",
+        f"Mean, over {kind} words in a uniform sample of tokens, of cos(h_l, w_t), with w_t the token's row of the "
+        f"input embedding. {words} {_WHOLE}",
         ("avery2023paths", "pedregosa2011scikit"),
         interval=BOOTSTRAP,
         fixed=(("first", 1.0),),
-        trap=f"States share a direction in most models: beside it lies what any two have in common. {_WHOLE}.",
+        trap=f"In most models all states share a direction, which is part of the cosine of {kind} words.",
     )
 
 
@@ -163,14 +166,14 @@ class JourneyOptions(OptionalOptions):
 
 @metric(
     title="Words against the vocabulary",
-    summary="How many other tokens are nearer to a word's state than the word itself: function words against content "
-    "words.",
+    summary="How many vocabulary entries are nearer to a word's state than the word itself: function words against "
+    "content words.",
     statistics=WORDS,
     question="prediction",
     needs=("journey",),
     options=JourneyOptions,
     version=5,
-    cost="a product with the vocabulary for each sampled word and layer",
+    cost="a product with the vocabulary per sampled word and layer",
     against_base=tuple(statistic.name for statistic in WORDS),
 )
 def journey(seen: Observed, options: Options) -> Iterator[Value]:

@@ -20,28 +20,29 @@ if TYPE_CHECKING:
     from reporter.geometry.linear import Directions, Joint, Similarity
 
 _FIT = (
-    "with X the states of all tokens at layer l and Y those at {other}, both minus their mean, and A the least-squares "
-    "map of X on {what}; directions whose share of the correlation matrix of X is below 1e-6 are left out, and so are "
-    "dimensions whose deviation is at most 1e-6 of the root mean square of all deviations"
+    "X and Y are the centred states of all tokens at layer l and at {other}. A is the least-squares map of X on "
+    "{what}. Directions whose share of the correlation matrix of X is below 1e-6 are left out. So are dimensions whose "
+    "deviation is at most 1e-6 of the root mean square of all deviations."
 )
 FEWEST = 8
 """Tokens to a dimension, of those that a map is fitted to, below which intervals cover less than they say."""
-_ENOUGH = f"; none for fewer than {FEWEST} tokens to a dimension"
-_INTERVAL = described("logit") + _ENOUGH
-_PLAIN = described("plain") + f"{_ENOUGH} in either half"
+_INTERVAL = f"{described('logit')} None with fewer than {FEWEST} tokens per dimension."
+_PLAIN = f"{described('plain')} None if a half of the texts has fewer than {FEWEST} tokens per dimension."
 _HELD_OUT = (
-    "1 − Σ‖y − map(x)‖²/Σ‖y − mean‖² over the tokens of one half of the texts, map and mean fitted to the other half; "
-    "mean over both directions; halves by a hash of the text; "
+    "1 − Σ‖y − map(x)‖²/Σ‖y − mean‖² over one half of the texts, map and mean fitted to the other half. The number is "
+    "the mean over both directions. A hash of the text decides its half. "
 )
 
 
-def _scores(name: str, title: str, other: str, what: str, source: str, stands: str, **more: Any) -> Iterator[Statistic]:
+def _scores(
+    name: str, title: str, other: str, what: str, source: str, stored: str, held_out: str, **more: Any
+) -> Iterator[Statistic]:
     """Yield a share that a linear map explains, on the tokens that it is fitted to and on others."""
     taken = f"({what})" if " " in what else what
     yield _consecutive(
         name,
         title,
-        f"1 − ‖XA − {taken}‖²/‖{what}‖² in Frobenius norms, {stands}, " + _FIT.format(other=other, what=what),
+        f"1 − ‖XA − {taken}‖²/‖{what}‖² in Frobenius norms, {stored}. " + _FIT.format(other=other, what=what),
         (source,),
         interval=_INTERVAL,
         floor=True,
@@ -51,13 +52,12 @@ def _scores(name: str, title: str, other: str, what: str, source: str, stands: s
     yield _consecutive(
         f"{name}_heldout",
         f"{title} (held out)",
-        f"{_HELD_OUT}{what} and A as in {name}",
+        f"{_HELD_OUT}y are the rows of {what}, x those of X, with the map as in {name}.",
         (source,),
         interval=_PLAIN,
         bounds=(None, 1),
         smallest=0.01,
-        trap="With few tokens to a dimension the map fits noise and this falls below zero: the corpus is too small, "
-        "which says nothing of the block.",
+        trap=held_out,
     )
 
 
@@ -71,12 +71,13 @@ STATISTICS = (
         "Y",
         "razzhigaev2024linear",
         "stored at layer l = 0…L−1",
+        "With few tokens per dimension the map fits noise and this falls below 0, which says nothing about the block.",
         headline=True,
-        plainly="How well one linear map makes the states of the next layer from those of this one; 1 exactly.",
-        trap="The residual stream alone makes it high: a block that adds little is linear whatever it adds; see "
-        "update_linearity. And d directions fit n tokens by chance: see the floor, and the held-out form.",
-        published="The paper's code scales X and Y to Frobenius norm 1, fits by SVD and takes one batch of tokens; it "
-        "has no floor. The number is the same.",
+        plainly="How well one linear map predicts the next layer's states (1: exactly).",
+        trap="The residual stream alone makes it high; see update_linearity. d directions fit n tokens by chance; "
+        "compare the chance level and the held-out form.",
+        published="The paper's code scales X and Y to Frobenius norm 1, fits by SVD and takes one batch of tokens. The "
+        "number is the same. The code has no chance level.",
     ),
     *_scores(
         "update_linearity",
@@ -85,65 +86,68 @@ STATISTICS = (
         "Y − X",
         "razzhigaev2024linear",
         "stored at layer l = 0…L−1",
-        trap="Of a model whose blocks end in a norm (post-norm encoders) Y − X is not what a block adds.",
+        "Below 0 the corpus has too few tokens per dimension: the map of the update fits noise.",
+        trap="In models whose blocks end in a norm (post-norm encoders) Y − X is not what a block adds.",
     ),
     *_scores(
         "to_last",
-        "share of the last layer that a linear map reads",
+        "variance of the last layer explained by a linear map",
         "the last layer L",
         "Y",
         "din2024jump",
         "l = 0…L−1",
-        trap="The last block's output before the closing norm. A few dimensions of large variance decide it.",
+        "Below 0 the corpus has too few tokens per dimension: the map to the last layer fits noise.",
+        trap="The last layer is the last block's output before the final norm. A few dimensions of large variance "
+        "dominate it.",
     ),
     _consecutive(
         "procrustes",
         "angle between consecutive layers (Procrustes)",
-        "arccos(‖XᵀY‖_* / (‖X‖ ‖Y‖)), nuclear over Frobenius norms, X and Y the centred states at layers l and l + 1, "
-        "stored at layer l = 0…L−1",
+        "arccos(‖XᵀY‖_* / (‖X‖ ‖Y‖)), nuclear over Frobenius norms, with X and Y the centred states of all tokens at "
+        "layers l and l + 1. Stored at layer l = 0…L−1.",
         ("williams2021generalized",),
         short="Procrustes angle",
         unit="radians",
-        interval=_INTERVAL + "; made of its cosine",
+        interval=_INTERVAL + " Derived from the interval of its cosine.",
         bounds=(0, 1.5707963267948966),
-        trap="Rotation and scale count for nothing: a block that turns all states alike reads 0.",
+        trap="Rotation and scale are ignored: a block that rotates all states alike has 0.",
     ),
     _consecutive(
         "cka",
         "CKA of consecutive layers over tokens",
-        "‖XᵀY‖² / (‖XᵀX‖ ‖YᵀY‖) in Frobenius norms, X and Y the centred states of all tokens at layers l and l + 1, "
-        "stored at layer l = 0…L−1",
+        "‖XᵀY‖² / (‖XᵀX‖ ‖YᵀY‖) in Frobenius norms, with X and Y the centred states of all tokens at layers l and l + "
+        "1. Stored at layer l = 0…L−1. layer_pairs.cka is debiased, and over mean states of texts.",
         ("kornblith2019similarity",),
         interval=_INTERVAL,
         bounds=(0, 1),
-        trap="The axes of largest variance decide it: with a sink in each text it is near 1 whatever the others do. "
-        "layer_pairs.cka is over mean states of texts, and debiased.",
+        trap="Axes of large variance dominate it: with a sink in each text it is near 1 whatever the other axes do.",
     ),
     _consecutive(
         "cca",
         "mean squared canonical correlation",
-        "tr(Sxx⁺ Sxy Syy⁺ Syx) / min(rank X, rank Y), S the covariances of the states of all tokens at layers l and "
-        "l + 1, stored at layer l = 0…L−1; without the directions and dimensions that `linearity` leaves out",
+        "tr(Sxx⁺ Sxy Syy⁺ Syx) / min(rank X, rank Y), with S the covariances of the states of all tokens at layers l "
+        "and l + 1. Stored at layer l = 0…L−1. The directions and dimensions that linearity.linearity leaves out are "
+        "left out. SVCCA drops the faint directions first; this number does not.",
         ("raghu2017svcca", "kornblith2019similarity"),
         floor=True,
         bounds=(0, 1),
-        trap="Every direction counts alike, however little varies along it, and d directions of n tokens agree by "
-        "chance: see the floor. SVCCA cuts the faint directions first, this does not.",
+        trap="Every direction counts equally, however faint. d directions of n tokens agree by chance; compare the "
+        "chance level.",
     ),
 )
 
 
 @metric(
     title="Linearity",
-    summary="How much of the next layer, of what a block adds, and of the last layer one linear map for all tokens "
-    "makes of the states, and how far consecutive layers are from a rotation of each other.",
+    summary="How much of the next layer, of a block's update and of the last layer one linear map for all tokens "
+    "explains. How far consecutive layers are from a rotation of each other.",
     statistics=STATISTICS,
     question="updates",
     needs=("moments", "cross", "tokens"),
     version=6,
     options=OptionalOptions,  # it keeps three matrices d × d for each layer
-    cost="three width × width products for each token and layer, about 1/4 of the forward pass, and six such matrices "
-    "for each layer and kind of token in memory and in the cache",
+    cost="three width × width products per token and layer, about 1/4 of the forward pass. Six such matrices "
+    "per layer and kind of token in memory and in the cache.",
 )
 def linearity(seen: Observed, options: Options) -> Iterator[Value]:
     """Yield the statistics of each layer with the next one and the last, and their floors."""

@@ -27,94 +27,95 @@ STATISTICS = (
     _step(
         "step_length",
         "length of a step",
-        "mean over tokens of ‖h_{l+1} − h_l‖, stored at layer l = 0…L−1",
+        "Mean over tokens of ‖h_{l+1} − h_l‖, stored at layer l = 0…L−1.",
         bounds=(0, None),
-        trap="In the model's own units: compare models by the update ratio.",
+        trap="In the model's own units: compare models by motion.update_ratio.",
     ),
     _step(
         "step_cosine",
         "cosine of consecutive states",
-        "mean over tokens of cos(h_l, h_{l+1}), stored at layer l = 0…L−1",
+        "Mean over tokens of cos(h_l, h_{l+1}), stored at layer l = 0…L−1.",
         floor=True,
         bounds=(-1, 1),
-        plainly="How little a block turns a token's state; 1 not at all.",
-        trap="Near 1 in a residual stream whose common mean is large, whatever the block does.",
+        plainly="Cosine between a block's input and output (1: unchanged).",
+        trap="A large common mean makes this near 1 whatever the block does.",
     ),
     _mean(
         "block_influence",
         "block influence (BI)",
-        "1 − step_cosine: the mean over tokens of 1 − cos(h_l, h_{l+1}), stored at layer l = 0…L−1; of the block "
-        "that turns h_l into h_{l+1}: block l + 1 counted from 1, layer l in code that counts from 0",
+        "Mean over tokens of 1 − cos(h_l, h_{l+1}), which is 1 − step_cosine. Stored at layer l = 0…L−1. It belongs to "
+        "the block that maps h_l to h_{l+1}: block l + 1 counted from 1, layer l in code that counts from 0.",
         ("men2024shortgpt",),
         per="step",
         floor=True,
         bounds=(0, 2),
-        trap="Low does not yet mean that the block can go: it says how far a block turns the states, not what that "
-        "does to the output. Where a common mean is long it is near 0 whatever the block does, as step_cosine near 1.",
-        published="The paper's code takes every token that the tokenizer returns (the view 'all') and the library's "
-        "hidden_states, the last of which is after the closing norm: its last number is not of the block alone. "
-        "Known: of Llama-2-7B the nine lowest are layers 27 26 25 28 24 29 23 21 22, counted from 0.",
+        trap="A low value does not mean that the block is removable: the effect on the output may be large. A long "
+        "common mean lowers it.",
+        published="The paper's code takes every token that the tokenizer returns (the token set `all`) and the "
+        "library's hidden_states. The last of these is after the final norm, so the last number is not of the block "
+        "alone. Known values: the nine lowest layers of Llama-2-7B are 27 26 25 28 24 29 23 21 22, counted from 0.",
     ),
     _mean(
         "norm",
         "norm",
-        "mean over tokens of ‖h_l‖, l = 0…L",
+        "Mean over tokens of ‖h_l‖, l = 0…L.",
         ("luisto2024toybox",),
         bounds=(0, None),
-        trap="A block that ends in a norm (post-norm encoders) fixes it; elsewhere the residual stream grows.",
+        trap="Blocks that end in a norm (post-norm encoders) fix it. In other models the residual stream grows.",
     ),
     _mean(
         "growth",
         "growth factor of the residual stream",
-        "exp of the slope of the least-squares line of log N(l) on l = 1…L, N(l) the mean over tokens of ‖h_l‖: by "
-        "what a block multiplies the norm if all multiply it alike; the embedding is left out",
+        "exp of the slope of the least-squares line of log N(l) on l = 1…L, with N(l) the mean over tokens of ‖h_l‖. "
+        "This is the factor per block if all blocks had the same one. The embedding is left out.",
         ("heimersheim2023residual",),
         per="model",
         bounds=(0, None),
         smallest=0.001,
-        trap="One number for a curve that may have phases: see norm. A few sinks can be most of the mean norm in the "
-        "middle and bend the line: read the view 'no-sinks'. Blocks that end in a norm (post-norm encoders) read "
-        "about 1 by construction.",
-        published="The authors leave out position 0 and read 1.045 off GPT-2 XL's curve; elsewhere 'growth' is the "
-        "last norm over the first.",
+        trap="A few sinks can dominate the mean norm of middle layers; compare without sinks. About 1 by construction "
+        "in post-norm encoders.",
+        published="The authors leave out position 0 and estimate 1.045 from GPT-2 XL's curve. Elsewhere 'growth' is "
+        "the last norm over the first.",
     ),
     _step(
         "update_ratio",
         "length of a step over norm",
-        "mean over tokens of ‖h_{l+1} − h_l‖ / ‖h_l‖, stored at layer l = 0…L−1",
+        "Mean over tokens of ‖h_{l+1} − h_l‖ / ‖h_l‖, stored at layer l = 0…L−1.",
         bounds=(0, None),
-        trap="A mean of ratios, not a ratio of means.",
+        trap="Mean of per-token ratios, not the ratio of both means.",
     ),
     _step(
         "curvature",
-        "turn between consecutive steps",
-        "mean over tokens of the angle between h_{l+1} − h_l and h_{l+2} − h_{l+1}, stored at layer l = 0…L−2",
-        short="turn between updates",
+        "angle between consecutive steps",
+        "Mean over tokens of the angle between h_{l+1} − h_l and h_{l+2} − h_{l+1}, stored at layer l = 0…L−2.",
+        short="angle between updates",
         unit="radians",
         floor=True,
         bounds=(0, float(np.pi)),
-        trap="Independent states at each layer read 2π/3 ≈ 2.09, not π/2: consecutive steps share a state.",
-        published="Elsewhere curvature is a turn from token to token within a layer: that is token_path.curvature. "
-        "This number turns from layer to layer.",
+        trap="For independent states at each layer it is 2π/3 ≈ 2.09, not π/2: consecutive steps share a state.",
+        published="Elsewhere curvature is the angle from token to token within a layer: token_path.curvature. This "
+        "number is the angle from layer to layer.",
     ),
     _path(
         "line_shape",
         "line-shape score (LSS)",
-        "mean over tokens of L / ‖Σ_l s_l/‖s_l‖‖, s_l = h_{l+1} − h_l, l = 0…L−1: 1 if all steps have one direction",
+        "Mean over tokens of L / ‖Σ_l s_l/‖s_l‖‖, with s_l = h_{l+1} − h_l, l = 0…L−1. It is 1 if all steps have the "
+        "same direction. L independent steps give about √L, independent states about L (the chance level).",
         bounds=(1, None),
         smallest=0.01,
-        trap="High is crooked, and it grows with depth: L independent steps read about √L, independent states about L "
-        "(the floor). Every step counts alike, however short it is.",
-        published="This is the published form, each step scaled to length 1. The ratio of distance and way, "
-        "often given under this name, is straightness.",
+        trap="High means crooked, and the score grows with the number of blocks. Every step counts equally, however "
+        "short it is.",
+        published="This is the published form, with each step scaled to length 1. The ratio of distance to path "
+        "length, often given under this name, is straightness.",
     ),
     _path(
         "straightness",
         "straightness of a token's path",
-        "mean over tokens of ‖h_L − h_0‖ / Σ_l ‖h_{l+1} − h_l‖, l = 0…L−1: 1 if all steps have one direction",
+        "Mean over tokens of ‖h_L − h_0‖ / Σ_l ‖h_{l+1} − h_l‖, l = 0…L−1. It is 1 if all steps have the same "
+        "direction.",
         bounds=(0, 1),
-        trap="A mean of ratios, not a ratio of means. One giant step, such as a sink's, is a straight line; and where "
-        "norms grow from block to block the last steps decide.",
+        trap="One giant step, such as a sink's, makes a path straight. Where norms grow from block to block the last "
+        "steps dominate.",
     ),
 )
 
@@ -134,7 +135,7 @@ def _defined(layers: int) -> dict[str, int]:
 
 @metric(
     title="Motion through the layers",
-    summary="How long the step of each layer is, how much it turns the state, and how it compares with its norm.",
+    summary="How far each block moves a token's state, in which direction, and relative to the state's norm.",
     statistics=STATISTICS,
     question="updates",
     needs=("text_sums",),
@@ -195,9 +196,7 @@ def _growth(norms: Sequence[Average], texts: int) -> Value:
 # How straight the path from token to token is within a layer (Hosseini & Fedorenko 2023).
 
 
-_TRIPLES = (
-    4096  # that the floor is drawn from, whatever the corpus holds: it is a mean that does not hang on their number
-)
+_TRIPLES = 4096  # for the chance level, whatever the corpus holds: it is a mean that does not depend on their number
 
 _NO_TRIPLE = "no text has three neighbouring tokens that differ from each other here"
 
@@ -205,42 +204,41 @@ TOKEN_PATH = (
     _mean(
         "curvature",
         "turning angle from token to token",
-        "mean over texts of the mean over a text of the angle between x_t − x_{t−1} and x_{t+1} − x_t, x_t the state "
-        "of token t at one layer; a token is read where it and both its neighbours belong to the view, so that what a "
-        "view leaves out cuts the path and is not stepped over, and where neither step is zero",
+        "Mean over texts of a text's mean angle between x_t − x_{t−1} and x_{t+1} − x_t, with x_t the state of token "
+        "t. A token counts if it and both its neighbours belong to the token set and neither step is zero. A token "
+        "that the token set leaves out therefore cuts the path.",
         ("hosseini2023straighten",),
         short="turning angle",
         unit="radians",
         floor=True,
         bounds=(0, pi),
-        plainly="How sharply the path from token to token turns within a text.",
-        trap="Independent tokens read 2π/3 ≈ 2.09 (120°), not π/2: consecutive steps share a state. Over tokens, "
-        "within a layer; motion.curvature is over layers, of one token. A decoder's sink, far from all others, makes "
-        "steps there and back: look at no-sinks, too.",
+        plainly="How sharply the path from token to token bends within a text.",
+        trap="For independent tokens it is 2π/3 ≈ 2.09 (120°), not π/2. A sink, far from all other tokens, makes two "
+        "large steps; compare without sinks.",
         published="The authors give degrees, and mostly the change from layer to layer. The code of Skean et al. has "
-        "two other numbers under this name: first the angle between the states of neighbouring tokens (not their "
-        "differences), later that between their differences, of the absolute cosine, which is never beyond π/2.",
+        "had two other numbers under this name. The first is the angle between the states of neighbouring tokens. The "
+        "later one is the angle between their differences from the absolute cosine, never above π/2.",
     ),
     Statistic(
         "straightening",
         "how much straighter the path is than at layer 0",
-        "token_path.curvature at layer 0 minus the same at this place",
+        "token_path.curvature at layer 0 minus token_path.curvature at this layer.",
         ("hosseini2023straighten",),
         unit="radians",
-        interval=BOOTSTRAP + "; both layers under the same weights",
+        interval=BOOTSTRAP + " Both layers have the same weights.",
         bounds=(-pi, pi),
         fixed=(("first", 0.0),),
-        trap="Layer 0 is what enters the first block: token vectors, to which some models have added positions or a "
-        "norm. Where it knows no position, a token that is repeated at once makes no step there and is left out.",
-        published="The authors subtract the other way round: a fall is a straightening there.",
+        trap="Layer 0 differs between models: token vectors with or without positions and a norm. Without positions an "
+        "immediately repeated token is left out there.",
+        published="The authors subtract in the other order: there a negative number is straightening.",
     ),
 )
 
 
 @metric(
     title="Path from token to token",
-    summary="How much the states of a text turn from one token to the next, within each layer, and whether the layers "
-    "straighten that path.",
+    summary="How sharply the path from token to token bends within a text, at each layer, and whether layers "
+    "straighten it.",
     statistics=TOKEN_PATH,
     question="directions",
     needs=("token_path",),

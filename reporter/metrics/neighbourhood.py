@@ -13,7 +13,7 @@ from reporter.core.threads import spread
 from reporter.geometry import noise
 from reporter.geometry.arrays import Floats
 from reporter.geometry.intervals import FEWEST_TEXTS, Interval, jackknife_interval
-from reporter.metrics._intervals import group_of_state
+from reporter.metrics._intervals import described, group_of_state
 from reporter.metrics.base import OptionalOptions, PairValue, Size, Statistic, Value, metric, undefined, with_floor
 
 if TYPE_CHECKING:
@@ -24,14 +24,14 @@ GROUPS = 8  # of texts
 _FEWEST = 10  # neighbourhoods with a dimension, below which there is no number
 
 _LOCAL = (
-    "the local dimension of a state being TwoNN (intrinsic_dimension.twonn, the largest tenth of the ratios left out) "
-    "among its k = `neighbours` nearest states, without itself, neighbours of these being sought among them alone; for "
-    "`centres` states out of the distinct ones of at most `sample` tokens drawn from the view (see "
-    "intrinsic_dimension.twonn), Euclidean, float64"
+    "The local dimension is TwoNN among the k = `neighbours` nearest states of a state, without the state itself. "
+    "TwoNN leaves out the largest tenth of the ratios (see intrinsic_dimension.twonn) and searches neighbours only "
+    "among these k. The `centres` states are chosen from the distinct states of at most `sample` tokens of the token "
+    "set (see intrinsic_dimension.twonn). Distances are Euclidean, in float64."
 )
 _JACKKNIFE = (
-    f"95 %, from a jackknife that leaves out one of {GROUPS} groups of texts, neighbourhoods being made anew of the "
-    "rest, on the log scale with Student's t"
+    f"{described('log', 'jackknife')} One of {GROUPS} groups of texts is left out, and neighbourhoods are searched "
+    "among the rest."
 )
 
 _dimension = partial(Size, interval=_JACKKNIFE, floor=True)
@@ -40,22 +40,22 @@ LOCAL_DIMENSION = (
     _dimension(
         "mean",
         "local dimension",
-        f"mean over states of their local dimension, {_LOCAL}",
+        f"Mean over states of their local dimension. {_LOCAL} A few neighbours of the same text or token type make a "
+        "neighbourhood look flat.",
         ("ruppik2025less", "facco2017estimating"),
-        plainly="How many coordinates it takes to place a state among its neighbours.",
-        trap="A neighbourhood is not small: k states of a sample of n reach as far as the sample is thin. Compare "
-        "models and checkpoints at the same n and k, and with the floor. A few neighbours of the same text or token "
-        "type make a neighbourhood look flat.",
-        published="The authors take k = 128 of 60,000 tokens, with scikit-dimension's TwoNN (`fit_pw`), with which "
-        "this agrees to rounding; here the tokens are fewer, so a neighbourhood is wider.",
+        plainly="Number of coordinates that locate a state among its neighbours, on average.",
+        trap="In a small sample a neighbourhood reaches far. Compare models and checkpoints at equal n and k, and with "
+        "the chance level.",
+        published="The authors take k = 128 of 60,000 tokens with scikit-dimension's TwoNN (`fit_pw`). This agrees "
+        "with it to rounding. Here the tokens are fewer, so neighbourhoods are wider.",
     ),
     _dimension(
         "spread",
         "spread of the local dimension",
-        f"standard deviation (n − 1) over states of their local dimension, {_LOCAL}",
+        f"Standard deviation (n − 1) over states of their local dimension. {_LOCAL} The chance level consists of the "
+        "error of TwoNN alone, at a larger dimension. Compare spread / mean with the same ratio of the chance levels.",
         ("ruppik2025less",),
-        trap="TwoNN of k states is itself off by about its value over √k: the floor has that "
-        "and no more, of a larger dimension. Compare what is left of both over their means.",
+        trap="Part of it is estimation error: TwoNN of k states has a standard error of about its value / √k.",
     ),
 )
 _TAKE: dict[str, Callable[[Floats], float]] = {
@@ -67,21 +67,21 @@ _TAKE: dict[str, Callable[[Floats], float]] = {
 class LocalOptions(OptionalOptions):
     """The number of states, of centres among them, and of neighbours of each."""
 
-    sample: int = Field(default=4096, ge=64, description="tokens among whose states neighbours are sought")
+    sample: int = Field(default=4096, ge=64, description="tokens among whose states neighbours are searched")
     centres: int = Field(default=256, ge=16, description="states whose neighbourhoods are measured")
     neighbours: int = Field(default=128, ge=16, le=1024, description="states in a neighbourhood")
 
 
 @metric(
     title="Local dimension",
-    summary="How many directions the states vary in around a single state, on average, and how much that differs from "
-    "state to state.",
+    summary="In how many directions states vary around a single state, on average, and how much this number differs "
+    "between states.",
     statistics=LOCAL_DIMENSION,
     question="dimension",
     needs=("moments", "tokens"),
     version=2,
     options=LocalOptions,
-    cost="about a second of one core for each layer of 576 dimensions and each view",
+    cost="about a second of one core for each layer of 576 dimensions and each token set",
 )
 def local_dimension(seen: Observed, options: LocalOptions) -> Iterator[Value]:
     """Yield mean and spread of the local dimension at every place, and what isotropic noise reads."""
@@ -134,45 +134,41 @@ def _of_noise(n: int, d: int, seed: int, centres: int, options: LocalOptions) ->
     return dimensions[np.isfinite(dimensions)]
 
 
-# Does one layer know what another knows? Information imbalance (Glielmo et al. 2022; Acevedo et al. 2025).
+# Do neighbours at one layer predict neighbours at another? Information imbalance (Glielmo et al. 2022; Acevedo et al.
+# 2025).
 
 
 FEWEST_RANKED = 20  # states, below which ranks mean little
 _STILL = 1e-12  # share of the squares below which what varies is rounding
 
 _TOKENS = (
-    "over the n distinct states of at most `sample` tokens drawn from the view, the same ones at every layer; "
-    "Euclidean distances, the mean rank of states that are equally far; of states that are equal in the first layer "
-    "each has another of them, in random order, as its neighbour"
+    "The n distinct states are those of at most `sample` tokens of the token set, the same at every layer. Distances "
+    "are Euclidean; equally far states share their mean rank. Of states that are equal in the first layer, each has "
+    "another one as its neighbour, in random order. The minimum is 2/n, the value of a layer with itself."
 )
 _OVER_RANKS = (
-    f"95 %, from a jackknife that leaves out one of {GROUPS} groups of texts, neighbours and ranks being sought anew "
-    "among the rest, on the logit scale of Δ/2 with Student's t"
+    f"{described('logit', 'jackknife')} The scale is that of Δ/2. One of {GROUPS} groups of texts is left out, and "
+    "neighbours and ranks are searched among the rest."
 )
-_TRAP = (
-    "Near 0 the first layer tells who is near in the second, near 1 it tells nothing. It has a direction: compare "
-    "both. It says what the nearest neighbour tells, nothing of larger distances, and the least it can be is 2/n, "
-    "which is what a layer reads of itself."
-)
-_CHANCE = "Floor: 1, exactly, if neighbours have nothing to do with each other."
+_CHANCE = "Chance level: 1, exactly, if neighbours at the two layers are unrelated."
 _imbalance = partial(
     Statistic,
     sources=("glielmo2022ranking", "acevedo2025quantitative"),
     interval=_OVER_RANKS,
     bounds=(0, 2),
-    trap=_TRAP,
 )
 
 
-def _of_layer(name: str, title: str, arrow: str, plainly: str = "") -> Statistic:
+def _of_layer(name: str, title: str, arrow: str, plainly: str = "", trap: str = "") -> Statistic:
     return _imbalance(
         name,
         title,
-        f"Δ({arrow}) = 2/n · mean rank in the second layer of each state's nearest neighbour in the first, {_TOKENS}. "
-        f"{_CHANCE}",
+        f"Δ({arrow}) = 2/n · mean rank in the second layer of each state's nearest neighbour in the first. {_CHANCE} "
+        f"{_TOKENS}",
         floor=True,
         noise="chance",
         plainly=plainly,
+        trap=trap,
     )
 
 
@@ -180,18 +176,21 @@ IMBALANCE = (
     _imbalance(
         "imbalance",
         "information imbalance of two layers",
-        "Δ(a → b) = 2/n · mean rank in layer b of each state's nearest neighbour in layer a, for any two layers of the "
-        f"path, in both orders, {_TOKENS}. {_CHANCE}",
+        "Δ(a → b) = 2/n · mean rank in layer b of each state's nearest neighbour in layer a. Computed for any two "
+        f"layers, in both orders. {_CHANCE} {_TOKENS}",
         per="pair",
-        plainly="How badly neighbours in one layer tell who are neighbours in the other; 0 they tell all, 1 nothing.",
-        published="DADApy computes the same number (`return_inf_imb_two_selected_coords`); of states that are equally "
-        "near it takes the one that sorting leaves first.",
+        plainly="How badly neighbours in one layer predict neighbours in another (0: fully, 1: not).",
+        trap="Not symmetric, so compare both directions. It says what the nearest neighbour predicts and nothing about "
+        "larger distances.",
+        published="DADApy computes the same number (`return_inf_imb_two_selected_coords`). Of equally near states it "
+        "takes the first after sorting.",
     ),
     _of_layer(
         "to_last",
         "information imbalance towards the last layer",
         "l → L",
-        "How badly neighbours in a layer tell who are neighbours in the last one; 0 they tell all, 1 nothing.",
+        "How badly a layer's neighbours predict those of the last (0: fully, 1: not).",
+        trap="Only the nearest neighbour counts, not larger distances. The opposite direction, from_last, can differ.",
     ),
     _of_layer("from_last", "information imbalance from the last layer", "L → l"),
     _of_layer("to_first", "information imbalance towards the first layer", "l → 0"),
@@ -210,13 +209,13 @@ class ImbalanceOptions(OptionalOptions):
 
 @metric(
     title="Information imbalance",
-    summary="Whether who is near whom at one layer tells who is near at another, and the other way round.",
+    summary="Do neighbours at one layer predict the neighbours at another, and vice versa?",
     statistics=IMBALANCE,
     question="similarity",
     needs=("moments", "tokens"),
     version=2,
     options=ImbalanceOptions,
-    cost="sample² distances for each layer, twice, which are sorted once",
+    cost="sample² distances per layer, computed twice and sorted once",
     tables=(PairValue,),
 )
 def information_imbalance(seen: Observed, options: ImbalanceOptions) -> Iterator[Value | PairValue]:

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from reporter.forward.observed import Observed, Place
 
 
+_ORDINARY = (
+    "The median is over the tokens of the same text that are not sinks and not at position 0, including tokens that "
+    "the tokenizer added, such as [SEP]."
+)
 _norm_ratio = partial(Size, interval=BOOTSTRAP)
 _rare = partial(Share, smallest=0.001)
 
@@ -29,94 +33,95 @@ STATISTICS = (
     _rare(
         "massive",
         "tokens with a massive activation",
-        "share of the view's tokens with some |x_j| > 100 and > 1000 times the median |x| over all entries of all "
-        "tokens of the same text at the same place",
+        "Share of tokens with some |x_j| > 100 and > 1000 times the median |x|. The median is over all entries of all "
+        "tokens of the same text at the same layer.",
         ("sun2024massive",),
-        trap="The first threshold is absolute: a model whose states are small has none by definition.",
+        trap="The first threshold is absolute: a model with small states has none by definition.",
     ),
     Size(
         "largest",
         "largest activation",
-        "max |x_j| over tokens and dimensions",
+        "max |x_j| over tokens and dimensions.",
         ("sun2024massive",),
-        trap="A maximum grows with the corpus, and one token decides it.",
-        grows=per_doubling("up to +2 %", "0.5", LARGEST),
+        trap="A single token decides it, and it grows with the corpus.",
+        grows=per_doubling("Rises by up to 2 %", "0.5", LARGEST),
     ),
     Statistic(
         "largest_ratio",
         "largest activation over the typical one",
-        "max |x_j| over the root mean square of x_j, over tokens and dimensions",
+        "max |x_j| divided by the root mean square of x_j, both over tokens and dimensions.",
         ("sun2024massive",),
         bounds=(1, None),
-        trap="A maximum grows with the corpus: isotropic Gaussian states read about √(2·log(n·d)).",
-        grows=per_doubling("up to +2 %", "0.4 to 0.6", LARGEST),
+        trap="Grows with the corpus: isotropic Gaussian states have about √(2·log(n·d)).",
+        grows=per_doubling("Rises by up to 2 %", "0.4 to 0.6", LARGEST),
     ),
     Size(
         "dimensions",
         "outlier dimensions",
-        "number of dimensions j with |μ_j − m| > 3 s, μ the mean state, m and s the mean and standard deviation of the "
-        "d numbers μ_j: the three-deviations rule of the source, on mean activations in place of weights",
+        "Number of dimensions j with |μ_j − m| > 3 s, with μ the mean state, m and s the mean and standard deviation "
+        "of the d numbers μ_j. This is the three-deviations rule of the source, on mean activations instead of "
+        "weights.",
         ("kovaleva2021busters",),
-        trap="Where no dimension stands out, 0.27 % of the dimensions exceed three deviations by chance; and no more "
-        "than a ninth of them ever can.",
+        trap="By chance 0.27 % of the dimensions exceed three deviations. At most a ninth of the dimensions can.",
     ),
     Size(
         "top3_cosine_share",
         "share of three dimensions in the mean cosine",
-        "the three largest c_j over Σ c_j, with c_j = ((Σu)_j² − Σu_j²)/(n(n − 1)), u = x/‖x‖, the part of dimension j "
-        "in the mean cosine over all pairs of different tokens; exact, no pairs are sampled",
+        "Sum of the three largest c_j over Σ c_j, with c_j = ((Σu)_j² − Σu_j²)/(n(n − 1)) and u = x/‖x‖. c_j is the "
+        "contribution of dimension j to the mean cosine over all pairs of different tokens. Exact: no pairs are "
+        "sampled.",
         ("timkey2021bark",),
         short="share of three dimensions",
         interval=described("log"),
-        plainly="How much of what makes any two tokens alike comes from the three strongest dimensions.",
-        trap="Some c_j may be negative, so three dimensions can hold more than all. Without a mean cosine that differs "
-        "from zero there is nothing to share.",
+        plainly="Share of the mean cosine that comes from the three strongest dimensions.",
+        trap="Contributions can be negative, so the top three can exceed 100 %. Meaningless if the mean cosine is "
+        "about 0.",
     ),
     _rare(
         "sink_share",
         "share of sinks",
-        "share of sinks among a text's own tokens, 0 where the view leaves sinks out. A sink is a token that at some "
-        "block has a norm of more than twice the median norm of its text's tokens and one coordinate j that outweighs "
-        "all others together, (x_j − m_j)² > Σ_{i≠j} x_i², j its largest |x_j| and m_j the median of coordinate j over "
-        "the text; both medians are over all tokens of the text, those that the tokenizer added among them; `sinks:` "
-        "in a study can ask for another rule. The table `sinks` lists them",
+        "Number of sinks among the texts' own tokens, divided by the number of these tokens (0 if the token set "
+        "leaves sinks out). At some block, a sink has a norm of more than twice the median norm of its text's tokens. "
+        "There, one coordinate j also outweighs all others together: (x_j − m_j)² > Σ_{i≠j} x_i². j is the sink's "
+        "largest |x_j|, and m_j the median of coordinate j over the text. Both medians include tokens that the "
+        "tokenizer added. `sinks:` in a study sets another rule. The table `sinks` lists all sinks.",
         ("sun2024massive", "queipo2026attention"),
         per="model",
-        trap="Where a BOS stands before each text, that is the sink, and it is no token of the text.",
+        trap="If texts begin with a BOS, the BOS is the sink, and it does not count as a token of the text.",
     ),
     _norm_ratio(
         "sink_norm_ratio",
         "norm of sinks over that of other tokens",
-        "mean over the view's sinks of ‖x‖ over the median ‖x‖ of the tokens of the same text that are no sinks and "
-        "not at position 0 (those that the tokenizer added, a [SEP], among them), at every layer for all tokens that "
-        "are sinks at some block",
+        f"Mean over sinks of ‖x‖ / median ‖x‖. {_ORDINARY} Every token that is a sink at some block counts at every "
+        "layer.",
         ("sun2024massive", "queipo2026attention"),
         short="norm over that of others",
-        trap="Only of tokens that the rule takes for sinks: none under 'no-sinks', and where a BOS stands before each "
-        "text it is in 'all' alone. What the rule asks of a norm (2 medians) is a lower end that it builds in.",
-        published="Elsewhere the token at position 0 is compared, sink or not: first_norm_ratio.",
+        trap="The rule for sinks itself requires 2 medians at some block. A BOS that is a sink is only in the token "
+        "set `all`.",
+        published="Elsewhere the token at position 0 is compared, whether it is a sink or not: first_norm_ratio.",
     ),
     _norm_ratio(
         "first_norm_ratio",
         "norm of the first token over that of other tokens",
-        "mean over texts of ‖x‖ at position 0 over the median ‖x‖ of the tokens of the same text that are no sinks and "
-        "not at position 0 (those that the tokenizer added, a [SEP], among them), where the token at position 0 is in "
-        "the view",
+        f"Mean over texts of ‖x‖ / median ‖x‖, with x the state at position 0. {_ORDINARY} Texts count whose token at "
+        "position 0 is in the token set.",
         ("queipo2026attention",),
         short="norm over that of others",
-        trap="What stands at position 0 is the first word in one model and a BOS in another, where only 'all' has it: "
-        "`models.first_token` says which.",
-        published="Others divide by the mean norm, which further sinks in the text raise. Known, of the first token of "
-        "blocks of 512: Pythia-160m after block 4, at the end of training 19.5; Pythia-410m after block 9 43.3.",
+        trap="Position 0 is the first word in one model and a BOS in another. A BOS is only in the token set `all`. "
+        "See `models.first_token`.",
+        published="Others divide by the mean norm, which further sinks in the text raise. Known values for the first "
+        "of 512 tokens, at the end of training: 19.5 after block 4 of Pythia-160m, 43.3 after block 9 of Pythia-410m.",
     ),
     Share(
         "sink_sensitivity",
-        "what the cut of sinks decides",
-        "largest minus smallest λ1/Σλ under the view 'no-sinks' if the coordinate of a sink had to outweigh the others "
-        f"by more than {', '.join(f'{cut:g}' for cut in lists.DOMINANCES)}; over up to `sample` tokens; 0 where no "
-        "token lies between. The table `sink_cuts` has it at each cut, also of the norm alone, and two more statistics",
+        "effect of the sink threshold",
+        "Largest minus smallest λ1/Σλ without sinks, over five thresholds c for a sink: (x_j − m_j)² > c·Σ_{i≠j} x_i² "
+        f"with c = {', '.join(f'{cut:g}' for cut in lists.DOMINANCES)}. Computed from up to `sample` tokens; 0 if no "
+        "token lies between the thresholds. The table `sink_cuts` has λ1/Σλ and two more statistics at each threshold, "
+        "also for thresholds of the norm alone.",
         ("sun2024massive",),
-        trap="Where it is large, no cut separates the sinks from the rest: a profile without them hangs on the cut.",
+        trap="A large value means that no threshold separates sinks from other tokens: numbers without sinks depend on "
+        "the threshold.",
     ),
 )
 
@@ -124,7 +129,7 @@ STATISTICS = (
 class OutlierOptions(Options):
     """The number of tokens that measure the effect of the sink threshold."""
 
-    sample: int = Field(default=2048, ge=32, description="tokens that tell what the cut of sinks decides")
+    sample: int = Field(default=2048, ge=32, description="tokens that measure the effect of the sink threshold")
 
 
 OF_PLACES = ("massive", "largest", "largest_ratio", "dimensions", "top3_cosine_share")
@@ -132,7 +137,7 @@ OF_PLACES = ("massive", "largest", "largest_ratio", "dimensions", "top3_cosine_s
 
 
 class SinkToken(OfCorpus, table="sinks"):
-    """The sinks of one token type, those at position 0 of a text apart: how many, where, and on which coordinate."""
+    """The sinks of one token type: how many, where, and on which coordinate; position 0 of a text has its own row."""
 
     compared = (
         Comparable(
@@ -144,21 +149,21 @@ class SinkToken(OfCorpus, table="sinks"):
 
     token_id: int = column(TOKEN_ID, key=True)
     token: str = column(TOKEN)
-    own: bool = column("whether it is one of the text's own tokens; else the tokenizer added it", key=True)
-    position_first: int = column("the first position at which one stands; 0 is the start of the input", key=True)
-    position_last: int = column("the last such position")
-    texts: int = column("texts that have one", "BIGINT")
-    count: int = column("how many there are", "BIGINT")
-    layer_first: int = column("the first block at which one is a sink")
-    layer_last: int = column("the last such block")
-    norm_ratio: float = column("the largest norm over the median norm of its text, over all blocks")
+    own: bool = column("whether it is one of the text's own tokens; otherwise the tokenizer added it", key=True)
+    position_first: int = column("first position of such a sink; 0 is the start of the input", key=True)
+    position_last: int = column("last position of such a sink")
+    texts: int = column("texts with such a sink", "BIGINT")
+    count: int = column("number of such sinks", "BIGINT")
+    layer_first: int = column("first block at which one of them is a sink")
+    layer_last: int = column("last block at which one of them is a sink")
+    norm_ratio: float = column("largest norm over the median norm of its text, over all blocks")
     dominance: float = column(
-        "the largest weight of one coordinate against all others together, (x_j - m_j)^2 / sum of x_i^2"
+        "largest weight of one coordinate against all others together, (x_j - m_j)^2 / sum of x_i^2"
     )
-    dimension: int | None = column("that coordinate, counted from 0; NULL where none stands out")
+    dimension: int | None = column("dimension of this coordinate, counted from 0; NULL where none dominates")
 
 
-# Numbers without sinks, cut elsewhere; nothing is left out where no token lies between the cuts.
+# Nothing is left out where no token lies between the thresholds.
 CUTS = Chart(
     "outliers.cuts",
     "does the sink threshold matter?",
@@ -175,26 +180,27 @@ ORDER BY corpus, role, model, step, checkpoint, rule, statistic, cut, layer
     facet="model",
     picks=curves.which_cut,
     legend="cuts",
-    definition="A line is a cut: the statistic over a text's own tokens without its first one and without those that "
-    "exceed the cut at some block. By one coordinate: (x_j − m_j)² against all other coordinates together, of tokens "
-    "longer than twice the median norm of their text; by the norm alone: in medians of the text. Where the lines lie "
-    "on each other, the cut decides nothing.",
+    lead="One line per threshold for calling a token a sink.",
+    definition="The statistic over the texts' own tokens, without first tokens and without tokens that exceed the "
+    "threshold at some block. Lines that coincide mean that the threshold does not matter. Threshold by one "
+    "coordinate: (x_j − m_j)² against all other coordinates together, for tokens with more than twice the median norm "
+    "of their text. Threshold by the norm alone: in medians of the text.",
     statistics=("sink_sensitivity",),
     behind=True,
-    mind="Over a sample of tokens, so the numbers differ a little from those of all tokens.",
+    mind="Computed from a sample of tokens, so the numbers differ slightly from the numbers of all tokens.",
 )
 
 
 @metric(
     title="Outliers",
-    summary="Whether single activations, dimensions or tokens are so large that they decide the other numbers.",
+    summary="Are single activations, dimensions or tokens so large that they dominate other numbers?",
     statistics=STATISTICS,
     question="sinks",
     needs=("moments", "activations", "sink_tokens", "norm_ratios", "tokens"),
     options=OutlierOptions,
     version=7,
-    cost="a few passes over the states of each layer; where tokens lie between the cuts, a width × width product of a "
-    "bounded sample for each place",
+    cost="a few passes over the states of each layer; where tokens lie between the sink thresholds, a width × width "
+    "product of a bounded sample per layer",
     against_base=("top3_cosine_share",),
     tables=(SinkToken, lists.SinkCut, lists.MassiveActivation, lists.OutlierDimension),
     charts=(lists.MASSIVE, lists.DIMENSIONS, CUTS),
@@ -245,8 +251,8 @@ def outliers(
 
 def _norm_ratios(seen: Observed) -> Iterator[Value]:
     absent = {
-        "sink": "the view has no sink, or only in texts without other tokens",
-        "first": "no token of the view stands at position 0, or only in texts without other tokens",
+        "sink": "the token set has no sink, or only in texts without other tokens",
+        "first": "no token of the token set is at position 0, or only in texts without other tokens",
     }
     for quantity, reason in absent.items():
         for place in seen.path:

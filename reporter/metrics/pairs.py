@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 CHAPTER = Chapter(
-    SENTENCES, "pairs", "Pairs", "Is a concept a direction: do the differences of its pairs point the same way?", 2
+    SENTENCES, "pairs", "Concepts", "Is a concept a direction that the differences of its pairs share?", 2
 )
 _chart = partial(Chart, chapter=CHAPTER, half=True)
 
@@ -49,7 +49,7 @@ MOST_NAMED = 14  # concepts whose cosines are written into the heat map
 
 
 def draw_directions(column: str) -> Any:
-    """Return what draws a column of ``pair_directions`` over the layers, the concept that is brought out above all."""
+    """Return what draws a column of ``pair_directions`` over the layers, with the highlighted concept on top."""
 
     def draw(frame: pd.DataFrame, styles: Styles) -> Any:
         names = ordered(list(frame["concept"]), styles.named)
@@ -102,7 +102,7 @@ def draw_cosines(frame: pd.DataFrame, styles: Styles) -> Any:
 # A cosine is symmetric and stored once. Beyond chance is judged over all cosines of a set at one layer (Bonferroni).
 CONCEPTS = _chart(
     "sentences.concepts",
-    "Directions of concepts beside each other",
+    "Cosines between the directions of concepts",
     """
 WITH own AS (
   SELECT *, 0.05 / count(*) OVER (PARTITION BY model, checkpoint, pair_set, site, layer) AS level
@@ -117,14 +117,13 @@ FROM whole
 ORDER BY model, checkpoint, pair_set, site, layer, concept_a, concept_b
 """,
     draw_cosines,
-    lead="The cosine of the mean differences of two concepts. ●: p is below 0.05 divided by the number of these "
-    "cosines; ○: below 0.05 alone, as one in twenty is by chance.",
+    lead="● p < 0.05 after Bonferroni; ○ p < 0.05 uncorrected.",
     columns=("concept_a", "concept_b", "cosine", "p"),
     picks=lambda frame, scene: [choices(frame, "pair_set", "Pairs")],
     legend="cosine",
     by_layer=True,
-    mind="Each p comes from random turns, so it cannot be smaller than one over their number: of many concepts none "
-    "may reach the stricter level, whatever they do.",
+    mind="Each p is from random sign flips, so it is at least one over their number. With many concepts none may reach "
+    "the corrected level.",
 )
 
 PAIR_POINTS = _chart(
@@ -140,8 +139,7 @@ QUALIFY row_number() OVER (PARTITION BY model, checkpoint, item, site, layer ORD
 ORDER BY model, checkpoint, item, site, layer, concept, mean, point
 """,
     "points",
-    lead="A point is a pair: its second text minus its first. An arrow is the mean of a concept; where its pairs "
-    "agree, they lie around its tip.",
+    lead="Point: difference of a pair (second minus first). Arrow: mean of a concept.",
     columns=("part", "label", "x", "y"),
     picks=lambda frame, scene: [choices(frame, "pair_set", "Pairs")],
     options={
@@ -168,13 +166,12 @@ WHERE study = $study AND site IN ('embedding', 'block')
 ORDER BY model, checkpoint, pair_set, concept, layer
 """,
     {name: draw_directions(name) for name in ("consistency", "relative_norm")},
-    lead="1: all differences of a concept point one way; 0: they have nothing in common. Bring a concept out to see "
-    "its interval.",
+    lead="1: all differences agree; 0: unrelated. Highlight a concept to see its interval.",
     columns=("concept", "consistency", "ci_low", "ci_high", "p", "relative_norm", "n"),
     picks=lambda frame, scene: [
         choices(frame, "pair_set", "Pairs"),
         variants(consistency="consistency", relative_norm="length of the mean difference, relative"),
-        Pick("$bring", "Bring out", {"": "all alike"} | {name: name for name in dict.fromkeys(frame["concept"])}),
+        Pick("$bring", "Highlight", {"": "none"} | {name: name for name in dict.fromkeys(frame["concept"])}),
     ],
     chapter=CHAPTER,
     key="concept",
@@ -199,7 +196,7 @@ class WrittenPairs(Part):
     """Concepts written in the study."""
 
     concepts: dict[Name, ConceptPairs] = Field(
-        min_length=1, description="Pairs of texts by concept; the direction goes from the first to the second."
+        min_length=1, description="Pairs of texts by concept; the direction points from the first to the second."
     )
 
 
@@ -240,8 +237,12 @@ PairsSpec = Annotated[
 """``shipped``, ``{file: …}``, or pairs of texts by concept."""
 
 _RANDOM = (
-    "Floor: the same on texts of the set paired at random, mean over 100 sets of as many concepts with as many pairs "
-    "(each text at most once in a concept)."
+    "Chance level: texts of the set paired at random, mean over 100 sets with the same numbers of concepts and pairs "
+    "(each text at most once per concept)."
+)
+_SIGNS = (
+    "p is the probability of a value at least as large when the sign of each difference is random: (k + 1)/10000 from "
+    "9,999 draws."
 )
 
 _of_pairs = partial(Statistic, floor=True, noise="chance")
@@ -251,49 +252,47 @@ STATISTICS = (
     _headline(
         "consistency",
         "consistency of a concept's differences",
-        "Of one concept with pairs i = 1…n: δ_i = E(second text) − E(first text), E the pooled vector; the mean over i "
-        "of cos(δ_i, Σ_{j≠i} δ_j), each difference with the mean of the others. The number is the mean over the "
-        "concepts of the set; those of each concept, with the probability of such a consistency (or a larger one) if "
-        "each pair were turned round at random, (k + 1)/10000 from 9,999 turns, are in pair_directions. Pairs whose "
-        "two texts have the same vector (‖δ‖ ≤ 1e-5 of the texts' mean norm) are left out, and so is a concept of "
-        f"which fewer than two pairs are left. {_RANDOM}",
+        "Mean over the pairs i of a concept of cos(δ_i, Σ_{j≠i} δ_j), then over the concepts of the set. δ_i is the "
+        f"pooled vector of the second text minus the pooled vector of the first. {_RANDOM} The table pair_directions "
+        f"has each concept with its p. {_SIGNS} Pairs whose texts have the same vector (‖δ‖ ≤ 1e-5 of the texts' mean "
+        "norm) are left out, and concepts with fewer than two remaining pairs. The mean hides concepts with opposite "
+        "profiles; the table concept_answers has each concept.",
         ("luisto2024toybox", "fisher1935design", "efron1979bootstrap"),
         short="consistency",
-        interval="95 % percentile interval of 1000 bootstrap replicates over the pairs of each concept, all copies of "
-        "a pair left out of the sum that it is compared with, and moved so that their mean is the value (a replicate "
-        "has fewer distinct pairs and reads lower); none for fewer than 5 pairs. It covers 93 to 98 % of "
-        "made-up concepts of 10 to 40 pairs, and says nothing of other concepts.",
+        interval="95 % CI over pairs (bootstrap). 1000 percentile replicates over the pairs of each concept. Copies "
+        "of a pair are left out of the sum that it is compared with. Replicates have fewer distinct pairs and so "
+        "lower values; they are shifted to have the number as their mean. None with fewer than 5 pairs. It covers 93 "
+        "to 98 % of simulated concepts of 10 to 40 pairs, and says nothing about other concepts.",
         bounds=(-1, 1),
-        trap="It grows with the number of pairs, since the mean of more differences is a better guess at the "
-        "direction: compare concepts of equal size. A word that all second texts share makes it large at the embedding "
-        "already, whatever the model knows; what later layers add to that is theirs. The mean hides concepts with "
-        "opposite profiles; the table concept_answers has each concept.",
+        plainly="How much the differences of a concept's pairs agree in direction.",
+        trap="Grows with the number of pairs: compare concepts of equal size. A word that all second texts share "
+        "makes it large even at the embedding.",
     ),
     _headline(
         "aligned",
         "absolute cosine between concepts",
-        "the mean over every two concepts of |cos(δ̄_a, δ̄_b)|, δ̄ the mean difference of a concept. Each cosine with its "
-        "sign is in direction_cosines, with the probability of |mean_i δ_ai · δ̄_b/‖δ̄_b‖| = ‖δ̄_a‖·|cos| at least as "
-        "large if the pairs of a were turned round at random, (k + 1)/10000 from 9,999 turns, or the same with a and b "
-        "exchanged, whichever is larger; "
-        f"n = pairs of concepts. {_RANDOM}",
+        "Mean over all pairs of concepts of |cos(δ̄_a, δ̄_b)|, with δ̄ the mean difference of a concept. n is the "
+        f"number of pairs of concepts. {_RANDOM} The table direction_cosines has each cosine with its sign and p. "
+        f"{_SIGNS} The value is |mean_i δ_ai · δ̄_b/‖δ̄_b‖| = ‖δ̄_a‖·|cos|, with random signs of the pairs of a. The "
+        "same is done with a and b exchanged, and p is the larger of both. A small p excludes chance in the choice of "
+        "pairs, not in the choice of directions.",
         ("luisto2024toybox", "fisher1935design"),
         short="absolute cosine",
         bounds=(0, 1),
-        trap="Directions of unrelated concepts have |cosine| above 0 where the states lie in few dimensions: compare "
-        "with the floor, not with 0. A small probability says that a cosine is not the chance of these pairs; it may "
-        "still be the chance of two directions.",
+        plainly="How much the directions of two concepts overlap.",
+        trap="In few dimensions even unrelated concepts have |cosine| above 0: compare with the chance level, not "
+        "with 0.",
     ),
     _of_pairs(
         "relative_norm",
         "length of the mean difference",
-        "‖δ̄‖ over the mean norm of the pooled vectors of the concept's 2n texts; the mean over the concepts of the "
-        f"set; that of each is in pair_directions. {_RANDOM}",
+        "Mean over the concepts of the set of ‖δ̄‖ divided by the mean norm of the pooled vectors of the concept's 2n "
+        f"texts. δ̄ is the mean difference of a concept. {_RANDOM} The table pair_directions has each concept.",
         ("luisto2024toybox",),
         short="length of the mean difference",
         bounds=(0, 2),
-        trap="The norm of a pooled vector is mostly what all texts have in common (see anisotropy): a small share may "
-        "still be a clear direction.",
+        trap="Most of a pooled vector's norm is common to all texts (see anisotropy), so a small ratio may still be a "
+        "clear direction.",
     ),
 )
 
@@ -309,7 +308,7 @@ class OfPairs(OfModel, metric="pairs"):
 
 
 class PairDirection(OfPairs, table="pair_directions"):
-    """A concept at one layer: do the differences of its pairs of texts point the same way?"""
+    """A concept at one layer: do the differences of its pairs of texts point in the same direction?"""
 
     compared = (
         Comparable(("norm", "relative_norm"), "pair_set || ': ' || concept"),
@@ -319,35 +318,37 @@ class PairDirection(OfPairs, table="pair_directions"):
     concept: str = column("the concept: second minus first", key=True)
     pooling: str = column(POOLED)
     place: Place = at_place()
-    consistency: float | None = column("mean cosine of each difference with the mean of the others")
+    consistency: float | None = column("mean cosine of each difference with the mean of the other differences")
     ci_low: float | None = column(LOW)
     ci_high: float | None = column(HIGH)
     p: float | None = column(
-        "probability of such a consistency, or a larger one, if each pair were turned round at random"
+        "probability of a consistency at least as large when the sign of each difference is random"
     )
     chance: float | None = column(
-        "chance level: mean consistency of as many pairs of texts of the set, paired at random, in 100 draws"
+        "chance level: mean consistency of equally many pairs of texts of the set, paired at random, in 100 draws"
     )
     norm: float = column("norm of the mean difference")
-    relative_norm: float | None = column("that norm over the mean norm of the texts' vectors")
-    n: int = column("pairs", "BIGINT")
+    relative_norm: float | None = column("norm of the mean difference divided by the mean norm of the texts' vectors")
+    n: int = column("number of pairs", "BIGINT")
     same: int = column(
-        "of them, those whose two texts have the same vector here; they have no part in the consistency", "BIGINT"
+        "number of pairs whose texts have the same vector here; they are left out of the consistency", "BIGINT"
     )
-    same_token: str | None = column(f"{SAME_TOKEN}; of this concept")
+    same_token: str | None = column(f"{SAME_TOKEN}; for this concept")
 
 
 class PairText(OfPairs, table="pair_texts"):
-    """A pair of texts at one layer: how well its difference agrees with those of its concept's other pairs."""
+    """A pair of texts at one layer: how well its difference agrees with the other pairs of the concept."""
 
     concept: str = column("the concept", key=True)
-    pair: int = column("which of its pairs, from 0, in the order of the study", key=True)
+    pair: int = column("number of the pair, from 0, in the order of the study", key=True)
     pooling: str = column(POOLED)
     place: Place = at_place()
-    cosine: float = column("cosine of its difference with the sum of the others; their mean is the consistency")
+    cosine: float = column(
+        "cosine of its difference with the sum of the other differences; its mean is the consistency"
+    )
     influence: float = column(
-        "(m - 1) times what the consistency of the concept's m pairs loses without it: layers are compared pair by "
-        "pair by this"
+        "(m - 1) times the change of the consistency of the concept's m pairs without this pair; layers are compared "
+        "by these numbers"
     )
 
 
@@ -357,16 +358,16 @@ class DirectionCosine(OfPairs, table="direction_cosines"):
     compared = (Comparable(("cosine",), "pair_set || ': ' || concept_a || ' | ' || concept_b"),)
 
     concept_a: str = column("the first concept", key=True)
-    concept_b: str = column("the second", key=True)
+    concept_b: str = column("the second concept", key=True)
     pooling: str = column(POOLED)
     place: Place = at_place()
     cosine: float | None = column("cosine of the two mean differences")
     p: float | None = column(
-        "probability of a mean projection of one concept's differences on the other's direction at least as "
-        "far from 0 if its pairs were turned round at random; the larger of the two, once for either concept"
+        "probability of a mean projection on the other concept's direction at least as far from 0 when the sign of "
+        "each difference is random; the larger of both orders"
     )
-    n_a: int = column("pairs of the first", "BIGINT")
-    n_b: int = column("pairs of the second", "BIGINT")
+    n_a: int = column("pairs of the first concept", "BIGINT")
+    n_b: int = column("pairs of the second concept", "BIGINT")
 
 
 def _resolve(spec: WrittenPairs | PairsFile | ShippedPairs, folder: Path) -> WrittenPairs:
@@ -377,18 +378,18 @@ def _resolve(spec: WrittenPairs | PairsFile | ShippedPairs, folder: Path) -> Wri
 
 
 @analysis(
-    title="Pairs that differ in one concept",
-    summary="Whether the difference of two texts that differ in one concept is a direction that all its pairs share, "
-    "and how the directions of several concepts lie to each other.",
+    title="Concepts as directions",
+    summary="Do pairs of texts that differ in one concept differ in the same direction? How similar are the directions "
+    "of several concepts?",
     statistics=STATISTICS,
-    cost="a forward pass over the pairs; a thousand replicates and ten thousand turns of each concept at each layer, "
-    "on products of its pairs alone",
+    cost="a forward pass over the pairs; per concept and layer, a thousand replicates and ten thousand sign flips, on "
+    "products of its pairs",
     tables=(PairDirection, PairText, DirectionCosine, Point),
     version=4,
     charts=CHARTS,
     section=Section(
         PairsSpec,
-        "Sets of concepts, each with pairs of texts that differ in it; 'shipped' for those of reporter.",
+        "Sets of concepts, each with pairs of texts that differ in it; 'shipped' for the concepts of reporter.",
         ("set of pairs", "sets of pairs"),
     ),
     resolve=_resolve,

@@ -26,6 +26,7 @@ from reporter.core.threads import spread
 from reporter.geometry.arrays import Floats, Ints
 from reporter.geometry.intervals import jackknife_interval, wilson
 from reporter.metrics import _classifiers as classifiers
+from reporter.metrics._intervals import described
 from reporter.metrics._items import LISTS, Point, points, read_list, readable, stream, under
 from reporter.metrics.analysis import POOLED, POOLINGS, Context, Corpus, Pooling, analysis
 from reporter.metrics.base import Cosine, Share, Statistic, Value, undefined, with_floor
@@ -41,7 +42,9 @@ if TYPE_CHECKING:
 # The charts of probes: accuracy and its control, and models beside each other.
 
 
-CHAPTER = Chapter(SENTENCES, "probes", "Probes", "What can a simple classifier read from the states of each layer?", 4)
+CHAPTER = Chapter(
+    SENTENCES, "probes", "Probes", "What can a simple classifier predict from the states of each layer?", 4
+)
 DASHES = {"accuracy": [1, 0], "control": [6, 3], "floor": [1, 3]}
 
 
@@ -78,10 +81,9 @@ ORDER BY model, checkpoint, corpus, list_position(['linear probe', 'one-hidden-l
   kind, layer
 """,
     accuracies("classifier", *DASHES),
-    lead="Solid: cross-validated accuracy, and the share of neighbours of the same class. Dashed: the same classifier "
-    "on classes drawn at random; dotted: chance.",
-    mind="Each band is for one layer alone. The table probe_differences compares layers, and a model with its base, on "
-    "the same texts; the answer 'Where do probes differ?' lists the layers that differ.",
+    lead="Solid: accuracy, or share of neighbours. Dashed: random classes. Dotted: chance level.",
+    mind="Each band is for one layer. For differences between layers see the answer 'Where do probes differ?' and the "
+    "table probe_differences.",
     columns=("value", "ci_low", "ci_high", "n"),
     picks=lambda frame, scene: [choices(frame, "corpus", "Probe")],
     key="classifier",
@@ -106,8 +108,8 @@ SELECT model, checkpoint, probe, named, 'floor', layer, depth, chance, NULL, NUL
 ORDER BY model, checkpoint, probe, main DESC, pooling, kind, layer
 """,
     accuracies("pooling", "accuracy", "floor"),
-    lead="Cross-validated accuracy of the linear probe with each pooling, on the same texts. Dotted: chance.",
-    mind="Each band is for one layer and pooling alone; the answer 'Which layer?' compares them on the same texts.",
+    lead="Cross-validated accuracy of the linear probe by pooling. Dotted: chance level.",
+    mind="Each band is for one layer and one pooling. The answer 'Which layer?' compares layers on the same texts.",
     columns=("pooling", "accuracy", "ci_low", "ci_high", "n"),
     picks=lambda frame, scene: [choices(frame, "probe", "Probe")],
     key="pooling",
@@ -115,14 +117,14 @@ ORDER BY model, checkpoint, probe, main DESC, pooling, kind, layer
 
 SELECTIVITY = beside(
     "sentences.selectivity",
-    "Models beside each other",
+    "Comparison of models",
     "metric = 'probes' AND site IN ('embedding', 'block') AND NOT ends_with(statistic, '_floor')",
     CHAPTER,
     picks=lambda frame, scene: [
         choices(frame, "corpus", "Probe"),
         titled(frame, scene, ("linear_selectivity", "hidden_selectivity")),
     ],
-    lead="Selectivity is accuracy less that on random classes. Each model at its last checkpoint, over relative depth.",
+    lead="Accuracy minus accuracy on random classes, at each model's last checkpoint.",
 )
 
 CHARTS = (PROBES, BY_POOLING, SELECTIVITY)
@@ -130,15 +132,15 @@ CHARTS = (PROBES, BY_POOLING, SELECTIVITY)
 
 class _Probe(Part):
     folds: int = Field(5, ge=2, le=20, description="Folds of the cross-validation.")
-    sample: int = Field(1000, ge=20, le=20000, description="The most texts or words; chosen evenly from the classes.")
-    neighbours: int = Field(
-        10, ge=1, le=200, description="Nearest texts or words whose class is compared with the own."
+    sample: int = Field(
+        1000, ge=20, le=20000, description="Maximum number of texts or words, chosen evenly from the classes."
     )
-    hidden: int = Field(64, ge=0, le=1024, description="Units of the hidden layer of the second probe; 0: linear only.")
+    neighbours: int = Field(10, ge=1, le=200, description="Number of nearest texts or words whose class is compared.")
+    hidden: int = Field(64, ge=0, le=1024, description="Hidden units of the second probe; 0: linear probe only.")
 
 
 class CorpusProbe(_Probe):
-    """Reads the label of each text from its pooled vector."""
+    """Predicts the label of each text from its pooled vector."""
 
     corpus: Name = Field(description="A corpus of this study with labels.")
 
@@ -165,14 +167,14 @@ def _classes(value: Any) -> Any:
 
 
 class WordsProbe(_Probe):
-    """Reads the class of each word from its pooled vector, the word being the whole text."""
+    """Predicts the class of each word from its pooled vector; each word is a text."""
 
     words: Annotated[
         Literal["shipped"] | dict[Name, Annotated[tuple[Prose, ...], AsTuple]] | Path,
         BeforeValidator(_classes, json_schema_input_type=str | dict[str, list[str]]),
     ] = Field(
-        description="'shipped' (nouns, verbs and adjectives that come with reporter), a YAML file with a mapping "
-        "from class to words, or that mapping."
+        description="'shipped' (nouns, verbs and adjectives that come with reporter), a mapping from class to words, "
+        "or a YAML file with such a mapping."
     )
 
 
@@ -189,101 +191,114 @@ ProbeSpec = Annotated[
         json_schema_input_type=CorpusProbe | WordsProbe,
     ),
 ]
-"""A mapping told apart by its key ``corpus`` or ``words``."""
+"""A mapping with the key ``corpus`` or the key ``words``."""
 
 _GROUPS = 10  # of texts, that the interval of the share of neighbours leaves out
 _SPARE = 20  # neighbours that are listed beyond twice as many as count, so that a group left out leaves enough of them
 
-_POOLING = (
-    "Pooling is the study's (`pooling:`); 'auto' is the mean for encoders and the last token for decoders. With 'auto' "
-    "the linear probe also reads texts with the other poolings; those accuracies are in the table probe_poolings."
+_SAMPLED = (
+    "Equal texts count once, and classes with fewer texts than folds are left out. The sample takes the same number of "
+    "texts of each class, or all texts of a smaller class. Pooling is the study's (`pooling:`); 'auto' is the mean for "
+    "encoders and the last token for decoders. With 'auto' the table probe_poolings has the accuracies of the linear "
+    "probe with the other poolings."
 )
-_FLOOR = "Floor: the share of the most frequent class, what is right if that one is always said."
-_CONTROL = (
-    "the same classifier, on the same vectors and folds, with a class drawn at random for each distinct text or word, "
-    "as often as the classes occur in the sample"
-)
-_PAIRED = "95 %, mean ± t standard errors (Student's t) of the difference of right and right on control, text by text"
+_FLOOR = "Chance level: the share of the most frequent class, the accuracy of always predicting it."
+_PAIRED = "95 % CI over texts (mean ± t standard errors of the paired differences)."
 
 
-def _statistics(name: str, title: str, definition: str, headline: bool) -> tuple[Statistic, ...]:
+def _statistics(name: str, title: str, definition: str, plainly: str, traps: tuple[str, ...]) -> tuple[Statistic, ...]:
+    used, control, selectivity, memorised = traps
     return (
         Share(
             name,
             f"accuracy of the {title} probe",
-            f"share of texts (or words) whose class is told rightly from their pooled vector by {definition}; in "
-            "cross-validation: random folds (5 unless the study says otherwise), each class spread evenly over them; "
-            "each text classified once, by the classifier trained on the other folds. Standardised: "
-            f"{classifiers.STANDARDISED}. Equal texts count once; classes of fewer texts than folds are left out; the "
-            f"sample takes as many of each class as there are, up to the same number. {_POOLING} {_FLOOR}",
+            "Share of texts (or words) whose class a classifier predicts correctly from their pooled vector, in "
+            f"cross-validation. {_FLOOR} The folds are random (5 by default), with each class spread evenly over them. "
+            f"Each text is classified once, by the classifier trained on the other folds. {definition} "
+            f"{classifiers.STANDARDISED} {_SAMPLED}",
             ("luisto2024toybox", "wilson1927probable"),
-            interval=classifiers.WILSON_SAID,
+            interval=classifiers.WILSON,
             floor=True,
             noise="chance",
-            headline=headline,
-            trap="A class that can be read is not a class that the model uses. Compare layers at one n: with few texts "
-            "for each dimension, a wide layer looks poorer than it is.",
+            plainly=plainly,
+            trap=used,
         ),
         Share(
             f"{name}_control",
             f"accuracy of the {title} probe on random classes",
-            f"control task: {_CONTROL}",
+            f"As probes.{name}, with a random class for each distinct text or word (control task). The random classes "
+            "are as frequent as the classes of the sample. Vectors and folds are the same.",
             ("hewitt2019designing", "wilson1927probable"),
-            interval=classifiers.WILSON_SAID,
-            trap="Each text stands once, in one fold: nothing that was learned by heart helps, and the number is about "
-            "chance for any probe. In the source the same word types are trained on and tested. What a probe can learn "
-            f"by heart is {name}_memorised.",
+            interval=classifiers.WILSON,
+            trap=control,
         ),
         Cosine(
             f"{name}_selectivity",
             f"selectivity of the {title} probe",
-            f"{name} − {name}_control",
+            f"{name} − {name}_control: accuracy minus accuracy on random classes.",
             ("hewitt2019designing",),
             interval=_PAIRED,
-            headline=headline,
-            trap="One draw of random classes is behind it: differences below 2/√n are noise. See the control.",
+            plainly="How much better the probe predicts real classes than random ones." if plainly else "",
+            trap=selectivity,
         ),
         Share(
             f"{name}_memorised",
-            f"random classes that the {title} probe learns by heart",
-            "share of its own training texts whose random class (that of the control task) the classifier tells "
-            "rightly; mean over folds",
+            f"random classes that the {title} probe memorises",
+            "Share of its own training texts whose random class (of the control task) the classifier predicts "
+            "correctly. Mean over folds.",
             ("hewitt2019designing",),
-            trap="It measures the probe against the number of texts and dimensions, not the model: near 1, the probe "
-            "could hold any labelling of its training texts.",
+            trap=memorised,
         ),
     )
 
 
 STATISTICS = (
-    *_statistics("linear", "linear", f"{classifiers.LOGISTIC}, on standardised vectors", True),
+    *_statistics(
+        "linear",
+        "linear",
+        classifiers.LOGISTIC,
+        "How often a linear classifier predicts the right class.",
+        (
+            "A decodable class need not be used by the model. With few texts per dimension wide layers look worse than "
+            "they are.",
+            "About chance for any probe, since memorised texts do not recur in other folds. The source trains and "
+            "tests on the same word types.",
+            "Based on one draw of random classes: differences below 2/√n are noise.",
+            "Depends on the number of texts and dimensions, not on the model. Near 1 the probe can fit any labels.",
+        ),
+    ),
     *_statistics(
         "hidden",
         "one-hidden-layer",
-        f"{classifiers.PERCEPTRON}; on standardised vectors; 64 hidden units unless the study says otherwise",
-        False,
+        classifiers.PERCEPTRON,
+        "",
+        (
+            "A stronger classifier decodes more, also what the model does not use. Compare layers at equal n.",
+            "About chance for any probe; for memorisation see hidden_memorised.",
+            "One draw of random classes only: differences below 2/√n are noise.",
+            "A property of the probe: near 1 it can fit any labels of its training texts.",
+        ),
     ),
     Share(
         "label_overlap",
         "share of neighbours of the same class",
-        "mean over texts (or words) of the share of the k others nearest to it that are of its class, by Euclidean "
-        "distance of pooled vectors as they are, k = 10 unless the study says otherwise (`neighbours`); the same texts "
-        "as for the classifiers. Floor: what random classes give, Σ_c (n_c/n)·(n_c − 1)/(n − 1), exactly",
+        "Mean over texts (or words) of the share of the k nearest others that have the same class. Distances are "
+        "Euclidean, between pooled vectors that are not standardised; k = 10 by default (`neighbours`). The texts are "
+        "those of the classifiers. Chance level: Σ_c (n_c/n)·(n_c − 1)/(n − 1), exactly, the value for random classes.",
         ("valeriani2023geometry", "doimo2020hierarchical"),
         short="share of neighbours",
-        interval=f"95 %, from a jackknife that leaves out one of {_GROUPS} groups of texts, neighbours being sought "
-        "anew among the rest, on the scale of Fisher's z with Student's t; it covers 96 to 100 % of Gaussian classes "
-        "in simulation",
+        interval=f"{described('fisher', 'jackknife')} One of {_GROUPS} groups of texts is left out, and neighbours are "
+        "searched among the rest. In simulations it covers 96 to 100 % of Gaussian classes.",
         floor=True,
         noise="chance",
-        trap="No classifier, so nothing is learned, but a class that stands on few directions is not seen where others "
-        "vary more. Depends on k and on the number of texts. A class of no more than k texts cannot reach 1.",
-        published="The authors take ImageNet's classes with k a tenth of a class; `return_label_overlap` of DADApy "
-        "weighs classes of different sizes alike unless it is told not to.",
+        trap="Misses classes that lie along few directions. Depends on k and the number of texts; classes of k or "
+        "fewer texts cannot reach 1.",
+        published="The authors use ImageNet's classes, with k a tenth of a class. `return_label_overlap` of DADApy "
+        "gives classes of different sizes equal weight by default.",
     ),
 )
 
-_LINEAR_ALONE = "the study asks for the linear probe alone (hidden: 0)"
+_LINEAR_ALONE = "the study has only the linear probe (hidden: 0)"
 _SAME = "all texts have the same vector here"
 
 
@@ -296,8 +311,8 @@ class OfProbe(OfModel, metric="probes"):
 class ProbePooling(OfProbe, table="probe_poolings"):
     """The accuracy of the linear probe at one layer with one pooling.
 
-    With `pooling: auto`, probes of texts try the mean, the last and the first token, all from one forward pass. A probe
-    of words, and a study that names a pooling, has that pooling alone.
+    With `pooling: auto`, probes of texts use the mean, the last and the first token, all from one forward pass. Probes
+    of words, and studies that name a pooling, have one pooling only.
     """
 
     compared = (
@@ -313,8 +328,8 @@ class ProbePooling(OfProbe, table="probe_poolings"):
     pooling: str = column(POOLED, key=True)
     place: Place = at_place()
     main: bool = column(
-        "whether it is the study's pooling, or with `pooling: auto` the default of the model's role: the numbers in "
-        "layer_metrics and the rows in probe_differences are of this pooling"
+        "whether it is the study's pooling, or with `pooling: auto` the default of the model's role; layer_metrics and "
+        "probe_differences use this pooling"
     )
     accuracy: float = column("share of texts whose class the linear probe predicts correctly, cross-validated")
     ci_low: float = column(LOW)
@@ -324,19 +339,19 @@ class ProbePooling(OfProbe, table="probe_poolings"):
 
 
 class ProbeText(OfProbe, table="probe_texts"):
-    """A text or word that was held out, at one layer with one pooling: whether its class was told rightly."""
+    """A held-out text or word at one layer with one pooling: whether its class was predicted correctly."""
 
     text: int = column(
-        "which one: place in the corpus, or among the words of all classes, from 0; the same in every model", key=True
+        "position in the corpus, or among the words of all classes, from 0; the same in every model", key=True
     )
-    label: str = column("its class")
-    fold: int = column("the fold that it was held out with, from 0")
+    label: str = column("class of the text")
+    fold: int = column("fold that held it out, from 0")
     pooling: str = column(POOLED, key=True)
     place: Place = at_place()
-    linear: bool = column("whether the linear probe told it rightly")
+    linear: bool = column("whether the linear probe predicted it correctly")
     hidden: bool | None = column(
-        "whether the one with a hidden layer did; NULL where the study asks for none, and for poolings other than the "
-        "main one (probe_poolings.main)"
+        "whether the probe with a hidden layer predicted it correctly; NULL without such a probe, and for poolings "
+        "other than the main one (probe_poolings.main)"
     )
 
 
@@ -366,18 +381,18 @@ def _written(data: dict[str, Any]) -> dict[str, tuple[str, ...]]:
 
 @analysis(
     title="Probes",
-    summary="How well a linear classifier, and one with a hidden layer, read the class of a text or word from its "
-    "vector at each layer, and how much of that is the classifier's own doing; and without any classifier, whether its "
-    "neighbours are of its class.",
+    summary="How well a linear classifier, and a classifier with a hidden layer, predict the class of a text or word "
+    "from its vector at each layer. How much the classifier itself contributes, and whether neighbours share the "
+    "class.",
     statistics=STATISTICS,
-    cost="a forward pass over the sample; at each layer four classifiers for each fold, and with `pooling: auto` two "
-    "linear ones more for the other poolings",
+    cost="a forward pass over the sample; per layer and fold four classifiers, and with `pooling: auto` two more for "
+    "the other poolings",
     tables=(ProbePooling, ProbeText, Point),
     version=4,
     charts=CHARTS,
     section=Section(
         ProbeSpec,
-        "What a classifier is to read from the states, by a short name.",
+        "Classes that a classifier predicts from the states, by a short name.",
         ("probe", "probes"),
         (Reference("corpus", "corpora", labelled=True),),
     ),

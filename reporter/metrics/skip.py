@@ -39,13 +39,15 @@ def _positive(blocks: tuple[int, ...]) -> tuple[int, ...]:
 
 
 class Skip(Part):
-    """A corpus to lose on, and how many blocks to leave out."""
+    """A corpus to measure the loss on, and how many blocks to leave out."""
 
     corpus: Name = Field(description="The corpus whose texts the model predicts.")
     blocks: Annotated[tuple[int, ...], AsTuple, AfterValidator(no_repeats), AfterValidator(_positive)] = Field(
-        (1, 2, 4), min_length=1, description="How many blocks to leave out; of each number the three best sets are run."
+        (1, 2, 4),
+        min_length=1,
+        description="Numbers of blocks to leave out; for each number the three best sets are run.",
     )
-    texts: int = Field(60, ge=10, le=5000, description="Texts of the corpus that are read.")
+    texts: int = Field(60, ge=10, le=5000, description="Number of texts of the corpus.")
 
 
 _mean = partial(Statistic, sources=("men2024shortgpt",), interval=BOOTSTRAP)
@@ -53,17 +55,17 @@ STATISTICS = (
     _mean(
         "influence",
         "block influence",
-        "1 − mean over tokens of cos(h_l, h_{l+1}), what block l + 1 turns, stored at layer l = 0…L−1; all tokens of a "
-        "text itself, but those with a zero state, over at most `texts` distinct texts",
+        "1 − mean over tokens of cos(h_l, h_{l+1}), for block l + 1. Stored at layer l = 0…L−1. All tokens of the "
+        "texts themselves count, except tokens with a zero state. At most `texts` distinct texts are read.",
         per="step",
         bounds=(0, 2),
-        trap="A block that turns states little may still hold what nothing else does: see the measured loss.",
-        published="The paper's code takes the mean over the tokens of each batch, padding included.",
+        trap="A block that rotates states little may still be needed; see the measured loss.",
+        published="The paper's code averages over the tokens of each batch, padding included.",
     ),
     Size(
         "loss",
         "loss of the whole model on the sample",
-        "mean of −log p(token) in nats, as `loss.lm` defines it, over at most `texts` distinct texts",
+        "Mean of −log p(token) in nats, as defined for loss.lm, over at most `texts` distinct texts.",
         ("men2024shortgpt",),
         short="loss",
         per="model",
@@ -71,12 +73,13 @@ STATISTICS = (
         interval=BOOTSTRAP,
         smallest=0.01,
         headline=True,
+        plainly="How badly the whole model predicts the sample; lower is better.",
     ),
 )
 
 
 class SkippedBlocks(OfModel, table="skipped_blocks", metric="skip"):
-    """A set of blocks that was left out of a model, and what its loss was then."""
+    """A set of blocks that was left out of a model, and the model's loss without it."""
 
     compared = (
         Comparable(
@@ -89,23 +92,23 @@ class SkippedBlocks(OfModel, table="skipped_blocks", metric="skip"):
     )
 
     item = of_cell("name of the trial in the study", part="corpus")
-    many: int = column("how many blocks were left out", key=True)
-    proposal: int = column("1 = proposed first, and so on", key=True)
+    many: int = column("number of blocks that were left out", key=True)
+    proposal: int = column("rank of the proposal, 1 = first", key=True)
     blocks: str = column("the blocks, from 1, as 12–15 or 3, 7, 9")
     by: str = column(
-        "why they were proposed: 'angle' (the run of blocks that turns states least; Gromov et al. 2025) or "
-        "'influence' (those that each turn them least; Men et al. 2024)"
+        "reason of the proposal: 'angle' (the consecutive blocks that rotate states least; Gromov et al. 2025) or "
+        "'influence' (the blocks that each rotate states least; Men et al. 2024)"
     )
     angle: float | None = column(
-        "of a run, mean over tokens of arccos(cos(h_l, h_{l+n}))/π; NULL where they are no run"
+        "mean over tokens of arccos(cos(h_l, h_{l+n}))/π; NULL where the blocks are not consecutive"
     )
-    influence: float = column("the sum of their block influences")
-    loss: float = column("mean loss of the model without them, in nats")
-    change: float = column("that minus the loss of the whole model on the same texts")
+    influence: float = column("sum of the blocks' influences")
+    loss: float = column("mean loss of the model without the blocks, in nats")
+    change: float = column("this loss minus the loss of the whole model on the same texts")
     change_low: float | None = column("lower end of the 95 % interval of the change, paired over texts")
-    change_high: float | None = column("its upper end")
-    texts: int = column("texts that were read")
-    tokens: int = column("tokens that were predicted")
+    change_high: float | None = column("upper end of this interval")
+    texts: int = column("number of texts")
+    tokens: int = column("number of predicted tokens")
 
 
 @dataclass(frozen=True)
@@ -124,17 +127,18 @@ class Proposal:
 
 
 @analysis(
-    title="Blocks left out",
-    summary="Which blocks turn states least, alone and in runs, and how much worse the model predicts without them.",
+    title="Block ablation",
+    summary="Which blocks rotate states least, alone or consecutively, and how much worse the model predicts without "
+    "them.",
     statistics=STATISTICS,
     question="prediction",
     section=Section(
         Skip,
-        "Trials of leaving blocks out, by a short name.",
-        ("trial of leaving blocks out", "trials of leaving blocks out"),
+        "Block ablations, by a short name.",
+        ("block ablation", "block ablations"),
         (Reference("corpus", "corpora"),),
     ),
-    cost="a forward pass over the sample, and three more for each number of blocks; an encoder's twice as many",
+    cost="a forward pass over the sample, and three more per number of blocks; for an encoder twice as many",
     version=3,
     tables=(SkippedBlocks,),
 )

@@ -26,17 +26,21 @@ from reporter.metrics.base import N, Options, Share, Size, Statistic, Value, met
 if TYPE_CHECKING:
     from reporter.forward.observed import Observed, Place
 
-_SPECTRUM = (
-    "λ_1 ≥ λ_2 ≥ … the eigenvalues of the covariance (1/n) of all token states, centred; the first min(d, n − 1) "
-    f"of them, and those up to {spectra.ZERO:.0e} of Σλ count as zero"
-)
+_LAMBDA = "λ_1 ≥ λ_2 ≥ … are the eigenvalues of the covariance (1/n) of all token states, centred."
+
+
+def _spectrum(zero: float = spectra.ZERO) -> str:
+    return f"{_LAMBDA} The first min(d, n − 1) eigenvalues count, and values up to {zero:.0e} of Σλ are taken as zero."
+
 
 _PAGE = (
-    "n isotropic states in d dimensions read d·exp(−d/2n) (Page 1993), 5 % low at n = 10 d, and uneven ones come in "
-    "later still; the share of the first axis settles far earlier. Compare at equal n, and with the floor."
+    "For n isotropic states in d dimensions the rank is d·exp(−d/2n) (Page 1993): 5 % low at n = 10 d. Uneven spectra "
+    "need more. The share of the first axis needs far fewer tokens."
 )
-_WITHOUT_FIRST = f"p = λ_i/(λ_2 + λ_3 + …) over i ≥ 2, the states with their first axis projected out, with {_SPECTRUM}"
-_ON_RANK = "; made of that of {rank}, whose logarithm it is"
+_WITHOUT_FIRST = (
+    f"with p = λ_i/(λ_2 + λ_3 + …) over i ≥ 2. The first axis is thereby projected out of the states. {_spectrum()}"
+)
+_ON_RANK = " Derived from the interval of {rank}, whose logarithm it is."
 
 _rank = partial(Statistic, bounds=(1, None), floor=True)
 _entropy = partial(Share, floor=True, sources=("giraldo2015measures", "roy2007effective"))
@@ -46,131 +50,131 @@ STATISTICS = (
     _rank(
         "effective_rank",
         "effective rank",
-        f"exp(−Σ p log p), p = λ/Σλ, with {_SPECTRUM}",
+        f"exp(−Σ p log p), with p = λ/Σλ. {_spectrum()} {_PAGE} Of the three ranks of eigenvalues it is the one in "
+        "which faint axes count most.",
         ("roy2007effective", "page1993average"),
         interval=described("log"),
         plainly="Over how many directions the variance is spread.",
-        trap="The most forgiving of the three ranks of eigenvalues: many faint axes count for much. Eigenvalues are "
-        "squared singular values: RankMe and the rank of Roy & Vetterli read far higher on the same states. And it is "
-        f"not settled where n is a few times d: {_PAGE}",
-        published="Roy & Vetterli define the effective rank by singular values: effective_rank_singular; RankMe keeps "
-        "the mean besides: rankme. Code that takes eigenvalues of a covariance under either name computes this one.",
-        grows=per_doubling("+4 to +10 %", "2.0 to 5.3", RARE_TYPES),
+        trap="Needs n ≫ d: at n = 10 d it is 5 % low. Ranks of singular values, such as RankMe, are far higher.",
+        published="Roy & Vetterli define the effective rank by singular values: effective_rank_singular. RankMe also "
+        "keeps the mean: rankme. Code that uses eigenvalues of a covariance under either name computes this number.",
+        grows=per_doubling("Rises by 4 to 10 %", "2.0 to 5.3", RARE_TYPES),
     ),
     _rank(
         "effective_rank_without_first",
         "effective rank without the first axis",
-        f"exp(−Σ p log p), {_WITHOUT_FIRST}",
+        f"exp(−Σ p log p), {_WITHOUT_FIRST} {_PAGE} The share of the first axis, E1, is anisotropy.top_variance_share. "
+        "The numbers without sinks show whether a sink causes it.",
         ("roy2007effective",),
         interval=described("log"),
-        trap="Beside effective_rank it tells a collapse of all axes from one giant axis: the latter alone leaves this "
-        "number where it was. The giant's share, E1, is anisotropy.top_variance_share; whether it is a sink's, the "
-        f"view 'no-sinks' says. {_PAGE[0].upper()}{_PAGE[1:]}",
-        published="Known, of 200,704 tokens in blocks of 512, each block's first token in: Pythia-160m after block 4 "
-        "at the end of training 356.1, with the first axis 11.1, E1 0.696; Pythia-410m after block 9 553.8 and 2.4, "
-        "E1 0.910. Fewer tokens read lower.",
-        grows=per_doubling("+4 to +10 %", "2.3 to 7.4", RARE_TYPES),
+        trap="Read it with effective_rank: one giant axis lowers only effective_rank, a collapse of all axes lowers "
+        "both. Compare at equal n.",
+        published="Known values for 200,704 tokens in blocks of 512, first tokens included, at the end of training. "
+        "Pythia-160m after block 4: 356.1, with the first axis 11.1, E1 0.696. Pythia-410m after block 9: 553.8, with "
+        "the first axis 2.4, E1 0.910. Fewer tokens give lower values.",
+        grows=per_doubling("Rises by 4 to 10 %", "2.3 to 7.4", RARE_TYPES),
     ),
     _entropy(
         "entropy",
         "spectral entropy",
-        f"−Σ p log p / log min(d, n − 1), p = λ/Σλ: log effective_rank, stretched to 0…1; {_SPECTRUM}",
+        "−Σ p log p / log min(d, n − 1), with p = λ/Σλ. This is log effective_rank, scaled to 0…1. "
+        f"{_spectrum()} All tokens of the corpus are one cloud. The entropy of the tokens of a text is entropy.prompt; "
+        "the entropy of mean vectors of texts ('dataset entropy') is another number.",
         interval=described("log") + _ON_RANK.format(rank="effective_rank"),
-        trap="Of all tokens of the corpus as one cloud: the entropy of the tokens of one text is entropy.prompt, that "
-        "of mean vectors of texts ('dataset entropy') is neither. A logarithm hides much: 0.9 of log 576 is half of "
-        "576 directions. Not settled in n, as effective_rank.",
-        grows=per_doubling("+1 to +2 %", "2.1 to 5.3", RARE_TYPES),
+        trap="A logarithm hides differences: 0.9 of log 576 is half of 576 directions. Depends on n as effective_rank "
+        "does.",
+        grows=per_doubling("Rises by 1 to 2 %", "2.1 to 5.3", RARE_TYPES),
     ),
     _entropy(
         "entropy_without_first",
         "spectral entropy without the first axis",
         f"−Σ p log p / log(min(d, n − 1) − 1), {_WITHOUT_FIRST}",
         interval=described("log") + _ON_RANK.format(rank="effective_rank_without_first"),
-        trap="As effective_rank_without_first. A valley of the entropy that is gone here was one axis.",
-        grows=per_doubling("+1 to +2 %", "2.4 to 7.4", RARE_TYPES),
+        trap="A minimum of spectral entropy that disappears here was due to a single axis.",
+        grows=per_doubling("Rises by 1 to 2 %", "2.4 to 7.4", RARE_TYPES),
     ),
     _rank(
         "effective_rank_singular",
         "effective rank of singular values",
-        "exp(−Σ p log p), p = σ/Σσ, σ the singular values of the n × d matrix of all token states, centred: the square "
-        f"roots of n·λ, with {_SPECTRUM}, here up to {spectra.ROOTS_ZERO:.0e}",
+        "exp(−Σ p log p), with p = σ/Σσ and σ the singular values of the n × d matrix of all token states, centred: "
+        f"the square roots of n·λ. {_spectrum(spectra.ROOTS_ZERO)} It has no interval: the delta method considers "
+        "only the axes of the corpus and would cover too rarely.",
         ("roy2007effective",),
-        trap="A square root lifts the faint axes: it reads higher than effective_rank of the same states, and what is "
-        "left out or rounded at the end of the spectrum weighs more. It has no interval: the delta method knows "
-        "only the axes that are there and covers too rarely.",
-        published="Roy & Vetterli take the singular values of the matrix as it is given; whether a mean is taken off "
-        "first is left to the user. Here it is; rankme is the same number without that.",
-        grows=per_doubling("+2 to +4 %", "5.2 to 11.4", RARE_TYPES),
+        trap="Faint axes weigh more than in effective_rank, so the number is higher, and rounding at the end of the "
+        "spectrum matters more.",
+        published="Roy & Vetterli take the singular values of the given matrix and leave centring to the user. Here "
+        "the matrix is centred; rankme is the same number without centring.",
+        grows=per_doubling("Rises by 2 to 4 %", "5.2 to 11.4", RARE_TYPES),
     ),
     _rank(
         "rankme",
         "RankMe",
-        "exp(−Σ p log p), p = σ/Σσ, σ the singular values of the n × d matrix of all token states, not centred: the "
-        "square roots of n times the eigenvalues of covariance + μμᵀ; the first min(d, n) of these, and those up to "
-        f"{spectra.ROOTS_ZERO:.0e} of the total variance count as zero",
+        "exp(−Σ p log p), with p = σ/Σσ and σ the singular values of the n × d matrix of all token states, not "
+        "centred. They are the square roots of n times the eigenvalues of covariance + μμᵀ. The first min(d, n) of "
+        f"these eigenvalues count, and eigenvalues up to {spectra.ROOTS_ZERO:.0e} of their sum are taken as zero. It "
+        "has no interval, as effective_rank_singular.",
         ("garrido2023rankme",),
-        trap="The common mean counts as an axis: a long one lowers the number whatever the other axes do. No interval, "
-        "as for effective_rank_singular.",
-        published="The paper adds ε = 1e-7 to each p, for 25,600 images in one matrix. Code under this name also "
-        "centres first (effective_rank_singular) or takes eigenvalues (effective_rank): see which.",
-        grows=per_doubling("+2 to +4 %", "5.1 to 10.5", RARE_TYPES),
+        trap="The common mean counts as an axis: a long mean lowers the number whatever the other axes do.",
+        published="The paper adds ε = 1e-7 to each p, for 25,600 images in one matrix. Some code under this name "
+        "centres first (effective_rank_singular) or uses eigenvalues (effective_rank).",
+        grows=per_doubling("Rises by 2 to 4 %", "5.1 to 10.5", RARE_TYPES),
     ),
     _rank(
         "participation_ratio",
         "participation ratio",
-        f"(Σλ)² / Σλ², with {_SPECTRUM}",
+        f"(Σλ)² / Σλ². {_spectrum()}",
         ("gao2017theory",),
         interval=described("log"),
-        trap="IsoScore is this number stretched from 1…d to 0…1: (participation ratio − 1)/(d − 1).",
-        grows=per_doubling("+2 to +8 %", "0.4 to 1.7", RARE_TYPES),
+        trap="IsoScore is the same number on another scale: (participation ratio − 1)/(d − 1).",
+        grows=per_doubling("Rises by 2 to 8 %", "0.4 to 1.7", RARE_TYPES),
     ),
     _rank(
         "stable_rank",
         "stable rank",
-        f"Σλ / λ_1, with {_SPECTRUM}",
+        f"Σλ / λ_1. {_spectrum()}",
         ("rudelson2007sampling",),
-        interval=described("logit") + "; made of its reciprocal",
-        trap="The reciprocal of anisotropy.top_variance_share: one giant axis, such as a sink token's, decides it.",
-        grows=per_doubling("+1 to +2 %", "0.2 to 0.6", RARE_TYPES),
+        interval=described("logit") + " Derived from the interval of its reciprocal.",
+        trap="The reciprocal of anisotropy.top_variance_share: one giant axis, such as a sink's, decides it.",
+        grows=per_doubling("Rises by 1 to 2 %", "0.2 to 0.6", RARE_TYPES),
     ),
     _slope(
         "decay",
         "decay of the spectrum",
-        "α of λ_i ∝ i^−α: minus the slope of the least-squares line of log λ_i on log i over i = 1…⌊min(d, n − 1)/2⌋, "
-        f"with weights 1/i, so that each octave of ranks weighs the same; {_SPECTRUM}, here up to "
-        f"{spectra.ROOTS_ZERO:.0e}; none for fewer than three eigenvalues",
+        "α of λ_i ∝ i^−α: minus the slope of the least-squares line of log λ_i on log i, over i = 1…⌊min(d, n − 1)/2⌋. "
+        f"The weights 1/i give each octave of ranks the same weight. {_spectrum(spectra.ROOTS_ZERO)} Not defined for "
+        "fewer than three eigenvalues.",
         ("stringer2019high",),
-        trap="An exponent says nothing where the curve is no line in the log-log chart. A finite sample steepens it: "
-        "see the floor.",
-        grows=per_doubling("−0.1 to −1.2 %", "0.1 to 0.7", RARE_TYPES),
+        trap="Meaningless where the curve is not a line in the log-log chart. A finite sample steepens it; compare the "
+        "chance level.",
+        grows=per_doubling("Falls by 0.1 to 1.2 %", "0.1 to 0.7", RARE_TYPES),
         published="αReQ is the same fit over other ranks: alpha_req.",
     ),
     _slope(
         "alpha_req",
         "αReQ",
-        "α of λ_i ∝ i^−α as in decay, fitted over the ranks i = 12…100 alone, as far as there are any, with weights "
-        f"1/i; {_SPECTRUM}, here up to {spectra.ROOTS_ZERO:.0e}; none for fewer than three eigenvalues there",
+        "α of λ_i ∝ i^−α as in decay, fitted with weights 1/i over the ranks i = 12…100, as far as they exist. "
+        f"{_spectrum(spectra.ROOTS_ZERO)} Not defined for fewer than three eigenvalues in these ranks. For images, "
+        "values near 1 are called good; in language models the number changes during training (Li et al. 2025).",
         ("agrawal2022alpha", "li2025tracing"),
         smallest=0.01,
-        trap="The first eleven axes, sinks among them, have no part in it. Near 1 is said to be good of pictures; of "
-        "language models it moves with training (Li et al. 2025). Models of fewer than about 150 dimensions end "
-        "within its ranks, where any spectrum is steep: see the floor.",
-        published="The code for language models fits indices 11…99 counted from 0, which are these ranks, of the last "
-        "token of each text; that for pictures the ranks 4…100. Both centre, as here.",
-        grows=per_doubling("0 to −10 %", "0.1 to 5.3", RARE_TYPES),
+        trap="Ignores the first eleven axes, so sinks have no effect. Below about 150 dimensions the spectrum ends "
+        "within its ranks and is steep.",
+        published="The code for language models fits the indices 11…99 counted from 0, which are these ranks, on the "
+        "last token of each text. The code for images fits the ranks 4…100. Both centre, as here.",
+        grows=per_doubling("Falls by up to 10 %", "0.1 to 5.3", RARE_TYPES),
     ),
 )
 
 
 class Eigenvalue(UnderView, table="spectra"):
-    """One point of an eigenvalue curve: how much of the variance of the token states lies on one axis."""
+    """One point of an eigenvalue curve: the share of the variance of token states along one axis."""
 
     # A curve's other ranks lie between those of powers of two.
     compared = (Comparable(("value",), "corpus", of="'axis ' || rank", among="WHERE log2(rank) = floor(log2(rank))"),)
 
     place: Place = at_place()
     rank: int = column("1 for the largest eigenvalue", key=True)
-    value: float = column("the eigenvalue over the sum of all")
+    value: float = column("the eigenvalue divided by the sum of all eigenvalues")
     n: int = column(N, "BIGINT")
 
 
@@ -192,23 +196,22 @@ ORDER BY corpus, view, role, model, step, checkpoint, layer, rank
     facet="model",
     picks=corpora,
     legend="depth",
-    definition="λ_i / Σλ against the rank i, λ_1 ≥ λ_2 ≥ … the eigenvalues of the centred covariance of the token "
-    "states; a line is a layer. A straight line is a power law.",
+    lead="One line per layer. A straight line is a power law.",
+    definition=f"λ_i / Σλ against the rank i. {_LAMBDA} Three ranks per octave are drawn; the table spectra has all.",
     statistics=("*",),
-    mind="With fewer tokens than dimensions the last eigenvalues are zero. Three ranks to an octave are drawn; the "
-    "table spectra has them all.",
+    mind="With fewer tokens than dimensions the last eigenvalues are zero.",
 )
 
 
 @metric(
     title="Spectrum",
-    summary="How many axes carry the variance of the states, and how fast it falls from axis to axis.",
+    summary="Over how many axes the variance of the states is spread, and how fast it falls from axis to axis.",
     statistics=STATISTICS,
     question="dimension",
     needs=("moments", "gram", "tokens"),
     version=7,
-    cost="a width × width product for each token and layer (about 1/12 of the forward pass), shared with anisotropy; "
-    "the eigenvectors of one width × width matrix and the eigenvalues of another for each layer and view",
+    cost="a width × width product per token and layer (about 1/12 of the forward pass), shared with anisotropy. The "
+    "eigenvectors of one width × width matrix and the eigenvalues of another per layer and token set",
     against_base=("effective_rank", "effective_rank_without_first", "participation_ratio", "decay", "alpha_req"),
     tables=(Eigenvalue,),
     charts=(CURVES,),

@@ -23,16 +23,16 @@ if TYPE_CHECKING:
     from reporter.forward.observed import Observed, Place
 
 _SUBSPACE = (
-    "d(V, W) = √Σθ², θ the principal angles, V_l the span of the eigenvectors of the k largest eigenvalues of the "
-    "covariance of all token states at layer l, k = `axes`, at most half the width"
+    "d(V, W) = √Σθ² with θ the principal angles. V_l is the span of the first k eigenvectors of the covariance of all "
+    "token states at layer l, with k = `axes`, at most half the width. Where λ_k and λ_{k+1} are close, the k-th axis "
+    "is arbitrary and the distance large without meaning."
 )
 _PUBLISHED = (
-    "The authors take pooled vectors of texts, and the k that carries 95 % of the variance at the "
-    "last layer (`explained: 0.95` here), which differs from model to model."
+    "The authors use pooled vectors of texts. Their k explains 95 % of the variance at the last layer (`explained: "
+    "0.95` here), so it differs between models."
 )
-_SWINGS = "Where λ_k and λ_{k+1} are close the k-th axis is arbitrary, and the distance large for nothing."
 _INTERVAL = described("log") + (
-    "; twice as wide as needed where measured, since to first order: of no use where λ_k and λ_{k+1} nearly meet"
+    " To first order, and twice as wide as needed where measured. Useless where λ_k and λ_{k+1} nearly coincide."
 )
 
 _turn = partial(Size, sources=("jiang2026layerwise",), interval=_INTERVAL, smallest=0.01, undetermined=True)
@@ -41,40 +41,40 @@ STATISTICS = (
     _turn(
         "speed",
         "Grassmann speed of the leading subspace",
-        f"d(V_l, V_{{l+1}}), stored at layer l = 0…L−1, with {_SUBSPACE}",
+        f"d(V_l, V_{{l+1}}), stored at layer l = 0…L−1. {_SUBSPACE} Chance level: random subspaces, the maximum.",
         short="Grassmann speed",
         per="step",
         unit="radians",
         floor=True,
-        plainly="How far the leading directions turn from one layer to the next.",
-        trap="The floor, random subspaces, is the upper end: what lies far below is near. Sinks own the first axis in "
-        f"the middle of a decoder: compare 'no-sinks'. {_SWINGS}",
+        plainly="How far the leading directions rotate from one layer to the next.",
+        trap="Sinks occupy the first axis in the middle of a decoder; compare without sinks. Large without meaning "
+        "where λ_k and λ_{k+1} are close.",
         published=_PUBLISHED,
     ),
     _turn(
         "displacement",
         "distance of the leading subspace from the embedding's",
-        f"d(V_0, V_l), l = 0…L, with {_SUBSPACE}",
+        f"d(V_0, V_l), l = 0…L. {_SUBSPACE} Chance level: random subspaces, the maximum. The number at l = L is the "
+        "displacement d(0, L) by which the authors rank models.",
         short="distance from layer 0",
         unit="radians",
         floor=True,
-        trap="Its end, l = L, is the displacement d(0, L) that the authors rank models by. It nears the floor, where "
-        f"two random subspaces lie, and cannot say more from there on. {_SWINGS}",
+        trap="Close to the chance level (two random subspaces) it is saturated and cannot distinguish layers.",
         published=_PUBLISHED,
         fixed=(("first", 0.0),),
     ),
     _turn(
         "curvature",
         "curvature of the leading subspace's path",
-        "4·area/(abc), the Menger curvature of V_l, V_{l+1}, V_{l+2}: of the triangle with the sides a = "
-        "d(V_l, V_{l+1}), b = d(V_{l+1}, V_{l+2}), c = d(V_l, V_{l+2}), stored at layer l = 0…L−2, with "
+        "4·area/(abc), the Menger curvature of V_l, V_{l+1}, V_{l+2}. The triangle has the sides a = d(V_l, V_{l+1}), "
+        "b = d(V_{l+1}, V_{l+2}) and c = d(V_l, V_{l+2}). Stored at layer l = 0…L−2. "
         f"{_SUBSPACE}",
         short="curvature of the path",
         per="step",
         unit="1/radian",
-        trap="Of subspaces, over layers; of tokens' states see motion.curvature. Small steps magnify it: it is one "
-        "over a radius.",
-        published=_PUBLISHED + " They store it at the middle layer, l + 1, and 0 where a side is 0.",
+        trap="Small steps magnify it, since it is the inverse of a radius. For the states of tokens see "
+        "motion.curvature.",
+        published=_PUBLISHED + " The authors store it at the middle layer, l + 1, and 0 where a side is 0.",
     ),
 )
 
@@ -82,25 +82,26 @@ STATISTICS = (
 class SubspaceOptions(Options):
     """The number of leading axes."""
 
-    axes: int = Field(default=10, ge=1, description="leading axes that make the subspace")
+    axes: int = Field(default=10, ge=1, description="leading axes that span the subspace")
     explained: float | None = Field(
         default=None,
         gt=0,
         lt=1,
-        description="in their place as many as carry this share of the variance at the last block, 0.95 as published",
+        description="instead of `axes`: share of the variance at the last block that the axes explain (published: "
+        "0.95)",
     )
 
 
 @metric(
     title="Leading subspaces",
-    summary="How far the subspace in which most of the variance lies turns from layer to layer, and how far it gets "
-    "from the embedding.",
+    summary="How far the subspace of most variance rotates from layer to layer, and how far from the embedding's it "
+    "gets.",
     statistics=STATISTICS,
     question="directions",
     needs=("moments", "gram", "tokens"),
     version=5,
     options=SubspaceOptions,
-    cost="some leading axes of one width × width matrix for each layer and view, and a few products of sampled tokens",
+    cost="some leading axes of one width × width matrix per layer and token set, and a few products of sampled tokens",
     against_base=("speed", "displacement"),
 )
 def subspaces(seen: Observed, options: SubspaceOptions) -> Iterator[Value]:

@@ -26,95 +26,94 @@ if TYPE_CHECKING:
 
 
 _OVER = (
-    "over the tokens that the kept types cover: types that occur at least five times in the corpus, the most frequent "
-    "first, as many as fit `memory`; tokens that the tokenizer added belong to no type, in the view `all` neither"
+    "Means E are over the tokens of the kept types: types that occur at least five times in the corpus, the most "
+    "frequent first, as many as fit `memory`. Tokens that the tokenizer added belong to no type, even in the token set "
+    "`all`."
 )
-_BIAS = (
-    "The mean of a type is taken from its own n_t states, so V_W reads low and V_B high by a part 1/n_t of each type's "
-    "variance: see the floor."
-)
+_BIAS = "A type's mean is estimated from its own n_t states: V_W loses and V_B gains 1/n_t of each type's variance."
 
-_AT_THRESHOLD = (
-    "; a type of about five occurrences, which other texts may bring or not, counts with 0.61 of all of them"
-)
+_AT_THRESHOLD = " Types of about five occurrences, which other texts may add or remove, count with a weight of 0.61."
 
 _variance = partial(Size, sources=("yamagiwa2025norm",), interval=described("log") + _AT_THRESHOLD)
-_share = partial(
-    Share, sources=("yamagiwa2025norm",), interval=described("logit") + _AT_THRESHOLD, floor=True, trap=_BIAS
-)
+_share = partial(Share, sources=("yamagiwa2025norm",), interval=described("logit") + _AT_THRESHOLD, floor=True)
 _of_types = partial(Statistic, sources=("yamagiwa2025norm",))
 
 STATISTICS = (
     _variance(
         "total",
         "variance",
-        f"V = V_W + V_B = E‖x − μ‖² {_OVER}; checked to a thousandth against sums that know nothing of types",
-        grows=per_doubling("+3 to +5 %", "1.1 to 3.7", MORE_TYPES),
+        f"V = V_W + V_B = E‖x − μ‖². {_OVER} Checked to 0.1 % against sums that ignore types.",
+        grows=per_doubling("Rises by 3 to 5 %", "1.1 to 3.7", MORE_TYPES),
     ),
     _variance(
         "within",
         "variance within token types",
-        f"V_W = Σ p_t E‖x − μ_t‖², p_t = n_t/n, μ_t the mean state of type t, {_OVER}",
-        trap=_BIAS,
-        grows=per_doubling("+1 to +2 %", "0.7 to 0.8", MORE_TYPES),
+        f"V_W = Σ p_t E‖x − μ_t‖², with p_t = n_t/n and μ_t the mean state of type t. {_OVER} {_BIAS}",
+        trap="Slightly too low: the mean of a type is estimated from the same states.",
+        grows=per_doubling("Rises by 1 to 2 %", "0.7 to 0.8", MORE_TYPES),
         fixed=(("first", 0.0),),
     ),
     _variance(
         "between",
         "variance between token types",
-        f"V_B = Σ p_t ‖μ_t − μ‖², p_t = n_t/n, {_OVER}",
-        trap=_BIAS,
-        grows=per_doubling("+3 to +8 %", "1.0 to 3.0", MORE_TYPES),
+        f"V_B = Σ p_t ‖μ_t − μ‖², with p_t = n_t/n and μ_t the mean state of type t. {_OVER} {_BIAS}",
+        trap="Slightly too high: rare types have noisy means, and noise separates them.",
+        grows=per_doubling("Rises by 3 to 8 %", "1.0 to 3.0", MORE_TYPES),
     ),
     _share(
         "within_share",
         "share of variance within token types",
-        f"V_W / V, as defined in `within` and `total`, {_OVER}",
+        f"V_W / V, with V_W = Σ p_t E‖x − μ_t‖², p_t = n_t/n and μ_t the mean state of type t. V = E‖x − μ‖². {_OVER} "
+        f"{_BIAS}",
         short="share within token types",
-        plainly="How much of the variance is among occurrences of one and the same token, not between tokens.",
-        grows=per_doubling("−1 to −3 %", "0.4 to 1.3", MORE_TYPES),
+        plainly="Share of the variance among occurrences of the same token, not between tokens.",
+        trap="Biased low by about 1/n_t, with n_t occurrences per type; compare the chance level.",
+        grows=per_doubling("Falls by 1 to 3 %", "0.4 to 1.3", MORE_TYPES),
         fixed=(("first", 0.0),),
     ),
     _share(
         "between_share",
         "share of variance between token types",
-        f"V_B / V, as defined in `between` and `total`, {_OVER}",
+        f"V_B / V, with V_B = Σ p_t ‖μ_t − μ‖², p_t = n_t/n and μ_t the mean state of type t. V = E‖x − μ‖². {_OVER} "
+        f"{_BIAS}",
         short="share between token types",
-        grows=per_doubling("up to +3 %", "0.4 to 1.3", MORE_TYPES),
+        trap="Biased high, most of all with few occurrences per type; compare the chance level.",
+        grows=per_doubling("Rises by up to 3 %", "0.4 to 1.3", MORE_TYPES),
         fixed=(("first", 1.0),),
     ),
     _variance(
         "norm_of_mean",
         "norm of the mean",
-        f"‖μ‖, μ = E x {_OVER}",
-        grows=per_doubling("−3 to −7 %", "1.6 to 5.1", MORE_TYPES),
+        f"‖μ‖, with μ = E x the mean state. {_OVER}",
+        grows=per_doubling("Falls by 3 to 7 %", "1.6 to 5.1", MORE_TYPES),
     ),
     _variance(
         "mean_square_norm",
         "mean square norm",
-        f"E‖x‖² = ‖μ‖² + V {_OVER}; checked likewise",
-        grows=per_doubling("+1 to +3 %", "0.8 to 2.0", MORE_TYPES),
+        f"E‖x‖² = ‖μ‖² + V. {_OVER} Checked to 0.1 % against sums that ignore types.",
+        grows=per_doubling("Rises by 1 to 3 %", "0.8 to 2.0", MORE_TYPES),
     ),
     _of_types(
         "tradeoff",
         "trade-off of norm and variance",
-        "Spearman correlation, over the kept types that occur at least twice in the view, of ‖μ_t‖ and "
-        "V(X_t) = E‖x − μ_t‖²; values equal to 1e-6 share their mean rank",
-        interval="95 %, Fisher's z with the variance (1 + r²/2)/(T − 3) of Bonett & Wright 2000, T types taken as "
-        "independent: it speaks of other types in the same texts, and is 1.2 to 1.5 times as wide as what other texts "
-        "move the number by",
+        "Spearman correlation of ‖μ_t‖ and V(X_t) = E‖x − μ_t‖², over the kept types that occur at least twice in the "
+        "token set. Values that agree to 1e-6 share their mean rank.",
+        interval="95 % CI over types (Fisher's z). The variance is (1 + r²/2)/(T − 3), of Bonett & Wright 2000, with T "
+        "types taken as independent. The interval is about other types in the same texts. It is 1.2 to 1.5 times as "
+        "wide as other texts would need.",
         bounds=(-1, 1),
-        trap="Rare types read a low variance and, at the same time, a long mean: part of a negative correlation is "
-        "the bias of small n_t.",
-        grows=per_doubling("−0.06 to −0.18", "0.7 to 1.8", MORE_TYPES),
+        trap="Rare types have too low a variance and too long a mean. This bias explains part of a negative "
+        "correlation.",
+        grows=per_doubling("Falls by 0.06 to 0.18", "0.7 to 1.8", MORE_TYPES),
     ),
     _of_types(
         "coverage",
         "tokens covered by types",
-        "share of the view's tokens that the kept types cover",
+        "Share of the token set's tokens that belong to the kept types: types that occur at least five times in the "
+        "corpus, as many as fit `memory`.",
         per="model",
         bounds=(0, 1),
-        grows=per_doubling("+15 %", "6.4", MORE_TYPES),
+        grows=per_doubling("Rises by 15 %", "6.4", MORE_TYPES),
     ),
 )
 
@@ -137,7 +136,7 @@ class VarianceOptions(Options):
 
 
 class TokenType(UnderView, table="token_types"):
-    """One token type at one layer: how far the mean of its occurrences is from zero, and how much they vary."""
+    """One token type at one layer: the norm of the mean of its states, and their variance."""
 
     # Of thousands of types the most frequent ones say what moved.
     compared = (
@@ -153,7 +152,7 @@ class TokenType(UnderView, table="token_types"):
     place: Place = at_place()
     token_id: int = column(TOKEN_ID, key=True)
     token: str = column(TOKEN)
-    count: int = column("its occurrences in the view", "BIGINT")
+    count: int = column("occurrences in the token set", "BIGINT")
     norm_of_mean: float = column("norm of the mean of its states")
     variance: float = column("mean squared distance of its states from their mean")
 
@@ -210,26 +209,24 @@ ORDER BY corpus, view, role, model, part, "count" DESC, token_id
     facet="model",
     picks=curves.depths,
     value="variance",
-    definition="A mark is a token type t: to the right ‖μ_t‖, the norm of the mean of its states; upwards V(X_t) = "
-    "E‖x − μ_t‖² over its occurrences; its area is how often it occurs. ρ is Spearman's correlation over all types "
-    "that were kept.",
+    definition="A mark is a token type t. x: ‖μ_t‖, the norm of the mean of its states. y: V(X_t) = E‖x − μ_t‖² over "
+    "its occurrences. Area: number of occurrences. ρ is Spearman's correlation over all kept types. The table "
+    "token_types has all types.",
     statistics=("tradeoff",),
-    mind="Drawn are the 300 most frequent types at five depths of the last checkpoint, whatever the checkpoint slider "
-    "says; the table token_types has them all. Axes differ between models.",
+    mind="Shows the 300 most frequent types at five depths, always of the last checkpoint. Axes differ between models.",
 )
 
 
 @metric(
     title="Variance within and between token types",
-    summary="Whether states differ because their tokens differ, or because the same token stands in other contexts.",
+    summary="Do states differ because their tokens differ, or because the same token occurs in different contexts?",
     statistics=STATISTICS,
     question="similarity",
     needs=("type_moments", "moments", "tokens"),
     options=VarianceOptions,
     version=7,
-    cost="8·(d + 2) bytes for each kept type and place, up to `memory`; sums by type in float64, of which the means "
-    "are kept in 16 bits: numbers move by up to 2e-5 of their size, the trade-off by 4e-4 (2,000 tokens, an encoder of "
-    "6 and a decoder of 30 blocks)",
+    cost="8·(d + 2) bytes per kept type and layer, up to `memory`. Means by type are kept in 16 bits, which changes "
+    "numbers by up to 2e-5 of their size, and the trade-off by 4e-4 (2,000 tokens, 6 and 30 blocks).",
     against_base=("within_share",),
     tables=(TokenType,),
     charts=(SHARES, TYPES),

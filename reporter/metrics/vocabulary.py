@@ -28,19 +28,19 @@ if TYPE_CHECKING:
 VOCABULARY = Page(
     "weights",
     "Weights",
-    "What does a model know of tokens and positions before it has read anything? Its tables of vectors say.",
+    "What do the token and position vectors contain before a model reads any text?",
 )
 DISTRIBUTIONS_CHAPTER = Chapter(
-    VOCABULARY, "distributions", "Norms and pairs", "How long the vectors are, and how alike."
+    VOCABULARY, "distributions", "Norms and pairs", "How long are the vectors, and how similar?"
 )
-PICTURE_CHAPTER = Chapter(VOCABULARY, "picture", "The picture", "Vectors in two or three dimensions.")
+PICTURE_CHAPTER = Chapter(VOCABULARY, "picture", "Projections", "Vectors in two or three dimensions.")
 ENDS_CHAPTER = Chapter(
     VOCABULARY,
     "ends",
     "Extremes",
-    "The most and the least similar pairs, and the vectors nearest to and farthest from the mean.",
+    "The most and least similar pairs, and the extreme tokens.",
 )
-POSITIONS_CHAPTER = Chapter(VOCABULARY, "positions", "Positions", "The vectors that are added for places.")
+POSITIONS_CHAPTER = Chapter(VOCABULARY, "positions", "Positions", "Position vectors, which are added to token vectors.")
 _distribution = partial(Chart, chapter=DISTRIBUTIONS_CHAPTER, half=True, key="part")
 _positions = partial(Chart, chapter=POSITIONS_CHAPTER, half=True)
 BLUE, ORANGE = list(CATEGORIES)[:2]
@@ -136,7 +136,7 @@ WHERE study = $study AND analysis = 'vocabulary'
 ORDER BY model, checkpoint, measure, part, low
 """,
     {"height": heights, "count": counts},
-    lead="Norms of each kind of vector, and cosine, distance and dot product of pairs within a kind and between two.",
+    lead="Norms by kind of vector; cosine, distance and dot product by kind of pair.",
     columns=("measure", "part", "count"),
     picks=lambda frame, scene: [
         choices(frame, "measure", "Measure", ("norm", "cosine", "distance", "dot")),
@@ -154,7 +154,7 @@ ORDER BY model, checkpoint, part, components
 """,
     explained,
     say=_components,
-    lead="How many directions the vectors really use. The dashed lines are half and 90 % of the variance.",
+    lead="How many directions the vectors use. Dashed: 50 % and 90 %.",
     columns=("part", "components", "share", "n"),
 )
 
@@ -175,7 +175,7 @@ QUALIFY row_number() OVER (PARTITION BY p.model, p.checkpoint, p.projection, p.p
 ORDER BY p.model, p.checkpoint, p.projection LIKE '% of %', p.projection, p.part, p.point
 """,
     "points",
-    lead="A point is a vector. Point at it, or move with the arrow keys, to read it; search to mark tokens.",
+    lead="One point per vector. Hover or use arrow keys to read; search to mark.",
     columns=("projection", "part", "label", "x", "y", "z"),
     chapter=PICTURE_CHAPTER,
     picks=_pictures,
@@ -188,13 +188,13 @@ ORDER BY p.model, p.checkpoint, p.projection LIKE '% of %', p.projection, p.part
         "height": 520,
         "instead": {"column": "projection", "values": {name: f"{name} of token" for name in ("pca", "tsne")}},
     },
-    mind="At most 2,000 vectors of a kind are drawn, at random. t-SNE keeps neighbours together; distances "
-    "across its picture, and the sizes of clumps, mean nothing.",
+    mind="At most 2,000 random vectors of a kind are drawn. In t-SNE only neighbourhoods are meaningful, not "
+    "distances or sizes of clusters.",
 )
 
 EXTREMES = Chart(
     "static.extremes",
-    "Tokens and pairs at the ends",
+    "Extreme tokens and pairs",
     """
 SELECT model, checkpoint, among, what, measure, end_of_scale, rank, token_id, token, other_id, other, value, certain
 FROM vocabulary_extremes
@@ -202,7 +202,7 @@ WHERE study = $study AND what <> 'token–position' AND rank <= 100
 ORDER BY model, checkpoint, what, measure, among DESC, end_of_scale IN ('most', 'largest') DESC, rank
 """,
     "table",
-    lead="Exact over the whole vocabulary: every token, every pair.",
+    lead="Exact: over all tokens and all pairs of the vocabulary.",
     columns=("among", "measure", "end_of_scale", "value", "certain"),
     chapter=ENDS_CHAPTER,
     picks=_extremes,
@@ -230,9 +230,9 @@ WHERE study = $study AND what = 'token–position'
 ORDER BY model, checkpoint, rank
 """,
     "table",
-    lead="Pairs of a token and a position whose cosine is largest in size; at a negative one they point opposite ways. "
-    "Both vectors are added before the first block, so a token along the direction of a position is hard to tell from "
-    "that place.",
+    lead="Token and position vectors with the largest |cosine|.",
+    mind="Both vectors are added before the first block, so such a token looks like its position. A negative cosine "
+    "means opposite directions.",
     columns=("what", "value"),
     chapter=ENDS_CHAPTER,
     options={
@@ -261,8 +261,7 @@ PATH = Chart(
     "The path of the positions",
     POSITION_ROWS,
     "points",
-    lead="Position vectors on their principal components, joined in order. Drag the 3-D view, or turn it with arrow "
-    "keys.",
+    lead="Position vectors on principal components, in order. Drag or use arrow keys to rotate.",
     columns=("pc1", "pc2", "pc3"),
     chapter=POSITIONS_CHAPTER,
     picks=lambda frame, scene: [
@@ -291,12 +290,12 @@ WHERE study = $study
 ORDER BY model, checkpoint, position_a, position_b
 """,
     heat,
-    lead="Stripes beside the diagonal are a period.",
+    lead="Stripes parallel to the diagonal indicate a period.",
     columns=("cosine",),
     legend="cosine",
     kind="square",
-    mind="At most 64 positions each way, spread evenly, are drawn: what repeats within their spacing looks longer than "
-    "it is.",
+    mind="At most 64 evenly spaced positions are drawn. Periods shorter than twice their spacing look longer than they "
+    "are.",
 )
 
 OFFSETS = _positions(
@@ -311,16 +310,16 @@ QUALIFY (row_number() OVER (PARTITION BY model, checkpoint ORDER BY distance) - 
 ORDER BY model, checkpoint, distance
 """,
     offsets,
-    lead="How alike two positions are that are so far apart, and one standard deviation around it.",
+    lead="Mean cosine of two positions by their distance, ± one standard deviation.",
     columns=("cosine", "sd", "n"),
 )
 
 BY_POSITION = Chart(
     "static.position-norms",
-    "Along the positions",
+    "Position vectors by position",
     POSITION_ROWS,
     {name: by_position(name) for name in ("norm", "step_length", "mean_cosine")},
-    lead="Each position vector by itself.",
+    lead="Norm, step length or cosine to the mean of each position vector.",
     columns=("norm", "step_length", "mean_cosine"),
     chapter=POSITIONS_CHAPTER,
     picks=lambda frame, scene: [variants(norm="norm", step_length="step length", mean_cosine="cosine to the mean")],
@@ -328,23 +327,23 @@ BY_POSITION = Chart(
 
 
 class OfWeights(OfModel, corpus=WEIGHTS, metric="vocabulary"):
-    """A row about the weights alone."""
+    """A row about the weights."""
 
 
 class VocabularyToken(OfWeights, table="vocabulary"):
     """A token's static embedding: a row of the input embedding."""
 
     token_id: int = column(TOKEN_ID, key=True)
-    token: str | None = column(f"{TOKEN}; NULL for a row that no token has")
-    kind: str = column("what it is: a word, a number, punctuation, bytes, special, …", name="class")
-    subword: bool | None = column("whether it is written as a part of a word; NULL where that is not marked")
+    token: str | None = column(f"{TOKEN}; NULL for a row of the embedding without a token")
+    kind: str = column("class of the token: word, number, punctuation, bytes, special, …", name="class")
+    subword: bool | None = column("whether the tokenizer marks it as a part of a word; NULL where nothing is marked")
     norm: float = column("norm of its vector")
     mean_cosine: float | None = column("cosine to the mean of all vectors; NULL for a zero vector")
-    mean_distance: float = column("distance to that mean")
+    mean_distance: float = column("distance to the mean of all vectors")
     repeated: bool = column("whether another row is exactly equal")
     pc1: float | None = column("coordinate on the first principal component")
-    pc2: float | None = column("on the second")
-    pc3: float | None = column("on the third")
+    pc2: float | None = column("coordinate on the second principal component")
+    pc3: float | None = column("coordinate on the third principal component")
 
 
 class VocabularyExtreme(OfWeights, table="vocabulary_extremes"):
@@ -354,23 +353,23 @@ class VocabularyExtreme(OfWeights, table="vocabulary_extremes"):
     what: str = column("'token', 'token–token' or 'token–position'", key=True)
     measure: str = column("'norm', 'mean_cosine', 'mean_distance', 'cosine', 'distance' or 'dot'", key=True)
     end_of_scale: str = column("'smallest', 'largest', 'most' similar, 'least' similar, or 'outlier'", key=True)
-    rank: int = column("1 for the first", key=True)
-    token_id: int = column("the token, or the first of the pair")
-    token: str | None = column("the token as it reads")
-    other_id: int | None = column("the second token or the position; NULL for a token alone")
-    other: str | None = column("it as it reads; the position as text")
+    rank: int = column("1 = most extreme", key=True)
+    token_id: int = column("id of the token, or of the first token of the pair")
+    token: str | None = column("the token")
+    other_id: int | None = column("id of the second token, or the position; NULL for a single token")
+    other: str | None = column("the second token, or the position as text")
     value: float = column("the measure")
-    certain: bool | None = column("whether rounding in float32 can have left out no other that belongs here")
+    certain: bool | None = column("whether no rounding in float32 can have left out another one that belongs here")
 
 
 class VocabularyFact(OfWeights, table="vocabulary_facts"):
-    """A fact about a model's static vectors: how it knows positions, the period of their path, …"""
+    """A fact about a model's static vectors, such as how the model encodes positions, or the period of their path."""
 
     compared = (Comparable(("value",), "NULL", "fact"),)
 
-    fact: str = column("what it is", key=True)
-    value: float | None = column("as a number; NULL where it is none")
-    said: str | None = column("in words; NULL where the number says all")
+    fact: str = column("name of the fact", key=True)
+    value: float | None = column("the fact as a number; NULL where it is not a number")
+    said: str | None = column("the fact in words; NULL where the number is enough")
 
 
 class PositionVector(OfWeights, table="positions"):
@@ -378,29 +377,29 @@ class PositionVector(OfWeights, table="positions"):
 
     position: int = column("0 for the first token", key=True)
     norm: float = column("norm of its vector")
-    step_length: float | None = column("distance to the vector of the position before; NULL for the first")
+    step_length: float | None = column("distance to the vector of the previous position; NULL for the first")
     mean_cosine: float | None = column("cosine to the mean position vector; NULL for a zero vector")
-    mean_distance: float = column("distance to it")
+    mean_distance: float = column("distance to the mean position vector")
     pc1: float | None = column("coordinate on the first principal component")
-    pc2: float | None = column("on the second")
-    pc3: float | None = column("on the third")
+    pc2: float | None = column("coordinate on the second principal component")
+    pc3: float | None = column("coordinate on the third principal component")
 
 
 class PositionCosine(OfWeights, table="position_cosines"):
-    """The cosine of two positions' static vectors: all, or at most 64 spread evenly."""
+    """The cosine of two positions' static vectors: of all positions, or of at most 64 evenly spaced ones."""
 
-    position_a: int = column("the one", key=True)
-    position_b: int = column("the other", key=True)
-    cosine: float | None = column("cosine of their vectors; NULL for a zero vector")
+    position_a: int = column("first position", key=True)
+    position_b: int = column("second position", key=True)
+    cosine: float | None = column("cosine of both vectors; NULL for a zero vector")
 
 
 class PositionOffset(OfWeights, table="position_offsets"):
-    """The mean cosine of the static vectors of two positions that are so far apart."""
+    """The mean cosine of the static vectors of two positions, by the distance of the positions."""
 
-    distance: int = column("positions apart", key=True)
+    distance: int = column("distance of the positions", key=True)
     cosine: float = column("mean cosine")
     sd: float = column("standard deviation of these cosines")
-    n: int = column("pairs of positions", "BIGINT")
+    n: int = column("number of pairs of positions", "BIGINT")
 
 
 TABLES = (VocabularyToken, VocabularyExtreme, VocabularyFact, PositionVector, PositionCosine, PositionOffset)
@@ -411,11 +410,11 @@ class VocabularyOptions(Part):
 
     extremes: int = Field(20, ge=0, le=200, description="Tokens and pairs listed at each end of each measure.")
     outlier_threshold: float = Field(
-        0.2, gt=0, lt=1, description="From which |cosine| on a token and a position are outliers."
+        0.2, gt=0, lt=1, description="|cosine| of a token and a position above which both are listed."
     )
     points: int = Field(2000, ge=10, le=20000, description="Tokens in a picture, drawn at random.")
     maps: Annotated[tuple[Literal["tsne"], ...], AsTuple] = Field(
-        ("tsne",), description="Pictures besides the principal components: 'tsne', or none."
+        ("tsne",), description="Projections in addition to principal components: 'tsne', or none."
     )
 
 
@@ -423,7 +422,7 @@ class VocabularySpec(VocabularyOptions):
     """The models, and the number of their vectors to list and to draw."""
 
     models: Literal["all"] | Annotated[tuple[Name, ...], AsTuple] = Field(
-        "all", description="Models of this study, or 'all'; of each the last checkpoint is looked at."
+        "all", description="Models of this study, or 'all'; the last checkpoint of each is used."
     )
 
 
@@ -441,8 +440,8 @@ Vocabulary = Annotated[
 
 @analysis(
     title="Static embeddings",
-    summary="Token, position and token-type vectors before any text is read: how long they are, which are alike, and "
-    "what the positions' path looks like.",
+    summary="Token, position and token-type vectors before any text is read: their norms, which are similar, and the "
+    "path of the positions.",
     statistics=(),
     cost="V² / 2 products of d numbers for a vocabulary of V tokens; no forward pass",
     tables=(*TABLES, Point, HistogramBin, Explained),
@@ -450,7 +449,7 @@ Vocabulary = Annotated[
     version=4,  # no sorts of tokens, no ways to know positions inside attention
     section=Section(
         Vocabulary,
-        "Whose token, position and type vectors to look at: a list of models, or 'all'.",
+        "Models whose token, position and type vectors are analysed: a list, or 'all'.",
         references=(Reference("models", "models", several=True),),
         together=WEIGHTS,
         by_name=False,

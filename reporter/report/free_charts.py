@@ -10,6 +10,7 @@ from reporter.charts.captions import LOG, AxisLimits, of_training, which_axis
 from reporter.charts.captions import of_statistic as say_statistic
 from reporter.charts.chart import Chart
 from reporter.charts.layout import ASKED
+from reporter.core.places import capital
 from reporter.core.sources import Source
 from reporter.metrics.base import Definition, Statistic
 from reporter.store.schema import find_table
@@ -52,7 +53,9 @@ def over_training(metric: str, statistic: Statistic) -> Chart:
     of_model = statistic.per == "model"
     mean = "blocks" if statistic.per == "step" else "layers (embedding included)"
     unit = "block" if statistic.per == "step" else "layer"
-    layers = "" if of_model else f": the plain mean over {mean} whose value no definition fixes, or one {unit}"
+    layers = (
+        "" if of_model else f" The mean is over {mean}, without values that a definition fixes; or choose one {unit}."
+    )
     return Chart(
         f"{metric}.{statistic.name}.training",
         statistic.title,
@@ -63,9 +66,9 @@ def over_training(metric: str, statistic: Statistic) -> Chart:
         reach=AxisLimits(statistic.bounds, by="layer"),
         facet=ASKED if statistic.within_role else "corpus",
         picks=partial(profile.which_layer, step=statistic.per == "step"),
-        definition=f"at each checkpoint of the models that have several{layers}. The step axis is logarithmic, and "
-        "linear below the first step. A band is the 95 % t-interval of the mean over models (seeds, sizes) of a role, "
-        "where there are three or more.",
+        definition=f"The number at each checkpoint, for models with several checkpoints.{layers} The axis of steps is "
+        "logarithmic, and linear below the first step. Bands: 95 % t-interval of the mean over the models of a role, "
+        "from three models on.",
         unit=statistic.unit,
     )
 
@@ -88,11 +91,11 @@ def of_tables(name: str, statistics: Sequence[Statistic], tables: Iterable[str])
         say=models.of_correlations,
         picks=models.which_score,
         legend="methods",
-        definition="Pearson's and Spearman's correlation, over the models of the study, of a feature of this metric "
-        "with a score that the study gives or with the measured loss.",
+        definition="Pearson's and Spearman's correlation between a feature of this metric and a score of the study, or "
+        "the measured loss, over the models of the study. The models are few and not a random sample, and there "
+        "are many features: some correlations look strong by chance.",
         sources=_sources(statistics),
-        interval="as stored with each correlation",
-        mind="The models are few and not drawn at random; many features are tried, so some will look strong by chance.",
+        interval="95 % CI over models (Fisher's z).",
     )
     return [chart for table, chart in charts.items() if table in set(tables)]
 
@@ -101,18 +104,18 @@ def _of_pairs(name: str, statistics: Sequence[Statistic]) -> dict[str, Chart]:
     """Return the charts of two layers by what they show; none for a metric without such statistics."""
     if not statistics:
         return {}
-    interval = "; ".join(dict.fromkeys(statistic.interval for statistic in statistics if statistic.interval))
-    title = "each layer beside the same layer of the base"
+    interval = " ".join(dict.fromkeys(statistic.interval for statistic in statistics if statistic.interval))
+    title = "each layer against the same layer of the base"
     beside_base = replace(
         _differences(name, "beside_base", title, statistics),
         query=profile.BESIDE_BASE,
-        definition=f"Layer l of a model beside layer l of its base, on the same texts. {_definitions_of(statistics)}",
+        definition="Layer l of a model against layer l of its base, on the same texts. Similar layers may still "
+        f"differ by a rotation of all axes; `change` compares the states themselves. {_definitions_of(statistics)}",
         interval=interval,
-        mind="Layers that are alike may still differ by a turn of all axes: `change` compares the states themselves.",
     )
     pairs = Chart(
         f"{name}.pairs",
-        statistics[0].title if len(statistics) == 1 else "layers beside layers",
+        statistics[0].title if len(statistics) == 1 else "layers against layers",
         models.PAIRS,
         models.pairs,
         kind="pairs",
@@ -123,8 +126,8 @@ def _of_pairs(name: str, statistics: Sequence[Statistic]) -> dict[str, Chart]:
         definition=_definitions_of(statistics),
         sources=_sources(statistics),
         interval=interval,
-        mind=" ".join(dict.fromkeys(statistic.trap for statistic in statistics if statistic.trap)),
-        grows=" ".join(f"{statistic.title}: {statistic.grows}." for statistic in statistics if statistic.grows),
+        mind=next((statistic.trap for statistic in statistics if statistic.trap), ""),
+        grows=" ".join(f"`{statistic.name}`: {statistic.grows}" for statistic in statistics if statistic.grows),
     )
     return {"layer_pairs_of_base": beside_base, "layer_pairs": pairs}
 
@@ -142,11 +145,11 @@ def _differences(
         reach=AxisLimits(zero=True, by="statistic"),
         facet="comparison",
         picks=profile.which_statistic,
-        definition="A statistic on the first side minus the same on the second: one model on two corpora, or a model "
-        "minus its base on one corpus. At 0 both sides are alike.",
+        definition="A statistic on the first side minus the statistic on the second. The sides are two corpora for "
+        "one model, or a model and its base on one corpus. At 0 both sides are equal. Each difference is in the unit "
+        "of its statistic.",
         sources=_sources(statistics),
-        interval="as stored with each difference",
-        mind="A difference is in the unit of its statistic, so the axes of two statistics cannot be compared.",
+        interval="95 % CI over texts, paired where both sides have the same texts.",
     )
 
 
@@ -167,7 +170,11 @@ def explained(chart: Chart, metric: Definition) -> Chart:
 
 
 def _definitions_of(statistics: Iterable[Statistic]) -> str:
-    return "; ".join(f"{statistic.title}: {statistic.definition}" for statistic in statistics)
+    """Return the definition of a statistic, or of several with their titles."""
+    several = list(statistics)
+    if len(several) == 1:
+        return several[0].definition
+    return " ".join(f"{capital(statistic.title)}: {statistic.definition}" for statistic in several)
 
 
 def _sources(statistics: Iterable[Statistic]) -> tuple[Source, ...]:

@@ -179,7 +179,7 @@ def _layers(layers: Any) -> str:
     return f", layer{'s' * (len(numbers) != 1)} {ranges(numbers, commas=True)}"
 
 
-# What a study's page shows of each corpus beside its counts: some of its texts, and how many were cut, and where.
+# Details of each corpus: some of its texts, and how many were truncated, and where.
 
 
 def read_texts(read: Read, study: str) -> dict[str, Row]:
@@ -212,13 +212,13 @@ def _share(row: Row) -> str:
     return share + (f", at {whole(min(limits))} tokens" if limits else "")
 
 
-# What a study's page says of sinks: which tokens they are, and whether the cut that finds them decides anything.
+# The section on sinks: which tokens they are, and whether the threshold that defines them matters.
 
 
 MOST_ROWS = 24
 """Rows on the page; the CSV has them all."""
 MATTERS = 0.05
-"""How far the share of the first principal component may move with the cut before the page says so."""
+"""Change of the first component's share with the sink threshold above which the page calls the threshold relevant."""
 
 SINKS = """
 SELECT * EXCLUDE (study, metric, role) FROM sinks WHERE study = $study
@@ -235,31 +235,34 @@ GROUP BY ALL ORDER BY value DESC NULLS LAST, model, corpus
 def read_sinks(read: Read, study: str, models: Sequence[Row]) -> Row | None:
     """Return the section on sinks; None where no model has one.
 
-    ``rule`` says which tokens are sinks, ``said`` whether the cut decides anything. ``all`` are the rows of the table
+    ``rule`` says which tokens are sinks, ``said`` whether the threshold matters. ``all`` are the rows of the table
     ``sinks``; the page shows ``rows`` and leaves ``more`` out.
     """
     sinks = read_rows(read, SINKS, study)
     if not sinks:
         return None
     rules = dict.fromkeys(str(row["sink_rule"]) for row in models if row.get("sink_rule"))
-    sentence = _said(read_rows(read, CUT_MATTERS, study))
+    sentence = _effect_of_threshold(read_rows(read, CUT_MATTERS, study))
     more = max(0, len(sinks) - MOST_ROWS)
     return {"rule": "; or ".join(rules), "said": sentence, "all": sinks, "rows": sinks[:MOST_ROWS], "more": more}
 
 
-def _said(rows: Sequence[Mapping[str, Any]]) -> str:
+def _effect_of_threshold(rows: Sequence[Mapping[str, Any]]) -> str:
     measured = [row for row in rows if row["value"] is not None]
     if not measured:
         return ""
     worst = measured[0]
-    largest = f"by up to {short(worst['value'], 2)} ({worst['model']} on {worst['corpus']}, layer {worst['layer']})"
-    moved = "the share of the first principal component without sinks moves"
-    if worst["value"] <= MATTERS:
-        return f"The cut decides little: with cuts from a quarter to four times as high, {moved} {largest}."
-    several = sum(row["value"] > MATTERS for row in measured)
-    pairs = f"; by more than {MATTERS:g} in {several} of {len(measured)} pairs of model and corpus"
-    more = pairs if several > 1 else ""
-    return (
-        f"The cut matters: with cuts from a quarter to four times as high, {moved} {largest}{more}; "
-        "see the chart of numbers without sinks, cut elsewhere."
-    )
+    several = len([row for row in measured if row["value"] > MATTERS])
+    sentences = [
+        f"The sink threshold {'matters' if several else 'hardly matters'}.",
+        "Between a quarter of it and four times it, the variance explained by the first principal component without "
+        f"sinks changes by up to {short(worst['value'], 2)} ({worst['model']} on {worst['corpus']}, layer "
+        f"{worst['layer']}).",
+    ]
+    if several > 1:
+        sentences.append(
+            f"It changes by more than {MATTERS:g} in {several} of {len(measured)} pairs of model and corpus."
+        )
+    if several:
+        sentences.append("See the figure 'does the sink threshold matter?'.")
+    return " ".join(sentences)

@@ -17,12 +17,13 @@ from jinja2 import ChoiceLoader, Environment, FileSystemLoader, PrefixLoader, St
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from markupsafe import Markup, escape
 
-from reporter.charts.formulas import as_html, as_plain
+from reporter.charts.formulas import as_html, as_plain, folded
 from reporter.charts.models import correlation_rows
 from reporter.charts.picture import VEGA_LITE
 from reporter.charts.styles import THEMES
 from reporter.core.imports import build
 from reporter.core.numbers import p_value, seconds, short, whole
+from reporter.metrics._intervals import METHODS
 
 _PACKED = Path(__file__).parent / "templates"
 _SOURCE = Path(__file__).parents[2] / "templates"
@@ -48,25 +49,8 @@ def environment(templates: Path | None = None) -> Environment:
     made.filters |= {"short": short, "p_value": p_value, "whole": whole, "duration": seconds, "inline": inline_json}
     made.filters |= {"folded": folded, "coded": coded, "typeset": typeset, "plain": as_plain, "when": when}
     made.filters["correlation_rows"] = correlation_rows
+    made.globals["methods"] = METHODS
     return made
-
-
-SHORT, LONG = 240, 330
-"""A definition of more than ``LONG`` characters shows its first clauses, about ``SHORT`` characters."""
-
-
-def folded(text: str) -> tuple[str, str]:
-    """Return the beginning of a definition and its rest, cut between clauses; no rest where it is short."""
-    if len(text) <= LONG:
-        return text, ""
-    cut = depth = 0
-    for place, sign in enumerate(text[:-1]):
-        depth += (sign in "([{") - (sign in ")]}")
-        if depth == 0 and sign in ";." and text[place + 1] == " ":
-            if cut and place > SHORT:
-                break
-            cut = place + 1
-    return (text[:cut].rstrip(";"), text[cut:].strip()) if cut else (text, "")
 
 
 def coded(text: str) -> Markup:

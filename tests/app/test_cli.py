@@ -18,6 +18,7 @@ from reporter import __version__
 from reporter.app.cli import app
 from reporter.app.docs.reference import tables_of
 from reporter.core.errors import ReporterError, UsageError
+from reporter.metrics._intervals import METHODS
 from reporter.metrics.base import catalogue
 from reporter.runs.studies import forget_plugins
 
@@ -314,8 +315,8 @@ def test_metrics_lists_all_and_searches_for_a_word_that_is_none(call):
     names = [line.partition(":")[0] for line in call("metrics", "norm").stdout.splitlines()]
     assert "motion.norm" in names and "variance.norm_of_mean" in names
     page = " ".join(call("metrics", "convergence").stdout.split())
-    assert "fixed by definition: 1 at the last layer; claims leave it out" in page
-    assert "smallest effect: 0.01, up to which claims take a difference for none" in page
+    assert "fixed by definition: 1 at the last layer" in page and "minimum difference: 0.01" in page
+    assert f"Bootstrap: {METHODS['Bootstrap']}" in page and "Jackknife: " not in page, "methods that it uses, once"
 
 
 @pytest.mark.parametrize("name", list(catalogue()))

@@ -90,7 +90,11 @@ def test_answers_stand_on_the_page_with_their_rows(reports, whole, torn):
 def test_sinks_are_listed_and_names_are_no_markup(whole):
     assert "<script>alert(2)" not in whole
     section = whole[whole.index('id="sinks"') :]
-    assert "&lt;script&gt;alert(2)" in section and "a token that is told apart" in section and "The cut" in section
+    assert (
+        "&lt;script&gt;alert(2)" in section
+        and "a token that is told apart" in section
+        and "The sink threshold" in section
+    )
     # encoders have a [CLS] at position 0 and decoders a word: the page says what hangs on it
     assert "compare encoders with decoders under no-sinks" in whole
 

@@ -16,12 +16,14 @@ def test_what_is_no_formula_keeps_its_underscores():
     assert coded("one ` alone") == "one ` alone"
 
 
-def test_a_long_definition_opens_with_whole_clauses():
-    text = "the mean (of a; b. c) over x; " + "more of it; " * 40
+def test_a_long_text_opens_with_whole_sentences_or_clauses():
+    text = "The mean (of a; b. c) over x of layer l. h is what Skean et al. show; " + "more of it; " * 40
     first, rest = folded(text)
-    assert first.startswith("the mean (of a; b. c) over x;") and f"{first}; {rest}".split() == text.split()
-    assert len(first) < 330 and first.endswith("more of it")
+    assert first.startswith("The mean (of a; b. c) over x of layer l. h is what Skean et al. show; more")
+    assert 36 < len(first.split()) <= 40 and f"{first}; {rest}".split() == text.split()
+    assert folded(text, 12)[0] == "The mean (of a; b. c) over x of layer l."
     assert folded("short; and whole") == ("short; and whole", "")
+    assert folded(text, 2)[0] == "The mean (of a; b. c) over x of layer l.", "no clause is cut"
 
 
 def join(folder, **modules):

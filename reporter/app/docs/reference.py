@@ -13,6 +13,7 @@ import reporter
 from reporter.core import numbers
 from reporter.core.table import Column, Table
 from reporter.metrics._coverage import counted, texts_needed
+from reporter.metrics._intervals import METHODS
 from reporter.metrics.analysis import analyses
 from reporter.metrics.base import Definition, Metric, Statistic, Value, catalogue
 from reporter.spec import study_schema
@@ -24,13 +25,11 @@ from reporter.store.shape import VIEWS
 
 
 _PER = {
-    "layer": "every layer 0..L (0 = what enters the first block)",
-    "step": "every step from layer l to l + 1, in the row of layer l",
-    "model": "the model as a whole; layer is NULL",
-    "pair": "every two layers, of one model or of two (table layer_pairs)",
+    "layer": "every layer 0..L (0 = input of the first block)",
+    "step": "every block; block l + 1 is in the row of layer l",
+    "model": "the whole model; layer is NULL",
+    "pair": "every pair of layers, of one model or of two (table layer_pairs)",
 }
-
-_LEAST = ", up to which claims take a difference for none unless they state 'at_least'"
 
 
 def metric_page(metric: Definition) -> str:
@@ -61,13 +60,27 @@ def metric_page(metric: Definition) -> str:
     if isinstance(metric, Metric):
         lines += ["", "needs", *wrapped(", ".join(metric.needs) or "nothing", "    ")]
     lines += ["", "cost", *wrapped(metric.cost or "not stated", "    ")]
+    if methods := methods_of(metric):
+        lines += [
+            "",
+            "methods",
+            *(line for method in methods for line in wrapped(f"{method}: {METHODS[method]}", "    ")),
+        ]
     if isinstance(metric, Metric) and metric.optional:
-        lines += ["", *wrapped("`metrics: all` leaves it out: list it to have it.")]
+        lines += ["", *wrapped("`metrics: all` leaves it out. To compute it, list it under `metrics:`.")]
     return "\n".join(lines)
 
 
+def methods_of(metric: Definition) -> list[str]:
+    """Return the methods in ``METHODS`` to which intervals and effects of the corpus size of a metric refer."""
+    texts = " ".join(statistic.interval for statistic in metric.statistics).lower()
+    named = {"Corpus size": any(statistic.grows for statistic in metric.statistics)}
+    named["Scale of an interval"] = any(word in texts for word in ("log scale", "logit scale", "fisher's z"))
+    return [method for method in METHODS if named.get(method, method.lower() in texts)]
+
+
 def search(word: str, metrics: Iterable[Definition]) -> list[str]:
-    """Return a line for each statistic whose name, title or definition has a word, those with it in the name first."""
+    """Return a line for each statistic whose name, title or definition has a word; matches of names come first."""
     needle, named, described = word.lower(), list[str](), list[str]()
     for metric in metrics:
         for statistic in metric.statistics:
@@ -83,23 +96,23 @@ def search(word: str, metrics: Iterable[Definition]) -> list[str]:
 def facts_of(metric: Definition, statistic: Statistic) -> dict[str, str]:
     """Return the facts of a number by label: definition, range, interval and so on."""
     low, high = statistic.bounds
-    smallest = "1 % of the numbers' mean size" if statistic.smallest is None else f"{statistic.smallest:g}"
-    floor = (
-        f"{metric.name}.{statistic.name}_floor is what it reads where there is nothing to see: on an isotropic "
-        "Gaussian of the same n and d, unless it says otherwise"
-    )
+    smallest = "1 % of the profile's mean size" if statistic.smallest is None else f"{statistic.smallest:g}"
+    chance = f"{metric.name}.{statistic.name}_floor"
+    if statistic.noise == Statistic.noise:
+        chance += ": the value for an isotropic Gaussian of the same n and d, unless the definition says otherwise"
     facts = {
+        "meaning": statistic.plainly,
         "definition": statistic.definition,
         "one for": _PER[statistic.per],
         "unit": statistic.unit or "none",
         "range": f"{'-∞' if low is None else low} to {'∞' if high is None else high}",
         "interval": _interval(metric.name, statistic),
-        "floor": floor if statistic.floor else "none",
+        "chance level": chance if statistic.floor else "none",
         "fixed by definition": _fixed(statistic.fixed),
-        "smallest effect": f"{smallest}{_LEAST}",
+        "minimum difference": f"{smallest}; claims ignore differences up to this value unless they state `at_least`",
         "source": "; ".join(f"{source.key}: {source.citation}" for source in statistic.works),
-        "beware": statistic.trap,
-        "size of the corpus": statistic.grows,
+        "caution": statistic.trap,
+        "corpus size": statistic.grows,
     }
     return {label: fact for label, fact in facts.items() if fact}
 
@@ -111,12 +124,12 @@ def _interval(metric: str, statistic: Statistic) -> str:
     if not (covered := counted(name)):
         return statistic.interval
     table = ", ".join(f"{share:.2f} with {texts} texts" for texts, share in covered.items())
-    return f"{statistic.interval}; shown from {texts_needed(name)} texts on; measured coverage: {table}"
+    return f"{statistic.interval} Shown from {texts_needed(name)} texts on. Measured coverage: {table}."
 
 
 def _fixed(ends: tuple[tuple[str, float], ...]) -> str:
     values = [f"{value:g} at the {end} layer" for end, value in ends]
-    return f"{' and '.join(values)}; claims leave it out where the number stored is that value" if values else ""
+    return f"{' and '.join(values)}; claims leave out numbers with this value" if values else ""
 
 
 def tables_of(metric: Definition) -> tuple[Table, ...]:
@@ -318,8 +331,8 @@ def reference_pages() -> dict[str, str]:
         ),
         "analyses/index.md": _list(
             "Analyses",
-            "What a study writes itself (a text, pairs, a word list) or the weights alone are looked at by an "
-            "analysis, which has a key of its own in the study. Each item is a cell: cached, resumed, failing alone.",
+            "An analysis reads items that a study defines (a text, pairs, a word list), or the weights. Each analysis "
+            "has a key in the study. Each item is computed, cached and resumed separately.",
             looked_at,
         ),
         "tables.md": _tables(),
@@ -397,10 +410,11 @@ def _glossary() -> str:
     from reporter.report.templating import folder  # imports all of the report
 
     shown = (folder() / "glossary.html").read_text("utf-8")
-    entries = re.findall(r"<dt[^>]*>(.*?)</dt><dd>(.*?)</dd>", shown)
+    entries = re.findall(r"<dt[^>]*>([^{]*?)</dt><dd>(.*?)</dd>", shown)
     words = {html.unescape(word): prose(html.unescape(meaning)) for word, meaning in entries}
+    words |= {method: prose(meaning) for method, meaning in METHODS.items()}
     return (
-        f"# Glossary\n\nThe words of the reports.\n\n{facts(words)}\n## Words of the code\n\n"
+        f"# Glossary\n\nTerms of the reports.\n\n{facts(words)}\n## Words of the code\n\n"
         "```{include} parts/contributing/words.md\n```\n"
     )
 

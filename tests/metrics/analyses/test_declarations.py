@@ -18,7 +18,7 @@ def test_every_number_of_an_analysis_is_explained(name):
     for statistic in analysis.statistics:
         assert statistic.title and len(statistic.definition) > 10 and statistic.works, statistic.name
         assert statistic.trap, statistic.name
-        assert "Floor: " in statistic.definition or not statistic.floor
+        assert "Chance level: " in statistic.definition or not statistic.floor
 
 
 def test_every_analysis_is_known_and_its_statistics():

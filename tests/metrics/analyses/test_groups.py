@@ -66,7 +66,7 @@ def test_one_group_alone_has_nothing_between(planted, computed):
     values, rows = computed(GROUPS, Groups({"a": ["a 1", "a 2", "a 3"]}), planted)
     place = planted.layout.places[1]
     for name in ("silhouette", "ratio", "between", "ratio_words"):
-        assert values[name, place].reason == "there is one group alone: nothing to tell it apart from"
+        assert values[name, place].reason == "there is only one group: nothing to compare it with"
     assert values["within", place].value > 0
     assert {(row.between, row.ratio, row.silhouette) for row in rows["groups"]} == {(None, None, None)}
 

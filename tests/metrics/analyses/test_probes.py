@@ -48,7 +48,7 @@ def test_what_can_be_read_is_read(made_up, computed, texts, hidden):
         assert values[f"{name}_selectivity", nothing].ci_low < 0 < values[f"{name}_selectivity", nothing].ci_high
         assert values[f"{name}_selectivity", all_of_it].ci_low > 0.4
     if not hidden:
-        assert "linear probe alone" in values["hidden_control", all_of_it].reason
+        assert "only the linear probe" in values["hidden_control", all_of_it].reason
         assert ("hidden_floor", all_of_it) not in values
     for place in context.layout.places:  # what became of each text is the accuracy, and the text is that of the corpus
         own = [row for row in rows["probe_texts"] if row.place == place]
