@@ -264,5 +264,5 @@ def _effect_of_threshold(rows: Sequence[Mapping[str, Any]]) -> str:
             f"It changes by more than {MATTERS:g} in {several} of {len(measured)} pairs of model and corpus."
         )
     if several:
-        sentences.append("See the figure 'does the sink threshold matter?'.")
+        sentences.append("See the figure 'Does the sink threshold matter?'.")
     return " ".join(sentences)
