@@ -106,7 +106,7 @@ def flag(name: str, help: str) -> Any:
 
 
 Study = Annotated[str, typer.Argument(metavar="STUDY", help="A study that ran: its YAML file or its id.")]
-Out = Annotated[Path, option("The folder of the database, the reports and the cache.")]
+Out = Annotated[Path, option("The results folder: database, reports and cache.")]
 Offline = Annotated[bool, flag("--offline", "Do not use the network.")]
 Override = Annotated[
     Names,
@@ -161,12 +161,19 @@ def _options(
 @app.command()
 def look(
     models: Annotated[
-        list[str] | None, typer.Argument(metavar="MODEL...", help="Hub ids, folders, GGUF files or adapters' folders.")
+        list[str] | None,
+        typer.Argument(metavar="MODEL...", help="Hub ids, folders, GGUF files or folders of adapters."),
     ] = None,
-    base: Annotated[str | None, option("The model that MODEL was made from; shows what changed.", "MODEL")] = None,
+    base: Annotated[
+        str | None, option("The model that MODEL was made from. The card then shows what changed.", "MODEL")
+    ] = None,
     text: Annotated[
         str | None,
-        option("Texts to read: a file, or a corpus as a study writes it. Default: paragraphs that ship.", "FILE"),
+        option(
+            "Texts to read: a file, or a corpus in the syntax of a study, such as '{dataset: ID}'. Default: paragraphs "
+            "that ship with reporter.",
+            "FILE",
+        ),
     ] = None,
     out: Out = Path("results"),
     card: Annotated[Path | None, option("Also write the layer cards as Markdown, for a model page.", "FILE.md")] = None,
@@ -179,13 +186,14 @@ def look(
     card of each model and the path of the report. Edit the study to measure
     more, and run it with `reporter run`.
 
-    Exit code: 0 all done, 1 some cells failed, 2 the call is wrong.
+    Exit code: 0 all done, 1 a model was not found or a cell failed, 2 the call is
+    wrong.
     """
     from reporter.app.look.study import write_study
 
     if card is not None and not card.parent.is_dir():
-        raise UsageError(f"--card: there is no folder {card.parent}")
-    file = write_study(_required(models, "MODEL"), base, text)
+        raise UsageError(f"--card: there is no folder {card.parent}; create it first")
+    file = write_study(_required(models, "MODEL"), base, text, cache=out / "cache", offline=offline)
     with importing():
         from reporter.runs.runner import run_studies
 
@@ -276,7 +284,7 @@ def plan(
     set: Override = None,
     offline: Offline = False,
     slurm: Annotated[
-        bool, flag("--slurm", "Print the script of a Slurm job array for the forward passes instead.")
+        bool, flag("--slurm", "Print the script of a Slurm job array that does the forward passes instead.")
     ] = False,
     at_once: Annotated[int, option("With --slurm: the most jobs that run at the same time.", "K", min=1)] = 64,
 ) -> None:
@@ -308,8 +316,8 @@ def run(
     only: Annotated[
         Names,
         option(
-            "Run only these models, corpora, metrics, analyses or items; may be repeated. A cell must match one "
-            "name of each kind.",
+            "Run only these models, corpora, metrics, analyses or items. May be repeated: names of one kind are "
+            "alternatives, different kinds must all match.",
             "NAME,…",
         ),
     ] = None,
@@ -327,28 +335,32 @@ def run(
     workers: Annotated[
         int | None, option("Do the passes in N processes, each on its own GPU or core.", "N", min=1)
     ] = None,
-    engine: Annotated[Literal["local", "ray"] | None, option("What does the passes: local or ray.", "NAME")] = None,
+    engine: Annotated[
+        Literal["local", "ray"] | None,
+        option("Do the passes on this machine (local) or on a Ray cluster (ray).", "NAME"),
+    ] = None,
     address: Annotated[
-        str | None, option("Address of the Ray cluster's head; auto: the cluster on this machine.")
+        str | None, option("Address of the head of the Ray cluster; auto: the cluster on this machine.")
     ] = None,
     share: Annotated[
         str | None,
         option(
-            "Only do forward passes, beginning with share I of N, such as 3/16. A later `run` without --share "
-            "merges them.",
+            "Only do forward passes, beginning with share I of N, such as 3/16. A later `run` without --share merges "
+            "the results.",
             "I/N",
         ),
     ] = None,
     report_only: Annotated[
-        bool, flag("--report-only", "Only write the report again from the database; all studies if none.")
+        bool, flag("--report-only", "Only write the report again from the database. Without SPEC: of all studies.")
     ] = False,
 ) -> None:
     """Measure, test the claims, write the report.
 
     Several machines that see the same folder can share the passes of a study
-    with --share. Each begins with its own share, then takes over unfinished
-    or abandoned tasks; none opens the database. Each has run.threads threads,
-    or 1 by default, so numbers are bit-identical for any number of workers.
+    with --share. Each machine begins with its own share, then takes over
+    unfinished or abandoned tasks. These runs leave the database closed. Each
+    worker has run.threads threads (default: 1), so numbers are bit-identical
+    for any number of workers.
 
     Exit code: 0 all done, 1 some cells failed, 2 the study or the call is
     wrong, 3 a claim was refuted (with --strict).
@@ -359,10 +371,10 @@ def run(
         written = render(out / "results.duckdb", out, [_id_of(str(spec)) for spec in specs or ()] or None)
         typer.echo(f"wrote {counted(len(written), 'file')}; open {out / 'index.html'}")
         return
-    specs = _required(specs, "SPEC")
+    specs = _required(specs, "SPEC, or use --report-only")
     if share is not None:
         if len(specs) > 1 or any((only, force, strict, workers, engine, address)):
-            raise UsageError("--share takes one SPEC, --out, --set and --offline; remove the other options")
+            raise UsageError("--share takes one SPEC and the options --out, --set and --offline; remove other options")
         raise typer.Exit(_do_share(specs[0], out, share, set or (), offline))
     with importing():
         from reporter.runs.studies import read_studies
@@ -402,18 +414,16 @@ def _do_share(spec: Path, out: Path, text: str, overrides: Iterable[str], offlin
 def merge(
     out: Annotated[Path, typer.Argument(metavar="OUT", help="The results folder to write.")],
     folders: Annotated[list[Path], typer.Argument(metavar="A B...", help="Results folders; they are not changed.")],
-    prefer: Annotated[
-        Path | None, option("Take the values of this folder where folders contradict each other.", "FOLDER")
-    ] = None,
-    most: Annotated[int, option("The most conflicts to list.", min=1)] = 20,
+    prefer: Annotated[Path | None, option("Use the values of this folder where folders differ.", "FOLDER")] = None,
+    most: Annotated[int, option("Most conflicts to print.", min=1)] = 20,
 ) -> None:
     """Join results folders of several machines into a new one.
 
     Cells are equal if their fingerprints are equal: weights, texts, options
     and definition. The new folder has each cell once; the column cells.folder
     names its source. Claims, findings and answers are computed again from all
-    numbers. If two folders contradict each other, in a fingerprint or by more
-    than 0.00001 of a number, the command prints both values and writes
+    numbers. Folders conflict if they differ in a fingerprint, or in a number
+    by more than 0.00001 of it. The command then prints both values and writes
     nothing, unless --prefer decides. The order of folders does not matter.
 
     Exit code: 0 merged, 1 conflicts, 2 the call is wrong.
@@ -427,15 +437,15 @@ def merge(
     for conflict in conflicts[:most]:
         typer.echo(f"conflict: {conflict}", err=bool(merged.undecided))
     if len(conflicts) > most:
-        typer.echo(f"and {len(conflicts) - most} more conflicts (--most)", err=bool(merged.undecided))
+        typer.echo(f"and {counted(len(conflicts) - most, 'more conflict')} (--most)", err=bool(merged.undecided))
     if merged.undecided:
         raise ReporterError(
-            f"nothing was written: {counted(len(merged.undecided), 'conflict')}; name the folder to trust with "
-            "--prefer FOLDER, or measure one of the folders again"
+            f"nothing was written, because of {counted(len(merged.undecided), 'conflict')}; name the folder to trust "
+            "with --prefer FOLDER, or measure one of the folders again"
         )
-    sources = f"{counted(len(merged.folders), 'folder')}, {merged.twice} of them in more than one"
+    sources = f"{counted(len(merged.folders), 'folder')} ({merged.twice} in more than one folder)"
     typer.echo(f"wrote {out / 'results.duckdb'}: {counted(merged.cells, 'cell')} from {sources}")
-    typer.echo(f"`reporter run --report-only --out {out}` writes its pages")
+    typer.echo(f"to write its pages: reporter run --report-only --out {out}")
 
 
 @app.command()
@@ -447,7 +457,7 @@ def export(
         ),
     ] = None,
     out: Out = Path("results"),
-    to: Annotated[Path | None, option("The folder to write; OUT/STUDY/export by default.", "DIR")] = None,
+    to: Annotated[Path | None, option("The folder to write. Default: OUT/STUDY/export.", "DIR")] = None,
     figures: Annotated[
         Names,
         option(
@@ -456,7 +466,7 @@ def export(
     ] = None,
     format: Annotated[
         Names,
-        option("Formats of figures: svg, pdf, png; svg and pdf by default. Or parquet, alone: the tables.", "NAME,…"),
+        option("Formats of figures: svg, pdf, png. Default: svg,pdf. Or parquet alone: the tables.", "NAME,…"),
     ] = None,
     width: Annotated[float, option("Width of a figure in millimetres.", "MM")] = 170,
     font_size: Annotated[float, option("Size of its labels in points.", "PT")] = 8,
@@ -498,8 +508,8 @@ def export(
     --guard: a study that extends STUDY. Each headline number becomes a claim
     with its values at every layer, on the same texts, within the tolerance of
     float32 rounding. A run in mixed precision cannot become a guard. If STUDY
-    is an id, the guard has the whole text of the study; its relative paths
-    then start from the folder of the study's file.
+    is an id, the guard is self-contained: it has the whole text of the study,
+    and its relative paths start from the folder of the study's file.
     """
     formats = _names(format, "--format")
     kinds = {
@@ -510,7 +520,7 @@ def export(
         "--format parquet": "parquet" in formats or None,
     }
     if len(requested := [option for option, value in kinds.items() if value is not None]) > 1:
-        raise UsageError(f"{' and '.join(requested)} cannot be combined; run the command once for each")
+        raise UsageError(f"{' and '.join(requested)} cannot be combined; run the command once for each option")
     if only and not guard:
         raise UsageError("--only needs --guard; choose figures with --figures")
     database = out / "results.duckdb"
@@ -521,7 +531,7 @@ def export(
         typer.echo(f"wrote {counted(len(pages), 'page')} ({_megabytes([site])}); open {site / 'index.html'}")
         return
     if len(studies := _required(studies, "STUDY")) > 1:
-        raise UsageError("only --site takes several studies; run the command once for each")
+        raise UsageError("only --site takes several studies; run the command once for each study")
     if guard:
         typer.echo(_guard(studies[0], out, _names(only)), nl=False)
         return
@@ -531,7 +541,9 @@ def export(
         from reporter.store.parquet import write_parquet
 
         if formats != ["parquet"]:
-            raise UsageError("--format parquet writes tables and cannot be combined with formats of figures")
+            raise UsageError(
+                "--format parquet cannot be combined with formats of figures; run the command once for each"
+            )
         folder = to or folder / "parquet"
         files = write_parquet(database, study, folder)
         typer.echo(f"wrote {counted(len(files), 'file')} ({_megabytes(files)}) into {folder}")
@@ -574,11 +586,11 @@ def answer(
     out: Out = Path("results"),
     only: Annotated[Names, option("Answer only these questions; may be repeated.", "NAME,…")] = None,
 ) -> None:
-    """Print what the numbers of a study decide, as Markdown.
+    """Print verdicts, findings and answers of a study.
 
-    The verdicts on its claims and its findings come first, then answers, such
-    as which tokens are sinks. The report shows the same. If the study lacks
-    data for an answer, one line says what to add.
+    Prints Markdown: the verdicts on claims, the findings, then answers, such
+    as which tokens are sinks. The report shows the same texts. If the study
+    lacks data for an answer, one line says what to add.
     """
     from reporter.judge.questions.question import markdown
     from reporter.runs.whole import ask
@@ -595,7 +607,7 @@ def sql(
     format: Annotated[
         Literal["table", "csv", "json", "markdown", "latex", "parquet"],
         option(
-            "How to print rows: table, csv, json, markdown, latex, or parquet (into a file: > rows.parquet).",
+            "How to print rows: table, csv, json, markdown, latex or parquet. Send parquet to a file: > rows.parquet.",
             "FORM",
             name="--format",
         ),
@@ -638,15 +650,18 @@ def sql(
 @app.command()
 def diff(
     a: Annotated[
-        str, typer.Argument(metavar="A", help="STUDY, STUDY:MODEL, FOLDER:STUDY, or FOLDER: for its study of that id.")
+        str,
+        typer.Argument(
+            metavar="A", help="STUDY, STUDY:MODEL, FOLDER:STUDY, or FOLDER: for the study that B names or the only one."
+        ),
     ],
-    b: Annotated[str, typer.Argument(metavar="B", help="The same for the other side.")],
+    b: Annotated[str, typer.Argument(metavar="B", help="The other side, written like A.")],
     out: Out = Path("results"),
     format: Annotated[
         Literal["table", "markdown", "json"],
         option("How to print it: table, markdown or json.", "FORM", name="--format"),
     ] = "table",
-    most: Annotated[int, option("The most rows of each list.", min=1)] = 20,
+    most: Annotated[int, option("Most rows to print of each list.", min=1)] = 20,
     exit_code: Annotated[
         bool, flag("--exit-code", "Exit with 1 if a number changed, came or went, or a verdict changed.")
     ] = False,
@@ -681,7 +696,7 @@ def diff(
 def verify(
     study: Study,
     out: Out = Path("results"),
-    cells: Annotated[int, option("Checkpoints × corpora to measure, the smallest first.", min=1)] = 2,
+    cells: Annotated[int, option("How many checkpoints × corpora to measure, the smallest first.", min=1)] = 2,
     model: Annotated[str | None, option("Only this model or baseline.")] = None,
     corpus: Annotated[str | None, option("Only this corpus.")] = None,
     max_texts: Annotated[int, option("Skip corpora with more texts than this.", min=1)] = 500,
@@ -724,9 +739,9 @@ def cache(
 
     Lists passes (a checkpoint on a corpus), tokens and texts of corpora, and
     trained models: their size, when they were last used, and the studies that
-    use them. Removed entries are computed again when they are needed; numbers
-    in the database stay. Several options together remove only entries that
-    match all of them. Entries that a run holds at this moment are kept.
+    use them. Removed entries are computed again when a run needs them; numbers
+    in the database stay. With several options, an entry must match all of
+    them. Entries that a run is using are kept.
     """
     from reporter.runs.cache import bytes_of, entries, lines, prunable, pruned_lines, remove, seconds_of
     from reporter.store import Store
@@ -745,7 +760,7 @@ def cache(
 @app.command()
 def metrics(
     name: Annotated[
-        str | None, typer.Argument(help="A metric to explain, or a word to search for; lists all metrics by default.")
+        str | None, typer.Argument(help="A metric to explain, or a word to search for. Default: list all metrics.")
     ] = None,
     study: Annotated[Path | None, option("A study whose plug-ins are included.", "FILE")] = None,
     new: Annotated[
@@ -755,7 +770,7 @@ def metrics(
     """Explain or search metrics, or begin a new one.
 
     Prints the definition, source, options and columns of a metric or an
-    analysis. A word that is no metric is searched for in names, titles and
+    analysis. Any other word is searched for in the names, titles and
     definitions of all statistics.
     """
     from reporter.metrics.analysis import analyses
@@ -834,7 +849,7 @@ def _id_of(study: str) -> str:
 def _names(values: list[str] | None, option: str = "--only") -> list[str]:
     names = [name.strip() for value in values or () for name in value.split(",") if name.strip()]
     if values and not names:  # such as "$MODEL" that is not set, which must not mean everything
-        raise UsageError(f"{option} '{','.join(values)}' names nothing; write a name, or leave {option} out")
+        raise UsageError(f"{option} '{','.join(values)}' has no name in it; write a name, or leave {option} out")
     return names
 
 

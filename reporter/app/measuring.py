@@ -123,11 +123,13 @@ def measure(
     except ValidationError as error:
         raise UsageError("\n".join(f"{show_location(c.location)}: {c.message}" for c in complaints_of(error))) from None
     if not choice.metrics:
-        raise UsageError("metrics: 'none' leaves nothing to measure")
+        raise UsageError("metrics: 'none' measures nothing; name at least one metric")
     given = States.of(states, texts, tokens, special, final, role)
     for layer, x in enumerate(given.layers):
         if 0 < max(x.amax(), -x.amin()) < _SMALLEST:
-            raise UsageError(f"the states of layer {layer} are too small for float32; multiply all by a constant")
+            raise UsageError(
+                f"the states of layer {layer} are too small for float32; multiply all states by a constant"
+            )
     if given.text[-1] > _SPARSE * len(given.text):
         given = replace(given, text=np.unique(given.text, return_inverse=True)[1])
     model = SavedStates(given)

@@ -64,7 +64,7 @@ def _text(value: Any, name: str) -> str:
     raise UsageError(f"{name} must be text, got {show(value)}")
 
 
-_UNFINISHED = "its last run did not come to its end; run it again, it goes on where it stopped"
+_UNFINISHED = "its last run did not finish; run the study again to resume"
 
 
 class Tables:
@@ -166,7 +166,7 @@ class Results(Tables):
         if panel and panel not in panels:
             raise UsageError(f"no panel '{panel}' in {drawn.id}{hint(panel, list(panels), 'it has')}")
         if not panels or drawn.chart.draw == "table":
-            raise UsageError(f"{drawn.id} is no chart here; its rows are results.sql({drawn.sql!r})")
+            raise UsageError(f"figure {drawn.id} has no chart here; read its rows with results.sql({drawn.sql!r})")
         shown, rows = panels[panel] if panel else next(iter(panels.values()))
         return altair.Chart.from_dict(panel_spec(filled, shown, rows, WIDTH))
 
@@ -179,7 +179,7 @@ class Results(Tables):
         """
         page = self.folder.joinpath(*self._ids if len(self._ids) == 1 else (), "index.html").resolve()
         if not page.is_file():
-            raise UsageError(f"{page}: the report was not written; `reporter run --report-only` writes it")
+            raise UsageError(f"{page} does not exist; write the report with `reporter run --report-only`")
         return page
 
     @property
@@ -292,13 +292,13 @@ def open_results(folder: str | Path = "results", study: str | None = None) -> Re
     if place.name == DATABASE:
         place = place.parent
     if not place.is_dir():
-        raise UsageError(f"{place}: there is no such folder; reporter.run(study, out={str(folder)!r}) makes one")
+        raise UsageError(f"the folder {place} does not exist; reporter.run(study, out={str(folder)!r}) creates it")
     if not (place / DATABASE).is_file():
-        raise UsageError(f"{place} has no {DATABASE}: no study was run there")
+        raise UsageError(f"{place} has no {DATABASE}; run a study there with reporter.run(study, out={str(folder)!r})")
     runs = Store(place / DATABASE).frame("SELECT study, finished FROM studies ORDER BY study")
     studies = list(runs["study"])
     if not studies:
-        raise UsageError(f"{place / DATABASE} holds no study: its first run was stopped before it began")
+        raise UsageError(f"{place / DATABASE} has no study, since its first run stopped early; run the study again")
     if study is not None and _text(study, "study") not in studies:
         raise no_study(study, place, studies)
     ids = studies if study is None else [study]

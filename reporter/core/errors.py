@@ -96,6 +96,13 @@ def hint(wrong: str, names: Sequence[str], otherwise: str) -> str:
     return f"; {otherwise}: {', '.join(names)}" if names else ""
 
 
+def no_results(database: Path) -> UsageError:
+    """Return the error that a database does not exist."""
+    return UsageError(
+        f"{database} does not exist; run `reporter run STUDY` first, or name the results folder with --out"
+    )
+
+
 def no_study(study: str, place: Path, studies: Sequence[str]) -> UsageError:
     """Return the error that a database or a folder, ``place``, has no such study among the known ids."""
     ending = hint(study, studies, "it has") or "; run it first with `reporter run`"
@@ -142,7 +149,7 @@ def is_out_of_memory(error: BaseException | None) -> bool:
 def library_error(error: BaseException) -> str:
     """Return the error of a library in one line, as part of a message that names what failed."""
     text = with_type(error)[:300]
-    return f"memory does not suffice ({text})" if is_out_of_memory(error) else text
+    return f"out of memory ({text})" if is_out_of_memory(error) else text
 
 
 @contextmanager
@@ -169,5 +176,5 @@ def describe(error: BaseException) -> str:
     ours = [frame for frame in frames if not frame.filename.startswith(libraries)] or frames
     where = f" ({Path(ours[-1].filename).name}:{ours[-1].lineno})" if ours else ""
     if is_out_of_memory(error):
-        return f"memory does not suffice{where}; run it again with more, or with a smaller `batch_tokens` or `sample`"
+        return f"out of memory{where}; rerun with more memory, or with a smaller `batch_tokens` or `sample`"
     return f"{shortened(with_type(error)[:500])}{where}"

@@ -48,11 +48,11 @@ def endless(path: Path, most: int | None = None) -> str | None:
         return None  # an attempt to open it says why
     for is_kind, kind in _ENDLESS:
         if is_kind(status.st_mode):
-            return f"is {kind}, which may never end; write what it holds to a file"
+            return f"is {kind}, which may never end; save its content to a file"
     if stat.S_ISDIR(status.st_mode):
         return "is a folder, not a file"
     if most is not None and status.st_size > most:
-        return f"has {status.st_size:,} bytes, and more than {most:,} are not read"
+        return f"has {status.st_size:,} bytes, which is more than the limit of {most:,}"
     return None
 
 

@@ -60,14 +60,14 @@ def optional(module: str, extra: str, by: str) -> Any:
         return importlib.import_module(module)
     except ImportError as problem:
         if problem.name and problem.name.partition(".")[0] != module.partition(".")[0]:
-            raise UsageError(f"{module} cannot be imported: {problem}") from None
+            raise UsageError(f"cannot import {module}: {problem}") from None
         raise UsageError(_missing(module, extra, by)) from None
 
 
 def check_installed(module: str, extra: str, by: str) -> None:
-    """Raise ``ReporterError`` where an optional package is not installed; nothing is imported."""
+    """Raise ``UsageError`` where an optional package is not installed; nothing is imported."""
     if find_spec(module) is None:
-        raise ReporterError(_missing(module, extra, by))
+        raise UsageError(_missing(module, extra, by))
 
 
 def _missing(module: str, extra: str, by: str) -> str:
@@ -183,9 +183,7 @@ class Registry(Generic[Thing]):
                 entry.load()
             except Exception as error:  # another package may fail in any way
                 self._offered = False
-                raise ReporterError(
-                    f"the {self.sorts} of {entry.value!r} cannot be loaded: {_message(error)}"
-                ) from error
+                raise ReporterError(f"cannot load the {self.sorts} of {entry.value!r}: {_message(error)}") from error
 
 
 def load_plugin(path: Path, registries: Sequence[Registry[Any]]) -> None:
@@ -208,10 +206,10 @@ def load_plugin(path: Path, registries: Sequence[Registry[Any]]) -> None:
             exec(compile(path.read_bytes(), str(path), "exec"), module.__dict__)
         except (Exception, SystemExit) as error:  # other people's code, which may fail in any way
             raise UsageError(
-                f"{_place(path, error)}: {_message(error)}; mend it, or take it out of 'plugins'"
+                f"{_place(path, error)}: {_message(error)}; correct it, or remove it from 'plugins'"
             ) from error
     if not any(registry.has_of(path) for registry in registries):
-        raise UsageError(f"{path}: registers nothing; decorate a function with @reporter.metric(…) or its like")
+        raise UsageError(f"{path} registers nothing; decorate a function with @reporter.metric(…) or another decorator")
 
 
 def is_ours(code: Code) -> bool:

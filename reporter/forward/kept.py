@@ -314,7 +314,7 @@ class Parts:
     def unfinished(self, text_range: Range) -> tuple[dict[str, Observable], Counts, int] | None:
         """Return the work of a killed process on a range: observables, counts, the next shard; None without any."""
         for folder in reversed(self._shards(text_range)):
-            if not found_intact(folder, "the range begins anew"):
+            if not found_intact(folder, "the range is measured again"):
                 continue
             progress = read_note(folder / _PROGRESS)
             if progress is None:

@@ -121,7 +121,7 @@ class OutOfMemoryError(ReporterError):
     """
 
     def __init__(self, tokens: int) -> None:
-        super().__init__(f"memory does not suffice for the states of {tokens:,} tokens at once")
+        super().__init__(f"out of memory for the states of {tokens:,} tokens at once")
         self.tokens = tokens
 
 
@@ -310,8 +310,7 @@ def _halved(group: list[TokenBatch], model: LoadedModel | SavedStates) -> int:
     size = sum(batch.ids.size for batch in group)
     if sum(len(batch.texts) for batch in group) == 1:
         raise ReporterError(
-            f"the memory of {model.device} does not suffice for a single text of {size:,} tokens; cut texts with "
-            "`max_tokens`"
+            f"{model.device} has too little memory for a single text of {size:,} tokens; cut texts with `max_tokens`"
         )
     return size // 2
 

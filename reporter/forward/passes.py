@@ -191,16 +191,14 @@ class Passes:
         if forward_pass.windows and counts.windows > counts.texts:
             size, stride = (windows := forward_pass.windows.within(longest)).size, windows.stride
             message = f"{counts.texts:,} texts in {counts.windows:,} windows of at most {size} tokens"
-            self.progress.note(
-                f"  {forward_pass}: {message}, each begun {stride} after the last; every token counts once"
-            )
+            self.progress.note(f"  {forward_pass}: {message}, one every {stride} tokens; each token counts once")
         if cut := counts.cut_texts:
             limit = forward_pass.max_tokens if longest is None else min(forward_pass.max_tokens, longest)
-            of_model = f", all that the model takes (max_tokens: {forward_pass.max_tokens})," * (
+            of_model = f", the limit of the model (max_tokens: {forward_pass.max_tokens})" * (
                 limit < forward_pass.max_tokens
             )
             share = f"{cut:,} of {counts.texts:,} texts ({cut / counts.texts:.0%})"
-            self.progress.note(f"  {forward_pass}: {share} are longer than {limit} tokens{of_model} and were cut there")
+            self.progress.note(f"  {forward_pass}: {share} were cut at {limit} tokens{of_model}")
         if strained := strained_warning(counts, forward_pass.texts.name):
             facts = replace(facts, warning=warnings(strained, facts.warning) or "")
         for warning in facts.warning.splitlines():
@@ -216,8 +214,8 @@ def strained_warning(counts: Counts, corpus: str) -> str:
     if not counts.strained:
         return ""
     return (
-        f"{counts.strained:,} of {counts.tokens:,} tokens of corpus '{corpus}' have a state within a tenth of the "
-        "end of float16's range, where it is clamped or lost; write `dtype: float32` or `dtype: bfloat16`"
+        f"{counts.strained:,} of {counts.tokens:,} tokens of corpus '{corpus}' have states near the largest float16 "
+        "number, where values are clamped or lost; write `dtype: float32` or `dtype: bfloat16`"
     )
 
 
@@ -308,7 +306,7 @@ class ReadyPass:
                 observables, before, first = unfinished
                 texts = part.start + before.texts
                 self._passes.progress.note(
-                    f"  {self._of.checkpoint.model} × {self._of.texts.name}: going on after {texts:,} texts"
+                    f"  {self._of.checkpoint.model} × {self._of.texts.name}: resuming after {texts:,} texts"
                 )
             done: list[int] = []
 
@@ -372,7 +370,7 @@ class ReadyPass:
     def _shrunk(self, tokens: int) -> None:
         safe, checkpoint = self._passes.safe, self._of.checkpoint
         if checkpoint.fingerprint not in safe:
-            self._passes.progress.note(f"  {checkpoint.model}: memory is short; going on in smaller batches")
+            self._passes.progress.note(f"  {checkpoint.model}: little memory is left; continuing with smaller batches")
         safe[checkpoint.fingerprint] = max(1, tokens)
 
 

@@ -126,5 +126,5 @@ def shown(number: N, metric: str, texts: int) -> N:
     needed = texts_needed(full_name(metric, number))
     if number.ci_low is None or texts >= needed:
         return number
-    reason = f"no interval with fewer than {needed} texts: its coverage would be too far from 95%"
+    reason = f"no interval with fewer than {needed} texts, since its coverage would be too far from 95%"
     return replace(number, ci_low=None, ci_high=None, reason=reason)

@@ -122,7 +122,7 @@ def _not_there(word: str, texts: Sequence[TokenText]) -> str:
     shown = ", ".join(repr(token) for token in tokens[:_SHOWN])
     more = f", and {len(tokens) - _SHOWN} more" if len(tokens) > _SHOWN else ""
     where = "the text" if len(texts) == 1 else f"the {len(texts)} texts"
-    return f"follow: {word!r} is not in {where}; the tokens there are {shown}{more}"
+    return f"follow: {word!r} is not a token of {where}; the tokens are {shown}{more}"
 
 
 JOINT, WITHOUT_LAST = "pca-joint", "pca-joint-without-last"
@@ -162,7 +162,7 @@ def steps(
     size = len(vectors.tokens)
     width, problem = vectors.tokens.shape[1], ""
     if width not in layout.widths:
-        problem = f"its token vectors have {width} dimensions, its states {layout.width}: they cannot be compared"
+        problem = f"its token vectors have {width} dimensions, its states {layout.width}, so they cannot be compared"
     yield Value("vocabulary", None, None if problem else float(size), size, reason=problem)
     variants: list[WithPositions] = ["without"]
     if positions:
@@ -195,7 +195,7 @@ def places_before(layout: Layout) -> dict[Place, Place | None]:
 def _no_positions(vectors: StaticVectors, journeys: Sequence[Journey]) -> str:
     table = vectors.positions
     if table is None:
-        return "it adds no position vectors to its tokens'"
+        return "it adds no position vectors to its token vectors"
     if table.shape[1] != vectors.tokens.shape[1]:
         return f"its position vectors have {table.shape[1]} dimensions, its token vectors {vectors.tokens.shape[1]}"
     longest = max(len(journey.text.ids) for journey in journeys)

@@ -287,7 +287,7 @@ def of_neighbours(x: Floats, seed: int) -> Floats:
         ReporterError: if there are too few points.
     """
     if len(x) < _FEWEST_MAPPED:
-        raise ReporterError(f"{len(x)} vectors are too few for tsne")
+        raise ReporterError(f"{len(x)} vectors are too few for t-SNE; leave out `tsne`")
     from sklearn.manifold import TSNE
 
     x = x - x.mean(axis=0)

@@ -121,7 +121,7 @@ class Analysis(Definition):
         taken = self.name in Study.model_fields or hasattr(Study, self.name)
         if self.name and (taken or not re.fullmatch("[a-z][a-z0-9_]*", self.name)):
             raise ReporterError(
-                f"an analysis cannot be called {self.name!r}: its name is a key of the study file, of its own"
+                f"an analysis cannot be named {self.name!r}: its name must be a new key of study files, in lower case"
             )
 
     def items(self, study: Study) -> Mapping[str, Any]:

@@ -247,7 +247,9 @@ def _long_enough(corpus: Corpus, item: AttentionSpec, context: Context) -> Ints:
 
     limit = longest(min(item.tokens, corpus.max_tokens), context.model)
     if limit < item.tokens:
-        raise ReporterError(f"texts are cut at {limit} tokens, fewer than the {item.tokens} asked for; lower `tokens`")
+        raise ReporterError(
+            f"texts are cut at {limit} tokens, which is less than `tokens: {item.tokens}`; lower `tokens`"
+        )
     order = stream(context.seed, "texts").permutation(len(corpus.texts))
     distinct: dict[bytes, Ints] = {}
     for start in range(0, len(order), _AT_ONCE):
@@ -258,7 +260,7 @@ def _long_enough(corpus: Corpus, item: AttentionSpec, context: Context) -> Ints:
         if len(distinct) >= item.texts:
             break
     if len(distinct) < 2:
-        many = "no text" if not distinct else "one text"
+        many = "no text" if not distinct else "only one text"
         raise ReporterError(f"corpus '{item.corpus}' has {many} of {item.tokens} tokens or more; lower `tokens`")
     return np.stack(list(distinct.values())[: item.texts])
 

@@ -339,7 +339,7 @@ class Between:
 
 
 def _undefined(*_: object) -> Iterator[Row]:
-    raise NotImplementedError("a definition computes nothing before it decorates a function")
+    raise NotImplementedError("this definition has no function yet; use it as a decorator")
 
 
 @dataclass(frozen=True, kw_only=True)

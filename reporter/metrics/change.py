@@ -297,9 +297,9 @@ def _linear(seen: Observed, shared: _Shared, place: Place, x: Tensor, y: Tensor,
     n, d = len(x), y.shape[1]
     half = torch.from_numpy(half_of(shared.texts, seen.seed)).to(x.device)
     fewest = min(int((half == part).sum()) for part in (0, 1))
-    tokens = f"a half of the texts has {fewest:,} tokens for {d:,} dimensions; it takes"
+    tokens = f"a half of the texts has {fewest:,} tokens for {d:,} dimensions; needed are"
     if fewest < 2 * d:
-        return Value(name, place, None, n, reason=f"{tokens} twice as many")
+        return Value(name, place, None, n, reason=f"{tokens} {2 * d:,} tokens")
     joints = [joint_of(y[half == part], x[half == part]) for part in (0, 1)]
     if not all(joint.vary for joint in joints):
         return Value(name, place, None, n, reason="all states of a half of the texts are equal")
@@ -308,7 +308,7 @@ def _linear(seen: Observed, shared: _Shared, place: Place, x: Tensor, y: Tensor,
     influence -= influence.mean()
     error = None if few else error_over_texts(influence.cpu().numpy(), shared.texts, n, seen.texts)
     low, high = interval(value, error, "plain", (-inf, 1.0))
-    return Value(name, place, value, n, low, high, f"no interval: {tokens} {SURE} times as many" if few else "")
+    return Value(name, place, value, n, low, high, f"no interval: {tokens} {SURE * d:,} tokens" if few else "")
 
 
 @metric(

@@ -260,8 +260,8 @@ def _unequal(a: Observed, b: Observed) -> str:
     if many <= ALIKE * few:
         return ""
     return (
-        f"it moves with the size of the corpus, and {large} has {many:,} words where {small} has {few:,}: give corpus "
-        f"{large}, or one like it, the key `size_of: {small}`"
+        f"it changes with the size of the corpus, and {large} has {many:,} words but {small} has {few:,}: add "
+        f"`size_of: {small}` to corpus {large}, or to a copy of it"
     )
 
 

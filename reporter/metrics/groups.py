@@ -132,13 +132,13 @@ def expand(pattern: str) -> tuple[str, ...]:
     """
     pieces = re.split(r"\{([^{}]*)\}", pattern)
     if any("{" in piece or "}" in piece for piece in pieces[::2]):
-        raise ValueError("its braces do not match; write {a|b}, without braces inside braces")
+        raise ValueError("braces do not match; write {a|b}, without braces inside braces")
     choices = [piece.split("|") if place % 2 else [piece] for place, piece in enumerate(pieces)]
     count = 1
     for choice in choices:
         count *= len(choice)
     if count > MOST_TEXTS:
-        raise ValueError(f"stands for {count:,} texts; at most {MOST_TEXTS:,} are possible")
+        raise ValueError(f"this pattern has {count:,} texts; at most {MOST_TEXTS:,} are allowed")
     return tuple(dict.fromkeys("".join(parts) for parts in product(*choices)))
 
 

@@ -299,7 +299,7 @@ def _reason_without_value(name: str, batches: Sequence[Batch], discard: float) -
     scale = int(name.removeprefix("gride_"))
     column = spectra.SCALES.index(scale)
     if any(batch.logs.shape[1] <= column for batch in batches):
-        return f"no more than {2 * scale} distinct states in a batch"
+        return f"at most {2 * scale} distinct states in a batch"
     if any(batch.logs[:, column].mean() < spectra.EQUALLY_FAR for batch in batches):
         return f"neighbours {scale} and {2 * scale} are equally far"
     return ""

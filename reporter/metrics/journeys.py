@@ -197,9 +197,9 @@ class JourneySpec(Part):
     @model_validator(mode="after")
     def _one_text_or_several(self) -> JourneySpec:
         if self.text is not None and self.texts:
-            raise failure(Complaint("'text' and 'texts' exclude each other; keep one of them", ("texts",), "key"))
+            raise failure(Complaint("'text' and 'texts' exclude each other; keep only one key", ("texts",), "key"))
         if self.text is None and not self.texts:
-            raise failure(Complaint("needs 'text', or 'texts' for several", (), "parent"))
+            raise failure(Complaint("has no text; add 'text', or 'texts' for several texts", (), "parent"))
         return self
 
     @property

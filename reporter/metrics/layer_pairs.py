@@ -163,7 +163,7 @@ def _measured_side(texts: PooledTexts, seen: Observed, groups: list[slice], opti
     for varies, no_zero in facts.tolist():
         still.append("" if varies else _EQUAL)
         if options.k >= n:
-            pointless.append(f"no more than {options.k} texts")
+            pointless.append(f"at most {options.k} texts")
         else:
             pointless.append(still[-1] if no_zero else "the mean state of a text is zero")
     return _Side(grams, own_hsic(grams, groups), near, still, pointless)

@@ -193,5 +193,5 @@ def _why_no_rank(seen: Observed, place: Place, kind: str) -> str:
     other = seen.average("journey", "other_width", place)
     if other.n:
         widths = f"its token vectors have {other.value:.0f} dimensions, its states {seen.width(place)}"
-        return f"{widths}: they cannot be compared"
-    return f"of the tokens that were read none is a {kind} word whose state has a direction"
+        return f"{widths}, so they cannot be compared"
+    return f"no sampled token is a {kind} word with a state that is not zero"

@@ -268,7 +268,8 @@ def _fits(seen: Observed, place: Place, pair: _Pair, name: str, here: _Direction
 
 
 def _too_few_tokens(n: int, d: int, who: str = "") -> str:
-    return f"no interval: {who}{n:,} tokens for {d:,} dimensions; it takes {FEWEST} times as many" * (n < FEWEST * d)
+    few = f"no interval: {who}{n:,} tokens for {d:,} dimensions; needed are {FEWEST * d:,} tokens"
+    return few if n < FEWEST * d else ""
 
 
 def _over_texts(seen: Observed, influence: Tensor, pair: _Pair) -> Error | None:

@@ -241,7 +241,7 @@ def outliers(
     if n:
         yield Value("sink_share", None, sinks.own_sinks / n if seen.view != "no-sinks" else 0.0, n)
     else:
-        yield Value("sink_share", None, None, 0, reason="no token of the text itself")
+        yield Value("sink_share", None, None, 0, reason="no token belongs to a text")
     yield from (SinkToken(**sink) for sink in sinks.listed())
     sink_cuts = seen.once(("sink cuts", size), lambda: lists.cuts(seen, size))
     yield from sink_cuts
@@ -265,7 +265,7 @@ def _top3_share(moments: LayerMoments, here: lists.DimensionFacts, place: Place,
     if parts is None:
         return Value(name, place, None, n, reason="fewer than two states that are not zero")
     if here.chance:
-        return Value(name, place, None, n, reason="the mean cosine is not above that of isotropic states")
+        return Value(name, place, None, n, reason="the mean cosine is not above its chance level")
     largest = np.argsort(parts)[-3:]
     share = float(parts[largest].sum() / parts.sum())
     error = _error_of_share(share, largest, moments, place, seen)

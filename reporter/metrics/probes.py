@@ -413,7 +413,7 @@ def probes(item: CorpusProbe | WrittenWords, context: Context) -> Iterator[Row]:
     places = context.layout.places
     if len(read.names) < 2:
         for place in places:
-            reason = f"fewer than two classes have {item.folds} different texts, one for a fold"
+            reason = f"fewer than two classes have {item.folds} different texts, one for each fold"
             yield from undefined(STATISTICS, place, 0, reason)
         return
     by_pooling = pooled_by(read.texts, context, (context.pooling, *further), read.max_tokens)
@@ -499,7 +499,7 @@ def _overlap(place: Place, x: Floats, y: Ints, k: int) -> Iterator[Value]:
 
     n = len(y)
     if n <= 2 * k:
-        yield Value("label_overlap", place, None, n, reason=f"no more than {2 * k} texts, twice the neighbours")
+        yield Value("label_overlap", place, None, n, reason=f"at most {2 * k} texts, twice the neighbours")
         return
     near = nearest(x, k, listed=min(2 * k + _SPARE, n - 1)).places.cpu().numpy()
     same, group = y[near] == y[:, None], np.arange(n) % _GROUPS  # texts stand by class, so that each group has all

@@ -284,7 +284,7 @@ def _rank_and_entropy(
     ends = interval(rank, error, "log", (1.0, float(most)))
     yield from with_floor(Value(f"effective_rank{which}", place, rank, n, *ends, spread=error), floor)
     if most < 2:
-        yield Value(f"entropy{which}", place, None, n, reason="one axis is all that there can be")
+        yield Value(f"entropy{which}", place, None, n, reason="the states have only one axis")
         return
     low, high = (None if end is None else spectra.entropy_of(end, most) for end in ends)
     yield from with_floor(

@@ -144,7 +144,7 @@ class _SubspaceDistances:
     @property
     def few(self) -> str:
         """The reason why there is no distance."""
-        return f"fewer than {self.k} axes have any variance at one of the layers"
+        return f"at one of the layers fewer than {self.k} axes have variance"
 
     def distance(self, statistic: str, place: Place, layer: int, other: int) -> Iterator[Value]:
         """Yield the distance of two layers, and that of random subspaces."""

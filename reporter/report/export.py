@@ -47,12 +47,12 @@ def chosen_figures(contents: Contents, names: Sequence[str]) -> dict[str, Drawn]
         elif name in sections:
             names_found |= set(sections[name])
         elif name in {drawn.id for drawn in contents.charts}:
-            raise UsageError(f"figure {name!r} has no numbers in this study")
+            raise UsageError(f"figure {name!r} has no numbers in this study; choose another figure")
         elif name.partition(".")[0] == "journeys":
-            raise UsageError("journeys are drawn by their page alone: save them there, or print it")
+            raise UsageError("token trajectories are not exported; open their page and save them there, or print it")
         else:
             offered = [HEADLINES, ALL, *sections, *figures]
-            raise UsageError(f"there is no figure '{one_line(name)}'{hint(name, offered, 'there are')}")
+            raise UsageError(f"no figure '{one_line(name)}'{hint(name, offered, 'there are')}")
     return {name: drawn for name, drawn in figures.items() if name in names_found}
 
 
@@ -65,12 +65,13 @@ def choice_of(contents: Contents, options: Mapping[str, str], figures: Mapping[s
     for name, value in options.items():
         if name in controls:
             if value not in controls[name]:
-                raise UsageError(f"no {name} '{one_line(value)}' here{hint(value, list(controls[name]), 'there are')}")
+                offers = hint(value, list(controls[name]), "there are")
+                raise UsageError(f"--choose {name}: no {name} '{one_line(value)}' in this study{offers}")
             changed = {"moment": moments.index(value)} if name == "checkpoint" else {name: value}
             choice = replace(choice, **changed)
         elif name == "layer":
             if not value.isdecimal():
-                raise UsageError(f"layer '{one_line(value)}' is no whole number")
+                raise UsageError(f"--choose layer: expected a whole number, got '{one_line(value)}'")
             choice = replace(choice, layer=int(value))
         else:
             picks[name] = _offered(name, value, figures, scene)
@@ -82,13 +83,13 @@ def _offered(name: str, value: str, figures: Mapping[str, Drawn], scene: Scene) 
     if not selectors:
         names = dict.fromkeys(pick.name for drawn in figures.values() for pick in drawn.picks)
         offers = ["view", "checkpoint", *["site"][: len(scene.sites) - 1], "baselines", "layer", *names]
-        raise UsageError(f"no control '{one_line(name)}'{hint(name, offers, 'there are')}")
+        raise UsageError(f"--choose: no control '{one_line(name)}'{hint(name, offers, 'there are')}")
     for pick in selectors:
         for offered, text in pick.choices.items():
             if value in (offered, text):
                 return offered
     offers = list(dict.fromkeys(value for pick in selectors for value in pick.choices))
-    raise UsageError(f"{name} cannot be '{one_line(value)}'{hint(value, offers, 'there are')}")
+    raise UsageError(f"--choose {name}: no choice '{one_line(value)}'{hint(value, offers, 'there are')}")
 
 
 # Writes a folder for a paper: figures, tables, LaTeX to include them, methods, references.
@@ -126,7 +127,7 @@ def export(study: str, out: Path, to: Path, request: Wanted) -> list[Path]:
             raise UsageError(f"no format '{one_line(name)}'{hint(name, list(PICTURES), 'there are')}")
     for value, (low, high), what in ((request.width, WIDTHS, "width"), (request.font_size, FONTS, "font size")):
         if not low <= value <= high:
-            raise UsageError(f"the {what} must lie between {low:g} and {high:g}, not {value:g}")
+            raise UsageError(f"the {what} must be between {low:g} and {high:g}, got {value:g}")
     contents = read_study(study, out)
     figures = chosen_figures(contents, request.figures)
     choice = choice_of(contents, request.choose, figures)

@@ -102,13 +102,13 @@ def keep_look(study: str, templates: Path | None, style: Path | None, folder: Pa
     files: dict[str, bytes] = {}
     if templates is not None:
         if not templates.is_dir():
-            raise UsageError(f"study {study!r}: report.templates names {templates}, which is no folder")
+            raise UsageError(f"study {study!r}, report.templates: there is no folder {templates}")
         files = {path.name: path.read_bytes() for path in sorted(templates.glob("*.html")) if path.is_file()}
         if not files:
-            raise UsageError(f"study {study!r}: report.templates names {templates}, which holds no template (*.html)")
+            raise UsageError(f"study {study!r}, report.templates: the folder {templates} has no templates (*.html)")
     if style is not None:
         if not style.is_file():
-            raise UsageError(f"study {study!r}: report.style names {style}, which is no file")
+            raise UsageError(f"study {study!r}, report.style: there is no file {style}")
         files[STYLE] = style.read_bytes()
     kept = folder / FOLDER
     if {path.name: path.read_bytes() for path in kept.glob("*") if path.is_file()} == files:

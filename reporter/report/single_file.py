@@ -115,7 +115,7 @@ def publish(database: Path, target: Path, studies: Sequence[str] | None = None) 
     It is written beside the old one and put in its place, so that a host never serves a half of each.
     """
     if target.exists() and not _is_ours(target):
-        raise UsageError(f"{target} holds other files; name a new folder, or one that `reporter export --site` wrote")
+        raise UsageError(f"{target} has other files in it; name a new folder, or a folder of `reporter export --site`")
     fresh = target.with_name(f".{target.name}.new")
     old = target.with_name(f".{target.name}.old")
     try:
@@ -129,7 +129,7 @@ def publish(database: Path, target: Path, studies: Sequence[str] | None = None) 
             target.rename(old)
         fresh.rename(target)
     except OSError as error:
-        raise ReporterError(f"{target} cannot be written: {error.strerror or error}") from error
+        raise ReporterError(f"cannot write {target}: {error.strerror or error}") from error
     finally:
         for leftover in (fresh, old):
             shutil.rmtree(leftover, ignore_errors=True)

@@ -265,13 +265,13 @@ def render(database: Path, out: Path, studies: Sequence[str] | None = None, alon
 
 def _wanted(database: Path, stored: Sequence[str], studies: Sequence[str] | None) -> list[str]:
     if not stored:
-        raise UsageError(f"{database}: holds no study yet; run `reporter run STUDY` first")
+        raise UsageError(f"{database} has no study yet; run `reporter run STUDY` first")
     names = list(dict.fromkeys(stored if studies is None else studies))
     for name in names:
         if name not in stored:
             raise no_study(name, database, stored)
         if name in RESERVED or not re.fullmatch(r"[a-z0-9][a-z0-9_-]*", name):
-            raise UsageError(f"study {name!r} cannot have a page: its id cannot name a folder; give it another one")
+            raise UsageError(f"study {name!r} cannot have a page, since its id cannot be a folder's name; rename it")
     return names
 
 
@@ -287,10 +287,10 @@ def _write_study(
         if look.templates is None:
             raise
         name, line = getattr(error, "filename", None) or getattr(error, "name", None), getattr(error, "lineno", None)
-        where = f"{Path(name).name}{f', line {line}' if line else ''}" if name else "one of them"
+        where = f"{Path(name).name}{f', line {line}' if line else ''}" if name else "a template"
         raise ReporterError(
-            f"the templates of study {contents.study['study']!r}: {where}: {error}; mend it, or take report.templates "
-            "out of the study"
+            f"study {contents.study['study']!r}, report.templates: {where}: {error}; correct it, or remove "
+            "report.templates from the study"
         ) from error
 
 

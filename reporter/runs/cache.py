@@ -181,13 +181,13 @@ def not_kept(folder: Path, cell: MetricCell) -> list[str]:
 def lines(out: Path, listed: Sequence[Entry]) -> list[str]:
     """Return a table of the entries, with the total."""
     total, unused = (sum(e.bytes for e in some) for some in (listed, [e for e in listed if not e.studies]))
-    head = f"{out / 'cache'}: {size_text(total)}, {size_text(unused)} of it of no study of the database"
-    budget = f"a run ends with at most {size_text(CACHE_BYTES)} of passes and {size_text(CACHE_BYTES)} of tokens"
+    head = f"{out / 'cache'}: {size_text(total)}, of which no study in the database uses {size_text(unused)}"
+    budget = f"limit after each run: {size_text(CACHE_BYTES)} of passes and {size_text(CACHE_BYTES)} of tokens"
     return [head, *_table(listed), budget]
 
 
 def _table(listed: Sequence[Entry]) -> list[str]:
-    rows = [("size", "last use", "what", "of", "study")]
+    rows = [("size", "last used", "kind", "of", "studies")]
     rows += [
         (size_text(e.bytes), _ago(time.time() - e.used), e.kind, e.of or "-", ", ".join(e.studies) or "-")
         for e in listed
@@ -204,7 +204,7 @@ def _table(listed: Sequence[Entry]) -> list[str]:
 def pruned_lines(gone: Sequence[Entry], held: Sequence[Entry], dry: bool) -> list[str]:
     """Return lines on what was removed, or would be, and what a run holds."""
     total = f"{'would remove' if dry else 'removed'} {size_text(sum(entry.bytes for entry in gone))}"
-    kept = [f"{entry.of or entry.folder.name}: a run is at it" for entry in held]
+    kept = [f"{entry.of or entry.folder.name}: kept, because a run is using it" for entry in held]
     return [*(_table(gone) if gone else ()), *kept, total]
 
 

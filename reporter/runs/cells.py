@@ -34,7 +34,7 @@ Record = dict[str, Any]
 T = TypeVar("T")
 
 
-NO_INTERVAL = "its interval is not finite and was left out"
+NO_INTERVAL = "the interval is not finite and was left out"
 VIEW = "words"  # the view under which the statistics of analyses are stored: they read a text's own tokens
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from reporter.core.errors import ReporterError, UsageError, first_line
-from reporter.core.imports import build, optional
+from reporter.core.imports import build, check_installed, optional
 from reporter.core.numbers import counted
 from reporter.core.progress import Progress
 from reporter.core.threads import given
@@ -35,6 +35,7 @@ _LOOK_AGAIN_SECONDS = 0.5
 _HUNG_SECONDS = 300.0  # without a finished task or a refreshed lock
 _ENDING_SECONDS = 10.0  # for a worker to end when nothing is left to do, or when it is terminated
 _TRIES = 3  # of a task whose Ray actor or machine died
+_RAY = "the engine ray"
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,7 @@ class Processes:
                 if done or refreshed != before:
                     since = time.monotonic()
                 elif time.monotonic() - since > _HUNG_SECONDS:
-                    progress.note("  the workers hang and are ended; this process does the remaining tasks")
+                    progress.note("  the workers do not respond and are ended; this process does the remaining tasks")
                     break
                 time.sleep(_LOOK_AGAIN_SECONDS)
             _note_ends(started, progress)
@@ -168,18 +169,20 @@ class OnRay:
 
     def do(self, job: Job, worker: Worker, tasks: Sequence[Task], progress: Progress) -> Iterator[Task]:
         """Yield each task when an actor has done it."""
-        ray = optional("ray", "ray", "the engine ray")
+        ray = optional("ray", "ray", _RAY)
         options: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
         if self.address is None:
             options["include_dashboard"] = False
         try:
             ray.init(address=self.address, **options)
         except (ConnectionError, RuntimeError, ValueError) as error:
-            where = self.address or "this machine"
-            raise ReporterError(f"no Ray cluster at {where}: {first_line(error)}") from None
+            problem = "cannot start Ray on this machine"
+            if self.address is not None:
+                problem = f"cannot connect to a Ray cluster at {self.address}; start it, or correct --address"
+            raise ReporterError(f"{problem}: {first_line(error)}") from None
         try:
             if differences := _differences(ray):
-                progress.note(f"  versions differ, and numbers may: {'. '.join(differences)}")
+                progress.note(f"  software differs between machines, so numbers may differ: {'. '.join(differences)}")
             yield from _Cluster(ray, job, worker, self.workers, progress).do(tasks)
         finally:
             ray.shutdown()
@@ -291,14 +294,18 @@ def engine_of(run: RunSpec, engine: str | None, workers: int | None, address: st
     """Return the engine that a call or else a study asks for; None: this process does all tasks.
 
     Raises:
-        UsageError: an address is given to an engine other than Ray.
+        UsageError: an address is given to an engine other than Ray, or a call asks for Ray, which is not installed.
     """
+    if engine == "ray":  # a study's own `run.engine` is checked when there is something to do
+        check_installed("ray", "ray", _RAY)
     name, count = engine or run.engine, workers or run.workers
     address = address or (run.address if name == run.engine else None)  # a study's address is for its own engine
     if name == "ray":
         return OnRay(address, count)
     if address is not None:
-        raise UsageError(f"{address} is the address of a Ray cluster: write --engine ray, or run.engine: ray")
+        raise UsageError(
+            f"the address {address} is for Ray only; add --engine ray, or `engine: ray` under `run` in the study"
+        )
     return None if count is None else Processes(count)
 
 
@@ -362,7 +369,7 @@ def script(
     return "\n".join(
         [
             "#!/bin/bash",
-            f"# Study {study}: {tasks} of its tasks are left. Submit this with sbatch; then, from anywhere:",
+            f"# Study {study}: {counted(tasks, 'task')} to do. Submit this with sbatch. When all jobs have ended, run:",
             f"#   {command}",
             *(f"#SBATCH {setting}" for setting in settings),
             # exec: the signal that comes before the end reaches reporter, which then unlocks its task

@@ -36,6 +36,11 @@ State = Literal["cached", "run", "failed"]
 T = TypeVar("T")
 
 
+def cells_text(count: int) -> str:
+    """Return how many cells there are, with what a cell is."""
+    return f"{counted(count, 'cell')} (checkpoint × corpus × metric)"
+
+
 def or_raise(value: T | Exception) -> T:
     """Return a value, or raise the exception in its place."""
     if isinstance(value, Exception):
@@ -176,7 +181,7 @@ def difference(old: Mapping[str, Any], new: Mapping[str, Any], which: str = "") 
             detail = ", ".join(f"{key} {before.get(key)} → {after.get(key)}" for key in keys)
         changes.append(f"{part}{which} changed" + ("" if part in _HASHES else f" ({detail})"))
     for which, a, b in zip(
-        (" of the second", " of the third"), old.get(_OTHERS, ()), new.get(_OTHERS, ()), strict=False
+        (" of the second side", " of the third side"), old.get(_OTHERS, ()), new.get(_OTHERS, ()), strict=False
     ):
         changes.append(difference(a, b, which))
     return ", ".join(filter(None, changes))
@@ -227,7 +232,7 @@ class Plan:
 
     def lines(self) -> list[str]:
         """Describe the plan for people: one cell a line, and those that cannot run for the same reason together."""
-        head = f"{self.file.study.study}: {len(self.cells)} cells, {self.count('cached')} cached, "
+        head = f"{self.file.study.study}: {cells_text(len(self.cells))}: {self.count('cached')} cached, "
         head += f"{self.count('run')} to run, {self.count('failed')} cannot run"
         alike = Counter(cell.why for cell in self.cells if cell.state == "failed")
         rows: dict[str, tuple[str, str, str]] = {}
@@ -265,7 +270,7 @@ class Plan:
                 without += [analysis.name for analysis in self.analyses.values() if analysis.items(study)]
                 without += study.baselines
                 hints += (
-                    [f"model {name}: only its states are there, so without {', '.join(without)}"] if without else []
+                    [f"model {name} has saved states only, which leaves out {', '.join(without)}"] if without else []
                 )
         return hints
 
@@ -277,9 +282,9 @@ class Plan:
         for name, texts in self.texts.items():
             other = self.file.study.corpora[name].size_of
             if other is not None and not isinstance(texts, Exception):
-                size = f"{words[other]:,} of {other}" if other in words else f"those of {other}"
+                size = f"the {words[other]:,} words of {other}" if other in words else f"the size of {other}"
                 kept = f"{len(texts):,} of {len(texts) + texts.thinned:,} texts"
-                lines.append(f"corpus {name}: {kept}, whose {texts.words:,} words come nearest to {size}")
+                lines.append(f"corpus {name}: {kept} with {texts.words:,} words, to match {size} (size_of)")
         return lines
 
     def _to_train(self) -> list[str]:
@@ -289,7 +294,7 @@ class Plan:
         for name, checkpoints in self.checkpoints.items():
             if name in models and name not in self.baselines:
                 _note_training(or_raise(checkpoints), trainings)
-        return [f"trained first: {', '.join(trainings.values())}"] if trainings else []
+        return [f"to train first: {', '.join(trainings.values())}"] if trainings else []
 
 
 def _note_training(checkpoints: tuple[Checkpoint, ...], trainings: dict[Path | None, str]) -> None:
@@ -321,8 +326,8 @@ def windowed(study: Study, corpus: str) -> str:
     for name, analysis in analyses().items():
         if any(corpus in analysis.corpora(item) for item in analysis.items(study).values()):
             first.append(name)
-    parts = [f"numbers of whole texts ({', '.join(each)}) are of each window"] if each else []
-    parts += [f"of a longer text only the first window is read by {', '.join(first)}"] if first else []
+    parts = [f"each window counts as a text for {', '.join(each)}"] if each else []
+    parts += [f"only the first window of a longer text counts for {', '.join(first)}"] if first else []
     return f"corpus '{corpus}' is read in windows of {window} tokens: {'; '.join(parts)}" if parts else ""
 
 
@@ -356,20 +361,21 @@ class Estimate:
             return ["nothing to measure"]
         lines = []
         if self.passes:
-            took = f"time unknown until a first pass of {FEWEST_TOKENS:,} tokens or more on this machine"
+            took = f"time unknown, since no pass of {FEWEST_TOKENS:,} tokens or more has run on this machine yet"
             if self.seconds is not None:
-                took = f"about {_duration(self.seconds)} after loading, from the rate of the last pass on this machine"
-            lines.append(f"{counted(self.passes, 'pass', 'passes')} over {self.tokens:,} tokens: {took}")
+                took = f"about {_duration(self.seconds)} plus loading, at the speed of the last pass on this machine"
+            passes = counted(self.passes, "forward pass", "forward passes")
+            lines.append(f"{passes} over {self.tokens:,} tokens: {took}")
         elif not self.unknown and self.cells > self.analyses:
-            lines.append("no pass: all that the metrics need is in the cache")
+            lines.append("no forward pass: the cache has all that the metrics need")
         if self.analyses:
-            lines.append(f"{counted(self.analyses, 'cell')} of analyses: time not estimated")
+            lines.append(f"{counted(self.analyses, 'cell')} of analyses: no time estimate")
         if self.weights:
-            lines.append(f"memory: {_bytes(self.weights)} for the weights of the largest model, and a batch of states")
+            lines.append(f"memory: {_bytes(self.weights)} for the weights of the largest model, plus a batch of states")
         if self.disk:
             lines.append(f"disk: about {_bytes(self.disk)} in the cache")
         if self.unknown:
-            lines.append(f"without {', '.join(self.unknown)}: the size of a model is known once its files are here")
+            lines.append(f"not counted: {', '.join(self.unknown)}; the size of a model is known after its download")
         return lines
 
 

@@ -21,11 +21,12 @@ from reporter.models.words import whole_words
 from reporter.runs.cache import not_kept
 from reporter.runs.plan import FORCED, AnalysisCell, Baseline, Cell, MetricCell, Plan, difference, or_raise
 from reporter.spec import Study, StudyFile
-from reporter.spec.models import StatesModel
+from reporter.spec.models import HubModel, StatesModel
 from reporter.spec.offer import MetricChoice
 from reporter.store import CellName, CellRecord, Store, joined
 from reporter.texts import Texts, build_texts
 from reporter.texts.chat import NO_TEMPLATE, Chat, tokenised
+from reporter.texts.sources.stored import DatasetCorpus
 from reporter.texts.tokens import Windows, ids_without_words
 
 Checkpoints = tuple["Checkpoint", ...] | Exception
@@ -59,10 +60,8 @@ def plan_study(
     planned = (*grid.single(), *grid.compared(), *grid.analysed())
     if only and not planned:
         names = " ".join(f"--only {name}" for name in only)
-        lacking = f"study {file.study.study!r} has no cell of it"
-        if len(only) > 1:
-            lacking = f"no cell of study {file.study.study!r} is of all of these; run them one after the other"
-        raise UsageError(f"{names}: {lacking}")
+        lacking = f"no cell of study {file.study.study!r} matches"
+        raise UsageError(f"{names}: {lacking}{' all of these names; run each name alone' * (len(only) > 1)}")
     cells = tuple(map(grid.judged, planned))
     return Plan(file, grid.analyses, grid.texts, grid.checkpoints, grid.baselines, cells, partial=bool(only))
 
@@ -209,19 +208,19 @@ class _Grid:
             ):
                 return replace(cell, state="failed", why=f"model '{cell.key.model}': {problem}")
         lost = not_kept(self.inputs.cache_folder / FOLDERS["pass"], cell)
-        return replace(cell, why=f"{cell.why}; not kept (run.keep): {', '.join(lost)}") if lost else cell
+        return replace(cell, why=f"{cell.why}; the cache did not keep {', '.join(lost)} (run.keep)") if lost else cell
 
     def _compared_with_before(self, cell: Cell) -> Cell:
         record = self.done.get(cell.key)
         if record is None:
             return replace(cell, state="run", why="new")
         if record.status != "done":
-            return replace(cell, state="run", why=f"failed before: {record.error}")
+            return replace(cell, state="run", why=f"failed last time: {record.error}")
         before = json.loads(record.inputs) if record.inputs else {}
         as_before = cell.as_in(before)
         if record.fingerprint != as_before.fingerprint:
             changed = difference(before, json.loads(json.dumps(as_before.inputs)))
-            return replace(cell, state="run", why=changed or "its inputs changed")
+            return replace(cell, state="run", why=changed or "inputs changed")
         return replace(cell, state="run", why=FORCED) if self.force else replace(as_before, state="cached")
 
     def _reads(self, model: str, corpus: str) -> bool:
@@ -367,6 +366,21 @@ class _Inputs:
         return ""
 
 
+def check_hub(file: StudyFile, cache: Path, offline: bool) -> None:
+    """Check that a study's models and data sets of the hub can be found; texts of data sets stay in the cache.
+
+    Raises:
+        ReporterError: one of them cannot be found; if it is a model, nothing was written.
+    """
+    inputs = _Inputs(file, cache, offline)
+    for name, model in file.study.models.items():
+        if isinstance(model, HubModel):
+            or_raise(inputs.checkpoints(name))
+    for name, corpus in file.study.corpora.items():
+        if isinstance(corpus, DatasetCorpus):
+            or_raise(inputs.texts(name))
+
+
 class _CellFilter:
     """The cells that ``--only`` asks for."""
 
@@ -379,5 +393,5 @@ class _CellFilter:
             if name not in everything:
                 meant = get_close_matches(name, everything, 1)
                 hint = f"; did you mean {meant[0]!r}?" if meant else f"; there are {', '.join(sorted(everything))}"
-                raise UsageError(f"--only {name}: nothing of study {study.study!r} is called so{hint}")
+                raise UsageError(f"--only {name}: study {study.study!r} has nothing of this name{hint}")
         self.models, self.corpora, self.metrics = (kind & set(names) or kind for kind in kinds)

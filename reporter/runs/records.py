@@ -152,9 +152,11 @@ def _weights(groups: Mapping[str, str]) -> Record:
 def _warning(checkpoint: Checkpoint, part: str | None) -> str | None:
     texts = [checkpoint.warning]
     if part == "encoder" and checkpoint.part is None:
-        texts.append("only the encoder was measured; the decoder is a model of its own, with `part: decoder`")
+        texts.append("only the encoder was measured; to measure the decoder, add a model with `part: decoder`")
     if part == "decoder":
-        texts.append("tokens attend to earlier ones alone, but the encoder has read the whole text")
+        texts.append(
+            "each token attends to earlier tokens only, but also to the encoder, which has read the whole text"
+        )
     return warnings(*texts)
 
 

@@ -12,13 +12,14 @@ from typing import Literal
 
 from reporter.core.errors import ReporterError
 from reporter.core.imports import build, importing
+from reporter.core.numbers import counted
 from reporter.core.progress import Progress
 from reporter.forward.inputs import FOLDERS
 from reporter.judge.questions.models import write_correlations
 from reporter.models.resolve import resolve
 from reporter.runs.cache import CACHE_BYTES, make_room
 from reporter.runs.engines import OnRay, Processes, engine_of, have_done
-from reporter.runs.plan import Plan
+from reporter.runs.plan import Plan, cells_text
 from reporter.runs.planner import plan_study
 from reporter.runs.records import now, spec_hash, study_row
 from reporter.runs.whole import derive
@@ -163,7 +164,7 @@ def run_studies(
             if len(plans) > 1 and page.exists():
                 os.utime(page)  # later studies moved the database on, of which earlier pages show nothing
         if computed:
-            progress.note(f"where the time went, of {progress.clock.line()}")
+            progress.note(f"total time {progress.clock.line()}")
         written = tuple(dict.fromkeys(pages))
         refuted, untested, undecided = (words.count(word) for word in ("refuted", "failed", "inconclusive"))
         return Outcome(computed, cached, failed, written, refuted, untested, strict, undecided)
@@ -176,11 +177,11 @@ def _run(
     name, store = plan.file.study.study, Store(out / "results.duckdb", waiting=progress.note)
     cached = plan.count("cached")
     if cached == len(plan.cells) and is_known(plan.file, store):
-        progress.note(f"{name}: nothing to compute, all {cached} cells are done")
+        progress.note(f"{name}: nothing to compute, {counted(cached, 'cell')} cached")
         return 0, cached, 0
     began, before = time.perf_counter(), progress.clock.spent()
     cannot = f", {plan.count('failed')} cannot run" if plan.count("failed") else ""
-    progress.note(f"{name}: {plan.count('run')} cells to compute, {cached} done already{cannot}")
+    progress.note(f"{name}: {cells_text(len(plan.cells))}: {plan.count('run')} to compute, {cached} cached{cannot}")
     for hint in plan.hints():
         progress.note(f"  {hint}")
     store.put("studies", ["study"], study_row(plan.file, started=now(), finished=None, looked_at=None))
@@ -201,7 +202,7 @@ def _run(
     for kind in ("pass", "tokens"):
         make_room(out / "cache" / FOLDERS[kind], CACHE_BYTES)
     lost = f", {failed} failed" if failed else ""
-    progress.note(f"{name}: {computed} cells computed, {cached} done already{lost}; {seconds:.1f} s")
+    progress.note(f"{name}: {counted(computed, 'cell')} computed in {seconds:.1f} s, {cached} cached{lost}")
     return computed, cached, failed
 
 

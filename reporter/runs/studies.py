@@ -7,19 +7,20 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from reporter.core.errors import ReporterError, UsageError, no_study
+from reporter.core.errors import ReporterError, UsageError, no_results, no_study
 from reporter.core.files import instead_of
 from reporter.core.imports import Registry, check_installed, load_plugin
+from reporter.core.numbers import counted
 from reporter.judge.claims import CLAIM_KINDS, claim_kinds
 from reporter.metrics.analysis import ANALYSES, analyses
-from reporter.metrics.base import METRICS, statistics
+from reporter.metrics.base import METRICS, catalogue, statistics
 from reporter.spec.corpora import CorpusPart
 from reporter.spec.load import Layers, check_layers, layers_of, load_studies, plugins_of
 from reporter.spec.models import HubModel, PathModel, StatesModel
 from reporter.spec.offer import Offer
 from reporter.spec.part import Complaint
 from reporter.spec.problems import Problem, SpecError
-from reporter.spec.study import StudyFile
+from reporter.spec.study import Study, StudyFile
 from reporter.texts.sources import SOURCES, Origin, SourceContext, source_of
 
 REGISTRIES: tuple[Registry[Any], ...] = (METRICS, ANALYSES, SOURCES, CLAIM_KINDS)
@@ -33,7 +34,7 @@ def offer(plugins: Collection[Path] = ()) -> Offer:
     """Return what a study may ask for, with the metrics and so on of its plug-ins, which are loaded."""
     metrics, of_analyses = METRICS.all(plugins), ANALYSES.all(plugins)
     for name in metrics.keys() & of_analyses.keys():
-        raise UsageError(f"{name!r} is the name of a metric and of an analysis; rename one of them")
+        raise UsageError(f"a metric and an analysis are both named {name!r}; rename one of them")
     return Offer(
         metrics={name: m.options for name, m in metrics.items()},
         statistics=statistics(metrics) | {n: {s.name: s.per for s in a.statistics} for n, a in of_analyses.items()},
@@ -100,7 +101,7 @@ def find_study(study: str, out: Path) -> StudyFile:
         return read_study(Path(study))
     database = out / "results.duckdb"
     if not database.is_file():
-        raise UsageError(f"{database}: no results there; run `reporter run STUDY` first, or say --out FOLDER")
+        raise no_results(database)
     specs = {
         row["study"]: row["spec"] for row in Store(database).records("SELECT study, spec FROM studies ORDER BY study")
     }
@@ -109,8 +110,10 @@ def find_study(study: str, out: Path) -> StudyFile:
     try:
         return read_text(Path.cwd() / f"{study}.yaml", specs[study])
     except SpecError as error:
-        problem = f"what was stored of study '{study}' is no study of this version of reporter"
-        raise UsageError(f"{problem} ({len(error.problems)} problems); name its YAML file instead") from error
+        problem = f"this version of reporter cannot read the study '{study}' that the database holds"
+        raise UsageError(
+            f"{problem} ({counted(len(error.problems), 'problem')}); name the YAML file of the study instead"
+        ) from error
 
 
 def study_of(study: str | Path | Mapping[str, Any] | StudyFile) -> StudyFile:
@@ -125,11 +128,11 @@ def study_of(study: str | Path | Mapping[str, Any] | StudyFile) -> StudyFile:
     if isinstance(study, StudyFile):  # read again: a study that was read since then had other plug-ins
         return replace(read_text(study.path, study.text), notes=study.notes)
     if not isinstance(study, Mapping):
-        raise UsageError(f"a study is a YAML file or a mapping, not {type(study).__name__}")
+        raise UsageError(f"a study must be a YAML file or a mapping, got {type(study).__name__}")
     try:
         text = json.dumps(study, ensure_ascii=False, indent=1, default=_as_text)
     except (TypeError, ValueError) as error:
-        raise UsageError(f"a study that is a mapping holds text, numbers, lists and mappings: {error}") from None
+        raise UsageError(f"a study as a mapping may hold only text, numbers, lists and mappings: {error}") from None
     try:
         return study_of_text(text)
     except SpecError as error:  # the lines and columns of this text mean nothing to the caller
@@ -142,7 +145,22 @@ def _parse(layers: Layers, loaded: set[Path]) -> StudyFile:
         if plugin.resolve() not in loaded:
             load_plugin(plugin, REGISTRIES)
             loaded.add(plugin.resolve())
-    return check_layers(layers, offer(plugins))
+    file = check_layers(layers, offer(plugins))
+    if problems := [layers.problem(complaint) for complaint in _without_base(file.study, layers.data)]:
+        raise SpecError(problems)
+    return file
+
+
+def _without_base(study: Study, data: Mapping[str, Any]) -> Iterator[Complaint]:
+    """Yield a complaint about each listed metric that only compares models with their base, where none has a base."""
+    listed = data.get("metrics")
+    if not isinstance(listed, list) or any(model.base for model in study.models.values()):
+        return
+    for place, item in enumerate(listed):
+        name = next(iter(item)) if isinstance(item, dict) else item
+        if name in catalogue() and catalogue()[name].compares_only:
+            says = f"`{name}` compares a model with its base, but no model has a base; add `base: NAME` to a model"
+            yield Complaint(says, ("metrics", place))
 
 
 def _as_text(value: object) -> str:
@@ -215,8 +233,8 @@ def beyond_limits(file: StudyFile) -> Iterator[str]:
         for model, limit in limits.items():
             if limit is not None and corpus.window is None and limit < corpus.max_tokens:
                 yield (
-                    f"corpus '{name}': max_tokens is {corpus.max_tokens:,}, but model '{model}' takes {limit:,} tokens "
-                    "at most; longer texts are cut there"
+                    f"corpus '{name}': max_tokens is {corpus.max_tokens:,}, but model '{model}' takes at most "
+                    f"{limit:,} tokens, where it cuts longer texts"
                 )
 
 
@@ -261,9 +279,9 @@ def _read_first(origin: Origin, path: Path) -> None:
     """Read the first texts of a file, so that a wrong encoding and a missing column raise ``ReporterError``."""
     texts = [record.text for record in islice(origin.read(), MOST_READ) if record.text and record.text.strip()]
     if not texts:
-        raise ReporterError(f"{path} holds no text")
+        raise ReporterError(f"{path} has no text")
     if sum(text.count("\0") for text in texts) > sum(map(len, texts)) / 10:
         raise ReporterError(
-            f"{path} has a zero byte in every few, which no text has: it is a binary file, or UTF-16 (convert it: "
-            "iconv -f UTF-16LE -t UTF-8)"
+            f"{path} is not text in UTF-8, since many of its bytes are zero; name a text file, or convert UTF-16 with "
+            "`iconv -f UTF-16LE -t UTF-8`"
         )

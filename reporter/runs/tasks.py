@@ -254,7 +254,7 @@ def parse_share(which: str) -> tuple[int, int]:
     first, _, second = which.partition("/")
     if first.isdecimal() and second.isdecimal() and 1 <= int(first) <= int(second):
         return int(first), int(second)
-    raise UsageError(f"--share {which}: expected a share of how many, such as 3/16 for the third of sixteen")
+    raise UsageError(f"--share {which}: expected I/N, such as 3/16 for share 3 of 16")
 
 
 def _to_run(plan: Plan) -> list[MetricCell]:

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from reporter.core.errors import ReporterError, UsageError, describe
+from reporter.core.errors import ReporterError, UsageError, describe, hint, one_line
 from reporter.core.places import ranges
 from reporter.core.progress import Progress
 from reporter.core.table import FREE
@@ -110,7 +110,7 @@ def same_weights(series: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
     for position, name in enumerate(names):
         groups, earlier = series[name], names[:position]
         if same := [other for other in earlier if series[other] == groups]:
-            sentences[name] = f"all of its weights are, byte for byte, those of {_quoted(same)}"
+            sentences[name] = f"has exactly the same weights as {_quoted(same)}"
             continue
         shared = {
             other: [block for block in sorted(blocks, key=int) if groups.get(block, "") == series[other].get(block)]
@@ -121,8 +121,9 @@ def same_weights(series: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
             continue
         where = "blocks" if len(shared[best]) > 1 else "block"
         sentences[name] = (
-            f"{where} {ranges(map(int, shared[best]), commas=True)} of {len(blocks)} are, byte for byte, those of "
-            f"{_quoted([best])}, while the others differ: layers were frozen between the two, or files were mixed up"
+            f"has exactly the same weights as {_quoted([best])} in {where} "
+            f"{ranges(map(int, shared[best]), commas=True)} of {len(blocks)}, but other blocks differ: either layers "
+            "were frozen in between, or files were mixed up"
         )
     return sentences
 
@@ -237,7 +238,7 @@ def judge_claims(study: Study, store: Store, progress: Progress, partial: bool =
         if verdict.reading > 1 and verdict.verdict == "failed" and verdict.claim not in skipped:
             progress.note(f"  {also(verdict)}")
     for name in sorted(skipped):
-        progress.note(f"  claim {name}: not tested, this run measured only a part of the study")
+        progress.note(f"  claim {name}: not tested, because this run measured only a part of the study")
     if tested:
         progress.note(f"{study.study}: {tally(tested)}")
     return [verdict.verdict for verdict in tested]
@@ -260,7 +261,7 @@ def also(verdict: Verdict) -> str:
     on = [f"view '{verdict.view}'"] * (verdict.view is not None) + [f"baseline {verdict.baseline}"] * bool(
         verdict.baseline
     )
-    return f"claim {verdict.claim} ({', '.join(on)}): not tested there  {verdict.detail['reason']}"
+    return f"claim {verdict.claim} ({', '.join(on)}): not tested  {verdict.detail['reason']}"
 
 
 def more(verdict: Verdict) -> list[str]:
@@ -292,7 +293,7 @@ def write_findings(study: Study, store: Store, progress: Progress) -> int:
         try:
             found, looked_at = find(store, study)
         except Exception as error:  # a failed search is no reason to lose the run's report
-            progress.note(f"{study.study}: findings could not be looked for: {describe(error)}")
+            progress.note(f"{study.study}: the search for findings failed: {describe(error)}")
             return 0
         rows = [row | {"detail": json.dumps(row["detail"], ensure_ascii=False)} for row in found]
         store.replace("findings", study.study, rows)
@@ -302,7 +303,7 @@ def write_findings(study: Study, store: Store, progress: Progress) -> int:
         count = f"{len(stored)} finding{'s' * (len(stored) != 1)}"
         progress.note(f"{study.study}: {count} (exploratory, corrected for {looked_at} tests)")
     for row in stored:
-        interval = f"{row['ci_low']:.3g} to {row['ci_high']:.3g}"
+        interval = f"95 %: {row['ci_low']:.3g} to {row['ci_high']:.3g}"
         progress.note(f"  {row['says']}  [difference {row['value']:.3g}, {interval}]")
     return len(stored)
 
@@ -313,7 +314,7 @@ def write_answers(store: Store, study: str, progress: Progress) -> None:
         try:
             (answer,) = _answers(store, study, [question.name])
         except Exception as error:  # a failed answer is no reason to lose the run's report
-            progress.note(f"{study}: {question.name!r} could not be answered: {describe(error)}")
+            progress.note(f"{study}: the answer to {question.name!r} failed: {describe(error)}")
             continue
         for name, rows in answer.tables.items():
             stored = store.records(f"SELECT * FROM {name} WHERE study = $study", {"study": study})
@@ -334,7 +335,7 @@ def ask(study: str, out: Path, only: Sequence[str] = ()) -> list[Answer]:
     store, names = Store(out / "results.duckdb"), [question.name for question in (*STATED, *QUESTIONS)]
     for name in only:
         if name not in names:
-            raise UsageError(f"there is no question {name!r}; there are: {', '.join(names)}")
+            raise UsageError(f"no question '{one_line(name)}'{hint(name, names, 'there are')}")
     with store.kept_open():
         store.require(study)
         answers = stated(_reading(store, study), only or names)
@@ -384,8 +385,9 @@ def merge(out: Path, folders: Sequence[Path], prefer: Path | None = None, progre
         ReporterError: a file cannot be read or written, or a newer reporter wrote it.
     """
     target = out / DATABASE
+    exists = f"{target} exists already; merge into a new folder"
     if target.exists():
-        raise UsageError(f"{target} is there already; merge into a new folder")
+        raise UsageError(exists)
     progress = progress or Progress()
     made = not out.exists()
     try:
@@ -400,10 +402,10 @@ def merge(out: Path, folders: Sequence[Path], prefer: Path | None = None, progre
                     if (look := database.parent / study / _LOOK).is_dir():
                         shutil.copytree(look, out / study / _LOOK, dirs_exist_ok=True)
                 if not place_file(draft, target):
-                    raise UsageError(f"{target} is there already; merge into a new folder")
+                    raise UsageError(exists)
         return merged
     except OSError as problem:
-        raise ReporterError(f"{target} cannot be written: {problem.strerror or repr(problem)}") from problem
+        raise ReporterError(f"cannot write {target}: {problem.strerror or repr(problem)}") from problem
     finally:
         if made:
             with suppress(OSError):  # it is not empty: all is well
@@ -418,7 +420,8 @@ def _derive_again(store: Store, study: str, progress: Progress) -> None:
         spec = study_of_text(row["spec"]).study
     except ReporterError as error:
         why = describe(error).partition("\n")[0]
-        progress.note(f"{study}: claims and findings wait for the next `reporter run`, its text cannot be read: {why}")
+        progress.note(f"{study}: no claims and findings yet, since its stored text cannot be read: {why}")
+        progress.note("  run the study again with `reporter run` to compute them")
         for sentence in write_same_weights(store, study):
             progress.note(f"  {sentence}")
         write_over_models(store, study)

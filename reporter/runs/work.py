@@ -88,7 +88,7 @@ class _Worker:
             names = ", ".join(dict.fromkeys(cell.key.metric for cell in without))
             many = "1 cell" if len(without) == 1 else f"{len(without)} cells"
             self.progress.note(
-                f"  some intervals of {many} are not finite and were left out ({names}): see cells.reasons"
+                f"  some intervals of {many} are not finite and were left out ({names}); see the column cells.reasons"
             )
         return self.computed, self.failed
 
@@ -249,7 +249,7 @@ class _Worker:
                     source = sources.get(fingerprint)
                     here = source is not None and source.study == self.study.study and source[1:] == name
                     if source is not None and not here and name not in copies:
-                        why = f"{settled.why}; taken over from study {source.study}"
+                        why = f"{settled.why}; copied from study {source.study}"
                         copies[name] = source, records.cell_row(settled, self.study.study, "done", why=why, **_NO_PASS)
             done = self.store.copy_cells(list(copies.values()), {"step": checkpoint.step}) if copies else []
             copied = {key: source for (key, (source, _)), is_done in zip(copies.items(), done, strict=True) if is_done}
@@ -319,5 +319,5 @@ def pick_device(name: str) -> str:
     kind, _, number = name.partition(":")
     count = {"cpu": 1, "mps": int(torch.backends.mps.is_available()), "cuda": torch.cuda.device_count()}[kind]
     if int(number or 0) >= count:
-        raise ReporterError(f"this machine has no device {name!r}; write `run: {{device: auto}}`")
+        raise ReporterError(f"this machine has no device {name!r}; write `device: auto` under `run` in the study")
     return name

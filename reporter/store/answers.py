@@ -13,21 +13,21 @@ class OfLastCheckpoint(OfStudy):
 
 
 class BlockAnswer(OfLastCheckpoint, table="block_answers"):
-    """The blocks that a model loses least by leaving out, of so many: the best of the sets that were run."""
+    """The set of blocks whose removal raises the loss least, for each number of blocks, of all sets that were tried."""
 
     compared = (Comparable(("change",), "item", of="'the best ' || many || ' to leave out'", interval=True),)
 
     item: str = column("name of the trial in the study", key=True)
     many: int = column("how many blocks are left out", key=True)
-    blocks: str = column("which, from 1")
-    by: str = column("why they were proposed: 'angle' or 'influence'")
-    change: float = column("loss without them minus loss of the whole model, in nats")
-    ci_low: float | None = column("lower end of its 95 % interval, paired over texts")
-    ci_high: float | None = column("upper end")
+    blocks: str = column("the blocks of the set, from 1")
+    by: str = column("the number that proposed the set: 'angle' or 'influence'")
+    change: float = column("loss without the blocks minus loss of the whole model, in nats")
+    ci_low: float | None = column("lower end of the 95 % interval, paired over texts")
+    ci_high: float | None = column("upper end of the interval")
     whole: float = column("loss of the whole model on the same texts")
-    runner_up: str | None = column("the next best set; NULL where there is none")
-    runner_up_change: float | None = column("its change of loss")
-    least: str = column("all blocks in the order of their influence, the least first")
+    runner_up: str | None = column("the next best set; NULL if there is no other set")
+    runner_up_change: float | None = column("change of loss of the next best set")
+    least: str = column("all blocks, the least influential first")
     tokens: int = column("tokens that were predicted", "BIGINT")
 
 
@@ -43,36 +43,37 @@ class ChangeAnswer(OfLastCheckpoint, table="change_answers"):
     base: str = column("the model that it was made from")
     corpus: str = column("name of the corpus", key=True)
     view: str = column("which tokens were compared")
-    changed: bool = column("whether any layer lies beyond noise")
+    changed: bool = column("true if any layer differs from the base by more than noise")
     small: bool = column(
-        "whether nothing changed that is worth a word: mean cosine of each layer, headline numbers and loss keep "
-        "within their smallest difference"
+        "true if no change reaches the minimum meaningful difference: mean cosine of each layer, headline numbers, loss"
     )
     noise: str = column(
-        "what counts as noise: 'rounding' of the kept states, 'precision' of bf16 products, or 'seed': as far as the "
-        "model lies from the same one from another seed"
+        "the noise that changes are compared with: 'rounding' of the kept states, 'precision' of bf16 products, or "
+        "'seed', the distance to a seed replicate"
     )
     layers: int = column("blocks of the model")
     base_layers: int = column("blocks of the base")
-    first_layer: int | None = column("the first layer beyond noise, 0 = embedding; NULL where there is none")
-    first_distance: float | None = column("mean of ‖h − h⁰‖ / ‖h⁰‖ there")
-    largest_step: int | None = column("the layer at which that distance grows most; NULL where nothing changed")
-    last_distance: float | None = column("the distance at the last layer")
+    first_layer: int | None = column("the first layer that differs by more than noise, 0 = embedding; NULL if none")
+    first_distance: float | None = column("mean of ‖h − h⁰‖ / ‖h⁰‖ at the first such layer")
+    largest_step: int | None = column("the layer at which the distance grows most; NULL if nothing changed")
+    last_distance: float | None = column("mean of ‖h − h⁰‖ / ‖h⁰‖ at the last layer")
     last_low: float | None = column("lower end of its 95 % interval")
-    last_high: float | None = column("upper end")
+    last_high: float | None = column("upper end of its interval")
     last_cosine: float | None = column("mean of cos(h, h⁰) at the last layer")
-    last_linear: float | None = column("share of the last layer that a linear map of the base's makes, held out")
-    loss: float | None = column("loss minus that of the base, in nats; NULL where it was not measured")
+    last_linear: float | None = column(
+        "share of variance at the last layer that a linear map from the states of the base explains (R²), held out"
+    )
+    loss: float | None = column("loss minus the loss of the base, in nats; NULL if not measured")
     loss_low: float | None = column("lower end of its 95 % interval, paired over texts")
-    loss_high: float | None = column("upper end")
-    tokens: str = column("the token types that lie farthest from the base at the last layer, farthest first, JSON")
-    n: int = column("tokens, or texts where the tokenizers disagree, that were compared", "BIGINT")
+    loss_high: float | None = column("upper end of its interval")
+    tokens: str = column("JSON array: the token types that moved most at the last layer, the largest change first")
+    n: int = column("tokens that were compared, or texts if the tokenizers differ", "BIGINT")
 
 
 class ChangedNumber(OfStudy, table="changed_numbers"):
-    """A headline number of a model minus that of its base, at the layer beyond its interval where it moves most.
+    """A headline number of a model minus its base, at the layer with the largest significant change.
 
-    Where no layer is beyond, at the one that comes nearest to it.
+    If no layer changed significantly, the row has the layer that comes nearest.
     """
 
     compared = (
@@ -83,15 +84,15 @@ class ChangedNumber(OfStudy, table="changed_numbers"):
     model: str = column("name of the model in the study", key=True)
     corpus: str = column("name of the corpus", key=True)
     number: str = column("metric.statistic", key=True)
-    layer: int = column("the layer; of a number of steps the one that the step leaves")
-    value: float = column("of the model minus that of its base there")
-    ci_low: float | None = column("lower end of its 95 % interval, widened for as many layers as were looked at")
-    ci_high: float | None = column("upper end")
-    paired: bool = column("whether the interval pairs texts; else both sides count as independent, which is too wide")
-    beyond: int = column("layers whose interval, widened likewise, leaves out 0")
-    layers: int = column("layers that were looked at")
-    smallest: float = column("the smallest difference worth a word, its own or a hundredth of the number's mean size")
-    largest: float = column("the largest change among the layers beyond, in units of `smallest`; 0 where there is none")
+    layer: int = column("the layer; for a number of a step from layer to layer, the layer before the step")
+    value: float = column("number of the model minus number of its base at this layer")
+    ci_low: float | None = column("lower end of the 95 % interval, corrected for the number of layers")
+    ci_high: float | None = column("upper end of the interval")
+    paired: bool = column("true if the interval pairs texts; else both sides count as independent, which is too wide")
+    beyond: int = column("number of layers whose corrected interval excludes 0")
+    layers: int = column("number of layers that were compared")
+    smallest: float = column("minimum meaningful difference: declared, or a hundredth of the mean size of the number")
+    largest: float = column("the largest significant change, in units of `smallest`; 0 if no change is significant")
 
 
 class ConceptAnswer(OfLastCheckpoint, table="concept_answers"):
@@ -112,29 +113,29 @@ class ConceptAnswer(OfLastCheckpoint, table="concept_answers"):
     )
     ci_low: float | None = column(LOW)
     ci_high: float | None = column(HIGH)
-    chance: float | None = column("chance level: the same of texts of the set paired at random")
+    chance: float | None = column("chance level: the consistency of texts of the set that are paired at random")
     p: float | None = column(
         "p-value of a consistency above the chance level, corrected for the layers (Holm); 1 where random turns of the "
         "pairs do not confirm it; NULL for fewer than three different pairs"
     )
     p_untrained: float | None = column(
-        "p-value, corrected likewise, of a consistency above that of the same model with random weights; NULL without "
-        "that baseline"
+        "p-value of a consistency above the model with random weights, corrected for the layers; NULL without that "
+        "baseline"
     )
     shared: bool = column("whether the concept is a shared direction here: p ≤ 0.05 over the number of concepts")
     strongest: bool = column("whether its consistency is highest at this layer")
     alike: bool | None = column(
-        "whether its consistency does not differ significantly from the highest; NULL where that is not known"
+        "whether its consistency does not differ significantly from the highest; NULL if unknown"
     )
     n: int = column("pairs", "BIGINT")
-    same_token: str | None = column("the token that is read in every text of the concept, where it is the same in all")
+    same_token: str | None = column("the token that is read, if it is the same in every text of the concept")
 
 
 Kind = Literal["labels", "neighbours", "groups", "no labels"]
 End = Literal["high", "low"]
 _NORMED = (
-    "whether they come out of a norm: the closing one (or a closing projection), or the block's own in a post-norm "
-    "model; NULL for the embedding, of which it was not measured"
+    "whether the states come out of a norm: the closing norm (or a closing projection), or the norm of the block in a "
+    "post-norm model; NULL for the embedding, where it was not measured"
 )
 
 
@@ -142,7 +143,7 @@ _NAMED = "criterion || coalesce(' with pooling ' || pooling, '')"
 
 
 class LayerAnswer(OfLastCheckpoint, table="layer_answers"):
-    """A layer of a model, with a pooling, by one criterion: how good it is, and what it loses against the best."""
+    """A layer of a model, with a pooling, by one criterion: how good it is, and how much worse than the best layer."""
 
     compared = (
         Comparable(("loss",), "item", of=_NAMED, interval=("loss_low", "loss_high")),
@@ -150,59 +151,57 @@ class LayerAnswer(OfLastCheckpoint, table="layer_answers"):
     )
 
     kind: Kind = column(
-        "what tells good layers from bad ones: 'labels' (a probe), 'neighbours' (that are of the same class), 'groups' "
-        "of texts, 'no labels' (a number that has been proposed for choosing)"
+        "how layers are ranked: by 'labels' (a probe), 'neighbours' of the same class, 'groups' of texts, or 'no "
+        "labels' (a label-free proxy from the literature)"
     )
     criterion: str = column("the number, as metric.statistic", key=True)
-    end: End = column("whether the highest or the lowest is the best")
+    end: End = column("whether the highest or the lowest number is best")
     item: str = column("name of the probe or of the corpus; '(groups)'", key=True)
     site: str = column("'embedding', 'block' or 'final'", key=True)
     layer: int = column("0 = embedding, 1..L = blocks", key=True)
     entry: str | None = column(
-        "what the library calls these states: 'hidden_states[4]' or 'last_hidden_state'; NULL for a last block that "
-        "only a hook reads"
+        "name of these states in transformers: 'hidden_states[4]' or 'last_hidden_state'; NULL for a last block that "
+        "only a hook can read"
     )
     normed: bool | None = column(_NORMED)
     usual: bool = column(
-        "whether it is what is usually taken: the last hidden state, with the study's pooling or the default of the "
-        "model's role"
+        "true for the usual choice: the last hidden state, with the pooling of the study or the default of the model's "
+        "role"
     )
     view: str = column("the view that is read")
-    pooling: str | None = column("how a text became one vector; NULL where tokens were measured", key=True)
+    pooling: str | None = column("how a text became one vector; NULL if tokens were measured", key=True)
     value: float = column("the number")
-    ci_low: float | None = column("lower end of its own interval")
-    ci_high: float | None = column("upper end")
-    chance: float | None = column("what the number of a probe would be by chance; NULL for other numbers")
-    n: int = column("texts or tokens that it rests on", "BIGINT")
-    best: bool = column("whether it is the best one seen")
-    loss: float = column("by how much it is worse than the best one seen")
+    ci_low: float | None = column("lower end of the interval of the number")
+    ci_high: float | None = column("upper end of the interval")
+    chance: float | None = column("chance level of a probe; NULL for other numbers")
+    n: int = column("number of texts or tokens behind the number", "BIGINT")
+    best: bool = column("true for the best layer and pooling that was measured")
+    loss: float = column("difference from the best layer and pooling, 0 for the best")
     loss_low: float | None = column(
-        "lower end of the 95 % interval of what it loses against the best layer and pooling that there is, compared "
-        "text by text, and holding however many layers and poolings are tried; 0 = no significant difference; NULL "
-        "where single texts are not known"
+        "lower end of the 95 % interval of the difference from the true best, paired over texts and valid for any "
+        "number of layers and poolings; 0 = no significant difference; NULL if results of single texts are unknown"
     )
-    loss_high: float | None = column("upper end")
+    loss_high: float | None = column("upper end of the interval")
     needed: int | None = column(
-        "of a loss that is not significant: texts with which a loss of this size would be significant with a "
-        "probability of 80 %",
+        "for a difference that is not significant: number of texts that would make it significant with 80 % power",
         "BIGINT",
     )
-    same_token: str | None = column("the token that is read in every text, where it is the same in all", default=None)
+    same_token: str | None = column("the token that is read, if it is the same in every text", default=None)
     probe: str | None = column(
-        "of other criteria than labels: the probe that says what the layer loses, with the pooling of the probe's best",
+        "for other criteria than labels: the probe that measures what the choice of this layer costs",
         default=None,
     )
-    probe_loss: float | None = column("by how much that probe reads this layer worse than its best", default=None)
+    probe_loss: float | None = column("accuracy of this probe at its best layer minus at this layer", default=None)
     probe_loss_low: float | None = column("lower end of its interval, as for loss", default=None)
-    probe_loss_high: float | None = column("upper end", default=None)
+    probe_loss_high: float | None = column("upper end of its interval", default=None)
 
 
 class ProbeDifference(OfStudy, table="probe_differences"):
-    """The accuracy of a probe on one side minus that on another, on the same held-out texts.
+    """The accuracy of a probe on one side minus the accuracy on another side, on the same held-out texts.
 
-    The sides are a checkpoint of a tuned model and the last one of its base at the same layer, or two layers of one
-    checkpoint. Both sides have the main pooling (``probe_poolings.main``). Of the share of neighbours of the same class
-    (``probes.label_overlap``) there is none: it has no right or wrong of a text, and its own jackknife over texts.
+    The sides are a checkpoint of a tuned model and the last checkpoint of its base at the same layer, or two layers of
+    a checkpoint. Both sides have the main pooling (``probe_poolings.main``). The share of neighbours of the same class
+    (``probes.label_overlap``) has no rows here, since a text is neither right nor wrong by it.
     """
 
     compared = (
@@ -214,29 +213,31 @@ class ProbeDifference(OfStudy, table="probe_differences"):
         ),
     )
 
-    kind: Literal["base", "layers"] = column("'base': a model minus its base; 'layers': two layers of one", key=True)
+    kind: Literal["base", "layers"] = column(
+        "'base': a model minus its base; 'layers': two layers of a model", key=True
+    )
     model: str = column("name of the model in the study", key=True)
     checkpoint: str = column("its checkpoint", key=True)
-    last: bool = column("whether that is the model's last one")
+    last: bool = column("whether it is the last checkpoint of the model")
     other: str = column("the model that is subtracted: its base (the last checkpoint), or itself", key=True)
     probe: str = column("name of the probe in the study", key=True)
     statistic: Literal["linear", "hidden"] = column(
-        "kind of probe: 'linear', or 'hidden', the one with a hidden layer", key=True
+        "kind of probe: 'linear', or 'hidden' for a probe with a hidden layer", key=True
     )
     layer: int = column("layer of the first side, 0 = embedding", key=True)
     layer_b: int = column("layer of the side that is subtracted", key=True)
-    value: float = column("share of texts told rightly, first side minus second, on the same texts")
+    value: float = column("accuracy, first side minus second side, on the same texts")
     ci_low: float | None = column(
-        "lower end of its 95 % interval, paired over texts, for classifiers that share training texts, and widened for "
-        "as many differences as this checkpoint and probe have of the kind and statistic; NULL for fewer than 5 texts"
+        "lower end of the 95 % interval, paired over texts, for classifiers that share training texts, and corrected "
+        "for all differences of this checkpoint, probe, kind and statistic; NULL for fewer than 5 texts"
     )
-    ci_high: float | None = column("upper end")
-    n: int = column("texts that both sides told, rightly or not", "BIGINT")
-    apart: bool = column("whether the interval leaves out 0")
+    ci_high: float | None = column("upper end of the interval")
+    n: int = column("texts that both sides classified", "BIGINT")
+    apart: bool = column("true if the interval excludes 0")
 
 
 class SinkAnswer(OfLastCheckpoint, table="sink_answers"):
-    """Sinks of a model on a corpus: a token, or whatever stands at position 0 of a text."""
+    """Sinks of a model on a corpus: a token, or any token at position 0 of a text."""
 
     compared = (
         Comparable(
@@ -248,19 +249,19 @@ class SinkAnswer(OfLastCheckpoint, table="sink_answers"):
     )
 
     corpus: str = column("name of the corpus", key=True)
-    number: int = column("1 = the one that is in most texts, and so on", key=True)
-    token: str | None = column(f"{TOKEN}; NULL for whatever stands at position 0")
-    types: int = column("different tokens that are meant: 1, or several at position 0")
-    own: bool = column("whether it is one of the text's own tokens; else the tokenizer added it")
-    position_first: int = column("the first position at which one stands; 0 is the start of the input")
-    position_last: int = column("the last such position")
-    texts: int = column("texts that have one", "BIGINT")
+    number: int = column("rank by the number of texts that have the sink, from 1", key=True)
+    token: str | None = column(f"{TOKEN}; NULL for any token at position 0")
+    types: int = column("number of different tokens: 1, or several at position 0")
+    own: bool = column("true for a token of the text; false if the tokenizer added it")
+    position_first: int = column("the first position of such a sink; 0 is the start of the input")
+    position_last: int = column("the last position of such a sink")
+    texts: int = column("texts that have such a sink", "BIGINT")
     measured: int = column("texts that were measured", "BIGINT")
-    count: int = column("how many there are", "BIGINT")
-    layer_first: int = column("the first block at which one is a sink")
-    layer_last: int = column("the last such block")
-    norm_ratio: float = column("the largest norm over the median norm of its text, over all blocks")
-    dimension: int | None = column("the coordinate on which most of them stand out, from 0; NULL where none does")
+    count: int = column("number of such sinks in all texts", "BIGINT")
+    layer_first: int = column("the first block where it is a sink")
+    layer_last: int = column("the last block where it is a sink")
+    norm_ratio: float = column("the largest ratio of its norm to the median norm of its text, over all blocks")
+    dimension: int | None = column("the coordinate that is most often extreme, from 0; NULL if none is")
 
 
 class TrainingAnswer(OfStudy, table="training_answers"):
@@ -281,25 +282,23 @@ class TrainingAnswer(OfStudy, table="training_answers"):
     metric: str = column(METRIC.comment, key=True)
     statistic: str = column("the second part of a number's name", key=True)
     kind: Literal["half-way", "turn", "rest"] = column(
-        "'half-way': where it passes the middle between its first and last value; 'turn': where it is highest or "
-        "lowest in between; 'rest': from when on it is not told apart from its last value",
+        "'half-way': the number passes the middle between its first and last value; 'turn': it is highest or lowest in "
+        "between; 'rest': from here on it does not differ significantly from its last value",
         key=True,
     )
     step: int = column(
-        "the training step: the first past the middle, that of the extreme, the first of the rest", "BIGINT"
+        "the training step: the first after the middle, of the extreme, or the first of the rest", "BIGINT"
     )
-    step_low: int | None = column("with 95 % confidence it is not before this step; NULL for a rest", "BIGINT")
-    step_high: int | None = column("nor after this one", "BIGINT")
+    step_low: int | None = column("lower end of the 95 % interval of the step; NULL for a rest", "BIGINT")
+    step_high: int | None = column("upper end of the interval of the step", "BIGINT")
     first: float = column("the number at the first checkpoint")
     value: float = column("the number at the step")
     last: float = column("the number at the last checkpoint with a known step")
-    size: float | None = column("last minus first; of a turn the extreme minus the nearer end; NULL for a rest")
+    size: float | None = column("last minus first; for a turn, the extreme minus the nearer end; NULL for a rest")
     size_low: float | None = column("lower end of its 95 % interval, over texts")
-    size_high: float | None = column("upper end")
-    p_adjusted: float | None = column(
-        "probability of a change as large by the chance of texts, after Holm's correction over all that were looked at"
-    )
-    checkpoints: int = column("how many checkpoints there are")
+    size_high: float | None = column("upper end of its interval")
+    p_adjusted: float | None = column("p-value of the change over texts, after Holm's correction for all tests")
+    checkpoints: int = column("number of checkpoints")
 
 
 ANSWERS: tuple[type[Row], ...] = (

@@ -88,7 +88,7 @@ class Store:
         row = clean_row(Cell.table, cell)
         key = key_of(row)
         if row.get("status") not in {"done", "failed"}:
-            raise ValueError(f"cell {tuple(key)} has status {row.get('status')!r}, not 'done' or 'failed'")
+            raise ValueError(f"cell {tuple(key)} has status {row.get('status')!r}; expected 'done' or 'failed'")
         numbers = {
             name: numbers_of(find_table(name), key, rows)
             for name, rows in {"layer_metrics": values, **(more or {})}.items()
@@ -327,7 +327,7 @@ def _is(columns: Iterable[str]) -> str:
 def _values(name: str, columns: Sequence[str], row: Mapping[str, Any]) -> list[Any]:
     missing = [column for column in columns if row.get(column) is None]
     if missing:
-        raise ValueError(f"a row of {name} needs {', '.join(missing)}")
+        raise ValueError(f"a row of {name} has no {', '.join(missing)}")
     return [row[column] for column in columns]
 
 

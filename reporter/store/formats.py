@@ -223,7 +223,7 @@ def _table(result: Result) -> str:
 
     count = f"({result.total:,} {'row' if result.total == 1 else 'rows'})"
     if len(result.rows) < result.total:
-        count = f"({len(result.rows):,} of {result.total:,} rows; --format csv or json gives all)"
+        count = f"({len(result.rows):,} of {result.total:,} rows; --format csv or json prints all rows)"
     rule = "  ".join("-" * width for width in widths)
     return "\n".join([line(head), rule, *map(line, body), count])
 

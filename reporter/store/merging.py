@@ -56,8 +56,8 @@ class Conflict:
 
     def __str__(self) -> str:
         sides = ", ".join(f"{value} in {folder}" for folder, value in self.values)
-        more = f" (and {self.more} more of this cell)" if self.more else ""
-        return f"{self.about}: {self.what} is {sides}{more}" + ("; the first is taken" if self.decided else "")
+        more = f" (and {self.more} more differences in this cell)" if self.more else ""
+        return f"{self.about}: {self.what} is {sides}{more}" + ("; the first value is used" if self.decided else "")
 
 
 @dataclass(frozen=True)
@@ -119,20 +119,20 @@ def merge_databases(target: Path, sources: Sequence[Path], prefer: Path | None =
                 merging.write()
                 connection.execute("DETACH target")
         except duckdb.Error as problem:
-            raise ReporterError(f"the folders cannot be merged: {' '.join(str(problem).split())[:300]}") from problem
+            raise ReporterError(f"cannot merge the folders: {' '.join(str(problem).split())[:300]}") from problem
     return merged
 
 
 def _ordered(sources: Sequence[Path], prefer: Path | None) -> list[Path]:
     for path in sources:
         if not path.is_file():
-            raise UsageError(f"{path}: no results there")
+            raise UsageError(f"{path} does not exist; name folders that `reporter run` wrote")
     resolved = [path.resolve() for path in sources]
     for path in sources:
         if resolved.count(path.resolve()) > 1:
-            raise UsageError(f"{path} is named twice")
+            raise UsageError(f"{path} is named twice; name each folder once")
     if prefer is not None and prefer.resolve() not in resolved:
-        raise UsageError(f"{prefer} is not among what is merged, so it cannot be preferred")
+        raise UsageError(f"--prefer: {prefer} is not one of the folders to merge")
     return sorted(sources, key=lambda path: path.resolve())
 
 
@@ -156,7 +156,7 @@ class _Merging:
         for i, path in enumerate(paths):
             connection.execute(f"USE source_{i}")
             if not require_version(connection, path):
-                raise UsageError(f"{path}: holds no study yet; run `reporter run STUDY` first")
+                raise UsageError(f"{path} has no study yet; run `reporter run STUDY` first")
             rows = connection.execute(
                 "SELECT table_name, list(column_name ORDER BY column_index) FROM duckdb_columns() "
                 "SEMI JOIN duckdb_tables() USING (database_name, table_oid) "  # views have columns, too
@@ -242,7 +242,7 @@ class _Merging:
 
     def _unknown_tables(self) -> list[str]:
         return [
-            f"{name}: its table {table} is of a plug-in that is not here, and was left out"
+            f"{name}: the table {table} belongs to a plug-in that is not installed here, and was left out"
             for name, columns_of in zip(self._names, self._columns, strict=True)
             for table in sorted(columns_of.keys() - tables().keys())
         ]
@@ -254,8 +254,8 @@ class _Merging:
             "HAVING count(DISTINCT s.identity) > 1 ORDER BY s.study"
         )
         return [
-            f"study '{study}' is not the same text in {', '.join(self._names[i] for i in among)}; that of "
-            f"{self._names[latest]}, which ran last, stands"
+            f"the file of study '{study}' differs between {', '.join(self._names[i] for i in among)}; the version in "
+            f"{self._names[latest]}, which ran last, is kept"
             for study, latest, among in rows
         ]
 
@@ -286,12 +286,14 @@ class _Merging:
                     f"DELETE FROM all_{rows_of} AS c WHERE EXISTS "
                     f"(SELECT 1 FROM out_{name} AS o WHERE o.source = c.source AND {condition})"
                 )
-        kind = "model" if name == "models" else "corpus"
+        kinds = ("model", "checkpoint") if name == "models" else ("corpus",)
         return [
             self._conflict(
-                f"study '{study}', {kind} " + " ".join(f"'{part}'" for part in parts), f"the hash of its {what}", sides
+                ", ".join(f"{kind} '{part}'" for kind, part in zip(("study", *kinds), parts, strict=True)),
+                f"the hash of its {what}",
+                sides,
             )
-            for study, *parts, sides in rows
+            for *parts, sides in rows
         ]
 
     def _different_cells(self) -> list[Conflict]:
@@ -313,9 +315,9 @@ class _Merging:
                 for part in sorted(set().union(*inputs))
                 if len({_text(side_inputs.get(part)) for side_inputs in inputs}) > 1
             ]
-            what = "the hash of what its numbers depend on"
+            what = "the fingerprint"
             if parts:
-                what = f"'{parts[0]}', which its numbers depend on,"
+                what = f"the input '{parts[0]}'"
                 sides = [
                     side | {"value": _text(side_inputs.get(parts[0]))}
                     for side, side_inputs in zip(sides, inputs, strict=True)
@@ -351,7 +353,7 @@ class _Merging:
         rows = f"{table.name} ({', '.join(places)})" if places else table.name
         what = f"{column} of {rows}"
         if None in (in_ours, in_theirs):
-            what, values = f"a row of {rows}", ["there" if is_in else "missing" for is_in in (in_ours, in_theirs)]
+            what, values = f"a row of {rows}", ["present" if is_in else "missing" for is_in in (in_ours, in_theirs)]
         if self._prefer in (ours, theirs):
             self._connection.execute(
                 f"UPDATE chosen_cells SET source = ? WHERE ({_CELL}) = (?, ?, ?, ?, ?)", [self._prefer, *key]

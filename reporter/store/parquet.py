@@ -40,7 +40,7 @@ def write_parquet(database: Path, study: str, to: Path) -> list[Path]:
         ReporterError: the database cannot be read, or a file cannot be written.
     """
     if to.exists() and not is_parquet(to) and (not to.is_dir() or any(to.iterdir())):
-        raise UsageError(f"{to} holds something else than exported tables; name a new folder with --to")
+        raise UsageError(f"{to} has other files than exported tables; name a new folder with --to")
     with writing(to):
         to.absolute().parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".parquet-", dir=to.absolute().parent) as folder:
@@ -142,8 +142,10 @@ def _check(folder: Path) -> None:
         mark = json.loads((folder / MARK).read_text())
         version, by = int(mark["schema_version"]), mark["reporter"]
     except (OSError, ValueError, KeyError, TypeError) as problem:
-        raise ReporterError(f"{folder / MARK} cannot be read; export the study again") from problem
+        raise ReporterError(f"cannot read {folder / MARK}; export the study again") from problem
     if version > SCHEMA_VERSION:
-        raise ReporterError(f"{folder} was written by reporter {by}, which is newer than this one ({__version__})")
+        raise ReporterError(
+            f"{folder} was written by reporter {by}, which is newer than this version ({__version__}); upgrade reporter"
+        )
     if version < SCHEMA_VERSION:
-        raise ReporterError(f"{folder} was written by an older reporter ({by}); export the study again")
+        raise ReporterError(f"{folder} was written by an older version of reporter ({by}); export the study again")

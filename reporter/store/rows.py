@@ -134,7 +134,7 @@ def key_of(row: Mapping[str, Any]) -> CellKey:
     """Return the cell of a row. Raises ``ValueError`` where a part of its name is missing."""
     missing = [part for part in CellKey._fields if not row.get(part)]
     if missing:
-        raise ValueError(f"a cell needs {', '.join(missing)}")
+        raise ValueError(f"a cell has no {', '.join(missing)}; set each of them")
     return CellKey(*(row[part] for part in CellKey._fields))
 
 
@@ -164,11 +164,11 @@ def numbers_of(table: Table, key: CellKey, records: Sequence[Mapping[str, Any]])
         name = tuple(row.get(column) for column in naming)
         if name not in checked:
             if (cell := _cell_of(table, key.study, row)) != key:
-                raise ValueError(f"a number of {tuple(cell)} was given for cell {tuple(key)}")
+                raise ValueError(f"a number of cell {tuple(cell)} was given for cell {tuple(key)}")
             checked.add(name)
         place = tuple(row.get(column) for column in within)
         if place in places:
-            raise ValueError(f"{dict(zip(within, place, strict=True))} comes twice in cell {tuple(key)}")
+            raise ValueError(f"{dict(zip(within, place, strict=True))} occurs twice in cell {tuple(key)}")
         places.add(place)
         rows.append(row)
     return rows
@@ -180,7 +180,7 @@ def _clean(table: str, name: str, kind: str, value: Any, row: Mapping[str, Any])
     try:
         if kind == "DOUBLE":
             if not math.isfinite(number := float(value)):
-                raise ValueError("a number that could not be computed is stored as None, with a reason")
+                raise ValueError("not a finite number; return None with a reason for a number that cannot be computed")
             return number
         if kind in _INTEGERS:
             if not math.isfinite(value) or int(value) != value:
@@ -197,7 +197,7 @@ def _clean(table: str, name: str, kind: str, value: Any, row: Mapping[str, Any])
         if isinstance(value, Mapping | list | tuple):
             return json.dumps(value, ensure_ascii=False, sort_keys=True, allow_nan=False)
         if not isinstance(value, str):
-            raise TypeError("not a text")
+            raise TypeError("not text")
         return str(value)
     except (TypeError, ValueError) as problem:
         where = ", ".join(f"{k}={v!r}" for k, v in row.items() if isinstance(v, str | int) and k != name)

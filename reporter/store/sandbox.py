@@ -28,7 +28,7 @@ from pathlib import Path
 from threading import RLock
 from typing import IO, TYPE_CHECKING, Any, cast
 
-from reporter.core.errors import ReporterError, UsageError, describe
+from reporter.core.errors import ReporterError, UsageError, describe, no_results
 from reporter.store.parquet import is_parquet, open_parquet
 from reporter.store.shape import WAIT_SECONDS, attach, explained, is_torn, quoted, require_version
 
@@ -95,7 +95,7 @@ def _answers(path: Path, sql: str, form: str, limit_seconds: float, to: str = ""
     if not path.exists() and is_parquet(path.parent):
         path = path.parent
     if not path.exists():
-        raise UsageError(f"{path}: no results yet; run `reporter run STUDY` first")
+        raise no_results(path)
     question = {"path": str(path.absolute()), "sql": sql, "form": form, "to": to, "seconds": limit_seconds}
     with _one_at_a_time:
         worker = _worker()
@@ -140,7 +140,7 @@ class _Worker:
     def ask(self, question: dict[str, object], limit_seconds: float) -> Iterator[bytes]:
         """Send a question and yield the data of the answer; the time of the reader in between does not count."""
         left = _OPENING_SECONDS  # until the file is open, which may take a writer's time
-        late = f"the process that runs queries did not answer for {left:.0f} s and was ended; ask again"
+        late = f"the SQL worker did not answer for {left:.0f} s and was ended; run the query again"
         with suppress(BrokenPipeError):
             self._pipe.send_bytes(json.dumps(question).encode())
         while True:
@@ -152,7 +152,7 @@ class _Worker:
                 message = self._pipe.recv_bytes()
             except (EOFError, ConnectionError):  # the operating system ended it
                 self.end()
-                raise ReporterError(f"the query needs more than {MEMORY} of memory; narrow it down") from None
+                raise _too_large(MEMORY) from None
             left -= time.monotonic() - began
             kind, data = message[:1], message[1:]
             if kind == _READY:
@@ -194,7 +194,7 @@ def answer_questions(pipe_number: int) -> None:
     try:
         _limit_memory()
     except Exception as error:
-        pipe.send_bytes(_WRONG + f"no query can begin: {describe(error)}".encode())
+        pipe.send_bytes(_WRONG + f"the SQL worker cannot start: {describe(error)}".encode())
         return
     with suppress(EOFError):
         while True:
@@ -207,7 +207,7 @@ def answer_questions(pipe_number: int) -> None:
                 kind = _USAGE if isinstance(error, UsageError) else _WRONG
                 pipe.send_bytes(kind + str(error).encode("utf-8", "replace"))
             except MemoryError:
-                pipe.send_bytes(_WRONG + str(_too_large(question)).encode())
+                pipe.send_bytes(_WRONG + str(_too_large(question["memory"])).encode())
             except Exception as error:
                 pipe.send_bytes(_WRONG + f"the query failed: {describe(error)}".encode("utf-8", "replace"))
 
@@ -253,15 +253,15 @@ def _answer(question: dict[str, Any], pipe: Connection) -> None:
         except duckdb.InterruptException as problem:
             raise _too_slow(question["seconds"]) from problem
         except (duckdb.OutOfMemoryException, MemoryError) as problem:
-            raise _too_large(question) from problem
+            raise _too_large(question["memory"]) from problem
         except duckdb.PermissionException as problem:
-            message = f"not allowed, a query reads the results and nothing else: {one_line(problem, sql)}"
+            message = f"not allowed, since a query can read only the results: {one_line(problem, sql)}"
             raise UsageError(message) from problem
         except duckdb.Error as problem:
             if is_torn(problem):
                 raise explained(path, problem) from problem
             if "bad_alloc" in str(problem) or "llocation failure" in str(problem):  # no OutOfMemoryException
-                raise _too_large(question) from problem
+                raise _too_large(question["memory"]) from problem
             raise UsageError(one_line(problem, sql)) from problem
 
 
@@ -319,7 +319,7 @@ def _executed(connection: duckdb.DuckDBPyConnection, sql: str) -> duckdb.DuckDBP
     cursor = connection.execute(_statement(connection, sql))
     for name, type_name, *_ in cursor.description:
         if "TIME ZONE" in str(type_name):
-            raise UsageError(f"column {name} is a time with a time zone; write it as {name}::TIMESTAMP")
+            raise UsageError(f"column {name} has a time zone, which is not supported; write {name}::TIMESTAMP")
     return cursor
 
 
@@ -328,7 +328,7 @@ def _copy(connection: duckdb.DuckDBPyConnection, sql: str, to: str) -> None:
 
     statement = _statement(connection, sql)
     if statement.type.name != "SELECT":
-        raise UsageError(f"{statement.type.name} has no rows to write as Parquet; give a SELECT")
+        raise UsageError(f"{statement.type.name} returns no rows to write as Parquet; write a SELECT")
     bare = statement.query.strip().rstrip(";")
     try:
         connection.execute(f"COPY ({bare}\n) TO {quoted(to)} (FORMAT parquet, USE_TMP_FILE false)")
@@ -341,15 +341,15 @@ def _statement(connection: duckdb.DuckDBPyConnection, sql: str) -> duckdb.Statem
     """Return the only statement, if it is one that reads."""
     statements = connection.extract_statements(sql)
     if len(statements) != 1:
-        raise UsageError(f"give exactly one SQL statement, not {len(statements) or 'none'}")
+        raise UsageError(f"expected exactly one SQL statement, got {len(statements) or 'none'}")
     try:
         kind = statements[0].type.name
     except ValueError:  # a kind that DuckDB has no name for in Python, such as UPDATE EXTENSIONS
         kind = "this kind of statement"
     if kind not in _READS:
         raise UsageError(
-            f"{kind} is not allowed: a query reads the results "
-            "(SELECT, FROM, WITH, DESCRIBE, SHOW, SUMMARIZE, PIVOT or EXPLAIN)"
+            f"{kind} is not allowed, since a query can only read; use SELECT, FROM, WITH, DESCRIBE, SHOW, SUMMARIZE, "
+            "PIVOT or EXPLAIN"
         )
     return statements[0]
 
@@ -377,8 +377,8 @@ def _send_rows(cursor: duckdb.DuckDBPyConnection, question: dict[str, Any], pipe
 
 
 def _too_slow(seconds: float) -> ReporterError:
-    return ReporterError(f"the query was stopped after {seconds:g} s; narrow it down")
+    return ReporterError(f"the query was stopped after {seconds:g} s; select fewer rows, or aggregate them")
 
 
-def _too_large(question: dict[str, Any]) -> ReporterError:
-    return ReporterError(f"the query needs more than {question['memory']} of memory; narrow it down")
+def _too_large(memory: str) -> ReporterError:
+    return ReporterError(f"the query needs more than {memory} of memory; select fewer rows or columns")

@@ -33,7 +33,7 @@ Word = Literal["supported", "refuted", "inconclusive", "failed"]
 
 
 class Correlation(OfStudy, table="correlations"):
-    """Over the models of a study, how a feature of their layers goes with how well they do."""
+    """Correlation over the models of a study: a number of their layers with a score of their quality."""
 
     corpus = CORPUS
     view = VIEW
@@ -44,22 +44,22 @@ class Correlation(OfStudy, table="correlations"):
     value: float | None = column("the correlation; NULL where it could not be computed")
     ci_low: float | None = column(LOW)
     ci_high: float | None = column(HIGH)
-    p: float | None = column("probability of one at least as strong if they are unrelated; NULL below 3 models")
-    n: int = column("models it rests on", "BIGINT")
+    p: float | None = column("p-value of no correlation, two-sided; NULL below 3 models")
+    n: int = column("number of models", "BIGINT")
 
 
 class OverModels(OfStudy, table="over_models"):
-    """A number's mean over the models of a role that have it, with a 95 % interval.
+    """Mean of a number over the models of a role that have it, with a 95 % interval.
 
-    Of three models or more it is Student's over these models. Two say nothing of others like them: their interval is
-    over texts, and speaks of these two alone.
+    With three models or more, the interval is Student's over the models. With two models, the interval is over texts
+    and is about these two models only.
 
-    Each model counts as one, relatives and copies, too; null baselines are left out.
+    Each model counts once, also relatives and copies of other models. Null baselines are left out.
     """
 
     role = of_cell("'encoder' or 'decoder', measured")
     step: int | None = column(
-        "training step at which the models are compared, of those with several; NULL = the last checkpoint of each",
+        "training step at which models with several checkpoints are compared; NULL = the last checkpoint of each model",
         "BIGINT",
         key=True,
     )
@@ -68,42 +68,44 @@ class OverModels(OfStudy, table="over_models"):
     metric = METRIC
     statistic: str = column("the second part of a number's name", key=True)
     site: str | None = column(
-        "'embedding', 'block', 'final' or 'attention'; NULL for a number of the whole model, and for the mean of one "
-        "of a layer over embedding and blocks",
+        "'embedding', 'block', 'final' or 'attention'; NULL for a number of the whole model, and for the mean over "
+        "embedding and blocks",
         key=True,
     )
-    layer: int | None = column("0 = embedding, 1..L = blocks, of the models that have so many; NULL likewise", key=True)
-    models: int = column("models that it is the mean of, at least 2")
+    layer: int | None = column(
+        "0 = embedding, 1..L = blocks, for the models that have this layer; NULL where site is NULL", key=True
+    )
+    models: int = column("number of models in the mean, at least 2")
     value: float = column("mean over models")
     ci_low: float | None = column(
-        "lower end of its interval: over models from three on, over texts for two; NULL where one of two has none"
+        "lower end of the interval: over models from three on, over texts for two; NULL where a model of two has no "
+        "interval"
     )
-    ci_high: float | None = column("upper end")
+    ci_high: float | None = column("upper end of the interval")
 
 
 class ModelVerdict(OfStudy, table="claims_by_model"):
-    """The verdict of each single model on a claim about several, on all corpora of the claim together.
+    """The verdict for each model alone, of a claim about several models, on all corpora of the claim together.
 
-    The verdicts are corrected together for all models of all claims of the study (Holm, two tests each), apart from
-    those of the claims: the chance of even one wrong 'supported' or 'refuted' in this table is at most 5 %, and so it
-    is in ``claims``. Rows of readings after the first (other views, baselines) are not corrected: ``p_adjusted`` is
-    NULL there.
+    The verdicts are corrected together for all models of all claims of the study (Holm, two tests each), separately
+    from the table ``claims``. The chance of one or more wrong 'supported' or 'refuted' in this table is at most 5 %.
+    Rows of readings after the first (other views, baselines) are not corrected: ``p_adjusted`` is NULL there.
     """
 
     claim: str = column("name of the claim in the study", key=True)
     reading: int = column("1 = the claim itself; others as in `claims`", key=True)
     view: str | None = column("which tokens counted")
     baseline: str | None = column("'random-init' or 'shuffled'; NULL = the model itself")
-    model: str = column("name of the model in the study, of a baseline with its kind in brackets", key=True)
-    verdict: Word = column("'supported', 'refuted' or 'inconclusive'; of the claim itself after the correction")
-    alone: Word = column("the same without the correction")
+    model: str = column("name of the model in the study; a baseline has its kind in brackets", key=True)
+    verdict: Word = column("'supported', 'refuted' or 'inconclusive'; corrected where reading is 1")
+    alone: Word = column("the verdict without the correction")
     statistic: str | None = column("what `value` is, in a few words: the number that decides for this model")
     value: float | None = column("the number")
-    ci_low: float | None = column("lower end of its 95 % interval, not corrected; NULL where it has none")
-    ci_high: float | None = column("upper end")
-    claimed: str | None = column("where the claim wants the number, as text")
-    p: float | None = column("of the model's whole claim, two-sided, not corrected; NULL where nothing is sampled")
-    p_adjusted: float | None = column("after the correction; NULL for readings after the first, and where p is")
+    ci_low: float | None = column("lower end of the 95 % interval, not corrected; NULL without an interval")
+    ci_high: float | None = column("upper end of the interval")
+    claimed: str | None = column("the range that the claim states for the number, as text")
+    p: float | None = column("p-value of the whole claim for this model, two-sided, not corrected; NULL if not sampled")
+    p_adjusted: float | None = column("p after the correction; NULL for readings after the first, and where p is NULL")
 
 
 class Verdict(OfStudy, table="claims"):
@@ -156,46 +158,47 @@ class Verdict(OfStudy, table="claims"):
     claim: str = column("name of the claim in the study", key=True)
     number: int = column("place of the claim in the study, from 1")
     reading: int = column(
-        "1 = the claim itself: its first view, on the models; 2, 3, … = the same under another view or on a "
-        "baseline, to show what the verdict hangs on; these are not counted among the claims tested",
+        "1 = the claim itself: its first view, on the models; 2, 3, … = the claim under another view or on a baseline, "
+        "to show what the verdict depends on; these do not count as tested claims",
         key=True,
     )
     says: str = column("the claim in words")
-    source: str | None = column("who says it, and where; NULL where the study does not tell")
-    kind: str = column("'value', 'shape', 'differ', 'relation', or a kind that a plug-in brings")
-    view: str | None = column("which tokens counted; NULL for a claim by SQL, which says so itself")
+    source: str | None = column("the work that states the claim; NULL where the study names none")
+    kind: str = column("'value', 'shape', 'differ', 'relation', or a kind from a plug-in")
+    view: str | None = column("which tokens counted; NULL for a claim by SQL, where the query decides")
     baseline: str | None = column("'random-init' or 'shuffled'; NULL = the models themselves")
     verdict: Word = column(
-        "'supported', 'refuted' (the opposite is shown), 'inconclusive' (neither is) or 'failed' (numbers "
-        "are missing; detail says which); after the correction for the number of claims"
+        "'supported', 'refuted' (the opposite is shown), 'inconclusive' (neither is shown) or 'failed' (numbers are "
+        "missing; detail says which); corrected for the number of claims"
     )
     value: float | None = column(
-        "the number that the verdict rests on (detail.statistic says what it is; of several the one that decides)",
+        "the number that decides the verdict (detail.statistic says what it is)",
         default=None,
     )
-    ci_low: float | None = column("lower end of its 95 % interval, not corrected; NULL where it has none", default=None)
-    ci_high: float | None = column("upper end", default=None)
+    ci_low: float | None = column(
+        "lower end of the 95 % interval, not corrected; NULL without an interval", default=None
+    )
+    ci_high: float | None = column("upper end of the interval", default=None)
     holds_low: float | None = column(
-        "the claim holds if the number lies above this; NULL where nothing bounds it below", default=None
+        "the claim holds if the number lies above this value; NULL without a lower bound", default=None
     )
     holds_high: float | None = column(
-        "and below this; NULL where nothing bounds it above, both NULL where the range is not known", default=None
+        "the claim holds if the number lies below this value; NULL without an upper bound", default=None
     )
     holds_outside: bool | None = column(
-        "true where it holds, on the contrary, if the number lies below holds_low or above holds_high ('they differ'); "
+        "true where the claim holds outside of the range instead: below holds_low or above holds_high ('they differ'); "
         "NULL where the range is not known",
         default=None,
     )
-    paper: float | None = column("the work's own number, where the study gives it", default=None)
+    paper: float | None = column("the number in the paper, where the study gives it", default=None)
     p: float | None = column(
-        "of the number: twice the smaller of two one-sided p-values, that the claim holds and that it fails, with "
-        "no correction; NULL where a number without an interval was compared as it stands",
+        "p-value of the number: twice the smaller of two one-sided p-values (the claim holds, the claim fails), not "
+        "corrected; NULL where the number has no interval",
         default=None,
     )
     p_adjusted: float | None = column(
-        "of the whole claim, which is as sure as its least sure part, after Holm's correction over the study's "
-        "claims, two tests each; at most 0.05 in a verdict of 'supported' or 'refuted'; readings after the first "
-        "are not corrected",
+        "p-value of the whole claim, the largest of its parts, after Holm's correction over the claims of the study, "
+        "two tests each; at most 0.05 for 'supported' and 'refuted'; readings after the first are not corrected",
         default=None,
     )
     detail: dict[str, Any] = column(
@@ -242,18 +245,18 @@ class Found(OfStudy, table="findings"):
     says: str = column("the finding in a sentence")
     metric = of_cell("metric", key=False)
     statistic: str = column("the second part of the number's name")
-    model: str | None = column("the model that it is about; NULL where it is about several")
-    corpus: str | None = column("the corpus, or the set of pairs and the concept; NULL where it is about all of them")
+    model: str | None = column("the model that the finding is about; NULL for several models")
+    corpus: str | None = column("the corpus, or the set of pairs and the concept; NULL for all corpora")
     view: str = column("which tokens counted")
-    layer_first: int | None = column("from which layer; NULL where it is about all of them")
-    layer_last: int | None = column("to which layer")
-    value: float = column("the number that it rests on (detail.what says what it is)")
-    ci_low: float = column("lower end of its 95 % interval, not corrected")
-    ci_high: float = column("upper end")
-    p: float = column("two-sided, not corrected for what else was looked at")
-    p_adjusted: float = column("after Bonferroni's correction for all that was looked at; at most 0.05")
-    looked_at: int = column("how many questions were asked of the study's numbers, answered or not")
-    effect: float = column("how large it is, from 0 to 1: of the range of the statistic, or of the larger number")
+    layer_first: int | None = column("first layer that the finding is about; NULL for all layers")
+    layer_last: int | None = column("last layer that the finding is about")
+    value: float = column("the number behind the finding (detail.what says what it is)")
+    ci_low: float = column("lower end of the 95 % interval, not corrected")
+    ci_high: float = column("upper end of the interval")
+    p: float = column("p-value, two-sided, not corrected")
+    p_adjusted: float = column("p-value after Bonferroni's correction for all tests; at most 0.05")
+    looked_at: int = column("number of tests on the numbers of the study, significant or not")
+    effect: float = column("effect size from 0 to 1: a share of the range of the statistic, or of the larger number")
     chart: str = column("the figure of the report that shows it")
     detail: dict[str, Any] = column("JSON object: what, test, curves, notes, sql and more", default_factory=dict)
 
@@ -261,76 +264,71 @@ class Found(OfStudy, table="findings"):
 class Model(OfModel, table="models"):
     """One checkpoint of one model: where it came from and what the self-test at load measured."""
 
-    position: int = column("place of the checkpoint among those that the study lists for the model, from 1")
-    is_last: bool = column(
-        "whether it is the last of them, which stands for the model wherever only one checkpoint is compared"
-    )
+    position: int = column("position of the checkpoint in the study's list for the model, from 1")
+    is_last: bool = column("true for the last checkpoint, which represents the model in comparisons")
     source: str = column("'hub', 'path', 'recipe' or 'states' (computed elsewhere)")
     location: str = column("hub id, path as written in the study, or the recipe's architecture")
     revision: str = column("commit of the hub repository, or hash of the files")
     fingerprint: str = column("identity of the weights and tokenizer; cells are keyed by it")
-    family: str = column("transformers' model_type; 'states' where only the states are there")
+    family: str = column("transformers' model_type; 'states' for a model of saved states")
     layers: int = column("number of blocks L, counted while they ran")
     width: int = column("dimension d of the block states")
     parameters: int = column("number of weights of the loaded module", "BIGINT")
     vocabulary_size: int = column("rows of the input embedding")
     max_tokens: int | None = column("longest input the model takes; NULL where it has no limit")
-    positions: str = column("'added' where layer 0 depends on the position, else 'not-added'")
+    positions: str = column("'added' if layer 0 depends on the position, else 'not-added'")
     norm_placement: str = column(
         "'pre', 'post', 'sandwich', 'inner' (on the sub-layers' outputs alone) or 'none', measured"
     )
     last_hidden_state: str = column(
-        "what the model's own last hidden state is: 'block' (the last block's output) or 'final' "
-        "(after a closing norm or projection), measured"
+        "what the model returns as its last hidden state: 'block' (the output of the last block) or 'final' (after a "
+        "closing norm or projection), measured"
     )
     final_width: int | None = column("dimension after the closing norm or projection; NULL without one")
     attention: str = column(
-        "'sequential' (a block's feed-forward reads what its attention added), 'parallel' or 'none' (not "
+        "'sequential' (the feed-forward of a block reads the output of its attention), 'parallel' or 'none' (not "
         "found), measured"
     )
-    bos: str = column(
-        "what the study asks for: 'add' a BOS before each text, 'none', or 'as-is', the tokenizer's own way"
-    )
+    bos: str = column("the study's choice: 'add' a BOS before each text, 'none', or 'as-is', as the tokenizer does")
     first_token: str = column(
-        "what stands at position 0 of its input: 'word', the text's own first token, or the token that is put "
-        "there, such as '[CLS]'; in a decoder that token is the sink"
+        "the token at position 0 of the input: 'word' for the first token of the text, else the added token, such as "
+        "'[CLS]'; in a decoder this token is the sink"
     )
     sink_rule: str = column("which tokens are sinks, in words")
-    self_test: float = column("largest relative deviation between hooks and the model's own hidden_states")
+    self_test: float = column("largest relative deviation between hooks and the hidden_states that the model returns")
     part: str | None = column(
-        "which part of the model was measured: 'encoder' or 'decoder' (beside its encoder, which reads the same text) "
-        "of an encoder–decoder, 'text' of a model for texts and images; NULL where it is the whole"
+        "the part that was measured: 'encoder' or 'decoder' of an encoder–decoder (both read the same text), 'text' of "
+        "a model for texts and images; NULL for a whole model"
     )
     own_states: str | None = column(
-        "'same' where the model's own hidden_states begin with what enters its first block, 'shifted' where they begin "
-        "with what that block returned, as those of state-space models do; NULL where that is not known"
+        "'same' if the hidden_states that the model returns begin with the input of the first block, 'shifted' if they "
+        "begin with its output, as in state-space models; NULL if unknown"
     )
     initialised: bool | None = column(
-        "true where its weights are those of an initialisation (the gains of each norm are all alike), so that no "
-        "finding is about it; NULL where that cannot be told"
+        "true if the weights are untrained (the gains of each norm are all equal), so that no finding is about the "
+        "model; NULL if unknown"
     )
-    device: str = column("where it ran")
+    device: str = column("device that it ran on")
     precision: str = column("'float32' or 'mixed' (bf16 autocast over float32 weights)")
     precision_deviation: float | None = column(
         "largest relative deviation of mixed from float32 states; NULL if not tried"
     )
-    base: str | None = column("the model it was tuned from, or whose baseline it is; NULL if neither")
+    base: str | None = column("the model that it was tuned from, or that it is a baseline of; NULL if neither")
     baseline: str | None = column("'random-init' or 'shuffled': a null baseline of the model 'base'")
     scores: dict[str, float] | None = column("JSON object: outside scores that the study gives; NULL without any")
     loss: float | None = column("recipe models: held-out loss at this checkpoint, in nats")
     unigram_entropy: float | None = column(
-        "recipe models: entropy of the token frequencies, in nats; a loss near it means that "
-        "nothing was learned from context"
+        "recipe models: entropy of the token frequencies, in nats; a loss near this value means that the model learned "
+        "nothing from context"
     )
-    warning: str | None = column("what a reader should know, e.g. that the model stayed on the unigram plateau")
+    warning: str | None = column("a caution for readers, e.g. that the model stayed on the unigram plateau")
     weights: dict[str, str] | None = column(
-        "JSON object: the hash of each group of weights as loaded: 'embeddings', '1'…'L' for the blocks, 'other' "
-        "outside of them, 'head' for what the files hold beside these, such as an untied head; NULL where none were "
-        "read, or before this was kept"
+        "JSON object: the hash of each group of weights as loaded: 'embeddings', '1'…'L' for the blocks, 'other' for "
+        "other weights of the model, 'head' for further weights in the files, such as an untied head; NULL if unknown"
     )
     same_weights: str | None = column(
-        "which of its weights are, byte for byte, those of an earlier checkpoint of its series, in words; NULL where "
-        "none are that should differ"
+        "a sentence that says which weights equal the weights of an earlier checkpoint although training should have "
+        "changed them; NULL if none"
     )
     status: Literal["done", "failed"] = column("'done' or 'failed'")
     error: str | None = column("why it failed")
@@ -348,7 +346,7 @@ class Corpus(OfStudy, table="corpora"):
     characters: int = column("characters kept", "BIGINT")
     dropped: int = column("texts that the filters dropped", "BIGINT")
     thinned: int = column(
-        "texts that passed and were left out to have as many words as another corpus (size_of)", "BIGINT"
+        "texts that passed the filters and were left out, to match the words of another corpus (size_of)", "BIGINT"
     )
     labels: dict[str, int] | None = column("JSON object: how many texts carry each label; NULL without labels")
     status: Literal["done", "failed"] = column("'done' or 'failed'")
@@ -356,65 +354,65 @@ class Corpus(OfStudy, table="corpora"):
 
 
 class CorpusText(OfStudy, table="corpus_texts"):
-    """A text of a corpus, as far as its beginning: the first few, and a few that a seed draws from the others."""
+    """The beginning of a text of a corpus: of the first few texts, and of a few more that a seed draws."""
 
     corpus = CORPUS
-    number: int = column("place of the text in the corpus, from 1", "BIGINT", key=True)
-    drawn: bool = column("true where run.seed drew it; false for the first ones")
-    text: str = column("its first 200 characters, as they are; corpora.content_hash tells whether all are the same")
+    number: int = column("position of the text in the corpus, from 1", "BIGINT", key=True)
+    drawn: bool = column("true if run.seed drew the text; false for the first texts")
+    text: str = column("its first 200 characters; compare whole corpora with corpora.content_hash")
     characters: int = column("characters of the whole text", "BIGINT")
-    label: str | None = column("its label; NULL without one")
+    label: str | None = column("label of the text; NULL without a label")
 
 
 class Cell(OfStudy, table="cells"):
-    """One unit of work: a metric of a model checkpoint on a corpus; one that compares two sides names both, as in
-    'bert | gpt2'.
-    """  # noqa: D205
+    """One unit of work: a metric of a checkpoint on a corpus. A comparison names both sides: 'bert | gpt2'."""
 
     model = OfModel.model
     checkpoint = OfModel.checkpoint
     corpus = CORPUS
     metric = of_cell("metric")
     options: dict[str, Any] = column("JSON object: the metric's options, defaults filled in")
-    fingerprint: str = column("hash of everything its numbers depend on")
-    inputs: dict[str, Any] = column("JSON object: what the fingerprint is a hash of, part by part")
+    fingerprint: str = column("hash of everything that its numbers depend on")
+    inputs: dict[str, Any] = column("JSON object: the parts that the fingerprint is a hash of")
     status: Literal["done", "failed"] = column("'done' or 'failed'")
     error: str | None = column("why it failed")
-    why: str = column("why it ran: new, spec changed, model changed, …")
+    why: str = column("why it ran: 'new', 'options changed', 'weights changed', …")
     reasons: list[dict[str, Any]] = column("JSON array: why single values are NULL (statistic, view, layers, reason)")
     texts: int = column("texts measured", "BIGINT")
     tokens: int = column("tokens measured, padding never counted", "BIGINT")
     ordinary: int = column("tokens that are neither special nor set aside, which is the view 'no-sinks'", "BIGINT")
     special: int = column("tokens that the tokenizer added, and special strings inside texts", "BIGINT")
     sinks: int = column(
-        "own tokens of a text that are sinks (models.sink_rule); set aside with each text's first own token", "BIGINT"
+        "tokens of texts that are sinks (models.sink_rule); the view 'no-sinks' leaves out these tokens and the first "
+        "token of each text",
+        "BIGINT",
     )
     cut_texts: int = column("texts longer than the limit, cut", "BIGINT")
     short_texts: int = column("texts of one ordinary token", "BIGINT")
     warning: str | None = column(
-        "what a reader should know of the pass, a line each: more than 5% unknown tokens, states at the end of "
-        "float16's range, numbers of whole texts that were read in windows"
+        "cautions about the pass, one a line: more than 5% unknown tokens, states near the largest float16 number, "
+        "texts that were read in windows"
     )
     forward_tokens: int = column(
-        "tokens sent through the model for this cell in this run; 0 when observables were at hand", "BIGINT"
+        "tokens sent through the model for this cell in this run; 0 if the cache had the observables", "BIGINT"
     )
     forward_passes: int = column(
-        "passes over the corpus that this cell caused; cells that share a pass show it once", "BIGINT"
+        "passes over the corpus for this cell; cells that share a pass count it once", "BIGINT"
     )
-    seconds: float = column("wall time of the metric itself")
-    forward_seconds: float = column("wall time of the pass and its observables, on the cell that caused it")
+    seconds: float = column("wall time of the metric, in seconds")
+    forward_seconds: float = column("wall time of the pass and its observables; cells that share a pass count it once")
     device: str = column("device of the pass")
     precision: str = column("'float32' or 'mixed'")
     versions: dict[str, str] = column("JSON object: versions of reporter, torch, transformers, numpy, Python")
-    finished: datetime = column("when it was committed, UTC")
-    folder: str | None = column("results folder that it was merged from; NULL where it was measured in this one")
+    finished: datetime = column("time when it was stored, UTC")
+    folder: str | None = column("results folder that it was merged from; NULL if it was measured in this folder")
 
 
 class Study(OfStudy, table="studies"):
     """One study: its text and its last run."""
 
     title: str = column("title")
-    question: str = column("the question it asks")
+    question: str = column("the question that it asks")
     spec: str = column("the study file as it was read, or the study as JSON when it came from the API")
     spec_hash: str = column("SHA-256 of the spec")
     views: list[str] = column("JSON array: views, the first one is shown first")
@@ -422,24 +420,23 @@ class Study(OfStudy, table="studies"):
     finished: datetime | None = column("end of the last run, UTC; NULL while it runs or when it was killed")
     seconds: float = column("wall time of the last run")
     timings: dict[str, float] | None = column(
-        "JSON object: where it went, in seconds (forward, observables, metrics, analyses, training, loading, "
-        "tokenising, store, other); claims, findings and the report come after it"
+        "JSON object: seconds of each part (forward, observables, metrics, analyses, training, loading, tokenising, "
+        "store, other), without claims, findings and the report"
     )
     looked_at: int | None = column(
-        "questions that its findings answer, those that nothing can be said to included; NULL where numbers changed "
-        "since"
+        "number of tests for the findings, significant or not; NULL if numbers changed since the last search"
     )
     cells_run: int = column("cells computed in the last run")
-    cells_cached: int = column("cells found done")
+    cells_cached: int = column("cells that were done before")
     cells_failed: int = column("cells that failed")
     versions: dict[str, str] = column("JSON object: versions of the libraries")
 
 
 class SchemaVersion(Row, table="schema_version"):
-    """The version of these tables, so that another version of reporter knows whether it can use them."""
+    """The version of these tables, by which another version of reporter knows whether it can read them."""
 
-    version: int = column("version of the tables; an older reporter refuses a newer one", key=True)
-    reporter: str = column("version of reporter that shaped them")
+    version: int = column("version of the tables; an older reporter cannot read newer tables", key=True)
+    reporter: str = column("version of reporter that created the tables")
 
 
 KEPT: tuple[type[Row], ...] = (
@@ -478,11 +475,11 @@ def _by_name(rows: tuple[type[Row], ...]) -> dict[str, Table]:
         other = of_runner.get(row.table.name) or classes.setdefault(row.table.name, row)
         if other is not row:
             raise ReporterError(
-                f"table {row.table.name!r} is declared twice: by {_full_name(other)} and by {_full_name(row)}"
+                f"table {row.table.name!r} is declared twice, by {_full_name(other)} and {_full_name(row)}; rename one"
             )
         for part in CellKey._fields:
             if not row.table.holding(part) and part not in row.table.fixed:
-                raise ReporterError(f"the rows of {_full_name(row)} do not say which {part} they belong to")
+                raise ReporterError(f"the rows of {_full_name(row)} have no column for their {part}; declare one")
     return {name: row.table for name, row in classes.items()}
 
 
@@ -495,7 +492,7 @@ def find_table(name: str) -> Table:
     """Return a table by name. Raises ``ValueError`` where there is none."""
     by_name = tables()
     if name not in by_name:
-        raise ValueError(f"there is no table {name!r}; the tables are {', '.join(by_name)}")
+        raise ValueError(f"no table {name!r}; there are: {', '.join(by_name)}")
     return by_name[name]
 
 

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from reporter import __version__
-from reporter.core.errors import ReporterError, UsageError, first_line
+from reporter.core.errors import ReporterError, first_line, no_results
 from reporter.core.files import writing
 from reporter.core.table import LAST_CHECKPOINT, Column, Table
 from reporter.metrics.base import Value
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 WAIT_SECONDS = 60.0
 MEMORY = "1GB"
 """What DuckDB may take for a database of ours, besides the rows that it returns; more of a query goes to the disk."""
-REMEDY = "restore it from a copy, or move it away and run the study again: the measured numbers are still in the cache"
+REMEDY = "restore it from a backup, or move it away and run the study again; the cache still has the measurements"
 _SAY_AFTER_SECONDS = 2.0
 _LONGEST_PAUSE_SECONDS = 0.25
 # Small blocks: a study is some thousand numbers, which in DuckDB's large ones would fill 2 MB instead of 0.4.
@@ -163,7 +163,7 @@ def attach(
                 raise ReporterError(_cannot_open(path, problem)) from problem
             before, holder = holder, re.search(r" ?\(PID \d+\)|$", str(problem))[0]  # type: ignore[index]
         except (duckdb.ConnectionException, duckdb.ResourceInUseException) as problem:
-            message = f"{path} is open elsewhere in this process; close that connection first"
+            message = f"{path} is already open in this process; close the other connection first"
             raise ReporterError(message) from problem
         except duckdb.Error as problem:
             raise (explained(path, problem) if is_torn(problem) else problem) from problem
@@ -172,7 +172,8 @@ def attach(
             since = now
         if now - since >= WAIT_SECONDS:
             raise ReporterError(
-                f"{path} was in use by another process{holder} for {WAIT_SECONDS:g} s; close that one first"
+                f"{path} has been in use by another process{holder} for {WAIT_SECONDS:g} s; end that process, or wait "
+                "for it, and run the command again"
             )
         if now - start >= _SAY_AFTER_SECONDS and not has_warned:
             (waiting or _log.warning)(f"{path.name} is in use by another process{holder}; waiting")
@@ -187,9 +188,9 @@ def explained(path: Path, problem: duckdb.Error) -> Exception:
 
     text = first_line(problem)
     if isinstance(problem, duckdb.CatalogException | duckdb.BinderException):
-        return ReporterError(f"{path} lacks what reporter wrote into it, somebody changed it ({text}); {REMEDY}")
+        return ReporterError(f"{path} was changed by another program ({text}); {REMEDY}")
     if isinstance(problem, duckdb.OutOfMemoryException):
-        return ReporterError(f"memory does not suffice to read or write {path}; the same command goes on with more")
+        return ReporterError(f"out of memory while reading or writing {path}; free memory and run the command again")
     if is_torn(problem):
         return ReporterError(f"{path} is damaged ({text}); {REMEDY}")
     of_the_disk = isinstance(problem, duckdb.IOException | duckdb.TransactionException)  # it is full, or was taken away
@@ -209,8 +210,8 @@ def _cannot_open(path: Path, problem: duckdb.Error) -> str:
     if "not a valid DuckDB database" in str(problem):
         return f"{path} is not a DuckDB database; move it away, or choose another folder for the results"
     if not os.access(path, os.R_OK):
-        return f"{path} cannot be read: no permission"
-    return str(explained(path, problem)) if is_torn(problem) else f"{path} cannot be opened: {first_line(problem)}"
+        return f"no permission to read {path}; change its permissions with chmod"
+    return str(explained(path, problem)) if is_torn(problem) else f"cannot open {path}: {first_line(problem)}"
 
 
 @dataclass(frozen=True)
@@ -236,9 +237,8 @@ class View:
 
 LAYERS = View(
     "layers",
-    "The numbers of layer_metrics that make a profile: one row for each layer 0..L of each number, the embedding and "
-    "the blocks; without the states after the closing norm (site 'final') and after attention, without numbers of the "
-    "whole model and without null baselines.",
+    "Profiles over layers: the rows of layer_metrics for the embedding (layer 0) and the blocks (1..L). Left out are "
+    "states after the closing norm (site 'final') and after attention, numbers of the whole model, and null baselines.",
     Value.table,
     "site IN ('embedding', 'block') AND layer IS NOT NULL AND (study, model) NOT IN "
     "(SELECT (study, model) FROM models WHERE baseline IS NOT NULL)",
@@ -246,8 +246,8 @@ LAYERS = View(
 
 PROFILES = View(
     "profiles",
-    "What the report shows first of the view 'layers': one row for each layer of each number, at the last checkpoint "
-    "of each model and under the first of the study's views.",
+    "The part of the view 'layers' that the report shows first: the last checkpoint of each model, and the first view "
+    "of the study.",
     Value.table,
     f"{LAYERS.where} AND {LAST_CHECKPOINT} "
     "AND (study, \"view\") IN (SELECT (study, json_extract_string(views, '$[0]')) FROM studies)",
@@ -309,7 +309,7 @@ def complete(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
         for table, column in declared:
             if table in ours and (table, column) not in comments:
                 what = f"table {table}" if column is None else f"column {column} of table {table}"
-                raise ReporterError(f"{path} lacks the {what}, somebody changed it; {REMEDY}")
+                raise ReporterError(f"{path} was changed by another program: the {what} is missing; {REMEDY}")
         _warn_of_lost_tables(connection, comments.keys(), path)
     with transaction(connection):
         for statement in _statements(comments.keys()):
@@ -335,8 +335,8 @@ def _warn_of_lost_tables(
             (cells,) = connection.execute(done, [name]).fetchone() or (0,)
             if cells:
                 _log.warning(
-                    f"{path.name} lacks the table {', '.join(gone)}, although {cells} cells of {name} are done: it is "
-                    f"made again, empty; `reporter run STUDY --only {name} --force` fills it"
+                    f"{path.name} has no table {', '.join(gone)}, although {cells} cells of {name} are done; it is "
+                    f"created empty. To fill it, run `reporter run STUDY --only {name} --force`"
                 )
 
 
@@ -349,7 +349,7 @@ def version_of(connection: duckdb.DuckDBPyConnection, path: Path) -> int:
     names = {name for (name,) in connection.execute(f"SELECT table_name FROM duckdb_tables() {_HERE}").fetchall()}
     if not names:
         return 0
-    foreign = f"{path} holds tables that reporter did not make; choose another folder for the results"
+    foreign = f"{path} has tables of another program; choose another folder for the results with --out"
     if "schema_version" not in names:
         raise ReporterError(foreign)
     columns = connection.execute("DESCRIBE schema_version").fetchall()
@@ -359,8 +359,8 @@ def version_of(connection: duckdb.DuckDBPyConnection, path: Path) -> int:
     version, written_by = int(rows[0][0]), rows[0][1]
     if version > SCHEMA_VERSION:
         raise ReporterError(
-            f"{path} was written by reporter {written_by}, which is newer than this one ({__version__}); "
-            "upgrade reporter, or choose another folder for the results"
+            f"{path} was written by reporter {written_by}, which is newer than this version ({__version__}); upgrade "
+            "reporter, or choose another folder for the results with --out"
         )
     return version
 
@@ -370,8 +370,8 @@ def require_version(connection: duckdb.DuckDBPyConnection, path: Path) -> int:
     version = version_of(connection, path)
     if 0 < version < SCHEMA_VERSION:
         raise ReporterError(
-            f"{path} was written by an older reporter, whose tables this one ({__version__}) does not read; move it "
-            "away and run the study again: what is in the cache is not measured again"
+            f"{path} was written by an older version of reporter, and this version ({__version__}) cannot read it; "
+            "move it away and run the study again, which reuses the cache"
         )
     return version
 
@@ -469,7 +469,7 @@ class DatabaseFile:
     @contextmanager
     def _reading(self) -> Iterator[duckdb.DuckDBPyConnection]:
         if not self.path.exists():
-            raise UsageError(f"{self.path}: no results yet; run `reporter run STUDY` first")
+            raise no_results(self.path)
         with opened(self.path, read_only=True, waiting=self._waiting) as connection:
             state = self._state()  # which stays as it is while the file is open
             has_tables = state in (self._complete, self._readable) or require_version(connection, self.path)

@@ -200,10 +200,10 @@ def test_validate_can_look_for_what_a_study_names(problems):
 
 def test_validate_reads_the_first_texts_of_a_file(problems):
     files = {
-        "empty.txt": (b"", "holds no text"),
+        "empty.txt": (b"", "has no text"),
         "latin.txt": (b"caf\xe9 noir\n", "byte 3 (0xe9) is not UTF-8"),
         "mark.txt": ("hello\n".encode("utf-16"), "is UTF-16, not UTF-8"),
-        "binary.txt": (b"\x7fELF\x00\x00\x01\n", "zero byte"),
+        "binary.txt": (b"\x7fELF\x00\x00\x01\n", "not text in UTF-8"),
         "table.csv, column: text, label: lable": (b"text,label\na b,x\n", "no column 'lable' (label); did you mean"),
         "table.jsonl, column: txt": (b'{"text": "a"}\n', "no column 'txt' (column); did you mean 'text'?"),
     }
@@ -229,7 +229,7 @@ def test_validate_names_the_path_that_was_meant_and_the_limit_that_cuts_texts(ca
     study = study.replace("MODEL", "model").replace("STYLE", "look.css").replace("FILE", "data/tweets.txt")
     assert problems(study) == []
     (line,) = call("validate", "lost.yaml", "--paths").stdout.splitlines()[1:]
-    assert "corpus 'c': max_tokens is 5,000, but model 'm' takes 512 tokens at most" in line
+    assert "corpus 'c': max_tokens is 5,000, but model 'm' takes at most 512 tokens" in line
 
 
 def test_validate_looks_for_adapters_gguf_files_and_packages(problems, monkeypatch):

@@ -116,8 +116,8 @@ def test_a_model_is_named_in_any_way(model, keys, look, monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["./decoderr"], "there is no folder or file ./decoderr, and it is no hub id; did you mean 'decoder'?"),
-        (["nowhere.gguf"], "there is no folder or file nowhere.gguf"),
+        (["./decoderr"], "./decoderr is not a folder, a file or a hub id; did you mean 'decoder'?"),
+        (["nowhere.gguf"], "nowhere.gguf is not a folder, a file or a hub id"),
         (["empty"], "empty has no config.json"),
         (["notes.txt"], "notes.txt is a file, not a folder"),
         (["decoder", "--text", "note.txt"], "did you mean 'notes.txt'?"),

@@ -74,7 +74,7 @@ def test_every_number_table_and_key_has_its_place(site):
 
 def test_pages_of_somebody_else_are_not_replaced(tmp_path):
     (tmp_path / "theirs.txt").write_text("mine")
-    with pytest.raises(ReporterError, match="holds no documentation"):
+    with pytest.raises(ReporterError, match="name a new folder"):
         docs.build(tmp_path)
     assert (tmp_path / "theirs.txt").read_text() == "mine"
 

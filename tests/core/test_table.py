@@ -116,9 +116,13 @@ def test_what_cannot_be_a_table_is_refused():
 @pytest.mark.parametrize(
     ("name", "base", "told"),
     [
-        ("cells", UnderView, r"table 'cells' is declared twice: by reporter\.store\.schema\.Cell and by .*Mine"),
-        ("spectra", UnderView, r"table 'spectra' is declared twice: by reporter\.metrics\.spectrum\.Eigenvalue and by"),
-        ("mine", OfModel, "the rows of .*Mine do not say which corpus they belong to"),
+        (
+            "cells",
+            UnderView,
+            r"table 'cells' is declared twice, by reporter\.store\.schema\.Cell and .*Mine; rename one",
+        ),
+        ("spectra", UnderView, r"table 'spectra' is declared twice, by reporter\.metrics\.spectrum\.Eigenvalue and"),
+        ("mine", OfModel, "the rows of .*Mine have no column for their corpus"),
     ],
 )
 def test_tables_that_cannot_be_are_told(monkeypatch, name, base, told):

@@ -116,7 +116,7 @@ def memory(home: Path, study: Path, expected: dict[str, list[str]]) -> list[str]
 
     code, text = run(wide, home / "out", short)
     wrong = [text[-800:]] if code else differences(numbers(home / "free"), numbers(home / "out"))
-    return wrong + ([] if "memory is short" in text else ["memory sufficed: " + text])
+    return wrong + ([] if "little memory is left" in text else ["memory sufficed: " + text])
 
 
 def limits(home: Path, study: Path, expected: dict[str, list[str]]) -> list[str]:
@@ -147,7 +147,7 @@ def limits(home: Path, study: Path, expected: dict[str, list[str]]) -> list[str]
             wrong.append(f"{name}: exit code {code}, {text[-800:]}")
         again, text = run(study, out, (lambda: None) if room == "runner" else no_report)
         wrong += [text] if again else [f"{name}: {found}" for found in differences(expected, numbers(out))]
-        if function == "_report" and "does not suffice" in (out / "tiny" / "index.html").read_text("utf-8"):
+        if function == "_report" and "out of memory" in (out / "tiny" / "index.html").read_text("utf-8"):
             wrong.append(f"{name}: what did not suffice then is still on the page")
         last = (said.read_text().strip().split("\n") or [""])[-1]
         print(f"  {name}: exit code {code}, {last[:200]}", flush=True)

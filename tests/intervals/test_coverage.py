@@ -79,7 +79,7 @@ def test_an_interval_is_shown_from_the_size_on_at_which_it_covers(monkeypatch, t
         assert shown(number, "motion", 20) is number
         few = shown(number, "motion", 19)
         assert (few.value, few.n, few.ci_low, few.ci_high) == (1.0, 90, None, None)
-        assert few.reason == "no interval with fewer than 20 texts: its coverage would be too far from 95%"
+        assert few.reason == "no interval with fewer than 20 texts, since its coverage would be too far from 95%"
         lacking = Value("norm", HERE, None, 0, reason="no token")
         assert shown(lacking, "motion", 19) is lacking
         # Twice what was measured:
@@ -101,7 +101,9 @@ def test_what_is_measured_of_few_texts_says_why_it_has_no_interval():
     norms = rows[rows.statistic == "norm"]
     needed = texts_needed("motion.norm")
     assert needed > 8 and norms.value.notna().all() and norms.ci_low.isna().all()
-    assert set(norms.reason) == {f"no interval with fewer than {needed} texts: its coverage would be too far from 95%"}
+    assert set(norms.reason) == {
+        f"no interval with fewer than {needed} texts, since its coverage would be too far from 95%"
+    }
 
 
 def test_the_file_names_statistics_that_there_are():

@@ -199,6 +199,6 @@ def test_what_moves_with_the_size_of_a_corpus_is_compared_at_equal_size_only(obs
     unlike = compared(replace(a, words=1251), replace(b, words=1000))
     assert unlike["similarity", 1].value is not None and unlike["similarity_rare", 1].value is None
     assert unlike["similarity_frequent", 1].reason == (
-        "it moves with the size of the corpus, and one has 1,251 words where two has 1,000: give corpus one, or one "
-        "like it, the key `size_of: two`"
+        "it changes with the size of the corpus, and one has 1,251 words but two has 1,000: add `size_of: two` to "
+        "corpus one, or to a copy of it"
     )

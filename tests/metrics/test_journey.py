@@ -22,12 +22,12 @@ def test_states_of_another_width_and_texts_without_words(observe, values):
     observables, _ = observe(model, made_up_texts(20), names=("moments", "journey"))
     found = values(model, observables, 20, "words", ["journey"])
     assert found["journey.rank_content", 3].value is not None
-    reason = "its token vectors have 16 dimensions, its states 12: they cannot be compared"
+    reason = "its token vectors have 16 dimensions, its states 12, so they cannot be compared"
     assert found["journey.rank_content", "final 3"].reason == reason
     word = str(3 - FIRST_WORD + 3)  # id 6: no word
     observables, _ = observe(model, FakeTexts([word, f"{word} {word}"]), names=("moments", "journey"))
     none = values(model, observables, 2, "words", ["journey"])["journey.cosine_function", 1]
-    assert none.reason == "of the tokens that were read none is a function word whose state has a direction"
+    assert none.reason == "no sampled token is a function word with a state that is not zero"
 
 
 def test_a_piece_of_a_word_is_no_word():

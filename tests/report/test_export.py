@@ -140,13 +140,13 @@ def test_names_cannot_write_into_a_figure(torn, tmp_path):
     ("study", "wanted", "says"),
     [
         ("whole", Wanted(("anisotropy.top_variance_shar",)), "did you mean 'anisotropy.top_variance_share'"),
-        ("whole", Wanted(("journeys",)), "journeys are drawn by their page alone"),
+        ("whole", Wanted(("journeys",)), "token trajectories are not exported; open their page"),
         ("whole", Wanted(formats=("gif",)), "there are: svg, pdf, png"),
         ("whole", Wanted(width=3), "the width must lie between 30 and 600"),
         ("whole", Wanted(font_size=400), "the font size must lie between 3 and 40"),
         ("whole", Wanted(choose={"view": "wrods"}), "did you mean 'words'"),
         ("whole", Wanted(choose={"veiw": "words"}), "did you mean 'view'"),
-        ("whole", Wanted(choose={"layer": "x"}), "no whole number"),
+        ("whole", Wanted(choose={"layer": "x"}), "expected a whole number"),
         ("whloe", Wanted(), "did you mean 'whole'"),
     ],
 )

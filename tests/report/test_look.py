@@ -76,7 +76,7 @@ def test_templates_of_its_own_build_on_the_reports_in_a_sandbox(written, folder,
 
     foot = '{{% extends "reporter/study.html" %}}{{% block foot %}}<footer>Of {}</footer>{{% endblock %}}'
     keep(foot.format("{{ scene.models }}"))
-    with pytest.raises(ReporterError, match=r"templates of study 'made-up': .*mend it, or take report.templates"):
+    with pytest.raises(ReporterError, match=r"'made-up', report.templates: .*correct it, or remove report.templates"):
         written("report: {templates: ./mine}\n")  # a scene has no models
     keep("{{ ''.__class__.__mro__[1].__subclasses__() }}")
     with pytest.raises(ReporterError, match="unsafe"):
@@ -90,9 +90,9 @@ def test_templates_of_its_own_build_on_the_reports_in_a_sandbox(written, folder,
 def test_what_is_not_there_is_said(tmp_path):
     (tmp_path / "empty").mkdir()
     for templates, style, says in (
-        ("gone", None, "report.templates names .*, which is no folder"),
-        ("empty", None, "holds no template"),
-        (None, "gone.css", "report.style names .*, which is no file"),
+        ("gone", None, "report.templates: there is no folder"),
+        ("empty", None, "has no templates"),
+        (None, "gone.css", "report.style: there is no file"),
     ):
         with pytest.raises(UsageError, match=says):
             keep_look("s", templates and tmp_path / templates, style and tmp_path / style, tmp_path / "s")

@@ -121,6 +121,6 @@ def test_a_folder_that_was_not_published_is_left_as_it_is(small, tmp_path):
         publish(small, site, ["mine"])
     assert names() == before and [path.name for path in tmp_path.iterdir()] == ["site"]
     (site / "notes.txt").write_text("mine")
-    with pytest.raises(UsageError, match="holds other files"):
+    with pytest.raises(UsageError, match="has other files"):
         publish(small, site, ["explored"])
     assert names() == before | {"notes.txt"}

@@ -228,7 +228,7 @@ def test_what_has_no_page_is_said(reports, tmp_path):
     assert list(tmp_path.iterdir()) == []
     for study in ("assets", "../up"):
         fill(tmp_path / "results.duckdb", study, models=(), corpora=())
-        with pytest.raises(UsageError, match="cannot name a folder"):
+        with pytest.raises(UsageError, match="cannot be a folder's name"):
             render(tmp_path / "results.duckdb", tmp_path, [study])
 
 

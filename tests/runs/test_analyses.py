@@ -75,7 +75,11 @@ def test_another_study_takes_numbers_over_and_they_go_when_the_study_drops_them(
     rows = store.frame("SELECT study, item, count(*) AS n FROM projections GROUP BY ALL ORDER BY ALL")
     assert rows[["study", "item"]].values.tolist() == [["second", "other"], ["tiny", "j"]]
     assert rows["n"].nunique() == 1
-    assert store.frame("SELECT DISTINCT why FROM cells WHERE study = 'second'")["why"].str.contains("taken over").all()
+    assert (
+        store.frame("SELECT DISTINCT why FROM cells WHERE study = 'second'")["why"]
+        .str.contains("copied from study tiny")
+        .all()
+    )
     run(study((METRICS, "metrics: [motion]"), ("checkpoints: [0, 2]", "checkpoints: [2]")))
     assert store.frame("SELECT DISTINCT study FROM projections")["study"].tolist() == ["second"]
     assert set(store.frame("SELECT DISTINCT metric FROM cells WHERE study = 'tiny'")["metric"]) == {"motion"}
@@ -86,7 +90,7 @@ def test_only_names_items_and_analyses_and_random_weights_are_looked_at(study, r
     outcome, _ = run(file, only=("j", "journeys", "dec"))
     assert (outcome.computed, outcome.failed) == (2, 0)
     assert set(store.frame("SELECT DISTINCT model FROM cells")["model"]) == {"dec", "dec (random-init)"}
-    with pytest.raises(UsageError, match=r"--only inline --only journeys: no cell of study '.*' is of all of these"):
+    with pytest.raises(UsageError, match=r"--only inline --only journeys: no cell of study '.*'; run each name alone"):
         run(file, only=("inline", "journeys"))  # a corpus and an analysis that looks at none: nothing is both
 
 

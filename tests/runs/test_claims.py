@@ -75,7 +75,7 @@ def test_a_run_of_a_part_tests_the_claims_that_it_can_and_leaves_the_others(stud
     part = ["enc", "nested"]
     _, log = run(claiming(), only=part)
     assert list(verdicts(store)) == ["ends-at-one", "wrong"]
-    assert "claim needs-inline: not tested, this run measured only a part of the study" in log
+    assert "claim needs-inline: not tested, because this run measured only a part of the study" in log
     every = (
         "needs-inline: {says: It needs both.,",
         "turns: {says: Both turn., value: {metric: convergence.rate, model: all, corpus: inline}, above: 0}\n"
@@ -154,7 +154,7 @@ def test_a_comparison_of_corpora_that_differ_in_size_needs_size_of(comparing, ru
     verdict = store.frame("SELECT verdict, detail FROM claims")
     assert verdict["verdict"][0] == "inconclusive" and advice in json.loads(verdict["detail"][0])["reason"]
     reasons = store.frame("SELECT reasons FROM cells WHERE corpus = 'nested | few'")["reasons"][0]
-    assert "give corpus nested, or one like it, the key `size_of: few`" in reasons
+    assert "add `size_of: few` to corpus nested" in reasons
 
     file = comparing("like-few", "  like-few: {generate: grammar, texts: 40, words: [5, 20], size_of: few}\n")
     plan = planned(file)

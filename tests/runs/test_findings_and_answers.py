@@ -87,5 +87,5 @@ def test_a_question_that_breaks_loses_neither_the_others_nor_the_report(study, r
     monkeypatch.setattr("reporter.runs.whole.QUESTIONS", (replace(QUESTIONS[0], answer=broken), *QUESTIONS[1:]))
     outcome, log = run(study(("texts: 40", "texts: 41")), only=["dec", "motion"])
     assert outcome.exit_code == 0
-    assert f"'{QUESTIONS[0].name}' could not be answered: KeyError: 'layer'" in log
-    assert log.count("could not be answered") == 1
+    assert f"the answer to '{QUESTIONS[0].name}' failed: KeyError: 'layer'" in log
+    assert log.count("the answer to") == 1

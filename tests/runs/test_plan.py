@@ -182,8 +182,8 @@ def test_numbers_of_whole_texts_carry_a_warning_where_they_are_of_windows(study,
     assert {name: kind.in_windows for name, kind in KINDS.items() if kind.in_windows} == each | {"pooled": "first"}
     file = study(WINDOWED, (METRICS, "metrics: [motion, token_path, layer_pairs]"))
     warning = (
-        "corpus 'inline' is read in windows of 4 tokens: numbers of whole texts (token_path) are of each window; "
-        "of a longer text only the first window is read by layer_pairs"
+        "corpus 'inline' is read in windows of 4 tokens: each window counts as a text for token_path; "
+        "only the first window of a longer text counts for layer_pairs"
     )
     _, log = run(file, only=("dec",))
     assert warning in plan_study(file, out, only=("dec",)).lines() and log.count(warning) == 1
@@ -194,7 +194,7 @@ def test_numbers_of_whole_texts_carry_a_warning_where_they_are_of_windows(study,
     }
     clouds = (METRICS, "metrics: none\nclouds: {c: {corpora: [nested, inline]}}")
     lines = plan_study(study(WINDOWED, clouds, NO_VIEWS), out).lines()
-    assert any(line.endswith("only the first window is read by clouds") for line in lines), lines
+    assert any(line.endswith("only the first window of a longer text counts for clouds") for line in lines), lines
 
 
 @pytest.fixture
@@ -272,7 +272,7 @@ def test_a_base_with_states_of_one_corpus_is_compared_on_that_corpus_only(study,
 
 def test_only_of_what_no_cell_is_of_is_an_error(study, tmp_path):
     file = study((METRICS, "metrics: none\njourneys: {j: {text: the cat sleeps}}"), NO_VIEWS)
-    with pytest.raises(UsageError, match="--only nested: study 'tiny' has no cell of it"):
+    with pytest.raises(UsageError, match="--only nested: no cell of study 'tiny' matches"):
         plan_study(file, tmp_path, only=["nested"])
-    with pytest.raises(UsageError, match=r"--only dec --only nested: no cell .* is of all of these"):
+    with pytest.raises(UsageError, match=r"--only dec --only nested: no cell .*; run each name alone"):
         plan_study(file, tmp_path, only=["dec", "nested"])

@@ -55,8 +55,8 @@ def test_a_run_prints_and_stores_where_its_time_went(study, run, store):
     parts = json.loads(store.frame("SELECT timings FROM studies")["timings"][0])
     assert {"forward", "observables", "metrics", "store", "loading", "tokenising"} <= set(parts)
     assert sum(parts.values()) == pytest.approx(store.frame("SELECT seconds FROM studies")["seconds"][0], abs=0.2)
-    assert log.splitlines()[-1].startswith("where the time went, of ") and " tokens in " in log
-    assert "where the time went" not in run(study(), only=only)[1]
+    assert log.splitlines()[-1].startswith("total time ") and " tokens in " in log
+    assert "total time" not in run(study(), only=only)[1]
 
 
 def test_a_log_names_every_half_minute_what_is_being_done():

@@ -64,7 +64,7 @@ def test_a_run_after_sigkill_resumes_at_the_last_whole_shard(small_shards, study
         elif case == "never killed":
             shutil.rmtree(out / "cache" / "observables")
         outcome, log = run(file, only=["dec", "nested"])
-        assert outcome.failed == 0 and ("going on after 20 texts" in log) == (case == "whole")
+        assert outcome.failed == 0 and ("resuming after 20 texts" in log) == (case == "whole")
         assert (f"{saved.parent} is damaged" in caplog.text) == (case == "torn")
         caplog.clear()
         counts = store.frame(
@@ -137,11 +137,11 @@ def test_short_memory_gives_smaller_batches_and_the_same_numbers(study, run, sto
         patch.setattr(TextSums, "observe", partialmethod(short, of=TextSums.observe))
         outcome, log = run(study(*FEW), only=["dec"])
         assert outcome.failed == 0
-        assert log.count("memory is short") == 1
+        assert log.count("little memory is left") == 1
         # What sufficed is remembered: the next pass over these texts need not run out of memory to find it.
         patch.setattr(Moments, "observe", partialmethod(short, of=Moments.observe))
         more, log = run(study(FEW[1], (FEW[0][0], "metrics: [motion, spectrum]")), only=["dec"])
-        assert (more.failed, "memory is short" in log) == (0, False) and more.computed > 0
+        assert (more.failed, "little memory is left" in log) == (0, False) and more.computed > 0
     store.path.unlink()
     assert run(study(*FEW), only=["dec"])[0].failed == 0
     facts = [json.loads(path.read_text())["facts"] for path in (out / "cache" / "observables").glob("*/facts.json")]
@@ -164,4 +164,4 @@ def test_cells_fail_alone_where_no_batch_is_small_enough(study, run, monkeypatch
 
     monkeypatch.setattr(TextSums, "observe", short)
     outcome, log = run(study((FEW[0][0], "metrics: [motion, anisotropy]")), only=["dec"])
-    assert outcome.failed > 0 and "memory does not suffice" in log and "Traceback" not in log
+    assert outcome.failed > 0 and "out of memory" in log and "Traceback" not in log

@@ -101,7 +101,7 @@ claims:
         "print(*sorted({'torch', 'transformers', 'pandas', 'altair', 'scipy.stats'} & sys.modules.keys()))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert "nothing to compute, all 20 cells" in done.stderr and "the report is up to date" in done.stderr
+    assert "nothing to compute, 20 cells cached" in done.stderr and "the report is up to date" in done.stderr
     assert "claim grows: " in done.stderr and done.stdout.split() == []
     page = out / "tiny" / "index.html"
     page.write_text(page.read_text("utf-8").replace('content="reporter ', 'content="reporter 0.0.', 1), "utf-8")
@@ -164,7 +164,7 @@ def test_a_pass_reports_how_many_texts_it_cut(study, run, store):
     _, log = run(study(shorter), only=["dec", "motion"])
     cut = store.frame("SELECT max(cut_texts) AS n FROM cells WHERE corpus = 'nested'")["n"][0]
     assert 0 < cut < 40
-    assert f"dec final × nested: {cut} of 40 texts ({cut / 40:.0%}) are longer than 12 tokens" in log
+    assert f"dec final × nested: {cut} of 40 texts ({cut / 40:.0%}) were cut at 12 tokens" in log
     assert log.count("were cut") == 1
 
 
@@ -261,10 +261,10 @@ def test_a_metric_that_breaks_fails_only_its_cells(study, run, store, monkeypatc
         assert rows["reasons"].str.contains("not a finite number").all()
         value = store.frame("SELECT value FROM layer_metrics WHERE statistic = 'second'")["value"]
         assert len(value) and value.isna().all()
-        assert rows["reasons"].str.contains("its interval is not finite").all()
+        assert rows["reasons"].str.contains("the interval is not finite").all()
         first = store.frame("SELECT value, ci_low, ci_high FROM layer_metrics WHERE statistic = 'first'")
         assert (first["value"] == 1).all() and first[["ci_low", "ci_high"]].isna().all(axis=None)
-        assert "some intervals of 2 cells are not finite" in log and "(motion): see cells.reasons" in log
+        assert "some intervals of 2 cells are not finite" in log and "(motion): see the column cells.reasons" in log
 
 
 def test_states_of_a_text_that_are_not_finite_fail_the_cells_and_name_the_text(study, run, store, monkeypatch):

@@ -20,10 +20,10 @@ def groups(blocks: str, embeddings: str = "e", other: str = "o") -> dict[str, st
     ("series", "words"),
     [
         ([groups("abc"), groups("def", "x")], {}),
-        ([groups("abc"), groups("abc")], {1: "all of its weights are, byte for byte, those of '0'"}),
-        ([groups("abc"), groups("def", "x"), groups("abc")], {2: "all of its weights"}),
+        ([groups("abc"), groups("abc")], {1: "has exactly the same weights as '0'"}),
+        ([groups("abc"), groups("def", "x"), groups("abc")], {2: "has exactly the same weights as '0'"}),
         ([groups("abc"), groups("abc"), groups("abc")], {1: "those of '0'", 2: "those of '0' and '1'"}),
-        ([groups("abc"), groups("abz", other="x")], {1: "blocks 1–2 of 3 are, byte for byte, those of '0'"}),
+        ([groups("abc"), groups("abz", other="x")], {1: "has exactly the same weights as '0' in blocks 1–2 of 3"}),
         ([groups("abc"), groups("xyc"), groups("uvw")], {1: "block 3 of 3"}),  # a shard of its neighbour's
         ([groups("abc"), groups("abd"), groups("abe")], {}),  # frozen in the whole series
         ([groups("abc"), groups("abd"), groups("xbe"), groups("xbf")], {1: "blocks 1–2 of 3", 3: "blocks 1–2 of 3"}),
@@ -102,9 +102,9 @@ def test_the_note_is_stored_shown_and_taken_back(tmp_path):
     for checkpoint, blocks in (("s1", "abc"), ("s2", "def"), ("s10", "abc")):
         put(checkpoint, blocks)
     (note,) = write_same_weights(store, "s")
-    assert note == "model 'bert', checkpoint 's10': all of its weights are, byte for byte, those of 's1'"
+    assert note == "model 'bert', checkpoint 's10': has exactly the same weights as 's1'"
     shown = warnings(model_rows(store.records("FROM models")))
-    assert shown == [("checkpoint 's10': all of its weights are, byte for byte, those of 's1'", ["bert"])]
+    assert shown == [("checkpoint 's10': has exactly the same weights as 's1'", ["bert"])]
     put("s10", "ghi")  # somebody mended it
     assert write_same_weights(store, "s") == []
     assert store.records("SELECT DISTINCT same_weights FROM models") == [{"same_weights": None}]

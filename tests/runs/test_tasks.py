@@ -241,7 +241,7 @@ def test_a_range_resumes_at_its_last_saved_shard_which_goes_with_the_range(small
         first.do(first.tasks()[0])
     (saved,) = (out / "cache").glob("observables/*/unfinished-*/shard-*")
     second.do(second.tasks()[0])
-    assert "going on after 5 texts" in log.getvalue() and not saved.exists()
+    assert "resuming after 5 texts" in log.getvalue() and not saved.exists()
 
 
 def test_ranges_of_another_version_are_not_merged_with_those_of_this_one(tmp_path, monkeypatch):

@@ -243,9 +243,9 @@ BROKEN: dict[str, list[tuple[str, ...]]] = {
         ("{recipe: {architecture: gpt2, train_on: »c, steps: 0}}", "models.m.recipe.train_on: corpus 'c' is a chat")
     ],
     ANALYSES: [
-        ("journeys: {»m: {top: 3}}", "journeys.m: needs 'text', or 'texts' for several"),
+        ("journeys: {»m: {top: 3}}", "journeys.m: has no text; add 'text', or 'texts'"),
         ("journeys: {m: {text: a, »texts: [b]}}", "journeys.m.texts: 'text' and 'texts' exclude each other"),
-        ("groups: {g: »'{a|b'}", "groups.g: its braces do not match; write {a|b}"),
+        ("groups: {g: »'{a|b'}", "groups.g: braces do not match; write {a|b}"),
         ("groups: {g: »[a]}", "groups.g: a group needs 2 to 5,000 texts, got 1"),
         ("pairs: {p: {x: [[a, b], »[c]]}}", "pairs.p.x[1]: two texts, [first, second], got a list of 1"),
         ("pairs: {p: {x: »[[a, b]]}}", "pairs.p.x: a concept needs at least 2 pairs, got 1"),

@@ -96,7 +96,7 @@ def test_the_wait_is_logged_where_nobody_listens_and_ends(held, store, cell, use
     monkeypatch.setattr(shape, "_SAY_AFTER_SECONDS", 0.0)
     monkeypatch.setattr(shape, "WAIT_SECONDS", 0.1)
     hasty, holder = Store(store.path), rf"in use by another process \(PID {held.pid}\)"
-    with caplog.at_level(logging.WARNING), pytest.raises(ReporterError, match=f"was {holder} for 0.1 s"):
+    with caplog.at_level(logging.WARNING), pytest.raises(ReporterError, match=f"has been {holder} for 0.1 s"):
         hasty.cells("s") if use == "read" else hasty.commit_cell(cell())
     (record,) = caplog.records
     assert re.search(f"{holder}; waiting", record.message)
@@ -126,7 +126,7 @@ def test_patience_is_with_one_holder_and_begins_anew_with_the_next(store, monkey
 
 def test_an_open_connection_of_this_process_is_named(store, cell, numbers):
     store.commit_cell(cell(), numbers())
-    with duckdb.connect(str(store.path)), pytest.raises(ReporterError, match="open elsewhere in this process"):
+    with duckdb.connect(str(store.path)), pytest.raises(ReporterError, match="already open in this process; close"):
         store.cells("s")
 
 

@@ -65,10 +65,10 @@ def test_what_duckdb_tells_of_itself_holds_no_secret(filled, secret):
         ("SELEC 1", 'Parser Error: syntax error at or near "SELEC" (line 1, column 1)'),
         ("SELECT 1,\n  valu FROM layer_metrics", "(line 2, column 3)"),
         ("SELECT " + "1 + " * 100 + "x FROM cells", "(line 1, column 408)"),
-        ("SELECT 1; SELECT 2", "give exactly one SQL statement, not 2"),
-        (" -- nothing", "give exactly one SQL statement, not none"),
+        ("SELECT 1; SELECT 2", "expected exactly one SQL statement, got 2"),
+        (" -- nothing", "expected exactly one SQL statement, got none"),
         ("SELECT ?", "Values were not provided"),
-        ("SELECT now() AS t", "write it as t::TIMESTAMP"),
+        ("SELECT now() AS t", "write t::TIMESTAMP"),
     ],
 )
 def test_a_wrong_statement_is_one_line_with_its_place(filled, sql, message):
@@ -124,7 +124,7 @@ def test_a_file_left_by_a_killed_writer_can_be_queried(store):
 
 
 def test_no_results_yet(tmp_path):
-    with pytest.raises(UsageError, match="no results yet; run `reporter run STUDY` first"):
+    with pytest.raises(UsageError, match="does not exist; run `reporter run STUDY` first"):
         query(tmp_path / "results.duckdb", "SELECT 1")
 
 
@@ -137,7 +137,7 @@ def test_parquet_keeps_types_and_writes_one_file_alone(filled, tmp_path):
     assert [row[:4] for row in rows.fetchall()] == [("bert", i, pytest.approx(0.1 * i), None) for i in range(5)]
     for sql, said in (
         ("SELECT nothing FROM cells", r'"nothing" not found.*\(line 1, column 8\)'),
-        ("EXPLAIN SELECT 1", "EXPLAIN has no rows to write as Parquet; give a SELECT"),
+        ("EXPLAIN SELECT 1", "EXPLAIN returns no rows to write as Parquet; write a SELECT"),
         ("COPY cells TO 'x.parquet'", "COPY is not allowed"),
         ("SELECT 1) TO 'x.parquet' (FORMAT parquet); SELECT (1", "Parser Error|exactly one"),
     ):
@@ -152,7 +152,7 @@ def test_a_process_that_hangs_is_ended_and_the_next_question_is_answered(filled,
     monkeypatch.setattr(sandbox, "_OPENING_SECONDS", 1.0)
     hung = sandbox._worker().process
     hung.send_signal(signal.SIGSTOP)
-    with pytest.raises(ReporterError, match=r"did not answer for 1 s and was ended; ask again"):
+    with pytest.raises(ReporterError, match=r"did not answer for 1 s and was ended; run the query again"):
         query(filled, "SELECT 2")
     assert hung.poll() is not None
     monkeypatch.undo()
@@ -179,4 +179,4 @@ sandbox.answer_questions(int(sys.argv[1]))
     ours, theirs = Pipe()
     command = [sys.executable, "-c", code, str(theirs.fileno())]
     subprocess.run(command, check=True, pass_fds=[theirs.fileno()])
-    assert b"no query can begin: memory does not suffice" in ours.recv_bytes()
+    assert b"out of memory" in ours.recv_bytes()

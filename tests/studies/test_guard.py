@@ -85,11 +85,11 @@ def test_the_guard_study_catches_a_damage_and_names_its_block(
     answer = call("answer", study, "--only", "changed", *out)
     line = next(line for line in answer.splitlines() if line.startswith("**candidate against trusted, on texts**"))
     if damage == "nothing":
-        assert "Nothing beyond noise" in line and "The loss is the same." in line
+        assert "No significant change" in line and "The loss is unchanged." in line
     else:
-        assert f"from layer {BLOCK} on states differ" in line.lower()  # "A small change: from …" where it is one
-        assert f"up to layer {BLOCK - 1} they are the same" in line
-        assert ("It has 1 block fewer, and block 3 of the base is the first" in line) == (damage == "dropped")
+        assert f"from layer {BLOCK} on, states differ" in line.lower()  # "A small change: from …" where it is one
+        assert f"up to layer {BLOCK - 1} they are unchanged" in line
+        assert ("1 block fewer than its base. Block 3 of the base is the first" in line) == (damage == "dropped")
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ def spec_changes(a: str | None, b: str | None) -> list[Change]:
     readable = [not document.problems and isinstance(document.data, dict) for document in documents]
     if not all(readable):
         states = [
-            "a study" if text and good else "cannot be read here" if text else "nothing"
+            "a study" if text and good else "not readable" if text else "nothing"
             for good, text in zip(readable, (a, b), strict=True)
         ]
         return [Change("(the whole study file)", *states)]

@@ -39,7 +39,7 @@ def _sections(comparison: Comparison, most: int) -> Iterator[tuple[str, Result |
     both = " | ".join(dict.fromkeys(filter(None, (comparison.a.model, comparison.b.model))))
     for title, changes, otherwise in (
         ("Spec", comparison.spec, "the study files are equal"),
-        ("Provenance", comparison.provenance, "the same models, corpora, options and versions"),
+        ("Provenance", comparison.provenance, "models, corpora, options and versions are equal"),
     ):
         rows: list[tuple[Any, ...]] = [
             (_subject(change.where, both), *_values(change))
@@ -148,7 +148,7 @@ def _values(change: Change) -> list[str]:
 
 def _listed(title: str, result: Result, most: int) -> tuple[str, Result]:
     rows = result.rows[:most]
-    rest = f", the first {most:,}; --most N or --format json shows more" if result.total > most else ""
+    rest = f", the first {most:,} shown; for more use --most N or --format json" if result.total > most else ""
     empty = {name for i, name in enumerate(result.columns) if all(row[i] is None for row in rows)}
     return f"{title}: {result.total:,}{rest}", _without(Result(result.columns, rows, result.total), empty)
 

@@ -50,7 +50,7 @@ def find_sides(a: str, b: str, out: Path) -> tuple[Side, Side]:
         raise UsageError("one side names a model and the other does not; write STUDY:MODEL on both sides")
     if models[0] and models[1]:
         if models[0] == models[1]:
-            raise UsageError(f"both sides are {models[0]}; name two models")
+            raise UsageError(f"both sides are the model {models[0]}; name two models")
         return models[0], models[1]
     requests = [_read(text, out) for text in (a, b)]
     studies = [_studies_of(path) for path, _ in requests]
@@ -61,13 +61,15 @@ def find_sides(a: str, b: str, out: Path) -> tuple[Side, Side]:
             likely = [of_other] if of_other in ids else shared if of_other is None and shared else ids
             study = likely[0] if len(likely) == 1 else None
         if study is None:
-            raise UsageError(f"{one_line(text)}: which study? Write FOLDER:STUDY; it has {', '.join(ids)}")
+            raise UsageError(f"{one_line(text)} has several studies: {', '.join(ids)}; choose one with FOLDER:STUDY")
         if study not in ids:
             otherwise = hint(study, ids, "it has")
             raise UsageError(f"no study '{one_line(study)}' in {path}{otherwise}{_perhaps_a_folder(text)}")
         sides.append(Side(path, study))
     if sides[0].study == sides[1].study and sides[0].database.samefile(sides[1].database):
-        raise UsageError(f"both sides are {sides[0]}; name two studies, or a second results folder as FOLDER:STUDY")
+        raise UsageError(
+            f"both sides are the study {sides[0]}; name two studies, or a second results folder as FOLDER:STUDY"
+        )
     return sides[0], sides[1]
 
 
@@ -106,11 +108,11 @@ def _read(text: str, out: Path) -> tuple[Path, str | None]:
         path, name = Path(folder), study
     else:
         raise UsageError(
-            f"'{one_line(text)}' is neither STUDY nor FOLDER:STUDY (or FOLDER: for its only study), nor STUDY:MODEL"
+            f"cannot read '{one_line(text)}'; write STUDY, STUDY:MODEL, FOLDER:STUDY, or FOLDER: for its only study"
         )
     path = _file_of(path)
     if not path.is_file():
-        raise UsageError(f"{path}: no results there{_perhaps_a_folder(text)}")
+        raise UsageError(f"{path} does not exist; run the study first, or name its folder{_perhaps_a_folder(text)}")
     return path, name or None
 
 
@@ -124,7 +126,7 @@ def _studies_of(path: Path) -> list[str]:
         query = "SELECT study FROM studies ORDER BY study"
         rows = connection.execute(query).fetchall() if version_of(connection, path) else None
     if not rows:
-        raise UsageError(f"{path}: holds no study yet; run `reporter run STUDY` first")
+        raise UsageError(f"{path} has no study yet; run `reporter run STUDY` first")
     return [str(study) for (study,) in rows]
 
 
@@ -167,7 +169,7 @@ def side_by_side(sides: Sequence[Side]) -> Iterator[duckdb.DuckDBPyConnection]:
             connection.execute(_paired(sides, names[0] if names[0] == names[1] else None, present))
             yield connection
         except duckdb.Error as problem:
-            raise ReporterError(f"{sides[0]} and {sides[1]} cannot be compared: {problem}") from problem
+            raise ReporterError(f"cannot compare {sides[0]} and {sides[1]}: {problem}") from problem
 
 
 def _columns_of(connection: duckdb.DuckDBPyConnection, name: str) -> dict[str, set[str]]:

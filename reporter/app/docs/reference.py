@@ -46,7 +46,7 @@ def metric_page(metric: Definition) -> str:
             lines += wrapped(f"{statistic.name}: {statistic.published}", "    ")
     lines += ["", "options"]
     if not isinstance(metric, Metric):
-        lines += wrapped(f"what a study writes under '{metric.name}': see `reporter validate --schema`", "    ")
+        lines += wrapped(f"the keys under '{metric.name}' in a study: see `reporter validate --schema`", "    ")
     for option, info in metric.options.model_fields.items():
         default = "required" if info.is_required() else f"default {info.get_default(call_default_factory=True)!r}"
         lines += wrapped(f"{option} ({default}): {info.description or 'no description'}", "    ")
@@ -58,7 +58,7 @@ def metric_page(metric: Definition) -> str:
         for column in table.columns:
             lines += wrapped(f"{column.name}: {column.comment}", "      ")
     if isinstance(metric, Metric):
-        lines += ["", "needs", *wrapped(", ".join(metric.needs) or "nothing", "    ")]
+        lines += ["", "reads", *wrapped(", ".join(metric.needs) or "nothing", "    ")]
     lines += ["", "cost", *wrapped(metric.cost or "not stated", "    ")]
     if methods := methods_of(metric):
         lines += [
@@ -103,7 +103,7 @@ def facts_of(metric: Definition, statistic: Statistic) -> dict[str, str]:
     facts = {
         "meaning": statistic.plainly,
         "definition": statistic.definition,
-        "one for": _PER[statistic.per],
+        "computed for": _PER[statistic.per],
         "unit": statistic.unit or "none",
         "range": f"{'-∞' if low is None else low} to {'∞' if high is None else high}",
         "interval": _interval(metric.name, statistic),
@@ -191,7 +191,7 @@ def tables_page(descriptions: Mapping[str, Table]) -> str:
     for table in descriptions.values():
         lines += [table.name, *wrapped(table.comment, "    ")]
         lines += [*wrapped(f"columns: {', '.join(column.name for column in table.columns)}", "    "), ""]
-    return "\n".join([*lines, "`reporter sql --tables NAME` says what each column holds."])
+    return "\n".join([*lines, "`reporter sql --tables NAME` explains the columns of a table."])
 
 
 def table_page(table: Table) -> str:
@@ -199,7 +199,7 @@ def table_page(table: Table) -> str:
     lines = [table.name, "", *wrapped(table.comment)]
     if table.more:
         lines += ["", *table.more.splitlines()]
-    lines += ["", "columns (* together tell its rows apart)"]
+    lines += ["", "columns (* together they identify a row)"]
     for column in table.columns:
         lines += wrapped(f"{column.name}{' *' if column.key else ''} {column.type}: {column.comment}", "    ")
     return "\n".join(lines)
@@ -239,6 +239,7 @@ def code(text: str) -> str:
 
 
 Schema = Mapping[str, Any]
+REQUIRED = "required"
 
 
 def keys_page(schema: Schema) -> str:
@@ -251,9 +252,9 @@ def keys_page(schema: Schema) -> str:
     ]
     for key, form in schema["properties"].items():
         lines += [f"(key-{key})=\n## {key}\n", f"{prose(form.get('description', ''))}\n"]
-        lines += [facts({"Holds": _holds(form, parts), "If left out": _default(key, form, schema)})]
+        lines += [facts({"Value": _holds(form, parts), "Default": _default(key, form, schema)})]
         if key == "metrics":
-            lines += ["Each metric's options stand on [its page](metrics/index.md).\n"]
+            lines += ["Each metric lists its options on [its own page](metrics/index.md).\n"]
             continue
         for name in _reached(form, parts):
             if name not in shown:
@@ -267,14 +268,15 @@ def _part(part: Schema, parts: Schema) -> str:
     keys = {}
     for key, form in part.get("properties", {}).items():
         default = _default(key, form, part)
-        tail = "; ".join(words for words in (_holds(form, parts), default and f"if left out: {default}") if words)
+        default = default and (default if default == REQUIRED else f"default: {default}")
+        tail = "; ".join(words for words in (_holds(form, parts), default) if words)
         keys[code(key)] = f"{prose(form.get('description', ''))} ({tail})"
     return "\n".join([*lines, *(f"{key}\n: {fact}\n" for key, fact in keys.items())])
 
 
 def _default(key: str, form: Schema, around: Schema) -> str:
     if key in around.get("required", ()):
-        return "not allowed: it is required"
+        return REQUIRED
     default = form.get("default")
     return "" if default in (None, [], {}, "") else code(json.dumps(default, ensure_ascii=False))
 
@@ -367,7 +369,7 @@ def definition_page(metric: Definition) -> str:
         options = {}
         for name, info in metric.options.model_fields.items():
             default = code(str(info.get_default(call_default_factory=True)))
-            options[name] = "required" if info.is_required() else f"{default} if left out"
+            options[name] = "required" if info.is_required() else f"default {default}"
             options[name] += f"; {prose(info.description or '')}"
         lines += [facts(options)]
     return "\n".join(lines)
@@ -386,8 +388,8 @@ def _list(title: str, lead: str, definitions: Mapping[str, Definition]) -> str:
 def _tables() -> str:
     lines = [
         "# Tables\n",
-        "All tables of `results.duckdb`, with their columns. Names are public. Bold columns together tell rows apart. "
-        "In the database the same stands in comments: `SELECT comment FROM duckdb_columns()`.\n",
+        "All tables of `results.duckdb`, with their columns. Names are public. Bold columns together identify a row. "
+        "The database has these texts as comments: `SELECT comment FROM duckdb_columns()`.\n",
     ]
     writers: dict[str, list[str]] = {}
     for definition in (catalogue() | analyses()).values():

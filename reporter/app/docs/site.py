@@ -74,7 +74,7 @@ def build(folder: Path) -> Path:
     first = folder / "index.html"
     theirs = folder.is_dir() and any(folder.iterdir()) and not (folder / "searchindex.js").is_file()
     if theirs or (folder.exists() and not folder.is_dir()):
-        raise ReporterError(f"{folder} is there and holds no documentation; name a new folder")
+        raise ReporterError(f"{folder} exists and is not a folder of this documentation; name a new folder")
     with writing(folder), tempfile.TemporaryDirectory() as place:
         made = SHIPPED
         if not SHIPPED.is_dir():
@@ -122,7 +122,7 @@ def _relinked(text: str) -> str:
 
 
 def _make(sources: Path, out: Path) -> None:
-    application = optional("sphinx.application", "docs", "`reporter docs`, to make its pages,")
+    application = optional("sphinx.application", "docs", "building the documentation")
     from sphinx.util.docutils import docutils_namespace, patch_docutils
 
     from reporter.app.docs.plain import write_plain
@@ -136,7 +136,7 @@ def _make(sources: Path, out: Path) -> None:
         )
         maker.build()
     if problems := warnings_text.getvalue().strip():
-        raise ReporterError(f"the documentation has mistakes:\n{problems}")
+        raise ReporterError(f"the sources of the documentation have mistakes:\n{problems}")
     write_plain(sources, out)
     (out / "objects.inv").unlink(missing_ok=True)
     (out / ".buildinfo").unlink(missing_ok=True)

@@ -1,5 +1,6 @@
 """The layer card of a model: what a study of ``reporter look`` found, in ten lines."""
 
+import json
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -42,6 +43,7 @@ _REASONS = """
 SELECT json_extract_string(reasons, '$[0].reason') AS reason FROM cells
 WHERE study = $study AND model = $model AND metric = 'change' AND reason IS NOT NULL LIMIT 1
 """
+_TRIALS = "SELECT error, reasons FROM cells WHERE study = $study AND model = $model AND metric = 'skip'"
 _TEXTS = "SELECT corpus, texts FROM corpora WHERE study = $study AND status = 'done'"
 
 
@@ -118,7 +120,7 @@ def _lines(store: Store, study: str, model: Record, texts: str, seconds: float |
             yield label, f"{declared()[name][1].title} is {'; '.join(named)}"
     yield "sinks", _sinks(read(_ANSWERS.format(table="sink_answers") + " ORDER BY number"))
     yield "vectors", _vectors(read(_ANSWERS.format(table="layer_answers")))
-    yield "blocks", _blocks(read(_ANSWERS.format(table="block_answers")), read(_TURNS))
+    yield "blocks", _blocks(read(_ANSWERS.format(table="block_answers")), read(_TURNS), read(_TRIALS))
     if model["base"]:
         tables = {name: read(_ANSWERS.format(table=name)) for name in ("change_answers", "changed_numbers")}
         says = [box.says for box in boxes_of(CHANGED, tables)]
@@ -148,7 +150,7 @@ def _value(row: Record) -> str:
 
 def _sinks(rows: Sequence[Record]) -> str:
     if not rows:
-        return "no token has a giant state"
+        return "none: no token has an unusually large state"
     return "; ".join(map(_sink, rows[:2])) + (f"; {len(rows) - 2} more" if len(rows) > 2 else "")
 
 
@@ -167,7 +169,7 @@ def _vectors(rows: Sequence[Record]) -> str:
         named = [
             f"{place(guesses[name]['layer'])} ({says})" for name, (_, says) in LABEL_FREE.items() if name in guesses
         ]
-        return f"unknown without labels; label-free guesses: {listed(named)}" if named else "not measured"
+        return f"unknown without labels; label-free proxies choose {listed(named)}" if named else "not measured"
     usual = next((row for row in rows if row["kind"] == "labels" and row["usual"]), None)
     text = (
         f"{place(best['layer'])} with {best['pooling']} pooling: a linear probe of `{best['item']}` reaches accuracy "
@@ -182,7 +184,7 @@ def _vectors(rows: Sequence[Record]) -> str:
     return f"{text}; the last hidden state scores {points} less"
 
 
-def _blocks(answers: Sequence[Record], turns: Sequence[Record]) -> str:
+def _blocks(answers: Sequence[Record], turns: Sequence[Record], trials: Sequence[Record]) -> str:
     single = next((row for row in answers if row["many"] == 1), None)
     if single is not None:
         change = f"{signed(single['change'])} {interval(single['ci_low'], single['ci_high'])}".strip()
@@ -190,4 +192,14 @@ def _blocks(answers: Sequence[Record], turns: Sequence[Record]) -> str:
     if not turns:
         return "not measured"
     least = listed(str(row["layer"] + 1) for row in turns)
-    return f"blocks {least} turn the states least (no language-model head, so the loss is unknown)"
+    says = f"{'blocks' if len(turns) > 1 else 'block'} {least} turn{'s' * (len(turns) == 1)} the states least"
+    return f"{says}; the loss without {'them' if len(turns) > 1 else 'it'} is unknown: {_no_loss(trials)}"
+
+
+def _no_loss(trials: Sequence[Record]) -> str:
+    """Return why no loss without a block is known."""
+    for trial in trials:
+        reasons = [reason["reason"] for reason in json.loads(trial["reasons"] or "[]") if reason["statistic"] == "loss"]
+        if why := trial["error"] or next(iter(reasons), ""):
+            return str(why)
+    return "the model has one block" if trials else "it was not measured"

@@ -80,18 +80,28 @@ class _Corpus:
     comment: str = ""
 
 
-def write_study(models: Sequence[str], base: str | None = None, text: str | None = None) -> StudyFile:
+def write_study(
+    models: Sequence[str],
+    base: str | None = None,
+    text: str | None = None,
+    *,
+    cache: Path = Path("results/cache"),
+    offline: bool = False,
+) -> StudyFile:
     """Write the study of some models into ``look/`` and return it, read and checked.
 
     Args:
         models: hub ids, folders, GGUF files, or folders of adapters.
         base: the model that they were made from, named in the same way; an adapter names its own base.
         text: a file of texts, or a corpus as a study writes it, ``{dataset: wikitext, …}``; the sample if left out.
+        cache: the folder of caches, which keeps the texts of a data set.
+        offline: never ask a hub.
 
     Raises:
         UsageError: a model or a text is missing, or the file of the study was edited.
-        ReporterError: the file cannot be written.
+        ReporterError: a model or a data set of the hub cannot be found, or the file cannot be written.
     """
+    from reporter.runs.planner import check_hub
     from reporter.runs.studies import missing, read_text
 
     chosen = _with_bases([_read_model(model) for model in dict.fromkeys(models)], base)
@@ -112,6 +122,7 @@ def write_study(models: Sequence[str], base: str | None = None, text: str | None
         raise UsageError(
             f"{path} was edited since `reporter look` wrote it. Run `reporter run {path}`, or delete the file."
         )
+    check_hub(checked, cache, offline)
     content = _content(path, stem, chosen, corpus, FOLDER)
     with writing(path):
         FOLDER.mkdir(exist_ok=True)
@@ -143,7 +154,7 @@ def _read_model(text: str) -> _Model:
         return _Model(name, {"path": path})
     if HUB_ID.fullmatch(text) and path.suffix.lower() != ".gguf":
         return _Model(name, {"hub": text})
-    raise UsageError(f"there is no folder or file {one_line(text)}, and it is no hub id{instead_of(path, Path.exists)}")
+    raise UsageError(f"{one_line(text)} is not a folder, a file or a hub id{instead_of(path, Path.exists)}")
 
 
 def _with_bases(models: Sequence[_Model], base: str | None) -> list[_Model]:
@@ -169,7 +180,7 @@ def _with_bases(models: Sequence[_Model], base: str | None) -> list[_Model]:
             continue
         origin = _read_model(named)
         if "adapter" in origin.keys:
-            raise UsageError(f"the base {one_line(named)} is an adapter; name a whole model")
+            raise UsageError(f"the base {one_line(named)} is an adapter; name a whole model with --base")
         keys = {**origin.keys, **model.keys} if "adapter" in model.keys else model.keys
         if keys == origin.keys:
             raise UsageError(f"{model.name} is its own base; name another model with --base")
@@ -184,7 +195,9 @@ def _read_corpus(text: str | None) -> _Corpus:
         try:
             given = yaml.safe_load(text)
         except yaml.YAMLError as error:
-            raise UsageError(f"--text is no corpus as a study writes it: {one_line(str(error))}") from None
+            raise UsageError(
+                f"--text: cannot read this corpus; write it as in a study: {one_line(str(error))}"
+            ) from None
         return _Corpus("texts", {key: Path(value) if key == "file" else value for key, value in given.items()})
     path = Path(text).expanduser()
     if not path.exists():

@@ -159,7 +159,7 @@ def _numbers(x: Floats, y: Floats, half: Ints) -> Iterator[tuple[str, float, flo
 # What attention and feed-forward add: ``contributions``, from what the norms of each block take and return.
 
 
-_NO_TWO_NORMS = "its blocks have no two norms between which attention and feed-forward can be distinguished"
+_NO_TWO_NORMS = "its blocks do not have the two norms that separate attention from feed-forward"
 _ROUNDING = 2.0**-23  # of what the longer of two float32 vectors of which one is the difference
 
 

@@ -60,7 +60,7 @@ class PlainModel:
         if self.last == "block":
             hidden, final = self._run(ids)
             if not torch.equal(hidden[-1], final):
-                raise self._error("its last hidden state is not what its last block returned, as `models` says")
+                raise self._error("its last hidden state is not the output of its last block, as the table models says")
             return [h[0] for h in hidden], None
         if self._blocks is None:
             self._blocks = self._find_blocks(ids)
@@ -68,7 +68,7 @@ class PlainModel:
             hidden, final = self._run(ids)
         (entering, _), (_, raw) = calls[0][-1], calls[1][-1]
         if raw.shape == final.shape and torch.equal(raw, final):
-            raise self._error("nothing follows its last block, although `models` says so")
+            raise self._error("nothing follows its last block, contrary to the table models")
         if torch.equal(hidden[-2], raw):
             entered = next(x for x in entering if x.shape == raw.shape)
             return [h[0] for h in (entered, *hidden[:-1])], final[0]
@@ -90,7 +90,7 @@ class PlainModel:
         with torch.inference_mode():
             result = self.module(input_ids=x, attention_mask=torch.ones_like(x), output_hidden_states=True)
         if len(result.hidden_states) != self.layers + 1:
-            raise self._error(f"it has {len(result.hidden_states) - 1} blocks, and `models` says {self.layers}")
+            raise self._error(f"it has {len(result.hidden_states) - 1} blocks, but {self.layers} in the table models")
         return result.hidden_states, result.last_hidden_state
 
     def _find_blocks(self, ids: list[int]) -> tuple[nn.Module, nn.Module]:
@@ -102,7 +102,7 @@ class PlainModel:
             passed = [x for taken, returned in calls[place][-1:] for x in (*taken, returned)]
             if any(x.shape == hidden[-2].shape and torch.equal(x, hidden[-2]) for x in passed):
                 return lists[place][0], module
-        raise self._error("its last block was not found in a list of modules, so what it returns cannot be read")
+        raise self._error("its last block was not found in a list of modules, so its output cannot be read")
 
     def _error(self, text: str) -> ReporterError:
         return ReporterError(f"{self.checkpoint.label}: {text}")
@@ -156,13 +156,13 @@ class Subject:
 
         checkpoint = self.model.checkpoint
         if checkpoint.initialised is not None:
-            raise NoPath("the head of a model with random weights is drawn apart from it")
+            raise NoPath("the head of a model with random weights has other random weights")
         kind = transformers.AutoModelForCausalLM if self.causal else transformers.AutoModelForMaskedLM
         with loading(checkpoint, self.offline), torch.inference_mode(False):
             folder = local_folder(checkpoint, self.offline)
             model, missing = build(kind, checkpoint, folder, read_config(checkpoint, folder))
         if missing:
-            raise NoPath("its files hold no language-model head")
+            raise NoPath("its files have no language-model head")
         return model.float()
 
 
@@ -205,7 +205,7 @@ def lens(reading: Reading, options: Mapping[str, Any], subject: Subject) -> Iter
     """Yield what ``lens`` measures: the whole model's own forward pass, given states instead of its blocks' output."""
     whole, closing = subject.whole, _closing(reading, subject.model)
     if closing is None:
-        raise NoPath("what stands between its blocks and its head is no single module")
+        raise NoPath("several modules lie between its blocks and its head")
     drawn = np.flatnonzero(reading.sampled(options["sample"]))
     final = next((place for place in reading.places if place.site == "final"), None)  # a study may not read it
     for place in reading.path:
@@ -290,9 +290,9 @@ def journey(reading: Reading, options: Mapping[str, Any], subject: Subject) -> I
     vectors: Floats = subject.model.embedding().weight.detach().double().numpy()
     words = _Words(subject.model.tokenizer, len(vectors))
     if words.by_end:
-        raise NoPath("its tokenizer marks words by their ends, which no second path reads")
+        raise NoPath("its tokenizer marks the ends of words, which `verify` does not support")
     if any(width != vectors.shape[1] for width in reading.widths.values()):
-        raise NoPath("its input embedding has other dimensions than its states")
+        raise NoPath("its input embedding and its states differ in dimension")
     # A random move by a share of a state's length moves the difference of two cosines by √(2/d) of that share on
     # average; within three times that distance either row may be the nearer one.
     equal = _EQUAL + 3 * subject.moved * math.sqrt(2 / vectors.shape[1])

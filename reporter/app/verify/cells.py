@@ -69,17 +69,17 @@ def choose(plan: Plan, store: Store, request: Asked) -> tuple[list[Cell], dict[s
     for cell in done:
         texts = int(cell.counted["texts"])
         if request.model not in (None, cell.model) or request.corpus not in (None, cell.corpus):
-            left_out[str(cell)] = "not asked for"
+            left_out[str(cell)] = "not chosen by --model or --corpus"
         elif plan.file.study.corpora[cell.corpus].window is not None:
-            left_out[str(cell)] = "its corpus is read in windows, which no second path does yet"
+            left_out[str(cell)] = "`verify` does not support corpora in windows"
         elif getattr(plan.file.study.corpora[cell.corpus], "chat", False):
-            left_out[str(cell)] = "its corpus is a chat, which no second path reads yet"
+            left_out[str(cell)] = "`verify` does not support chats"
         elif texts > request.max_texts:
             left_out[str(cell)] = f"{texts:,} texts, more than --max-texts {request.max_texts:,}"
         else:
             chosen.append(cell)
     for cell in _in_turn(chosen)[request.cells :]:
-        left_out[str(cell)] = f"larger than the first --cells {request.cells}"
+        left_out[str(cell)] = f"not among the smallest --cells {request.cells}"
     return _in_turn(chosen)[: request.cells], left_out
 
 
@@ -111,11 +111,11 @@ def _done(plan: Plan, store: Store) -> tuple[list[Cell], dict[str, str]]:
         if cell.compares or isinstance(cell, AnalysisCell):
             continue
         if isinstance(plan.file.study.models.get(cell.key.model), StatesModel):
-            left_out[str(cell.key)] = "only its states are there, no model to measure again"
+            left_out[str(cell.key)] = "a model of saved states cannot be measured again"
             continue
         if cell.state != "cached":
             why = {"new": "has not run", "forced": "forced"}.get(cell.why, cell.why)
-            left_out[str(cell.key)] = why if cell.state == "failed" else f"{why}; `reporter run` computes it"
+            left_out[str(cell.key)] = why if cell.state == "failed" else f"{why}; compute it with `reporter run`"
             continue
         row = stored[tuple(cell.key)]
         key = (cell.key.model, cell.key.checkpoint, cell.key.corpus)

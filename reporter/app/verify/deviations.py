@@ -298,7 +298,7 @@ def _sections(verification: Verification) -> Iterator[str]:
     if verification.left_out:
         lines = [f"  {name}: {why}" for name, why in list(verification.left_out.items())[:_MOST]]
         more = len(verification.left_out) - _MOST
-        lines += [f"  and {more} more; --format json has all"] if more > 0 else []
+        lines += [f"  and {more} more; --format json lists all"] if more > 0 else []
         yield "\n".join(["Left out", *lines])
     if verification.failed:
         lines = [f"  {name}: {why}" for name, why in verification.failed.items()]
@@ -337,7 +337,7 @@ def _verdict(verification: Verification) -> str:
         return f"DEVIATES: {', '.join(bad)} ({total} measured again)"
     if verification.failed or not verification.deviations:
         return f"NOT VERIFIED: not every cell could be measured again ({total} agree)"
-    return f"verified: {total} agree with the second path within what is allowed"
+    return f"verified: {total} agree with the independent path within their tolerances"
 
 
 def _json(verification: Verification) -> str:

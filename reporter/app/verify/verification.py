@@ -21,6 +21,7 @@ from reporter.app.verify.cells import Asked, Cell, Side, choose
 from reporter.app.verify.deviations import Deviation, Numbers, compare, counts, missing, stored_numbers, stored_pairs
 from reporter.app.verify.reading import Found, NoPath, Reading, Rule, tokenised
 from reporter.core.errors import ReporterError, UsageError
+from reporter.core.numbers import counted
 from reporter.core.progress import Progress
 from reporter.models.toy.training import prepare
 from reporter.runs.plan import MetricCell, or_raise
@@ -67,16 +68,16 @@ TABLES: Mapping[str, tuple[str, ...]] = {"outliers": ("sinks", "sink_cuts")}
 
 MIXED = 3.0
 """In a pass of mixed precision a number may move by so many times the states' mean relative deviation."""
-_FLOOR = "a floor is what drawn noise reads; nothing of the model is in it"
-_DRAWN = "the tokens that it compares with are drawn by a random generator"
-_NO_PATH = "there is no second path for it"
-_ATTENTION = "the model itself does not return what follows attention"
-_OTHER_SINKS = "in the run's precision other tokens are sinks than in float32"
-_AT_CUT = "in the run's precision other tokens lie beyond a cut than in float32"
+_FLOOR = "a chance level comes from random noise, not from the model"
+_DRAWN = "it compares with randomly drawn tokens"
+_NO_PATH = "no independent path exists"
+_ATTENTION = "the model does not return the states after attention"
+_OTHER_SINKS = "in the precision of the run, other tokens are sinks than in float32"
+_AT_CUT = "in the precision of the run, other tokens exceed the cut than in float32"
 _COUNTED = ("types", "count")  # of the table `sinks`
 _CUT = ("layer_first", "layer_last", "dominance", "dimension")  # of it, what hangs on a single block
-_NONE_THERE = "the second path has no such number there"
-_OTHER_NOT_READ = "the model that it is compared with was not measured again: raise --cells"
+_NONE_THERE = "the independent path has no such number"
+_OTHER_NOT_READ = "the base or the twin was not measured again; raise --cells"
 _DISK = 0.5  # of what is free, that states may take up
 
 
@@ -128,11 +129,11 @@ def verify(
     if not cells:
         if not left_out and plan.cells:
             raise UsageError(
-                f"study '{file.study.study}' has nothing to measure again: its metrics only compare models with each "
-                "other; add one of single models, such as `motion`, and run it: `verify` then measures `change`, too"
+                f"study '{file.study.study}' has nothing to measure again, since its metrics only compare models; add "
+                "a metric of single models, such as `motion`, and run the study; `verify` then covers `change`"
             )
         why = "; ".join(dict.fromkeys(f"{name}: {reason}" for name, reason in list(left_out.items())[:3]))
-        more = "" if Path(study).is_file() else "; if its files lie elsewhere, name the study's YAML file"
+        more = "" if Path(study).is_file() else "; if its files have moved, name the YAML file of the study"
         raise UsageError(f"study '{file.study.study}' has no finished cell to measure again ({why or 'none'}){more}")
     verifier = _Verifier(plan, store, result, offline, progress)
     with _other_threads(result), tempfile.TemporaryDirectory(prefix="reporter-verify-") as folder:
@@ -153,7 +154,7 @@ def _other_threads(result: Verification) -> Iterator[None]:
     """Compute with another number of threads than a run does here, since sums then add up in another order."""
     usual = torch.get_num_threads()
     torch.set_num_threads(1 if usual > 1 else 2)
-    result.notes.append(f"{torch.get_num_threads()} threads where a run here takes {usual}")
+    result.notes.append(f"{counted(torch.get_num_threads(), 'thread')}, whereas a run on this machine uses {usual}")
     try:
         yield
     finally:
@@ -241,7 +242,9 @@ class _Verifier:
         folder.mkdir()
         needed = 4 * int(cell.counted["tokens"]) * int(cell.facts["width"]) * (int(cell.facts["layers"]) + 2)
         if needed > _DISK * shutil.disk_usage(folder).free:
-            raise ReporterError(f"its states take {needed / 2**30:.0f} GiB of temporary disk space, which is not free")
+            raise ReporterError(
+                f"its states need {needed / 2**30:.0f} GiB of temporary disk space; free space, or lower --max-texts"
+            )
         texts = or_raise(self.plan.texts[cell.corpus])
         limits = (self.study.corpora[cell.corpus].max_tokens, cell.facts["max_tokens"])
         baseline = self.plan.baselines.get(cell.model)
@@ -257,7 +260,7 @@ class _Verifier:
             self.study.sites,
             cell.facts["positions"] == "added",
         )
-        with self.progress.step(f"again: {cell}", len(reading.texts), "texts") as advance:
+        with self.progress.step(f"measuring again: {cell}", len(reading.texts), "texts") as advance:
             reading.read(model, advance)
         return reading
 
@@ -265,11 +268,11 @@ class _Verifier:
         deviation = cell.facts["precision_deviation"] if cell.facts["precision"] == "mixed" else None
         if not model.full_precision:
             deviation = max(deviation or 0.0, 0.004)  # what bf16 rounds to
-            self.result.notes.append(f"{cell}: its weights are not float32; they are read in float32 here")
+            self.result.notes.append(f"{cell}: the weights are not float32; `verify` reads them in float32")
         moved = MIXED * float(deviation) if deviation is not None else 0.0
         if moved:
-            note = f"{cell}: the run moved states by {deviation:.1e} (precision_deviation)"
-            self.result.notes.append(f"{note}, so numbers may differ by {MIXED:g} times that")
+            note = f"{cell}: the precision of the run moved states by {deviation:.1e} (precision_deviation)"
+            self.result.notes.append(f"{note}, so numbers may differ by {MIXED:g} times this value")
         self.moved[cell.model, cell.checkpoint] = moved
         return moved
 
@@ -283,7 +286,7 @@ class _Verifier:
             compute, understood = PATHS[metric]
             for name, value in options.items():
                 if name not in understood or (understood[name] and value not in understood[name]):
-                    return [], f"there is no second path for its option {name}: {value}"
+                    return [], f"no independent path for the option {name}: {value}"
             path = compute(reading, options)
         else:
             return [], _NO_PATH

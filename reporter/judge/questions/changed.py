@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from reporter.core.numbers import interval, short, signed
+from reporter.core.numbers import counted, interval, short, signed
 from reporter.core.places import capital, in_backticks, place
 from reporter.core.table import Row
 from reporter.geometry.intervals import freedom, quantile, text_error
@@ -57,7 +57,7 @@ FROM moved_tokens WHERE study = $study AND site IN ('embedding', 'block')
 QUALIFY layer = max(layer) OVER (PARTITION BY model, corpus, view)
 ORDER BY model, corpus, rank
 """
-NO_BASE = "no model names the one that it was made from: add `base: NAME` to a model"
+NO_BASE = "no model has a base, the model that it was made from: add `base: NAME` to a model"
 NOT_COMPARED = "no model was compared with its base: add `change` (or `all`) to `metrics`"
 MOST_TOKENS = 8
 DISTANCE, LOSS = "change.distance", "loss.lm"
@@ -84,7 +84,7 @@ def _changes(read: Read) -> Iterator[Row | Advice]:
     numbers = read(_NUMBERS.replace("NAMES", ", ".join(f"'{name}'" for name in headlines)))
     losses = {_case(row): row for row in paired if row["name"] == LOSS}
     if not losses:
-        yield Advice("no change of loss: add `loss` to `metrics`, where the models have a language-model head")
+        yield Advice("the change of the loss is unknown: add `loss` to `metrics` (needs a language-model head)")
     for rows in grouped(sorted(layers, key=_case), *_CASE):
         case, base = _case(rows[0]), models.get(str(rows[0]["base"]))
         if case[0] not in models or base is None:
@@ -103,7 +103,7 @@ def _changes(read: Read) -> Iterator[Row | Advice]:
         answer = _change_of_states(rows, models[case[0]], base, losses.get(case), farthest, changed_numbers)
         if answer is None:
             yield Advice(
-                f"{case[0]} on {case[1]}: its states and those of its base cannot be compared, see cells.reasons"
+                f"{case[0]} on {case[1]}: its states cannot be compared with its base; see the column cells.reasons"
             )
             continue
         yield answer
@@ -240,7 +240,7 @@ def _box(row: Record, numbers: Sequence[Record]) -> Box:
     if numbers and row["changed"]:
         sentences.append(_differ(numbers))
     if row["changed"] and (tokens := json.loads(row["tokens"])):
-        sentences.append(f"Farthest moved: {', '.join(map(in_backticks, tokens))}.")
+        sentences.append(f"Tokens that moved most: {', '.join(map(in_backticks, tokens))}.")
     shown = sorted(numbers, key=lambda change: change["number"]) if row["changed"] else ()
     return Box(
         about=f"{row['model']} against {row['base']}, on {row['corpus']}",
@@ -252,7 +252,7 @@ def _box(row: Record, numbers: Sequence[Record]) -> Box:
             numeric("change", lambda change: signed(change["value"])),
             Column("95 % interval", _interval),
             numeric("minimum meaningful difference", lambda change: short(change["smallest"], 2)),
-            numeric("layers beyond", lambda change: f"{change['beyond']} of {change['layers']}"),
+            numeric("layers changed", lambda change: f"{change['beyond']} of {change['layers']}"),
         ),
         notes=_notes(row),
     )
@@ -274,34 +274,34 @@ def _differ(numbers: Sequence[Record]) -> str:
     beyond = sorted((change for change in numbers if change["beyond"]), key=lambda change: -change["largest"])
     large = [change for change in beyond if change["largest"] >= 1]
     if not beyond:
-        return "No headline number differs beyond its interval."
+        return "No headline number changed significantly."
     if not large:
         return (
-            "No headline number moves by the minimum meaningful difference; nearest comes "
-            f"`{beyond[0]['number']}`, by {short(beyond[0]['largest'], 2)} of it."
+            "No headline number changed by the minimum meaningful difference; the largest change is "
+            f"{short(beyond[0]['largest'], 2)} times this difference, in `{beyond[0]['number']}`."
         )
-    names = ", ".join(f"`{change['number']}` (up to {short(change['largest'], 2)} times that)" for change in large)
-    return f"Beyond their intervals, and by more than the minimum meaningful difference, differ {names}."
+    names = ", ".join(f"`{change['number']}` ({short(change['largest'], 2)} times the minimum)" for change in large)
+    return f"Headline numbers with more than the minimum meaningful difference: {names}."
 
 
 def _depth(row: Record) -> str:
     fewer, first = row["base_layers"] - row["layers"], row["first_layer"]
     if not fewer:
         return ""
-    says = f"It has {abs(fewer)} block{'s' * (abs(fewer) > 1)} {'fewer' if fewer > 0 else 'more'}"
+    says = f"The model has {counted(abs(fewer), 'block')} {'fewer' if fewer > 0 else 'more'} than its base."
     if fewer > 0 and first and row["noise"] == "rounding":
-        return f"{says}, and block {first} of the base is the first that is missing or different."
-    return f"{says}."
+        return f"{says} Block {first} of the base is the first block that is missing or different."
+    return says
 
 
 _UNCHANGED = {
-    "seed": "no layer lies farther from the base than from another seed (last layer: {last})",
-    "precision": "no layer lies farther from the base than products in bf16 would explain (last layer: {last})",
-    "rounding": "at no layer did any of {n:,} tokens move by more than rounding",
+    "seed": "no layer differs from the base by more than a different seed would explain (last layer: {last})",
+    "precision": "no layer differs from the base by more than bf16 rounding (last layer: {last})",
+    "rounding": "none of {n:,} tokens moved by more than rounding at any layer",
 }
 _BEYOND = {
     "seed": " by more than a different seed would explain",
-    "precision": " by more than products in bf16 would explain",
+    "precision": " by more than bf16 rounding",
     "rounding": "",
 }
 
@@ -310,21 +310,22 @@ def _states(row: Record) -> str:
     last = f"{short(row['last_distance'], 2)} {interval(row['last_low'], row['last_high'])}".strip()
     first, noise, linear = row["first_layer"], row["noise"], row["last_linear"]
     if not row["changed"]:
-        return f"Nothing beyond noise: {_UNCHANGED[noise].format(last=last, n=row['n'])}."
+        return f"No significant change: {_UNCHANGED[noise].format(last=last, n=row['n'])}."
     where = f"from {place(first)} on"
     where = f"A small change: {where}" if row["small"] else capital(where)
     before = ""
     if noise == "rounding" and first:
-        before = f"; {'the embedding is' if first == 1 else f'up to {place(first - 1)} they are'} the same"
+        before = f"; {'the embedding is' if first == 1 else f'up to {place(first - 1)} they are'} unchanged"
     mapped = ""
     if linear is not None and linear <= 0:
-        mapped = ", and no linear map of the base predicts it better than its mean does"
+        mapped = " No linear map from the states of the base predicts these states better than their mean does."
     elif linear is not None:
-        mapped = f", and a linear map of the base explains {_below_one(linear)} of it"
+        mapped = f" A linear map from the states of the base explains {_below_one(linear)} of the variance."
     steepest = "" if row["largest_step"] == first else f" The distance grows most at layer {row['largest_step']}."
     return (
-        f"{where} states differ from the base{_BEYOND[noise]}: there by {short(row['first_distance'], 2)} of their "
-        f"length{before}. At the last layer it is {last}, cosine {_below_one(row['last_cosine'])}{mapped}.{steepest}"
+        f"{where}, states differ from the base{_BEYOND[noise]}, there by {short(row['first_distance'], 2)} of their "
+        f"norm{before}. At the last layer they differ by {last} of their norm, with cosine "
+        f"{_below_one(row['last_cosine'])}.{mapped}{steepest}"
     )
 
 
@@ -333,21 +334,21 @@ def _loss(row: Record) -> str:
     if row["loss"] is None:
         return ""
     if row["loss"] == 0:
-        return "The loss is the same."
+        return "The loss is unchanged."
     change = f"{signed(row['loss'])} {interval(low, high)}".strip()
     if low is None:
-        return f"The loss moves by {change} nats, on too few texts for an interval."
+        return f"The loss changes by {change} nats, with too few texts for an interval."
     if low <= 0 <= high:
-        return f"The loss moves by {change} nats, no more than chance."
-    return f"The loss {'rises' if low > 0 else 'falls'}: {change} nats."
+        return f"The loss changes by {change} nats, which is not significant."
+    return f"The loss {'rises' if low > 0 else 'falls'} significantly: {change} nats."
 
 
 def _notes(row: Record) -> tuple[str, ...]:
     notes = {
-        "Without another seed to compare with, every change beyond rounding counts; name a model by `twin`, or add the "
-        "recipe once more with another `seed`.": row["noise"] == "rounding",
-        "Layers are compared by number, the distance at the last one with the last: behind a missing block the table "
-        "compares the numbers of different blocks, which is part of their change.": row["base_layers"] != row["layers"],
+        "No second seed was given, so every change beyond rounding counts. Add a seed replicate with `twin: NAME`, or "
+        "add the recipe again with another `seed`.": row["noise"] == "rounding",
+        "Layers are compared by number, and the last layer with the last layer. After a missing block, the table "
+        "compares different blocks, which adds to their change.": row["base_layers"] != row["layers"],
     }
     return tuple(note for note, applies in notes.items() if applies and row["changed"])
 

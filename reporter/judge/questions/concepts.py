@@ -143,7 +143,7 @@ def _box(rows: Sequence[Record]) -> Box:
             ),
             numeric("chance level", lambda row: "–" if row[1] is None else short(row[1]["chance"], 2)),
             numeric("p, corrected for layers", lambda row: "–" if row[1] is None else p_value(row[1]["p"], 2)),
-            Column("no significant difference at layers", _similar),
+            Column("not significantly weaker at layers", _similar),
             numeric("pairs", lambda row: row[0][0]["n"]),
         ),
         notes=tuple(_notes(concepts)),
@@ -179,7 +179,7 @@ def _sentence(rows: Sequence[Record], concepts: int) -> str:
 
 def _too_few(rows: Sequence[Record], concepts: int) -> str:
     fewest, pairs = fewest_pairs(concepts), rows[0]["n"]
-    return f": {pairs} pairs are too few to test, {fewest} are needed" if pairs < fewest else ""
+    return f" ({pairs} pairs are too few to test; at least {fewest} are needed)" if pairs < fewest else ""
 
 
 def _layers_text(concept: tuple[Sequence[Record], Record | None], concepts: int) -> str:
@@ -203,15 +203,15 @@ def _notes(concepts: Sequence[Sequence[Record]]) -> Iterator[str]:
     for rows in grouped((rows[0] for rows in concepts if rows[0]["same_token"] is not None), "same_token"):
         names = ", ".join(in_backticks(row["concept"]) for row in rows)
         yield same_token_warning(rows[0], "texts of these pairs" if len(rows) == len(concepts) else f"texts of {names}")
-    yield "Layer 0 is the embedding. A shared direction shows what states hold, not which layer serves a task."
+    yield "Layer 0 is the embedding. A shared direction shows what states contain, not which layer is best for a task."
     yield (
-        "A word that all second texts share makes the consistency large at the embedding already, whatever the "
-        "model knows."
+        "A word that all second texts share makes the consistency high at the embedding already. Such a consistency "
+        "says nothing about the model."
     )
     yield (
-        f"A concept is a shared direction where its consistency exceeds its chance level, corrected for the layers "
-        f"{f'and the {len(concepts)} concepts of the set, ' if len(concepts) > 1 else ''}and random turns of its pairs "
-        "confirm it."
+        "A concept is a shared direction at layers where its consistency is significantly above the chance level, and "
+        "random turns of its pairs confirm it. The test is corrected for the layers"
+        f"{f' and the {len(concepts)} concepts of the set' if len(concepts) > 1 else ''}."
     )
 
 

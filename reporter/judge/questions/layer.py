@@ -138,8 +138,8 @@ def _answer(read: Read) -> Iterator[Row | Advice]:
             yield from _rows(model, criterion, criteria)
     if "labels" not in kinds:
         yield Advice(
-            "no labelled corpus is probed, which alone says what a layer is worth for a task: add a corpus with "
-            "labels and `probes: {mine: {corpus: …}}`",
+            "only a probe of labels ranks layers for a task: add a corpus with labels and "
+            "`probes: {mine: {corpus: NAME}}`",
             runs=True,
         )
 
@@ -274,8 +274,8 @@ def _compared(criteria: Sequence[Sequence[Record]]) -> Box:
         notes.append(_WEAK)
     return Box(
         about=best[0]["model"],
-        says="Other numbers are highest or lowest at these layers. They do not measure use in a task, and the "
-        "uncertainty of the layer is not known.",
+        says="Other numbers are highest or lowest at these layers. These numbers do not measure quality in a task, and "
+        "the uncertainty of the layers is unknown.",
         **table(
             best,
             Column("by", _criterion),
@@ -292,7 +292,7 @@ def _guessed(models: Sequence[Sequence[Sequence[Record]]]) -> Box:
     best = [next(row for row in criterion if row["best"]) for criteria in models for criterion in criteria]
     return Box(
         about=together(row["model"] for row in best),
-        says="Nothing here says which layer is good; these numbers have been proposed for choosing one without labels.",
+        says="Without labels, layers cannot be ranked. Label-free proxies from the literature would choose:",
         **table(
             best,
             Column("model", lambda row: row["model"]),
@@ -311,8 +311,8 @@ def _advice(rows: Sequence[Record]) -> tuple[str, Record]:
     name = f"the accuracy of the linear probe {in_backticks(best['item'])}"
     if best["loss_low"] is None:
         return (
-            f"{capital(name)} is highest with {_label(best)}: {_number(best)}. With so few texts it is not known how "
-            "much of its lead is chance.",
+            f"{capital(name)} is highest with {_label(best)}: {_number(best)}. There are too few texts to tell how "
+            "much of this lead is chance.",
             best,
         )
     take = f"Take {_label(best)}: {name} is"
@@ -325,17 +325,17 @@ def _advice(rows: Sequence[Record]) -> tuple[str, Record]:
         return f"{take} {_number(best)}. {capital(_label(last))} scores {loses} points less. {_ties(rows)}", best
     if last["loss_high"] <= _margin():
         return (
-            f"Keep {_label(last)}: it loses at most {_points(last['loss_high'])} points against the best layer and "
+            f"Keep {_label(last)}: it scores at most {_points(last['loss_high'])} points less than the best layer and "
             f"pooling. {capital(_label(best))} scores best: {name} is {_number(best)}.",
             last,
         )
     if not last["loss"]:
         return f"{capital(_label(best))} and {_label(last)} score best: {name} is {_number(best)}. {_ties(rows)}", last
-    decide = f"; about {_rounded(last['needed'])} texts would decide" if last["needed"] else ""
+    decide = f"; a decision needs about {_rounded(last['needed'])} texts" if last["needed"] else ""
     return (
         f"{capital(_label(best))} scores best: {name} is {_number(best)}. {capital(_label(last))} scores "
-        f"{_points(last['loss'])} points less, which is not significant with {best['n']:,} texts (it may lose up to "
-        f"{_points(last['loss_high'])} points){decide}. {_ties(rows)}",
+        f"{_points(last['loss'])} points less (at most {_points(last['loss_high'])}), which is not significant with "
+        f"{best['n']:,} texts{decide}. {_ties(rows)}",
         best,
     )
 
@@ -358,13 +358,13 @@ def _ties(rows: Sequence[Record]) -> str:
     close = [row for row in alike if row["loss"] <= CLOSE]
     first = min(close, key=lambda row: (_in_order(_cell_of(row))[:2], row["loss"]), default=best)
     if _in_order(_cell_of(first))[:2] < _in_order(_cell_of(best))[:2]:
-        says += f"; the earliest within {_points(CLOSE)} points of it is {_label(first)}"
+        says += f"; the earliest within {_points(CLOSE)} points of the best is {_label(first)}"
     return f"{says}."
 
 
 def _not_worse(rows: Sequence[Record]) -> str:
     if rows[0]["loss_low"] is None:
-        return "not known"
+        return "unknown"
     alike = sorted((row for row in rows if row["loss_low"] == 0), key=lambda row: _in_order(_cell_of(row)))
     return "all layers" if len(alike) == len(rows) else _places(alike) or "none"
 
@@ -382,7 +382,7 @@ def _below(row: Record | None) -> str:
 def _significant(row: Record | None) -> str:
     if row is None or row["best"]:
         return "–"
-    return "not known" if row["loss_low"] is None else "yes" if row["loss_low"] > 0 else "no"
+    return "unknown" if row["loss_low"] is None else "yes" if row["loss_low"] > 0 else "no"
 
 
 def _loss_by_probe(row: Record) -> str:
@@ -402,8 +402,8 @@ def _rounded(texts: int) -> str:
 
 
 _WEAK = (
-    "Numbers without labels are weak guides: published ones go with how good layers are in some models and not in "
-    "others, and across families of models hardly at all."
+    "Label-free proxies are weak guides. In published work they agree with the quality of layers in some models but "
+    "not in others, and hardly across model families."
 )
 
 
@@ -412,26 +412,29 @@ def _notes(rows: Sequence[Record], take: Record) -> Iterator[str]:
         yield "The last hidden state is after the model's closing norm or projection (measured)."
     elif take["site"] == "block":
         if take["normed"]:
-            yield "In this model each block ends in a norm, and so do these states (measured)."
+            yield "Each block of this model ends in a norm, so these states are normed (measured)."
         else:
-            yield "These states are as the block leaves them, not normed (measured)."
+            yield "These states are the output of the block, without a norm (measured)."
     yield (
-        "A label that can be read is not a label that the model uses; another task may have another best layer. "
-        "Intervals compare layers and poolings on the same held-out texts, hold however many are tried, and allow for "
-        "classifiers that share training texts."
+        "A probe shows that states contain a label, not that the model uses it. Another task may have another best "
+        "layer."
+    )
+    yield (
+        "Intervals compare layers and poolings on the same held-out texts. They are valid for any number of layers and "
+        "poolings, and account for classifiers that share training texts."
     )
     if any(row["needed"] for row in rows):
         yield (
-            "The number of texts that would decide is for a difference as large as the one seen, and a probability of "
-            "80 %. The best of many is seen larger than it is, so that more texts may be needed."
+            "The number of texts for a decision assumes that the measured difference is the true one, and 80 % power. "
+            "The best of many layers looks better than it is, so more texts may be needed."
         )
 
 
 _POOLING = {"mean": "mean pooling", "first": "first-token pooling", "last": "last-token pooling"}
 _POOLED = {
-    "mean": "the mean over each text's own tokens, without those that the tokenizer added",
-    "first": "each text's first token",
-    "last": "each text's last own token",
+    "mean": "the mean over the tokens of each text, without tokens that the tokenizer added",
+    "first": "the first token of each text",
+    "last": "the last token of each text, before tokens that the tokenizer added",
 }
 
 
@@ -439,7 +442,8 @@ def _code(row: Record) -> str:
     then = f"\n# then {_POOLED[row['pooling']]}" if row["pooling"] in _POOLED else ""
     if row["entry"] is None:
         return (
-            f"# block {row['layer']} is no entry of hidden_states (the last one is after the closing norm): use a hook"
+            f"# hidden_states has no entry for block {row['layer']} (its last entry is after the closing norm): "
+            "use a hook"
         )
     if row["entry"] == "last_hidden_state":
         return f"states = model(**inputs).last_hidden_state{then}"

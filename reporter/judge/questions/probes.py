@@ -64,7 +64,7 @@ def _probe_rows(read: Read) -> Iterator[Row | Advice]:
             key = (row["model"], row["checkpoint"], row["probe"], row["statistic"])
             results.setdefault(key, {})[row["layer"]] = row
     if not results:
-        says = "no probe: add a corpus with labels and `probes: {mine: {corpus: …}}`, or `{words: shipped}`"
+        says = "no probe: add `probes: {mine: {words: shipped}}`, or a corpus with labels and `{corpus: NAME}`"
         yield Advice(says, runs=True)
         return
     for (model, checkpoint, probe, statistic), layers in results.items():
@@ -130,7 +130,7 @@ def _against_base(rows: Sequence[Record]) -> Box:
             Column("95 % interval", lambda row: interval(row["ci_low"], row["ci_high"])),
             numeric("texts", lambda row: row["n"]),
         ),
-        notes=("Intervals are paired over texts and hold for all layers together.",),
+        notes=("Intervals are paired over texts and corrected for the number of layers.",),
     )
 
 
@@ -145,15 +145,15 @@ def _of_layers(by_probe: Sequence[Sequence[Record]]) -> Box:
         about=together(pairs[0]["model"] for pairs in by_probe),
         says="No two layers of a model differ significantly by these probes. "
         * (not any(row["apart"] for pairs in by_probe for row in pairs))
-        + "Layers are compared on the same texts: a difference counts where its interval, which holds for all pairs "
-        "of layers of a model and probe together, leaves out 0.",
+        + "Layers are compared on the same texts. Two layers differ if the interval of their difference excludes 0, "
+        "corrected for all pairs of layers of the model and probe.",
         **table(
             by_probe,
             Column("model", lambda pairs: pairs[0]["model"]),
             Column("probe", lambda pairs: pairs[0]["probe"]),
             Column("kind", lambda pairs: KINDS[pairs[0]["statistic"]]),
             numeric("pairs that differ", lambda pairs: f"{sum(row['apart'] for row in pairs)} of {len(pairs)}"),
-            Column("neighbours that differ", neighbours),
+            Column("adjacent layers that differ", neighbours),
         ),
     )
 
@@ -189,9 +189,9 @@ NEGLIGIBLE = 0.01
 def _block_rows(read: Read) -> Iterator[Row | Advice]:
     tried = read(_TRIED)
     for row in read(_ORDERED):
-        yield Advice(f"{row['model']}, {row['item']}: without a language-model head there is no loss to measure")
+        yield Advice(f"{row['model']}, {row['item']}: the model has no language-model head, so it has no loss")
     if not tried and not read(_ORDERED):
-        says = "no block was left out: add `skip: {trial: {corpus: NAME}}`, for models with a language-model head"
+        says = "no block was removed: add `skip: {trial: {corpus: NAME}}` (needs a language-model head)"
         yield Advice(says, runs=True)
     for rows in grouped(tried, "model", "checkpoint", "item", "many"):
         best, *rest = sorted(rows, key=lambda row: (row["change"], row["proposal"]))
@@ -213,14 +213,15 @@ def _block_box(rows: Sequence[Record]) -> Box:
     first = rows[0]
     change = f"{signed(first['change'])} {interval(first['ci_low'], first['ci_high'])}".strip()
     free = [row for row in rows if row["ci_low"] is not None and row["ci_low"] <= 0]
-    sentences = [f"Without {_blocks(first['blocks'])} the loss moves by {change} nats, from {short(first['whole'])}."]
+    sentences = [f"Without {_blocks(first['blocks'])} the loss changes by {change} nats, from {short(first['whole'])}."]
     if free:
         most = _blocks(free[-1]["blocks"]).capitalize()
         high = free[-1]["ci_high"]
         sentences.append(
-            f"{most} can be removed: the loss is no higher without."
+            f"{most} can be removed without a rise of the loss."
             if high <= NEGLIGIBLE
-            else f"{most} may be removable: no significant loss, though up to {signed(high)} is not ruled out."
+            else f"{most} may be removable: the loss does not rise significantly, but a rise of up to {signed(high)} "
+            "is possible."
         )
     elif all(row["ci_low"] is not None for row in rows):
         sentences.append("No tested set of blocks can be removed without loss.")
@@ -228,19 +229,19 @@ def _block_box(rows: Sequence[Record]) -> Box:
     shown = ", ".join(order[:8]) + (f" and {len(order) - 8} more" if len(order) > 8 else "")
     return Box(
         about=f"{first['model']}, {first['item']}",
-        says=" ".join(sentences) + f" In the order of their influence, the least first: {shown}.",
+        says=" ".join(sentences) + f" Blocks by influence, the least influential first: {shown}.",
         **table(
             rows,
-            numeric("blocks left out", lambda row: row["many"]),
-            Column("best tried", lambda row: row["blocks"]),
+            numeric("blocks removed", lambda row: row["many"]),
+            Column("best set tried", lambda row: row["blocks"]),
             Column("proposed by", lambda row: row["by"]),
             numeric("change of loss", lambda row: signed(row["change"])),
             Column("95 % interval", lambda row: interval(row["ci_low"], row["ci_high"])),
             Column("next best", _next_best),
         ),
         notes=(
-            f"Each is the best of up to three sets on {first['tokens']:,} tokens, without any training afterwards; "
-            "chosen as the best, its loss is a little flattered.",
+            f"Each row is the best of up to three sets on {first['tokens']:,} tokens, without further training. The "
+            "choice of the best set makes its loss look slightly lower than it is.",
         ),
     )
 

@@ -127,8 +127,8 @@ def _for_models_that_run(read: Read) -> str:
     sources = {row.get("source") for row in read("SELECT DISTINCT source FROM models WHERE study = $study")}
     if "states" not in sources:
         return ""
-    needs = "; add a model by `hub`, `path` or `recipe` too" if sources == {"states"} else ""
-    return f". Models given by `states` cannot run here and are left out{needs}"
+    needs = "; add a model by `hub`, `path` or `recipe`" if sources == {"states"} else ""
+    return f". Models of saved `states` cannot run and are left out{needs}"
 
 
 def boxes_of(question: Question, tables: Mapping[str, Sequence[Record]]) -> Sequence[Box]:
@@ -142,7 +142,7 @@ def markdown(answers: Sequence[Answer]) -> str:
     if unanswered := [answer for answer in answers if not answer.boxes]:
         lines += ["## Not answered by this study", ""]
         lines += [
-            f"- **{answer.question.title}** {' '.join(answer.lacks) or 'The numbers of this study show none.'}"
+            f"- **{answer.question.title}** {' '.join(answer.lacks) or 'The numbers of this study show nothing.'}"
             for answer in unanswered
         ]
     return "\n".join(lines).strip()

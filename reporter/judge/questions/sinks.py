@@ -42,7 +42,7 @@ NEAR = 0.9
 def _sink_rows(read: Read) -> Iterator[Row | Advice]:
     searched = read(SEARCHED)
     if not searched:
-        yield Advice("no states of a corpus were read: add a corpus and `metrics: [outliers]` (or `all`)")
+        yield Advice("no model has read a corpus: add a corpus and `metrics: [outliers]` (or `all`)")
     for row in searched:
         if row["sinks"] and not row["listed"]:
             yield Advice(
@@ -97,7 +97,7 @@ def _box(rows: Sequence[Record]) -> Box:
         f"norm up to {short(first['norm_ratio'], 2)} times the median of its text{further}. The token set `no-sinks` "
         "leaves them out.",
         **table(rows[:MOST_ROWS], *_COLUMNS),
-        notes=(f"{len(rows) - MOST_ROWS} more are in the table sink_answers.",) if len(rows) > MOST_ROWS else (),
+        notes=(f"The table sink_answers has {len(rows) - MOST_ROWS} more.",) if len(rows) > MOST_ROWS else (),
     )
 
 
@@ -120,7 +120,7 @@ _COLUMNS = (
     numeric("sinks", lambda row: f"{row['count']:,}"),
     Column("blocks", partial(_range, what="layer")),
     numeric("dimension", lambda row: "–" if row["dimension"] is None else row["dimension"]),
-    numeric("norm, in medians", lambda row: short(row["norm_ratio"], 2)),
+    numeric("norm / median", lambda row: short(row["norm_ratio"], 2)),
 )
 SINKS = Question("sinks", "Which tokens are sinks?", (SinkAnswer,), _sink_rows, _boxes)
 

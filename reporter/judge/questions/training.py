@@ -114,8 +114,8 @@ def _boxes(tables: Mapping[str, Sequence[Record]]) -> list[Box]:
     return [_box(rows) for rows in grouped(tables["training_answers"], "model", "corpus")]
 
 
-_MEANS = "Between {} checkpoints, on the mean over layers, which hides what one layer gains and another loses."
-_RANGES = "Ranges hold with 95 % confidence over texts, and speak of this run, not of another seed."
+_MEANS = "Numbers are means over layers at {} checkpoints. Opposite changes of two layers cancel in a mean."
+_RANGES = "Ranges of steps are 95 % intervals over texts. They are about this training, not about another seed."
 
 
 def _box(rows: Sequence[Record]) -> Box:
@@ -134,8 +134,8 @@ def _box(rows: Sequence[Record]) -> Box:
             numeric("first", lambda kinds: short(kinds["rest"]["first"], 2)),
             numeric("last", lambda kinds: short(kinds["rest"]["last"], 2)),
             numeric("half of the change, at step", lambda kinds: _step(kinds.get("half-way"))),
-            numeric("turns, at step", lambda kinds: _step(kinds.get("turn"), value=True)),
-            numeric("like its last value from step", lambda kinds: f"{kinds['rest']['step']:,}"),
+            numeric("turning point, at step", lambda kinds: _step(kinds.get("turn"), value=True)),
+            numeric("settled from step", lambda kinds: f"{kinds['rest']['step']:,}"),
         ),
         notes=(_MEANS.format(rows[0]["checkpoints"]), *([_RANGES] if changed else [])),
     )
@@ -143,22 +143,19 @@ def _box(rows: Sequence[Record]) -> Box:
 
 def _says(changed: Mapping[str, Mapping[str, Record]], titles: Mapping[str, str], tested: int) -> str:
     if not changed:
-        return (
-            f"Nothing beyond noise changes between the checkpoints, in {tested} headline numbers, each averaged over "
-            "its layers."
-        )
+        return f"None of {tested} headline numbers changes significantly, averaged over layers."
     passed = [(name, kinds["half-way"]) for name, kinds in changed.items() if "half-way" in kinds]
     count = f"All {tested}" if len(changed) == tested > 1 else f"{len(changed)} of {tested}"
     verb = "changes" if len(changed) == 1 else "change"
-    sentences = [f"{count} headline numbers {verb} beyond noise, averaged over layers."]
+    sentences = [f"{count} headline numbers {verb} significantly, averaged over layers."]
     if passed:
         (first, early), (latest, late) = passed[0], max(passed, key=lambda item: item[1]["step"])
-        sentences.append(f"The first is {titles[first]}, half of whose change happens {_steps(early)}.")
+        sentences.append(f"The {titles[first]} changes first, with half of its change {_steps(early)}.")
         if late["step"] > early["step"]:
-            sentences.append(f"The last is {titles[latest]}, {_steps(late)}.")
+            sentences.append(f"The {titles[latest]} changes last, {_steps(late)}.")
     turned = [titles[name] for name, kinds in changed.items() if "turn" in kinds]
     if turned:
-        sentences.append(f"{'This one turns' if len(turned) == 1 else 'These turn'} on the way: {', '.join(turned)}.")
+        sentences.append(f"Not monotonic: {', '.join(turned)}.")
     return " ".join(sentences)
 
 

@@ -35,11 +35,11 @@ NOT_THERE = (
     ("s", "./results:s", "both sides are results:s"),
     ("x", "t", "no study 'x' in results/results.duckdb; it has: s, t"),
     ("s", "results:tt", "did you mean 't'?"),
-    ("s", "nowhere:s", "nowhere/results.duckdb: no results there"),
+    ("s", "nowhere:s", "nowhere/results.duckdb does not exist"),
     ("old", "s", "write 'old:'"),
-    ("./old", "s", "neither STUDY nor FOLDER:STUDY"),
+    ("./old", "s", "cannot read './old'; write STUDY"),
     ("two:", "old:u", "it has s, t"),
-    ("s", "empty:", "holds no study yet"),
+    ("s", "empty:", "has no study yet"),
     ("s", "text:s", "is not a DuckDB database"),
 )
 
@@ -77,7 +77,7 @@ def test_an_older_file_is_seen_in_the_shape_of_today_and_left_alone_and_a_newer_
             connection.execute("CREATE TABLE file_0.x (y INTEGER)")
     assert (old / "results.duckdb").read_bytes() == before
     alter(new, "UPDATE schema_version SET version = 999, reporter = '9.9'")
-    with pytest.raises(ReporterError, match="newer than this one"):
+    with pytest.raises(ReporterError, match="newer than this version"):
         find_sides(f"{old}:", f"{new}:", Path("x"))
 
 

@@ -126,7 +126,7 @@ def test_a_figure_is_an_altair_chart_with_its_rows(results):
     assert all("variance explained" in " ".join(one["y"]["title"]).lower() for one in drawn)  # in two lines
     rows = said["datasets"]["rows"]
     assert {row["view"] for row in rows} == {"no-sinks"} and {0, 1, 2} <= {row["layer"] for row in rows}
-    with pytest.raises(reporter.UsageError, match="there is no figure"):
+    with pytest.raises(reporter.UsageError, match="no figure"):
         results.chart("anisotropy.top_variance")
     with pytest.raises(reporter.UsageError, match="no panel 'd'"):
         results.chart("anisotropy.top_variance_share", "d")

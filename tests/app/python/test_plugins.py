@@ -97,9 +97,9 @@ def test_a_plugin_is_known_to_its_study_alone():
     [
         ("import reporter\nx = 1 / 0\n", "mine.py:2: ZeroDivisionError: division by zero; mend it"),
         ("import reporter\ndef f(:\n", "mine.py:2: SyntaxError: "),
-        ("x = 1\n", "mine.py: registers nothing; decorate a function with @reporter.metric"),
+        ("x = 1\n", "mine.py registers nothing; decorate a function with @reporter.metric"),
         (METRIC.replace('"mine"', '"motion"'), "metric 'motion' is defined twice: in reporter.metrics.motion and in "),
-        ("import sys\nsys.exit(3)\n", "mine.py:2: SystemExit: 3; mend it"),
+        ("import sys\nsys.exit(3)\n", "mine.py:2: SystemExit: 3; correct it"),
     ],
 )
 def test_a_plugin_that_breaks_is_named_with_its_line(source, said):

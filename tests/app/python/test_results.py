@@ -77,14 +77,14 @@ def test_a_run_that_was_cut_short_is_said(here, tmp_path):
     (tmp_path / "results.duckdb").write_bytes((here / "results" / "results.duckdb").read_bytes())
     with duckdb.connect(str(tmp_path / "results.duckdb")) as connection:
         connection.execute("UPDATE studies SET finished = NULL")
-    with pytest.warns(UserWarning, match="'look'.*did not come to its end"):
+    with pytest.warns(UserWarning, match="'look'.*did not finish; run the study again"):
         results = reporter.open(tmp_path)
-    assert "did not come to its end" in repr(results) and len(results.layer_metrics)
-    with pytest.raises(reporter.UsageError, match="report was not written"):
+    assert "did not finish" in repr(results) and len(results.layer_metrics)
+    with pytest.raises(reporter.UsageError, match="write the report with"):
         _ = results.report
     with duckdb.connect(str(tmp_path / "results.duckdb")) as connection:
         connection.execute("DELETE FROM studies")
-    with pytest.raises(reporter.UsageError, match="holds no study"):
+    with pytest.raises(reporter.UsageError, match="has no study"):
         reporter.open(tmp_path)
 
 
@@ -103,13 +103,13 @@ def test_mistakes_in_a_mapping_have_a_place_and_no_line():
         (lambda: reporter.open(None), "folder must be a path"),
         (lambda: reporter.open("a\0b"), "folder must be a path"),
         (lambda: reporter.open("results", 5), "study must be text, got the number 5"),
-        (lambda: reporter.run(None), "a study is a YAML file or a mapping"),
+        (lambda: reporter.run(None), "a study must be a YAML file or a mapping"),
         (lambda: reporter.run({}), "study"),
         (lambda: reporter.run(STUDY, out=None), "out must be a path, as text or pathlib.Path, got nothing"),
         (lambda: reporter.run(STUDY, only=None), "only must be a list of names"),
         (lambda: reporter.run(STUDY, only=[1]), "a name in only must be text"),
         (lambda: reporter.run(STUDY, only="motoin"), "motoin"),
-        (lambda: reporter.validate(5), "a study is a YAML file or a mapping"),
+        (lambda: reporter.validate(5), "a study must be a YAML file or a mapping"),
         (lambda: reporter.open("results").sql(None), "query must be text"),
         (lambda: reporter.open("results").sql(""), ""),
         (lambda: reporter.open("results").table(None), "name must be text"),

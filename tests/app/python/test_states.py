@@ -76,7 +76,7 @@ def test_what_needs_the_model_says_so_or_is_left_out(measured, study, results):
     assert set(cells["corpus"]) == {"c"} and "groups" not in set(cells["metric"])
     assert not results.models["model"].str.contains(r"given.*\(shuffled\)").any()
     hints = plan_study(study_of(study), measured[0].folder).hints()
-    assert "model given-encoder: only its states are there, so without corpus d, groups, shuffled" in hints
+    assert "model given-encoder has saved states only, which leaves out corpus d, groups, shuffled" in hints
 
 
 def test_a_file_that_changed_is_measured_again(measured, study, results, tmp_path):

@@ -63,7 +63,7 @@ def test_what_changed_against_a_base_is_measured_again(tmp_path, based, again):
 def test_what_a_model_is_compared_with_must_be_measured_again_too(based, again):
     found = again(based, model="tuned", corpus="nested")
     assert {reason for name, reason in found.unverified if name.startswith("change.")} == {
-        "the model that it is compared with was not measured again: raise --cells"
+        "the base or the twin was not measured again; raise --cells"
     }
 
 
@@ -152,7 +152,7 @@ def test_blocks_that_share_their_weights_have_no_second_path_for_contributions(t
     found = again(tmp_path)
     assert found.passed and "motion.norm" in found.deviations
     reasons = {reason for name, reason in found.unverified if name == "contributions.attention_ratio"}
-    assert len(reasons) == 1 and "no two norms" in reasons.pop()
+    assert len(reasons) == 1 and "the two norms that separate" in reasons.pop()
 
 
 def test_texts_of_one_token_agree(tmp_path, run, again):

@@ -62,13 +62,13 @@ def say(**given):
 
 def test_the_first_layer_that_moved_is_named():
     row, said, _ = say(distances=[0, 0, 0.2, 0.1, 0.15], loss=(0.3, 0.2, 0.4), tokens=["`", "the"])
-    assert "Farthest moved: `ˋ`, `the`." in said  # no token ends what it stands in
+    assert "Tokens that moved most: `ˋ`, `the`." in said  # no token ends what it stands in
     assert (row["changed"], row["first_layer"], row["noise"]) == (True, 2, "rounding")
-    assert said.startswith("From layer 2 on") and "0.2 of their length; up to layer 1" in said
-    assert "loss rises: +0.3 [0.2, 0.4]" in said
+    assert said.startswith("From layer 2 on") and "0.2 of their norm; up to layer 1" in said
+    assert "loss rises significantly: +0.3 [0.2, 0.4]" in said
 
 
-NOTHING = ("Nothing beyond noise", "any of 100 tokens", "no more than chance")
+NOTHING = ("No significant change", "of 100 tokens", "not significant")
 SLIGHT, ROUGH, FAR = {"loss": (0.001, -0.002, 0.004)}, {"deviation": 0.01}, [0.1, 0.2, 0.5, 0.6, 0.9]
 
 
@@ -77,7 +77,7 @@ SLIGHT, ROUGH, FAR = {"loss": (0.001, -0.002, 0.004)}, {"deviation": 0.01}, [0.1
     [
         ([0, 0.0001, 0.0002, 0.0002, 0.0002], SLIGHT, None, "rounding", NOTHING),
         (FAR, {"seeds": [0.1, 0.19, 0.2, 0.3, 0.3]}, 2, "seed", ("a different seed",)),  # at layer 1 they overlap
-        (FAR, {"seeds": FAR}, None, "seed", ("than from another seed",)),
+        (FAR, {"seeds": FAR}, None, "seed", ("No significant change", "a different seed")),
         ([0, 0.004, 0.005, 0.006, 0.007], ROUGH, None, "precision", ("bf16",)),
         ([0, 0, 0.005, 0.006, 0.007], ROUGH, 2, "rounding", ()),  # the first block shows the same batches
         ([0, 0.004, 0.2, 0.006, 0.007], ROUGH, 2, "precision", ()),
@@ -93,7 +93,8 @@ def test_a_metric_and_a_block_that_are_missing_are_named():
     without = answered(CHANGED, "s", lambda sql: [{"model": "new", "base": "old"}] if "FROM models" in sql else [])
     assert "add `change`" in without.lacks[0]
     _, said, answer = say(distances=[0, 0, 0.3, 0.3], layers=(3, 4))
-    assert said.startswith("It has 1 block fewer, and block 2 of the base") and "block" in answer.boxes[0].notes[-1]
+    assert said.startswith("The model has 1 block fewer") and "Block 2 of the base" in said
+    assert "block" in answer.boxes[0].notes[-1]
 
 
 def number(model, layer, value, half, name="spectrum.effective_rank"):
@@ -112,7 +113,7 @@ def test_numbers_count_where_their_intervals_hold_for_all_layers():
     assert (row["ci_low"], row["ci_high"]) == (pytest.approx(5 - half, rel=1e-4), pytest.approx(5 + half, rel=1e-4))
     # It declares no minimum meaningful difference: a hundredth of the mean size of the eight, (4·10 + 46.1)/8.
     assert row["smallest"] == pytest.approx(0.01 * 86.1 / 8) and row["largest"] == pytest.approx(5 / row["smallest"])
-    assert not row["paired"] and "`spectrum.effective_rank` (up to 46 times that)" in said
+    assert not row["paired"] and "`spectrum.effective_rank` (46 times the minimum)" in said
 
 
 def test_the_layer_that_is_shown_is_the_one_that_the_sentence_speaks_of():
@@ -128,7 +129,7 @@ def test_the_layer_that_is_shown_is_the_one_that_the_sentence_speaks_of():
     _, said, answer = say(distances=[0.1, 0.1, 0.2, 0.2, 0.2], numbers=numbers)
     (row,) = answer.tables["changed_numbers"]
     assert (row["layer"], row["value"], row["beyond"]) == (2, pytest.approx(-0.055), 3)
-    assert row["largest"] == pytest.approx(5.5) and "`motion.step_cosine` (up to 5.5 times that)" in said
+    assert row["largest"] == pytest.approx(5.5) and "`motion.step_cosine` (5.5 times the minimum)" in said
 
 
 def test_numbers_without_intervals_show_their_largest_change():
@@ -150,11 +151,11 @@ def test_what_is_beyond_noise_but_not_worth_a_word_is_said_to_be_small():
 
     row, said, answer = of()
     assert row["changed"] and row["small"]
-    assert said.startswith("A small change: from layer 2 on") and "0.005 of their length" in said
+    assert said.startswith("A small change: from layer 2 on") and "0.005 of their norm" in said
     assert "cosine 0.99995" in said
-    assert "nearest comes `motion.step_cosine`, by 0.04 of it." in said  # 0.0004 of 0.01
+    assert "0.04 times this difference, in `motion.step_cosine`." in said  # 0.0004 of 0.01
     assert ("0.01", "1 of 4") in [one[-2:] for one in answer.boxes[0].rows]
     for more in ({"cosine": 0.98}, {"step": 0.02}, {"loss": (0.008, 0.005, 0.011)}, {"loss": (0.001, None, None)}):
         row, said, _ = of(**more)
         assert not row["small"] and said.startswith("From layer 2 on"), more
-    assert "differ `motion.step_cosine` (up to 2 times that)." in of(step=0.02)[1]
+    assert "`motion.step_cosine` (2 times the minimum)." in of(step=0.02)[1]

@@ -26,7 +26,7 @@ def test_a_study_without_numbers_lacks_what_the_answer_says_to_add(question):
 
 
 def test_an_answer_that_lacks_nothing_and_shows_nothing_says_so():
-    assert markdown([Answer(BLOCKS, {}, ())]).endswith(f"**{BLOCKS.title}** The numbers of this study show none.")
+    assert markdown([Answer(BLOCKS, {}, ())]).endswith(f"**{BLOCKS.title}** The numbers of this study show nothing.")
 
 
 CLAIM = {"claim": "c", "number": 1, "reading": 1, "says": "a | b\nis large", "view": "words", "baseline": None}

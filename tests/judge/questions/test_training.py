@@ -41,14 +41,14 @@ def test_of_noise_nothing_is_said():
         )
         for _ in range(100)
     ]
-    assert sum(found.boxes[0].says.startswith("Nothing beyond noise") for found in said) >= 93
+    assert sum(found.boxes[0].says.startswith("None of 2 headline numbers changes") for found in said) >= 93
 
 
 def test_a_change_that_moves_from_layer_to_layer_is_not_denied():
     """Of the mean over layers alone it is said that nothing changes."""
     assert "metrics: [all]" in answer().lacks[0]
     (box,) = answer(series("anisotropy", "mean_cosine", [0.5] * 6)).boxes
-    assert box.says.endswith("each averaged over its layers.") and "what one layer gains" in box.notes[0]
+    assert box.says.endswith("averaged over layers.") and "Opposite changes of two layers cancel" in box.notes[0]
 
 
 def test_the_first_view_alone_and_numbers_with_intervals_alone():

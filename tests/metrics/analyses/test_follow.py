@@ -132,7 +132,9 @@ def test_a_text_that_was_cut():
 
 def test_a_word_that_is_nowhere(monkeypatch):
     one, tokenizer = written("The mouse was gone.", word_piece())
-    with pytest.raises(ReporterError, match=r"follow: 'dog' is not in the text; the tokens there are '\[CLS\]', 'the'"):
+    with pytest.raises(
+        ReporterError, match=r"follow: 'dog' is not a token of the text; the tokens are '\[CLS\]', 'the'"
+    ):
         followed(["mouse", "dog"], [one], tokenizer)
     with pytest.raises(ReporterError, match="'mous' is not in the 2 texts"):
         followed(["mous"], [one, one], tokenizer)

@@ -135,7 +135,7 @@ def test_against_the_models_own_states_and_brute_force(name, norm, sized):
         assert values["vocabulary_with_positions"].value == VOCABULARY
     else:
         assert values["vocabulary_with_positions"].value is None
-        assert "adds no position vectors to its tokens'" in values["vocabulary_with_positions"].reason
+        assert "adds no position vectors" in values["vocabulary_with_positions"].reason
 
 
 def test_vectors_that_the_model_multiplies_are_compared_as_they_are_stored(sized):
@@ -157,7 +157,7 @@ def test_neighbours_of_followed_tokens_alone(sized):
         (name, site) for name in ("pca-joint", "pca-joint-without-last") for site in ("embedding", "block")
     }
     assert {p.place.layer for p in found[Point] if p.projection == "pca-joint-without-last"} == {0, 1, 2}
-    with pytest.raises(ReporterError, match="follow: 'dog' is not in the text; the tokens there are"):
+    with pytest.raises(ReporterError, match="follow: 'dog' is not a token of the text; the tokens are"):
         journey(sized("bert"), text=TEXTS[0], follow=["dog"])
     assert not journey(sized("bert"), text=TEXTS[0])[TokenPair]
 
@@ -166,7 +166,7 @@ def test_tokens_of_another_width_than_the_states(sized):
     found = journey(sized("albert"), text=TEXTS[0], positions=True)
     (one, two) = found[Value]
     assert one.value is two.value is None
-    assert one.reason == "its token vectors have 16 dimensions, its states 32: they cannot be compared"
+    assert one.reason == "its token vectors have 16 dimensions, its states 32, so they cannot be compared"
     assert not found[Neighbour] and found[Point]
     for step in found[JourneyStep]:
         assert step.cosine is step.distance is step.rank_cosine is step.rank_distance is step.turnover_cosine is None

@@ -136,7 +136,7 @@ def test_points_lie_on_the_principal_components():
 
 def test_too_few_vectors_for_a_map_leave_the_rest():
     found = Rows(made_up(vectors(4, 8)), VocabularyOptions(extremes=1, points=10, maps=("tsne",)))
-    assert found.missing == {"tsne": "4 vectors are too few for tsne"}
+    assert found.missing == {"tsne": "4 vectors are too few for t-SNE; leave out `tsne`"}
     assert {row.measure for row in found.of(HistogramBin)} == {"norm", "cosine", "distance", "dot"}
 
 
