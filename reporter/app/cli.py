@@ -219,10 +219,10 @@ def look(
 @app.command()
 def init(
     name: Annotated[
-        str, typer.Argument(help="The file to write, or a study that ships, such as quickstart.")
+        str, typer.Argument(help="The file to write, or the name of a shipped study, such as quickstart.")
     ] = "study",
 ) -> None:
-    """Write a commented study to start from, or a copy of one that ships."""
+    """Write a study to start from, or copy a shipped study."""
     from reporter.spec.load import shipped
     from reporter.spec.study import write_starter
 

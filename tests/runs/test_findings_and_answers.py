@@ -74,7 +74,7 @@ def test_a_run_stores_the_answers_that_the_database_gives_later(study, run, stor
     assert "**Which concepts are directions?** no pairs of texts" in text
 
     assert [answer.question.name for answer in ask("tiny", out, ["sinks"])] == ["sinks"]
-    with pytest.raises(UsageError, match="no question 'layr'; there are: claims, findings, layer"):
+    with pytest.raises(UsageError, match="no question 'layr'; did you mean 'layer'"):
         ask("tiny", out, ["layr"])
     with pytest.raises(UsageError, match="no study 'other'"):
         ask("other", out)

@@ -55,14 +55,14 @@ def test_time_is_unknown_until_a_pass_and_then_follows_from_its_rate(estimated, 
     half = estimated().seconds
     note_rate(out / "cache", "cpu", trained, 1000, 4.0)
     after = estimated()
-    assert after.seconds == pytest.approx(2 * half) and "s after loading" in after.lines()[0]
+    assert after.seconds == pytest.approx(2 * half) and "s plus loading" in after.lines()[0]
     assert after.disk > 0 and after.weights > 0
 
 
 def test_a_run_leaves_its_rate_and_a_finished_study_needs_no_pass(study, run, estimated, out, copied, monkeypatch):
     assert estimated().lines() == ["nothing to measure"]
     smaller = estimated((METRICS, METRICS.replace("64", "32")))
-    assert smaller.passes == 0 and smaller.lines()[0].startswith("no pass:")
+    assert smaller.passes == 0 and smaller.lines()[0].startswith("no forward pass:")
     monkeypatch.setattr("reporter.forward.inputs.FEWEST_TOKENS", 100)
     run(study(("texts: 40", "texts: 30")), only=["dec", "nested", "motion"])
     assert rate_of(out / "cache", "cpu") > 0
@@ -87,7 +87,7 @@ def test_models_that_are_not_here_are_named_and_those_that_do_not_exist_are_not_
     assert replace(estimated(missing), cells=0) == replace(whole, cells=0)
     monkeypatch.setattr(estimates, "size_of", lambda of: None if of.model == "dec" else size_of(of))
     result = estimated()
-    assert result.unknown == ("dec",) and result.passes == 4 and result.lines()[-1].startswith("without dec: ")
+    assert result.unknown == ("dec",) and result.passes == 4 and result.lines()[-1].startswith("not counted: dec;")
 
 
 def test_saved_states_are_read_and_analyses_have_no_time(estimated, given):
@@ -241,7 +241,7 @@ TUNED = (
 def test_models_that_continue_others_are_trained_after_them_and_compared_with_them(study, run, store, out, tmp_path):
     file = study(TUNED, (METRICS, "metrics: [convergence]"), ("views: [words, all]", "views: [words]"))
     lines = plan_study(file, tmp_path / "elsewhere").lines()
-    assert "trained first: enc to step 2, dec to step 2, t0 to step 2, t1 to step 1, t2 to step 1" in lines
+    assert "to train first: enc to step 2, dec to step 2, t0 to step 2, t1 to step 1, t2 to step 1" in lines
     assert not list((tmp_path / "elsewhere").glob("cache/models/*/step-*"))
 
     def trainings(log):
@@ -251,7 +251,7 @@ def test_models_that_continue_others_are_trained_after_them_and_compared_with_th
     assert outcome.failed == 0 and trainings(log) == ["t0", "t1"]
     outcome, log = run(file, only=("nested",))
     assert outcome.failed == 0 and trainings(log) == ["t2"]
-    assert "trained first" not in "".join(plan_study(file, out).lines())
+    assert "to train first" not in "".join(plan_study(file, out).lines())
 
     bases = store.frame("SELECT model, any_value(base) AS base FROM models GROUP BY model ORDER BY model")
     assert dict(bases.dropna().to_numpy().tolist()) == {"t0": "dec", "t1": "t0", "t2": "dec"}

@@ -22,7 +22,7 @@ def groups(blocks: str, embeddings: str = "e", other: str = "o") -> dict[str, st
         ([groups("abc"), groups("def", "x")], {}),
         ([groups("abc"), groups("abc")], {1: "has exactly the same weights as '0'"}),
         ([groups("abc"), groups("def", "x"), groups("abc")], {2: "has exactly the same weights as '0'"}),
-        ([groups("abc"), groups("abc"), groups("abc")], {1: "those of '0'", 2: "those of '0' and '1'"}),
+        ([groups("abc"), groups("abc"), groups("abc")], {1: "same weights as '0'", 2: "same weights as '0' and '1'"}),
         ([groups("abc"), groups("abz", other="x")], {1: "has exactly the same weights as '0' in blocks 1–2 of 3"}),
         ([groups("abc"), groups("xyc"), groups("uvw")], {1: "block 3 of 3"}),  # a shard of its neighbour's
         ([groups("abc"), groups("abd"), groups("abe")], {}),  # frozen in the whole series
