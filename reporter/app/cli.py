@@ -748,7 +748,10 @@ def cache(
 
     age = None if older_than is None else seconds_of(older_than)
     size = None if larger_than is None else bytes_of(larger_than)
-    listed = entries(out, Store(out / "results.duckdb"))
+    store = Store(out / "results.duckdb")
+    if study is not None:
+        store.require(study)
+    listed = entries(out, store)
     if age is None and size is None and study is None:
         _echo_lines(lines(out, listed))
         return

@@ -82,6 +82,9 @@ def suggest(wrong: str, names: Iterable[str]) -> str | None:
     return by_folded[close[0]] if close else None
 
 
+MOST_NAMES = 30  # in a message
+
+
 def hint(wrong: str, names: Sequence[str], otherwise: str) -> str:
     """Return the end of a message about an unknown name: the closest known name, or else all of them.
 
@@ -93,7 +96,8 @@ def hint(wrong: str, names: Sequence[str], otherwise: str) -> str:
     meant = suggest(wrong, names)
     if meant is not None:
         return f"; did you mean '{meant}'?"
-    return f"; {otherwise}: {', '.join(names)}" if names else ""
+    shown = ", ".join(names[:MOST_NAMES]) + (f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else "")
+    return f"; {otherwise}: {shown}" if names else ""
 
 
 def no_results(database: Path) -> UsageError:
@@ -105,7 +109,7 @@ def no_results(database: Path) -> UsageError:
 
 def no_study(study: str, place: Path, studies: Sequence[str]) -> UsageError:
     """Return the error that a database or a folder, ``place``, has no such study among the known ids."""
-    ending = hint(study, studies, "it has") or "; run it first with `reporter run`"
+    ending = hint(study, studies, "it has") or "; run the study first with `reporter run`"
     return UsageError(f"no study '{one_line(study)}' in {place}{ending}")
 
 

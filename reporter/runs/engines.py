@@ -290,17 +290,26 @@ def _differences(ray: Any) -> list[str]:
     return differences
 
 
-def engine_of(run: RunSpec, engine: str | None, workers: int | None, address: str | None) -> Processes | OnRay | None:
+def engine_of(
+    run: RunSpec, engine: str | None, workers: int | None, address: str | None, idle: bool = False
+) -> Processes | OnRay | None:
     """Return the engine that a call or else a study asks for; None: this process does all tasks.
 
+    Args:
+        run: the section of the study.
+        engine: ``local`` or ``ray``, as the call asks.
+        workers: how many processes or actors the call asks for.
+        address: of a Ray cluster, as the call asks.
+        idle: whether the study has nothing to compute, so that its own engine may be missing.
+
     Raises:
-        UsageError: an address is given to an engine other than Ray, or a call asks for Ray, which is not installed.
+        UsageError: an address is given to an engine other than Ray, or Ray is not installed.
     """
-    if engine == "ray":  # a study's own `run.engine` is checked when there is something to do
-        check_installed("ray", "ray", _RAY)
     name, count = engine or run.engine, workers or run.workers
     address = address or (run.address if name == run.engine else None)  # a study's address is for its own engine
     if name == "ray":
+        if engine or not idle:
+            check_installed("ray", "ray", _RAY)
         return OnRay(address, count)
     if address is not None:
         raise UsageError(

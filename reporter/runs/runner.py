@@ -148,7 +148,10 @@ def run_studies(
             begin(files, out, progress, force)
         with progress.clock.within("planning"):
             plans = [plan_study(file, out, offline=offline, force=force, only=only) for file in files]
-        engines = {file.study.study: engine_of(file.study.run, engine, workers, address) for file in files}
+        engines = {
+            plan.file.study.study: engine_of(plan.file.study.run, engine, workers, address, not plan.count("run"))
+            for plan in plans
+        }
         counts, words, pages = [], [], list[Path]()
         for plan in plans:
             name = plan.file.study.study

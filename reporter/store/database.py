@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from reporter.core.errors import no_study
+from reporter.core.errors import no_results, no_study
 from reporter.store.rows import (
     CellKey,
     CellName,
@@ -192,6 +192,8 @@ class Store:
 
     def require(self, study: str) -> None:
         """Raise ``UsageError``, which names the studies, where there is no such study."""
+        if not self.path.exists():
+            raise no_results(self.path)
         if study not in (studies := self.studies()):
             raise no_study(study, self.path, studies)
 

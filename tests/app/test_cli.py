@@ -87,8 +87,9 @@ def test_every_option_is_described(call):
     ("arguments", "problem"),
     [
         (["run", "good.yaml", "--share", "1/2", "--force"], "--share takes one SPEC"),
-        (["run", "good.yaml", "--only", ""], "--only '' names nothing"),
-        (["run", "good.yaml", "--only", " , "], "--only ' , ' names nothing"),
+        (["run", "good.yaml", "--only", ""], "--only '' has no name in it"),
+        (["run", "good.yaml", "--only", " , "], "--only ' , ' has no name in it"),
+        (["cache", "--study", "good"], "does not exist; run `reporter run STUDY` first"),
         (["export", "good.yaml", "--site", "a", "--guard"], "--site and --guard cannot be combined"),
         (["export", "good.yaml", "bad.yaml"], "only --site takes several studies"),
         (["export", "good.yaml", "--only", "motion"], "--only needs --guard"),
@@ -114,6 +115,17 @@ def test_validate_looks_at_every_file_and_counts_what_a_study_has(call):
     first, second = result.stderr.splitlines(keepends=True)
     assert first == BAD_LINE and second.startswith("none.yaml: there is no such file; 'reporter init'")
     assert call("validate", "good.yaml").exit_code == 0
+
+
+@pytest.mark.parametrize("metrics", ["[motion, change]", "[change: {}]"])
+def test_change_needs_a_model_with_a_base(call, metrics):
+    text = "study: s\nmodels: {{a: {{path: a}}, b: {{path: b{}}}}}\ncorpora: {{c: {{texts: [x]}}}}\nmetrics: {}\n"
+    Path("change.yaml").write_text(text.format("", metrics))
+    result = call("validate", "change.yaml")
+    assert result.exit_code == 2 and result.stderr.startswith("change.yaml:4:") and "add `base: NAME`" in result.stderr
+    for allowed in (text.format(", base: a", metrics), text.format("", "all")):
+        Path("change.yaml").write_text(allowed)
+        assert call("validate", "change.yaml").exit_code == 0
 
 
 DEFAULTS = dict.fromkeys(("strict", "engine", "workers", "address")) | {"out": Path("results"), "only": ()}

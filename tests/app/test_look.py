@@ -10,6 +10,7 @@ from oracles.families import WORDS, build_language_model
 from typer.testing import CliRunner
 
 from reporter.app.cli import app
+from reporter.app.look.card import _blocks
 from reporter.app.look.study import write_study
 from reporter.runs.studies import read_study
 from reporter.store import Store
@@ -109,6 +110,7 @@ def test_a_model_is_named_in_any_way(model, keys, look, monkeypatch):
     Path("adapter/adapter_config.json").write_text(json.dumps({"base_model_name_or_path": "decoder"}))
     Path("adapter/adapter_model.safetensors").touch()
     monkeypatch.setattr("reporter.runs.studies.check_installed", lambda *names: None)
+    monkeypatch.setattr("reporter.runs.planner.check_hub", lambda *arguments: None)
     *_, last = write_study([model]).study.models.values()
     assert {name: getattr(last, name) for name in keys} == keys
 
@@ -122,6 +124,7 @@ def test_a_model_is_named_in_any_way(model, keys, look, monkeypatch):
         (["notes.txt"], "notes.txt is a file, not a folder"),
         (["decoder", "--text", "note.txt"], "did you mean 'notes.txt'?"),
         (["decoder", "--text", "{fil: notes.txt}"], "unknown"),
+        (["decoder", "--text", "{file: notes.txt"], "--text {file: notes.txt: '{' opens"),
         (["decoder", "--text", "table.csv"], "column: NAME"),
         (["decoder", "--base", "decoder"], "decoder is its own base"),
         (["nameless"], "add --base MODEL"),
@@ -136,3 +139,23 @@ def test_a_mistake_is_one_line_and_leaves_nothing(arguments, says, look):
     result = look(*arguments)
     assert result.exit_code == 2 and says in result.stderr and result.stderr.count("\n") == 1
     assert not Path("look").exists() and not Path("results").exists()
+
+
+def test_a_model_of_the_hub_that_cannot_be_found_leaves_nothing(look):
+    result = look("owner/nowhere", "--offline")
+    assert result.exit_code == 1 and "owner/nowhere" in result.stderr and result.stderr.count("\n") == 1
+    assert not Path("look").exists() and not Path("results").exists()
+
+
+@pytest.mark.parametrize(
+    ("trials", "says"),
+    [
+        ([], "not measured"),
+        ([{"error": "the weights may be damaged", "reasons": None}], "the weights may be damaged"),
+        ([{"error": None, "reasons": '[{"statistic": "loss", "reason": "no head: its files lack a, b"}]'}], "no head"),
+        ([{"error": None, "reasons": "[]"}], "the model has one block"),
+    ],
+)
+def test_the_card_says_why_no_loss_without_a_block_is_known(trials, says):
+    text = _blocks([], [{"layer": 1, "value": 0.1}, {"layer": 0, "value": 0.2}], trials)
+    assert text == f"blocks 2 and 1 turn the states least; the loss without them is unknown ({says})"

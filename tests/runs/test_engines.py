@@ -11,7 +11,7 @@ import pytest
 
 from reporter.core.errors import ReporterError, UsageError
 from reporter.runs import engines
-from reporter.runs.engines import Processes, engine_of, script
+from reporter.runs.engines import OnRay, Processes, engine_of, script
 from reporter.runs.work import pick_device
 from reporter.spec.study import RunSpec
 
@@ -112,9 +112,11 @@ def test_an_address_is_that_of_a_ray_cluster() -> None:
 
 def test_without_ray_its_engine_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
-    engine: Any = engine_of(RunSpec(), "ray", 2, None)
-    with pytest.raises(ReporterError, match=r"pip install 'layer-reporter\[ray\]'"):
-        list(engine.do(None, None, [], None))
+    install = r"pip install 'layer-reporter\[ray\]'"
+    for run, asked, idle in ((RunSpec(), "ray", True), (RunSpec(engine="ray"), None, False)):
+        with pytest.raises(UsageError, match=install):
+            engine_of(run, asked, 2, None, idle)
+    assert engine_of(RunSpec(engine="ray"), None, 2, None, True) == OnRay(None, 2)  # a finished study, opened elsewhere
 
 
 def test_a_job_array_has_a_thousand_jobs_at_most(tmp_path: Path) -> None:

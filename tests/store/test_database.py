@@ -77,7 +77,7 @@ def test_wrong_numbers_are_refused(fresh, cell, numbers, changes, message):
 def test_a_wrong_cell_and_a_number_given_twice_are_refused(store, cell, numbers):
     with pytest.raises(ValueError, match=r"'layer': 0.* occurs twice"):
         store.commit_cell(cell(), [*numbers(), numbers()[0]])
-    for changes, message in (({"corpus": None}, "needs corpus"), ({"status": "ok"}, "'ok'"), ({"colour": 1}, "colour")):
+    for changes, message in (({"corpus": None}, "no corpus"), ({"status": "ok"}, "'ok'"), ({"colour": 1}, "colour")):
         with pytest.raises(ValueError, match=message):
             store.commit_cell(cell(**changes))
 

@@ -193,13 +193,15 @@ def _blocks(answers: Sequence[Record], turns: Sequence[Record], trials: Sequence
         return "not measured"
     least = listed(str(row["layer"] + 1) for row in turns)
     says = f"{'blocks' if len(turns) > 1 else 'block'} {least} turn{'s' * (len(turns) == 1)} the states least"
-    return f"{says}; the loss without {'them' if len(turns) > 1 else 'it'} is unknown: {_no_loss(trials)}"
+    return f"{says}; the loss without {'them' if len(turns) > 1 else 'it'} is unknown ({_no_loss(trials)})"
 
 
 def _no_loss(trials: Sequence[Record]) -> str:
     """Return why no loss without a block is known."""
     for trial in trials:
-        reasons = [reason["reason"] for reason in json.loads(trial["reasons"] or "[]") if reason["statistic"] == "loss"]
-        if why := trial["error"] or next(iter(reasons), ""):
-            return str(why)
-    return "the model has one block" if trials else "it was not measured"
+        if trial["error"]:
+            return str(trial["error"])
+        for reason in json.loads(trial["reasons"] or "[]"):
+            if reason["statistic"] == "loss":
+                return str(reason["reason"]).partition(": its files lack")[0]
+    return "the model has one block" if trials else "not measured"

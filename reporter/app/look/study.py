@@ -10,8 +10,6 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from reporter.core.errors import UsageError, failing_as, one_line
 from reporter.core.files import instead_of, writing
 from reporter.core.places import listed
@@ -20,6 +18,7 @@ from reporter.spec.models import HUB_ID
 from reporter.spec.part import LONGEST_NAME
 from reporter.spec.problems import SpecError
 from reporter.spec.study import StudyFile
+from reporter.spec.yaml_reader import read_yaml
 from reporter.texts.sources.stored import kind_of
 
 FOLDER = Path("look")
@@ -192,13 +191,10 @@ def _read_corpus(text: str | None) -> _Corpus:
     if text is None:
         return _Corpus("sample", {"sample": "english", "label": "register", "limit": TEXTS}, _SAMPLE)
     if text.lstrip().startswith("{"):
-        try:
-            given = yaml.safe_load(text)
-        except yaml.YAMLError as error:
-            raise UsageError(
-                f"--text: cannot read this corpus; write it as in a study: {one_line(str(error))}"
-            ) from None
-        return _Corpus("texts", {key: Path(value) if key == "file" else value for key, value in given.items()})
+        document = read_yaml(text)
+        for *_, problem in document.problems:
+            raise UsageError(f"--text {one_line(text)}: {problem}")
+        return _Corpus("texts", {key: Path(value) if key == "file" else value for key, value in document.data.items()})
     path = Path(text).expanduser()
     if not path.exists():
         raise UsageError(f"--text: there is no file {one_line(text)}{instead_of(path)}")

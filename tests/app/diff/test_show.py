@@ -62,7 +62,11 @@ def test_the_same_says_so(diff, folder):
     folder("again", OLD)
     result = diff("old:", "again:", "--exit-code")
     assert result.exit_code == 0
-    facts = "Spec: the study files are equal", "Provenance: the same", "Numbers: 4 compared, 2 with interval, 4 same"
+    facts = (
+        "Spec: the study files are equal",
+        "Provenance: models, corpora",
+        "Numbers: 4 compared, 2 with interval, 4 same",
+    )
     lines = [line for line in result.stdout.splitlines()[2:] if line]
     assert all(map(str.startswith, lines, (*facts, "Verdicts: none changed"))) and len(lines) == 4
 
@@ -88,7 +92,7 @@ def test_exit_codes_and_limits_and_long_texts_from_where_they_differ(diff, folde
     assert diff("old:", "new:", "--exit-code").exit_code == 1
     wrong = diff("old:", "nowhere:")
     assert (wrong.exit_code, wrong.stdout) == (2, "") and "nowhere/results.duckdb" in wrong.stderr
-    assert "Provenance: 3, the first 1; --most N" in diff("old:", "new:", "--most", "1").stdout
+    assert "Provenance: 3, the first 1 shown; for more use --most N" in diff("old:", "new:", "--most", "1").stdout
     for name, end in (("one", "encoders"), ("two", "decoders")):
         folder(name, spec=f"study: s\nquestion: {'What is there to be seen in ' * 4}{end}?\n")
     output = diff("one:", "two:").stdout

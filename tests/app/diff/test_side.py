@@ -31,14 +31,14 @@ def test_every_way_to_name_a_study(folder, monkeypatch):
 
 
 NOT_THERE = (
-    ("s", "s", "both sides are results:s"),
-    ("s", "./results:s", "both sides are results:s"),
+    ("s", "s", "both sides are the study results:s"),
+    ("s", "./results:s", "both sides are the study results:s"),
     ("x", "t", "no study 'x' in results/results.duckdb; it has: s, t"),
     ("s", "results:tt", "did you mean 't'?"),
     ("s", "nowhere:s", "nowhere/results.duckdb does not exist"),
     ("old", "s", "write 'old:'"),
     ("./old", "s", "cannot read './old'; write STUDY"),
-    ("two:", "old:u", "it has s, t"),
+    ("two:", "old:u", "several studies: s, t; choose"),
     ("s", "empty:", "has no study yet"),
     ("s", "text:s", "is not a DuckDB database"),
 )

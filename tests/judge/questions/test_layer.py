@@ -74,7 +74,7 @@ def test_labels_planted_at_one_layer_are_found_there(layers):
     assert box.says.startswith("Take block 2 with mean pooling: the accuracy of the linear probe `mood` is 0.")
     assert "; chance 0.5)" in box.says and "All other layers score significantly less" in box.says
     assert f"{100 * last['loss']:.1f} (" in box.says
-    assert "hidden_states[2]" in box.code and "own tokens" in box.code
+    assert "hidden_states[2]" in box.code and "without tokens that the tokenizer added" in box.code
     assert any("without a norm" in note for note in box.notes)
 
 
