@@ -484,6 +484,8 @@ function arrange() {
     place.classList.toggle("two", own.length === 2);
   }
   document.documentElement.classList.toggle("comparing", slots[1] !== null);
+  const models = slots.flatMap(slot => (slot === null ? [] : [page.who[slot].key.replace(/\|[^|]*$/, "")]));
+  for (const sentence of all(".said[data-of]")) sentence.hidden = !models.includes(sentence.dataset.of);
 }
 
 /** @returns {any} */
