@@ -94,20 +94,21 @@ RAMP = {
 }
 """Viridis from depth 0 to 1, its ends moved so that neither fades into the light or the dark surface."""
 CATEGORIES = {
-    "#2765c7": "#6ea8ff",
-    "#cf4a08": "#ff8f4f",
-    "#0b8a6c": "#40cfa4",
-    "#9336ad": "#d48bf0",
-    "#a97c00": "#efc244",
-    "#bd2457": "#ff7ba9",
-    "#0d8aa0": "#4fd2e7",
-    "#557a1a": "#a8d05a",
-    "#5f45d6": "#a797ff",
-    "#96502a": "#d89a74",
-    "#4d5664": "#b4bcc8",
-    "#7a1f1f": "#f08783",
+    "#ae388f": "#e22f99",
+    "#466a12": "#47c86e",
+    "#233407": "#6b961e",
+    "#80027c": "#d787e9",
+    "#c94ff8": "#bc40ea",
+    "#8c939b": "#dde6ee",
+    "#da3870": "#de6d9d",
+    "#448111": "#a5e780",
+    "#45154f": "#dda7ea",
+    "#3a3d45": "#6f757e",
+    "#8a4066": "#f89fbb",
+    "#1b5a3e": "#3e8651",
 }
-"""Colours of what is told apart and is no model: classes of tokens, groups, concepts, corpora."""
+"""Colours of what is told apart and is no model: classes of tokens, groups, concepts, corpora. Magentas, greens and greys
+of different lightness, since blue and orange are those of the roles; the first six differ for every kind of eyes."""
 DIVERGING = {
     "#14509e": "#69adff",
     "#86add9": "#2d5a96",

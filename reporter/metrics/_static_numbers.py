@@ -197,7 +197,7 @@ def _refined(power: Floats, best: int) -> float:
     return float(best + (np.clip((a - c) / (2 * bend), -0.5, 0.5) if bend < 0 else 0))
 
 
-MOST_CELLS = 64
+MOST_CELLS = 96
 """Rows and columns of the picture of cosines."""
 
 _TOGETHER = 2048  # rows whose cosines with all others are held at a time
@@ -228,12 +228,14 @@ def positions(table: Tensor, seed: int) -> Iterator[Row]:
 
 
 def heat(unit: Floats) -> Iterator[tables.PositionCosine]:
-    """Yield the cosines of unit vectors, (P, d): of all, or of at most 64 spread evenly; NULL for zero vectors."""
-    shown = np.unique(np.rint(np.linspace(0, len(unit) - 1, min(len(unit), MOST_CELLS))).astype(np.int64))
-    cosines = np.clip(unit[shown] @ unit[shown].T, -1, 1)
-    for i, a in enumerate(shown.tolist()):
-        for j, b in enumerate(shown.tolist()):
-            yield tables.PositionCosine(a, b, _or_null(cosines[i, j]))
+    """Yield the cosines of the first 96 unit vectors, (P, d), without gaps: gaps would show false periods.
+
+    A zero vector has none (NULL).
+    """
+    cosines = np.clip(unit[:MOST_CELLS] @ unit[:MOST_CELLS].T, -1, 1)
+    for a, row in enumerate(cosines):
+        for b, cosine in enumerate(row):
+            yield tables.PositionCosine(a, b, _or_null(cosine))
 
 
 def by_offset(unit: Floats) -> list[tables.PositionOffset]:

@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, Field
 from reporter.charts import Chapter, Chart, Page, Pick, choices, parts, variants
 from reporter.charts.curves import counts, explained, heights
 from reporter.charts.layout import Scene
-from reporter.charts.styles import CATEGORIES, Styles, alt
+from reporter.charts.styles import INK, Styles, alt
 from reporter.core.numbers import whole
 from reporter.core.table import TOKEN, TOKEN_ID, WEIGHTS, Comparable, OfModel, Row, column
 from reporter.metrics._items import Explained, HistogramBin, Point
@@ -43,12 +43,12 @@ ENDS_CHAPTER = Chapter(
 POSITIONS_CHAPTER = Chapter(VOCABULARY, "positions", "Positions", "Position vectors, which are added to token vectors.")
 _distribution = partial(Chart, chapter=DISTRIBUTIONS_CHAPTER, half=True, key="part")
 _positions = partial(Chart, chapter=POSITIONS_CHAPTER, half=True)
-BLUE, ORANGE = list(CATEGORIES)[:2]
 
 
 def heat(frame: pd.DataFrame, styles: Styles) -> Any:
     """Draw the cosine of each two positions."""
-    axis = alt.Axis(labelOverlap="greedy", labelSeparation=14, grid=False, ticks=False, domain=False, labelAngle=0)
+    every = list(range(0, int(frame["position_a"].max()) + 1, 16))
+    axis = alt.Axis(values=every, grid=False, ticks=True, domain=False, labelAngle=0)
     scale = alt.Scale(paddingInner=0, paddingOuter=0)
     chart = alt.Chart().mark_rect()
     return chart.encode(
@@ -65,9 +65,9 @@ def offsets(frame: pd.DataFrame, styles: Styles) -> Any:
     low, high = min(0.0, float(frame["low"].min())), max(0.0, float(frame["high"].max()))
     y = alt.Y("cosine:Q", title="cosine", scale=alt.Scale(domain=[max(-1.0, low), min(1.0, high)]))
     chart = alt.Chart()
-    band = chart.mark_area(opacity=0.2, color=BLUE).encode(x=x, y=alt.Y("low:Q", title="cosine"), y2=alt.Y2("high:Q"))
-    line = chart.mark_line(color=BLUE, strokeWidth=1.8).encode(x=x, y=y)
-    points = chart.mark_point(size=70, filled=True, opacity=0, color=BLUE)
+    band = chart.mark_area(opacity=0.2, color=INK).encode(x=x, y=alt.Y("low:Q", title="cosine"), y2=alt.Y2("high:Q"))
+    line = chart.mark_line(color=INK, strokeWidth=1.8).encode(x=x, y=y)
+    points = chart.mark_point(size=70, filled=True, opacity=0, color=INK)
     points = points.encode(x=x, y=y, tooltip=parts.tooltips("distance", "cosine", "sd", "n"))
     return alt.layer(parts.zero(), band, line, points, data=frame).properties(width="container", height=240)
 
@@ -79,8 +79,8 @@ def by_position(column: str) -> Any:
         x = alt.X("position:Q", title="position", scale=alt.Scale(nice=False))
         y = alt.Y(f"{column}:Q", title=None, scale=alt.Scale(zero=False))
         chart = alt.Chart()
-        line = chart.mark_line(color=BLUE, strokeWidth=1.2).encode(x=x, y=y)
-        points = chart.mark_point(size=40, filled=True, opacity=0, color=BLUE)
+        line = chart.mark_line(color=INK, strokeWidth=1.2).encode(x=x, y=y)
+        points = chart.mark_point(size=40, filled=True, opacity=0, color=INK)
         points = points.encode(x=x, y=y, tooltip=parts.tooltips("position", "norm", "step_length", "mean_cosine"))
         return alt.layer(line, points, data=frame).properties(width="container", height=240)
 
@@ -261,11 +261,11 @@ PATH = Chart(
     "The path of the positions",
     POSITION_ROWS,
     "points",
-    lead="Position vectors on principal components, in order. Drag or use arrow keys to rotate.",
+    lead="Position vectors on principal components, in order. In 3-D, drag or use arrow keys to rotate.",
     columns=("pc1", "pc2", "pc3"),
     chapter=POSITIONS_CHAPTER,
     picks=lambda frame, scene: [
-        Pick("axes", "View", {"xyz": "3-D", "xy": "PC1 and PC2", "xz": "PC1 and PC3", "yz": "PC2 and PC3"})
+        Pick("axes", "View", {"xy": "PC1 and PC2", "xz": "PC1 and PC3", "yz": "PC2 and PC3", "xyz": "3-D"})
     ],
     options={
         "x": "pc1",
@@ -290,12 +290,10 @@ WHERE study = $study
 ORDER BY model, checkpoint, position_a, position_b
 """,
     heat,
-    lead="Stripes parallel to the diagonal indicate a period.",
+    lead="The first 96 positions. Stripes parallel to the diagonal indicate a period.",
     columns=("cosine",),
     legend="cosine",
     kind="square",
-    mind="At most 64 evenly spaced positions are drawn. Periods shorter than twice their spacing look longer than they "
-    "are.",
 )
 
 OFFSETS = _positions(
@@ -386,7 +384,7 @@ class PositionVector(OfWeights, table="positions"):
 
 
 class PositionCosine(OfWeights, table="position_cosines"):
-    """The cosine of two positions' static vectors: of all positions, or of at most 64 evenly spaced ones."""
+    """The cosine of the static vectors of two of the first 96 positions."""
 
     position_a: int = column("first position", key=True)
     position_b: int = column("second position", key=True)
@@ -446,7 +444,7 @@ Vocabulary = Annotated[
     cost="V² / 2 products of d numbers for a vocabulary of V tokens; no forward pass",
     tables=(*TABLES, Point, HistogramBin, Explained),
     charts=(HISTOGRAMS, EXPLAINED, POINTS, EXTREMES, OUTLIERS, PATH, HEAT, OFFSETS, BY_POSITION),
-    version=4,  # no sorts of tokens, no ways to know positions inside attention
+    version=5,  # cosines of the first 96 positions, without gaps
     section=Section(
         Vocabulary,
         "Models whose token, position and type vectors are analysed: a list, or 'all'.",

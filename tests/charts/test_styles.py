@@ -3,7 +3,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from reporter.charts.styles import DARK, DECODER, ENCODER, LIGHT, MUTED, THEMES, style_models
+from reporter.charts.styles import CATEGORIES, DARK, DECODER, ENCODER, LIGHT, MUTED, THEMES, style_models
 
 # Machado, Oliveira & Fernandes 2009, severity 1, on linear RGB
 DEFICIENCIES = {
@@ -56,6 +56,18 @@ def test_an_encoder_is_never_taken_for_a_decoder_and_the_first_three_of_a_role_d
     assert closest[0] >= 0.06, closest
     firsts = [(a, b) for role in (ENCODER, DECODER) for a, b in combinations(palette[role][:3], 2)]
     assert min(distance(a, b, deficiency) for a, b in firsts) >= 0.05
+
+
+@pytest.mark.parametrize(
+    ("theme", "roles", "names"), [("light", LIGHT, CATEGORIES), ("dark", DARK, CATEGORIES.values())]
+)
+def test_what_is_no_model_has_no_colour_of_a_role_and_the_first_six_differ(theme, roles, names):
+    names, surface = list(names), THEMES[theme]["background"]
+    assert min(contrast(name, surface) for name in names) >= 3
+    leading = [colour for role in (ENCODER, DECODER) for colour in roles[role][:2]]
+    assert min(distance(name, colour, "none") for name in names for colour in leading) >= 0.1
+    for deficiency in DEFICIENCIES:
+        assert min(distance(a, b, deficiency) for a, b in combinations(names[:6], 2)) >= 0.1, deficiency
 
 
 def test_mark_and_dash_tell_twelve_models_of_a_role_apart_without_colour():
