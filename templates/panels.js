@@ -303,7 +303,7 @@ export class Panel {
   get height() {
     if (isPrinting() && this.kind.includes("profile")) return 104;  // three stand on a sheet
     const figure = this.element.closest(".figure.open");
-    if (!figure || /\b(dots|pairs|correlations)\b/.test(this.kind)) return this.wide && TALL.test(this.kind) ? 230 : undefined;
+    if (!figure || /\b(dots|correlations)\b/.test(this.kind)) return this.wide && TALL.test(this.kind) ? 230 : undefined;
     const shown = all(".panel", figure).filter(panel => !panel.hidden).length;
     return Math.max(230, Math.round((innerHeight - 260) / (shown > 2 ? 2 : 1)) - 60);
   }

@@ -217,8 +217,8 @@ def runs(frame: pd.DataFrame, styles: Styles) -> Any:
     """Draw how far each run of blocks turns the states; a dot on the least of each length."""
     columns = ("model", "run", "value", "ci_low", "ci_high", "n")
     tooltip = parts.tooltips(*columns, frame=frame, run="blocks", value="angle/π", n="tokens")
-    scale = alt.Scale(scheme="viridis", domain=[0, 0.5], clamp=True, reverse=True)
-    titles = ("layer that the run begins from", "blocks in the run")
+    scale = alt.Scale(scheme="viridis", domain=[0, 0.5], clamp=True)
+    titles = ("layer before the first block", "consecutive blocks")
     cells = _cells(alt.Chart(frame), "layer_a:O", "blocks:O", titles, tooltip, scale)
     least = alt.Chart(frame).transform_filter("datum.least")
     dots = least.mark_point(filled=True, opacity=1, color="white", stroke="black", strokeWidth=0.8, size=22)

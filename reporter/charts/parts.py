@@ -7,12 +7,14 @@ are copies.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from itertools import cycle
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any, Protocol
 
-from reporter.charts.styles import CATEGORIES, DIVERGING, FLOOR_GREY, RULE_GREY, Styles, alt
+from reporter.charts.layout import Pick
+from reporter.charts.styles import CATEGORIES, DIVERGING, FLOOR_GREY, INK, RULE_GREY, Styles, alt
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,10 +25,17 @@ AXES = ["PC1", "PC2", ""]
 """Names of the axes of points in a plane of two components."""
 MOST_LABELLED = 6
 """Up to as many lines have their names at their ends."""
-NARROW = 220
-"""Pixels; in a narrower plot names at the ends of lines would take too much of it."""
-LABEL_GAP = 0.085
-"""Least distance of two names, in shares of the height of the plot."""
+NARROW, WIDE = 220, 250
+"""Pixels; in a narrower plot names at the ends of lines would take too much of it. The second leaves out the names."""
+LABEL_GAP, CLOSE_GAP = 0.085, 0.045
+"""Least distance of two names, in shares of the height of a small plot and of a tall one."""
+LABEL = {"align": "left", "baseline": "middle", "dy": {"expr": "datum.shift * height"}, "aria": False}
+"""How the name of a line looks, whatever its line is."""
+MOST_COLOURED, LEADING, MOST_NAMED = 6, 5, 14
+"""Up to as many lines have colours of their own. Of more, five have: nobody tells twelve hues apart. Of more than the
+last, only these five have a name at their end."""
+LONGEST_NAME = 28
+"""Characters; longer names do not stand beside lines."""
 
 
 class Subject(Protocol):
@@ -201,44 +210,52 @@ def room_for(styles: Styles) -> int:
 
 
 def end_labels(lines: Any, styles: Styles, x: Any, y: Any, along: str, log: bool = False, gap: int = 8) -> Any:
-    """Return the name of each model at the end of its line.
-
-    Names that would overlap are moved apart: their places, from the top of the axis in shares of its height, are the
-    mean of two orders with a least distance, of which one pushes names down only and the other up only.
-    """
-    ends = without_overlay(without_baselines(lines, styles)).transform_filter("isValid(datum.value)")
-    ends = ends.transform_aggregate(last=f"argmax({along})", groupby=["model"])
-    ends = ends.transform_calculate(value="datum.last.value", place=_from_top(log), **{along: f"datum.last.{along}"})
-    order = [alt.SortField("place"), alt.SortField("model")]
-    ends = ends.transform_window(rank="row_number()", sort=order).transform_joinaggregate(lines="count()")
-    ends = ends.transform_calculate(free=f"datum.place - datum.rank * {LABEL_GAP}")
-    ends = ends.transform_window(down="max(free)", sort=order, frame=[None, 0])
-    ends = ends.transform_window(up="min(free)", sort=order, frame=[0, None])
-    even = f"(datum.down + datum.up) / 2 + datum.rank * {LABEL_GAP}"
-    inside = f"max((datum.rank - 1) * {LABEL_GAP}, min({even}, 1 - (datum.lines - datum.rank) * {LABEL_GAP}))"
-    text = ends.transform_calculate(shift=f"{inside} - datum.place").mark_text(
-        align="left",
-        baseline="middle",
-        dx=gap,
-        dy=alt.ExprRef("datum.shift * height"),
-        fontSize=alt.ExprRef(f"room && width >= {NARROW} ? 11 : 0"),
-        limit=alt.ExprRef(f"max(room - {gap}, 1)"),
-        aria=False,
-    )
+    """Return the name of each model at the end of its line, where the page has room for it."""
+    rows = without_overlay(without_baselines(lines, styles))
+    size = alt.ExprRef(f"room && width >= {NARROW} ? 11 : 0")
+    text = ends_of_lines(rows, "model", "value", along, _from_top(log), LABEL_GAP)
+    text = text.mark_text(**LABEL, dx=gap, fontSize=size, limit=alt.ExprRef(f"max(room - {gap}, 1)"))
     return text.encode(x=x, y=y, text="model:N", color=color(styles), opacity=lit(1, 0.15))
 
 
+def ends_of_lines(rows: Any, name: str, value: str, along: str, place: str, least: float) -> Any:
+    """Return the last row of each line, and in ``shift`` how far its name moves so that no two overlap.
+
+    Places run from the top of the axis, in shares of its height. The new ones are the mean of two orders with a least
+    distance, of which one pushes names down only and the other up only.
+
+    Args:
+        rows: the rows of all lines.
+        name: the column that names a line.
+        value: the column of its values.
+        along: the column along which it runs.
+        place: an expression for the place of ``datum.last``.
+        least: the least distance of two names.
+    """
+    ends = rows.transform_filter(f"isValid(datum.{value})")
+    ends = ends.transform_aggregate(last=f"argmax({along})", groupby=[name])
+    ends = ends.transform_calculate(place=place, **{column: f"datum.last.{column}" for column in (value, along)})
+    order = [alt.SortField("place"), alt.SortField(name)]
+    ends = ends.transform_window(rank="row_number()", sort=order).transform_joinaggregate(lines="count()")
+    ends = ends.transform_calculate(free=f"datum.place - datum.rank * {least}")
+    ends = ends.transform_window(down="max(free)", sort=order, frame=[None, 0])
+    ends = ends.transform_window(up="min(free)", sort=order, frame=[0, None])
+    even = f"(datum.down + datum.up) / 2 + datum.rank * {least}"
+    inside = f"max((datum.rank - 1) * {least}, min({even}, 1 - (datum.lines - datum.rank) * {least}))"
+    return ends.transform_calculate(shift=f"{inside} - datum.place")
+
+
 def _from_top(log: bool) -> str:
-    """Return an expression for how far a value lies from the top of the axis, in shares of its height."""
+    """Return an expression for how far the last value lies from the top of the axis, in shares of its height."""
     if log:
-        share = "log(max(datum.value, low) / low) / log(high / low)"
+        share = "log(max(datum.last.value, low) / low) / log(high / low)"
     else:  # the ends of the axis are rounded, as Vega rounds them for ten ticks
         power = "pow(10, floor(log((high - low) / 10) / LN10))"
         error = f"((high - low) / 10 / {power})"
         step = f"({power} * ({error} >= 7.071 ? 10 : {error} >= 3.162 ? 5 : {error} >= 1.414 ? 2 : 1))"
         bottom, top = f"floor(low / {step}) * {step}", f"ceil(high / {step}) * {step}"
-        share = f"(datum.value - {bottom}) / ({top} - {bottom})"
-    return f"clamp(1 - {share.replace('datum.value', 'datum.last.value')}, 0, 1)"
+        share = f"(datum.last.value - {bottom}) / ({top} - {bottom})"
+    return f"clamp(1 - {share}, 0, 1)"
 
 
 def is_statistic(name: str) -> str:
@@ -311,10 +328,11 @@ def tooltips(*columns: str, frame: pd.DataFrame | None = None, **titles: str) ->
 
 
 @cache
-def layers() -> Any:
-    """The axis of a model's own layers, as long as that model is deep: beside a deeper one it is not squeezed."""
+def layers(room: int = 0) -> Any:
+    """The axis of a model's own layers, as long as that model is deep, with room for names of lines at the right."""
     axis = alt.Axis(tickMinStep=1, format="d", tickCount=12, grid=False)
-    return alt.X("layer:Q", title="layer", scale=alt.Scale(zero=True, nice=False), axis=axis)
+    ends = {"range": [0, alt.ExprRef(f"width - (width < {WIDE} + {room} ? 0 : {room})")]} if room else {}
+    return alt.X("layer:Q", title="layer", scale=alt.Scale(zero=True, nice=False, **ends), axis=axis)
 
 
 def shared_axis(frame: pd.DataFrame, *columns: str) -> Any:
@@ -345,21 +363,94 @@ def at_params(**values: Any) -> list[Any]:
     return set_by_page(**{"at": 0, **values})
 
 
+@dataclass(frozen=True)
+class NamedLines:
+    """Lines over layers that are of something else than a model: a concept, a group of texts, a probe.
+
+    Up to six have a colour each. Of more only the five with the largest values have: the others are grey until a reader
+    brings one out (the page's parameter ``bring``), and every line has its name at its end.
+
+    Args:
+        column: the column that names a line.
+        value: the column of its values.
+        names: all names, in order.
+        leading: those that have a colour.
+        reach: the ends of the value axis.
+    """
+
+    column: str
+    value: str
+    names: Sequence[str]
+    leading: Sequence[str]
+    reach: tuple[float, float]
+
+    @classmethod
+    def of(cls, frame: pd.DataFrame, column: str, value: str, names: Sequence[str], *more: float) -> NamedLines:
+        """Return the lines of a frame; their axis reaches to further numbers, too."""
+        tops = frame[value].abs().groupby(frame[column]).max().sort_values(ascending=False)
+        leading = set(names if len(names) <= MOST_COLOURED else tops.index[:LEADING])
+        values = [*frame[value].dropna().tolist(), *more] or [0.0, 1.0]
+        leading_names = [name for name in names if name in leading]
+        return cls(column, value, names, leading_names, (min(values), max(values)))
+
+    @property
+    def color(self) -> Any:
+        """The colour of each line; ink for the one that is brought out."""
+        own = dict(zip(self.leading, cycle(CATEGORIES), strict=False))
+        scale = alt.Scale(domain=list(self.names), range=[own.get(name, FLOOR_GREY) for name in self.names])
+        condition = {"test": f"datum.{self.column} === bring", "value": INK}
+        return alt.Color(f"{self.column}:N", scale=scale, legend=None, condition=condition)
+
+    @property
+    def _leads(self) -> str:
+        return f"indexof([{', '.join(map(quoted, self.leading))}], datum.{self.column}) >= 0"
+
+    @property
+    def opacity(self) -> Any:
+        """The opacity of each line: faint beside one that is brought out, and where it is one of many."""
+        conditions = [{"test": f"bring !== '' && datum.{self.column} !== bring", "value": 0.14},
+                      {"test": f"bring !== '' || {self._leads}", "value": 0.95}]  # fmt: skip
+        return alt.OpacityValue(0.45, condition=conditions)
+
+    @property
+    def x(self) -> Any:
+        """The axis of layers, with room for the names."""
+        return layers(self.room)
+
+    @property
+    def room(self) -> int:
+        """The pixels that the names take; 0 where they are too long to stand beside lines."""
+        longest = max(map(len, self.names), default=0)
+        return 14 + 6 * longest if 0 < longest <= LONGEST_NAME else 0
+
+    def labels(self, rows: Any, y: Any) -> Any:
+        """Return the names at the ends of lines."""
+        if len(self.names) > MOST_NAMED:
+            rows = rows.transform_filter(f"{self._leads} || datum.{self.column} === bring")
+        low, high = self.reach
+        place = f"clamp(({high} - datum.last.{self.value}) / {high - low or 1}, 0, 1)"
+        text = ends_of_lines(rows, self.column, self.value, "layer", place, CLOSE_GAP)
+        size = alt.ExprRef(f"width >= {WIDE + self.room} ? 10.5 : 0") if self.room else 0
+        text = text.mark_text(**LABEL, dx=8, fontSize=size, limit=max(1, self.room - 8))
+        faint = alt.OpacityValue(1, condition={"test": f"bring !== '' && datum.{self.column} !== bring", "value": 0.3})
+        return text.encode(x=self.x, y=y, text=f"{self.column}:N", color=self.color, opacity=faint)
+
+
+def which_to_highlight(frame: pd.DataFrame, column: str) -> Pick:
+    """Return the selector of the line that is brought out."""
+    return Pick("$bring", "Highlight", {"": "none"} | {str(name): str(name) for name in dict.fromkeys(frame[column])})
+
+
 def by_kind(
-    frame: pd.DataFrame,
-    column: str,
-    dashes: Mapping[str, list[int]],
-    y: Any,
-    tooltip: Sequence[Any],
+    lines: NamedLines, frame: pd.DataFrame, dashes: Mapping[str, list[int]], y: Any, tooltip: Sequence[Any],
     *below: Callable[[Any], Any],
-) -> Any:
-    """Draw lines over layers, each in the colour of what it is of and dashed by its kind."""
-    named = list(dict.fromkeys(frame[column]))
-    colors = [color for color, _ in zip(cycle(CATEGORIES), named, strict=False)]
-    color = alt.Color(f"{column}:N", scale=alt.Scale(domain=named, range=colors), legend=None)
+) -> Any:  # fmt: skip
+    """Draw lines over layers, each in the colour of what it is of and dashed by its kind, the first one named."""
     kinds = alt.Scale(domain=list(dashes), range=list(dashes.values()))
-    base = alt.Chart().encode(x=layers(), color=color, detail=alt.Detail("kind:N"))
-    line = base.mark_line(strokeWidth=1.9).encode(y=y, strokeDash=alt.StrokeDash("kind:N", scale=kinds, legend=None))
-    points = base.mark_point(filled=True, size=40, opacity=0.9).encode(y=y, tooltip=tooltip)
-    drawn = alt.layer(here(), *(make(base) for make in below), line, points, data=frame)
-    return drawn.add_params(*at_params()).properties(width="container", height=260)
+    base = alt.Chart().encode(x=lines.x, color=lines.color, detail=alt.Detail("kind:N"))
+    line = base.mark_line(strokeWidth=1.9, aria=False)
+    line = line.encode(y=y, strokeDash=alt.StrokeDash("kind:N", scale=kinds, legend=None), opacity=lines.opacity)
+    points = base.mark_point(filled=True, size=40).encode(y=y, tooltip=tooltip, opacity=lines.opacity)
+    labels = lines.labels(alt.Chart().transform_filter(f"datum.kind === {quoted(next(iter(dashes)))}"), y)
+    drawn = alt.layer(here(), *(make(base) for make in below), labels, line, points, data=frame)
+    return drawn.add_params(*at_params(bring="")).properties(width="container", height=260)

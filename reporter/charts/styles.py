@@ -107,8 +107,8 @@ CATEGORIES = {
     "#8a4066": "#f89fbb",
     "#1b5a3e": "#3e8651",
 }
-"""Colours of what is told apart and is no model: classes of tokens, groups, concepts, corpora. Magentas, greens and greys
-of different lightness, since blue and orange are those of the roles; the first six differ for every kind of eyes."""
+"""Colours of what is told apart and is no model: classes of tokens, groups, concepts, corpora. Magentas, greens and
+greys of different lightness, since blue and orange are those of the roles; six differ for every kind of eyes."""
 DIVERGING = {
     "#14509e": "#69adff",
     "#86add9": "#2d5a96",

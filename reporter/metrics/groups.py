@@ -18,7 +18,7 @@ from pydantic import BeforeValidator, ConfigDict, RootModel
 
 from reporter.charts import SENTENCES, Chapter, Chart, Pick, parts, variants
 from reporter.charts.parts import AXES
-from reporter.charts.styles import Styles, alt, colours, ordered
+from reporter.charts.styles import Styles, alt, ordered
 from reporter.core.errors import ReporterError
 from reporter.core.table import ALL_GROUPS, Comparable, OfModel, Row, at_place, column
 from reporter.geometry.clouds import Spread, spreads
@@ -44,6 +44,7 @@ CHAPTER = Chapter(
     "Do paraphrases cluster more than matched random texts?",
     1,
 )
+TITLES = {"silhouette": "silhouette", "ratio": "distance within / between"}
 CONTROLS = {"none": [1, 0], "random-characters": [2, 3], "random-words": [6, 4]}
 """Dash of a group's own texts and of the matched random texts."""
 
@@ -52,25 +53,28 @@ def of_groups(column: str) -> Any:
     """Return what draws a column of ``groups`` over the layers, each group a colour, each control a dash."""
 
     def draw(frame: pd.DataFrame, styles: Styles) -> Any:
+        scale = parts.shared_axis(frame, column)
+        y = alt.Y(f"{column}:Q", title=TITLES[column], scale=scale)
         names = ordered(list(frame["text_group"]), styles.named)
-        x = parts.layers()
-        y = alt.Y(f"{column}:Q", title=None, scale=parts.shared_axis(frame, column))
-        color = alt.Color("text_group:N", scale=alt.Scale(domain=names, range=colours(len(names))), legend=None)
+        lines = parts.NamedLines.of(frame, "text_group", column, names, *scale.to_dict().get("domain", ()))
         dash = alt.StrokeDash(
             "control:N", scale=alt.Scale(domain=list(CONTROLS), range=list(CONTROLS.values())), legend=None
         )
-        visible = "controls === 'with' || datum.control === 'none'"
-        base = alt.Chart().transform_filter(visible).encode(x=x, y=y, color=color, detail=alt.Detail("control:N"))
-        line = base.mark_line(strokeWidth=1.8).encode(strokeDash=dash)
-        points = base.transform_filter("datum.control === 'none'").mark_point(filled=True, size=36, opacity=1)
+        visible = alt.Chart().transform_filter("controls === 'with' || datum.control === 'none'")
+        base = visible.encode(x=lines.x, y=y, color=lines.color, detail=alt.Detail("control:N"))
+        line = base.mark_line(strokeWidth=1.8, aria=False).encode(strokeDash=dash, opacity=lines.opacity)
+        points = base.transform_filter("datum.control === 'none'").mark_point(filled=True, size=36)
         points = points.encode(
-            tooltip=parts.tooltips("text_group", "layer", "silhouette", "within", "between", "ratio", "n")
+            opacity=lines.opacity,
+            tooltip=parts.tooltips("text_group", "layer", "silhouette", "within", "between", "ratio", "n"),
         )
         far = base.mark_point(size=60, opacity=0, filled=True)
         far = far.encode(
             tooltip=parts.tooltips("text_group", "control", "layer", "silhouette", "within", "between", "ratio")
         )
-        chart = alt.layer(parts.here(), line, far, points, data=frame).add_params(*parts.at_params(controls="with"))
+        labels = lines.labels(alt.Chart().transform_filter("datum.control === 'none'"), y)
+        params = parts.at_params(controls="with", bring="")
+        chart = alt.layer(parts.here(), labels, line, far, points, data=frame).add_params(*params)
         return chart.properties(width="container", height=400)
 
     return draw
@@ -112,6 +116,7 @@ ORDER BY model, checkpoint, control <> 'none', control, text_group, layer
     picks=lambda frame, scene: [
         variants(silhouette="silhouette", ratio="distance within / between"),
         Pick("$controls", "Controls", {"with": "shown", "without": "hidden"}),
+        parts.which_to_highlight(frame, "text_group"),
     ],
     key="text_group",
 )

@@ -136,8 +136,9 @@ DASHES = {"pair": [1, 0], ANY: [1, 3]}
 
 def pairs(frame: pd.DataFrame, styles: Styles) -> Any:
     """Draw the cosine of each two followed tokens by layer, and the mean of any two tokens of the texts."""
-    y = alt.Y("value:Q", title=None, scale=alt.Scale(domainMax=1, zero=False))
-    return parts.by_kind(frame, "pair", DASHES, y, parts.tooltips("pair", "kind", "layer", "value"))
+    lines = parts.NamedLines.of(frame, "pair", "value", list(dict.fromkeys(frame["pair"])), 1.0)
+    y = alt.Y("value:Q", title="cosine", scale=alt.Scale(domain=list(lines.reach), nice=True))
+    return parts.by_kind(lines, frame, DASHES, y, parts.tooltips("pair", "kind", "layer", "value"))
 
 
 PAIRED = Chart(

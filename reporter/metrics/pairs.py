@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import numpy as np
 from pydantic import BeforeValidator, Field, ValidationInfo
 
-from reporter.charts import SENTENCES, Chapter, Chart, Pick, choices, parts, variants
+from reporter.charts import SENTENCES, Chapter, Chart, choices, parts, variants
 from reporter.charts.parts import AXES
-from reporter.charts.styles import DARK_ON_LIGHT, INK, Styles, alt, colours, ordered
+from reporter.charts.styles import DARK_ON_LIGHT, INK, Styles, alt, ordered
 from reporter.core.table import HIGH, LOW, Comparable, OfModel, Row, at_place, column, of_cell
 from reporter.geometry.arrays import Floats
 from reporter.geometry.components import coordinates
@@ -45,6 +45,7 @@ CHAPTER = Chapter(
 )
 _chart = partial(Chart, chapter=CHAPTER, half=True)
 
+TITLES = {"consistency": "consistency", "relative_norm": "length of the mean difference"}
 MOST_NAMED = 14  # concepts whose cosines are written into the heat map
 
 
@@ -52,24 +53,24 @@ def draw_directions(column: str) -> Any:
     """Return what draws a column of ``pair_directions`` over the layers, with the highlighted concept on top."""
 
     def draw(frame: pd.DataFrame, styles: Styles) -> Any:
-        names = ordered(list(frame["concept"]), styles.named)
-        x = parts.layers()
         ends = ("consistency", "ci_low", "ci_high") if column == "consistency" else (column,)
-        y = alt.Y(f"{column}:Q", title=None, scale=parts.shared_axis(frame, *ends))
-        color = alt.Color("concept:N", scale=alt.Scale(domain=names, range=colours(len(names))), legend=None)
-        lit = alt.OpacityValue(0.14, condition={"test": "bring === '' || datum.concept === bring", "value": 0.95})
-        base = alt.Chart().encode(x=x, y=y, color=color)
+        scale = parts.shared_axis(frame, *ends)
+        y = alt.Y(f"{column}:Q", title=TITLES[column], scale=scale)
+        names = ordered(list(frame["concept"]), styles.named)
+        lines = parts.NamedLines.of(frame, "concept", column, names, *scale.to_dict().get("domain", ()))
+        base = alt.Chart().encode(x=lines.x, y=y, color=lines.color, opacity=lines.opacity)
         layers = [parts.here(), parts.zero()]
         if column == "consistency":
-            band = alt.Chart().transform_filter("datum.concept === bring").mark_area(opacity=0.2)
-            layers.append(band.encode(x=x, y=alt.Y("ci_low:Q", title=None), y2=alt.Y2("ci_high:Q"), color=color))
-        line = base.mark_line(strokeWidth=1.8).encode(opacity=lit)
+            band = alt.Chart().transform_filter("datum.concept === bring").mark_area(opacity=0.2, color=INK, aria=False)
+            low = alt.Y("ci_low:Q", title=TITLES[column], scale=scale)
+            layers.append(band.encode(x=lines.x, y=low, y2=alt.Y2("ci_high:Q")))
+        line = base.mark_line(strokeWidth=1.8, aria=False)
         points = base.mark_point(filled=True, size=40).encode(
-            opacity=lit,
-            tooltip=parts.tooltips("concept", "layer", "consistency", "ci_low", "ci_high", "p", "relative_norm", "n"),
+            tooltip=parts.tooltips("concept", "layer", "consistency", "ci_low", "ci_high", "p", "relative_norm", "n")
         )
-        chart = alt.layer(*layers, line, points, data=frame).add_params(*parts.at_params(bring=""))
-        return chart.properties(width="container", height=300)
+        labels = lines.labels(alt.Chart(), y)
+        chart = alt.layer(*layers, labels, line, points, data=frame).add_params(*parts.at_params(bring=""))
+        return chart.properties(width="container", height=340)
 
     return draw
 
@@ -171,7 +172,7 @@ ORDER BY model, checkpoint, pair_set, concept, layer
     picks=lambda frame, scene: [
         choices(frame, "pair_set", "Pairs"),
         variants(consistency="consistency", relative_norm="length of the mean difference, relative"),
-        Pick("$bring", "Highlight", {"": "none"} | {name: name for name in dict.fromkeys(frame["concept"])}),
+        parts.which_to_highlight(frame, "concept"),
     ],
     chapter=CHAPTER,
     key="concept",

@@ -52,16 +52,18 @@ def accuracies(column: str, *kinds: str) -> Callable[[pd.DataFrame, Styles], Any
     """Return what draws accuracies over layers: a colour for each value of a column, a dash for each kind."""
 
     def draw(frame: pd.DataFrame, styles: Styles) -> Any:
-        y = alt.Y("value:Q", title=None, scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format="%", tickCount=5))
+        scale, axis = alt.Scale(domain=[0, 1]), alt.Axis(format="%", tickCount=5)
+        y = alt.Y("value:Q", title="accuracy", scale=scale, axis=axis)
         tooltips = parts.tooltips(column, "kind", "layer", "value", "ci_low", "ci_high", "n")
-        return parts.by_kind(frame, column, {kind: DASHES[kind] for kind in kinds}, y, tooltips, _band)
+        lines = parts.NamedLines.of(frame, column, "value", list(dict.fromkeys(frame[column])), 0.0, 1.0)
+        return parts.by_kind(lines, frame, {kind: DASHES[kind] for kind in kinds}, y, tooltips, _band)
 
     return draw
 
 
 def _band(base: Any) -> Any:
     band = base.transform_filter("datum.kind === 'accuracy'").mark_area(opacity=0.15)
-    return band.encode(y=alt.Y("ci_low:Q", title=None), y2=alt.Y2("ci_high:Q"))
+    return band.encode(y=alt.Y("ci_low:Q", title="accuracy"), y2=alt.Y2("ci_high:Q"))
 
 
 _chart = partial(Chart, chapter=CHAPTER, half=True)
