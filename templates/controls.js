@@ -8,12 +8,11 @@ import { rowsAt } from "./rows.js";
 import { short } from "./tokens.js";
 
 const field = id => /** @type {any} */ (document.getElementById(id));
-const sets = all(".statistics [data-view]");
-function redraw() {
-  for (const element of sets) element.hidden = element.dataset.view !== chosen.view;
-  hidePanels();
-  refreshAll();
-}
+// Numbers outside of charts are those of the first token set where both are shown.
+const sets = all("[data-view]");
+const showSet = () => { for (const element of sets) element.hidden = element.dataset.view !== chosen.view; };
+if (chosen.view) showSet();
+const redraw = () => { showSet(); hidePanels(); refreshAll(); };
 
 // One token set, or both.
 const viewRadios = /** @type {any[]} */ (all("input[name=view]"));

@@ -7,7 +7,7 @@ from layer l to layer l + 1 (``Statistic.per == "step"``) is stored at l, and it
 from collections.abc import Iterable, Sequence
 
 EMBEDDING = "the embedding"
-TOKEN_SETS = {"words": "all tokens", "no-sinks": "without sinks", "all": "special tokens included"}
+TOKEN_SETS = {"words": "all tokens", "no-sinks": "without sinks", "all": "with added tokens"}
 """The names of token sets for readers."""
 
 

@@ -201,10 +201,11 @@ class Sentence:
 
 
 def figure_link(figure: str, *views: str | None) -> str:
-    """Return the address of a figure, opened with a token set, or with both where two are named."""
+    """Return the address of a figure, opened with a token set or with both."""
+    page = "training" if figure.endswith(".training") else "layers"
     named = [view for view in views if view]
-    view = "" if not named else "&view=both" if len(named) > 1 else f"&view={named[0]}"
-    return f"layers.html?figure={figure}{view}"
+    view = "" if not named else f"&view={named[0] if len(named) == 1 else 'both'}"
+    return f"{page}.html?figure={figure}{view}"
 
 
 @dataclass(frozen=True)
@@ -271,7 +272,7 @@ class Overview:
     Args:
         line: what is compared, on what.
         sentences: at most three.
-        scope: what they say nothing about; empty where they are about roles.
+        scope: what their intervals are over, and what they say nothing about.
         charts: ids of up to four statistics.
         sets: token sets with their names, the first one shown first.
         columns: of the table.
@@ -489,7 +490,7 @@ def _rows(numbers: _Numbers, charts: Mapping[str, Drawn], corpus: str) -> Iterat
             effect = max(_effect(numbers, name, corpus, view) for view in numbers.views)
             note = "" if numbers.comparable(name) else "not comparable between roles"
             meaning = charts[name].chart.lead
-            lines.append(Line(name, statistic.title, statistic.unit, meaning, note, effect, cells))
+            lines.append(Line(name, capital(statistic.title), statistic.unit, meaning, note, effect, cells))
     yield from sorted(lines, key=lambda line: (bool(line.note), -line.effect))
 
 
@@ -639,7 +640,7 @@ def _compared(numbers: _Numbers, corpus: str, sides: tuple[Side, Side]) -> Itera
     if not found:
         yield Sentence(
             f"No main statistic differs significantly and by much between {_the(sides[0])} and {_the(sides[1])}.",
-            "; ".join(_corrected(numbers, tests)),
+            "; ".join(_corrected(tests)),
             _first_comparable(numbers),
             (numbers.views[0],),
         )
@@ -774,7 +775,7 @@ def _contrast_sentence(numbers: _Numbers, corpus: str, contrast: _Contrast, test
         )
     possible = [way for way in ways if more or not way.startswith(lead)]
     text = next((way for way in possible if len(way.split()) <= MOST_WORDS), possible[-1])
-    basis = f"mean over {_over(statistic)} (embedding included)" if not contrast.run and not step else ""
+    basis = "embedding included" if not contrast.run and not step else ""
     return Sentence(
         text,
         _strength(numbers, statistic, corpus, contrast.gap, contrast.view, tests, basis),
@@ -849,28 +850,29 @@ def _strength(
     size = gap if (gap.value or 0.0) >= 0 else Number(0.0, 0.0, 0.0).minus(gap)
     if statistic.title.startswith(AS_PERCENT):
         points = (None if end is None else 100 * end for end in (size.value, size.low, size.high))
-        parts = [f"difference {estimate(*points)} percentage points", *_corrected(numbers, tests)]
+        parts = [f"difference {estimate(*points)} percentage points", *_corrected(tests)]
     else:
-        parts = [f"difference {size.text}", *_corrected(numbers, tests)]
+        parts = [f"difference {size.text}", *_corrected(tests)]
     parts += [token_set(view)] * (len(numbers.views) > 1) + [f"on {corpus}"] * (len(numbers.corpora) > 1)
     return "; ".join([*parts, *([basis] if basis else [])])
 
 
-def _corrected(numbers: _Numbers, tests: int) -> list[str]:
-    return [f"95 % CI over {'models' if numbers.over_models else 'texts'}", f"corrected for {counted(tests, 'test')}"]
+def _corrected(tests: int) -> list[str]:
+    return [f"corrected for {counted(tests, 'test')}"]
 
 
 def _scope(numbers: _Numbers) -> str:
-    """Say what the sentences say nothing about; empty where they are about roles."""
+    """Say what intervals are over, and what the sentences say nothing about."""
+    over = f"95 % intervals are over {'models' if numbers.over_models else 'texts'}."
     if len(numbers.styles) == 1:
-        return "One model: descriptive, says nothing about others."
+        return f"{over} One model: descriptive, says nothing about others."
     if not numbers.both:
-        return "Models of one role: descriptive, says nothing about others."
+        return f"{over} Models of one role: descriptive, says nothing about others."
     if numbers.over_models:
-        return ""
+        return over
     counts = [len(side.models) for side in numbers.sides]
     few = "One model of each role" if counts == [1, 1] else "Few models of a role"
-    return f"{few}: descriptive, says nothing about encoders in general."
+    return f"{over} {few}: descriptive, says nothing about encoders in general."
 
 
 def _sinks_sentence(numbers: _Numbers, corpus: str, first: _Contrast, tests: int) -> Sentence | None:
@@ -920,8 +922,8 @@ def _sinks_sentence(numbers: _Numbers, corpus: str, first: _Contrast, tests: int
         text = f"Without {tokens} of {names} the difference reverses: {here_text} against {there_text}."
     else:
         return None
-    note = "without sinks, each text's first token is left out as well"
-    return Sentence(text, "; ".join([*_corrected(numbers, tests), note]), first.name, PAIR)
+    note = "each text's first token is left out as well"
+    return Sentence(text, "; ".join([*_corrected(tests), note]), first.name, PAIR)
 
 
 def _have(contrast: _Contrast) -> str:

@@ -23,6 +23,7 @@ from reporter.charts.styles import DECODER, ENCODER, RAMP
 from reporter.core.errors import ReporterError, UsageError, no_study, shared_text
 from reporter.core.files import unfinished_folder, writing
 from reporter.core.numbers import counted
+from reporter.core.places import TOKEN_SETS, token_set
 from reporter.metrics.analysis import analyses
 from reporter.metrics.base import Definition, catalogue
 from reporter.report import tables as queries
@@ -43,8 +44,6 @@ if TYPE_CHECKING:
 # The page of one study.
 
 
-VIEW_NAMES = {"words": "all tokens", "no-sinks": "without sinks", "all": "with added tokens"}
-"""What the pages call the token sets of a study."""
 VIEWS = {
     "words": "All tokens of the text, sinks included, without the tokenizer's [CLS], [SEP], BOS and EOS. "
     "Without a BOS, a decoder's first word counts.",
@@ -90,7 +89,7 @@ def study_pages(contents: Contents, templates: Environment) -> dict[str, str]:
     }
     controls = {
         "roles": ROLES,
-        "views": [(view, VIEW_NAMES.get(view, view), views.get(view, "")) for view in scene.views],
+        "views": [(view, token_set(view), views.get(view, "")) for view in scene.views],
         "sites": [(site, SITE_NAMES[site], SITES[site]) for site in scene.sites],
         "ramp": {"light": list(RAMP), "dark": list(RAMP.values())},
     }
@@ -109,7 +108,7 @@ def study_pages(contents: Contents, templates: Environment) -> dict[str, str]:
                 "many": max(Counter(style.role for style in scene.styles.own).values(), default=0) > 2,
                 "corpora": list(scene.corpora),
                 "both": more.get("both", False),
-                "names": VIEW_NAMES,
+                "names": TOKEN_SETS,
             }
         values = (
             shared | controls | {"here": f"{name}.html", "page_title": title, "charts": charts, "page": data} | more

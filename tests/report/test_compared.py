@@ -5,7 +5,7 @@ import re
 
 import pytest
 from report.made_up import SMALL, fill
-from report.reading import part_of, read, rows_of
+from report.reading import read, rows_of
 from scipy.stats import t
 
 from reporter.report import render
@@ -60,7 +60,6 @@ def test_two_models_of_a_role_have_an_interval_over_texts(html, stored):
     assert role["models"] == "2" and all(row["ci_low"] for row in own)
     for column in ("value", "ci_low", "ci_high"):
         assert float(role[column]) == pytest.approx(sum(float(row[column]) for row in own) / 2)
-    assert "2 decoders, mean (interval over texts)" in html
 
 
 def test_three_models_have_students_interval_and_two_without_intervals_none():
@@ -68,24 +67,6 @@ def test_three_models_have_students_interval_and_two_without_intervals_none():
     half = t.ppf(0.975, 2) * math.sqrt(sum((x - 2.5) ** 2 for x in (1.0, 2.5, 4.0)) / 2) / math.sqrt(3)
     assert (mean, high - low) == (2.5, pytest.approx(2 * half))
     assert _interval([1.0, 2.0], [0.5, None], [1.5, None]) == (1.5, None, None)
-
-
-def test_models_stand_beside_each_other_with_and_without_sinks_in_the_order_of_the_study(folder, html):
-    section = part_of(html, '<section id="compared"', 'id="glance"')
-    first = section[: section.index("</table>")]
-    assert 'href="#figure-motion.step_cosine"' in first
-    head, roles, models = (re.findall(r"<tr.*?</tr>", part, re.DOTALL) for part in first.split("<tbody"))
-    assert [re.findall(r"\d \w+, mean", row)[0] for row in roles] == ["2 encoders, mean", "2 decoders, mean"]
-    order = ["model-2", "model-0", "model-3", "model-1"]
-    assert [re.findall(r"<span>(model-\d)", row)[0] for row in models] == order
-    assert re.findall(r'class="model[^"]*" data-model="(model-\d)"', html) == order
-    assert re.findall(r'<p class="panel-name">(.)</p>', html)[:2] == ["b", "a"]
-    tables = html[html.index('<section id="models"') :]
-    assert re.findall(r"<span>(model-\d)</span></th>", tables)[:4] == order
-    assert tables.index('<th scope="row">b</th>') < tables.index('<th scope="row">a</th>')
-    assert head[1].count(">words<") == head[1].count(">no-sinks<") == head[1].count(">profile<") > 0
-    assert "The same on a" in section
-    assert 'id="compared"' not in read(folder / "alone" / "index.html"), "nothing stands beside it"
 
 
 def test_a_small_profile_is_drawn_to_scale():

@@ -1,0 +1,162 @@
+"""The overview against means taken by SQL, and what it says of one model, of two and of forty."""
+
+import re
+
+import duckdb
+import pytest
+from report.made_up import fill
+from report.reading import part_of, read
+
+from reporter.metrics.base import catalogue
+from reporter.report import render
+from reporter.report.contents import read_contents
+from reporter.report.overview import MOST_WORDS, Number
+from reporter.report.tables import STUDIES, rows_of
+from reporter.runs.whole import write_over_models
+from reporter.store import Store
+
+METRICS = ("anisotropy", "convergence", "entropy", "loss", "motion")
+PAIR = (("gpt2", "decoder", 6, 96, (None,)), ("bert", "encoder", 4, 64, (0, 600)))
+MANY = tuple((f"{role[0]}{i}", role, 4 + i % 3, 64, (None,)) for role in ("encoder", "decoder") for i in range(20))
+STUDIED = {
+    "one": PAIR[1:],
+    "pair": PAIR,
+    "many": MANY,
+    "encoders": MANY[:4],
+    "few": (*MANY[:2], MANY[20]),
+    "empty": (),
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("overview")
+    for name, models in STUDIED.items():
+        corpora = ("nested", "simple") if name == "pair" else ("nested",) if models else ()
+        store = fill(folder / "results.duckdb", name, models=models, corpora=corpora, metrics=METRICS)
+        write_over_models(store, name)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def overviews(folder):
+    with Store(folder / "results.duckdb").reading() as reading:
+        studies = rows_of(reading(STUDIES))
+        return {str(study["study"]): read_contents(reading, study, catalogue()).overview for study in studies}
+
+
+def row(overview, name):
+    return next(line for line in overview.rows if line.id == name)
+
+
+def test_a_number_is_the_mean_over_layers_that_no_definition_fixes_at_the_last_checkpoint(folder, overviews):
+    sql = (
+        "SELECT avg(value) AS value, avg(ci_low) AS low, avg(ci_high) AS high FROM layer_metrics WHERE study = 'pair' "
+        "AND site IN ('embedding', 'block') AND by_definition IS NOT TRUE AND metric = $metric "
+        "AND statistic = $statistic AND corpus = 'nested' AND view = $view AND model = $model AND step IS $step"
+    )
+    store = Store(folder / "results.duckdb")
+    overview = overviews["pair"]
+    assert [side.name for side in overview.columns] == ["bert", "gpt2"]
+    for name in ("anisotropy.mean_cosine", "motion.step_cosine"):
+        metric, statistic = name.split(".")
+        for view in ("words", "no-sinks"):
+            cells = row(overview, name).cells[view]
+            for side, number in zip(overview.columns, cells.numbers, strict=True):
+                step = "NOT DISTINCT FROM 600" if side.name == "bert" else "NULL"
+                values = {"metric": metric, "statistic": statistic, "view": view, "model": side.name}
+                (mean,) = store.records(sql.replace("$step", step), values)
+                assert [number.value, number.low, number.high] == pytest.approx(list(mean.values()), rel=1e-12)
+            a, b = cells.numbers
+            assert cells.difference.value == pytest.approx(a.value - b.value)
+            reach = ((a.value - a.low) ** 2 + (b.high - b.value) ** 2) ** 0.5
+            assert cells.difference.low == pytest.approx(a.value - b.value - reach)
+
+
+def test_the_mean_of_a_role_is_the_stored_one_with_its_interval_over_models(folder, overviews):
+    overview = overviews["many"]
+    assert [side.name for side in overview.columns] == ["20 encoders", "20 decoders"] and len(overview.models) == 40
+    stored = Store(folder / "results.duckdb").records(
+        "SELECT role, value, ci_low, ci_high FROM over_models WHERE study = 'many' AND layer IS NULL AND site IS NULL "
+        "AND view = 'words' AND metric = 'anisotropy' AND statistic = 'mean_cosine' ORDER BY role DESC"
+    )
+    numbers = row(overview, "anisotropy.mean_cosine").cells["words"].numbers
+    for number, kept in zip(numbers, stored, strict=True):
+        assert [number.value, number.low, number.high] == pytest.approx(
+            [kept["value"], kept["ci_low"], kept["ci_high"]]
+        )
+
+
+def test_a_difference_whose_interval_has_0_in_it_is_not_said(folder, overviews):
+    assert Number(0.1, 0.01, 0.19).differs(1) and not Number(0.1, -0.01, 0.21).differs(1)
+    assert not Number(0.1, 0.01, 0.19).differs(100), "corrected"
+    assert not Number(0.1).differs(1)
+    alike = (("gpt2", "decoder", 4, 64, (None,)), ("bert", "encoder", 4, 64, (None,)))
+    store = fill(folder / "alike.duckdb", "alike", models=alike, corpora=("nested",), metrics=("entropy", "motion"))
+    with store.reading() as reading:
+        overview = read_contents(reading, rows_of(reading(STUDIES))[0], catalogue()).overview
+    (sentence,) = overview.sentences
+    assert re.match("No .* differs", sentence.text)
+    assert all(line.cells["words"].difference.low < 0 for line in overview.rows)
+
+
+@pytest.mark.parametrize("name", ["one", "pair", "many", "few"])
+def test_sentences_are_short_about_different_things_and_lead_to_their_figures(overviews, name):
+    overview = overviews[name]
+    assert 1 <= len(overview.sentences) <= 3
+    for sentence in overview.sentences:
+        assert len(sentence.text.split()) <= MOST_WORDS and sentence.text.endswith(".")
+        assert sentence.link.startswith(f"layers.html?figure={sentence.figure}&view=")
+        assert sentence.figure in {line.id for line in overview.rows}
+    assert len({(sentence.figure, sentence.views) for sentence in overview.sentences}) == len(overview.sentences)
+
+
+def test_who_is_compared_is_said(overviews):
+    assert overviews["pair"].line.startswith("bert (encoder, 4 blocks) against gpt2 (decoder, 6 blocks) on 500 texts")
+    assert overviews["many"].line.startswith("20 encoders and 20 decoders (4 to 6 blocks)")
+    assert "in general" in overviews["pair"].scope and "in general" not in overviews["many"].scope
+    first = overviews["pair"].sentences[0].text
+    assert "bert" in first and "gpt2" in first
+    assert overviews["one"].difference == overviews["encoders"].difference == ""
+    assert not overviews["empty"].rows and not overviews["empty"].sentences and not overviews["empty"].charts
+
+
+def test_losses_of_roles_are_not_compared(overviews):
+    loss = row(overviews["pair"], "loss.lm")
+    assert loss.note and loss is overviews["pair"].rows[-1]
+    assert all(cells.difference is None for cells in loss.cells.values())
+    assert not row(overviews["encoders"], "loss.lm").note
+
+
+@pytest.mark.parametrize(("left", "word"), [(0.2, "explain most"), (0.9, "do not explain")])
+def test_whether_sinks_explain_the_difference_is_said(tmp_path, left, word):
+    models = (("gpt2", "decoder", 6, 96, (None,)), ("bert", "encoder", 6, 64, (None,)))
+    store = fill(tmp_path / "results.duckdb", "sinks", models=models, corpora=("nested",), metrics=("anisotropy",))
+    with duckdb.connect(str(tmp_path / "results.duckdb")) as connection:
+        connection.execute("UPDATE cells SET sinks = if(model = 'gpt2', 379, 0)")
+        for view, middle in (("words", 0.95), ("no-sinks", left)):
+            number = f"if(model = 'gpt2' AND layer IN (3, 4), {middle}, 0.2 + layer / 1000)"
+            connection.execute(
+                f"UPDATE layer_metrics SET value = {number}, ci_low = {number} - 0.01, ci_high = {number} + 0.01 "
+                "WHERE statistic = 'mean_cosine' AND view = $view",
+                {"view": view},
+            )
+    with store.reading() as reading:
+        overview = read_contents(reading, rows_of(reading(STUDIES))[0], catalogue()).overview
+    first, sinks = overview.sentences[:2]
+    assert "0.95 in layers 3–4" in first.text and "bert" in first.text
+    assert f"Sinks {word}" in sinks.text and "379" in sinks.text and sinks.link.endswith("&view=both")
+    assert any("379 in gpt2, none in bert" in note for note in overview.quote)
+
+
+def test_the_page_has_all_parts_for_both_token_sets(folder):
+    render(folder / "results.duckdb", folder)
+    html = read(folder / "pair" / "index.html")
+    section = part_of(html, 'id="compared"', "</section>")
+    first = section[: section.index("</table>")]
+    assert first.count('<span data-view="words">') == first.count('<span data-view="no-sinks" hidden>') > 0
+    assert first.index(">bert<") < first.index(">gpt2<") and "not comparable between roles" in first
+    assert "The same on simple" in section and "The same for each of" not in section
+    assert html.count('<p class="says">') <= 3
+    assert "The same for each of 40 models" in read(folder / "many" / "index.html")
+    assert 'id="compared"' not in read(folder / "empty" / "index.html")
