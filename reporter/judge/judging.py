@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from reporter.core.errors import ReporterError, describe
+from reporter.core.places import token_set
 from reporter.geometry.intervals import VERDICT_TEXTS
 from reporter.geometry.statistics import holm
 from reporter.judge.claims import kind_of, power
@@ -63,7 +64,7 @@ def change(finding: Finding, word: Word, other: Finding, other_word: Word, view:
     sentences.append(
         f"the verdict is {other_word} instead of {word}" if word != other_word else f"the verdict stays {word}"
     )
-    return {"view": view, "says": f"under the view '{view}': {'; '.join(sentences)}", "turned": bool(turned)}
+    return {"view": view, "says": f"{token_set(view)}: {'; '.join(sentences)}", "turned": bool(turned)}
 
 
 def _largest(profile: ShownProfile, other: ShownProfile) -> tuple[float, str]:
@@ -240,10 +241,10 @@ def _find(numbers: Numbers, claim: Claim, reading: Reading) -> Finding | str:
         finding = finding.undecided(few)
     if not claim.views and kind_of(claim).compares_roles(claim, numbers):
         note = (
-            f"models of both roles are compared under the view '{NO_SINKS}', since the claim names no view"
+            "models of both roles are compared without sinks, since the claim names no token set (`views`)"
             if view == NO_SINKS
-            else f"warning: this compares models of both roles under the view '{view}', so that it hangs on what "
-            f"stands at position 0; add '{NO_SINKS}' to 'views'"
+            else f"warning: this compares models of both roles on {token_set(view)}, so it depends on the token at "
+            f"position 0; add '{NO_SINKS}' to `views`"
         )
         finding = finding.with_detail(notes=[note])
     return finding

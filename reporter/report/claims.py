@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from reporter.charts.chart import Read, filled
 from reporter.core.numbers import is_null, short
 from reporter.report.evidence import by_model_of, changes_of, evidence_of
-from reporter.report.tables import Row, parsed, read_rows, rows_of
+from reporter.report.tables import Row, figure_link, parsed, read_rows, rows_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -135,6 +135,7 @@ def read_claims(read: Read, study: str) -> Claims:
     verdict depends on a view or on training: ``flips`` are tests on the same models under another view with another
     verdict, ``turns`` says whether another view changes the number or the profile, even where the verdict stays, and
     ``shared`` are null baselines for which the claim holds as well, so that it says nothing about what training does.
+    ``sure`` tells whether a verdict has an interval, ``links`` are the addresses of its figures.
     """
     sql = filled(CLAIMS, study=study)
     frame = read(sql)
@@ -162,6 +163,8 @@ def read_claims(read: Read, study: str) -> Claims:
                 "flips": flips,
                 "turns": bool(flips) or any(change.get("turned") for change in changes_of(detail)),
                 "shared": held if test["verdict"] == "supported" else [],
+                "sure": row["ci_low"] is not None or test["verdict"] not in ("supported", "refuted"),
+                "links": {name: figure_link(name, test["view"]) for name in _names(detail, "metrics")},
                 "metrics": list(dict.fromkeys(_names(detail, "metrics"))),
                 "models": _names(detail, "models", "model"),
                 "corpora": _names(detail, "corpora", "corpus"),

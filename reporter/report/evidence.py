@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from reporter.core.numbers import p_value, short
+from reporter.core.numbers import estimate, p_value, short
 
 MOST = 60
 """Rows of a table and items of a list that are shown; the CSV has them all."""
@@ -16,7 +16,8 @@ _TEXTS = ("statistic", "definition", "reason", "power", "bound", "alone", "sql")
 _TABLES = ("evidence", "parts")
 _LABELS = {"evidence": "By model and corpus, not corrected", "parts": "By inequality"}
 _ORDER = ["name", "model", "corpus", "statistic", "value", "interval", "claimed", "verdict"]
-_ELSEWHERE = {*_TEXTS, *_TABLES, "notes", "tested", "holds", "views", "metrics", "tables", "models", "corpora"}
+_ELSEWHERE = {*_TEXTS, *_TABLES, "bounds", "difference", "notes", "tested", "holds", "views"}
+_ELSEWHERE |= {"metrics", "tables", "models", "corpora"}
 
 
 def evidence_of(detail: Mapping[str, Any]) -> dict[str, Any]:
@@ -25,8 +26,10 @@ def evidence_of(detail: Mapping[str, Any]) -> dict[str, Any]:
     Returns ``statistic`` (what the number is), ``definition`` (the rule), ``reason`` (why the verdict is what it is),
     ``power`` (what it would take to decide), ``bound`` (what the number is compared with), ``alone`` (the verdict
     without the correction for the number of claims, where it is another one), ``sql`` (a query for the numbers behind
-    it), ``notes`` (what a reader must know), ``views`` (what each other view changes, in sentences), ``tables``
-    (numbers by model and corpus, and by inequality) and ``facts``: everything else, as label and text.
+    it), ``bounds`` (the measured numbers that it is compared with, each with its interval), ``difference`` (the number
+    minus the nearest of them), ``notes`` (what a reader must know), ``views`` (what each other view changes, in
+    sentences), ``tables`` (numbers by model and corpus, and by inequality) and ``facts``: everything else, as label and
+    text.
 
     Args:
         detail: the column ``detail``, parsed; any key may be missing or of a kind that is not expected.
@@ -42,6 +45,11 @@ def evidence_of(detail: Mapping[str, Any]) -> dict[str, Any]:
         **texts,
         **{name: _minus(texts[name]) for name in ("definition", "reason", "power")},
         "bound": _bound(texts["bound"]),
+        "bounds": [
+            (_bound(_text(bound["bound"])), estimate(bound["value"], bound["ci_low"], bound["ci_high"]))
+            for bound in detail.get("bounds") or ()
+        ],
+        "difference": estimate(*detail["difference"].values()) if detail.get("difference") else "",
         "notes": [_text(note) for note in (notes if isinstance(notes, list) else [notes] if notes else [])],
         "views": [_minus(_text(change["says"])) for change in changes_of(detail)],
         "tables": [_table(name, value) for name, value in tables if value and _is_table(value)],

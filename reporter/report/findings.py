@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 from reporter.charts.chart import Read, filled
 from reporter.charts.styles import FLOOR_GREY, MUTED
 from reporter.core.numbers import near
+from reporter.core.places import listed, token_set
 from reporter.judge.questions import QUESTIONS
 from reporter.judge.questions.question import boxes_of
-from reporter.report.tables import Row, parsed, rows_of
+from reporter.report.compared import PAIR
+from reporter.report.tables import Row, figure_link, parsed, rows_of
 from reporter.store.rows import as_named
 
 if TYPE_CHECKING:
@@ -21,9 +23,7 @@ if TYPE_CHECKING:
 
 WIDTH, HEIGHT, MARGIN = 240, 84, 5
 FEW = 3
-"""Lines that are named where they are drawn; more are models, which the legend names."""
-APART = 20
-"""How far such names must lie from each other."""
+"""Lines that are named under the picture; more are models, which the legend names."""
 UNSEEN = 0.5 / (HEIGHT - 2 * MARGIN)
 """Of a picture's height, what cannot be seen on it, and so is written as approximately 0."""
 
@@ -37,7 +37,8 @@ class Findings:
     """All findings of a study, with the query they come from.
 
     Args:
-        all: by rank, each with its ``row``, its ``detail`` and its ``picture``.
+        all: by rank, each with its ``row``, its ``detail``, its ``picture``, the ``link`` to its figure with its token
+            set, or both, and the name of these (``tokens``).
         looked_at: how many questions were asked; None where numbers changed since.
         sql: the query.
         frame: what it returned.
@@ -68,7 +69,11 @@ def read_findings(read: Read, study: str, looked_at: int | None, styles: Styles)
     findings = []
     for row in rows_of(frame):
         detail = parsed(row["detail"], dict)
-        findings.append({"row": row, "detail": detail, "picture": picture(row, detail, styles)})
+        views = PAIR if row["kind"] == "sinks" else (row["view"],)
+        link, tokens = figure_link(str(row["chart"]), *views), listed(map(token_set, views))
+        findings.append(
+            {"row": row, "detail": detail, "picture": picture(row, detail, styles), "link": link, "tokens": tokens}
+        )
     return Findings(tuple(findings), looked_at, sql, frame)
 
 
@@ -77,11 +82,9 @@ def picture(row: Mapping[str, Any], detail: Mapping[str, Any], styles: Styles) -
 
     ``lines``: SVG polylines in the colours of both themes, those that are compared first, so that what the finding is
     about (``own``) lies above them; ``said`` is the number that the sentence gives for a line, empty where it gives
-    none. ``named``: the lines with names beside them (``at``), moved apart where they would lie on each other; none if
-    there are many. ``mark``: where it begins, and how wide it is; None where it is about everything. ``top`` and
-    ``bottom``: the largest value and the smallest. ``along``: what the axis is, with its two ``ends``. ``several``:
-    whether the lines are more models than can be named here: the page's legend names them. ``sentence``: the picture
-    in words.
+    none. ``mark``: where it begins, and how wide it is; None where it is about everything. ``top`` and ``bottom``: the
+    largest value and the smallest. ``along``: what the axis is. ``several``: whether the lines are more models than
+    can be named here: the page's legend names them. ``sentence``: the picture in words.
     """
     curves = [curve for curve in detail.get("curves") or () if len(curve["x"]) > 1]
     values = [value for curve in curves for value in curve["y"]]
@@ -102,9 +105,8 @@ def picture(row: Mapping[str, Any], detail: Mapping[str, Any], styles: Styles) -
         return near(value, 3, max(abs(low), abs(high)), UNSEEN)
 
     mark, trained = detail.get("mark"), str(row["chart"]).endswith(".training")
-    along, ends = ("training", ("first step", "last step")) if trained else ("depth", ("embedding", "last block"))
+    along = "training" if trained else "depth"
     if not trained and detail.get("per") == "step":
-        ends = ("first block", "last block")
         # a step is stored at the layer before it: the last one lies below depth 1
         reach = max(max(curve["x"]) for curve in curves) or 1.0
         curves = [curve | {"x": [x / reach for x in curve["x"]]} for curve in curves]
@@ -114,8 +116,6 @@ def picture(row: Mapping[str, Any], detail: Mapping[str, Any], styles: Styles) -
     for curve in sorted(curves, key=lambda curve: bool(curve["own"])):
         style = by_model.get(curve["label"]) or (by_model.get(str(row["model"])) if curve["own"] else None)
         pairs = list(zip(curve["x"], curve["y"], strict=True))
-        middle = sum(mark) / 2 if mark else 0.5
-        place, height = min(pairs, key=lambda point: abs(point[0] - middle))
         number = curve.get("number")
         lines.append(
             {
@@ -125,25 +125,17 @@ def picture(row: Mapping[str, Any], detail: Mapping[str, Any], styles: Styles) -
                 "dark": style.dark if style else MUTED[FLOOR_GREY],
                 "own": bool(style),
                 "said": "" if number is None else told(number),
-                "at": (across(place), down(height)),
             }
         )
-    named: list[Row] = []
-    for line in sorted(lines, key=lambda line: line["at"][1]) if len(lines) <= FEW else ():
-        x, y = line["at"]
-        y = max(y + 16 if y < 16 else y - 6, named[-1]["at"][1] + APART if named else 0.0)
-        named.append(line | {"at": (x, round(y, 1))})
     begin, end = (across(mark[0]), across(mark[1])) if mark else (0.0, 0.0)
     top, bottom = told(high), told(low)
     return {
         "lines": lines,
-        "named": named,
         "mark": (round(begin - 3, 1), round(end - begin + 6, 1)) if mark else None,
         "top": top,
         "bottom": bottom,
         "along": along,
         "several": row["model"] is None and len(lines) > FEW,
-        "ends": ends,
         "sentence": f"{', '.join(line['label'] for line in lines[::-1])} over {along}, from {bottom} to {top}",
     }
 

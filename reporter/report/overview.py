@@ -30,12 +30,11 @@ from reporter.core.table import FREE, LAST_CHECKPOINT
 from reporter.geometry.intervals import VERDICT_TEXTS, quantile, student_interval
 from reporter.judge.numbers import headlines
 from reporter.judge.points import FEWEST_MODELS, Array
-from reporter.judge.questions.subjects import MATERIAL, share_of_range
-from reporter.metrics.analysis import analyses
-from reporter.metrics.base import catalogue
+from reporter.judge.questions.subjects import MATERIAL, share_of_range, topic
 from reporter.report import tables as queries
 from reporter.report.claims import VERDICTS
 from reporter.report.compared import PAIR, path_of
+from reporter.report.tables import figure_link
 
 if TYPE_CHECKING:
     from reporter.metrics.base import Statistic
@@ -51,8 +50,6 @@ TOLD = 0.4
 """These layers have at least this share of all the differences; else the sentence is about the mean over layers."""
 EVERYWHERE = 0.75
 """A difference in more than this share of the layers is one of the mean over layers."""
-ONE_FACT = ("spectrum", "entropy", "outliers")
-"""Metrics that show the same fact as those of the question *directions*."""
 PREFERRED = (
     ("anisotropy.top_variance_share",),
     ("anisotropy.mean_cosine", "contextuality.self_similarity_adjusted"),
@@ -198,14 +195,6 @@ class Sentence:
     def link(self) -> str:
         """The address of its figure."""
         return figure_link(self.figure, *self.views)
-
-
-def figure_link(figure: str, *views: str | None) -> str:
-    """Return the address of a figure, opened with a token set or with both."""
-    page = "training" if figure.endswith(".training") else "layers"
-    named = [view for view in views if view]
-    view = "" if not named else f"&view={named[0] if len(named) == 1 else 'both'}"
-    return f"{page}.html?figure={figure}{view}"
 
 
 @dataclass(frozen=True)
@@ -647,28 +636,21 @@ def _compared(numbers: _Numbers, corpus: str, sides: tuple[Side, Side]) -> Itera
         return
     first = (shown or found)[0]
     yield _contrast_sentence(numbers, corpus, first, tests)
-    count, used = 1, {_kind(first.name)}
+    count, used = 1, {topic(first.name)}
     if first.view == numbers.views[0] and numbers.views == PAIR:
         sinks = _sinks_sentence(numbers, corpus, first, tests)
         if sinks is not None:
             yield sinks
             count += 1
     for contrast in [c for c in found if c.view == numbers.views[-1]]:
-        if count < 3 and _kind(contrast.name) not in used:
-            used.add(_kind(contrast.name))
+        if count < 3 and topic(contrast.name) not in used:
+            used.add(topic(contrast.name))
             count += 1
             yield _contrast_sentence(numbers, corpus, contrast, tests)
 
 
 def _first_comparable(numbers: _Numbers) -> str:
     return next((name for name in numbers.known if numbers.comparable(name)), "")
-
-
-def _kind(name: str) -> str:
-    """Return what a statistic is about: two sentences are never about the same."""
-    metric = name.partition(".")[0]
-    definitions = {**catalogue(), **analyses()}
-    return "directions" if metric in ONE_FACT else definitions[metric].question if metric in definitions else metric
 
 
 def _contrast(
@@ -946,9 +928,9 @@ def _described(numbers: _Numbers, corpus: str) -> Iterator[Sentence]:
             found.append((effect, name, top, bottom, gap, profile))
     used: set[str] = set()
     for _, name, top, bottom, gap, profile in sorted(found, key=lambda entry: -entry[0]):
-        if _kind(name) in used or len(used) == 3:
+        if topic(name) in used or len(used) == 3:
             continue
-        used.add(_kind(name))
+        used.add(topic(name))
         title, step = numbers.known[name].title, numbers.known[name].per == "step"
         high, low = (
             f"{_written([profile.values[index]], _width(profile, [index]), title)} at "
@@ -985,9 +967,9 @@ def _ranges(numbers: _Numbers, corpus: str) -> Iterator[Sentence]:
             found.append((effect, name, low, first, high, last, gap))
     used: set[str] = set()
     for _, name, low, first, high, last, gap in sorted(found, key=lambda entry: -entry[0]):
-        if _kind(name) in used or len(used) == 3:
+        if topic(name) in used or len(used) == 3:
             continue
-        used.add(_kind(name))
+        used.add(topic(name))
         statistic = numbers.known[name]
         a, b = (_written([number.value or 0.0], _gap_of(number), statistic.title) for number in (low, high))
         over = "" if statistic.per == "model" else f", on average over {_over(statistic)}"
@@ -1034,8 +1016,7 @@ def _blocks(blocks: Mapping[str, int], styles: Sequence[ModelStyle]) -> str:
 def _verdicts(contents: Contents) -> Iterator[VerdictLine]:
     for claim in contents.claims.all:
         verdict = claim["test"]["verdict"]
-        sure = claim["test"]["row"]["ci_low"] is not None or verdict not in ("supported", "refuted")
-        yield VerdictLine(claim["name"], VERDICTS[verdict], verdict, claim["says"], sure)
+        yield VerdictLine(claim["name"], VERDICTS[verdict], verdict, claim["says"], claim["sure"])
 
 
 def _quote(contents: Contents, numbers: _Numbers) -> Iterator[str]:

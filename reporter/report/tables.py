@@ -65,6 +65,16 @@ SAID_FINDINGS = "SELECT says FROM findings WHERE study = $study ORDER BY rank"
 
 
 Row = dict[str, Any]
+
+
+def figure_link(figure: str, *views: str | None) -> str:
+    """Return the address of a figure, opened with a token set or with both."""
+    page = "training" if figure.endswith(".training") else "layers"
+    named = [view for view in views if view]
+    view = "" if not named else f"&view={named[0] if len(named) == 1 else 'both'}"
+    return f"{page}.html?figure={figure}{view}"
+
+
 MOST_CELLS = 400
 """Rows of the table of cells; a study of many checkpoints has thousands, and its CSV has them all."""
 

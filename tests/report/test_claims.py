@@ -23,7 +23,7 @@ def test_claims_come_first_and_are_counted(reports, whole, torn):
     assert whole.index('<a href="#claims">') < whole.index('<a href="#glance">')
     tally = "5 claims: ✓ 2 supported ✗ 1 refuted ? 1 inconclusive ! 1 failed"
     section = text_of(part_of(whole, '<section id="claims"', 'id="glance"'))
-    assert tally in section and "corrected for the 4 claims tested together (Holm); intervals are not" in section
+    assert tally in section and "Holm-corrected verdicts for 4 claims" in section
     cards = read(reports / "index.html").split("<article")[1:]
     assert [tally in text_of(card) for card in cards if "5 claims" in text_of(card)] == [True]
     assert "claim" not in torn and not (reports / "made-up" / "data" / "claims.csv").exists()
@@ -33,7 +33,7 @@ def test_claims_come_first_and_are_counted(reports, whole, torn):
 def test_our_number_stands_beside_the_papers(whole):
     rate = text_of(claim(whole, "bert-rate"))
     for part in (
-        "✓ supported BERT converges to its final layer at 0.0826 a layer. view words Lee 2024, §6.4",
+        "✓ supported BERT converges to its final layer at 0.0826 a layer. all tokens Lee 2024, §6.4",
         "0.0811 [0.0779, 0.0842] paper 0.0826 convergence.rate of bert on nested; claimed: 0.0826 ± 0.01",
         "p of the verdict, corrected 0.0032",
     ):
@@ -59,9 +59,9 @@ def test_evidence_is_laid_out_in_an_order_for_reading(whole):
 
 def test_flips_are_told_with_the_claim_and_in_the_grid(whole):
     bulge, lower = text_of(claim(whole, "decoders-bulge")), text_of(claim(whole, "encoders-lower"))
-    assert "✗ refuted under the view no-sinks" in bulge
+    assert "✗ refuted without sinks" in bulge
     assert "It also holds for the null baseline random-init" in bulge
-    assert "under the view" not in lower and "null baseline" not in lower, "one that differs is as it should"
+    assert "without sinks" not in lower and "null baseline" not in lower, "one that differs is as it should"
     text = text_of(whole)
     assert "2 claims were also tested under other views, or on null baselines: 1 verdict depends on the view" in text
     assert "1 claim also holds for a null baseline" in text
@@ -102,7 +102,7 @@ def test_a_number_that_stands_alone_is_not_drawn():
 
 def test_evidence_of_any_kind_is_shown_with_a_true_minus():
     evidence = {"evidence": "none", "parts": [{"name": i} for i in range(MOST + 5)], "notes": "one", "nothing": None}
-    says = "under the view 'no-sinks': -0.0384 becomes -.06, p < 1e-12"
+    says = "without sinks: -0.0384 becomes -.06, p < 1e-12"
     evidence |= {
         "made_up": [1, True, {"a_b": None}],
         "reason": "-2 in 2024-26",
@@ -111,7 +111,7 @@ def test_evidence_of_any_kind_is_shown_with_a_true_minus():
     found = evidence_of(evidence)
     assert found["facts"] == [("made up", "1, yes, a b: –"), ("evidence", "none")]
     assert (found["notes"], found["reason"], found["tables"][0]["more"]) == (["one"], "−2 in 2024-26", 5)
-    assert found["views"] == ["under the view 'no-sinks': −0.0384 becomes −.06, p < 1e-12"]
+    assert found["views"] == ["without sinks: −0.0384 becomes −.06, p < 1e-12"]
 
 
 def test_no_column_of_the_evidence_mixes_two_statistics():
@@ -136,9 +136,10 @@ def test_a_claim_names_what_it_is_about_and_leads_to_its_figures(tmp_path):
     store.replace("claims", "made-up", [one, row | {"claim": "two", "number": 2, "detail": both}])
     html = read(render(tmp_path / "results.duckdb", tmp_path)[1])
     text = text_of(claim(html, "one"))
-    assert "It is so. motion.step_cosine bert, gpt2 nested view all See the figure 0.4 [0.3, 0.5]" in text
-    assert 'href="#figure-motion.step_cosine"' in claim(html, "one") and 'id="figure-motion.step_cosine"' in html
-    links = re.findall(r'<a href="#figure-([^"]+)">See “([^”]+)”</a>', claim(html, "two"))
+    assert "It is so. motion.step_cosine bert, gpt2 nested with added tokens See the figure 0.4 [0.3, 0.5]" in text
+    assert 'href="layers.html?figure=motion.step_cosine&amp;view=all"' in claim(html, "one")
+    links = re.findall(r'<a href="layers.html\?figure=([^"&]+)">See “([^”]+)”</a>', claim(html, "two"))
+    assert "✓ supported, no interval" in text_of(claim(html, "two")) and "no interval" not in text
     assert links == list(titles.items())
     assert f"correlation of {' and '.join(titles.values())} over layers" in text_of(claim(html, "two"))
 

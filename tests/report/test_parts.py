@@ -33,44 +33,44 @@ def written(tmp_path):
     return write
 
 
-def test_findings_stand_before_the_charts_with_number_and_test(reports, whole):
-    opening = text_of(part_of(whole, 'class="opening"', 'id="glance"'))
-    section = text_of(part_of(whole, '<section id="findings"', "</main>"))
+def test_a_finding_has_its_number_its_test_and_a_link_to_its_token_set(reports):
+    html = read(reports / "whole" / "claims.html")
+    section = text_of(part_of(html, '<section id="findings"', "</section>"))
     parts = (FINDING["says"], "0.25 [0.2, 0.3] layer 2 minus layer 4", "the baseline is one draw")
-    assert all(part in opening for part in parts)
-    assert "motion.step_cosine tuned nested view no-sinks See the figure" in opening
+    assert all(part in section for part in parts)
+    assert "motion.step_cosine tuned nested without sinks See the figure" in section
+    assert 'href="layers.html?figure=motion.step_cosine&amp;view=no-sinks"' in html
     # a p stands with the test that it belongs to, not with the number
-    assert "every other layer is lower: p = 1 × 10⁻⁶; corrected for 90 tests (Bonferroni) p = 9 × 10⁻⁵" in opening
-    assert "corrected for all 90 tests" in section and section.count(FINDING["says"]) >= 1
+    assert "every other layer is lower: p = 1 × 10⁻⁶; corrected for 90 tests (Bonferroni) p = 9 × 10⁻⁵" in section
+    assert "90 tests, Bonferroni-corrected" in section
     assert [row["rank"] for row in rows_of(read(reports / "whole" / "data" / "findings.csv"))] == ["1", "2"]
 
 
 def test_the_picture_of_a_finding_leads_to_the_figure_and_is_told_in_words(whole):
-    (first,) = re.findall(r'<section class="opening".*?</section>', whole, re.DOTALL)
-    (second,) = re.findall(r'<li class="finding".*?</li>\s*(?=<li class="finding"|</ol>)', whole, re.DOTALL)
-    assert 'href="#figure-motion.step_cosine"' in first and 'id="figure-motion.step_cosine"' in whole
+    first, second = re.findall(r'<li class="finding".*?</li>\s*(?=<li class="finding"|</ol>)', whole, re.DOTALL)
+    assert first.count('href="layers.html?figure=motion.step_cosine') == 2 and "figure-motion.step_cosine" in whole
     assert 'aria-label="tuned, random weights over depth, from 0 to 0.4"' in first
     lines = re.findall(r'<polyline points="([^"]+)"( class="other")?', first)
     assert [bool(other) for _, other in lines] == [True, False]  # the finding's own line lies on top
     ys = [[float(point.split(",")[1]) for point in points.split()] for points, _ in lines]
     assert ys[1][1] < ys[1][2] < ys[1][0] == ys[0][0]  # the peak is highest, where y is smallest
-    assert "figure-nowhere" not in second and "<svg" not in second
+    assert "figure=nowhere" not in second and "<svg" not in second
 
 
-def test_a_line_is_labelled_with_the_number_of_the_sentence_and_what_cannot_be_seen_is_approximately_zero():
-    """Not with what the curve reads at the middle of what is marked; and two models are named on the picture."""
+def test_a_line_has_the_number_of_the_sentence_and_what_cannot_be_seen_is_approximately_zero():
+    """Not what the curve reads at the middle of what is marked."""
     curves = [
         {"label": name, "x": [0, 0.5, 1], "y": [low, high, low], "own": True, "number": number}
         for name, low, high, number in (("minilm", -5.32e-5, 0.949, -5.32e-5), ("gpt2", 0.0, 0.6, 0.2))
     ]
     styles = style_models({"minilm": "encoder", "gpt2": "decoder"})
     drawn = picture(FINDING | {"model": None}, {"curves": curves, "what": "a", "test": "b", "per": "step"}, styles)
-    assert {line["label"]: line["said"] for line in drawn["named"]} == {"minilm": "≈ 0", "gpt2": "0.2"}
-    assert drawn["ends"] == ("first block", "last block") and (drawn["bottom"], drawn["top"]) == ("≈ 0", "0.949")
+    assert {line["label"]: line["said"] for line in drawn["lines"]} == {"minilm": "≈ 0", "gpt2": "0.2"}
+    assert (drawn["bottom"], drawn["top"]) == ("≈ 0", "0.949")
 
 
 def test_no_findings_are_said_and_those_not_looked_for_are_not(written, tmp_path):
-    assert "None: of 12 tests" in text_of(written(looked_at=12))
+    assert "of 12 tests" in text_of(written(looked_at=12))
     assert 'id="findings"' not in written()
     assert not (tmp_path / "made-up" / "data" / "findings.csv").exists()
 

@@ -369,9 +369,10 @@ def layer_sql(
         f"(site IS NULL OR {sites})",
         *([f"layer = {layer}"] if isinstance(layer, int) else []),
     ]
+    last = "QUALIFY layer = max(layer) OVER (PARTITION BY model, checkpoint, corpus, site) " if layer == "last" else ""
     return (
         "SELECT model, checkpoint, step, corpus, site, layer, depth, value, ci_low, ci_high, n FROM layer_metrics "
-        f"WHERE {' AND '.join(where)} ORDER BY corpus, model, step, layer"
+        f"WHERE {' AND '.join(where)} {last}ORDER BY corpus, model, step, layer"
     )
 
 
@@ -391,10 +392,10 @@ def smallest_effect(numbers: Numbers, full_name: str, stated: float | None, valu
     statistic, note = numbers.statistic(full_name), ""
     least = least_effect(statistic, stated, values)
     if stated is None and statistic is not None and statistic.smallest is not None:
-        note = f"effects of up to {statistic.smallest:g} count as none, the default for {full_name}"
+        note = f"differences ≤ {statistic.smallest:g} count as zero, the default for {full_name}"
     elif stated is None:
-        note = f"effects of up to {least:.3g}, 1 % of the numbers' mean size, count as none"
-    return least, f"{note}; 'at_least' changes it" if note else ""
+        note = f"differences ≤ {least:.3g}, 1 % of the numbers' mean size, count as zero"
+    return least, f"{note} (`at_least` changes it)" if note else ""
 
 
 def least_effect(statistic: Statistic | None, stated: float | None, values: Array) -> float:

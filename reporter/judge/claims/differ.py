@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import BeforeValidator, Field, ValidationInfo, model_validator
 
-from reporter.core.places import place
+from reporter.core.places import place, token_set
 from reporter.geometry.intervals import quantile
 from reporter.judge import claims, points
 from reporter.judge.numbers import Missing, Numbers, declared
@@ -170,8 +170,8 @@ def differ_finding(numbers: Numbers, written_claim: DifferClaim, view: str, base
         )
     if not same and (begins := claims.first_token_differences(numbers, models, view)):
         notes.append(
-            f"warning: the models begin their texts differently ({begins}), and the view '{view}' counts what stands "
-            "there; the view 'no-sinks' does not"
+            f"warning: the models begin their texts differently ({begins}), and {token_set(view)} count these tokens; "
+            "without sinks they do not count"
         )
     notes += [] if same else _copies(numbers, [model for model, *_ in each_a], [model for model, *_ in each_b])
     detail: dict[str, Any] = {

@@ -20,6 +20,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from reporter.core.errors import ReporterError
+from reporter.core.places import place
 from reporter.geometry.intervals import below, freedom, quantile, text_errors
 from reporter.judge.claims import at_equal_size, claim_kind, difference_bounds, layer_sql, left_out
 from reporter.judge.numbers import PATH, Bounded, MetricRow, Missing, Numbers, at_layer, finite
@@ -181,22 +182,35 @@ def _of_one(numbers: Numbers, claim: ValueClaim, view: str, baseline: str | None
     why = unsure = next((bound.unsure for bound in numbers_known if bound.unsure), "")
     if exact and not unsure:
         what = "its interval has no width" if value.known else "the number has no interval"
-        why = FIXED if fixed else f"{what}; it is compared as it stands, so that nothing tells how sure the verdict is"
+        why = FIXED if fixed else f"{what}: compared as a bare number, so the verdict has no stated uncertainty"
         notes.append(why)
     quantity = claim.value
-    detail = {
-        "statistic": quantity.sql if isinstance(quantity, SqlNumber) else quantity.metric,
+    nearest = _nearest(value, low, high)
+    measured = [
+        (f"{sign} {_named(numbers, of)}", bound)
+        for sign, bound, of in zip("><", (low, high), _bounds(claim), strict=True)
+        if bound is not None and isinstance(of, MetricNumber | SqlNumber)
+    ]
+    detail: dict[str, Any] = {
+        "statistic": quantity.sql if isinstance(quantity, SqlNumber) else _described(numbers, quantity),
         "definition": f"supported if the whole 95 % interval is {shown}, refuted if none of it is",
         "notes": notes,
         "sql": _sql(numbers, claim, view, baseline),
+        "bounds": [
+            {"bound": text, "value": bound.value, "ci_low": bound.low, "ci_high": bound.high}
+            for text, bound in measured
+        ],
     }
+    if measured and nearest is not None:
+        (low_end,), (high_end,) = nearest.estimates.interval()
+        detail["difference"] = {"value": nearest.value, "ci_low": float(low_end), "ci_high": float(high_end)}
     bounds: tuple[float | None, float | None] = (None, None)
     if isinstance(quantity, MetricNumber):
         bounds = numbers.bounds(quantity.metric)
         detail["models"] = [quantity.model]
         detail["corpora"] = [numbers.corpus_of(quantity.metric, quantity.view or view, quantity.corpus)]
         if quantity.against:
-            detail["statistic"] = f"{quantity.metric} minus that of the base"
+            detail["statistic"] = f"{_described(numbers, quantity)} minus the base's"
             bounds = difference_bounds(numbers, quantity.metric)
     least = most = None
     if value.known:
@@ -206,7 +220,25 @@ def _of_one(numbers: Numbers, claim: ValueClaim, view: str, baseline: str | None
     if exact or unsure:
         word: Word = "inconclusive" if unsure else "supported" if inside else "refuted"
         return Finding(None, None, value.value, least, most, claimed, word, why, detail=detail)
-    return Finding(holds, fails, value.value, least, most, claimed, part=_nearest(value, low, high), detail=detail)
+    return Finding(holds, fails, value.value, least, most, claimed, part=nearest, detail=detail)
+
+
+def _described(numbers: Numbers, source: MetricNumber) -> str:
+    """Return what a number is: its statistic, and its layer where it has one."""
+    statistic = numbers.statistic(source.metric)
+    step = statistic is not None and statistic.per == "step"
+    if source.layer is None:
+        return f"{source.metric} at the {source.site}" if source.site in ("embedding", "final") else source.metric
+    last = f"the last {'block' if step else 'layer'}"
+    return f"{source.metric} at {last if source.layer == 'last' else place(int(source.layer), step)}"
+
+
+def _named(numbers: Numbers, source: Any) -> str:
+    """Return what a bound is: a number of another model, or of a query."""
+    if isinstance(source, SqlNumber):
+        return "the number of a query"
+    on = f" on {source.corpus}" if source.corpus else ""
+    return f"{_described(numbers, source)} of {source.model}{on}"
 
 
 def _over_texts(
@@ -379,6 +411,9 @@ def _sql(
         shown = list(dict.fromkeys([*shown, *filter(None, (numbers.study.models[name].base for name in shown))]))
     under = source.view or view
     corpus = numbers.corpus_of(source.metric, under, source.corpus)
+    others = [bound for bound in _bounds(claim) if isinstance(bound, MetricNumber) and bound.model not in GROUPS]
+    alike = ("metric", "view", "corpus", "layer", "site")
+    shown = [*shown, *(o.model for o in others if all(getattr(o, key) == getattr(source, key) for key in alike))]
     return layer_sql(numbers, source.metric, under, shown, [corpus], source.site, source.layer)
 
 

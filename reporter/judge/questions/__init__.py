@@ -10,7 +10,7 @@ significant results are shown (those with the largest effects) makes no differen
 not corrected, like those of claims.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, zip_longest
 from typing import Any, NamedTuple
@@ -81,16 +81,22 @@ def look(subjects: Subjects) -> Findings:
         result = test(LEVEL / len(tests))
         if result is not None and result.p * len(tests) <= LEVEL and result.effect >= MATERIAL:
             observations[kind].append(result)
-    shown = _handful({kind: _best(subjects, results) for kind, results in observations.items()})
+    shown = _handful(_best(subjects, observations))
     rows = [_row(subjects, rank, kind, result, len(tests)) for rank, (kind, result) in enumerate(shown, 1)]
     return Findings(rows, len(tests))
 
 
-def _best(subjects: Subjects, observations: Iterable[Observation]) -> list[Observation]:
-    facts: dict[str, list[Observation]] = {}
-    for result in sorted(observations, key=lambda result: -result.effect):
-        facts.setdefault(result.fact or f"{result.full_name} {result.view}", []).append(result)
-    return [replace(first, says=first.says + _also(subjects, first, rest)) for first, *rest in facts.values()]
+def _best(subjects: Subjects, observations: Mapping[str, Sequence[Observation]]) -> dict[str, list[Observation]]:
+    """Return the largest observation of each fact, by kind; a fact that an earlier kind has is not said again."""
+    facts: dict[str, tuple[str, list[Observation]]] = {}
+    for kind, results in observations.items():
+        for result in sorted(results, key=lambda result: -result.effect):
+            _, same = facts.setdefault(result.fact or f"{kind} {result.full_name} {result.view}", (kind, []))
+            same.append(result)
+    best: dict[str, list[Observation]] = {kind: [] for kind in observations}
+    for kind, (first, *rest) in facts.values():
+        best[kind].append(replace(first, says=first.says + _also(subjects, first, rest)))
+    return best
 
 
 def _also(subjects: Subjects, first: Observation, rest: Sequence[Observation]) -> str:

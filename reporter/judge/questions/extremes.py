@@ -186,17 +186,27 @@ def _extreme_finding(subject: Subject, profile: Profile, sign: int, level: float
         sign=sign,
         says=says,
         p=p,
-        what=f"{subject.statistic.title}, {subject.places([profile.labels[peak.at]], whole=False)} minus "
-        f"{subject.end(profile.labels[peak.end])}, the {'higher' if sign > 0 else 'lower'} of both ends",
-        test=f"all {subject.averaged} but {ranges([label + subject.step for label in layers])} are "
-        f"{'lower' if sign > 0 else 'higher'} than another one by more than "
-        f"{least:.2g}, corrected for {comparisons} comparisons each{against}",
+        what=f"{subject.statistic.title}: {'peak' if sign > 0 else 'minimum'} "
+        f"({subject.places([profile.labels[peak.at]], whole=False)}) minus the {'higher' if sign > 0 else 'lower'} end "
+        f"({subject.end(profile.labels[peak.end])})",
+        test=_peak_test(subject, layers, sign, least, comparisons) + against,
         layers=(layers[0], layers[-1]),
         curves=(curve(subject.model, profile.x, profile.values, number=value), *_untrained_curve(subject)),
         mark=(float(profile.x[peak.among[0]]), float(profile.x[peak.among[-1]])),
         notes=(*profile.notes, note),
         read=((subject.model, subject.baseline(RANDOM)), (subject.view,), (subject.statistic.name,)),
     )
+
+
+def _peak_test(subject: Subject, layers: list[int], sign: int, least: float, comparisons: int) -> str:
+    """Say what shows that one of some layers is the highest, or the lowest."""
+    corrected = f"({comparisons} comparisons{' each' * (len(layers) > 1)}, corrected)"
+    if len(layers) == 1:
+        verb = "exceeds" if sign > 0 else "lies below"
+        unit = subject.averaged.removesuffix("s")
+        return f"{subject.places(layers, whole=False)} {verb} every other {unit} by more than {least:.2g} {corrected}"
+    others = f"all {subject.averaged} but {ranges([label + subject.step for label in layers])}"
+    return f"{others} lie {'below' if sign > 0 else 'above'} another one by more than {least:.2g} {corrected}"
 
 
 def _ties_sentence(subject: Subject, profile: Profile, index: int, among: tuple[int, ...]) -> str:
@@ -253,10 +263,14 @@ def _second_hill(subject: Subject, view: str, level: float) -> Observation | Non
         return None
     untrained = _untrained_curve(subject, view)
     peak, dip = (subject.places([profile.labels[i]], whole=False) for i in (pair.low, pair.dip))
-    including = "" if view == subject.view else ", sinks included"
-    says = f"{subject.named} has two peaks over the {subject.averaged}{subject.on}{including}. "
-    says += f"The higher one reaches {number(profile.values[pair.high])} at "
-    says += f"{subject.places([profile.labels[pair.high]])}. {_second_sentence(subject, profile, pair)}"
+    including = "" if view == subject.view else " (sinks included)"
+    first, last = sorted((pair.low, pair.high))
+    says = f"{subject.named} peaks twice over the {subject.averaged}{subject.on}{including}: "
+    says += " and ".join(
+        f"{number(profile.values[i])} at {subject.places([profile.labels[i]], whole=i == last)}" for i in (first, last)
+    )
+    says += f", with a minimum of {number(profile.values[pair.dip])} at {dip}."
+    says += _ties_sentence(subject, profile, pair.low, pair.among)
     return subject.observe(
         pair.depth,
         [float(profile.values[i]) for i in (pair.low, pair.dip)],
@@ -266,14 +280,14 @@ def _second_hill(subject: Subject, view: str, level: float) -> Observation | Non
         what=f"{subject.statistic.title}, {peak} minus {dip}, the lowest between the two peaks",
         test=f"both peaks are higher by more than {least:.2g} than a point between them, and than a point on their "
         f"outer side, corrected for all {size * (size - 1)} pairs of {subject.averaged}"
-        + "; and the dip is deeper than with random weights"
+        + "; the dip is deeper than with random weights"
         * bool(untrained),
         layers=(profile.labels[pair.among[0]], profile.labels[pair.among[-1]]),
         curves=(curve(subject.model, profile.x, profile.values), *untrained),
         mark=(float(profile.x[pair.among[0]]), float(profile.x[pair.among[-1]])),
         notes=(*profile.notes, ONE_DRAW if untrained else UNKNOWN),
         read=((subject.model, subject.baseline(RANDOM)), (view,), (subject.statistic.name,)),
-        fact=f"peaks of {subject.model} {view}" if view != subject.view else "",
+        fact=f"sinks of {subject.model}" if view != subject.view else "",
     )
 
 

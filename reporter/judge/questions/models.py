@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from reporter.core.places import capital
+from reporter.core.places import capital, token_set
 from reporter.geometry.statistics import Method, fisher_interval
 from reporter.judge.claims import Kinship, at_equal_size, first_token_differences
 from reporter.judge.claims.differ import Group, difference
@@ -33,6 +33,7 @@ from reporter.judge.questions.subjects import (
     Test,
     curve,
     number,
+    topic,
 )
 from reporter.store import Store
 from reporter.store.schema import Correlation
@@ -195,13 +196,13 @@ def _roles_finding(
             f"{number(mean)} in {f'the {role} {next(iter(side))}' if len(side) == 1 else f'{len(side)} {role}s'}"
             for mean, role, side in zip(means, ROLES, sides, strict=True)
         )
-        few = "One of each" if [len(group.values) for group in groups] == [1, 1] else "Few models"
+        few = "One model of each role" if [len(group.values) for group in groups] == [1, 1] else "Few models"
         says = f"{capital(first.title)} is {both}, on average over {over}. "
         says += f"{few}: this says nothing about encoders and decoders in general."
         test = f"each encoder differs from each decoder by more than {least:.2g}, by an interval over texts"
         if begins := first_token_differences(subjects.numbers, [m for side in sides for m in side], first.view):
             notes = [
-                f"the models begin their texts differently ({begins}), and the view '{first.view}' counts these tokens",
+                f"the models begin their texts differently ({begins}), and {token_set(first.view)} count these tokens",
                 *notes,
             ]
     return _compared(
@@ -215,6 +216,7 @@ def _roles_finding(
         what=f"{statistic.title}, mean over {over}: encoders minus decoders",
         test=test,
         notes=notes,
+        fact=f"roles in {topic(first.full_name)}",
     )
 
 

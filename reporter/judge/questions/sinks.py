@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from reporter.core.numbers import short
-from reporter.core.places import in_backticks
+from reporter.core.places import capital, in_backticks
 from reporter.core.table import Row
 from reporter.judge.judging import NO_SINKS
 from reporter.judge.points import Array, Estimates, span
@@ -171,18 +171,18 @@ def _sink_finding(subject: Subject, here: Profile, without: Profile, level: floa
     inside = list(range(first, last + 1))
     a, b, layers = here.values[inside], without.values[inside], [here.labels[i] for i in inside]
     counts, title = subject.study.sinks[subject.model, subject.corpus], subject.statistic.title
-    effect = _described(title, a, b)
-    says = f"In {subject.model}, {effect} in {subject.places(layers)}{subject.on}: "
-    says += f"{between(a.tolist())} with them, {between(b.tolist())} without."
+    effect = _described(a, b)
+    says = f"{subject.named} is {between(a.tolist())} in {subject.places(layers)}{subject.on}, "
+    says += f"but {between(b.tolist())} without sinks."
     says += _first_tokens(subject, layers[0], layers[-1])
     weaker = [
         i
         for i in np.flatnonzero(alike).tolist()
-        if i not in inside and _described(title, here.values[[i]], without.values[[i]]) == effect
+        if i not in inside and _described(here.values[[i]], without.values[[i]]) == effect
     ]
     if weaker:
         less = subject.places([here.labels[i] for i in weaker], whole=False)
-        says += f" The same holds, to a lesser degree, in {less}."
+        says += f" {capital(less)} {'shows' if len(weaker) == 1 else 'show'} a smaller effect."
     return subject.observe(
         _difference(subject, here, without, span(inside, size)[None]),
         (float(a.mean()), float(b.mean())),
@@ -190,8 +190,8 @@ def _sink_finding(subject: Subject, here: Profile, without: Profile, level: floa
         view=WITH,
         p=float(p[inside].max()),
         what=f"{title}, {subject.places(layers, whole=False)}: with sinks minus without",
-        test=f"each of these {subject.averaged} differs between the views '{WITH}' and '{NO_SINKS}' by more than "
-        f"{least:.2g}, corrected for {size} {subject.averaged}",
+        test=f"each of these {subject.averaged} differs with and without sinks by more than {least:.2g} ({size} "
+        f"{subject.averaged}, corrected)",
         layers=(layers[0], layers[-1]),
         curves=(
             curve("with sinks", here.x, here.values, number=float(a.mean())),
@@ -212,13 +212,14 @@ def _difference(subject: Subject, a: Profile, b: Profile, weights: Array) -> Est
     return subject.sure(here.minus(second))
 
 
-def _described(title: str, here: Array, without: Array) -> str:
+def _described(here: Array, without: Array) -> str:
+    """Return what sinks do to a number: ``make`` or ``hide`` most of it, ``raise`` or ``lower`` it."""
     with_sinks, left = float(np.abs(here).mean()), float(np.abs(without).mean())
     if left <= with_sinks / 2:
-        return f"most of the {title} is due to sinks"
+        return "make"
     if with_sinks <= left / 2:
-        return f"sinks hide most of the {title}"
-    return f"sinks {'raise' if here.mean() > without.mean() else 'lower'} the {title}"
+        return "hide"
+    return "raise" if here.mean() > without.mean() else "lower"
 
 
 def _first_tokens(subject: Subject, first: int, last: int) -> str:

@@ -30,14 +30,17 @@ from reporter.judge.numbers import PATH, Missing, Numbers
 from reporter.judge.points import Array, Estimates, Points
 from reporter.judge.profiles import Profile, Profiles, together
 from reporter.judge.questions.question import Record, answered
-from reporter.metrics.base import Statistic
+from reporter.metrics.analysis import analyses
+from reporter.metrics.base import Statistic, catalogue
 from reporter.store.shape import quoted
 
 NEGLIGIBLE = 0.002
 """A number smaller than this share of the one beside it is written as approximately 0."""
 RANDOM, SHUFFLED = "random-init", "shuffled"
-UNKNOWN = "there is no baseline with random weights, so it is not known how much of it training made"
+UNKNOWN = "add `baselines: [random-init]` to learn how much of this is due to training"
 ONE_DRAW = "the baseline is one draw of random weights; the interval is over texts"
+ONE_FACT = ("spectrum", "entropy", "outliers")
+"""Metrics that show the same fact as those that ask for directions: states that vary along few of them."""
 MATERIAL = 0.1
 """The smallest effect of a finding."""
 SEARCHED = """
@@ -100,6 +103,15 @@ def curve(
     xs, ys = ([float(f"{value:.5g}") for value in values] for values in (x, y))
     repeated = {} if number is None else {"number": float(f"{number:.5g}")}
     return {"label": label, "x": xs, "y": ys, "own": own} | repeated
+
+
+def topic(full_name: str) -> str:
+    """Return what a statistic is about; differences in two statistics of a topic are taken for one fact."""
+    metric = full_name.partition(".")[0]
+    if metric in ONE_FACT:
+        return "directions"
+    definition = {**catalogue(), **analyses()}.get(metric)
+    return metric if definition is None or definition.question == "other" else definition.question
 
 
 def share_of_range(statistic: Statistic, difference: float, *values: float) -> float:

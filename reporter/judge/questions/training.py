@@ -27,7 +27,7 @@ from reporter.judge.questions.question import (
     numeric,
     table,
 )
-from reporter.judge.questions.subjects import Observation, Subject, Subjects, Test, curve, number
+from reporter.judge.questions.subjects import Observation, Subject, Subjects, Test, curve, number, topic
 from reporter.metrics.base import Statistic
 from reporter.store.answers import TrainingAnswer
 
@@ -218,15 +218,16 @@ def _half_way_finding(subject: Subject, profile: Profile, level: float) -> Obser
     a, b = (f"{profile.labels[i]:,}" for i in (start, stop))
     mean = _mean(subject)
     says = f"{subject.named} {'rises' if ends[1] > ends[0] else 'falls'} during training{subject.on}, from "
-    says += f"{number(ends[0])} to {number(ends[1])}{mean}; it passes the half-way mark between steps {a} and {b}."
+    says += f"{number(ends[0])} to {number(ends[1])}{mean}; half of the change happens between steps {a} and {b}."
     return subject.observe(
         change,
         ends,
         says=says,
         p=p,
         what=f"{subject.statistic.title}{mean}: last checkpoint minus first",
-        test=f"the last checkpoint differs from the first by more than {least:.2g}; those before step {a} and after "
-        f"step {b} lie on their side of the middle, corrected for {size} checkpoints",
+        test=f"the last checkpoint differs from the first by more than {least:.2g}; checkpoints up to step {a} and "
+        f"from step {b} on lie on different sides of the midpoint ({size} checkpoints, corrected)",
+        fact=f"{subject.model} in training, {topic(subject.full_name)}, steps {a} to {b}, {ends[1] > ends[0]}",
         **_shown(subject, profile, start, stop),
     )
 

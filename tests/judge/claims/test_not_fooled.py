@@ -134,7 +134,7 @@ def test_roles_are_compared_without_sinks_unless_the_claim_says_otherwise(world)
     found = world.judge(claims, models=models, more="views: [words, no-sinks]")
     assert (found["own"].view, found["said"].view) == ("no-sinks", "words")
     (found, _) = world.judge(claims, models=models, more="views: [words]").values()
-    assert found.view == "words" and any("hangs on what stands at position 0" in n for n in found.detail["notes"])
+    assert found.view == "words" and any("depends on the token at position 0" in n for n in found.detail["notes"])
 
 
 def test_the_number_shown_is_the_one_that_decided(world):

@@ -72,7 +72,7 @@ def test_a_number_without_an_interval_is_compared_as_it_stands_and_not_counted(w
         f"a, supported: {value}, above: 0.8\nb, supported: {value}, paper: 0.8, within: 0.1\n"
         f"c, refuted: {value}, below: 0.5\nd, supported: {RATE}, above: 0"
     )
-    assert found["a"].p is None and "it is compared as it stands" in found["a"].detail["reason"]
+    assert found["a"].p is None and "compared as a bare number" in found["a"].detail["reason"]
     assert found["d"].detail["tested"] == 1 and "tested" not in found["a"].detail
     # An uncertain bound makes an exact number uncertain.
     (found,) = world.judge(f"c: {value}, above: {{metric: convergence.rate, model: bert}}").values()
