@@ -18,11 +18,11 @@ def claim(html, name):
     return re.search(rf'<li class="claim [a-z]+" id="claim-{name}">(.*?)</details>\s*</li>', html, re.DOTALL)[0]
 
 
-def test_claims_come_first_and_are_counted(reports, whole, torn):
-    assert whole.index('id="claims"') < whole.index('id="glance"')
-    assert whole.index('<a href="#claims">') < whole.index('<a href="#glance">')
+def test_claims_are_counted_on_their_page_and_named_on_the_first(reports, whole, torn):
     tally = "5 claims: ✓ 2 supported ✗ 1 refuted ? 1 inconclusive ! 1 failed"
-    section = text_of(part_of(whole, '<section id="claims"', 'id="glance"'))
+    section = text_of(part_of(whole, '<section id="claims"', '<section id="findings"'))
+    strip = part_of(read(reports / "whole" / "index.html"), 'id="verdicts"', "</section>")
+    assert strip.count("<li>") == 5 and 'href="claims.html#claim-bert-rate"' in strip
     assert tally in section and "Holm-corrected verdicts for 4 claims" in section
     cards = read(reports / "index.html").split("<article")[1:]
     assert [tally in text_of(card) for card in cards if "5 claims" in text_of(card)] == [True]
@@ -63,11 +63,11 @@ def test_flips_are_told_with_the_claim_and_in_the_grid(whole):
     assert "It also holds for the null baseline random-init" in bulge
     assert "without sinks" not in lower and "null baseline" not in lower, "one that differs is as it should"
     text = text_of(whole)
-    assert "2 claims were also tested under other views, or on null baselines: 1 verdict depends on the view" in text
+    assert "2 claims were also tested on other token sets or null baselines: 1 verdict depends on the token set" in text
     assert "1 claim also holds for a null baseline" in text
     (table,) = re.findall(r'<table class="flips">.*?</table>', whole, re.DOTALL)
     assert [text_of(row) for row in table.split("<tr>")[1:]] == [
-        "Claim words all no-sinks words random-init",
+        "Claim all tokens with added tokens without sinks all tokens random-init",
         "decoders-bulge ✓ supported 0.231 ✓ supported 0.252 ✗ refuted −0.064 ✓ supported 0.2",
         "encoders-lower ✗ refuted −0.004 – ✗ refuted −0.01 ? inconclusive 0.04",
     ]
@@ -134,7 +134,8 @@ def test_a_claim_names_what_it_is_about_and_leads_to_its_figures(tmp_path):
     row = NOTHING | {"reading": 1, "says": "It is so.", "verdict": "supported", "value": 0.4, "kind": "value"}
     one = row | {"claim": "one", "number": 1, "view": "all", "detail": single, "ci_low": 0.3, "ci_high": 0.5}
     store.replace("claims", "made-up", [one, row | {"claim": "two", "number": 2, "detail": both}])
-    html = read(render(tmp_path / "results.duckdb", tmp_path)[1])
+    render(tmp_path / "results.duckdb", tmp_path)
+    html = read(tmp_path / "made-up" / "claims.html")
     text = text_of(claim(html, "one"))
     assert "It is so. motion.step_cosine bert, gpt2 nested with added tokens See the figure 0.4 [0.3, 0.5]" in text
     assert 'href="layers.html?figure=motion.step_cosine&amp;view=all"' in claim(html, "one")
