@@ -58,7 +58,7 @@ WITH tuned AS (
     pairs.* EXCLUDE (model_b, checkpoint_b)
   FROM layer_pairs AS pairs JOIN tuned ON (model_b, model_a) = (model, base) WHERE study = $study AND metric = $metric
 )
-SELECT if(min(model) OVER related = max(model) OVER related, model, 'each model') || ' beside ' || model_b || ', on '
+SELECT if(min(model) OVER related = max(model) OVER related, model, 'each model') || ' against ' || model_b || ', on '
     || corpus AS comparison,
   model, checkpoint, model_b, checkpoint_b, view, statistic, layer_a AS layer, layer_a / layers AS depth, value, ci_low,
   ci_high, n

@@ -146,9 +146,9 @@ def period(path: Floats, seed: int) -> Period:
     best += _TURNS
     share = float(power[max(1, best - 2) : best + 3].sum() / power[1:].sum())
     if p > LEVEL:
-        return Period(None, share, None, p, "no frequency stands out")
+        return Period(None, share, None, p, "no significant frequency")
     if share < SMALLEST_SHARE:
-        return Period(None, share, None, p, f"the frequency that stands out carries {share:.1%} of the power")
+        return Period(None, share, None, p, f"the significant frequency has only {share:.1%} of the power")
     turns = _refined(power, best)
     return Period(count / turns, share, turns, p)
 
@@ -220,7 +220,7 @@ def positions(table: Tensor, seed: int) -> Iterator[Row]:
     yield from heat(unit)
     yield from by_offset(unit)
     turn = period(pc, seed) if axes else Period(None, None, None, None, "all position vectors are equal")
-    remark = turn.reason or "positions in one turn of the path in the first three components"
+    remark = turn.reason or "positions per cycle of the path, in the first three principal components"
     yield tables.VocabularyFact("period", turn.positions, remark)
     for name, value in (("period turns", turn.turns), ("period share", turn.share), ("period p", turn.p)):
         if value is not None:
@@ -427,7 +427,7 @@ class OutlierPairs:
         chance = self._pairs * cosine_above(self._threshold, tokens.table.shape[1])
         yield tables.VocabularyFact("outlier threshold", self._threshold, "|cosine| of a token and a position")
         yield tables.VocabularyFact("outliers", float(self._count), f"of {self._pairs:,} pairs")
-        yield tables.VocabularyFact("outliers by chance", chance, "if one side's directions were random")
+        yield tables.VocabularyFact("outliers by chance", chance, "if the directions of one side were random")
 
 
 def ranked(

@@ -167,7 +167,7 @@ def static_vectors(model: LoadedModel) -> StaticVectors:
     notes = _notes(model, tokens, positions, tokens[ids[0]].float(), states[0][0].float())
     more = len({table.data_ptr() for table in by_token} - {tokens.data_ptr()})
     if more:
-        notes.append(f"{more} other tables are looked up by the ids of tokens and not looked at here.")
+        notes.append(f"{more} other tables are looked up by token ids; they are not analysed.")
     return StaticVectors(
         model.checkpoint.model,
         tokens,
@@ -185,21 +185,23 @@ def _notes(model: LoadedModel, tokens: Tensor, positions: Tensor | None, x: Tens
     notes, width = [], tokens.shape[1]
     blocks = model.anatomy.width
     if width != blocks:
-        notes.append(f"Token vectors have {width} dimensions and are projected to the {blocks} of its blocks.")
+        notes.append(
+            f"Token vectors have {width} dimensions and are projected to the {blocks} dimensions of the blocks."
+        )
     if positions is not None and positions.shape[1] != width:
         notes.append(
-            f"Position vectors have {positions.shape[1]} dimensions: they are added after that projection and "
-            "cannot be compared with the tokens'."
+            f"Position vectors have {positions.shape[1]} dimensions. They are added after this projection, so they "
+            "cannot be compared with token vectors."
         )
     if width == blocks and model.anatomy.positions == "not-added":
         scale = float((x * h).sum() / (x * x).sum().clamp_min(1e-30))
         if float((h - scale * x).norm()) > 1e-2 * float(h.norm()):
             notes.append(
-                "What enters the first block is no multiple of these vectors: a norm, or another vector that is "
-                "added, stands between."
+                "The input of the first block is not a multiple of these vectors: a norm or another added vector comes "
+                "between."
             )
         elif abs(scale - 1) > 1e-2:
-            notes.append(f"What enters the first block is {scale:.4g} × these vectors.")
+            notes.append(f"The input of the first block is {scale:.4g} × these vectors.")
     return notes
 
 

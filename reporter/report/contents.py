@@ -320,7 +320,7 @@ def _sections(
 
 def _undefined(name: str, row: Row) -> Statistic:
     per: Literal["layer", "model"] = "layer" if row["layers"] else "model"
-    definition = "not installed here; see the metric's own package"
+    definition = "Not installed here; see the package of the metric."
     return Statistic(name, name.replace("_", " "), definition, (), per=per, floor=True)
 
 

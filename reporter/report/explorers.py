@@ -266,12 +266,12 @@ LIMIT 100
 COUNT = "SELECT count(*) AS n FROM vocabulary WHERE study = $study"
 
 PLAIN = {
-    "learned": "It adds a learned vector for each position to the tokens' vectors.",
-    "sinusoidal": "It adds fixed sines and cosines to the tokens' vectors.",
-    "none": "It adds no position vectors to the tokens' vectors.",
-    "unrecognised": "It adds something to the tokens' vectors, but no table of positions was seen.",
+    "learned": "The model adds a learned vector for each position to the token vectors.",
+    "sinusoidal": "The model adds fixed sines and cosines to the token vectors.",
+    "none": "The model adds no position vectors to the token vectors.",
+    "unrecognised": "The model adds something to the token vectors, but no table of positions was found.",
 }
-"""What kinds of positions are, said plainly; other kinds say themselves."""
+"""Descriptions of the kinds of positions; other kinds describe themselves."""
 _SPREAD = re.compile(r"(.+) of (.+): (mean|standard deviation)")
 _HIDDEN = ("positions", "outlier", "note ", "missing: ")
 
@@ -289,7 +289,7 @@ def besides(read: Read, study: str, who: Sequence[Who], styles: Styles) -> dict[
 
 
 def known(frame: pd.DataFrame, who: Sequence[Who]) -> list[dict[str, Any]]:
-    """Return what is known of each model's vectors: how it knows positions, notes, facts."""
+    """Return the facts about each model's vectors: how it encodes positions, notes, numbers."""
     models = []
     for model, checkpoint in who:
         rows_of_model = frame[(frame["model"] == model) & (frame["checkpoint"] == checkpoint)]
@@ -321,8 +321,8 @@ def _outliers(rows: Mapping[str, tuple[Any, Any]]) -> str:
     (count, text), chance = rows["outliers"], rows.get("outliers by chance", (None, None))[0]
     threshold = short(rows.get("outlier threshold", (None, None))[0], 2)
     return (
-        f"{whole(count)} {text} of a token and a position have |cosine| > {threshold}; by chance, if one side's "
-        f"directions were random, {short(chance)} would."
+        f"{whole(count)} {text} of a token and a position have |cosine| > {threshold}. With random directions of one "
+        f"side {short(chance)} pairs would."
     )
 
 

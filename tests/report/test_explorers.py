@@ -96,7 +96,7 @@ def test_cosines_of_concepts_stand_on_both_sides_and_are_judged_together(store):
 
 def test_what_is_known_of_positions_is_said_plainly(pages, reports):
     bert, gpt2 = pages["weights"].more["known"]
-    assert bert["plain"].startswith("It adds a learned vector for each position")
+    assert bert["plain"].startswith("The model adds a learned vector for each position")
     assert "no position vectors" in gpt2["plain"]
     assert bert["outliers"].startswith("5 of 1,680 pairs of a token and a position have |cosine| > 0.2")
     assert "1.25 would" in bert["outliers"]

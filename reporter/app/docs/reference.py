@@ -98,8 +98,8 @@ def facts_of(metric: Definition, statistic: Statistic) -> dict[str, str]:
     low, high = statistic.bounds
     smallest = "1 % of the profile's mean size" if statistic.smallest is None else f"{statistic.smallest:g}"
     chance = f"{metric.name}.{statistic.name}_floor"
-    if statistic.noise == Statistic.noise:
-        chance += ": the value for an isotropic Gaussian of the same n and d, unless the definition says otherwise"
+    if "Chance level" not in statistic.definition:
+        chance += ": the value for an isotropic Gaussian of the same n and d"
     facts = {
         "meaning": statistic.plainly,
         "definition": statistic.definition,
