@@ -170,8 +170,8 @@ def look(
     text: Annotated[
         str | None,
         option(
-            "Texts to read: a file, or a corpus in the syntax of a study, such as '{dataset: ID}'. Default: paragraphs "
-            "that ship with reporter.",
+            "Texts to read: a file, a folder of .txt files, or a corpus in the syntax of a study, such as "
+            "'{dataset: ID}'. Default: paragraphs that ship with reporter.",
             "FILE",
         ),
     ] = None,

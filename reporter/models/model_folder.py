@@ -101,7 +101,7 @@ def config_file(folder: Path) -> Path:
                 f"base ({named}) as `path` and this one as `adapter`"
             )
         if files := sorted(file.name for file in folder.glob("*.gguf")):
-            raise ReporterError(f"{folder} has no {CONFIG}; it holds {files[0]}: write that file as `path`")
+            raise ReporterError(f"{folder} has no {CONFIG}; it holds {files[0]}: name that file instead")
         raise ReporterError(f"{folder} has no {CONFIG}; a model's folder is what `save_pretrained` writes")
     for file in sorted(folder.iterdir()):
         most = MOST_OF_A_STUDY if file.name == CONFIG else _MOST.get(file.suffix)

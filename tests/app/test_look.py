@@ -125,6 +125,7 @@ def test_a_model_is_named_in_any_way(model, keys, look, monkeypatch):
         (["decoder", "--text", "note.txt"], "did you mean 'notes.txt'?"),
         (["decoder", "--text", "{fil: notes.txt}"], "unknown"),
         (["decoder", "--text", "{file: notes.txt"], "--text {file: notes.txt: '{' opens"),
+        (["decoder", "--text", "empty"], ".txt"),
         (["decoder", "--text", "table.csv"], "column: NAME"),
         (["decoder", "--base", "decoder"], "decoder is its own base"),
         (["nameless"], "add --base MODEL"),

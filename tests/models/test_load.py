@@ -245,7 +245,7 @@ def test_a_file_that_is_no_gguf_is_refused(tmp_path, found):
     for path, says in (
         ("model.gguf", "is damaged: a GGUF file begins with"),
         ("other.gguf", "there is no file"),
-        ("", r"holds model\.gguf: write that file as `path`"),
+        ("", r"holds model\.gguf: name that file"),
     ):
         with pytest.raises(ReporterError, match=says):
             found(tmp_path / path)

@@ -125,7 +125,8 @@ def _lines(store: Store, study: str, model: Record, texts: str, seconds: float |
         tables = {name: read(_ANSWERS.format(table=name)) for name in ("change_answers", "changed_numbers")}
         says = [box.says for box in boxes_of(CHANGED, tables)]
         if not says:
-            says = [f"not compared: {row['reason']}" for row in read(_REASONS)] or ["not compared; see the report"]
+            reasons = [row["reason"] for row in read(_REASONS)] or ["a measurement failed"]
+            says = [f"not compared: {reasons[0]}"]
         yield f"against {model['base']}", " ".join(says)
     took = "" if seconds is None else f"; the run took {short(seconds, 2)} s"
     yield "measured on", f"{texts}; {model['device']}, {model['precision']} precision{took}"

@@ -210,8 +210,10 @@ def _read_corpus(text: str | None) -> _Corpus:
 
 
 def _unit(path: Path) -> str:
-    """Return the unit of a file of plain text: paragraphs if an empty line separates them."""
-    if path.is_dir() or path.suffix == ".gz":
+    """Return the unit of a file of plain text: paragraphs if an empty line separates them. A folder holds documents."""
+    if path.is_dir():
+        return "document"
+    if path.suffix == ".gz":
         return "paragraph"
     with failing_as(f"cannot read {path}", OSError), path.open(encoding="utf-8", errors="replace") as file:
         return "paragraph" if "\n\n" in file.read(100_000) else "line"
