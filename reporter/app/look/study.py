@@ -10,7 +10,6 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-import yaml
 
 from reporter.core.errors import UsageError, failing_as, one_line
 from reporter.core.files import instead_of, writing
@@ -138,7 +137,7 @@ def _name_of_study(stem: str, models: Sequence[_Model], corpus: _Corpus) -> str:
         path = FOLDER / f"{name}.yaml"
         if not path.exists() or not _is_untouched(written := path.read_text(encoding="utf-8")):
             break
-        then, now = (yaml.safe_load(content) for content in (written, _content(path, name, models, corpus, FOLDER)))
+        then, now = (read_yaml(content).data for content in (written, _content(path, name, models, corpus, FOLDER)))
         if then["models"] == now["models"] and then["corpora"] == now["corpora"]:
             break
     return name
