@@ -10,7 +10,6 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-
 from reporter.core.errors import UsageError, failing_as, one_line
 from reporter.core.files import instead_of, writing
 from reporter.core.places import listed
