@@ -30,6 +30,10 @@ FONTS = "Helvetica, Arial, 'Liberation Sans', 'DejaVu Sans', sans-serif"
 """Helvetica, or a font of the same widths: one of them is on every machine and in the converter."""
 LABEL = 11.0
 """Height of the charts' labels in pixels: the font size of a figure is the size of these."""
+SIGN = 9.0
+"""Text up to this size is a sign in a cell, and stays small; everything else is at least as high as a label."""
+MARGIN = 4.0
+"""Left and right of a figure, in pixels."""
 GAP = 22.0
 SYMBOL = 34.0
 """Width of a legend's symbol with the space around it."""
@@ -117,7 +121,7 @@ def compose(
         if part.label:
             heading = {"text": _lines(part.label, LABEL, width), "subtitle": []}
             for sentence in part.says.split(" · ") if part.says else ():
-                heading["subtitle"] += _lines(sentence, 10, width)
+                heading["subtitle"] += _lines(sentence, LABEL, width)
             panels[-1]["title"] = heading
     figure = {
         "params": [
@@ -133,27 +137,29 @@ def compose(
         return {"concat": sized, "columns": columns, **shared}
 
     # Vega gives a panel's width without its axes: what the axes take is measured first
+    room = size.pixels - 2 * MARGIN
     inner = max(40.0, width - 60)
     taken, _, _ = _rendered(figure | grid(inner))
-    inner = max(40.0, inner + (size.pixels - taken) / columns - 1)
+    inner = max(40.0, inner + (room - taken) / columns - 1)
     rows: list[dict[str, Any]] = [grid(inner)]
     for note in notes:
-        lines = _lines(note, 10, size.pixels - width + inner)
-        mark = {"type": "text", "text": lines, "align": "left", "baseline": "top", "fontSize": 10, "color": _QUIET}
+        lines = _lines(note, LABEL, size.pixels - width + inner)
+        mark = {"type": "text", "text": lines, "align": "left", "baseline": "top", "fontSize": LABEL, "color": _QUIET}
         rows.append(
             {"data": {"values": [{}]}, "mark": mark, "encoding": {"x": {"value": 0}, "y": {"value": 0}},
-             "width": inner, "height": 13 * len(lines), "view": {"stroke": None}}
+             "width": inner, "height": 14 * len(lines), "view": {"stroke": None}}
         )  # fmt: skip
     if title:
         text = _lines(title, 13.5, size.pixels - width + inner)
         figure["title"] = {"text": text, "anchor": "start", "fontSize": 13.5, "offset": 12}
     across, height, body = _rendered(figure | {"vconcat": rows, "spacing": 10, "bounds": "full"})
-    across = max(across, size.pixels)
+    across = max(across, room) + 2 * MARGIN
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" width="{size.width:g}mm" '
         f'height="{height * size.width / across:.2f}mm" viewBox="0 0 {across:.2f} {height:.2f}" '
         f'font-family="{escape(FONTS)}">'
-        f'<rect width="100%" height="100%" fill="{_THEME["background"]}"/>{body}</svg>\n'
+        f'<rect width="100%" height="100%" fill="{_THEME["background"]}"/>'
+        f'<g transform="translate({MARGIN:g},0)">{body}</g></svg>\n'
     )
 
 
@@ -162,7 +168,7 @@ def _rendered(spec: Mapping[str, Any]) -> tuple[float, float, str]:
     import vl_convert
 
     spec = {"$schema": "https://vega.github.io/schema/vega-lite/v6.json", **_writable_in(spec)}
-    config = _THEME | {"title": {"anchor": "start", "frame": "group", "fontSize": LABEL, "subtitleFontSize": 10.0,
+    config = _THEME | {"title": {"anchor": "start", "frame": "group", "fontSize": LABEL, "subtitleFontSize": LABEL,
                                  "subtitleColor": _QUIET, "offset": 8}}  # fmt: skip
     svg = vl_convert.vegalite_to_svg(spec, vl_version=VEGA_LITE, config=config, show_warnings=False)
     match = re.match(r"<svg[^>]*?viewBox=\"([^\"]*)\"[^>]*>(.*)</svg>\s*$", svg, re.DOTALL)
@@ -190,10 +196,12 @@ def _with_legends(spec: Any, legends: Mapping[str, str], parts: Sequence[Part], 
             if not isinstance(encoding, Mapping) or encoding.get("field") not in legends:
                 continue
             field = encoding["field"]
-            legend: dict[str, Any] = {"orient": "top", "title": legends[field] or None}
+            sized = {"labelFontSize": LABEL, "titleFontSize": LABEL}
+            legend: dict[str, Any] = {"orient": "top", "title": legends[field] or None, **sized}
             if encoding.get("type") == "quantitative":
                 spec["encoding"].pop("stroke", None)  # a second channel of the same scale makes it a legend of dots
                 legend |= {"type": "gradient", "gradientLength": 140, "gradientThickness": 8, "titleLimit": 600}
+                legend |= {"columns": max(1, int(width / 60))}  # a logarithmic scale has a legend of dots
             else:
                 present = {str(value) for part in parts if field in part.rows for value in part.rows[field].dropna()}
                 shown = [
@@ -219,6 +227,8 @@ def _sized(spec: Any, width: float, height: float) -> Any:
     """Return a spec whose expressions have its width and height as numbers: a part of a figure has no such signals."""
 
     def change(spec: dict[str, Any]) -> dict[str, Any]:
+        if isinstance(font := spec.get("fontSize"), int | float) and SIGN < font < LABEL:
+            return spec | {"fontSize": LABEL}
         if not isinstance(text := spec.get("expr"), str):
             return spec
         return {"expr": re.sub(r"\bheight\b", f"{height:g}", re.sub(r"\bwidth\b", f"{width:g}", text))}
@@ -356,7 +366,7 @@ class Figure:
         """The meaning of hollow marks; empty where there are none."""
         sites = [rows["site"] for _, rows in self.panels() if "site" in rows and self.drawn.chart.kind == "profile"]
         is_final = any((column == "final").any() for column in sites)
-        return "Hollow marks: the state after the closing norm" if is_final else ""
+        return "Hollow marks: the state after the final norm" if is_final else ""
 
     def spec(self, rows: pd.DataFrame, width: float) -> dict[str, Any]:
         """Return the Vega-Lite of a panel without its rows; its axis says what the numbers are."""

@@ -7,6 +7,7 @@ from pathlib import Path
 
 _FIELD = re.compile(r"^  (\w+) = \{(.*)\},$", re.MULTILINE)
 _ACCENT = re.compile(r"\{\\(['\"v]) ?(\w)\}")
+_PROCEEDINGS = re.compile(r"Proceedings of the .*\((.+)\)")
 _ACCENTS = {"'": "\u0301", '"': "\u0308", "v": "\u030c"}
 
 
@@ -41,6 +42,8 @@ def _source(entry: str) -> Source:
     short = families[0] if len(families) > 2 else " & ".join(families)
     key = f"{short}{' et al.' * (len(families) > 2)} {work['year']}"
     where = next((work[name] for name in ("journal", "booktitle", "howpublished", "publisher") if name in work), "")
+    if match := _PROCEEDINGS.fullmatch(where):
+        where = match[1]  # the conference in short, which the entry names in full
     if "journal" in work:
         number = f"({work['number']})" if "number" in work else ""
         where += f" {work['volume']}{number}:{work['pages']}"

@@ -221,12 +221,12 @@ def _weights(row: Row) -> str:
     where, source = str(row.get("location") or ""), row.get("source")
     digits = str(row.get("revision") or row.get("fingerprint") or "")[:12]
     if source == "hub":
-        return f"{where} on the Hugging Face Hub, revision {digits}"
+        return f"{where} on the Hugging Face Hub, revision `{digits}`"
     if source == "recipe":
         return f"trained for this study: {where}"
     if source == "path":
-        return f"local weights, hash {digits}"
-    return f"fingerprint {digits}" if digits else ""
+        return f"local weights, hash `{digits}`"
+    return f"fingerprint `{digits}`" if digits else ""
 
 
 def in_words(number: Any) -> str:
@@ -244,7 +244,7 @@ def _corpus(row: Row, spec: Mapping[str, Any]) -> str:
         name = PurePath(location).name if row.get("source") == "file" else location
         facts.append(f"generated: {location}" if row.get("source") == "generated" else f"from {name}")
     facts += [f"of at least {whole(part['min_words'])} words"] if part.get("min_words") else []
-    facts += [f"SHA-256 {str(row['content_hash'])[:12]}"] if row.get("content_hash") else []
+    facts += [f"SHA-256 `{str(row['content_hash'])[:12]}`"] if row.get("content_hash") else []
     return f"{row['corpus']} ({', '.join(facts)})"
 
 

@@ -96,6 +96,8 @@ def _offered(name: str, value: str, figures: Mapping[str, Drawn], scene: Scene) 
 
 
 WIDTHS, FONTS = (30.0, 600.0), (3.0, 40.0)
+MOST_FLOATS = 16
+"""LaTeX keeps at most 18 figures that wait for a page in older releases, and 52 in newer ones."""
 PICTURES: Mapping[str, Callable[[str], bytes]] = {"svg": str.encode, "pdf": as_pdf, "png": as_png}
 
 
@@ -192,11 +194,13 @@ def _figures(contents: Contents, figures: Mapping[str, Drawn], choice: Choice, r
         else:
             for ending in request.formats:
                 files.bytes(f"figures/{_file(name)}.{ending}", PICTURES[ending](svg))
-            included.append(_included(figure, request.width))
+            included.append(_included(figure, request))
         import pandas as pd
 
         files.csv(_file(name), pd.concat([rows for _, rows in figure.panels()]))
     if included:
+        for place in range(MOST_FLOATS, len(included), MOST_FLOATS):
+            included[place] = f"\\clearpage\n\n{included[place]}"
         files.text("figures.tex", "\n\n".join([PREAMBLE, *included]) + "\n")
     if left_out:
         files.text("left-out.txt", "\n".join(["No picture was made of:", *left_out]) + "\n")
@@ -206,12 +210,14 @@ def _file(name: str) -> str:
     return name.replace(".", "-")
 
 
-def _included(figure: Figure, width: float) -> str:
+def _included(figure: Figure, request: Wanted) -> str:
     """A figure environment with its caption, label and citations; never wider than the line that it stands in."""
-    drawn = figure.drawn
+    drawn, width = figure.drawn, request.width
     keys = ",".join(entries(drawn.chart.sources))
     cited = rf"~\cite{{{keys}}}" if keys else ""
-    caption = typeset(" ".join([f"{replace(figure, lead='').title}.", *figure.sentences()]))
+    drawn_within = f"{figure.hollow}." if request.bare else ""
+    sentences = [sentence for sentence in figure.sentences() if sentence != drawn_within]
+    caption = typeset(" ".join([f"{figure.quantity}.", *sentences]))
     return environment(
         "figure",
         width,

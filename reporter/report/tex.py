@@ -24,14 +24,16 @@ _ON, _OFF = "\ue000", "\ue001"
 _NAMES = "arccos|cos|det|exp|ln|log|max|min"
 _WORDS = rf"(?:{_NAMES}|map|mean|Var)"
 _GLUE = re.compile(rf"[\s\d()/=+,:<>|*!]*(?:\b{_WORDS}\b)?[\s\d()/=+,:<>|*!]*")
-_BEFORE = re.compile(rf"(?:\|?(?:\b{_WORDS}[\s(\[|]+)+|\(+(?:\d+/)?|\b\d+(?:\.\d+)?\s?)$")
+_BEFORE = re.compile(rf"(?:\|?(?:\b{_WORDS}[\s(\[|]+)+|\(+(?:\d+/)?|\||[<>]\s?|(?:[<>]\s?)?\b\d+(?:\.\d+)?\s?)$")
 _BEHIND = re.compile(r"\s?\d[\d.,]*\d|\s?\d")
+_PLUS = re.compile(r"\+\d+")
 _CLOSING = re.compile(r"[)\]|]+")
 _OPERATORS = ("-", "\\times", "\\leq", "\\geq", "\\neq", "\\approx", "\\cdot", "\\pm", "^")
 _ROOT = re.compile(r"\\surd\s*((?:\\sum\s*)?\\?[A-Za-z]+\s*(?:\^\{\w\})?)")
 _RAISED = re.compile("[⁻⁰¹²³⁴-⁹]+")
 _USUAL = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
 _BAR = "\u0304"
+_INTERVAL = re.compile(r"\[[^\[\]]+, [^\[\]]+\]$")
 _LONG_WORD = re.compile(r"[^\s\u200b]{13,}")
 
 
@@ -43,21 +45,45 @@ def typeset(text: str) -> str:
     done = ""
     for place in range(1, len(parts), 2):
         prose, maths = parts[place - 1], parts[place]
-        if (match := _BEFORE.search(prose)) and (not match[0].strip()[-1].isdigit() or maths.startswith(_OPERATORS)):
+        match = _BEFORE.search(prose)
+        if match and match[0].strip("(") == "" and not _closes(parts[place:]):
+            match = None
+        if match and (not match[0].strip()[-1].isdigit() or maths.startswith(_OPERATORS)):
             prose, maths = prose[: match.start()], _named(match[0]) + maths
         behind = parts[place + 1]
         if maths.rstrip().endswith(_OPERATORS) and (match := _BEHIND.match(behind)):
             maths, behind = maths + match[0], behind[match.end() :]
+        if match := _PLUS.match(behind):
+            maths, behind = maths + match[0], behind[match.end() :]
         if (match := _CLOSING.match(behind)) and (cut := min(_open(maths), match.end())):
             maths, behind = maths + behind[:cut], behind[cut:]
-        if place + 2 < len(parts) and _GLUE.fullmatch(behind) and ("," not in behind or _open(maths)):
+        glued = place + 2 < len(parts) and _GLUE.fullmatch(behind) and ("," not in behind or _open(maths))
+        if glued and (not behind.endswith(" (") or _closes(parts[place + 2 :])):
             parts[place + 1], parts[place + 2] = "", f"{maths}{_named(behind)}{parts[place + 2]}"
             parts[place + 1] = prose
             continue
         parts[place + 1] = behind
-        rooted = _ROOT.sub(lambda power: rf"\sqrt{{{power[1].strip()}}}", maths)
-        done += f"{_prose(prose)}${rooted.strip()}$"
+        done += f"{_prose(prose)}${_tidy(maths)}$"
     return done + _prose(parts[-1])
+
+
+def _closes(parts: Sequence[str]) -> bool:
+    """Return whether a bracket that opens before some parts (mathematics, prose, …) closes within a formula."""
+    for place, part in enumerate(parts):
+        before, bracket, _ = part.partition(")")
+        if place % 2 and not _GLUE.fullmatch(before):
+            return False
+        if bracket:
+            return True
+    return False
+
+
+def _tidy(maths: str) -> str:
+    """Return mathematics as people write it: roots as roots, no braces around one letter, no spaces without need."""
+    maths = _ROOT.sub(lambda power: rf"\sqrt{{{power[1].strip()}}}", maths)
+    maths = re.sub(r"([_^])\{(\w)\}", r"\1\2", " ".join(maths.split()))
+    maths = re.sub(r"(\\[A-Za-z]+|\\\|) (?=[_^/(),|=\]}]|$)|(\\\|) |(\\sum) (?![A-Za-z])", r"\1\2\3", maths)
+    return re.sub(r"(?:^|(?<=\S))- ", "-", maths.replace(" ^", "^").replace(" _", "_"))
 
 
 def _open(maths: str) -> int:
@@ -134,7 +160,8 @@ def table(shown: Table, width: float) -> str:
         for share in shown.columns.values()
     )
     broken = [[_LONG_WORD.sub(_breakable, cell) for cell in cells] for cells in (list(shown.columns), *shown.rows)]
-    heading, *rows = (" & ".join(map(typeset, cells)) + r" \\[2pt]" for cells in broken)
+    written = [[_INTERVAL.sub(r"\\mbox{\g<0>}", typeset(cell)) for cell in cells] for cells in broken]
+    heading, *rows = (" & ".join(cells) + r" \\[2pt]" for cells in written)
     return environment(
         "table",
         width,
@@ -166,13 +193,15 @@ def environment(name: str, width: float, *lines: str) -> str:
 
 NAMES = 0.85
 """Width of the column of names, for one of a column of numbers."""
+SHORT = 15
+"""Three intervals with fewer letters stand beside each other in a column of a paper, below their numbers."""
 
 
 def tables_of(contents: Contents, width: float) -> dict[str, list[Table]]:
     """Return the tables of a study by the names of their files; none is empty."""
     tables = [made(contents) for made in (_models, _corpora, _claims, _findings)]
     shown = {table.name: [table] for table in tables if table.rows}
-    return shown | ({"compared": compared} if (compared := _compared(contents, width)) else {})
+    return shown | _compared(contents, width)
 
 
 def _models(contents: Contents) -> Table:
@@ -186,7 +215,7 @@ def _models(contents: Contents) -> Table:
         for model in model_rows(contents.models)
         if model.last["status"] == "done"
     ]
-    columns = {"Model": 2.2, "Role": 1.4, "Family": 1.5, "Blocks": 1.2, "Width": 1.1, "Parameters": 1.8}
+    columns = {"Model": 2.2, "Role": 1.4, "Family": 1.4, "Blocks": 1.2, "Width": 1.2, "Parameters": 2.0}
     return Table("models", "Models.", columns, rows)
 
 
@@ -203,50 +232,71 @@ def _corpora(contents: Contents) -> Table:
 
 def _claims(contents: Contents) -> Table:
     rows = [
-        [str(row["says"]), str(row["view"] or "–"), str(row["verdict"]), _estimate(row), _p_latex(row["p_adjusted"])]
+        [str(row["says"]), str(row["view"] or "–"), f"{row['verdict']}{_with_p(row['p_adjusted'])}", _estimate(row)]
         for row in rows_of(contents.claims.frame)
         if is_null(row["baseline"])
     ]
     caption = "Claims with their 95 % intervals. Verdicts and p-values are corrected for the number of claims (Holm)."
-    return Table("claims", caption, {"Claim": 3.6, "Tokens": 1.4, "Verdict": 2.0, "Value": 1.7, "p": 1.5}, rows)
+    return Table("claims", caption, {"Claim": 3.6, "Tokens": 1.4, "Verdict": 2.3, "Value": 3.2}, rows)
 
 
 def _findings(contents: Contents) -> Table:
     rows = [[str(row["says"]), _estimate(row), _p_latex(row["p_adjusted"])] for row in rows_of(contents.findings.frame)]
     caption = "Exploratory findings: each effect with its 95 % interval, and p corrected for all tests."
-    return Table("findings", caption, {"Finding": 6.0, "Effect": 1.7, "p": 1.5}, rows)
+    return Table("findings", caption, {"Finding": 5.0, "Effect": 2.5, "p": 1.6}, rows)
 
 
-def _compared(contents: Contents, width: float) -> list[Table]:
-    """Models against statistics, a table for each corpus and token set; the longer side goes down the page."""
+def _compared(contents: Contents, width: float) -> dict[str, list[Table]]:
+    """Models against statistics, for each corpus and token set; role means first, where there are some of both roles.
+
+    The longer side goes down the page. The first table is ``compared``, and the others say what they are.
+    """
     if contents.compared is None:
-        return []
-    tables = []
+        return {}
+    tables: dict[str, list[Table]] = {}
     names = [capitalised(drawn.chart.title) for drawn in contents.compared.charts]
     for comparison in contents.compared.tables:
+        roles = [line | {"name": line["name"].partition(",")[0]} for line in comparison["roles"]]
+        kinds = {"roles": roles, "models": comparison["models"]} if len(roles) > 1 else {"": comparison["models"]}
         for place, view in enumerate(contents.compared.views):
-            cells = [[_estimate(cell["numbers"][place]) for cell in line["cells"]] for line in comparison["models"]]
-            models = [line["name"] for line in comparison["models"]]
-            down, across = (names, models) if len(models) <= len(names) else (models, names)
-            grid = [list(row) for row in zip(*cells, strict=True)] if down is names else cells
-            caption = (
-                f"Mean over the embedding and all blocks, with 95 % intervals, on {comparison['corpus']}. "
-                f"Computed from {VIEWS.get(view, view)}."
-            )
-            at_once = 2 if width <= ONE_COLUMN else 4
-            for start in range(0, len(across), at_once):
-                part = slice(start, start + at_once)
-                rows = [[name, *row[part]] for name, row in zip(down, grid, strict=True)]
-                columns = {"Statistic" if down is names else "Model": NAMES, **dict.fromkeys(across[part], 1.0)}
-                label = "-".join(
-                    ["compared", comparison["corpus"], view, *([str(start // at_once + 1)] if start else [])]
+            for kind, lines in kinds.items():
+                name = "-".join(filter(None, ("compared", kind, str(comparison["corpus"]).replace(".", "-"), view)))
+                what = "Means over models and layers" if kind == "roles" else "Mean over the embedding and all blocks"
+                caption = (
+                    f"{what}, with 95 % intervals, on {comparison['corpus']}. Computed from {VIEWS.get(view, view)}."
                 )
-                tables.append(Table(label, caption, columns, rows))
+                cells = [[_estimate(cell["numbers"][place]) for cell in line["cells"]] for line in lines]
+                grid = Table("compared" if not tables else name, caption, {}, cells)
+                tables[grid.name] = _split(grid, names, [line["name"] for line in lines], width)
     return tables
+
+
+def _split(grid: Table, statistics: Sequence[str], models: Sequence[str], width: float) -> list[Table]:
+    """Return the parts of a table that fit the width, the longer side down the page; ``grid`` has a row a model."""
+    is_tall = len(models) > len(statistics)
+    down, across = (models, statistics) if is_tall else (statistics, models)
+    rows = grid.rows if is_tall else list(zip(*grid.rows, strict=True))
+    longest = max(len(cell.partition("[")[2]) for row in rows for cell in row)
+    most = (3 if longest < SHORT else 2) * (1 if width <= ONE_COLUMN else 2)
+    step = math.ceil(len(across) / math.ceil(len(across) / most))
+    parts = []
+    for start in range(0, len(across), step):
+        part = slice(start, start + step)
+        columns = {"Model" if is_tall else "Statistic": NAMES, **dict.fromkeys(across[part], 1.0)}
+        label = grid.name if not start else f"{grid.name}-{start // step + 1}"
+        parts.append(
+            Table(label, grid.caption, columns, [[name, *row[part]] for name, row in zip(down, rows, strict=True)])
+        )
+    return parts
 
 
 def _estimate(row: Mapping[str, Any]) -> str:
     return estimate(row["value"], row["ci_low"], row["ci_high"])
+
+
+def _with_p(p: Any) -> str:
+    text = _p_latex(p)
+    return "" if is_null(p) else f", p {text}" if text.startswith("<") else f", p = {text}"
 
 
 def _p_latex(p: Any) -> str:

@@ -1,5 +1,7 @@
 """The hash of a study's numbers, which is made in portions: it is what the statement beside it gives."""
 
+from types import SimpleNamespace
+
 import duckdb
 import pytest
 
@@ -28,3 +30,21 @@ CREATE TABLE layer_metrics AS
         assert found == base.execute(sql).fetchall()[0][0]
         assert len(seen) == 1 + {1: 36, 4: 36, 1000: 1}[most]
         assert citing.read_hash(read, "t")[0] == ""
+
+
+def test_a_pass_has_the_tokens_of_one_model_and_not_those_of_a_pair():
+    """A cell that compares two models counts the tokens of both."""
+    last = {"checkpoint": "final", "is_last": True, "baseline": None, "max_tokens": 128}
+    cell = {"checkpoint": "final", "corpus": "wiki", "status": "done", "texts": 80, "cut_texts": 3, "inputs": None}
+    contents = SimpleNamespace(
+        models=[last | {"model": "minilm"}, last | {"model": "smollm"}],
+        corpora=[{"corpus": "wiki"}],
+        cells=[
+            cell | {"model": model, "tokens": tokens}
+            for model, tokens in (("minilm", 12672), ("minilm | smollm", 25103), ("smollm", 12431))
+        ],
+    )
+    assert {reading.model: reading.tokens for reading in citing.read_passes(contents)["wiki"]} == {
+        "minilm": 12672,
+        "smollm": 12431,
+    }

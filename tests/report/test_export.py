@@ -95,20 +95,21 @@ def test_a_bare_figure_leaves_its_words_to_latex(narrow):
     words, tex = texts(narrow / FIGURE), read(narrow / "figures.tex")
     assert "Figure" not in words and "peak" not in words and "bert" in words
     assert "variance explained by PC 1" in words, "the value axis has a title"
-    assert "after the closing norm" in words and "after the closing norm" in tex, "the hollow mark is explained"
+    assert "after the final norm" in words and "after the final norm" not in tex, "the figure explains the hollow mark"
     assert r"\begin{figure}[tp]" in tex and r"\fi]{figures/anisotropy-top_variance_share}" in tex
     assert "Variance explained by the first principal component" in tex and "Figure " not in tex
-    assert r"$\lambda _{1} / \sum \lambda$" in tex and "the tokens of the text itself" in tex
+    assert r"$\lambda_1 / \sum\lambda$" in tex and "the tokens of the text itself" in tex
     assert r"~\cite{razzhigaev2024shape}" in tex
     assert not re.search(r"Axis:|Tokens:|baselines", tex), "no word of the page's controls"
 
 
-@pytest.mark.parametrize(("folder", "table", "most"), [("narrow", r"\begin{table}", 3), ("wide", r"\begin{table*}", 5)])
-def test_models_are_compared_in_a_table_of_estimates(request, folder, table, most):
-    tex = read(request.getfixturevalue(folder) / "tables/compared.tex")
-    assert tex.count(table) >= 2
-    assert re.search(r"& \d\.\d\d \[\d\.\d\d, \d\.\d\d\]", tex) and not re.search(r"\d\.\d{5}", tex)
-    assert max(len(line.split("&")) for line in tex.splitlines()) <= most
+@pytest.mark.parametrize(("folder", "table"), [("narrow", r"\begin{table}"), ("wide", r"\begin{table*}")])
+def test_models_are_compared_in_a_table_of_estimates(request, folder, table):
+    tables = request.getfixturevalue(folder) / "tables"
+    tex = read(tables / "compared.tex")
+    assert tex.count(table) >= 1 and r"\label{tab:compared}" in tex and r"\toprule" in tex
+    assert re.search(r"& \d\.\d\d \\mbox{\[\d\.\d\d, \d\.\d\d\]}", tex) and not re.search(r"\d\.\d{5}", tex)
+    assert list(tables.glob("compared-*.tex")), "other token sets and corpora have files of their own"
 
 
 def test_rows_of_a_figure_are_those_of_the_choice(wide):
@@ -187,7 +188,7 @@ def test_a_paper_of_two_columns_takes_everything(reports, torn, tmp_path, study,
         assert done.returncode == 0, done.stdout[-2000:]
         assert command[0] != "bibtex" or "Warning" not in done.stdout
     assert "undefined" not in done.stdout
-    assert all(float(points) < 5 for points in re.findall(r"Overfull .hbox \(([\d.]+)pt", done.stdout))
+    assert all(float(points) < 2 for points in re.findall(r"Overfull .hbox \(([\d.]+)pt", done.stdout))
 
 
 def test_panels_stand_beside_each_other_where_there_is_room():
