@@ -481,6 +481,9 @@ def export(
     site: Annotated[
         Path | None, option("Write a folder of pages for a static host instead; replaces an older one.", "DIR")
     ] = None,
+    url: Annotated[
+        str | None, option("With --site: its address on the web, which previews of links need.", "URL")
+    ] = None,
     guard: Annotated[
         bool, flag("--guard", "Print a study instead that tests whether the numbers stay the same.")
     ] = False,
@@ -521,13 +524,15 @@ def export(
     }
     if len(requested := [option for option, value in kinds.items() if value is not None]) > 1:
         raise UsageError(f"{' and '.join(requested)} cannot be combined; run the command once for each option")
+    if url and site is None:
+        raise UsageError("--url needs --site DIR")
     if only and not guard:
         raise UsageError("--only needs --guard; choose figures with --figures")
     database = out / "results.duckdb"
     if site is not None:
         from reporter.report.single_file import publish
 
-        pages = publish(database, site, [_id_of(study) for study in studies or ()] or None)
+        pages = publish(database, site, [_id_of(study) for study in studies or ()] or None, url or "")
         typer.echo(f"wrote {counted(len(pages), 'page')} ({_megabytes([site])}); open {site / 'index.html'}")
         return
     if len(studies := _required(studies, "STUDY")) > 1:

@@ -40,6 +40,8 @@ SYMBOL = 34.0
 NARROWEST = 210.0
 """Minimum width of a panel in a row of several."""
 DOTS_PER_INCH = 300
+PREVIEW, PREVIEW_MARGIN = (1200, 630), 48
+"""Pixels of the picture that a link to a report shows, and of its margins."""
 LEGENDS = {
     "depth": "relative depth (a line is a layer)",
     "cuts": "threshold for sinks (a line is a threshold)",
@@ -97,6 +99,9 @@ class Part:
     rows: pd.DataFrame
     label: str = ""
     says: str = ""
+
+
+PREVIEW_FIGURE = Size(160.0, 8.0)
 
 
 def compose(
@@ -409,6 +414,33 @@ def figure_svg(figure: Figure, size: Size, bare: bool = False) -> str:
         notes=[note for note in ([figure.hollow] if bare else [caption]) if note],
         legends={field: LEGENDS.get(drawn.chart.legend, "") for field in _coloured(parts[0].spec)},
     )
+
+
+def preview_png(figure: Figure, title: str, sentence: str) -> bytes:
+    """Return the picture that a link to a report shows: the report's title, a sentence, and below them a figure."""
+    import vl_convert
+
+    width, height = PREVIEW
+    lines = _lines(sentence, 36, width - 2 * PREVIEW_MARGIN)[:3]
+    texts = [
+        (title, 24, 400, _QUIET, 64),
+        *((line, 36, 700, _THEME["text"]["color"], 118 + 44 * row) for row, line in enumerate(lines)),
+    ]
+    top = 96 + 44 * len(lines)
+    room = f'x="{PREVIEW_MARGIN}" y="{top}" width="{width - 2 * PREVIEW_MARGIN}" height="{height - top - 24}"'
+    drawn = re.sub(r'width="[^"]*" height="[^"]*"', room, figure_svg(figure, PREVIEW_FIGURE, bare=True), count=1)
+    words = "".join(
+        f'<text x="{PREVIEW_MARGIN}" y="{y}" font-size="{size}" font-weight="{weight}" fill="{fill}">'
+        f"{escape(writable(text))}</text>"
+        for text, size, weight, fill, y in texts
+    )
+    png: bytes = vl_convert.svg_to_png(
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" font-family="{escape(FONTS)}">'
+        f'<rect width="100%" height="100%" fill="{_THEME["background"]}"/>{words}{drawn}</svg>',
+        scale=1,
+        ppi=72,
+    )
+    return png
 
 
 def panel_spec(figure: Figure, panel: Panel, rows: pd.DataFrame, width: float) -> dict[str, Any]:

@@ -252,7 +252,8 @@ def _software_sentence(study: Row, cells: Sequence[Row], spec: Mapping[str, Any]
     versions = parsed(study["versions"], dict)
     used = [f"{library} {versions[name]}" for name, library in LIBRARIES.items() if name in versions]
     how = dict.fromkeys((str(row["precision"]), str(row["device"])) for row in cells if row.get("precision"))
-    ran = f", in {listed(f'{precision} precision on {device}' for precision, device in how)}" if how else ""
+    runs = [f"{precision} precision on {device.replace('cpu', 'CPU')}" for precision, device in how]
+    ran = f", in {listed(runs)}" if runs else ""
     libraries = f" ({', '.join(used)})" if used else ""
     seed = (spec.get("run") or {}).get("seed", 0)
     return f"Everything was measured with reporter {versions.get('reporter', '')}{libraries}{ran}, seed {seed}."

@@ -83,7 +83,10 @@ class Section:
 
 @dataclass(frozen=True)
 class Contents:
-    """A study as the database has it."""
+    """A study as the database has it.
+
+    ``preview`` is the address of the picture that a link to a published page shows; empty where there is none.
+    """
 
     study: Row
     scene: Scene
@@ -100,6 +103,7 @@ class Contents:
     overview: Overview | None = None
     texts: Mapping[str, Row] = field(default_factory=dict)
     numbers_hash: tuple[str, str] = ("", "")
+    preview: str = ""
 
     @property
     def charts(self) -> list[Drawn]:

@@ -109,7 +109,7 @@ def _policy(*scripts: str) -> str:
 # A folder that any static host serves: the pages of studies with what they need, and nothing of the machine.
 
 
-def publish(database: Path, target: Path, studies: Sequence[str] | None = None) -> list[Path]:
+def publish(database: Path, target: Path, studies: Sequence[str] | None = None, address: str = "") -> list[Path]:
     """Write studies' pages into a folder of their own: no database, no cache, no study that was not named.
 
     It is written beside the old one and put in its place, so that a host never serves a half of each.
@@ -124,7 +124,7 @@ def publish(database: Path, target: Path, studies: Sequence[str] | None = None) 
         fresh.mkdir(parents=True)
         if (made := database.parent / "assets").is_dir():
             shutil.copytree(made, fresh / "assets")  # to make the script takes seconds
-        pages = [page.relative_to(fresh) for page in render(database, fresh, studies, alone=True)]
+        pages = [page.relative_to(fresh) for page in render(database, fresh, studies, alone=True, address=address)]
         if target.exists():
             target.rename(old)
         fresh.rename(target)

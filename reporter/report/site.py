@@ -18,7 +18,7 @@ from jinja2 import Environment, TemplateError
 from reporter.charts.chart import Drawn
 from reporter.charts.drawing import first_choice, page_data
 from reporter.charts.layout import ATTENTION, PATH, panels_of
-from reporter.charts.picture import Figure, Size, figure_svg
+from reporter.charts.picture import Figure, Size, figure_svg, preview_png
 from reporter.charts.styles import DECODER, ENCODER, RAMP
 from reporter.core.errors import ReporterError, UsageError, no_study, shared_text
 from reporter.core.files import unfinished_folder, writing
@@ -132,13 +132,29 @@ def common(contents: Contents) -> dict[str, Any]:
     """Return what the templates of all pages of a study are given."""
     return {
         "study": contents.study,
-        "title": contents.study["title"] or contents.study["study"],
+        "title": title_of(contents),
         "contents": contents,
         "numbers": contents.numbered,
         "explorers": contents.explorers,
         "scene": contents.scene,
         "pages": contents.pages,
+        "preview": {"title": title_of(contents), "text": description(contents), "image": contents.preview},
     }
+
+
+def title_of(contents: Contents) -> str:
+    """Return the title of a study, its id if it has none."""
+    return str(contents.study["title"] or contents.study["study"])
+
+
+def description(contents: Contents) -> str:
+    """Return what a study says first, in a sentence: a comparison, a finding, its question, or what was measured."""
+    overview, findings = contents.overview, contents.findings.all
+    if overview and overview.sentences:
+        return overview.sentences[0].text
+    if findings:
+        return str(findings[0]["row"]["says"])
+    return str(contents.study["question"] or (overview.line if overview else "") or title_of(contents))
 
 
 def _views(contents: Contents) -> dict[str, str]:
@@ -197,11 +213,11 @@ def sparkline(contents: Contents) -> dict[str, Any] | None:
 IMAGES, IMAGE_SIZE = "figures", Size(width=180.0, font=8.0)
 
 
-def with_images(contents: Contents, folder: Path) -> Contents:
+def with_images(contents: Contents, folder: Path, address: str = "") -> Contents:
     """Return a study with static images of its figures as the pages show them when they open.
 
     They are for readers without scripts, and are written to ``figures/`` of the study's folder. What cannot be drawn (a
-    table, a chart without numbers for the first choice) has none.
+    table, a chart without numbers for the first choice) has none. One more picture is for previews of links.
     """
     (folder / IMAGES).mkdir(parents=True, exist_ok=True)
 
@@ -228,15 +244,47 @@ def with_images(contents: Contents, folder: Path) -> Contents:
             return replace(explorer, static=tables | {"images": images})
         return explorer
 
-    return replace(contents.with_charts(with_image), explorers=tuple(map(page, contents.explorers)))
+    preview = _write_preview(contents, folder)
+    if preview and address:
+        preview = f"{address.rstrip('/')}/{folder.name}/{preview}"
+    return replace(contents.with_charts(with_image), explorers=tuple(map(page, contents.explorers)), preview=preview)
+
+
+def _write_preview(contents: Contents, folder: Path) -> str:
+    """Write the picture of the first sentence, or of the first headline figure; return its path, empty without one."""
+    sentences = contents.overview.sentences if contents.overview else ()
+    first, *_ = [*sentences, None]
+    choice, names = first_choice(contents.scene), [drawn.id for drawn in contents.glance]
+    if first is not None:
+        names.insert(0, first.figure)
+        choice = replace(choice, view=first.views[0]) if first.views and first.views[0] else choice
+    by_id = {drawn.id: drawn for drawn in contents.charts if drawn.shown}
+    for name in names:
+        if name in by_id:
+            drawn = replace(by_id[name], panels=by_id[name].panels[:2])
+            with suppress(ValueError):  # it cannot be drawn
+                png = preview_png(Figure(drawn, contents.scene, choice), title_of(contents), description(contents))
+                (folder / IMAGES / "preview.png").write_bytes(png)
+                return f"{IMAGES}/preview.png"
+    return ""
 
 
 RESERVED = {"assets", "cache"}
 """Folders of a results folder that are no study's."""
 
 
-def render(database: Path, out: Path, studies: Sequence[str] | None = None, alone: bool = False) -> list[Path]:
-    """Write the report from the database, computing no number."""
+def render(
+    database: Path, out: Path, studies: Sequence[str] | None = None, alone: bool = False, address: str = ""
+) -> list[Path]:
+    """Write the report from the database, computing no number.
+
+    Args:
+        database: the results.
+        out: the folder to write.
+        studies: whose pages; all if left out.
+        alone: whether to leave out other studies, and to add images for readers without scripts.
+        address: where the folder will be on the web, which previews of links need.
+    """
     store = Store(database)
     with store.reading() as read:
         rows = queries.rows_of(read(queries.STUDIES))
@@ -250,15 +298,21 @@ def render(database: Path, out: Path, studies: Sequence[str] | None = None, alon
     with writing(out):
         out.mkdir(parents=True, exist_ok=True)
         write_assets(out)
-        pages = []
+        pages, images = [], []
         for contents in shown:
             if (name := str(contents.study["study"])) in chosen:
                 look = read_look(contents.study, database.parent / name)
                 drawn = look.of(contents).drawn()
-                pages += _write_study(out / name, with_images(drawn, out / name) if alone else drawn, look, definitions)
+                illustrated = with_images(drawn, out / name, address) if alone else drawn
+                images += [illustrated.preview if address else f"{name}/{illustrated.preview}"] * bool(
+                    illustrated.preview
+                )
+                pages += _write_study(out / name, illustrated, look, definitions)
                 carry_assets(out, out / name)
         cards = [_card(out / str(contents.study["study"]), contents, definitions) for contents in shown]
-        write(out / "index.html", environment().get_template("index.html").render(cards=cards, alone=alone))
+        preview = {"title": "Studies", "text": "; ".join(card["title"] for card in cards), "image": "".join(images[:1])}
+        index = environment().get_template("index.html")
+        write(out / "index.html", index.render(cards=cards, alone=alone, preview=preview))
     return [out / "index.html", *pages]
 
 

@@ -92,6 +92,7 @@ def test_every_option_is_described(call):
         (["cache", "--study", "good"], "does not exist; run `reporter run STUDY` first"),
         (["export", "good.yaml", "--site", "a", "--guard"], "--site and --guard cannot be combined"),
         (["export", "good.yaml", "bad.yaml"], "only --site takes several studies"),
+        (["export", "good.yaml", "--url", "https://example.org"], "--url needs --site"),
         (["export", "good.yaml", "--only", "motion"], "--only needs --guard"),
         (["sql"], "missing QUERY"),
         (["metrics", "convergense"], "unknown metric 'convergense'; did you mean 'convergence'?\n"),

@@ -87,13 +87,21 @@ def test_labels_are_as_high_as_was_asked_for(request, folder, font, width):
 def test_a_figure_says_everything(wide):
     words = texts(wide / FIGURE)
     assert re.search(r"Figure \d+\. Variance explained by the first principal component", words)
-    for part in ("bert", "gpt2", "relative depth", "without attention sinks", "n = ", "Study whole, reporter", "peak"):
+    for part in (
+        "bert",
+        "gpt2",
+        "relative depth",
+        "without attention sinks",
+        "n = ",
+        "Study whole, reporter",
+        "embedding",
+    ):
         assert part in words
 
 
 def test_a_bare_figure_leaves_its_words_to_latex(narrow):
     words, tex = texts(narrow / FIGURE), read(narrow / "figures.tex")
-    assert "Figure" not in words and "peak" not in words and "bert" in words
+    assert "Figure" not in words and "embedding" not in words and "bert" in words
     assert "variance explained by PC 1" in words, "the value axis has a title"
     assert "after the final norm" in words and "after the final norm" not in tex, "the figure explains the hollow mark"
     assert r"\begin{figure}[tp]" in tex and r"\fi]{figures/anisotropy-top_variance_share}" in tex

@@ -5,6 +5,7 @@ import gzip
 import hashlib
 import json
 import re
+import struct
 from xml.etree import ElementTree
 
 import pytest
@@ -97,10 +98,16 @@ def test_a_published_folder_has_what_its_pages_name_and_no_more_and_replaces_the
     assert journeys.count("<noscript><div") == 2, "the nearest tokens, and the rank of every token"
     assert "reporter export --site" not in journeys + read(site / "explored" / "index.html"), "it was published already"
     assert [path.name for path in tmp_path.iterdir()] == ["site"]
-    publish(small, site, ["small"])
+    publish(small, site, ["small"], "https://example.org/reports/")
     assert not (site / "explored").exists()
     suffixes = {path.suffix for path in site.rglob("*") if path.is_file()}
-    assert suffixes == {".html", ".js", ".css", ".csv", ".bib", ".svg"}
+    assert suffixes == {".html", ".js", ".css", ".csv", ".bib", ".svg", ".png"}
+    png = (site / "small" / "figures" / "preview.png").read_bytes()
+    assert struct.unpack(">II", png[16:24]) == (1200, 630)
+    for name in ("index.html", "small/index.html", "small/layers.html"):
+        page = read(site / name)
+        assert 'property="og:image" content="https://example.org/reports/small/figures/preview.png"' in page
+        assert re.search(r'<meta name="description" content="[^"]{3,}">', page) and 'property="og:title"' in page
     page = read(site / "small" / "layers.html")
     images = [source for source in values_of(page, "img", "src") if source.startswith("figures/")]
     assert images and len(images) == page.count("<noscript><img")
