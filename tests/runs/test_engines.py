@@ -77,16 +77,21 @@ def test_workers_that_were_killed_are_named_and_not_waited_for(do: Any) -> None:
     assert notes == [f"  worker {number} was ended by SIGKILL; other workers did its tasks" for number in (1, 2)]
 
 
-def test_no_code_of_the_current_folder_runs_in_a_worker(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+@pytest.mark.parametrize("before", [None, ""])  # any other text has the same effect as 1
+def test_no_code_of_the_current_folder_runs_in_a_worker(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, before: str | None
+) -> None:
     (tmp_path / "multiprocessing.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PYTHONSAFEPATH", "0")
+    monkeypatch.delenv("PYTHONSAFEPATH", raising=False)
+    if before is not None:
+        monkeypatch.setenv("PYTHONSAFEPATH", before)
     with engines._safe_path():
         worker = multiprocessing.get_context("spawn").Process(target=print)
         worker.start()
     worker.join(30)
     assert worker.exitcode == 0 and not (tmp_path / "ran").exists()
-    assert os.environ["PYTHONSAFEPATH"] == "0", "the environment is left as it was"
+    assert os.environ.get("PYTHONSAFEPATH") == before, "the environment is left as it was"
 
 
 def test_workers_take_the_gpus_of_a_machine_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -130,6 +130,20 @@ def test_an_open_connection_of_this_process_is_named(store, cell, numbers):
         store.cells("s")
 
 
+def test_a_file_that_is_kept_open_is_closed_by_a_write_and_after_a_while(store, cell, numbers, monkeypatch):
+    store.commit_cell(cell(), numbers())
+    attach, opened = shape.attach, []
+    monkeypatch.setattr(shape, "attach", lambda *args: opened.append(args[1]) or attach(*args))
+    with store.kept_open():
+        assert [len(store.cells("s")) for _ in range(2)] == [1, 1] and len(opened) == 1
+        store.commit_cell(cell(checkpoint="step1"), numbers())
+        assert len(store.cells("s")) == 2 and len(opened) == 3
+        monkeypatch.setattr(shape, "_KEPT_SECONDS", -1.0)
+        assert len(store.cells("s")) == 2 and len(opened) == 4
+    with duckdb.connect(store.path):  # which it could not be while it is attached
+        pass
+
+
 def test_threads_of_one_process_take_turns(store, cell, numbers):
     def work(name):
         for i in range(3):
