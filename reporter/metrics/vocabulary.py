@@ -261,7 +261,7 @@ PATH = Chart(
     "The path of the positions",
     POSITION_ROWS,
     "points",
-    lead="Position vectors on principal components, in order. In 3-D, drag or use arrow keys to rotate.",
+    lead="Position vectors on principal components, in order. In 3-D, drag or use arrows.",
     columns=("pc1", "pc2", "pc3"),
     chapter=POSITIONS_CHAPTER,
     picks=lambda frame, scene: [
