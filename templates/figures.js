@@ -100,7 +100,8 @@ for (const figure of figures) {
 const seen = () => figures.filter(({ element }) => element === open?.element || element.checkVisibility());
 function step(way) {
   const own = open ? figures.filter(({ element }) => element.matches(".card") ? root.classList.contains("all-figures") || !element.matches(".extra") : true) : seen();
-  const at = open ? own.indexOf(open) : own.filter(({ element }) => element.getBoundingClientRect().top < 140).length - 1;
+  const focused = own.findIndex(({ element }) => element === document.activeElement);
+  const at = open ? own.indexOf(open) : focused >= 0 ? focused : own.filter(({ element }) => element.getBoundingClientRect().top < 0).length - 1;
   const next = own[Math.max(0, at + way)];
   if (!next) return;
   if (open) return show(next);

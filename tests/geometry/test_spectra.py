@@ -112,5 +112,5 @@ def test_missing_scales_say_so(observe, values):
     )
     assert found["intrinsic_dimension.gride_16", 2].value is not None
     assert "intrinsic_dimension.gride_16_floor" in {name for name, _ in found}
-    assert found["intrinsic_dimension.gride_32", 2].reason == "no more than 64 distinct states in a batch"
+    assert found["intrinsic_dimension.gride_32", 2].reason == "at most 64 distinct states in a batch"
     assert "intrinsic_dimension.gride_32_floor" not in {name for name, _ in found}

@@ -190,7 +190,7 @@ def test_numbers_of_a_metric_that_is_not_installed_are_drawn(tmp_path):
     render(tmp_path / "results.duckdb", tmp_path)
     html = read_pages(tmp_path / "made-up")
     assert {name for name in queries_of(html) if "." in name} == {"gone.by_layer", "gone.of_model"}
-    assert "not installed here" in html
+    assert "Not installed here" in html
 
 
 def test_only_the_study_that_is_named_is_written_and_leftovers_go(tmp_path):
@@ -238,7 +238,7 @@ def test_a_large_study_stays_a_small_page(tmp_path):
     page = max(render(tmp_path / "results.duckdb", tmp_path), key=lambda page: page.stat().st_size)
     (numbers,) = Store(tmp_path / "results.duckdb").frame("SELECT count(*) AS n FROM layer_metrics")["n"]
     parts = sum(path.stat().st_size for path in (page.parent / "data").glob("*.js"))
-    assert numbers > 15_000 and page.stat().st_size < 10 * numbers and parts < 40 * numbers, (
+    assert numbers > 15_000 and page.stat().st_size < 10 * numbers and parts < 50 * numbers, (
         "numbers are in scripts of their own, but for the headline comparison"
     )
 

@@ -83,7 +83,7 @@ def test_without_token_ids_nothing_is_a_duplicate():
         ({"states": np.full((2, 9, 3), 1e-17)}, "too small"),
         ({"states": np.full((2, 9, 3), "a")}, "expected floats"),
         ({"texts": [[0], [1, 2]]}, "texts is no array"),
-        ({"metrics": "none"}, "nothing to measure"),
+        ({"metrics": "none"}, "measures nothing"),
         ({"seed": 2**32}, "less than 4294967296"),
     ],
 )

@@ -62,7 +62,7 @@ def test_sql_only_reads_and_a_wrong_name_is_corrected_and_results_are_copied(her
 
 
 def test_what_is_missing_is_said(here, tmp_path):
-    with pytest.raises(reporter.UsageError, match="no such folder"):
+    with pytest.raises(reporter.UsageError, match="does not exist"):
         reporter.open("nowhere")
     with pytest.raises(reporter.UsageError, match=r"no results\.duckdb"):
         reporter.open(tmp_path)

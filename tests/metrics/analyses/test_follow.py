@@ -126,7 +126,7 @@ def test_a_text_that_was_cut():
     cut = TokenText(TEXT, ids, special, raw, raw, (*whole.bare[:4], ""))
     (found,) = followed(["mouse"], [cut], tokenizer)
     assert np.flatnonzero(found).tolist() == [2]
-    with pytest.raises(ReporterError, match="'gone' is not in the text"):
+    with pytest.raises(ReporterError, match="'gone' is not a token of the text"):
         followed(["gone"], [cut], tokenizer)
 
 
@@ -136,7 +136,7 @@ def test_a_word_that_is_nowhere(monkeypatch):
         ReporterError, match=r"follow: 'dog' is not a token of the text; the tokens are '\[CLS\]', 'the'"
     ):
         followed(["mouse", "dog"], [one], tokenizer)
-    with pytest.raises(ReporterError, match="'mous' is not in the 2 texts"):
+    with pytest.raises(ReporterError, match="'mous' is not a token of the 2 texts"):
         followed(["mous"], [one, one], tokenizer)
     monkeypatch.setattr("reporter.metrics._journey_steps._SHOWN", 2)
     with pytest.raises(ReporterError, match=r"tokens there are '\[CLS\]', 'the', and 5 more"):

@@ -44,12 +44,12 @@ def test_narrow_embeddings_are_said(family_model):
     for name in ("albert", "electra", "opt, projected"):
         found = static_vectors(family_model(name))
         assert found.tokens.shape[1] == 16
-        assert "Token vectors have 16 dimensions and are projected to the 32 of its blocks." in found.notes
+        assert "Token vectors have 16 dimensions and are projected to the 32 dimensions of the blocks." in found.notes
         assert found.comparable("token", "position") == (name != "opt, projected")
 
 
 def test_scaled_and_normed_embeddings_are_said(family_model):
-    assert "What enters the first block is 5.657 × these vectors." in static_vectors(family_model("gemma2")).notes
+    assert "The input of the first block is 5.657 × these vectors." in static_vectors(family_model("gemma2")).notes
     assert any("a norm, or another" in note for note in static_vectors(family_model("bloom")).notes)
     assert static_vectors(family_model("llama")).notes == ()
 
