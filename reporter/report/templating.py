@@ -23,7 +23,6 @@ from reporter.charts.picture import VEGA_LITE
 from reporter.charts.styles import THEMES
 from reporter.core.imports import build
 from reporter.core.numbers import p_value, seconds, short, whole
-from reporter.core.places import capital
 from reporter.core.places import token_set
 from reporter.metrics._intervals import METHODS
 
