@@ -60,7 +60,7 @@ def test_time_is_unknown_until_a_pass_and_then_follows_from_its_rate(estimated, 
 
 
 def test_a_run_leaves_its_rate_and_a_finished_study_needs_no_pass(study, run, estimated, out, copied, monkeypatch):
-    assert estimated().lines() == ["measures nothing"]
+    assert estimated().lines() == ["nothing to measure"]
     smaller = estimated((METRICS, METRICS.replace("64", "32")))
     assert smaller.passes == 0 and smaller.lines()[0].startswith("no forward pass:")
     monkeypatch.setattr("reporter.forward.inputs.FEWEST_TOKENS", 100)
