@@ -105,16 +105,18 @@ class Chart {
   axis(columns, said = chosen) {
     const axes = this.axes[this.picks[this.by] ?? ""];
     if (!axes) return [0, 1, ""];
-    const { axis } = this.picks, whole = axes[axis === "log" ? "log" : "fixed"];
+    const axis = this.axisPick, whole = axes[axis === "log" ? "log" : "fixed"];
     const fewer = said.hidden.size || said.baselines === "without";
     if (!columns?.model || axis && axis !== "close" && !fewer) return whole;
     const close = axis === "close" || !axis;
     const rows = this.rows(columns, {}, this.picks, close ? said : { ...said, view: "", moment: -1 });
     return reachOf(rows, { whole, log: axis === "log", close: axis === "close", flat: !axis && !fewer, zero: this.zero, noise: this.noise, chance: this.by !== "statistic" });
   }
+  // where a page has no selector of the axis, it is that of the first drawing
+  get axisPick() { return this.picks.axis ?? (Object.keys(this.specs)[0] === "log" ? "log" : undefined); }
   // a logarithmic axis is another drawing, other reaches of a linear one are the same
   get spec() {
-    const name = this.picks.axis ? (this.picks.axis === "log" ? "log" : "") : this.picks.variant;
+    const axis = this.axisPick, name = axis ? (axis === "log" ? "log" : "") : this.picks.variant;
     return this.specs[name] ?? Object.values(this.specs)[0];
   }
   // The rows of a panel: of its value of the facet, of its place where one place is shown, and as the controls say.

@@ -206,7 +206,7 @@ def without_overlay(rows: Any) -> Any:
 def room_for(styles: Styles) -> int:
     """Return the pixels right of the plot that the names of the lines take; 0 where there are too many lines."""
     names = [style.model for style in styles.own]
-    return min(120, 14 + 6 * max(map(len, names))) if 1 < len(names) <= MOST_LABELLED else 0
+    return min(130, 26 + 7 * max(map(len, names))) if 1 < len(names) <= MOST_LABELLED else 0
 
 
 def end_labels(lines: Any, styles: Styles, x: Any, y: Any, along: str, log: bool = False, gap: int = 8) -> Any:
