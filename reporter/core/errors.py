@@ -71,7 +71,7 @@ def first_line(problem: BaseException) -> str:
 
 
 def with_type(problem: BaseException) -> str:
-    """Return the type of an exception and what it says, in one line; the type alone where it says nothing."""
+    """Return the type and the message of an exception in one line; the type alone where there is no message."""
     return ": ".join(filter(None, (type(problem).__name__, " ".join(str(problem).split()))))
 
 
@@ -91,7 +91,7 @@ def hint(wrong: str, names: Sequence[str], otherwise: str) -> str:
     Args:
         wrong: the unknown name.
         names: the known names.
-        otherwise: introduces the list of all names, e.g. ``"known here"``.
+        otherwise: introduces the list of all names, such as ``"metrics"``.
     """
     meant = suggest(wrong, names)
     if meant is not None:
@@ -109,7 +109,7 @@ def no_results(database: Path) -> UsageError:
 
 def no_study(study: str, place: Path, studies: Sequence[str]) -> UsageError:
     """Return the error that a database or a folder, ``place``, has no such study among the known ids."""
-    ending = hint(study, studies, "it has") or "; run the study first with `reporter run`"
+    ending = hint(study, studies, "studies there") or "; run the study first with `reporter run`"
     return UsageError(f"no study '{one_line(study)}' in {place}{ending}")
 
 

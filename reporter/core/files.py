@@ -40,7 +40,7 @@ def endless(path: Path, most: int | None = None) -> str | None:
 
     Args:
         path: what a person named.
-        most: bytes that it may have; None for any number.
+        most: largest size in bytes; None for no limit.
     """
     try:
         status = path.stat()
@@ -48,11 +48,11 @@ def endless(path: Path, most: int | None = None) -> str | None:
         return None  # an attempt to open it says why
     for is_kind, kind in _ENDLESS:
         if is_kind(status.st_mode):
-            return f"is {kind}, which may never end; save its content to a file"
+            return f"is {kind}, which may never end; save its content to a file and name that file"
     if stat.S_ISDIR(status.st_mode):
         return "is a folder, not a file"
     if most is not None and status.st_size > most:
-        return f"has {status.st_size:,} bytes, which is more than the limit of {most:,}"
+        return f"has {status.st_size:,} bytes, but the limit is {most:,}; check that this is the right file"
     return None
 
 
@@ -161,7 +161,7 @@ def set_aside(path: Path, what: str) -> None:
         if aside.is_dir():
             shutil.rmtree(aside)
         path.replace(aside)
-        _log.warning(f"  {path} is damaged and was set aside as {aside.name}; {what}")
+        _log.warning(f"  {path} is damaged and was renamed to {aside.name}; {what}")
 
 
 def read_json(path: Path) -> dict[str, Any] | None:
@@ -224,7 +224,7 @@ def held(path: Path, what: str, waiting: Callable[[str], None] | None = None) ->
     while not _acquired(lock, STALE_SECONDS if has_warned else WAIT_SECONDS):
         if not has_warned:
             holder = f"process {lock.owner.pid} on {lock.owner.hostname}" if lock.owner else "another process"
-            (waiting or _log.warning)(f"  {what}: waiting for {holder}")
+            (waiting or _log.warning)(f"  {what}: waiting for {holder}, which is working on this already")
             has_warned = True
     try:
         yield

@@ -60,7 +60,8 @@ def optional(module: str, extra: str, by: str) -> Any:
         return importlib.import_module(module)
     except ImportError as problem:
         if problem.name and problem.name.partition(".")[0] != module.partition(".")[0]:
-            raise UsageError(f"cannot import {module}: {problem}") from None
+            command = f"pip install 'layer-reporter[{extra}]'"
+            raise UsageError(f"{by} cannot import {module}: {problem}; install it again with: {command}") from None
         raise UsageError(_missing(module, extra, by)) from None
 
 
@@ -71,7 +72,8 @@ def check_installed(module: str, extra: str, by: str) -> None:
 
 
 def _missing(module: str, extra: str, by: str) -> str:
-    return f"{by} needs the optional package {module.partition('.')[0]}: pip install 'layer-reporter[{extra}]'"
+    package = module.partition(".")[0]
+    return f"{by} needs the optional package {package}; install it with: pip install 'layer-reporter[{extra}]'"
 
 
 _PACKAGE = Path(__file__).parents[1]
@@ -94,6 +96,7 @@ Thing = TypeVar("Thing")
 Code = Callable[..., Any]
 """A function of a registered object, which tells the file or the notebook cell that defines it."""
 
+_DECORATORS = "@reporter.metric, @reporter.analysis, @reporter.claim_kind or @reporter.corpus_source"
 _PLUGIN = "reporter_plugin_"  # the module of a plug-in's file is called so, with a hash of its path
 
 
@@ -128,7 +131,7 @@ class Registry(Generic[Thing]):
         before = self._entries.get(name)
         if before is not None and before[1].__module__ != code.__module__:
             places = f"in {_home(before[1])} and in {_home(code)}"
-            raise ReporterError(f"{self.sort} {name!r} is defined twice: {places}")
+            raise ReporterError(f"{self.sort} {name!r} is defined twice, {places}; rename one of them")
         self._entries[name] = (thing, code)
 
     def all(self, plugins: Collection[Path] | None = None) -> dict[str, Thing]:
@@ -183,7 +186,10 @@ class Registry(Generic[Thing]):
                 entry.load()
             except Exception as error:  # another package may fail in any way
                 self._offered = False
-                raise ReporterError(f"cannot load the {self.sorts} of {entry.value!r}: {_message(error)}") from error
+                raise ReporterError(
+                    f"cannot load the {self.sorts} of the package at {entry.value!r}: {_message(error)}; "
+                    "update or uninstall the package"
+                ) from error
 
 
 def load_plugin(path: Path, registries: Sequence[Registry[Any]]) -> None:
@@ -206,10 +212,10 @@ def load_plugin(path: Path, registries: Sequence[Registry[Any]]) -> None:
             exec(compile(path.read_bytes(), str(path), "exec"), module.__dict__)
         except (Exception, SystemExit) as error:  # other people's code, which may fail in any way
             raise UsageError(
-                f"{_place(path, error)}: {_message(error)}; correct it, or remove it from 'plugins'"
+                f"{_place(path, error)}: {_message(error)}; fix the file, or remove it from `plugins`"
             ) from error
     if not any(registry.has_of(path) for registry in registries):
-        raise UsageError(f"{path} registers nothing; decorate a function with @reporter.metric(…) or another decorator")
+        raise UsageError(f"{path}: registers nothing; decorate a function with {_DECORATORS}")
 
 
 def is_ours(code: Code) -> bool:

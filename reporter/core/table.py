@@ -210,7 +210,7 @@ class Row:
         first, _, more = inspect.cleandoc(cls.__doc__ or "").partition("\n\n")
         comment = " ".join(first.split())
         if table and not (comment and re.fullmatch("[a-z][a-z0-9_]*", table)):
-            raise TypeError(f"{cls.__name__}: a table has a name like 'layer_metrics' and a docstring, its comment")
+            raise TypeError(f"{cls.__name__}: name the table like 'layer_metrics' and give the class a docstring")
         cls.table = Table(table, comment, tuple(columns), {**cls.table.fixed, **fixed}, cls.compared, more)
         dataclass(frozen=True)(cls)
 
@@ -249,7 +249,7 @@ def _columns(cls: type[Row]) -> list[Column]:
     annotations = inspect.get_annotations(cls)
     bare = [name for name in annotations if not isinstance(vars(cls).get(name), Field)]
     if bare:
-        raise TypeError(f"{cls.__name__}.{bare[0]} is no column: write {bare[0]}: … = column('what it holds')")
+        raise TypeError(f"{cls.__name__}.{bare[0]} is not a column; write `{bare[0]}: … = column('description')`")
     columns: list[Column] = []
     for name, declared in vars(cls).items():
         if isinstance(declared, Column):
@@ -268,7 +268,9 @@ def _sql_type(cls: type[Row], name: str, annotation: Any) -> str:
         annotation = type(get_args(annotation)[0])
     sql_type = _TYPES.get(get_origin(annotation) or annotation)
     if sql_type is None:
-        raise TypeError(f"{cls.__name__}.{name}: a column holds one of {', '.join(t.__name__ for t in _TYPES)}")
+        raise TypeError(
+            f"{cls.__name__}.{name}: the type of a column must be one of {', '.join(t.__name__ for t in _TYPES)}"
+        )
     return sql_type
 
 

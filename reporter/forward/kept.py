@@ -143,15 +143,15 @@ class PassFolder:
             yield
 
     def facts(self) -> PassFacts | None:
-        """Return what is known of the pass, None before it was finished once."""
+        """Return the facts of the pass; None before it was finished once."""
         note = read_note(self.folder / "facts.json")
         if note is None:
             return None
         return PassFacts.read(note["facts"])
 
     def set_aside_damaged(self, amounts: Wanted) -> None:
-        """Set aside what is damaged, so that it is missing; only who holds the folder may."""
-        again = "it is computed again"
+        """Rename damaged files, so that they count as missing; call it inside ``locked``."""
+        again = "it is measured again"
         for note in (self.folder / f"{name}.json" for name in ("facts", *amounts)):
             if is_damaged(note):
                 set_aside(note, again)
@@ -245,7 +245,7 @@ class Parts:
 
     @property
     def begun(self) -> bool:
-        """Whether somebody is, or was, at these ranges."""
+        """Whether a process measures, or measured, these ranges."""
         return (self.folder / _WANTED).exists()
 
     def place(self, text_range: Range) -> Path:
@@ -253,11 +253,11 @@ class Parts:
         return self.folder / f"range-{text_range.start:09}-{text_range.stop:09}"
 
     def is_done(self, text_range: Range) -> bool:
-        """Tell whether a range is done, by its name alone."""
+        """Return whether a range is done, by its name alone."""
         return (self.place(text_range) / SEAL).exists()
 
     def facts(self, text_range: Range) -> PassFacts | None:
-        """Return what is known of a range that is done and whole; one that is damaged is set aside."""
+        """Return the facts of a finished range; a damaged range is renamed and counts as missing."""
         if not found_intact(self.place(text_range), "the range is measured again"):
             return None
         note = read_note(self.place(text_range) / _FACTS)
@@ -268,7 +268,7 @@ class Parts:
         return dict((read_note(self.place(text_range) / _FACTS) or {}).get("said") or {})
 
     def begin(self) -> None:
-        """Say what is wanted, before the first range is done.
+        """Store what is wanted, before the first range is done.
 
         Raises:
             OSError: it cannot be written.
@@ -280,7 +280,7 @@ class Parts:
     def write(
         self, text_range: Range, observables: Mapping[str, Observable], facts: PassFacts, called: Mapping[str, str]
     ) -> None:
-        """Write what a range left, at once or not at all; if another process did so meanwhile, that one stays.
+        """Write the results of a range, whole or not at all; the results of a faster process stay.
 
         Raises:
             OSError: it cannot be written.

@@ -114,14 +114,14 @@ TOKENS_VERSION = 1  # raise it when a tokenizer's output is read in another way
 
 
 class OutOfMemoryError(ReporterError):
-    """Memory did not suffice to show states to the observables, which may have seen some of them.
+    """Memory ran out while observables read states; they may have read some of them.
 
     Args:
         tokens: of how many tokens, padding included.
     """
 
     def __init__(self, tokens: int) -> None:
-        super().__init__(f"out of memory for the states of {tokens:,} tokens at once")
+        super().__init__(f"out of memory for the states of {tokens:,} tokens at once; lower `batch_tokens`")
         self.tokens = tokens
 
 
@@ -310,7 +310,7 @@ def _halved(group: list[TokenBatch], model: LoadedModel | SavedStates) -> int:
     size = sum(batch.ids.size for batch in group)
     if sum(len(batch.texts) for batch in group) == 1:
         raise ReporterError(
-            f"{model.device} has too little memory for a single text of {size:,} tokens; cut texts with `max_tokens`"
+            f"out of memory on {model.device} for one text of {size:,} tokens; lower `max_tokens` of the corpus"
         )
     return size // 2
 
@@ -393,12 +393,12 @@ def _check_finite(
     bad = np.argwhere(~(norms <= _LARGEST) & (batch.mask == 1))
     if len(bad):
         layer, row, position = bad[0].tolist()
-        what, why = "not finite", "the weights may be damaged, or try `precision: float32`"
+        what, why = "not finite", "write `run: {precision: float32}`, or check the weights"
         if np.isfinite(peaks[layer, row, position]):
-            what, why = "too large", "float32 cannot hold their squares; divide the states by a constant"
+            what, why = "too large", "float32 cannot hold their squares. Divide the states by a constant"
         elif half:
-            why = f"float16 ends at {FLOAT16_END:g}; write `dtype: float32` or `dtype: bfloat16` for this model"
+            why = f"float16 ends at {FLOAT16_END:g}. Add `dtype: float32` or `dtype: bfloat16` to the model"
         raise ReporterError(
-            f"the states are {what}: first at layer {layer}, text {batch.texts[row]} of corpus {corpus!r}, "
+            f"states are {what}, first at layer {layer}, text {batch.texts[row]} of corpus {corpus!r}, "
             f"token {position}; {why}"
         )

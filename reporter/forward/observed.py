@@ -148,7 +148,7 @@ class Observed:
         """
         observable = self.observables.get(kind.name)
         if not isinstance(observable, kind):
-            raise LookupError(f"{kind.name!r} is not available; add it to 'needs'")
+            raise LookupError(f"the metric does not ask for {kind.name!r}; add it to `needs`")
         return observable
 
     def average(self, observable: str, quantity: str, place: Place) -> Average:
@@ -159,7 +159,7 @@ class Observed:
         """
         kept = self.observables.get(observable)
         if not isinstance(kept, Bootstrapped):
-            raise LookupError(f"{observable!r} is not available; add it to 'needs'")
+            raise LookupError(f"the metric does not ask for {observable!r}; add it to `needs`")
         return kept.average(quantity, place, self.view)
 
     def moments(self, place: Place) -> LayerMoments:

@@ -59,7 +59,7 @@ class Measured:
     device: str = "cpu"
 
     def seen(self, view: str, views: tuple[str, ...] = ()) -> Observed:
-        """Return what a metric gets to see under one view, among others that it will see."""
+        """Return the input of a metric for one token set; ``views`` are all that it will read."""
         facts, texts = self.facts, self.of.texts
         return Observed(
             self.observables,
@@ -79,7 +79,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Passes:
-    """Does passes on this machine, and keeps what they leave."""
+    """Runs forward passes on this machine, and keeps their results."""
 
     cache: Path
     batch_tokens: int
@@ -108,7 +108,7 @@ class Passes:
                 return Measured(forward_pass, kept.load(amounts, self.keep), facts, forward, device=self.device)
 
     def drop(self, forward_pass: Pass) -> None:
-        """Delete what the study does not keep of a pass, in the precision in which it was done."""
+        """Delete the parts of a pass that ``run.keep`` does not keep."""
         if self.keep != "all":
             kept = self._kept(forward_pass)
             with kept.locked(str(forward_pass), self.progress.note):
@@ -118,9 +118,9 @@ class Passes:
         return PassFolder(self.cache / FOLDERS["pass"], forward_pass.inputs)
 
     def settled(self, forward_pass: Pass, amounts: Wanted, load: Loading) -> tuple[Pass, Chosen | None]:
-        """Return a pass in the precision in which it is done, and how that was found out if it was just now.
+        """Return a pass with its precision settled, and the self-check if it ran just now.
 
-        What is at hand decides, in either precision, then what was begun; else the model, on a few texts.
+        Finished results decide, then unfinished results; else a self-check of the model on a few texts.
         """
         if forward_pass.precision != "auto":
             return forward_pass, None
@@ -136,7 +136,7 @@ class Passes:
         return forward_pass.settled(chosen.precision), chosen
 
     def missing(self, forward_pass: Pass, amounts: Wanted) -> Wanted:
-        """Return what is not kept of a pass whose precision is settled."""
+        """Return the missing observables of a pass with a settled precision."""
         return self._kept(forward_pass).missing(amounts)
 
     def parts(self, forward_pass: Pass, amounts: Wanted) -> Parts:
@@ -146,14 +146,14 @@ class Passes:
     def feeding(
         self, forward_pass: Pass, amounts: Wanted, model: LoadedModel | SavedStates, chosen: Chosen | None
     ) -> ReadyPass:
-        """Return what feeds ranges of a pass; the corpus is tokenised if it was not yet."""
+        """Return a pass that is ready to feed ranges; the corpus is tokenised first if needed."""
         chosen = chosen or settle_precision(forward_pass.precision, model, forward_pass.texts, forward_pass.max_tokens)
         return ReadyPass(forward_pass, amounts, model, chosen, self._kept(forward_pass).facts(), self)
 
     def _complete(
         self, kept: PassFolder, missing: Wanted, forward_pass: Pass, load: Loading, chosen: Chosen | None
     ) -> Counts:
-        """Have every range of a pass fed, merge what they left, and return what went through the model for it."""
+        """Feed every missing range of a pass, merge the results, and return the counts of the forward passes."""
         todo, parts, forward = ranges(shards(forward_pass.texts)), self.parts(forward_pass, missing), Counts()
         facts = {span.index: parts.facts(span) for span in todo}
         lacks, clock = [span for span in todo if facts[span.index] is None], self.progress.clock
@@ -210,12 +210,12 @@ class Passes:
 
 
 def strained_warning(counts: Counts, corpus: str) -> str:
-    """Return a warning of states at the end of float16's range; empty mostly."""
+    """Return a warning about states near the limit of float16; usually empty."""
     if not counts.strained:
         return ""
     return (
-        f"{counts.strained:,} of {counts.tokens:,} tokens of corpus '{corpus}' have states near the largest float16 "
-        "number, where values are clamped or lost; write `dtype: float32` or `dtype: bfloat16`"
+        f"{counts.strained:,} of {counts.tokens:,} tokens of corpus '{corpus}' have states near the limit of float16, "
+        "where values are lost; add `dtype: float32` or `dtype: bfloat16` to the model"
     )
 
 
@@ -289,10 +289,10 @@ class ReadyPass:
     def feed(
         self, part: Range, parts: Parts, advance: Callable[[int], None]
     ) -> tuple[Mapping[str, Observable], PassFacts, Counts]:
-        """Send what is left of a range through the model; return what the range left, and what went through just now.
+        """Send the rest of a range through the model; return its results, facts and the counts of this call.
 
         Raises:
-            ReporterError: states are not finite, or memory does not suffice.
+            ReporterError: states are not finite, or memory ran out.
         """
         while True:
             unfinished = parts.unfinished(part)
@@ -351,7 +351,7 @@ class ReadyPass:
         first: int,
         advance: Callable[[int], None],
     ) -> Counts:
-        """Show the observables the shards from ``first`` on; return what went through the model."""
+        """Feed the observables the shards from ``first`` on; return the counts of what went through the model."""
         fed = [observable for name, observable in observables.items() if name not in self._unfed]
         corpus = replace(self._corpus, shards=tuple(shard for shard in part.shards if shard.index >= first))
         forward, last, cost = Counts(), time.perf_counter(), 0.0
@@ -399,11 +399,11 @@ def _readout(model: LoadedModel | SavedStates, amounts: Wanted, offline: bool) -
 
 
 def unknown_warning(model: LoadedModel | SavedStates, corpus: str, counted: TypeCounts) -> str:
-    """Return a warning of a corpus of which much is unknown to the tokenizer; empty mostly."""
+    """Return a warning about a corpus with many tokens that the tokenizer does not know; usually empty."""
     unknown = getattr(model.tokenizer, "unk_token_id", None)
     if unknown is None or not 0 <= unknown < len(counted.counts):
         return ""
     lost, total = int(counted.counts[unknown]), int(counted.counts.sum())
     if lost <= UNKNOWN * total:
         return ""
-    return f"{100 * lost / total:.0f} % of the tokens of corpus '{corpus}' are unknown to the tokenizer"
+    return f"the tokenizer does not know {100 * lost / total:.0f} % of the tokens of corpus '{corpus}'"

@@ -37,14 +37,14 @@ class Readout:
 
     @property
     def lens_problem(self) -> str:
-        """The reason why states before the last cannot be read; empty if they can."""
+        """The reason why the lens cannot read earlier states; empty if it can."""
         return self.model.closing.problem
 
     @property
     def loss_problem(self) -> str:
         """The reason why tokens cannot be predicted; empty if they can."""
         lost = self.head.kind == "masked" and self.head.mask_id is None
-        return "its tokenizer has no mask token" if lost else ""
+        return "the tokenizer has no mask token" if lost else ""
 
     def log_probabilities(self, states: torch.Tensor, closed: bool) -> Iterator[torch.Tensor]:
         """Yield log p over the vocabulary, some tokens at a time, (some tokens, vocabulary) in float32."""

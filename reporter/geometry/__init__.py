@@ -67,7 +67,7 @@ def twonn(x: States, discard: float = 0.1) -> float:
         ValueError: for fewer than 10 distinct states, and where first and second neighbours are equally far.
     """
     if not 0 <= discard <= 0.9:
-        raise ValueError(f"discard is {discard:g}; it is a share from 0 to 0.9")
+        raise ValueError(f"discard must be a share from 0 to 0.9, got {discard:g}")
     return spectra.twonn_of(_first_ratios(x, discard), discard)
 
 
@@ -98,12 +98,12 @@ def gride(x: States, scale: int = 1) -> float:
             are equally far from every state.
     """
     if scale not in spectra.SCALES:
-        raise ValueError(f"scale is {scale}; it is one of {', '.join(map(str, spectra.SCALES))}")
+        raise ValueError(f"scale must be one of {', '.join(map(str, spectra.SCALES))}, got {scale}")
     logs, column = _log_ratios(x), spectra.SCALES.index(scale)
     if logs.shape[1] <= column:
-        raise ValueError(f"{len(logs)} distinct states; scale {scale} needs more than {2 * scale}")
+        raise ValueError(f"scale {scale} needs more than {2 * scale} distinct states, got {len(logs)}")
     if logs[:, column].mean() < spectra.EQUALLY_FAR:
-        raise ValueError(f"neighbours {scale} and {2 * scale} are equally far from every state")
+        raise ValueError(f"neighbours {scale} and {2 * scale} are equally far from every state; use another scale")
     return spectra.gride_of(logs[:, column], scale)
 
 
@@ -227,7 +227,7 @@ def decay(x: States) -> float:
     spectrum = eigenvalues(x)
     alpha = spectra.decay_of(spectrum, spectra.upper_half(spectrum, min(x.shape[1], len(x) - 1)))
     if alpha is None:
-        raise ValueError("fewer than three eigenvalues to fit")
+        raise ValueError("decay needs at least three eigenvalues to fit")
     return alpha
 
 
@@ -246,7 +246,7 @@ def mean_cosine(x: States) -> float:
     norms = vectors.norm(dim=1)
     units = vectors[norms > 0] / norms[norms > 0, None]
     if len(units) < 2:
-        raise ValueError("fewer than two states that are not zero")
+        raise ValueError("mean_cosine needs at least two states that are not zero")
     return spectra.mean_cosine_of(units.sum(dim=0).cpu().numpy(), len(units))
 
 
@@ -266,7 +266,7 @@ def matrix_entropy(x: States, form: str = "centred") -> float:
     from reporter.geometry.entropy import FEWEST, FORMS, entropies_of
 
     if form not in FORMS:
-        raise ValueError(f"form is {form!r}; it is one of {', '.join(FORMS)}")
+        raise ValueError(f"form must be one of {', '.join(FORMS)}, got {form!r}")
     vectors = states(x, FEWEST)
     entropy = entropies_of(vectors, [np.arange(len(vectors))], [np.ones((1, len(vectors)), dtype=bool)])[
         0, 0, FORMS.index(form)
@@ -316,12 +316,12 @@ def mutual_knn(x: States, y: States, k: int = 10) -> float:
     from reporter.geometry import similarity
 
     if k < 1:
-        raise ValueError(f"k is {k}; it is 1 or more")
+        raise ValueError(f"k must be at least 1, got {k}")
     sides = _same_rows(x, y, k + 1)
     for name, side in zip("xy", sides, strict=True):
         norms = side.norm(dim=1)
         if norms.min() <= 1e-6 * norms.max():
-            raise ValueError(f"row {int(norms.argmin())} of {name} is zero: it has no cosine")
+            raise ValueError(f"row {int(norms.argmin())} of {name} is zero and has no cosine; remove it")
     a, b = (similarity.by_cosine(side, k)[None] for side in sides)
     return float(similarity.overlaps(a, b, [slice(0, a.shape[1])])[0, 0, 0])
 
@@ -341,7 +341,7 @@ def nearest_neighbours(x: States, k: int = 1) -> tuple[Floats, Ints]:
     from reporter.geometry.neighbours import nearest
 
     if k < 1:
-        raise ValueError(f"k is {k}; it is 1 or more")
+        raise ValueError(f"k must be at least 1, got {k}")
     near = nearest(states(x, fewest=k + 1), k, listed=k)
     return near.distances.cpu().numpy(), near.places.cpu().numpy()
 
@@ -368,14 +368,18 @@ def _log_ratios(x: States, scales: int = len(spectra.SCALES)) -> Floats:
 
     logs = log_ratios(states(x), scales)
     if len(logs) < spectra.FEWEST:
-        raise ValueError(f"{len(logs)} distinct states that have neighbours; dimension needs {spectra.FEWEST}")
+        raise ValueError(
+            f"the dimension needs at least {spectra.FEWEST} distinct states with neighbours, got {len(logs)}"
+        )
     return logs
 
 
 def _first_ratios(x: States, discard: float) -> Floats:
     logs = _log_ratios(x, scales=1)[:, 0]
     if logs[spectra.kept_of(len(logs), discard) - 1] < spectra.EQUALLY_FAR:
-        raise ValueError("the first and the second neighbour are equally far from these states")
+        raise ValueError(
+            "the first and second neighbours are equally far from these states, so the dimension is undefined"
+        )
     return logs
 
 
@@ -401,5 +405,5 @@ def _spectra(x: States) -> tuple[Floats, Floats]:
 def _same_rows(x: States, y: States, fewest: int) -> tuple[Tensor, Tensor]:
     a, b = (states(side, fewest, name) for name, side in zip("xy", (x, y), strict=True))
     if len(a) != len(b):
-        raise ValueError(f"x has {len(a)} rows and y {len(b)}; they are two arrangements of the same rows")
+        raise ValueError(f"x has {len(a)} rows, but y has {len(b)}; pass states of the same rows")
     return a, b

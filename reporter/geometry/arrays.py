@@ -54,16 +54,16 @@ def states(x: Tensor | NDArray[np.floating], fewest: int = 2, what: str = "x") -
     else:
         array = np.asarray(x)
         if array.dtype.kind not in "fiub":
-            raise ValueError(f"{what} holds {array.dtype}, not real numbers")
+            raise ValueError(f"{what} must hold real numbers, got {array.dtype}")
         tensor = torch.from_numpy(np.ascontiguousarray(array, dtype=np.float64))
     if tensor.ndim != 2 or not tensor.shape[1]:
-        raise ValueError(f"{what} has the shape {tuple(tensor.shape)}; states are a matrix (n, d), one state to a row")
+        raise ValueError(f"{what} must be a matrix (n, d) with one state per row, got the shape {tuple(tensor.shape)}")
     if tensor.is_complex():
-        raise ValueError(f"{what} holds {tensor.dtype}, not real numbers")
+        raise ValueError(f"{what} must hold real numbers, got {tensor.dtype}")
     if len(tensor) < fewest:
-        raise ValueError(f"{what} has {len(tensor)} rows; this needs {fewest} or more")
+        raise ValueError(f"{what} needs at least {fewest} rows, got {len(tensor)}")
     tensor = wide(tensor)
     bad = (~tensor.isfinite().all(dim=1)).nonzero()[:, 0]
     if len(bad):
-        raise ValueError(f"{len(bad)} rows of {what} are not finite, the first is row {int(bad[0])}")
+        raise ValueError(f"{len(bad)} rows of {what} are not finite, first row {int(bad[0])}; remove them")
     return tensor

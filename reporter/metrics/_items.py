@@ -90,7 +90,7 @@ def read_list(path: Path, example: str, check: Callable[[dict[str, Any]], T]) ->
     """
     from reporter.spec.load import read_text
 
-    text = read_text(path, instead_of(path))
+    text = read_text(path, instead_of(path) or "; check the path")
     document = read_yaml(text)
     if document.data is None and (not document.problems or not text.strip()):
         raise SpecError.of_file(path, f"is empty; expected a mapping such as {example}")

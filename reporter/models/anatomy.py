@@ -98,7 +98,7 @@ def examine(module: nn.Module, tokenizer: Any, part: PartName | None = None) -> 
     """Measure a model, hook its blocks and test the hooks."""
     inputs = Inputs(module, tokenizer)
     ids = inputs.random_ids(texts=2)
-    with failing_as("it cannot be run on a few tokens"):
+    with failing_as("the model fails on a short test input"):
         traced = trace(module, inputs(ids, torch.ones_like(ids), output_hidden_states=True))
     blocks = find_blocks(traced, (ids.shape[0], ids.shape[1]))
     attention, feed_forward = _sublayers(module, inputs, ids, blocks)
@@ -141,7 +141,7 @@ def examine(module: nn.Module, tokenizer: Any, part: PartName | None = None) -> 
 
 
 def _initialised(module: nn.Module) -> bool | None:
-    """Tell whether the weights are those of an initialisation: the gains of each norm are all alike.
+    """Return whether the weights were never trained: then all gains of each norm are equal.
 
     Every architecture starts its norms at 1 (or 0, where 1 is added), and one step of training moves each gain by an
     amount of its own. None where no norm has gains.
@@ -184,7 +184,10 @@ def _role(states: list[Tensor], changed: list[Tensor]) -> Role:
         return "encoder"
     if not moved.any():
         return "decoder"
-    raise ReporterError("in one text its tokens see later ones, in another they do not")
+    raise ReporterError(
+        "the model is neither encoder nor decoder: some tokens see later tokens, others do not; "
+        "reporter cannot measure it"
+    )
 
 
 def _check_padding(states: Any, ids: Tensor, pad_id: int) -> None:
@@ -196,8 +199,8 @@ def _check_padding(states: Any, ids: Tensor, pad_id: int) -> None:
     tolerance = PADDING_TOLERANCE if batched[0].dtype == torch.float32 else 0.1
     if not worst <= tolerance:
         raise ReporterError(
-            f"padding on the right changes the states of real tokens by up to {worst:.1e} (relative), "
-            "although it is masked"
+            f"masked padding changes the states of real tokens by up to {worst:.1e} (relative), so batches would give "
+            "wrong numbers; reporter cannot measure this model"
         )
 
 

@@ -171,7 +171,9 @@ def find_blocks(seen: Trace, shape: tuple[int, int]) -> Blocks:
     """
     published = getattr(seen.result, "hidden_states", None)
     if not published or not all(isinstance(h, Tensor) for h in published):
-        raise ReporterError("it does not return hidden_states, so that its blocks cannot be checked")
+        raise ReporterError(
+            "the model returns no hidden_states, so its blocks cannot be found; reporter cannot measure it"
+        )
     families: dict[str, list[Call]] = {}
     for call in seen.calls:
         if call.name.rpartition(".")[2].isdecimal():
@@ -241,17 +243,19 @@ def relative(x: Tensor, reference: Tensor) -> Tensor:
 
 
 def noise_of(x: Tensor) -> float:
-    """Return up to which relative change a state is taken for the same: more than float32's noise, or one rounding."""
+    """Return the largest relative change that counts as rounding of a state."""
     return _INFLUENCE if x.dtype == torch.float32 else float(torch.finfo(x.dtype).eps)
 
 
 def _nothing_fits(chains: dict[str, Blocks], count: int) -> str:
     if not chains:
         return (
-            f"it returns {count} hidden states, but none of its lists of modules passes states on from one to the next"
+            f"no blocks found: the model returns {count} hidden states, but has no list of modules that pass states "
+            "on; "
+            "reporter cannot measure it"
         )
     name, chain = max(chains.items(), key=lambda item: len(item[1].calls))
-    reason = f"its {len(chain.calls)} modules {name} look like blocks"
+    reason = f"no blocks found: the {len(chain.calls)} modules {name} look like blocks"
     if len(chain.calls) != count - 1:
-        return f"{reason}, but it returns {count} hidden states instead of {len(chain.calls) + 1}"
-    return f"{reason}, but their states differ from its own hidden states by up to {chain.deviation:.1e} (relative)"
+        return f"{reason}, but the model returns {count} hidden states instead of {len(chain.calls) + 1}"
+    return f"{reason}, but their states differ from the model's hidden states by up to {chain.deviation:.1e} (relative)"

@@ -54,7 +54,7 @@ def find_closing(seen: Trace, blocks: Blocks) -> Closing:
     """Follow what the last block returned through the modules after it to what the model returned."""
     last = getattr(seen.result, "last_hidden_state", None)
     if not isinstance(last, Tensor):
-        raise ReporterError("it returns no last_hidden_state")
+        raise ReporterError("the model returns no last_hidden_state; reporter cannot measure it")
     h = blocks.states[-1]
     if same(last, h):
         return Closing("block")
@@ -64,7 +64,9 @@ def find_closing(seen: Trace, blocks: Blocks) -> Closing:
             reached += [p.tensor for p in call.outputs]
     if not any(same(last, x) for x in reached):
         raise ReporterError(
-            "its last_hidden_state is neither what its last block returned nor a norm or projection of it"
+            "the last_hidden_state of the model is neither the output of its last block nor a norm or projection of "
+            "that "
+            "output; reporter cannot measure it"
         )
     closing = Closing("final", last.shape[-1], _way_back(seen, blocks, last))
     return _tested(closing, h, last)
@@ -88,7 +90,7 @@ def _way_back(seen: Trace, blocks: Blocks, last: Tensor) -> tuple[tuple[nn.Modul
 
 def _tested(closing: Closing, h: Tensor, last: Tensor) -> Closing:
     """Apply the modules to the last block's output, as it was and token by token, and compare."""
-    problem = "what it does to the last block's output is no chain of modules that could be applied to other states"
+    problem = "the steps after the last block cannot be applied to other states"
     if closing.modules:
         try:
             with torch.no_grad():
@@ -96,7 +98,7 @@ def _tested(closing: Closing, h: Tensor, last: Tensor) -> Closing:
             worst = max(relative(x.reshape(last.shape), last).max().item() for x in (whole, flat))
             if worst <= (_TOLERANCE if last.dtype == torch.float32 else 0.02):
                 return closing
-            problem += f" (they differ by {worst:.1e})"
+            problem += f" (results differ by {worst:.1e})"
         except Exception as error:  # other people's code, which may fail in any way
             if is_out_of_memory(error):
                 raise
@@ -217,7 +219,9 @@ class Capture:
         """Return the states after attention of the pass that just ended, L tensors; call it before ``take``."""
         attended, self._attended = self._attended, []
         if len(attended) != self._layers:
-            raise ReporterError(f"the attention of {len(attended)} of its {self._layers} blocks ran")
+            raise ReporterError(
+                f"attention ran in only {len(attended)} of {self._layers} blocks; remove `attention` from `sites`"
+            )
         return attended
 
     def take(self) -> list[Tensor]:
@@ -226,7 +230,8 @@ class Capture:
         self.clear()
         if last is None or len(states) != self._layers:
             raise ReporterError(
-                f"{len(states)} of its {self._layers} blocks ran; which blocks run must not depend on the text"
+                f"only {len(states)} of {self._layers} blocks ran; reporter cannot measure models whose blocks depend "
+                "on the text"
             )
         return [*states, last]
 

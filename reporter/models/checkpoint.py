@@ -15,7 +15,7 @@ from reporter.models.model_folder import fingerprint, hash_files, identifying_fi
 from reporter.spec.recipes import Recipe
 from reporter.texts.texts import Texts
 
-# Where a checkpoint's files are on this machine, and what holds while something of it is loaded: quiet, for one.
+# Where a checkpoint's files are on this machine, and how they are loaded.
 
 
 @contextmanager
@@ -102,13 +102,12 @@ class Checkpoint:
     """One state of one model, found but not loaded.
 
     Args:
-        model: what the study calls the model.
+        model: the name of the model in the study.
         name: ``final`` where the study names none; else the hub revision, the sub-folder,
             ``step-50`` or ``random-init``.
         step: the training step; None where it is not known.
         source: where the weights come from.
-        location: that source as a person would name it: a hub id, the path as written, or ``bert on corpus
-            'x'``.
+        location: the source in words: a hub id, the path as written, or ``bert on corpus 'x'``.
         path: the model's folder; for a hub model its folder in the local hub cache, where that is known to be
             there; for a recipe the folder that its training fills.
         hub: the hub id.
@@ -122,14 +121,14 @@ class Checkpoint:
         loss: of a trained recipe model, on texts held out of its training, in nats per predicted token.
         unigram_entropy: of the tokens that a recipe model is trained to predict, in nats: the loss of a model
             that knows how often each token occurs and nothing else.
-        warning: what a reader must know before believing this checkpoint's numbers; mostly empty.
+        warning: a reason to distrust the numbers of this checkpoint; usually empty.
         training_texts: the texts a recipe model is trained on.
         origin: the checkpoints of the recipe model that a recipe continues; it begins at the last of them.
         initialised: the seed of a model whose weights are drawn afresh, so that nothing is read but its
             configuration and tokenizer; None for one whose weights are read.
         tokenizer: where a hub model's tokenizer comes from, if not from its own repository.
-        bos: whether a BOS is put before each text, left out, or neither: the tokenizer's own way. It changes what the
-            model reads, not the model, so it is no part of the fingerprint.
+        bos: whether a BOS is added before each text, left out, or as the tokenizer does. It changes the input of the
+            model, not the model, so it is no part of the fingerprint.
         states: of a model that is given by its states, by corpus, their file and its hash; empty for any other.
         role: of such a model, where the study says it.
         adapter: the folder of an adapter that is merged into the weights; None where there is none.
@@ -188,7 +187,7 @@ class Checkpoint:
         return None if self.path is None else self.path / (self.subfolder or "")
 
 
-# The same architecture and tokenizer with weights that were never trained: what a trained model is compared with.
+# Null baseline: the same architecture and tokenizer with random weights.
 
 
 VERSION = 1  # raise it when the same seed would give other weights

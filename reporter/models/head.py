@@ -70,14 +70,17 @@ def load_head(checkpoint: Checkpoint, model: LoadedModel, offline: bool) -> Head
     """
     with loading(checkpoint, offline), torch.inference_mode(False), torch.no_grad():
         if model.anatomy.part == "decoder":
-            raise ReporterError("its decoder has the text before it in its encoder, so that predicting it is no task")
+            raise ReporterError(
+                "the decoder of an encoder–decoder sees the whole text through the encoder, so it has "
+                "no meaningful loss"
+            )
         folder = local_folder(checkpoint, offline)
         config = read_config(checkpoint, folder)
         kind: Literal["causal", "masked"] = "causal" if model.anatomy.role == "decoder" else "masked"
         one_block = copy.deepcopy(config)
         one_block.num_hidden_layers = 1
         whole, missing = build(_class(kind, checkpoint, config), checkpoint, folder, one_block, few_layers=True)
-        with failing_as("its language-model head cannot be run on a few tokens"):
+        with failing_as("the language-model head fails on a short test input"):
             return _tested(kind, whole.to(model.device), missing, model)
 
 
@@ -91,7 +94,7 @@ def _tested(
     states = torch.ones((2, model.anatomy.final_width or model.anatomy.width), device=model.device)
     lacking = needed(lambda: head.logits(states), missing)
     if lacking:
-        raise ReporterError(f"it was saved without a language-model head: its files lack {lacking}")
+        raise ReporterError(f"the model was saved without a language-model head: its files lack {lacking}")
     _test(head, whole, model)
     return head
 
@@ -100,14 +103,16 @@ def _class(kind: str, checkpoint: Checkpoint, config: Any) -> Any:
     import transformers
 
     if config.is_encoder_decoder:
-        raise ReporterError("its language-model head reads the states of its decoder, not of its encoder")
+        raise ReporterError(
+            "the language-model head reads the decoder, but the encoder is measured; write `part: decoder`"
+        )
     name, mapping = {
         "causal": ("AutoModelForCausalLM", transformers.MODEL_FOR_CAUSAL_LM_MAPPING),
         "masked": ("AutoModelForMaskedLM", transformers.MODEL_FOR_MASKED_LM_MAPPING),
     }[kind]
     remote = checkpoint.trust_remote_code and name in (getattr(config, "auto_map", None) or {})
     if type(config) not in mapping and not remote:
-        raise ReporterError(f"transformers has no {kind} language model for {config.model_type}")
+        raise ReporterError(f"transformers has no {kind} language model for the model type {config.model_type}")
     return getattr(transformers, name)
 
 
@@ -129,7 +134,9 @@ def _test(head: Head, whole: Any, model: LoadedModel) -> None:
     tolerance = TOLERANCE if theirs.dtype == torch.float32 else 0.02
     deviation = ((mine - theirs).abs().max() / theirs.abs().max()).item()
     if not deviation <= tolerance:
-        raise ReporterError(f"its head gives other logits than its language model as a whole: by {deviation:.1e}")
+        raise ReporterError(
+            f"the logits of the language-model head differ from the whole model by {deviation:.1e} (relative)"
+        )
 
 
 def _arguments(whole: nn.Module, ids: Tensor, **more: Tensor) -> dict[str, Any]:

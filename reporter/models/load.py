@@ -181,7 +181,7 @@ class LoadedModel(MeasuredModel):
 
     @property
     def contributions_problem(self) -> str:
-        """The reason why the additions of its sublayers are unknown; empty where they are known."""
+        """The reason why the contributions of the sublayers are unknown; empty where they are known."""
         return self.feed_forward.problem
 
     def run(
@@ -202,7 +202,10 @@ class LoadedModel(MeasuredModel):
                 it was loaded.
         """
         if attention and self.attention.problem:
-            raise ReporterError(f"{self.checkpoint.label}: it has no attention states: {self.attention.problem}")
+            raise ReporterError(
+                f"{self.checkpoint.label}: no attention states, since {self.attention.problem}; "
+                "remove `attention` from `sites`"
+            )
         if contributions and self.contributions_problem:
             raise ReporterError(f"{self.checkpoint.label}: {self.contributions_problem}")
         self.capture.clear()
@@ -219,14 +222,17 @@ class LoadedModel(MeasuredModel):
             attended = self.capture.take_attention() if attention else None
             final = result.last_hidden_state if self.closing.last == "final" else None
             if contributions and len(shares) != self.anatomy.layers:
-                raise ReporterError(f"the sublayers of {len(shares)} of its {self.anatomy.layers} blocks ran")
+                raise ReporterError(
+                    f"sublayers ran in only {len(shares)} of {self.anatomy.layers} blocks, so their contributions are "
+                    "unknown"
+                )
             captured = Captured(self.capture.take(), final, attended, torch.stack(shares) if contributions else None)
             return captured if self.checkpoint.split is None else captured.on(self.device)
         finally:
             self.capture.clear()
 
     def skipping(self, blocks: Collection[int]) -> AbstractContextManager[None]:
-        """Leave blocks out of every pass, while this lasts: each returns what entered it.
+        """Skip blocks in every pass inside the block: each returns its input.
 
         Args:
             blocks: their numbers, 1…L.
@@ -252,14 +258,16 @@ class LoadedModel(MeasuredModel):
             module.set_attn_implementation("eager")
             result = module(**self.inputs(input_ids, attention_mask), output_attentions=True)
         except (AttributeError, TypeError, ValueError) as error:
-            raise ReporterError(f"{self.checkpoint.label}: its attention cannot be read: {with_type(error)}") from error
+            raise ReporterError(
+                f"{self.checkpoint.label}: cannot read the attention weights: {with_type(error)}"
+            ) from error
         finally:
             self.capture.clear()
             module.set_attn_implementation(usual)
         returned = getattr(result, "attentions", None) or ()
         weights = [layer for layer in returned if layer is not None and layer.dim() == 4]
         if len(weights) != self.anatomy.layers:
-            problem = f"{len(weights)} of its {self.anatomy.layers} blocks return how their heads attend"
+            problem = f"only {len(weights)} of {self.anatomy.layers} blocks return attention weights"
             raise ReporterError(f"{self.checkpoint.label}: {problem}")
         return weights
 
@@ -300,8 +308,8 @@ def load(checkpoint: Checkpoint, device: str, offline: bool) -> LoadedModel:
             examined = examine(module, tokenizer, part)
         if tokenizer.vocab_size > (rows := examined.anatomy.vocabulary_size):
             raise ReporterError(
-                f"its tokenizer has {tokenizer.vocab_size} tokens, its embedding {rows} rows; "
-                "they do not belong together"
+                f"the tokenizer has {tokenizer.vocab_size:,} tokens, but the embedding has only {rows:,} rows; use the "
+                "tokenizer of this model"
             )
     loaded = {"checkpoint": checkpoint, "module": module, "tokenizer": tokenizer, "device": place, "groups": groups}
     return LoadedModel(**vars(examined), **loaded)

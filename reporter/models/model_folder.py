@@ -1,4 +1,4 @@
-"""The files of a model in the layout of ``save_pretrained``: which ones matter, what is wrong where some lack, hashes.
+"""The files of a model in the layout of ``save_pretrained``: which files are needed, checks, and hashes.
 
 Hashes are remembered: gigabytes of weights are read once, not at every run.
 """
@@ -67,13 +67,13 @@ LIMITS = (
     "seq_length",
     "n_ctx",
 )
-"""What configurations call the most tokens that a model takes."""
+"""Names of the longest input in configurations."""
 
 
 def text_config(folder: Path) -> dict[str, Any]:
-    """Return what the configuration in a folder says of the part that reads texts; nothing where it cannot be read.
+    """Return the configuration of the part that reads texts; empty where it cannot be read.
 
-    What is wrong with it is said when the model is loaded.
+    Loading the model reports what is wrong with it.
     """
     config = read_json(folder / CONFIG) or {}
     text = config.get("text_config")
@@ -90,35 +90,34 @@ def config_file(folder: Path) -> Path:
     """Return the configuration of the model in this folder."""
     if not folder.is_dir():
         if folder.exists():
-            raise ReporterError(f"{folder} is a file, not a folder; a model is a folder with {CONFIG}, or a GGUF file")
-        raise ReporterError(f"the folder {folder} is not there{instead_of(folder, Path.is_dir)}")
+            raise ReporterError(f"{folder} is a file; name a folder with {CONFIG}, or a .gguf file")
+        raise ReporterError(f"there is no folder {folder}{instead_of(folder, Path.is_dir) or '; check the path'}")
     if not (folder / CONFIG).is_file():
         if is_adapter(folder):
             base = base_of_adapter(folder)
-            named = "which it does not name" if base is None else f"trained on {base}"
+            named = "" if base is None else f" ({base})"
             raise ReporterError(
-                f"{folder} is an adapter, as PEFT's `save_pretrained` writes it, not a model; write the folder of its "
-                f"base ({named}) as `path` and this one as `adapter`"
+                f"{folder} is a PEFT adapter, not a model; write the folder of the base{named} as `path`, and this "
+                "folder as `adapter`"
             )
         if files := sorted(file.name for file in folder.glob("*.gguf")):
-            raise ReporterError(f"{folder} has no {CONFIG}; it holds {files[0]}: name that file instead")
-        raise ReporterError(f"{folder} has no {CONFIG}; a model's folder is what `save_pretrained` writes")
+            raise ReporterError(f"{folder} has no {CONFIG}, but a GGUF file; name {folder / files[0]} instead")
     for file in sorted(folder.iterdir()):
         most = MOST_OF_A_STUDY if file.name == CONFIG else _MOST.get(file.suffix)
         if (problem := endless(file, most)) and not file.is_dir():
             raise ReporterError(f"{file} {problem}")
     for package in _PACKED_BY.get(method := quantised_by(folder), ()):
-        check_installed(package, "quantised", f"{folder}, whose weights are quantised,")
+        check_installed(package, "quantised", f"{folder} (quantised weights)")
     if lacking := [package for package in _RUN_BY.get(method, ()) if find_spec(package) is None]:
         raise ReporterError(
-            f"{folder} has weights that {method.upper()} quantised, which only the library of that format can run: pip "
-            f"install {' '.join(lacking)}; or unpack it, or measure the model that it was made from"
+            f"{folder} has {method.upper()} weights, which need more packages; install them with: pip install "
+            f"{' '.join(lacking)}. Or measure the original model"
         )
     return folder / CONFIG
 
 
 def quantised_by(folder: Path) -> str:
-    """Return how the weights of a model's folder are quantised, as its configuration calls it; empty where not."""
+    """Return the quantisation method in the configuration of a model; empty for plain weights."""
     settings = (read_json(folder / CONFIG) or {}).get("quantization_config")
     return str(settings.get("quant_method") or "") if isinstance(settings, dict) else ""
 
@@ -128,10 +127,10 @@ def gguf_file(path: Path) -> Path | None:
     if path.suffix.lower() != ".gguf" or path.is_dir():
         return None
     if not path.is_file():
-        raise ReporterError(f"there is no file {path}{instead_of(path)}")
+        raise ReporterError(f"there is no file {path}{instead_of(path) or '; check the path'}")
     with path.open("rb") as file:
         if file.read(4) != b"GGUF":
-            raise ReporterError(f"{path} is damaged: a GGUF file begins with 'GGUF'; fetch it again")
+            raise ReporterError(f"{path} is not a GGUF file, which begins with 'GGUF'; download or convert it again")
     check_installed("gguf", "gguf", path.name)
     return path
 
@@ -140,8 +139,8 @@ def offload_folder(folder: Path) -> Path:
     """Return a folder for weights that fit nowhere else, which is made when they are loaded."""
     existing = next(place for place in (folder, *folder.absolute().parents) if place.exists())
     if not existing.is_dir() or not os.access(existing, os.W_OK):
-        kind = "cannot be written" if existing.is_dir() else "is a file, not a folder"
-        raise ReporterError(f"the offload folder {folder} cannot be used: {existing} {kind}; name another one")
+        kind = "is not writable" if existing.is_dir() else "is a file"
+        raise ReporterError(f"cannot use the offload folder {folder}: {existing} {kind}; name another folder")
     return folder
 
 
@@ -159,13 +158,13 @@ def base_of_adapter(folder: Path) -> str | None:
 def adapter_files(folder: Path) -> list[Path]:
     """Return the files of an adapter that PEFT saved."""
     if not (folder / ADAPTER).is_file():
-        kind = f"has no {ADAPTER}" if folder.is_dir() else "is not there"
-        meant = "" if folder.exists() else instead_of(folder, lambda path: (path / ADAPTER).is_file())
-        what = "an adapter's folder is what PEFT's `save_pretrained` writes"
-        raise ReporterError(f"the adapter {folder} {kind}; {what}{meant}")
+        if not folder.exists():
+            meant = instead_of(folder, lambda path: (path / ADAPTER).is_file()) or "; check the path"
+            raise ReporterError(f"there is no adapter folder {folder}{meant}")
+        raise ReporterError(f"the adapter {folder} has no {ADAPTER}; name a folder that PEFT's `save_pretrained` wrote")
     if not (folder / ADAPTER_WEIGHTS).is_file():
         raise ReporterError(
-            f"the adapter {folder} has no {ADAPTER_WEIGHTS}; weights in pickle are not read, save them again with PEFT"
+            f"the adapter {folder} has no {ADAPTER_WEIGHTS}; save it again with a current version of PEFT"
         )
     return [folder / ADAPTER, folder / ADAPTER_WEIGHTS]
 
@@ -178,11 +177,11 @@ def weight_files(folder: Path, allow_pickle: bool) -> list[Path]:
     files = _weights(folder, PICKLE, PICKLE_INDEX)
     if files and not allow_pickle:
         raise ReporterError(
-            f"{folder} holds its weights as pickle only ({files[0].name}), which can run code when it is read; "
-            "convert them to safetensors, or write `allow_pickle: true` for this model if you trust them"
+            f"{folder} has only pickle weights ({files[0].name}), which can run code. Convert them to safetensors; if "
+            "you trust them, add `allow_pickle: true` to the model"
         )
     if not files:
-        raise ReporterError(f"{folder} has no weights: neither {WEIGHTS} nor {WEIGHTS_INDEX}")
+        raise ReporterError(f"{folder} has no weights ({WEIGHTS} or {WEIGHTS_INDEX}); save or download the model again")
     return files
 
 
@@ -201,8 +200,8 @@ def tokenizer_folder(folders: Iterable[Path]) -> Path:
         if tokenizer_files(folder):
             return folder
     raise ReporterError(
-        f"{tried[0]} has no tokenizer (tokenizer.json, vocab.txt, …); "
-        "save it beside the weights with `tokenizer.save_pretrained`"
+        f"{tried[0]} has no tokenizer (tokenizer.json, vocab.txt, …); save it there with "
+        "`tokenizer.save_pretrained(FOLDER)`"
     )
 
 
@@ -220,7 +219,7 @@ def identifying_files(folder: Path, root: Path, remote_code: bool) -> tuple[list
 
 
 def has_chat_template(folder: Path) -> bool:
-    """Tell whether the tokenizer in a folder has a chat template, which older ones have in their configuration."""
+    """Return whether the tokenizer in a folder has a chat template, in a file or in its configuration."""
     in_config = (read_json(folder / TOKENIZER_CONFIG) or {}).get("chat_template")
     return (folder / "chat_template.jinja").is_file() or bool(in_config)
 
@@ -233,16 +232,18 @@ def _weights(folder: Path, single: str, index: str) -> list[Path]:
     try:
         shards = sorted(set(json.loads((folder / index).read_text("utf-8"))["weight_map"].values()))
     except (ValueError, KeyError, AttributeError, TypeError) as error:
-        raise ReporterError(f"{folder / index} is damaged: it has no `weight_map`") from error
+        raise ReporterError(
+            f"{folder / index} is damaged: it has no `weight_map`; save or download the model again"
+        ) from error
     strange = [shard for shard in shards if Path(shard).name != shard or not shard.endswith(Path(single).suffix)]
     if strange:
         raise ReporterError(
-            f"{folder / index} names {strange[0][:100]!r}, which is no {Path(single).suffix} file of its folder; "
-            "save the model again"
+            f"{folder / index} names {strange[0][:100]!r}, which is not a {Path(single).suffix} file in this folder; "
+            "save or download the model again"
         )
     missing = [shard for shard in shards if not (folder / shard).is_file()]
     if missing:
-        raise ReporterError(f"{folder} lacks {missing[0]}, which {index} names")
+        raise ReporterError(f"{folder} lacks {missing[0]}, which {index} names; download the missing file")
     return [folder / index, *(folder / shard for shard in shards)]
 
 
@@ -263,7 +264,7 @@ def hash_files(files: Iterable[Path], cache: Path | None = None) -> dict[str, st
     A file of the same path, size and modification time as one that was hashed before is not read again.
 
     Args:
-        files: in one folder, so that names tell them apart.
+        files: in one folder, so that their names differ.
         cache: the folder in which hashes are remembered; None for small files, which are read each time.
     """
     memo = (read_note(cache / _NAME) if cache else None) or {}

@@ -17,7 +17,7 @@ from reporter.models.model_folder import CONFIG, LIMITS
 
 
 def spread(split: Split) -> dict[str, Any]:
-    """Return what ``from_pretrained`` must be told; a limit that is not said is what is free."""
+    """Return the arguments of ``from_pretrained`` that split a model over devices."""
     more: dict[str, Any] = {"max_memory": dict(split.max_memory)} if split.max_memory else {}
     if split.offload_folder is not None:
         more["offload_folder"] = str(split.offload_folder)
@@ -25,7 +25,7 @@ def spread(split: Split) -> dict[str, Any]:
 
 
 def is_spread(module: nn.Module) -> bool:
-    """Tell whether accelerate moves what goes through a module, which then must stay where it is."""
+    """Return whether accelerate splits a module over devices; then it must not be moved."""
     return any(hasattr(part, "_hf_hook") for part in module.modules())
 
 
@@ -59,7 +59,7 @@ class Inputs:
     def __init__(self, module: nn.Module, tokenizer: Any) -> None:
         accepted = inspect.signature(module.forward).parameters
         if "input_ids" not in accepted:
-            raise ReporterError(f"{type(module).__name__} takes no input_ids; it is no text model")
+            raise ReporterError(f"{type(module).__name__} takes no input_ids; name a model that reads text")
         self._fixed = fixed_arguments(module)
         self._beside_encoder = "encoder_input_ids" in accepted
         self.vocabulary = _input_embedding(module)
@@ -107,12 +107,12 @@ class Inputs:
         special |= {getattr(config, f"{name}_token_id", None) for name in ("pad", "bos", "eos")}
         ordinary = [i for i in range(self.vocabulary_size) if i not in special]
         if len(ordinary) < 2:
-            raise ReporterError("its vocabulary has fewer than two ordinary tokens")
+            raise ReporterError("its vocabulary has fewer than two tokens that are not special; check the tokenizer")
         return torch.tensor(ordinary)
 
 
 def fixed_arguments(module: nn.Module) -> dict[str, Any]:
-    """Return what every call of a model says, as far as its ``forward`` knows the words.
+    """Return the arguments of every call of a model, as far as its ``forward`` accepts them.
 
     A cache of keys and values would only cost memory.
     """
@@ -131,11 +131,11 @@ def _input_embedding(module: Any) -> Tensor:
     try:
         return weight_of(module.get_input_embeddings())
     except (AttributeError, NotImplementedError) as error:
-        raise ReporterError("it has no token embedding") from error
+        raise ReporterError("it has no token embedding; name a model that reads text") from error
 
 
 def pad_id(tokenizer: Any, vocabulary_size: int) -> int:
-    """Return any valid token id: padding is masked, so which one does not matter, and no embedding is resized."""
+    """Return a valid token id for padding, which is masked, so that any id is right."""
     for token in (tokenizer.pad_token_id, tokenizer.eos_token_id):
         if token is not None and 0 <= token < vocabulary_size:
             return int(token)
@@ -214,7 +214,7 @@ def measured_part(
         alone = (read_json(folder / CONFIG) or {}).get("architectures") == [type(whole).__name__]
         return whole, None if alone and role is None else "encoder"
     if role is not None:
-        raise ReporterError(f"{folder}: {config.model_type} is no encoder–decoder; leave out `part`")
+        raise ReporterError(f"{folder}: {config.model_type} is not an encoder–decoder; remove `part`")
     text = getattr(whole, "text_model", None)
     if isinstance(text, nn.Module) and not _reads_tokens(whole):
         return text, "text"

@@ -31,12 +31,12 @@ def resolve(
     """Return the checkpoints of one model, in the order of the study. Imports neither torch nor transformers.
 
     Args:
-        name: what the study calls the model.
-        spec: what the study says of it.
+        name: the name of the model in the study.
+        spec: its entry in the study.
         folder: the study's folder, from which relative paths start.
         cache: the folder of caches; recipe models are in ``cache/models``.
         texts: gives the texts of a corpus, for recipes.
-        offline: never ask a hub.
+        offline: never use the network.
         models: gives the checkpoints of another model of the study, for a recipe that continues it; None where there
             is no such recipe.
     """
@@ -60,7 +60,7 @@ def resolve(
     except ReporterError as error:
         meant = ""
         if isinstance(spec, HubModel) and (folder / spec.hub).is_dir():
-            meant = f"; for the folder {spec.hub} beside the study write {{path: {spec.hub}}}"
+            meant = f". To name the folder {spec.hub} next to the study, write {{path: {spec.hub}}}"
         raise ReporterError(f"model '{name}': {error}{meant}") from error
 
 
@@ -90,7 +90,7 @@ def _of_path(name: str, spec: PathModel, folder: Path, cache: Path) -> tuple[Che
     file = model_folder.gguf_file(root)
     if file is not None and spec.checkpoints:
         raise ReporterError(
-            f"{file} is one file, which has no sub-folders; give each checkpoint's file a model of its own"
+            f"{file} is a single file without sub-folders; remove `checkpoints`, and list each file as a model"
         )
     checkpoints = []
     for step in spec.checkpoints or (CheckpointSpec(name="", step=None),):
@@ -244,14 +244,14 @@ def _ask_where_needed(
     hub: str, revision: str, offline: bool, cached: bool, what: str, remedy: str = ""
 ) -> tuple[str, tuple[str, ...]] | None:
     """Return what ``_ask`` returns; None where the hub is not asked or does not answer, and the local cache helps."""
-    problem = f"this run is offline: run it once with a network{remedy}"
+    problem = f"this run is offline; run it once with a network{remedy}"
     if not offline:
         try:
             return _ask(hub, revision)
         except ConnectionError as error:
-            problem = f"the hub cannot be reached ({error})"
+            problem = f"the hub cannot be reached ({error}); check the network{remedy}"
     if not cached:
-        raise ReporterError(f"{what} is not in the local hub cache and {problem}")
+        raise ReporterError(f"{what} is not in the local hub cache, and {problem}")
     return None
 
 
@@ -263,12 +263,14 @@ def _ask(hub: str, revision: str) -> tuple[str, tuple[str, ...]]:
     try:
         info = HfApi().model_info(hub, revision=revision, timeout=TIMEOUT)
     except GatedRepoError as error:
-        raise ReporterError(f"{hub} is gated: accept its terms on the hub and log in with `hf auth login`") from error
+        raise ReporterError(f"{hub} is gated; accept its terms on the hub, then log in with `hf auth login`") from error
     except RevisionNotFoundError as error:
-        raise ReporterError(f"{hub} has no revision '{revision}' on the hub") from error
+        raise ReporterError(
+            f"{hub} has no revision '{revision}' on the hub; check its branches, tags and commits there"
+        ) from error
     except RepositoryNotFoundError as error:
         raise ReporterError(
-            f"{hub} is not on the hub; mind the spelling, or log in with `hf auth login` if it is private"
+            f"{hub} is not on the hub; check the spelling. For a private model, log in with `hf auth login`"
         ) from error
     except Exception as error:  # no network, a proxy, a hub that is down: all the same to the user
         raise ConnectionError(first_line(error)[:200]) from error
@@ -281,11 +283,11 @@ def _check_files(spec: HubModel, full_name: str, files: Sequence[str]) -> None:
         return
     if pickled and not spec.allow_pickle:
         raise ReporterError(
-            f"{full_name} holds its weights as pickle only, which can run code when it is read; "
-            "write `allow_pickle: true` for this model if you trust them"
+            f"{full_name} has only pickle weights, which can run code; if you trust them, add `allow_pickle: true` to "
+            "the model"
         )
     if not pickled:
-        raise ReporterError(f"{full_name} has no weights in safetensors format")
+        raise ReporterError(f"{full_name} has no weights in safetensors format; choose another revision or model")
 
 
 def _fetch(hub: str, commit: str, patterns: list[str], offline: bool) -> Path:
@@ -300,7 +302,10 @@ def _fetch(hub: str, commit: str, patterns: list[str], offline: bool) -> Path:
             local_files_only=offline,
         )
     except Exception as error:
-        raise ReporterError(f"{hub} cannot be fetched from the hub: {first_line(error)[:200]}") from error
+        raise ReporterError(
+            f"cannot download {hub}: {first_line(error)[:200]}; check the network and the free disk space, then run "
+            "again"
+        ) from error
     return Path(folder)
 
 

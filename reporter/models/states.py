@@ -34,8 +34,8 @@ from reporter.models.load import Captured
 from reporter.texts.tokens import GivenTokens, TokenBatch
 
 Role = Literal["encoder", "decoder"]
-NO_MODEL = "there are only the states, not the model that made them"
-NO_IDS = "the states come without token ids"
+NO_MODEL = "the study has only the states, not the model"
+NO_IDS = "the states have no token ids"
 _SAME, _MOVED = 1e-2, 1e-3  # relative: two states are one in spite of rounding; a position vector was added
 _MOST_IDS = 2**20  # no vocabulary is larger; larger ids are hashes, which are counted by those that occur
 _PAIRS = 256  # pairs of tokens that decide about role and positions
@@ -52,7 +52,7 @@ class States:
         token_ids: shape (tokens,); None where they are not known.
         special: True where a token is not the text's own, shape (tokens,).
         names: how token ids are written; ids beyond its end are written as numbers.
-        role: ``decoder`` where no token saw a later one; None where nobody said.
+        role: ``decoder`` where no token saw a later one; None where it is unknown.
     """
 
     layers: tuple[torch.Tensor, ...]
@@ -73,7 +73,7 @@ class States:
         final: Any = None,
         role: Role | None = None,
     ) -> States:
-        """Check what a program hands over.
+        """Return checked states.
 
         Args:
             states: {layer: (tokens, width)} with the layers 0…L, or (L + 1, tokens, width); NumPy or torch.
@@ -88,17 +88,24 @@ class States:
         n, width = layers[0].shape
         for layer, x in enumerate(layers):
             if x.shape != (n, width):
-                raise UsageError(f"layer {layer} has the shape {tuple(x.shape)}, layer 0 has {(n, width)}")
+                raise UsageError(
+                    f"layer {layer} has the shape {tuple(x.shape)}, but layer 0 has {(n, width)}; all "
+                    "layers need one shape"
+                )
         closing = None if final is None else _matrix(final, "final")
         if closing is not None and len(closing) != n:
-            raise UsageError(f"final has {len(closing)} rows, the layers have {n}")
+            raise UsageError(
+                f"final has {len(closing)} rows, but the layers have {n}; give final one row for each token"
+            )
         text = np.arange(n) if texts is None else _row(texts, "texts", n).astype(np.int64)
         if (np.diff(text) < 0).any() or text[0] < 0:
-            raise UsageError("texts must not descend: the tokens of the first text come first, then those of the next")
+            raise UsageError(
+                "texts must be ascending numbers from 0; put the tokens of text 0 first, then the tokens of text 1"
+            )
         ids, names = _token_ids(tokens, n)
         added = np.zeros(n, dtype=bool) if special is None else _row(special, "special", n).astype(bool)
         if role not in (None, *get_args(Role)):
-            raise UsageError(f"role is 'encoder' or 'decoder', not {role!r}")
+            raise UsageError(f"role must be 'encoder' or 'decoder', got {role!r}")
         return cls(layers, closing, text, ids, added, names, role)
 
     @cached_property
@@ -116,7 +123,7 @@ class States:
 
     @cached_property
     def measured_role(self) -> Role | None:
-        """The role, told from texts that begin alike and go on differently: a decoder gives them one first state."""
+        """The role; by default from texts with the same first token, whose first states are equal only in a decoder."""
         if self.role is not None or self.token_ids is None:
             return self.role
         begins = np.flatnonzero(np.diff(self.text, prepend=-1))
@@ -133,7 +140,7 @@ class States:
 
     @cached_property
     def positions_added(self) -> bool:
-        """Whether a token's state at layer 0 depends on where it stands; True where that cannot be told."""
+        """Whether a token's state at layer 0 depends on its position; True where this is unknown."""
         return self._moved_at_0(same_place=False) is not False
 
     @cached_property
@@ -153,11 +160,11 @@ class States:
 
 @dataclass(frozen=True)
 class SavedStates:
-    """States with the face of a loaded model, as far as a pass looks at it.
+    """States with the attributes of a loaded model that a pass reads.
 
     Args:
         states: the states.
-        checkpoint: what the study knows of them; None outside a study.
+        checkpoint: their entry in the study; None outside a study.
     """
 
     states: States
@@ -165,7 +172,7 @@ class SavedStates:
 
     @cached_property
     def tokenizer(self) -> GivenTokens:
-        """Stands where a tokenizer stands: the tokens are there already."""
+        """Replaces the tokenizer, since the tokens are known."""
         given = self.states
         ids = np.zeros(len(given.text), dtype=np.int64) if given.token_ids is None else given.token_ids
         return GivenTokens(given.starts, ids, given.special, given.names if given.token_ids is not None else ("?",))
@@ -210,7 +217,7 @@ class SavedStates:
         return Captured([x[rows] for x in self.states.layers], final, None)
 
     def seen(self, batch: TokenBatch, originals: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return ids that tell what the model saw, (texts, length): without token ids, which text it was."""
+        """Return ids of the tokens, (texts, length); without token ids, the numbers of the texts."""
         if self.states.token_ids is not None:
             return batch.ids
         return np.broadcast_to(originals[batch.texts][:, None], batch.ids.shape)
@@ -234,27 +241,27 @@ def save_states(
         states: {layer: (tokens, width)} with the layers 0…L, or (L + 1, tokens, width); NumPy or torch. Layer 0 is what
             enters the first block, layer l what block l returns, before any closing norm.
         texts: for each token the place of its text in the corpus, from 0, ascending.
-        tokens: for each token its id, or the token itself as text; without them duplicates and numbers of token types
-            cannot be had.
+        tokens: for each token its id, or the token itself as text; needed for duplicates and for numbers of token
+            types.
         special: for each token whether it is not the text's own ([CLS], a BOS).
         final: the last state after the closing norm or projection, (tokens, final width).
-        role: ``encoder`` or ``decoder``; where it is left out it is told from texts that begin alike.
+        role: ``encoder`` or ``decoder``; by default it follows from texts with the same first token.
         names: how the token ids 0, 1, … are written, for tables and pages.
 
     Returns:
         the path.
 
     Raises:
-        UsageError: shapes do not fit, or the role cannot be told.
+        UsageError: shapes do not fit, or the role is unknown.
         ReporterError: the file cannot be written.
     """
     from safetensors.torch import save_file
 
     given = States.of(states, texts, tokens, special, final, role)
     if names and given.names:
-        raise UsageError(f"names belong to token ids below {_MOST_IDS}; leave them out where tokens are texts")
+        raise UsageError("names needs token ids, but tokens are texts; remove names")
     if given.measured_role is None:
-        raise UsageError("say role='encoder' or role='decoder': these states do not tell which it is")
+        raise UsageError("the role does not follow from these states; pass role='encoder' or role='decoder'")
     tensors = {f"layer/{layer}": x for layer, x in enumerate(given.layers)}
     tensors |= {"text": torch.from_numpy(given.text), "special": torch.from_numpy(given.special)}
     tensors |= {} if given.final is None else {"final": given.final}
@@ -280,13 +287,15 @@ def read_states(path: Path) -> States:
             metadata = file.metadata() or {}
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (no mapping)
     except (SafetensorError, OSError) as error:
-        raise ReporterError(f"{path} cannot be read as safetensors: {error}") from error
+        raise ReporterError(
+            f"cannot read {path} as safetensors: {error}; write it again with reporter.save_states"
+        ) from error
     layers = {
         int(n.removeprefix("layer/")): x for n, x in arrays.items() if n.startswith("layer/") and n[6:].isdecimal()
     }
     if not layers or "text" not in arrays:
         lacks = "layer/0, layer/1, …" if not layers else "text"
-        raise ReporterError(f"{path} lacks the tensor {lacks}; reporter.save_states writes such files")
+        raise ReporterError(f"{path} lacks the tensor {lacks}; write the file with reporter.save_states")
     try:
         ids, special = arrays.get("token_ids"), arrays.get("special")
         given = States.of(layers, arrays["text"], ids, special, arrays.get("final"), cast("Any", metadata.get("role")))
@@ -301,11 +310,13 @@ def load_states(checkpoint: Checkpoint, corpus: str, texts: int) -> SavedStates:
     given = read_states(path)
     if given.text[-1] >= texts:
         raise ReporterError(
-            f"{path} has states of text {given.text[-1]}, counted from 0; corpus '{corpus}' has {texts}"
+            f"{path} has states of text {given.text[-1]} (counted from 0), but corpus '{corpus}' has only {texts} "
+            "texts; "
+            "use the same texts"
         )
     role = checkpoint.role or given.measured_role
     if role is None:
-        raise ReporterError(f"{path} does not tell; write `role: encoder` or `role: decoder` for this model")
+        raise ReporterError(f"{path} does not tell the role; add `role: encoder` or `role: decoder` to the model")
     return SavedStates(replace(given, role=role), checkpoint)
 
 
@@ -314,15 +325,16 @@ def _layers(states: Any) -> Sequence[Any]:
         missing = [layer for layer in range(len(states)) if layer not in states]
         if missing:
             raise UsageError(
-                f"states by layer have the keys 0…{len(states) - 1}, and {missing[0]} is missing; a list of matrices "
-                "is taken in its order"
+                f"states by layer need the keys 0…{len(states) - 1}, but {missing[0]} is missing; add it, or pass a "
+                "list "
+                "of matrices"
             )
         states = [states[layer] for layer in range(len(states))]
     if not isinstance(states, Sequence) and getattr(states, "ndim", 0) != 3:
         shape = tuple(getattr(states, "shape", ()))
-        raise UsageError(f"states are {{layer: (tokens, width)}} or (layers, tokens, width), not of the shape {shape}")
+        raise UsageError(f"states must be {{layer: (tokens, width)}} or (layers, tokens, width), got the shape {shape}")
     if len(states) < 2:
-        raise UsageError("states have at least two layers: what enters the first block, and what it returns")
+        raise UsageError("states need at least two layers: the input and the output of the first block")
     return cast("Sequence[Any]", states)
 
 
@@ -330,14 +342,18 @@ def _matrix(x: Any, what: str) -> torch.Tensor:
     tensor = _tensor(x, what)
     if tensor.ndim != 2 or not tensor.is_floating_point() or 0 in tensor.shape:
         kind = str(tensor.dtype).removeprefix("torch.")
-        raise UsageError(f"{what} is a matrix (tokens, width) of floats, not {kind} of the shape {tuple(tensor.shape)}")
+        raise UsageError(
+            f"{what} must be a matrix (tokens, width) of floats, got {kind} of the shape {tuple(tensor.shape)}"
+        )
     return tensor.detach()
 
 
 def _tensor(x: Any, what: str) -> torch.Tensor:
     if isinstance(x, torch.Tensor):
         if x.is_meta or x.is_quantized:
-            raise UsageError(f"{what} is a {'meta' if x.is_meta else 'quantized'} tensor; expected plain numbers")
+            raise UsageError(
+                f"{what} is a {'meta' if x.is_meta else 'quantized'} tensor; pass a tensor with plain numbers"
+            )
         dense = x if x.layout == torch.strided else x.to_dense()
         return dense.float() if x.is_floating_point() and x.itemsize < 2 else dense  # torch computes little in 8 bits
     array = _array(x, what)
@@ -345,7 +361,7 @@ def _tensor(x: Any, what: str) -> torch.Tensor:
         array = array.astype(np.float64)
     array = array.astype(array.dtype.newbyteorder("="), copy=False)
     if array.dtype.kind not in "fciub":
-        raise UsageError(f"{what} is an array of {array.dtype}; expected floats")
+        raise UsageError(f"{what} must hold floats, got {array.dtype}")
     array = array.copy() if min(array.strides, default=0) < 0 else np.ascontiguousarray(array)
     with warnings.catch_warnings():  # nothing is written into states that are mapped from a file
         warnings.filterwarnings("ignore", "The given NumPy array is not writable")
@@ -356,7 +372,9 @@ def _array(x: Any, what: str) -> NDArray[Any]:
     try:
         array: NDArray[Any] = x.detach().cpu().numpy() if isinstance(x, torch.Tensor) else np.asarray(x)
     except (TypeError, ValueError) as error:
-        raise UsageError(f"{what} is no array: {str(error).rstrip('.')}") from None
+        raise UsageError(
+            f"{what} is not an array: {str(error).rstrip('.')}; pass a NumPy array or a torch tensor"
+        ) from None
     return array
 
 
@@ -364,7 +382,7 @@ def _row(x: Any, what: str, n: int) -> NDArray[Any]:
     array = _array(x, what)
     if array.shape != (n,) or array.dtype.kind not in "iub":
         kind = f"{array.dtype} of the shape {array.shape}"
-        raise UsageError(f"{what} has one whole number for each of the {n} tokens, not {kind}")
+        raise UsageError(f"{what} must have one whole number for each of the {n} tokens, got {kind}")
     return array
 
 
@@ -380,7 +398,7 @@ def _token_ids(tokens: Any, n: int) -> tuple[NDArray[np.int64] | None, tuple[str
             return _row(ids, "tokens", n), tuple(map(str, names))
     ids = _row(tokens, "tokens", n).astype(np.int64)
     if ids.min() < 0:
-        raise UsageError("token ids are not negative")
+        raise UsageError("token ids must not be negative")
     if ids.max() < _MOST_IDS:
         return ids, ()
     distinct, ids = np.unique(ids, return_inverse=True)

@@ -176,24 +176,24 @@ def find_attention(ran: Sequence[BlockTrace], changed: Sequence[BlockTrace], blo
         blocks: all that the model has.
     """
     if not len(ran) == len(changed) == len(blocks.calls):
-        return Sublayer("none", problem="which blocks run depends on the text")
+        return Sublayer("none", problem="the blocks that run depend on the text")
     return _in_every_block(
         [part for part in _attention_parts(ran[0]) if _mixes(part, ran[0], changed[0])],
         lambda number, first: _attention_parts(ran[number], first),
         len(ran),
-        "no part of its first block mixes tokens and is added to what enters it",
+        "no module in the first block mixes tokens and is added to the block's input",
     )
 
 
 def find_feed_forward(ran: Sequence[BlockTrace], attention: Sublayer) -> Sublayer:
     """Find the feed-forward of every block."""
     if attention.problem:
-        return Sublayer("none", problem=f"what attention adds is not known: {attention.problem}")
+        return Sublayer("none", problem=f"the contribution of attention is unknown: {attention.problem}")
     return _in_every_block(
         _feed_forward_parts(ran[0], attention, 0),
         lambda number, first: _feed_forward_parts(ran[number], attention, number, first),
         len(ran),
-        "no part of its first block is what the block adds after its attention",
+        "no module in the first block is added after attention",
     )
 
 
@@ -211,7 +211,7 @@ def _in_every_block(
             modules = tuple(part.call.module for part in parts)
             return Sublayer(first.placement, modules, first.slot, first.factor, norms)
     if first_name:
-        problem = f"what {first_name} adds in its first block is not added in the others"
+        problem = f"the first block adds the output of {first_name}, but other blocks do not"
     return Sublayer("none", problem=problem)
 
 

@@ -19,7 +19,7 @@ def load_tokenizer(checkpoint: Checkpoint, folder: Path, offline: bool) -> Any:
     from transformers import AutoTokenizer
 
     place = folder if checkpoint.gguf is not None else _place(checkpoint, folder, offline)
-    with failing_as(f"its tokenizer in {place} cannot be read"):
+    with failing_as(f"cannot read the tokenizer in {place}"):
         kind = _class(place) if checkpoint.gguf is None else AutoTokenizer
         tokenizer = kind.from_pretrained(
             str(place),
@@ -68,15 +68,18 @@ def _begin_with(tokenizer: Any, bos: Literal["add", "none"]) -> None:
         return
     begin = tokenizer.bos_token or tokenizer.cls_token if bos == "add" else None
     if bos == "add" and begin is None:
-        raise ReporterError("'bos: add' needs a tokenizer that names a BOS token, and its tokenizer names none")
+        raise ReporterError("`bos: add` needs a BOS token, but the tokenizer has none; remove `bos`")
     _frame(tokenizer, [] if begin is None else [begin], after, f"bos: {bos}")
 
 
 def _frame(tokenizer: Any, begin: list[str], after: list[str], where: str) -> None:
     """Make a tokenizer put these tokens before and after each text."""
-    backend = getattr(tokenizer, "backend_tokenizer", None)
+    backend, key = getattr(tokenizer, "backend_tokenizer", None), where.partition(":")[0]
     if backend is None:
-        raise ReporterError(f"'{where}' needs a fast tokenizer (a tokenizer.json), and its tokenizer is a slow one")
+        raise ReporterError(
+            f"`{where}` needs a fast tokenizer with a tokenizer.json, but this tokenizer is slow; "
+            f"remove `{key}`, or convert it"
+        )
     from tokenizers import processors
 
     around = [*begin, "$A", *after]
@@ -91,7 +94,7 @@ def _frame(tokenizer: Any, begin: list[str], after: list[str], where: str) -> No
     other = backend.post_processor
     backend.post_processor = template if framed or other is None else processors.Sequence([other, template])
     if added_tokens(tokenizer) != (begin, after):
-        raise ReporterError(f"'{where}' has no effect on its tokenizer")
+        raise ReporterError(f"`{where}` has no effect on this tokenizer; remove `{key}`")
 
 
 def _place(checkpoint: Checkpoint, folder: Path, offline: bool) -> Path:

@@ -1,4 +1,4 @@
-"""Builds a model from its configuration and fills in its weights: read, all that are needed, or drawn afresh."""
+"""Builds a model from its configuration and fills in its weights, which are read or drawn at random."""
 
 import inspect
 import logging
@@ -30,7 +30,7 @@ from reporter.models.parts import PartName, measured_part, spread
 
 @contextmanager
 def quiet(library: str) -> Iterator[None]:
-    """Keep a library from saying that faster kernels are missing, which is no concern of who measures."""
+    """Silence a library's warnings about missing faster kernels."""
     logger = logging.getLogger(library)
     before = logger.level
     logger.setLevel(logging.CRITICAL)
@@ -78,7 +78,11 @@ def load_module(checkpoint: Checkpoint, folder: Path) -> tuple[nn.Module, PartNa
     ids = torch.zeros((1, 2), dtype=torch.long)
     lacking = needed(lambda: module(input_ids=ids, attention_mask=torch.ones_like(ids)).last_hidden_state, missing)
     if lacking:
-        raise ReporterError(f"{folder} lacks weights that its {config.model_type} needs: {lacking}")
+        raise ReporterError(
+            f"{folder} lacks weights that {CONFIG} asks for: {lacking}; use the {CONFIG} of these "
+            "weights, or save the model "
+            "again"
+        )
     return *measured, list(missing.values())
 
 
@@ -98,7 +102,7 @@ def build(
     safe = files[0].name.startswith(WEIGHTS)
     if safe:
         _check_safetensors(files, config)
-    loading = f"its weights in {folder} cannot be loaded"
+    loading = f"cannot load the weights in {folder} (check {CONFIG})"
     with failing_as(loading), _no_bars() if checkpoint.gguf else unpacking(config):
         model, info = kind.from_pretrained(
             str(folder),
@@ -130,7 +134,7 @@ def _no_bars() -> AbstractContextManager[None]:
 
 def _random_model(kind: Any, checkpoint: Checkpoint, config: Any, seed: int) -> Any:
     dtype = checkpoint.dtype if checkpoint.dtype != "auto" else (config.dtype or torch.float32)
-    with failing_as("its weights cannot be initialised"), seeded(seed):
+    with failing_as("cannot initialise random weights"), seeded(seed):
         model = kind.from_config(
             config,
             dtype=getattr(torch, dtype) if isinstance(dtype, str) else dtype,
@@ -153,9 +157,11 @@ def read_config(checkpoint: Checkpoint, folder: Path) -> Any:
     except Exception as error:
         if not checkpoint.trust_remote_code and "trust_remote_code" in str(error):
             raise ReporterError(
-                f"{folder} needs Python code of its own; write `trust_remote_code: true` for this model if you trust it"
+                f"{folder} needs to run its Python code; if you trust it, add `trust_remote_code: true` to the model"
             ) from error
-        raise ReporterError(f"its configuration in {folder} cannot be read: {library_error(error)}") from error
+        raise ReporterError(
+            f"cannot read {folder / CONFIG}: {library_error(error)}; correct the file, or update transformers"
+        ) from error
 
 
 def _kind(config: Any, part: str | None) -> Any:
@@ -173,19 +179,20 @@ def _kind(config: Any, part: str | None) -> Any:
 
 
 def _refuse_lies(model: nn.Module, info: Mapping[str, Any], folder: Path, few_layers: bool) -> None:
-    """Refuse weights that were read and cannot be what was trained."""
+    """Raise an error for weights that cannot come from training."""
     for name, shape, expected in sorted(info["mismatched_keys"]):
         raise ReporterError(
-            f"{folder}: its weight {name} has the shape {tuple(shape)}, and {CONFIG} says {tuple(expected)}; "
-            "weights and configuration do not belong together"
+            f"{folder}: the weight {name} has the shape {tuple(shape)}, but {CONFIG} asks for {tuple(expected)}; use "
+            "the "
+            f"{CONFIG} of these weights"
         )
     weights = dict(model.named_parameters(remove_duplicate=False))
     layers = {re.sub(r"\.\d+\.", ".*.", name) for name in weights if re.search(r"\.\d+\.", name)}
     for name in sorted(info["unexpected_keys"]):
         if not few_layers and any(re.sub(r"\.\d+\.", ".*.", name).endswith(layer) for layer in layers):
             raise ReporterError(
-                f"{folder}: its weights hold layers that {CONFIG} does not know, such as {name}; "
-                "correct the number of layers there, or save the model again"
+                f"{folder}: the weights have more layers than {CONFIG}, such as {name}; "
+                f"correct the number of layers in {CONFIG}, or save the model again"
             )
     anything = False
     for name, weight in weights.items():
@@ -197,19 +204,21 @@ def _refuse_lies(model: nn.Module, info: Mapping[str, Any], folder: Path, few_la
         if not torch.isfinite(norm) and not torch.isfinite(values).all():
             what = "NaN" if torch.isnan(values).any() else "infinity"
             raise ReporterError(
-                f"{folder}: its weight {name} holds {what}: the training diverged, or a file is damaged"
+                f"{folder}: the weight {name} holds {what}. Training diverged, or the file is damaged; use another "
+                "checkpoint or "
+                "download it again"
             )
         anything = anything or bool(norm > 0)
     if weights and not anything:
-        raise ReporterError(f"{folder}: all of its weights are 0; fetch or save them again")
+        raise ReporterError(f"{folder}: all weights are 0; save or download the model again")
 
 
 def _check_safetensors(files: list[Path], config: Any) -> None:
     header = read_headers(files)
     if header.integers > header.floats and getattr(config, "quantization_config", None) is None:
         raise ReporterError(
-            f"{files[0]} holds integers: weights that were quantised need the quantization_config of whoever did it in "
-            f"{CONFIG}"
+            f"{files[0]} holds integers, but {CONFIG} has no quantization_config; add the quantization_config of these "
+            "quantised weights"
         )
     refuse_claims(config, header, files[0].parent)
 
@@ -252,24 +261,28 @@ def merged(model: Any, folder: Path, *, few_layers: bool) -> Any:
     peft = optional("peft", "peft", "an adapter")
     from safetensors.torch import load_file
 
-    with failing_as(f"the adapter in {folder} cannot be read"):
+    with failing_as(f"cannot read the adapter in {folder}"):
         config = peft.PeftConfig.from_pretrained(str(folder))
         saved = load_file(str(folder / ADAPTER_WEIGHTS))
         given = {name.removeprefix(_SAVED_UNDER): tensor for name, tensor in saved.items()}
     whole, parts, strange = _matched(model, given)
     if not parts and not whole and not few_layers:
-        first = next(iter(given), "none at all")
-        raise ReporterError(f"no weight of the adapter in {folder} fits this base (its first is {first})")
+        first = next(iter(given), "none")
+        raise ReporterError(
+            f"no weight of the adapter in {folder} fits this base (first weight: {first}); use the base that it was "
+            f"trained on, {config.base_model_name_or_path!r}"
+        )
     if strange and not few_layers:
         raise ReporterError(
             f"the adapter in {folder} has weights for modules that this base lacks, such as {strange[0]}; "
-            f"it was trained on {config.base_model_name_or_path!r}"
+            f"use the base that it was trained on, {config.base_model_name_or_path!r}"
         )
     for name, tensor in whole.items():
         place = model.get_parameter(name)
         if place.shape != tensor.shape:
             raise ReporterError(
-                f"the adapter in {folder} has {name} in the shape {tuple(tensor.shape)}, its base {tuple(place.shape)}"
+                f"the adapter in {folder} has {name} in the shape {tuple(tensor.shape)}, but the base has "
+                f"{tuple(place.shape)}; use the base that it was trained on, {config.base_model_name_or_path!r}"
             )
         place.data.copy_(tensor)
     if not parts:
@@ -290,16 +303,19 @@ def merged(model: Any, folder: Path, *, few_layers: bool) -> Any:
             setattr(config, name, {key.removeprefix(f"{model.base_model_prefix}."): v for key, v in patterns.items()})
     state = {f"{_SAVED_UNDER}{module}.{rest}": tensor for (module, rest), tensor in parts.items()}
     # It may have shapes of another base, NaN, or be of a kind that cannot be merged.
-    with failing_as(f"the adapter in {folder} cannot be merged into this base"):
+    with failing_as(f"cannot merge the adapter in {folder} into this base"):
         wrapped = peft.get_peft_model(model, config)
         peft.set_peft_model_state_dict(wrapped, state)
         lacking = sorted(set(peft.get_peft_model_state_dict(wrapped)) - set(state))
         if not hasattr(wrapped, "merge_and_unload"):
             raise ReporterError(
-                f"the adapter in {folder} ({config.peft_type.value}) changes no weights that could be merged"
+                f"an adapter of type {config.peft_type.value} ({folder}) cannot be merged into weights; use LoRA or a "
+                "similar type"
             )
         if lacking:
-            raise ReporterError(f"the adapter in {folder} lacks {lacking[0].removeprefix(_SAVED_UNDER)}")
+            raise ReporterError(
+                f"the adapter in {folder} lacks {lacking[0].removeprefix(_SAVED_UNDER)}; save it again with PEFT"
+            )
         return wrapped.merge_and_unload(safe_merge=True).eval().requires_grad_(False)
 
 
@@ -337,7 +353,7 @@ def _module_and_parameter(name: str, leaves: set[str]) -> tuple[str, str] | None
     return None
 
 
-# Bounds on loading: what a configuration claims is held against the headers of the weights, and time is limited.
+# Bounds on loading: the configuration is compared with the headers of the weights, and time is limited.
 
 
 LOADING_MINUTES = 15.0
@@ -381,7 +397,7 @@ def read_headers(files: Sequence[Path]) -> Header:
                     tensors, largest = tensors + 1, max(largest, *shape, 0) if shape else largest
                     numbers[tensor.get_dtype()[:1] in "IU"] += math.prod(shape)
         except (SafetensorError, OSError) as error:
-            raise ReporterError(f"{file} is damaged: {error}; fetch or save it again") from error
+            raise ReporterError(f"{file} is damaged: {error}; save or download it again") from error
     return Header(tensors, numbers[True], numbers[False], largest)
 
 
@@ -397,16 +413,17 @@ def refuse_claims(config: Any, header: Header, folder: Path) -> None:
             claimed = getattr(part, name, None)
             if isinstance(claimed, int) and claimed > header.tensors:
                 raise ReporterError(
-                    f"{folder}: {CONFIG} says {claimed:,} layers ({name}), and there are {header.tensors:,} weights in "
-                    "all; weights and configuration do not belong together"
+                    f"{folder}: {CONFIG} says {claimed:,} layers ({name}), but there are only {header.tensors:,} "
+                    "weights; "
+                    f"use the {CONFIG} of these weights"
                 )
         for name in _WIDTHS:
             claimed = getattr(part, name, None)
             most = header.largest * _PACKED if name != "max_position_embeddings" else 1 << 30
             if isinstance(claimed, int) and claimed > most:
                 raise ReporterError(
-                    f"{folder}: {CONFIG} says {name} {claimed:,}, and the largest dimension of its weights is "
-                    f"{header.largest:,}; weights and configuration do not belong together"
+                    f"{folder}: {CONFIG} says {name} {claimed:,}, but the largest dimension of the weights is "
+                    f"{header.largest:,}; use the {CONFIG} of these weights"
                 )
 
 
@@ -424,8 +441,9 @@ def limited(folder: Path, minutes: float = LOADING_MINUTES) -> Iterator[None]:
 
     def late(number: int, frame: Any) -> None:
         raise ReporterError(
-            f"loading it took longer than {allowed:.3g} minutes, the limit for {size / 1e9:.3g} GB of weights; "
-            "copy it to a faster disk, or look at its configuration"
+            f"loading took longer than {allowed:.3g} minutes, the limit for {size / 1e9:.3g} GB of weights; copy the "
+            "model "
+            f"to a faster disk, or check its {CONFIG}"
         )
 
     before = signal.signal(signal.SIGALRM, late)

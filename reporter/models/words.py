@@ -165,7 +165,7 @@ def whole_words(checkpoint: Checkpoint, offline: bool = False) -> list[str]:
         raise ReporterError(f"{checkpoint.label}: {error}") from error
     words = _words(sorted(vocabulary, key=lambda token: vocabulary[token]), special)
     if not words:
-        raise ReporterError(f"{checkpoint.label}: its tokenizer has no token that is a whole word")
+        raise ReporterError(f"{checkpoint.label}: no token of its vocabulary is a whole word; name another model")
     return list(dict.fromkeys(words.values()))
 
 
@@ -201,7 +201,7 @@ def word_tokens(tokenizer: Any, size: int) -> WordTokens:
 
 def _folder(checkpoint: Checkpoint, offline: bool) -> Path:
     if checkpoint.states:
-        raise ReporterError("there are only its states, no tokenizer")
+        raise ReporterError("a model with `states` has no tokenizer; name another model")
     if checkpoint.recipe is not None:
         from reporter.models.toy.training import ensure_tokenizer
 
@@ -219,7 +219,7 @@ def _folder(checkpoint: Checkpoint, offline: bool) -> Path:
 
 def _vocabulary(folder: Path) -> tuple[dict[str, int], set[str]]:
     """Return the id of each token, and the special tokens."""
-    with failing_as(f"its tokenizer in {folder} cannot be read"):
+    with failing_as(f"cannot read the tokenizer in {folder}"):
         if (folder / "tokenizer.json").is_file():
             content = json.loads((folder / "tokenizer.json").read_text("utf-8"))
             special = {token["content"] for token in content.get("added_tokens") or ()}
@@ -241,7 +241,7 @@ def _ids(vocabulary: Any) -> dict[str, int]:
 def _by_transformers(folder: Path, **more: str) -> tuple[dict[str, int], set[str]]:
     from transformers import AutoTokenizer
 
-    with failing_as(f"its tokenizer in {folder} cannot be read"):
+    with failing_as(f"cannot read the tokenizer in {folder}"):
         tokenizer = AutoTokenizer.from_pretrained(str(folder), local_files_only=True, **more)
     return tokenizer.get_vocab(), set(tokenizer.all_special_tokens)
 

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -18,15 +17,16 @@ from reporter.spec.corpora import CorpusPart
 from reporter.spec.load import Layers, check_layers, layers_of, load_studies, plugins_of
 from reporter.spec.models import HubModel, PathModel, StatesModel
 from reporter.spec.offer import Offer
-from reporter.spec.part import Complaint
+from reporter.spec.part import Complaint, join
 from reporter.spec.problems import Problem, SpecError
+from reporter.spec.recipes import shares_of
 from reporter.spec.study import Study, StudyFile
-from reporter.texts.sources import SOURCES, Origin, SourceContext, source_of
+from reporter.texts.sources import SOURCES, SourceContext, source_of
 
 REGISTRIES: tuple[Registry[Any], ...] = (METRICS, ANALYSES, SOURCES, CLAIM_KINDS)
 """What a plug-in of a study may add to."""
 MOST_READ = 10_000
-"""Texts of a file that are read to see whether they can be."""
+"""Texts of a file that are read to find its errors; more where a filter or a label needs them."""
 _NOT_A_FILE = Path("study")  # what messages call a study that is no file; its relative paths start from here
 
 
@@ -196,11 +196,10 @@ def missing(file: StudyFile) -> Iterator[Complaint]:
             if not (folder / path.expanduser()).is_file():
                 lacking = f"there is no file {path}{instead_of(folder / path.expanduser())}"
                 yield Complaint(lacking, ("models", name, "states", corpus))
+    labels = shares_of(study.corpora)
     for name, part in study.corpora.items():
-        try:
-            _find_corpus(part, folder)
-        except ReporterError as error:
-            yield Complaint(str(error), ("corpora", name))
+        if name not in labels:  # the whole corpus names the labels of these in `by`
+            yield from join(_unfit_corpus(part, folder), "corpora", name)
     for analysis in analyses().values():
         for name, item in analysis.items(study).items():
             try:
@@ -261,27 +260,20 @@ def _find_model(model: HubModel | PathModel, folder: Path, chats: bool) -> None:
             model_folder.offload_folder(folder / model.offload_folder.expanduser())
 
 
-def _find_corpus(part: CorpusPart, folder: Path) -> None:
-    from reporter.texts.sources.stored import DatasetCorpus, FileCorpus, local_dataset
+def _unfit_corpus(part: CorpusPart, folder: Path) -> Iterator[Complaint]:
+    """Yield why a corpus cannot be built, located in the corpus."""
+    from reporter.texts.build import unfit
+    from reporter.texts.sources.stored import DatasetCorpus, FileCorpus, InlineCorpus, SampleCorpus, local_dataset
 
-    if isinstance(part, DatasetCorpus):
-        if local_dataset(part.dataset, folder) is None:
-            check_installed("datasets", "datasets", f"the hub's dataset '{part.dataset}'")
-    elif not any(
-        True for reference in part.references if reference.to == "models" for _ in reference.named(part)
-    ):  # made of a vocabulary
-        origin = source_of(part).find(part, SourceContext(folder, True, None))
-        if isinstance(part, FileCorpus):
-            _read_first(origin, folder / part.file.expanduser())
-
-
-def _read_first(origin: Origin, path: Path) -> None:
-    """Read the first texts of a file, so that a wrong encoding and a missing column raise ``ReporterError``."""
-    texts = [record.text for record in islice(origin.read(), MOST_READ) if record.text and record.text.strip()]
-    if not texts:
-        raise ReporterError(f"{path} has no text")
-    if sum(text.count("\0") for text in texts) > sum(map(len, texts)) / 10:
-        raise ReporterError(
-            f"{path} is not text in UTF-8, since many of its bytes are zero; name a text file, or convert UTF-16 with "
-            "`iconv -f UTF-16LE -t UTF-8`"
-        )
+    try:
+        if isinstance(part, DatasetCorpus):
+            if local_dataset(part.dataset, folder) is None:
+                check_installed("datasets", "datasets", f"dataset '{part.dataset}'")
+        elif not any(
+            True for reference in part.references if reference.to == "models" for _ in reference.named(part)
+        ):  # made of a vocabulary
+            origin = source_of(part).find(part, SourceContext(folder, True, None))
+            if isinstance(part, FileCorpus | InlineCorpus | SampleCorpus):
+                yield from unfit(part, origin, MOST_READ)
+    except ReporterError as error:
+        yield Complaint(str(error))

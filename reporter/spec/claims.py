@@ -51,12 +51,12 @@ def _measure(value: str, info: ValidationInfo) -> str:
     statistics = offer.statistics
     names = dict.fromkeys([*offer.metrics, *statistics])
     if metric not in names:
-        raise failure(Complaint(f"unknown metric '{metric}'{hint(metric, list(names), 'there are')}"))
+        raise failure(Complaint(f"unknown metric '{metric}'{hint(metric, list(names), 'metrics')}"))
     if metric in statistics and statistic not in statistics[metric]:
-        ending = hint(statistic, list(statistics[metric]), "it has")
+        ending = hint(statistic, list(statistics[metric]), "its statistics")
         raise failure(Complaint(f"metric '{metric}' has no statistic '{statistic}'{ending}"))
     if statistics.get(metric, {}).get(statistic) == "pair":
-        message = f"'{value}' is a number of two layers (table layer_pairs); claim it with value: {{sql: …}}"
+        message = f"'{value}' is a number of two layers; use `value: {{sql: …}}` with the table layer_pairs"
         raise failure(Complaint(message))
     return value
 
@@ -76,7 +76,7 @@ Related = Annotated[str, AfterValidator(_related), Refers("statistic")]
 def _layer(value: Any) -> Any:
     if value == "last" or (isinstance(value, int) and not isinstance(value, bool) and value >= 0):
         return value
-    raise failure(Complaint(f"expected a layer (0 is the embedding) or 'last', got {show(value)}"))
+    raise failure(Complaint(f"expected the number of a layer (0 is the embedding) or 'last', got {show(value)}"))
 
 
 Layer = Annotated[
@@ -109,19 +109,19 @@ OneSite = Annotated[Site, Refers("site")]
 
 def _one_way_to_name_a_checkpoint(part: Any) -> Any:
     if part.checkpoint is not None and part.step is not None:
-        raise failure(Complaint("'checkpoint' and 'step' exclude each other; keep one of them", ("step",), "key"))
+        raise failure(Complaint("`checkpoint` and `step` cannot be combined; remove one of them", ("step",), "key"))
     return part
 
 
 def of_whole_model(measure: str, info: ValidationInfo) -> bool:
-    """Tell whether a statistic is one number for the whole model, so that no layer has it."""
+    """Return whether a statistic is one number for the whole model, not one for each layer."""
     metric, _, statistic = measure.partition(".")
     return offer_of(info).statistics.get(metric, {}).get(statistic) == "model"
 
 
 def no_layers(part: Any, measure: str) -> list[Complaint]:
     """Return a complaint for each of the keys ``layer`` and ``site`` beside a statistic of the whole model."""
-    message = f"'{measure}' is a number of the whole model; leave '{{}}' out"
+    message = f"'{measure}' is one number for the whole model; remove `{{}}`"
     keys = [key for key in ("layer", "site") if getattr(part, key) is not None]
     return [Complaint(message.format(key), (key,), "key") for key in keys]
 
@@ -129,30 +129,31 @@ def no_layers(part: Any, measure: str) -> list[Complaint]:
 class MetricNumber(Part):
     """One number of ``layer_metrics``."""
 
-    metric: StatisticName = Field(description="The statistic, as metric.statistic.")
+    metric: StatisticName = Field(description="The statistic, written as metric.statistic.")
     model: Annotated[Name, Refers("models")] = Field(
-        description="The model; or 'encoders', 'decoders', 'all' or 'with-base' (models with a 'base'): then the claim "
-        "must hold of each of them, and a bound with the same word is the same model's."
+        description="A model, or a group: 'encoders', 'decoders', 'all' or 'with-base' (models with a `base`). The "
+        "claim must hold for each model of a group. A bound that names the same group is read for the same model."
     )
     against: Literal["base"] | None = Field(
         None,
-        description="'base': the number minus the same number of the model's base, at the last checkpoint of both, "
-        "with an interval paired over texts where the table 'differences' has it.",
+        description="'base': subtract the same statistic of the model's base, both at their last checkpoint. The "
+        "interval is paired over texts where the table `differences` has one.",
     )
     corpus: Annotated[Name | None, Refers("corpus", needed=True)] = Field(
-        None, description="The corpus; may be left out where the study has one."
+        None, description="The corpus. Optional if the study has only one."
     )
     layer: Layer | None = Field(
-        None, description="A layer (0 is the embedding), or 'last'; left out for a number of the whole model."
+        None,
+        description="Number of a layer (0 is the embedding), or 'last'. Omit it for a statistic of the whole model.",
     )
     site: OneSite | None = Field(
-        None, description="Where it is read: 'embedding' for layer 0 and 'block' for others if left out."
+        None, description="Position in the block. Default: 'embedding' for layer 0, 'block' for other layers."
     )
     view: Annotated[View | None, Refers("view")] = Field(
-        None, description="Which tokens count; the claim's view if left out."
+        None, description="Token set. Default: the token set of the claim."
     )
-    checkpoint: Text | None = Field(None, description="The checkpoint's name; the last one if left out.")
-    step: int | None = Field(None, ge=0, description="The checkpoint's training step, instead of its name.")
+    checkpoint: Text | None = Field(None, description="Name of the checkpoint. Default: the last checkpoint.")
+    step: int | None = Field(None, ge=0, description="Training step of the checkpoint, instead of `checkpoint`.")
 
     _one_way = model_validator(mode="after")(_one_way_to_name_a_checkpoint)
 
@@ -160,7 +161,7 @@ class MetricNumber(Part):
     def _of_the_last_checkpoints(self) -> MetricNumber:
         for key in ("checkpoint", "step") if self.against else ():
             if getattr(self, key) is not None:
-                message = "does not go with 'against', which compares the last checkpoints"
+                message = "cannot be combined with `against`, which compares the last checkpoints; remove one of them"
                 raise failure(Complaint(message, (key,), "key"))
         return self
 
@@ -169,7 +170,7 @@ class MetricNumber(Part):
         metric, _, statistic = self.metric.partition(".")
         per = offer_of(info).statistics.get(metric, {}).get(statistic)
         if per in ("layer", "step") and self.layer is None and self.site not in ("embedding", "final"):
-            message = f"'{self.metric}' is measured at every layer; say which with 'layer'"
+            message = f"'{self.metric}' is measured at every layer; add `layer: NUMBER` or `layer: last`"
             raise failure(Complaint(message, ("metric",)))
         if of_whole_model(self.metric, info) and (complaints := no_layers(self, self.metric)):
             raise failure(complaints[0])
@@ -180,9 +181,9 @@ class SqlNumber(Part):
     """One number by SQL: the first row of a query."""
 
     sql: Annotated[str, Field(min_length=1), Refers("query")] = Field(
-        description="A query whose first row has the number in a column 'value' (or in its only column), and may have "
-        "its interval in 'ci_low' and 'ci_high'. It sees the rows of this study alone, those of the first view and "
-        "corpus first."
+        description="A query whose first row has the number in the column `value`, or in its only column. Optional "
+        "columns `ci_low` and `ci_high` hold the interval. The query sees only this study, with the rows of the first "
+        "token set and corpus first."
     )
 
 
@@ -204,12 +205,12 @@ def _bound(value: Any, info: ValidationInfo) -> Any:
 Number = Annotated[
     MetricNumber | SqlNumber, BeforeValidator(_read_number, json_schema_input_type=MetricNumber | SqlNumber)
 ]
-"""A mapping told apart by its key ``metric`` or ``sql``."""
+"""A mapping; its key ``metric`` or ``sql`` decides its kind."""
 
 Bound = Annotated[
     float | MetricNumber | SqlNumber, BeforeValidator(_bound, json_schema_input_type=float | MetricNumber | SqlNumber)
 ]
-"""What a number is compared with: a number, or another :data:`Number`."""
+"""The other side of a comparison: a number, or another :data:`Number`."""
 
 
 def _sentence(value: str) -> str:
@@ -222,25 +223,24 @@ Sentence = Annotated[str, AfterValidator(_sentence)]
 Every = Annotated[
     bool | None,
     Field(
-        description="Whether each model must show it by itself; if not, their average must, with an uncertainty that "
-        "speaks of models like these. If left out: each of those that are named, the average of 'encoders', 'decoders' "
-        "and 'all'."
+        description="true: each model must show the effect. false: the average of the models must show it, with an "
+        "interval for models of this kind. Default: false for 'encoders', 'decoders' and 'all', true otherwise."
     ),
 ]
 AtLeast = Annotated[
     Annotated[float, Field(ge=0)] | None,
     Field(
-        description="The smallest effect that counts, in the statistic's unit; what is smaller is none. If left out: "
-        "the statistic's own (see 'reporter metrics'), or 1 % of the numbers' mean size."
+        description="Minimum meaningful difference, in the unit of the statistic; smaller effects count as none. "
+        "Default: the value of the statistic (see `reporter metrics`), or 1 % of the mean size of the numbers."
     ),
 ]
 
 
 def by_is_at_least(value: Any) -> Any:
-    """Read ``by``, which ``at_least`` was called in older studies."""
+    """Read ``by``, the name of ``at_least`` in older studies."""
     if isinstance(value, dict) and "by" in value:
         if "at_least" in value:
-            message = "'by' is what 'at_least' was called; keep 'at_least'"
+            message = "`by` is the old name of `at_least`; remove `by`"
             raise failure(Complaint(message, ("by",), "key"))
         return {("at_least" if key == "by" else key): item for key, item in value.items()}
     return value
@@ -250,16 +250,17 @@ class Claim(Part):
     """The keys of every claim."""
 
     says: Sentence = Field(description="The claim in words.")
-    source: Sentence | None = Field(None, description="Who says it, and where.")
-    paper: float | None = Field(None, description="The number that the work itself gives, shown beside ours.")
+    source: Sentence | None = Field(None, description="Publication that makes the claim, such as 'Lee 2024'.")
+    paper: float | None = Field(None, description="Published value, shown next to the measured one.")
     views: Annotated[tuple[View, ...], AsTuple, AfterValidator(no_repeats), Refers("view")] = Field(
         (),
-        description="Views to test it under. The first one decides; the others show whether the verdict hangs on "
-        "which tokens count. The study's first view if left out; where models of both roles are compared, 'no-sinks' "
-        "if the study has it.",
+        description="Token sets to test. The first decides the verdict; the others show whether the verdict depends on "
+        "the token set. Default: the first token set of the study; 'no-sinks', if the study has it, when encoders and "
+        "decoders are compared.",
     )
     baselines: Annotated[tuple[NullBaseline, ...], AsTuple, AfterValidator(no_repeats), Refers("baseline")] = Field(
-        (), description="Null baselines of the study to test it on, too; one that shows the same explains it away."
+        (),
+        description="Null baselines of the study to test as well. A baseline with the same effect explains the effect.",
     )
 
 
@@ -268,17 +269,19 @@ class Selection(Part):
 
     models: Models = Field(
         ("all",),
-        description="A model, a list of models, 'encoders', 'decoders', 'all' or 'with-base' (models with a 'base'); "
-        "baselines are none of them.",
+        description="A model, a list of models, or a group: 'encoders', 'decoders', 'all' or 'with-base' (models with "
+        "a `base`). Groups leave out null baselines.",
     )
     corpus: Corpora | None = Field(
-        None, description="A corpus, or several; every one if left out. The claim must hold on each of them."
+        None, description="A corpus or a list of corpora. The claim must hold on each. Default: every corpus."
     )
     site: OneSite | None = Field(
-        None, description="Where states are read: along the embedding and the blocks if left out."
+        None, description="Position in the block. Default: the embedding and the output of each block."
     )
-    checkpoint: str | None = Field(None, description="The checkpoint's name; each model's last one if left out.")
-    step: int | None = Field(None, ge=0, description="The checkpoint's training step, instead of its name.")
+    checkpoint: str | None = Field(
+        None, description="Name of the checkpoint. Default: the last checkpoint of each model."
+    )
+    step: int | None = Field(None, ge=0, description="Training step of the checkpoint, instead of `checkpoint`.")
 
     _one_way = model_validator(mode="after")(_one_way_to_name_a_checkpoint)
 

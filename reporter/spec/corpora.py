@@ -19,29 +19,31 @@ doubling, by which a statistic that moves with the size of the corpus moves with
 class CorpusPart(Part):
     """The keys of every corpus that choose its texts; a source of texts derives its own part from it."""
 
-    references: ClassVar[tuple[Reference, ...]] = (Reference("size_of", "corpora", says="gets the size of corpus"),)
+    references: ClassVar[tuple[Reference, ...]] = (Reference("size_of", "corpora", says="takes its size from corpus"),)
     """The keys under which it names models or other corpora, which must be there first."""
 
-    min_words: int = Field(1, ge=1, description="Texts with fewer words are dropped.")
-    max_words: int | None = Field(None, ge=1, description="Texts with more words are dropped.")
-    limit: int | None = Field(None, ge=1, description="Keep only the first so many of the texts that pass.")
+    min_words: int = Field(1, ge=1, description="Drop texts with fewer words.")
+    max_words: int | None = Field(None, ge=1, description="Drop texts with more words.")
+    limit: int | None = Field(
+        None, ge=1, description="Keep only this many texts: the first ones that pass the filters."
+    )
     size_of: Name | None = Field(
         None,
-        description="Another corpus of this study: of the texts that pass, so many are kept, drawn by a hash of their "
-        "content, that they have as many words as that corpus.",
+        description="Another corpus of this study. Texts are sampled until this corpus has as many words as the other. "
+        "A hash of each text decides the sample.",
     )
-    max_tokens: int = Field(256, ge=2, description="Longer texts are cut to this many tokens, special tokens included.")
+    max_tokens: int = Field(256, ge=2, description="Cut longer texts to this many tokens, including special tokens.")
     window: int | None = Field(
         None,
         ge=4,
-        description="Longer texts are not cut but read in windows of at most this many tokens, special tokens "
-        "included; each token counts once.",
+        description="Read longer texts whole, in windows of at most this many tokens, including special tokens. Each "
+        "token counts once.",
     )
     stride: int | None = Field(
         None,
         ge=1,
-        description="How many tokens a window begins after the one before it; half of it if left out. What a window "
-        "repeats is context: read, and not counted. A smaller stride leaves each token more context and takes longer.",
+        description="Tokens from the start of one window to the start of the next. Default: half of `window`. Repeated "
+        "tokens are context and do not count. A smaller stride gives each token more context and takes longer.",
     )
 
     @property
@@ -51,25 +53,25 @@ class CorpusPart(Part):
 
     @property
     def shares(self) -> Mapping[str, Self]:
-        """The shares of it that are corpora of their own, by what their names end in."""
+        """The corpora of single labels or roles that ``by`` creates, by label."""
         return {}
 
     @model_validator(mode="after")
     def _windows_are_whole(self) -> CorpusPart:
         if self.stride is not None and self.window is None:
-            raise failure(Complaint("goes with `window`, which is not there", ("stride",)))
+            raise failure(Complaint("needs `window`; add `window: 512`, or remove `stride`", ("stride",)))
         if self.window is not None and "max_tokens" in self.model_fields_set:
-            message = "cuts texts, and `window` reads them whole: leave one of the two out"
+            message = "cannot be combined with `window`, which reads whole texts; remove one of them"
             raise failure(Complaint(message, ("max_tokens",)))
         if self.window is not None and self.stride is not None and self.stride > self.window:
-            message = f"must be at most the window ({self.window}), or tokens would be skipped; got {self.stride}"
+            message = f"must be at most `window` ({self.window}), since a larger stride skips tokens; got {self.stride}"
             raise failure(Complaint(message, ("stride",)))
         return self
 
     @model_validator(mode="after")
     def _some_length_is_left(self) -> CorpusPart:
         if self.max_words is not None and self.max_words < self.min_words:
-            message = f"must be at least min_words ({self.min_words}), got {self.max_words}"
+            message = f"must be at least `min_words` ({self.min_words}), got {self.max_words}"
             raise failure(Complaint(message, ("max_words",)))
         return self
 
@@ -77,14 +79,14 @@ class CorpusPart(Part):
 class LabelledCorpus(CorpusPart):
     """The keys of a corpus whose source has labels."""
 
-    label: Text | None = Field(None, description="The column that holds a label for each text.")
+    label: Text | None = Field(None, description="Column with the label of each text.")
     only: Annotated[tuple[Text, ...], AsTuple] | None = Field(
-        None, min_length=1, description="Keep only the texts with these labels."
+        None, min_length=1, description="Keep only texts with these labels."
     )
     by: Annotated[tuple[Text, ...], AsTuple, AfterValidator(no_repeats)] = Field(
         (),
-        description="Labels, or roles of a chat, whose share is measured as well: for each of them there is a corpus "
-        "named NAME.LABEL, which says what this one says, with that label alone. A limit counts the texts of each.",
+        description="Labels, or roles of a chat, to measure separately as well. Each adds a corpus NAME.LABEL with the "
+        "same keys and only that label. `limit` counts the texts of each corpus.",
     )
 
     @property
@@ -93,7 +95,7 @@ class LabelledCorpus(CorpusPart):
         return {label: self.model_copy(update={**self.share_of(label), "by": ()}) for label in self.by}
 
     def share_of(self, label: str) -> dict[str, Any]:
-        """Return what a share says otherwise."""
+        """Return the keys in which the corpus of one label differs."""
         return {"only": (label,)}
 
     @model_validator(mode="after")
@@ -101,10 +103,10 @@ class LabelledCorpus(CorpusPart):
         by_label = self.by and "only" in self.share_of("")
         for key, labels in (("only", self.only), ("by", by_label)):
             if labels and self.label is None:
-                raise failure(Complaint("goes with `label`, which names the column of the labels", (key,)))
+                raise failure(Complaint(f"needs labels; add `label: COLUMN`, or remove `{key}`", (key,)))
         for index, label in enumerate(self.by if by_label and self.only is not None else ()):
             if label not in self.only:  # type: ignore[operator]
-                raise failure(Complaint(f"'{label}' is not among the labels that `only` keeps", ("by", index)))
+                raise failure(Complaint(f"'{label}' is not in `only`; add it there, or remove it here", ("by", index)))
         return self
 
 
@@ -123,11 +125,13 @@ def with_shares(corpora: dict[str, _Corpus]) -> dict[str, _Corpus]:
         for index, (label, share) in enumerate(corpus.shares.items()):
             share_id, trouble = share_name(name, label), ""
             if share_id in corpora or share_id in expanded:
-                trouble = f"'{share_id}', and so is another corpus"
+                trouble = f"'{share_id}', which is taken; rename the other corpus"
             elif len(share_id) > LONGEST_NAME:
-                trouble = f"'{name}.' and the label, which are more than {LONGEST_NAME} characters"
+                trouble = (
+                    f"'{name}.' and the label, more than {LONGEST_NAME} characters; shorten the name of the corpus"
+                )
             if trouble:
-                problem = f"its share is named {trouble}; write it as a corpus of its own"
+                problem = f"`by` adds a corpus named {trouble}"
                 raise failure(Complaint(problem, (name, "by", index)))
             expanded[share_id] = share
     return expanded
@@ -137,7 +141,7 @@ def with_shares(corpora: dict[str, _Corpus]) -> dict[str, _Corpus]:
 
 
 View = Literal["words", "all", "no-sinks"]
-"""Which tokens count: the text's own, every token, or the text's own without sinks and without its first one."""
+"""Token sets: the text's own tokens, every token, or the own tokens without sinks and without the first token."""
 
 Site = Literal["embedding", "block", "final", "attention"]
 """Where in a model states are read."""
@@ -147,21 +151,21 @@ NullBaseline = Literal["random-init", "shuffled"]
 
 
 class SinkSpec(Part):
-    """Two conditions, both of which a token must meet at some block; what is left out follows from the other.
+    """Two conditions for a sink, a token that meets both at some block.
 
-    With neither, a sink is a token whose norm exceeds twice the median norm of its text and of which one coordinate
-    outweighs all others together. ``factor`` alone is the rule of the norm alone.
+    Default: the norm exceeds twice the median norm of the text, and one coordinate outweighs all others together.
+    ``factor`` without ``dominance`` uses the norm alone.
     """
 
     factor: float | None = Field(
         None,
         gt=0,
-        description="What a token's norm must exceed, in medians of its text; alone, the norm decides by itself. "
-        "2 if left out.",
+        description="A sink's norm exceeds this many medians of its text. Default: 2. Without `dominance`, only the "
+        "norm decides.",
     )
     dominance: float | None = Field(
         None,
         gt=0,
-        description="What one coordinate must weigh against all others together, (x_j - m_j)² / Σ x_i². 1 if both "
-        "are left out.",
+        description="Minimum weight of the largest coordinate against all others together, (x_j - m_j)² / Σ x_i². "
+        "Default: 1 if both keys are left out.",
     )

@@ -21,11 +21,10 @@ from reporter.spec.references import contradictions, refused_claims
 from reporter.spec.study import Study, StudyFile, check_study
 from reporter.spec.yaml_reader import CORE, Document, read_yaml
 
-# What a study says where it is not all in one file: what it extends lies below it, what a call sets above it.
+# Layers of a study: the study that it extends lies below, the overrides of the command line lie above.
 #
-# The study's own file says ``extends: eacl-anisotropy``, a study that ships with reporter, or a path. A key at the top
-# of a study that it gives takes the place of the same key below, as a whole; ``study`` it gives itself. Then
-# ``models.bert=./mine`` from the command line takes the place of one value.
+# ``extends: eacl-anisotropy`` names a study that ships with reporter, or a path. A top-level key replaces the whole key
+# of the layer below, except ``study``. Then ``models.bert=./mine`` from the command line replaces one value.
 
 
 EXTENDS = "extends"
@@ -51,11 +50,11 @@ class Layers:
     sets: tuple[tuple[Location, str], ...] = ()
 
     def inherits(self, key: str) -> bool:
-        """Tell whether what stands under a key at the top comes from the study that is extended."""
+        """Return whether the value of a top-level key comes from the study that is extended."""
         return self.below is not None and not (isinstance(self.document.data, dict) and key in self.document.data)
 
     def problem(self, complaint: Complaint) -> Problem:
-        """Return a complaint with the place that it is about: a line of a file, or what the user set."""
+        """Return a complaint with its place: a line of a file, or an override of the command line."""
         for location, override in reversed(self.sets):
             if complaint.location[: len(location)] == location:
                 return Problem(override, 0, 0, show_location(complaint.location), complaint.message)
@@ -66,14 +65,14 @@ class Layers:
         return Problem(str(self.path), line, column, where, complaint.message)
 
     def problems(self) -> Iterator[Problem]:
-        """Yield what YAML itself could not make sense of, in the study's file and in those that it extends."""
+        """Yield the YAML errors in the study's file and in the files that it extends."""
         if self.below is not None:
             yield from self.below.problems()
         for position, where, message in self.document.problems:
             yield Problem(str(self.path), *position, show_location(where), message)
 
     def text(self) -> str:
-        """Return what the study says, all told, as one YAML text that needs no other."""
+        """Return the whole study as one YAML text without ``extends`` and overrides."""
         if self.below is None and not self.sets:
             return self.written
         return as_yaml(self.data)
@@ -89,8 +88,10 @@ def _extended(text: str, path: Path, above: tuple[Path, ...] = ()) -> Layers:
     try:
         other = _named(reference, path)
         if other.resolve() in {file.resolve() for file in (*above, path)}:
-            raise UsageError(f"goes in a circle: {one_line(str(reference))} extends this study, or is it")
-        below = _extended(read_text(other), other, (*above, path))
+            raise UsageError(
+                f"circular reference: {one_line(str(reference))} is or extends this study; name another study"
+            )
+        below = _extended(read_text(other, instead_of(other) or "; check the path"), other, (*above, path))
     except UsageError as error:
         message = str(error)
         if isinstance(error, SpecError):
@@ -108,18 +109,20 @@ def _extended(text: str, path: Path, above: tuple[Path, ...] = ()) -> Layers:
 
 def _named(reference: Any, path: Path) -> Path:
     if not isinstance(reference, str) or not reference.strip():
-        raise UsageError(f"expected the name of a study that ships with reporter, or a path, got {show(reference)}")
+        raise UsageError(
+            f"expected a study that ships with reporter, or a path that ends in .yaml, got {show(reference)}"
+        )
     if reference.endswith((".yaml", ".yml")):
         return Path(os.path.normpath(path.parent / Path(reference).expanduser()))
     studies = shipped()
     if reference not in studies:
-        ending = hint(reference, list(studies), "there are")
-        raise UsageError(f"no study '{one_line(reference)}' ships with reporter{ending} (a path ends in .yaml)")
+        ending = hint(reference, list(studies), "shipped studies")
+        raise UsageError(f"no study '{one_line(reference)}' ships with reporter (a path must end in .yaml){ending}")
     return studies[reference]
 
 
 def _set(layers: Layers, change: str) -> Layers:
-    """Return a study with one value in the place of another."""
+    """Return a study with one value replaced."""
     name, equals, written = change.partition("=")
     option = f"--set {one_line(change)}"
     if not equals or not name.strip():
@@ -131,7 +134,7 @@ def _set(layers: Layers, change: str) -> Layers:
         raise UsageError(f"{option}: {read.problems[0][2]}")
     location = _location(layers.data, name.strip(), option)
     if location == (EXTENDS,):
-        raise UsageError(f"{option}: what a study extends stands in its file")
+        raise UsageError(f"{option}: `extends` cannot be overridden; edit the study file")
     value = _elsewhere(read.data, os.path.relpath(Path.cwd(), layers.path.resolve().parent))
     if location[:1] == ("models",) and len(location) == 2 and isinstance(value, str):
         is_folder = value.startswith((".", "/", "~")) or (os.sep in value and Path(value).is_dir())
@@ -149,20 +152,20 @@ def _location(data: Mapping[str, Any], name: str, option: str) -> Location:
     while rest:
         if isinstance(here, list | tuple):
             whole = show_location(tuple(keys))
-            raise UsageError(f"{option}: '{whole}' is a list; set it as a whole, such as --set '{whole}=[…]'")
+            raise UsageError(f"{option}: '{whole}' is a list; set the whole list with --set '{whole}=[…]'")
         if here is not None and not isinstance(here, Mapping):
             whole = show_location(tuple(keys))
-            raise UsageError(f"{option}: '{whole}' is {show(here)}, which has no keys; set it as a whole")
+            raise UsageError(f"{option}: '{whole}' is {show(here)} and has no keys; replace it with --set '{whole}=…'")
         candidates = [key for key in here or () if rest == key or rest.startswith(f"{key}.")]
         first = rest.partition(".")[0]
         if not first:
-            raise UsageError(f"{option}: a key is missing in '{one_line(name)}'")
+            raise UsageError(f"{option}: a key is empty in '{one_line(name)}'; write KEY.KEY=VALUE")
         new = not candidates and len(keys) == 1 and suggest(first, here or ()) is None  # a name, which may hold dots
         key = max(candidates, key=len) if candidates else rest if new and here else first
         rest = rest[len(key) + 1 :]
         if rest and here and keys and not candidates:
-            ending = hint(key, list(here), "there are")
-            raise UsageError(f"{option}: there is no '{one_line(key)}' under '{show_location(tuple(keys))}'{ending}")
+            ending = hint(key, list(here), "keys there")
+            raise UsageError(f"{option}: no key '{one_line(key)}' under '{show_location(tuple(keys))}'{ending}")
         keys.append(key)
         here = here.get(key) if here is not None else None
     return tuple(keys)
@@ -181,7 +184,7 @@ def _with_value(data: Mapping[str, Any] | None, location: Location, value: Any) 
 
 
 def as_yaml(data: Any) -> str:
-    """Return what a study says, or a part of it, as YAML that is read as it was meant."""
+    """Return a study, or a part of it, as YAML that :func:`read_yaml` reads back unchanged."""
     return yaml.dump(_as_written(data), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
 
 
@@ -228,11 +231,11 @@ def load_study(path: Path, offer: Offer, changes: Sequence[str] = ()) -> StudyFi
 
 
 def layers_of(path: Path, changes: Sequence[str] = (), text: str | None = None) -> Layers:
-    """Read what a study says, with all that it extends, and check nothing.
+    """Read a study with all that it extends, without checking it.
 
     Raises:
         SpecError: a file cannot be read, or a study extends itself.
-        UsageError: a change is none.
+        UsageError: an override is wrong.
     """
     layers = _extended(read_text(path) if text is None else text, path)
     for change in changes:
@@ -241,10 +244,10 @@ def layers_of(path: Path, changes: Sequence[str] = (), text: str | None = None) 
 
 
 def check_layers(layers: Layers, offer: Offer) -> StudyFile:
-    """Return the study that is layers.
+    """Check the layers and return their study.
 
-    Claims of a study that is extended are left out where they speak of what its heir put something else in the place
-    of, and the study's notes say so.
+    Claims of the extended study are left out where they name a model, corpus or metric that this study replaced. The
+    study's notes list them.
 
     Raises:
         SpecError: something is wrong with it.
@@ -262,8 +265,9 @@ def check_layers(layers: Layers, offer: Offer) -> StudyFile:
     broken = {(problem.file, problem.line, problem.column) for problem in problems}
     for complaint in complaints:
         problem = layers.problem(complaint)
-        # A value that YAML itself could not make sense of is not wrong a second time.
-        if (problem.file, problem.line, problem.column) not in broken:
+        # A value or a mapping that YAML could not read is not wrong a second time.
+        is_read = complaint.location not in layers.document.incomplete
+        if is_read and (problem.file, problem.line, problem.column) not in broken:
             problems.add(problem)
     file = str(layers.path)
     raise SpecError(sorted(problems, key=lambda p: (p.file != file, p.file, p.line, p.column, p.where, p.message)))
@@ -300,9 +304,12 @@ def plugins_of(layers: Layers) -> tuple[Path, ...]:
         if not isinstance(name, str):  # which the check of the whole study explains
             continue
         written = name.as_path() if isinstance(name, InheritedText) else name
-        file = layers.path.resolve().parent / Path(written).expanduser()
+        written_path = Path(written).expanduser()
+        file = layers.path.resolve().parent / written_path
         if not file.is_file():
-            message = f"there is no file '{name}'; it is looked for beside the study{instead_of(file)}"
+            message = (
+                f"there is no file '{name}' in the folder of the study{instead_of(layers.path.parent / written_path)}"
+            )
             problems.append(layers.problem(Complaint(message, ("plugins", index))))
         paths.append(file)
     if problems:
@@ -327,7 +334,7 @@ def load_studies(paths: Sequence[Path], load: Callable[[Path], StudyFile]) -> li
     for file in files:
         owner = owners.setdefault(file.study.study, file.path)
         if owner is not file.path:
-            message = f"'{file.study.study}' is the id of {owner}, too; every study needs its own"
+            message = f"{owner} has the same id '{file.study.study}'; give each study another id"
             problems.append(layers_of(file.path).problem(Complaint(message, ("study",))))
     if problems:
         raise SpecError(problems)
@@ -338,7 +345,7 @@ def _check(layers: Layers, offer: Offer, broken: bool) -> tuple[Study | None, li
     if layers.data is None and broken:
         return None, []
     if not isinstance(layers.data, dict):
-        message = f"a study is a mapping that begins with 'study: <id>', got {show(layers.data)}"
+        message = f"a study must be a mapping that begins with `study: ID`, got {show(layers.data)}"
         return None, [Complaint(message)]
     try:
         study = check_study(layers.data, offer)
@@ -349,12 +356,12 @@ def _check(layers: Layers, offer: Offer, broken: bool) -> tuple[Study | None, li
     return (None if broken or complaints else study), complaints
 
 
-def read_text(path: Path, remedy: str = "; 'reporter init' writes a study to start from") -> str:
+def read_text(path: Path, remedy: str | None = None) -> str:
     """Return the text of a YAML file.
 
     Args:
         path: the file.
-        remedy: what to do if there is no such file.
+        remedy: the end of the message if there is no such file; by default a similar file, or ``reporter init``.
 
     Raises:
         SpecError: there is no such file, or it is no UTF-8.
@@ -365,10 +372,12 @@ def read_text(path: Path, remedy: str = "; 'reporter init' writes a study to sta
         raw = path.read_bytes()
     except FileNotFoundError:
         if (name := path.with_suffix("").as_posix().removeprefix("studies/")) in shipped():
-            remedy = f"; `reporter init {name}` writes a copy of the study that ships"
+            remedy = f"; copy the study that ships with `reporter init {name}`"
+        elif remedy is None:
+            remedy = instead_of(path) or "; check the path, or write a new study with `reporter init NAME`"
         raise SpecError.of_file(path, f"there is no such file{remedy}") from None
     except IsADirectoryError:
-        raise SpecError.of_file(path, "is a directory, not a file") from None
+        raise SpecError.of_file(path, "is a folder; name a YAML file") from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise SpecError.of_file(path, f"cannot be read: {reason}") from None

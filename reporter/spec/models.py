@@ -20,7 +20,7 @@ class CheckpointSpec(Part):
 
     Args:
         name: a hub revision, or a sub-folder of the model's path.
-        step: the training step; None where it is not known.
+        step: the training step; None where it is unknown.
     """
 
     name: str
@@ -29,17 +29,17 @@ class CheckpointSpec(Part):
 
 _Step = Annotated[
     Annotated[int, Field(ge=0)] | None,
-    Field(description="The training step; read from names such as step512 or ckpt-512 if left out."),
+    Field(description="Training step. Default: read from names such as step512 or ckpt-512."),
 ]
 
 
 class _Revision(Part):
-    revision: Text = Field(description="A hub revision: a branch, a tag or a commit.")
+    revision: Text = Field(description="Hub revision: a branch, a tag or a commit.")
     step: _Step = None
 
 
 class _Folder(Part):
-    folder: Text = Field(description="A sub-folder of the model's path.")
+    folder: Text = Field(description="Sub-folder of `path`.")
     step: _Step = None
 
 
@@ -49,9 +49,9 @@ _STEP = re.compile(
 
 
 def step_of(name: str) -> int | None:
-    """Read the training step from the name of a checkpoint: 512 from ``step512``, ``ckpt-512`` or ``512``.
+    """Return the training step in the name of a checkpoint: 512 for ``step512``, ``ckpt-512`` or ``512``.
 
-    Digits of another meaning are no step: those of a release (``v2``, ``release-2024``) or of a commit.
+    Other digits are no step, such as the number of a release (``v2``, ``release-2024``) or a commit.
     """
     if name.isdecimal() and len(name) <= 18:
         return int(name)
@@ -68,8 +68,10 @@ def _checkpoint_of(kind: type[_Revision] | type[_Folder]) -> BeforeValidator:
         if isinstance(value, str):
             value = {key: value}
         elif not isinstance(value, dict):
-            example = "step512" if kind is _Revision else "ckpt-500"
-            message = f"expected a name or a mapping such as {{{key}: {example}, step: 512}}, got {show(value)}"
+            example = "step512" if kind is _Revision else "ckpt-512"
+            message = (
+                f"expected a name in quotes or a mapping such as {{{key}: {example}, step: 512}}, got {show(value)}"
+            )
             raise failure(Complaint(message))
         checked = kind.model_validate(value)
         name = str(getattr(checked, key))
@@ -83,7 +85,7 @@ def _in_order(checkpoints: tuple[CheckpointSpec, ...]) -> tuple[CheckpointSpec, 
     names = [checkpoint.name for checkpoint in checkpoints]
     for index, name in enumerate(names):
         if name in names[:index]:
-            raise failure(Complaint(f"checkpoint '{name}' is listed twice", (index,)))
+            raise failure(Complaint(f"checkpoint '{name}' is listed twice; remove one of them", (index,)))
     if any(checkpoint.step is None for checkpoint in checkpoints):
         return checkpoints
     return tuple(sorted(checkpoints, key=lambda checkpoint: checkpoint.step or 0))
@@ -96,104 +98,122 @@ def _hub_id(value: str) -> str:
     if HUB_ID.fullmatch(value):
         return value
     if value.startswith((".", "/", "~")) or value.count("/") > 1 or "\\" in value:
-        raise failure(Complaint(f"{show(value)} is not a hub id; for a folder write {{path: {value}}}"))
+        raise failure(Complaint(f"{show(value)} is not a hub id; to name a folder, write {{path: {value}}}"))
     raise failure(Complaint(f"expected a hub id such as 'bert-base-uncased' or 'owner/name', got {show(value)}"))
+
+
+_PLACE = r"cpu|\d+"
+
+
+def _place_for_weights(value: str) -> str:
+    if not re.fullmatch(_PLACE, value):
+        raise failure(Complaint(f"expected 'cpu' or the number of a GPU in quotes, such as '0', got {show(value)}"))
+    return value
 
 
 class _Weights(Part):
     """The keys of models that already have weights."""
 
     dtype: Dtype = Field(
-        "float32", description="The precision in which weights are loaded; 'auto' is that of the checkpoint."
+        "float32", description="Precision of the loaded weights; 'auto' keeps the precision of the checkpoint."
     )
-    trust_remote_code: bool = Field(False, description="Let the model's repository run its own Python code.")
+    trust_remote_code: bool = Field(False, description="Run the Python code of the model's repository.")
     allow_pickle: bool = Field(
-        False, description="Load weights that are only there as pickle, which can run code; safetensors else."
+        False,
+        description="Load pickle files, which can run code, if the model has no safetensors files.",
     )
     adapter: Annotated[Path, AsPath] | None = Field(
         None,
-        description="The folder of an adapter that PEFT saved, such as a LoRA: it is merged into the weights of this "
-        "model, its base.",
+        description="Folder of an adapter that PEFT saved, such as a LoRA. It is merged into the weights of this "
+        "model.",
     )
     part: Literal["encoder", "decoder"] | None = Field(
         None,
-        description="Of an encoder–decoder such as T5, which half is measured: the encoder where it is left out. The "
-        "decoder reads the text beside its encoder, which reads the same text.",
+        description="Measured half of an encoder–decoder such as T5. Default: the encoder. With 'decoder', the encoder "
+        "and the decoder read the same text.",
     )
 
     device_map: Literal["auto"] | None = Field(
         None,
-        description="'auto' has accelerate spread a model that is too large for one device over all of them, what does "
-        "not fit there into main memory, and what does not fit there on disk; its states are gathered on run.device.",
+        description="'auto' splits a large model over all GPUs, then main memory, then disk, with the package "
+        "accelerate. States are gathered on `run.device`.",
     )
-    max_memory: dict[Annotated[str, Field(pattern=r"^(cpu|\d+)$")], Text] = Field(
+    max_memory: dict[Annotated[str, AfterValidator(_place_for_weights)], Text] = Field(
         {},
-        description="How much of each device 'device_map' may fill, such as 20GiB: of a GPU, by its number in quotes, "
-        "and of 'cpu'; all that is free where it is left out.",
+        description="Memory that `device_map` may use on each device, such as {'0': 20GiB, cpu: 60GiB}. GPUs have "
+        "their number as key. Default: all free memory.",
+        json_schema_extra={"propertyNames": {"pattern": f"^({_PLACE})$"}},
     )
     offload_folder: Annotated[Path, AsPath] | None = Field(
         None,
-        description="Where 'device_map' puts weights that fit nowhere else; those of safetensors stay where they are.",
+        description="Folder for weights that fit neither on a GPU nor into main memory. Weights in safetensors files "
+        "stay in these files.",
     )
 
     @model_validator(mode="after")
     def _split_as_it_was_saved(self) -> _Weights:
         for key in ("max_memory", "offload_folder"):
             if getattr(self, key) and self.device_map is None:
-                raise failure(Complaint(f"'{key}' needs `device_map: auto`", (key,), "key"))
+                raise failure(
+                    Complaint(f"needs `device_map: auto`; add it to the model, or remove `{key}`", (key,), "key")
+                )
         if self.device_map and self.adapter:
-            message = "an adapter cannot be merged into a model that is split; merge it with PEFT, and save that"
+            message = (
+                "an adapter cannot be merged into a model that `device_map` splits. Merge it with PEFT, save the "
+                "result, and use that folder as `path`"
+            )
             raise failure(Complaint(message, ("adapter",), "key"))
         return self
 
 
 class _Related(Part):
-    """The relations of a model to others of the study, and its scores elsewhere."""
+    """The relations of a model to other models of the study, and its scores on benchmarks."""
 
     base: Name | None = Field(
-        None, description="The model of this study that it was tuned from; of a recipe with 'from' that one."
+        None,
+        description="Model of this study that this model was tuned from. Default: the `from` of its recipe, if any.",
     )
     twin: Name | None = Field(
         None,
-        description="The model of this study that is the same one from another seed, so that what tells the two apart "
-        "is noise; two recipes that differ in their seed alone need not say it.",
+        description="Seed replicate: the model of this study that differs only in the seed of its training. "
+        "Differences between the two are noise. Two recipes that differ only in `seed` are found without this key.",
     )
     scores: dict[Name, float] = Field(
-        {}, description="Scores from elsewhere, such as {sst2: 0.93}, to correlate with what is measured."
+        {}, description="Scores on benchmarks, such as {sst2: 0.93}, to correlate with the measured numbers."
     )
 
 
 class _Reading(Part):
-    """The keys of models that read texts here."""
+    """The keys of models that run on texts."""
 
     bos: Literal["as-is", "add", "none"] = Field(
         "as-is",
-        description="Whether a BOS stands before each text: 'add' one where the tokenizer puts none, 'none' to leave "
-        "out what it puts there, or 'as-is'. Of a decoder it decides which token becomes the sink.",
+        description="BOS token before each text: 'add' it, leave it out ('none'), or keep what the tokenizer does "
+        "('as-is'). In a decoder it decides which token becomes the sink.",
     )
 
 
 class HubModel(_Weights, _Related, _Reading):
     """A model from a hub."""
 
-    hub: Annotated[Text, AfterValidator(_hub_id)] = Field(description="A hub id: 'owner/name' or 'name'.")
-    revision: Text | None = Field(None, description="A branch, tag or commit; the main branch if left out.")
+    hub: Annotated[Text, AfterValidator(_hub_id)] = Field(description="Hub id: 'owner/name' or 'name'.")
+    revision: Text | None = Field(None, description="Branch, tag or commit. Default: the main branch.")
     tokenizer: Annotated[Text, AfterValidator(_hub_id)] | None = Field(
         None,
-        description="Another hub id whose tokenizer to use: repositories of intermediate checkpoints may have none.",
+        description="Hub id of another repository with the tokenizer, for repositories of checkpoints without one.",
     )
     checkpoints: Annotated[
         tuple[Annotated[CheckpointSpec, _checkpoint_of(_Revision)], ...], AsTuple, AfterValidator(_in_order)
     ] = Field(
         (),
-        description="Revisions to measure, in the order of training: names, or {revision:, step:}. The last one stands "
-        "for the model wherever only one is compared; where the steps of all are known, the highest step is last.",
+        description="Revisions to measure, in the order of training: names, or {revision: NAME, step: NUMBER}. The "
+        "last checkpoint represents the model in comparisons. If all steps are known, the highest step is last.",
     )
 
     @model_validator(mode="after")
     def _one_way_to_name_revisions(self) -> HubModel:
         if self.revision is not None and self.checkpoints:
-            message = "'revision' and 'checkpoints' exclude each other; each checkpoint is a revision"
+            message = "remove `revision`; it cannot be combined with `checkpoints`, which are revisions"
             raise failure(Complaint(message, ("revision",), "key"))
         return self
 
@@ -202,14 +222,14 @@ class PathModel(_Weights, _Related, _Reading):
     """A model in a folder, in the format of ``save_pretrained``, or in one GGUF file."""
 
     path: Annotated[Path, AsPath] = Field(
-        description="The folder, or a GGUF file, relative to the study file or absolute."
+        description="Folder of the model, or a GGUF file; relative to the study file, or absolute."
     )
     checkpoints: Annotated[
         tuple[Annotated[CheckpointSpec, _checkpoint_of(_Folder)], ...], AsTuple, AfterValidator(_in_order)
     ] = Field(
         (),
-        description="Sub-folders to measure, in the order of training: names, or {folder:, step:}. The last one stands "
-        "for the model wherever only one is compared; where the steps of all are known, the highest step is last.",
+        description="Sub-folders to measure, in the order of training: names, or {folder: NAME, step: NUMBER}. The "
+        "last checkpoint represents the model in comparisons. If all steps are known, the highest step is last.",
     )
 
     @model_validator(mode="after")
@@ -217,7 +237,7 @@ class PathModel(_Weights, _Related, _Reading):
         for index, checkpoint in enumerate(self.checkpoints):
             folder = PurePosixPath(checkpoint.name)
             if folder.is_absolute() or ".." in folder.parts:
-                message = f"must be a sub-folder of 'path', got {show(checkpoint.name)}"
+                message = f"must be a sub-folder of `path`, got {show(checkpoint.name)}"
                 raise failure(Complaint(message, ("checkpoints", index)))
         return self
 
@@ -226,14 +246,14 @@ class RecipeModel(_Related, _Reading):
     """A model that the run trains before it measures it."""
 
     def differs_in_seed(self, other: Any) -> bool:
-        """Tell whether another model is trained by the same recipe from another seed, from the same base."""
+        """Return whether another model has the same recipe and the same base, but another seed."""
         if not isinstance(other, RecipeModel) or type(other.recipe) is not type(self.recipe):
             return False
         same = other.recipe.model_copy(update={"seed": self.recipe.seed}) == self.recipe
         return same and other.recipe.seed != self.recipe.seed and (other.base, other.bos) == (self.base, self.bos)
 
     recipe: AnyRecipe = Field(
-        description="What to build and how to train it; with 'from', which recipe model to train further."
+        description="Architecture and training of a toy model; with `from`, the recipe model to train further."
     )
 
     @model_validator(mode="after")
@@ -245,7 +265,7 @@ class RecipeModel(_Related, _Reading):
 
 def _read_states(value: Any) -> Any:
     if not isinstance(value, dict):
-        message = f"expected a file for each corpus, such as {{wiki: big-on-wiki.safetensors}}, got {show(value)}"
+        message = f"expected one file for each corpus, such as {{wiki: big-on-wiki.safetensors}}, got {show(value)}"
         raise failure(Complaint(message))
     return value
 
@@ -255,10 +275,11 @@ class StatesModel(_Related):
 
     states: Annotated[dict[Name, Annotated[Path, AsPath]], BeforeValidator(_read_states)] = Field(
         min_length=1,
-        description="For each corpus the safetensors file of its states, relative to the study file or absolute.",
+        description="Safetensors file of the states on each corpus; relative to the study file, or absolute.",
     )
     role: Literal["encoder", "decoder"] | None = Field(
-        None, description="Whether a token saw later ones (encoder) or not (decoder), where the files do not tell."
+        None,
+        description="'encoder' if tokens see later tokens, else 'decoder'. Needed only if the files do not tell.",
     )
 
 
@@ -274,4 +295,4 @@ ModelSpec = Annotated[
     HubModel | PathModel | RecipeModel | StatesModel,
     BeforeValidator(_read_model, json_schema_input_type=str | HubModel | PathModel | RecipeModel | StatesModel),
 ]
-"""A hub id as text, or a mapping told apart by its key ``hub``, ``path``, ``recipe`` or ``states``."""
+"""A hub id as text, or a mapping; its key ``hub``, ``path``, ``recipe`` or ``states`` decides its kind."""

@@ -1,6 +1,6 @@
-"""The metrics, analyses and claims that a study may name. The reader of a study passes them in: `spec` has none.
+"""The metrics, analyses and claims that a study may name.
 
-It travels as Pydantic's validation context.
+The reader of a study passes them in as Pydantic's validation context, since `spec` itself has none.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ Fixed = Mapping[str, tuple[tuple[str, float], ...]]
 
 @dataclass(frozen=True)
 class Reference:
-    """A key of a part of a study under which other parts are named: one, or a list of them.
+    """A key whose value names one or several other parts of the study.
 
     Args:
         key: the key.
         to: what is named there.
         labelled: whether the texts of a corpus that is named must have labels.
-        says: how a person says that the part waits for what it names, where it does: ``gets the size of corpus``.
+        says: the dependency in words, for messages: ``takes its size from corpus``; empty for a key without one.
         several: whether several may be named, or ``all``; a bare list in the place of the part is short for this key.
     """
 
@@ -108,9 +108,9 @@ class ClaimForm:
 
     Args:
         form: derives from :class:`~reporter.spec.claims.Claim` and has the kind's key as a field.
-        refuses: yields what is wrong with a claim of a study in which all else is right, given what is fixed by
-            definition and the metrics that are measured with their default options alone.
-        fits: yields what of such a study a claim does not go with, such as ``texts: fixed``, given the study.
+        refuses: yields the mistakes of a claim in an otherwise correct study, given the values that are fixed by
+            definition and the metrics with default options.
+        fits: yields the keys of such a study that a claim cannot be combined with, such as ``texts: fixed``.
     """
 
     form: Any
@@ -136,7 +136,7 @@ class Offer:
 
 
 def offer_of(info: ValidationInfo) -> Offer:
-    """Return what the study that is being checked may ask for; nothing where nobody said."""
+    """Return the offer in the validation context; an empty offer where there is none."""
     return info.context if isinstance(info.context, Offer) else Offer()
 
 
@@ -174,7 +174,7 @@ def read_metrics(value: Any, info: ValidationInfo) -> Any:
         message = f"expected 'all', 'none' or a list such as [convergence, motion], got {show(value)}"
         raise failure(Complaint(message))
     if not value:
-        raise failure(Complaint("must not be empty; leave it out to have all metrics"))
+        raise failure(Complaint("must not be empty; remove `metrics` to measure all, or write `metrics: none`"))
     chosen: dict[str, MetricChoice] = {}
     complaints: list[Complaint] = []
     for index, item in enumerate(value):
@@ -186,7 +186,7 @@ def read_metrics(value: Any, info: ValidationInfo) -> Any:
             complaints += join(complaints_of(error), index)
             continue
         if choice.name in chosen:
-            complaints.append(Complaint(f"metric '{choice.name}' is listed twice", (index,)))
+            complaints.append(Complaint(f"metric '{choice.name}' is listed twice; remove one of them", (index,)))
         chosen[choice.name] = choice
     if complaints:
         raise failure(*complaints)
@@ -210,19 +210,19 @@ def _read_choice(item: Any, catalogue: Catalogue) -> MetricChoice:
         name, options = next(iter(item.items()))
         return MetricChoice(name=name, options=_options(name, options, catalogue, (name,)))
     got = f"a mapping with {len(item)} keys" if isinstance(item, dict) else show(item)
-    message = f"expected a metric's name or one mapping {{name: {{option: value}}}}, got {got}"
+    message = f"expected the name of a metric or a mapping {{name: {{option: value}}}}, got {got}"
     raise failure(Complaint(message))
 
 
 def _options(name: str, given: Any, catalogue: Catalogue, location: tuple[str, ...]) -> BaseModel:
     if name not in catalogue:
-        message = f"unknown metric '{name}'{hint(name, list(catalogue), 'there are')}"
+        message = f"unknown metric '{name}'{hint(name, list(catalogue), 'metrics')}"
         raise failure(Complaint(message, location, "key"))
     model = catalogue[name]
     if given is None:
         given = {}
     if not isinstance(given, dict):
-        raise failure(Complaint(f"expected a mapping of options, got {show(given)}", location))
+        raise failure(Complaint(f"expected a mapping of options such as {{sample: 512}}, got {show(given)}", location))
     try:
         # By way of JSON, in which strict means: no guessing, but a list will do for a tuple.
         return model.model_validate_json(json.dumps(given), strict=True)

@@ -1,4 +1,4 @@
-"""The base of every part of a study, and how its mistakes become sentences that a person can act on."""
+"""The base of every part of a study, and the messages about its mistakes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from reporter.spec.problems import Location, choices, show
 LONGEST_NAME = 64  # of models and corpora: it becomes part of file names
 
 Anchor = Literal["key", "value", "parent"]
-"""Where a reader's eye belongs: the key itself, its value, or the part that lacks something."""
+"""The position that a message points at: the key, its value, or the part that lacks a key."""
 
 
 @dataclass(frozen=True)
@@ -49,8 +49,15 @@ def complaints_of(error: ValidationError, keys: Sequence[str] = ()) -> list[Comp
     """Translate Pydantic's errors into complaints in plain English."""
     errors = error.errors(include_url=False)
     inside = {other["loc"][:depth] for other in errors for depth in range(len(other["loc"]))}
-    # Too short is also what lacks the entries that are wrong.
-    return [_translate(e, keys) for e in errors if e["type"] != "too_short" or e["loc"] not in inside]
+    unknown = [str(e["loc"][-1]) for e in errors if e["type"] == "extra_forbidden" and len(e["loc"]) == 1]
+    meant = {suggest(key, keys) for key in unknown}
+    return [
+        _translate(e, keys)
+        for e in errors
+        # Too short is also what lacks the entries that are wrong; a key with a wrong name is not missing as well.
+        if not (e["type"] == "too_short" and e["loc"] in inside)
+        and not (e["type"] == "missing" and e["loc"][-1] in meant)
+    ]
 
 
 class Part(BaseModel):
@@ -94,7 +101,7 @@ def one_of(kinds: Mapping[str, type[Part]], example: str) -> Callable[[Any, Vali
         # What tells one kind can be an ordinary key of another: a generated corpus has a number of "texts".
         kind = next((key for key in telling if kinds[key].model_fields.keys() >= set(telling)), None)
         if kind is None:
-            message = f"'{telling[0]}' and '{telling[1]}' exclude each other; keep one of them"
+            message = f"'{telling[0]}' and '{telling[1]}' cannot be combined; remove one of them"
             raise failure(Complaint(message, (telling[1],), "key"))
         try:
             return kinds[kind].model_validate(value, context=info.context)
@@ -108,19 +115,19 @@ def check_name(name: str) -> str:
     """Return ``name`` if models and corpora may have it; it becomes part of file names and of SQL queries."""
     if len(name) > LONGEST_NAME or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name):
         allowed = f"at most {LONGEST_NAME} letters, digits, '-', '_' and '.'"
-        raise failure(Complaint(f"a name has {allowed}, and begins with a letter or digit", (), "key"))
+        raise failure(Complaint(f"invalid name; use {allowed}, and begin with a letter or digit", (), "key"))
     return name
 
 
 def check_text(text: str) -> str:
-    """Return ``text`` if there is something in it and no control characters (an id, a path, a revision)."""
+    """Return ``text`` if it is neither empty nor has control characters (an id, a path, a revision)."""
     if not check_prose(text).isprintable():
-        raise failure(Complaint(f"must not contain control characters, got {show(text)}"))
+        raise failure(Complaint(f"remove the control characters from {show(text)}"))
     return text
 
 
 def check_prose(text: str) -> str:
-    """Return ``text`` if there is something in it: what a model is to read may hold any character."""
+    """Return ``text`` if it is not empty; a text for a model may have any character."""
     if not text.strip():
         raise failure(Complaint("must not be empty"))
     return text
@@ -130,7 +137,7 @@ def no_repeats(names: tuple[Any, ...]) -> tuple[Any, ...]:
     """Return ``names`` if none is listed twice."""
     for index, name in enumerate(names):
         if name in names[:index]:
-            raise failure(Complaint(f"'{name}' is listed twice", (index,)))
+            raise failure(Complaint(f"'{name}' is listed twice; remove one of them", (index,)))
     return names
 
 
@@ -154,12 +161,12 @@ class InheritedText(str):
         return made
 
     def as_path(self) -> str:
-        """Return the path as the study's own file would say it; from now on :meth:`here` does, too."""
+        """Return the path relative to the study's file; from now on :meth:`here` returns it as well."""
         self.read_as_path = True
         return self.here()
 
     def here(self) -> str:
-        """Return what the study's own file would say: the text itself, or the path from its folder."""
+        """Return the text itself, or, for a path, the path relative to the study's file."""
         absolute = self.startswith("~") or not self.strip() or Path(self).is_absolute()
         return str(self) if absolute or not self.read_as_path else str(Path(self.way, self))
 
@@ -168,17 +175,17 @@ def _read_path(value: Any) -> Any:
     if isinstance(value, Path):
         return value
     if not isinstance(value, str):
-        raise failure(Complaint(f"expected a path, as text, got {show(value)}"))
+        raise failure(Complaint(f"expected a path, got {show(value)}"))
     if isinstance(value, InheritedText):
         value = value.as_path()
     try:
         return Path(check_text(value)).expanduser()
     except RuntimeError:
-        raise failure(Complaint("cannot tell whose home directory '~' is; write the path out")) from None
+        raise failure(Complaint("the home folder of '~' is unknown; write the whole path")) from None
 
 
 def two(what: str) -> BeforeValidator:
-    """Return a validator that reads a list of two as a pair; its error says that two ``what`` are expected."""
+    """Return a validator that reads a list of two as a pair; ``what`` names the two in its error."""
 
     def read(value: Any) -> Any:
         if isinstance(value, list | tuple) and len(value) == 2:
@@ -208,7 +215,7 @@ def _no_kind(value: Mapping[str, Any], kinds: Mapping[str, type[Part]]) -> Compl
     for key in value:
         if not any(key in kind.model_fields for kind in kinds.values()) and (meant := suggest(key, kinds)):
             return Complaint(f"unknown key; did you mean '{meant}'?", (key,), "key")
-    return Complaint(f"needs one of the keys {choices(list(kinds))}", (), "parent")
+    return Complaint(f"missing key; add {choices(list(kinds))}", (), "parent")
 
 
 def _of_other_kind(complaint: Complaint, kind: str, kinds: Mapping[str, type[Part]]) -> Complaint:
@@ -218,7 +225,7 @@ def _of_other_kind(complaint: Complaint, kind: str, kinds: Mapping[str, type[Par
     owners = [other for other, part in kinds.items() if other != kind and key in part.model_fields]
     if not owners:
         return complaint
-    return Complaint(f"unknown key beside '{kind}'; it goes with {choices(owners)}", complaint.location, "key")
+    return Complaint(f"unknown key in a part with '{kind}'; it needs {choices(owners)}", complaint.location, "key")
 
 
 def _translate(details: ErrorDetails, keys: Sequence[str]) -> Complaint:
@@ -229,11 +236,11 @@ def _translate(details: ErrorDetails, keys: Sequence[str]) -> Complaint:
             location, anchor = location[:-1], "key"
         return Complaint(context["message"], location, anchor, context["unknown"])
     if details["type"] == "missing":
-        return Complaint("missing key", details["loc"], "parent")
+        return Complaint(f"missing key; add `{details['loc'][-1]}: …`", details["loc"], "parent")
     if details["type"] == "extra_forbidden":
         wrong = str(details["loc"][-1])
         names = keys if len(details["loc"]) == 1 else ()
-        return Complaint(f"unknown key{hint(wrong, names, 'known here')}", details["loc"], "key", unknown=True)
+        return Complaint(f"unknown key{hint(wrong, names, 'expected one of')}", details["loc"], "key", unknown=True)
     return Complaint(_sentence(details["type"], details["msg"], details["input"], context), details["loc"])
 
 
@@ -260,7 +267,7 @@ _LIMITS = {
 def _sentence(kind: str, message: str, value: Any, context: Mapping[str, Any]) -> str:
     if kind in _EXPECTED:
         expected = _EXPECTED[kind]
-        return f"expected {expected}, got {show(value)}{_about_quotes(expected, value)}"
+        return f"expected {expected}, got {show(value)}{_remedy(expected, value)}"
     if kind in _LIMITS:
         words, key = _LIMITS[kind]
         limit = context[key]
@@ -281,14 +288,21 @@ def _sentence(kind: str, message: str, value: Any, context: Mapping[str, Any]) -
     return f"{message[:1].lower()}{message[1:]}, got {show(value)}"
 
 
-def _about_quotes(expected: str, value: Any) -> str:
+_YES, _NO = frozenset({"yes", "y", "on", "true", "1"}), frozenset({"no", "n", "off", "false", "0"})
+
+
+def _remedy(expected: str, value: Any) -> str:
     if expected == "text" and isinstance(value, bool | int | float):
         return "; put it in quotes"
+    if expected == "a list" and isinstance(value, str):
+        return "; put it in brackets"
+    if expected == "true or false" and isinstance(value, str) and value.lower() in _YES | _NO:
+        return f"; write `{str(value.lower() in _YES).lower()}`"
     if "number" in expected and isinstance(value, str) and re.fullmatch(r"[-+]?[0-9]+([.][0-9]+)?", value):
         return "; remove the quotes"
     return ""
 
 
 def join(complaints: Iterable[Complaint], *before: str | int) -> list[Complaint]:
-    """Put the keys ``before`` in front of every complaint's location."""
+    """Prepend the keys ``before`` to every complaint's location."""
     return [replace(c, location=(*before, *c.location)) for c in complaints]

@@ -19,10 +19,10 @@ LARGEST_SEED = 2**32 - 1
 class _Schedule(Part):
     """The keys of training that every recipe has."""
 
-    train_on: Name = Field(description="The corpus of this study that it is trained on.")
-    steps: int = Field(ge=0, description="Steps of training; 0 leaves the weights that it begins with.")
+    train_on: Name = Field(description="Corpus of this study to train on.")
+    steps: int = Field(ge=0, description="Training steps; 0 keeps the initial weights.")
     checkpoints: Annotated[tuple[int, ...], AsTuple] = Field(
-        (), description="Steps at which the model is kept and measured, 0 to steps; the last one if left out."
+        (), description="Steps at which the model is saved and measured, 0 to `steps`. Default: the last step."
     )
 
     @model_validator(mode="before")
@@ -48,63 +48,63 @@ class _Schedule(Part):
             yield Complaint("must not be empty", ("checkpoints",))
         for index, step in enumerate(self.checkpoints):
             if not 0 <= step <= self.steps:
-                message = f"must be between 0 and steps ({self.steps}), got {step}"
+                message = f"must be between 0 and `steps` ({self.steps}), got {step}"
                 yield Complaint(message, ("checkpoints", index))
             if step in self.checkpoints[:index]:
-                yield Complaint(f"step {step} is listed twice", ("checkpoints", index))
+                yield Complaint(f"step {step} is listed twice; remove one of them", ("checkpoints", index))
 
 
 class Recipe(_Schedule):
     """A small model to train on a corpus of the study; the same recipe always gives the same weights."""
 
     architecture: Literal["bert", "gpt2", "llama", "roberta"] = Field(
-        description="The family; bert and roberta are encoders, gpt2 and llama decoders."
+        description="Model family: bert and roberta are encoders, gpt2 and llama are decoders."
     )
-    layers: int = Field(4, ge=1, description="Blocks.")
-    width: int = Field(96, ge=1, description="Size of a hidden state; a multiple of heads.")
-    heads: int = Field(4, ge=1, description="Attention heads in each block.")
+    layers: int = Field(4, ge=1, description="Number of blocks.")
+    width: int = Field(96, ge=1, description="Size of a hidden state; a multiple of `heads`.")
+    heads: int = Field(4, ge=1, description="Attention heads of each block.")
     initial_scale: float = Field(
         1.0,
         gt=0,
         le=10,
-        description="Standard deviation of the first weights times √width: GPT-2 itself, with 0.02 at 768, has 0.55.",
+        description="Standard deviation of the initial weights times √width. GPT-2, with 0.02 at width 768, has 0.55.",
     )
-    seed: int = Field(0, ge=0, le=LARGEST_SEED, description="Decides the first weights and the order of texts.")
-    batch: int = Field(32, ge=1, description="Texts in each step.")
-    context: int = Field(32, ge=2, description="Tokens of each text.")
-    learning_rate: float = Field(1e-3, gt=0, description="The peak of AdamW's rate, after a warm-up.")
-    mask_share: float = Field(0.3, gt=0, lt=1, description="Share of tokens that an encoder has to guess.")
-    vocabulary: int = Field(4096, ge=16, description="The most entries that its tokenizer may have.")
+    seed: int = Field(0, ge=0, le=LARGEST_SEED, description="Seed of the initial weights and of the order of texts.")
+    batch: int = Field(32, ge=1, description="Texts of each training step.")
+    context: int = Field(32, ge=2, description="Tokens of each text in training.")
+    learning_rate: float = Field(1e-3, gt=0, description="Highest learning rate of AdamW, after a warm-up.")
+    mask_share: float = Field(0.3, gt=0, lt=1, description="Share of tokens that are masked to train an encoder.")
+    vocabulary: int = Field(4096, ge=16, description="Largest vocabulary of the tokenizer.")
 
     def _wrong_sizes(self) -> Iterator[Complaint]:
         if self.width % self.heads:
-            message = f"width {self.width} is not a multiple of heads {self.heads}"
+            message = f"width {self.width} must be a multiple of heads ({self.heads}); change one of them"
             yield Complaint(message, ("width",))
         elif self.architecture == "llama" and (self.width // self.heads) % 2:
-            message = f"llama needs an even width for each head, got {self.width} / {self.heads}"
+            message = f"llama needs an even width for each head, got {self.width} / {self.heads}; change one of them"
             yield Complaint(message, ("width",))
         if self.initial_scale > self.width**0.5:  # transformers takes no standard deviation above 1
-            most = f"√width is {self.width**0.5:.3g}"
-            yield Complaint(f"must not exceed √width, got {self.initial_scale:g}; {most}", ("initial_scale",))
+            message = f"must be at most √width ({self.width**0.5:.3g}), got {self.initial_scale:g}"
+            yield Complaint(message, ("initial_scale",))
 
 
 class Tuning(_Schedule):
-    """A recipe's model, trained further: with its weights and its tokenizer, from its last checkpoint on.
+    """Further training of a recipe model: its weights and its tokenizer, from its last checkpoint.
 
-    The optimiser begins anew, with its own warm-up, and steps are counted from there. What is left out is as in the
-    recipe that it continues.
+    The optimiser starts again with a warm-up, and steps are counted from 0. Keys that are left out have the values of
+    the recipe that `from` names.
     """
 
     continues: Name = Field(
-        alias="from", description="The recipe model of this study that it continues, from that one's last checkpoint."
+        alias="from", description="Recipe model of this study to train further, from its last checkpoint."
     )
-    seed: int = Field(0, ge=0, le=LARGEST_SEED, description="Decides the order of texts.")
-    batch: int | None = Field(None, ge=1, description="Texts in each step; as before if left out.")
+    seed: int = Field(0, ge=0, le=LARGEST_SEED, description="Seed of the order of texts.")
+    batch: int | None = Field(None, ge=1, description="Texts of each training step. Default: as in `from`.")
     learning_rate: float | None = Field(
-        None, gt=0, description="The peak of AdamW's rate, after a warm-up; as before if left out."
+        None, gt=0, description="Highest learning rate of AdamW, after a warm-up. Default: as in `from`."
     )
     mask_share: float | None = Field(
-        None, gt=0, lt=1, description="Share of tokens that an encoder has to guess; as before if left out."
+        None, gt=0, lt=1, description="Share of tokens that are masked to train an encoder. Default: as in `from`."
     )
 
     @model_validator(mode="before")
@@ -112,7 +112,7 @@ class Tuning(_Schedule):
     def _leaves_the_model_alone(cls, value: Any) -> Any:
         decided = Recipe.model_fields.keys() - cls.model_fields.keys()
         if isinstance(value, dict) and (fixed := [key for key in value if key in decided]):
-            message = f"is decided by the recipe that it continues, {show(value['from'])}; leave it out"
+            message = "is fixed by the recipe that `from` names; remove it"
             raise failure(*(Complaint(message, (key,), "key") for key in fixed))
         return value
 
@@ -126,7 +126,7 @@ def _read_recipe(value: Any) -> Any:
     if not isinstance(value, dict):
         if isinstance(value, _Schedule):
             return value
-        message = f"expected a mapping with {choices(['architecture', 'from'])}, got {show(value)}"
+        message = f"expected a mapping with the key {choices(['architecture', 'from'])}, got {show(value)}"
         raise failure(Complaint(message))
     return (Tuning if "from" in value else Recipe).model_validate(value)
 
@@ -135,7 +135,7 @@ AnyRecipe = Annotated[Recipe | Tuning, BeforeValidator(_read_recipe, json_schema
 """A recipe; with a key ``from`` one that continues another."""
 
 
-# What waits for what: recipes need corpora and other recipes, corpora need vocabularies and the size of others.
+# Dependencies: recipes need corpora and other recipes, corpora need vocabularies and the sizes of other corpora.
 
 
 Node = tuple[str, str]
@@ -150,26 +150,26 @@ def origin_of(model: Any) -> str | None:
 
 
 def wrong_origin(name: str, models: Mapping[str, Any]) -> str | None:
-    """Return what is wrong with the model that a recipe continues; empty if nothing is."""
+    """Return the mistake in a recipe's ``from``; None if there is none."""
     origin = origin_of(models[name])
     if origin is None:
         return None
     trained = [other for other, model in models.items() if other != name and get(model, "recipe") is not None]
     if origin == name:
-        return "a model cannot continue itself"
+        return "a model cannot continue itself; name another recipe model"
     if origin not in models:
-        ending = hint(origin, trained, "recipe models of this study") or "; this study has no other recipe models"
+        ending = hint(origin, trained, "recipe models of this study") or "; this study has no other model with a recipe"
         return f"no model '{origin}'{ending}"
     if origin not in trained:
-        return f"model '{origin}' is not trained from a recipe, and only such a model can be continued"
+        return f"model '{origin}' has no recipe; name a model that has one"
     way = circle(("model", name), models, {}, ())
-    return f"goes in a circle: {way}" if way is not None else None
+    return circular(way) if way is not None else None
 
 
 def circle(
     start: Node, models: Mapping[str, Any], corpora: Mapping[str, Any], of_corpora: Sequence[Reference]
 ) -> str | None:
-    """Describe the way from a corpus or model through what it needs back to itself; None if there is none."""
+    """Return in words how a corpus or model depends on itself; None if it does not."""
     ways: list[tuple[Node, list[str]]] = [(start, [])]
     visited = set()
     while ways:
@@ -183,10 +183,15 @@ def circle(
     return None
 
 
+def circular(way: str) -> str:
+    """Return the message about a dependency of a part on itself, as :func:`circle` describes it."""
+    return f"circular reference: {way}; change one of these keys"
+
+
 def _needs(
     node: Node, models: Mapping[str, Any], corpora: Mapping[str, Any], of_corpora: Sequence[Reference]
 ) -> Iterator[tuple[Node, str]]:
-    """Yield what a corpus or model needs before it can be made, and how a person would say so."""
+    """Yield what a corpus or model needs before it can be made, and this dependency in words."""
     kind, name = node
     if kind == "corpus":
         for reference in of_corpora:
@@ -202,7 +207,7 @@ def _needs(
 
 
 def share_name(corpus: str, label: str) -> str:
-    """Return what the share of a corpus is called: its name and the label, with what no name may hold as '-'."""
+    """Return the name of the corpus of one label: CORPUS.LABEL, with '-' for characters that no name may have."""
     return f"{corpus}.{re.sub(r'[^A-Za-z0-9._-]+', '-', label)}"
 
 
@@ -227,10 +232,10 @@ def with_shares_of(corpora: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def no_such(noun: str, name: str, names: Iterable[str], many: str) -> str:
-    """Return that a study has no model, corpus or the like of a name, and which ones it has."""
-    return f"no {noun} '{name}'" + (hint(name, list(names), f"{many} of this study") or f"; this study has no {many}")
+    """Return the message that a study has no model, corpus or the like of a name, with the names that it has."""
+    return f"no {noun} '{name}'" + (hint(name, list(names), f"{many} of this study") or f"; add it under `{many}`")
 
 
 def get(value: Any, key: str) -> Any:
-    """Return what a part of a study says under a key, whether it was read already or is as its file says it."""
+    """Return the value of a key of a part, whether the part was validated or is still a mapping."""
     return value.get(key) if isinstance(value, dict) else getattr(value, key, None)

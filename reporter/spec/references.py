@@ -12,12 +12,12 @@ from reporter.spec.corpora import NullBaseline
 from reporter.spec.offer import Offer, Reference, Section
 from reporter.spec.part import Anchor, Complaint, Part, join
 from reporter.spec.problems import Location
-from reporter.spec.recipes import circle, get, no_such, origin_of, shares_of, with_shares_of, wrong_origin
+from reporter.spec.recipes import circle, circular, get, no_such, origin_of, shares_of, with_shares_of, wrong_origin
 
 if TYPE_CHECKING:
     from reporter.spec.study import Study
 
-# What claims speak of must be in the study: models, corpora, views, baselines, sites, scores, metrics.
+# Claims may only name models, corpora, token sets, baselines, sites, scores and metrics of the study.
 
 
 VIEWS = ("words", "all", "no-sinks")
@@ -41,7 +41,7 @@ class KnownNames:
 
     @classmethod
     def of(cls, study: Any, sections: Mapping[str, Section]) -> KnownNames:
-        """Return what a ``Study`` has, or what its file says, right or wrong."""
+        """Return the names in a ``Study``, or in a mapping that was not validated."""
 
         def names(value: Any, default: Collection[str] = ()) -> Collection[str]:
             return [x for x in value if isinstance(x, str)] if isinstance(value, dict | list | tuple) else default
@@ -62,7 +62,7 @@ class KnownNames:
         )
 
     def places(self, measure: Any) -> tuple[Collection[str], str, str]:
-        """Return what may stand in the place of the corpus of a statistic, and what that is called."""
+        """Return the values that the key ``corpus`` of a statistic may have, and their name in singular and plural."""
         analysis = measure.partition(".")[0] if isinstance(measure, str) else ""
         if analysis in self.together:
             return (), f"item of '{analysis}'", "items"
@@ -72,9 +72,9 @@ class KnownNames:
 
 
 def refused_claims(study: Study, offer: Offer) -> Iterator[Complaint]:
-    """Yield what the kinds of claims refuse of a study in which all else is right.
+    """Yield the mistakes that the kinds of claims find in an otherwise correct study.
 
-    Options of a metric can free what is fixed by definition, so only what is measured by default is told to them.
+    Options of a metric can change values that are fixed by definition, so only metrics with default options are passed.
     """
     plain = {choice.name for choice in study.metrics if not choice.options.model_fields_set}
     for name, claim in study.claims.items():
@@ -91,7 +91,7 @@ def statistics_of(claim: Claim) -> list[str]:
 
 
 def queries_of(claim: Claim) -> list[str]:
-    """Return the queries that a claim asks, of its number and of its bounds."""
+    """Return the SQL queries of a claim, for its number and its bounds."""
     return [named.value for named in _named(type(claim), claim) if named.how.to == "query"]
 
 
@@ -153,10 +153,12 @@ def _complaints(named: _Named, catalog: KnownNames) -> Iterator[Complaint]:
         case "models":
             yield from _missing(value, location, models, "model", "models")
             if WITH_BASE in (value if isinstance(value, list | tuple) else [value]) and not catalog.based:
-                yield Complaint(f"'{WITH_BASE}': no model of this study has a base; add `base: NAME` to one", location)
+                yield Complaint(f"'{WITH_BASE}' needs a model with a base; add `base: NAME` to a model", location)
         case "corpus" if value is None:
             if len(places) > 1:
-                yield Complaint(f"needs the key 'corpus': one of {', '.join(places)}", location, "key")
+                yield Complaint(f"missing key; add `corpus: NAME` with one of {', '.join(places)}", location, "key")
+        case "corpus" if str(named.statistic).partition(".")[0] in catalog.together:
+            yield Complaint(f"'{named.statistic}' is not measured on a corpus; remove `corpus`", location, "key")
         case "corpus":
             yield from _missing(value, location, places, single, many)
         case "either" if isinstance(value, str | list | tuple):
@@ -199,11 +201,11 @@ def _queried(value: Any, location: Location, models: Collection[str]) -> Iterato
     for pattern in dict.fromkeys(match[1].replace("''", "'") for match in _LIKE.finditer(query)):
         like = "".join({"%": ".*", "_": "."}.get(c, re.escape(c)) for c in pattern)
         if not any(re.fullmatch(like, name, re.DOTALL) for name in names):
-            yield Complaint(f"no model is like '{pattern}'; models of this study: {', '.join(models)}", location)
+            yield Complaint(f"no model matches '{pattern}'; models of this study: {', '.join(models)}", location)
 
 
 def _measured(value: Any, location: Location, catalog: KnownNames) -> Iterator[Complaint]:
-    """Complain of a statistic whose metric the study does not ask for, or of a score that no model has."""
+    """Complain of a statistic that the study does not measure, or of a score that no model has."""
     if not isinstance(value, str) or value in TYPE_COLUMNS:
         return
     metric, _, rest = value.partition(".")
@@ -211,11 +213,11 @@ def _measured(value: Any, location: Location, catalog: KnownNames) -> Iterator[C
         yield from _missing(rest or None, location, catalog.scores, "score", "scores")
     elif metric in catalog.items:
         if not catalog.items[metric]:
-            yield Complaint(f"this study has no '{metric}'", location)
+            yield Complaint(f"'{metric}' is not measured in this study; add the key `{metric}`", location)
     elif not catalog.corpora:
-        yield Complaint("needs texts; add a corpus under 'corpora'", location)
+        yield Complaint("needs texts; add a corpus under `corpora`", location)
     elif catalog.metrics is not None and metric and rest and metric not in catalog.metrics:
-        yield Complaint(f"metric '{metric}' is not measured in this study; list it under 'metrics'", location)
+        yield Complaint(f"metric '{metric}' is not measured in this study; add it to `metrics`", location)
 
 
 def contradictions(study: Any, offer: Offer) -> list[Complaint]:
@@ -227,15 +229,15 @@ def contradictions(study: Any, offer: Offer) -> list[Complaint]:
     def check(
         name: str, reference: Reference, location: Location, anchor: Anchor = "value", plain: bool = False
     ) -> bool:
-        """Complain of a model or corpus that is not there, or not what it must be; tell whether it is there."""
+        """Complain of a model or corpus that is missing or of the wrong kind; return whether it exists."""
         noun, entries = ("model", models) if reference.to == "models" else ("corpus", corpora)
         message = ""
         if name not in entries:
             message = no_such(noun, name, entries, reference.to)
         elif reference.labelled and not get(entries[name], "label"):
-            message = f"corpus '{name}' has no labels; give it a 'label' column"
+            message = f"corpus '{name}' has no labels; add `label: COLUMN` to it"
         elif plain and noun == "corpus" and get(entries[name], "chat"):
-            message = f"corpus '{name}' is a chat, which metrics alone read; name one of plain texts"
+            message = f"corpus '{name}' is a chat, which only metrics can read; name a corpus without `chat`"
         if message:
             complaints.append(Complaint(message, location, anchor))
         return name in entries
@@ -253,7 +255,9 @@ def contradictions(study: Any, offer: Offer) -> list[Complaint]:
             if not isinstance(other, str) or other == origin_of(model):
                 continue
             if other == name:
-                complaints.append(Complaint(f"a model is not its own {kin}", ("models", name, kin)))
+                complaints.append(
+                    Complaint(f"a model cannot be its own {kin}; name another model", ("models", name, kin))
+                )
             else:
                 check(other, Reference(kin, "models"), ("models", name, kin))
     for name, corpus in corpora.items():
@@ -264,7 +268,7 @@ def contradictions(study: Any, offer: Offer) -> list[Complaint]:
                 if check(other, reference, location) and (
                     way := circle(("corpus", name), models, with_this_alone, offer.of_corpora)
                 ):
-                    complaints.append(Complaint(f"goes in a circle: {way}", location))
+                    complaints.append(Complaint(circular(way), location))
     for key, section in offer.sections.items():
         for item, place in section.parts(get(study, key)):
             for reference in section.references:
@@ -272,7 +276,7 @@ def contradictions(study: Any, offer: Offer) -> list[Complaint]:
                     check(name, reference, (key, *place, *inside), plain=True)
     states_metrics = "metrics" in (study if isinstance(study, dict) else study.model_fields_set)
     if states_metrics and get(study, "metrics") not in ("none", ()) and not get(study, "corpora"):
-        complaints.append(Complaint("metrics need texts; add a corpus under 'corpora'", ("metrics",), "key"))
+        complaints.append(Complaint("metrics need texts; add a corpus under `corpora`", ("metrics",), "key"))
     catalog = KnownNames.of(study, offer.sections)
     for name, claim in _mapping(study, "claims").items():
         of_key = [kind.form for key, kind in offer.claims.items() if isinstance(claim, dict) and key in claim]

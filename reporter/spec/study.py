@@ -45,35 +45,35 @@ class RunSpec(Part):
 
     device: Annotated[str, AfterValidator(_device)] = Field(
         "auto",
-        description="auto (a GPU if there is one), cpu, mps, cuda, or a certain GPU such as cuda:0.",
+        description="auto (a GPU if there is one), cpu, mps, cuda, or a single GPU such as cuda:0.",
         json_schema_extra={"pattern": f"^({DEVICE})$"},
     )
     precision: Literal["auto", "mixed", "float32"] = Field(
-        "auto", description="mixed: bfloat16 products on float32 weights; auto: mixed where a self-check passes."
+        "auto", description="mixed: bfloat16 products with float32 weights; auto: mixed if a self-check passes."
     )
-    batch_tokens: int = Field(8192, ge=1, description="The most tokens in a batch, padding included.")
+    batch_tokens: int = Field(8192, ge=1, description="Most tokens in a batch, including padding.")
     keep: Keep = Field(
         "all",
-        description="What of a pass stays in the cache once the cells of the study are computed: all, compactly; sums, "
-        "without the sampled states, which take most of the room; nothing. A later study measures again what it lacks.",
+        description="Part of each forward pass that stays in the cache: 'all', in a compact form; 'sums', without "
+        "sampled states, which need most of the space; 'nothing'. Later studies measure missing parts again.",
     )
-    threads: int | None = Field(
-        None, ge=1, le=1024, description="Threads at most; one for each core that it may use if left out."
-    )
+    threads: int | None = Field(None, ge=1, le=1024, description="Most threads. Default: one for each available core.")
     engine: Literal["local", "ray"] = Field(
-        "local", description="Who does the forward passes: this machine, or a Ray cluster (layer-reporter[ray])."
+        "local", description="Where forward passes run: on this machine, or on a Ray cluster (layer-reporter[ray])."
     )
     address: str | None = Field(
-        None, description="Of the Ray cluster's head, such as 10.0.0.1:6379; auto: one that this machine belongs to."
+        None,
+        description="Address of the head of the Ray cluster, such as 10.0.0.1:6379; auto: the cluster of this machine.",
     )
     workers: int | None = Field(
         None,
         ge=1,
         le=10_000,
-        description="Processes, or Ray actors, that do the passes; each has run.threads threads, 1 if left out. Of Ray "
-        "as many as it has room for if left out.",
+        description="Number of processes or Ray actors for forward passes, each with `run.threads` threads (default "
+        "1). "
+        "Default: the main process alone, or as many Ray actors as fit.",
     )
-    seed: int = Field(0, ge=0, le=LARGEST_SEED, description="Seeds bootstraps, samples and floors.")
+    seed: int = Field(0, ge=0, le=LARGEST_SEED, description="Seed of bootstraps, samples and chance levels.")
 
 
 # How a study's report looks, and what of it is shown; nothing here changes what is measured.
@@ -83,26 +83,26 @@ class ReportSpec(Part):
     """Templates, theme and figures of the pages."""
 
     theme: Literal["system", "light", "dark"] = Field(
-        "system", description="The theme that pages open in, until a reader chooses another one."
+        "system", description="Theme of the pages, until a reader chooses another theme."
     )
     style: Annotated[Path, AsPath] | None = Field(
-        None, description="A stylesheet of your own, beside the study, that comes after the report's."
+        None, description="Stylesheet that is added after the styles of the report; relative to the study file."
     )
     templates: Annotated[Path, AsPath] | None = Field(
         None,
-        description="A folder of Jinja templates, beside the study, that stand in for the report's of the same name; "
-        'they can build on them: {% extends "reporter/study.html" %}.',
+        description="Folder of Jinja templates that replace the templates of the report with the same name. They can "
+        'extend the originals: {% extends "reporter/study.html" %}.',
     )
     figures: Annotated[tuple[Text, ...], AsTuple, AfterValidator(no_repeats)] = Field(
         (),
-        description="The only figures to show, by full name (anisotropy.mean_cosine), and whole metrics (spectrum), in "
-        "this order; all of them if left out.",
+        description="Figures to show, in this order: statistics (anisotropy.mean_cosine) and whole metrics (spectrum). "
+        "Default: all.",
     )
     hide: Annotated[tuple[Text, ...], AsTuple, AfterValidator(no_repeats)] = Field(
         (),
-        description="Parts to leave out: claims, findings, compared, answers, glance, models, sinks, corpora, samples "
-        "(texts of the corpora), cells, provenance, glossary, a metric, or a page (tokens, texts, weights). "
-        "The database keeps their numbers.",
+        description="Parts of the report to hide: claims, findings, compared, answers, glance, models, sinks, corpora, "
+        "samples (texts of the corpora), cells, provenance, glossary, a metric, or a page (tokens, texts, weights). "
+        "The database keeps all numbers.",
     )
 
 
@@ -113,66 +113,67 @@ RESERVED_IDS = ("assets", "cache")
 
 def _study_id(value: str) -> str:
     if not re.fullmatch(STUDY_ID, value):
-        rule = "at most 64 lower-case letters, digits, '-' and '_', the first a letter or digit"
-        raise failure(Complaint(f"expected an id of {rule}, got {show(value)}"))
+        rule = "of at most 64 lower-case letters, digits, '-' and '_'"
+        raise failure(Complaint(f"expected an id such as 'my-study', {rule}, got {show(value)}"))
     if value in RESERVED_IDS:
-        raise failure(Complaint(f"'{value}' is the name of a folder that every run writes; choose another id"))
+        raise failure(Complaint(f"'{value}' is reserved for a folder in the results; choose another id"))
     return value
 
 
-_CORPORA = "The texts to measure them on, by a short name."
+_CORPORA = "Texts to measure the models on; each corpus has a short name."
 
 
 class Study(Part):
     """One study, as written in its file, with every default filled in."""
 
-    # What analyses look at stands under keys of theirs, which `study_form` adds; it knows the sources of texts, too.
+    # `study_form` adds the key of each analysis and the keys of each source of texts.
 
     study: Annotated[str, AfterValidator(_study_id)] = Field(
-        description="The study's id; it becomes the report's folder.", json_schema_extra={"pattern": f"^{STUDY_ID}$"}
+        description="Id of the study; also the name of the report's folder.",
+        json_schema_extra={"pattern": f"^{STUDY_ID}$"},
     )
     extends: str | None = Field(
         None,
-        description="A study to start from: one that ships with reporter, such as eacl-anisotropy, or a path. Each key "
-        "that stands here takes the place of the same key there, as a whole; 'study' must stand here.",
+        description="Study to start from: a study that ships with reporter, such as eacl-anisotropy, or a path. Each "
+        "top-level key here replaces the whole key of the other study. `study` is always needed.",
     )
-    title: str | None = Field(None, description="The report's heading.")
-    question: str | None = Field(None, description="What the study is to find out; shown first in the report.")
+    title: str | None = Field(None, description="Heading of the report.")
+    question: str | None = Field(None, description="Question that the study answers; shown first in the report.")
     plugins: Annotated[tuple[Annotated[Path, AsPath], ...], AsTuple, AfterValidator(no_repeats)] = Field(
         (),
-        description="Python files, beside the study, that bring metrics, analyses, kinds of claims or sources of texts "
-        "of your own: functions decorated with @reporter.metric, @reporter.analysis, @reporter.claim_kind or "
-        "@reporter.corpus_source. They are run when the study is read.",
+        description="Python files with your own metrics, analyses, kinds of claims or sources of texts, relative to "
+        "the study file: functions decorated with @reporter.metric, @reporter.analysis, @reporter.claim_kind or "
+        "@reporter.corpus_source. Reading the study runs these files.",
     )
-    models: dict[Name, ModelSpec] = Field(min_length=1, description="The models to compare, by a short name.")
+    models: dict[Name, ModelSpec] = Field(min_length=1, description="Models to measure; each has a short name.")
     corpora: Annotated[dict[Name, CorpusPart], AfterValidator(with_shares)] = Field({}, description=_CORPORA)
     texts: Literal["sampled", "fixed"] = Field(
         "sampled",
-        description="'fixed': the texts are those that are meant, no sample of others like them; claims then "
-        "compare numbers as they stand, without an error of sampling, and only three models or more are a sample of "
-        "others. Not with relations over layers or models. Intervals of numbers are stored and shown all the same.",
+        description="'sampled': the texts are a sample of similar texts. 'fixed': the corpus is the whole population. "
+        "Claims then have no sampling error from texts; three or more models still count as a sample. 'fixed' excludes "
+        "relations over layers or models. Intervals are still stored and shown.",
     )
     metrics: Annotated[tuple[MetricChoice, ...], BeforeValidator(read_metrics, json_schema_input_type=Any)] = Field(
         "all",  # read_metrics turns it into every metric of the catalogue
         validate_default=True,
-        description="'all', or a list of metrics (and 'all'); one with options is written {name: {option: value}}. "
-        "Optional ones, which take more than one plain forward pass, are only there where they are listed.",
+        description="'all', 'none', or a list of metrics, which may contain 'all'. Options are written {name: {option: "
+        "value}}. Optional metrics need more than a plain forward pass and run only if they are listed.",
     )
     views: Annotated[tuple[View, ...], AsTuple, AfterValidator(no_repeats)] = Field(
         ("words", "all", "no-sinks"),
         min_length=1,
-        description="Which tokens count; metrics are computed for each view; the first is shown first.",
+        description="Token sets: which tokens count. Metrics are computed for each; the first is shown first.",
     )
     sinks: SinkSpec = Field(
         default_factory=SinkSpec,
-        description="Which tokens are sinks, if not those of which one coordinate outweighs all others: "
-        "{factor: 8} takes those whose norm exceeds 8 medians of their text.",
+        description="Rule for sinks. Default: the norm exceeds twice the median, and one coordinate outweighs all "
+        "others. {factor: 8} uses only the norm: sinks exceed 8 medians of their text.",
     )
     sites: Annotated[tuple[Site, ...], AsTuple, AfterValidator(no_repeats)] = Field(
         ("embedding", "block", "final"),
         min_length=1,
-        description="Where states are read: 'embedding' and 'block' (always), 'final' (after the closing norm), "
-        "'attention' (after attention, before the feed-forward).",
+        description="Positions at which states are read: 'embedding' and 'block' (always), 'final' (after the final "
+        "norm), 'attention' (after attention, before the feed-forward).",
     )
     baselines: Annotated[tuple[NullBaseline, ...], AsTuple, AfterValidator(no_repeats)] = Field(
         (),
@@ -181,28 +182,29 @@ class Study(Part):
     )
     pooling: Literal["auto", "first", "mean", "last"] = Field(
         "auto",
-        description="How a text becomes one vector for groups, pairs, clouds and probes: its first token, the mean of "
-        "its own tokens or the last of them; 'auto' is the mean for encoders and the last token for decoders, and "
-        "probes of texts try all three.",
+        description="Text vector for groups, pairs, clouds and probes: the first token, the mean of the text's own "
+        "tokens, or the last own token. 'auto': the mean for encoders, the last token for decoders; probes of texts "
+        "try all three.",
     )
     claims: dict[Name, Claim] = Field(
-        {}, description="Statements that are tested against the numbers of this study, by a short name."
+        {}, description="Statements to test against the numbers of this study; each has a short name."
     )
     run: RunSpec = Field(
-        default_factory=RunSpec, description="Device, precision, batches and seed; what is measured stays the same."
+        default_factory=RunSpec,
+        description="Device, precision, batches and seed. These keys do not change what is measured.",
     )
     report: ReportSpec = Field(
         default_factory=ReportSpec,
-        description="Theme, templates and figures of the report; what is measured stays the same.",
+        description="Theme, templates and figures of the report. These keys do not change what is measured.",
     )
 
     @property
     def sections(self) -> dict[str, Any]:
-        """The content of each analysis' key; an empty mapping or None where the study has no such key."""
+        """The content of each analysis' key; an empty mapping or None where the study lacks the key."""
         return {name: getattr(self, name) for name in type(self).model_fields if name not in Study.model_fields}
 
     def twin(self, name: str) -> str | None:
-        """Return the same model from another seed: its ``twin``, or one whose recipe differs in the seed alone."""
+        """Return the seed replicate of a model: its ``twin``, or the model whose recipe differs only in the seed."""
         model = self.models[name]
         if model.twin is not None:
             return model.twin
@@ -221,7 +223,7 @@ class Study(Part):
 
 
 def study_form(offer: Offer) -> type[Study]:
-    """Return what a study is where every analysis that is offered has its key, every source its corpora and so on."""
+    """Return the form of a study with a key for each analysis, and with the corpora and claims of the offer."""
     return _form(tuple(offer.sections.items()), tuple(offer.sources.items()), tuple(offer.claims.items()))
 
 
@@ -256,9 +258,9 @@ class StudyFile:
     Args:
         study: what the file says.
         path: the file, as the user named it.
-        text: the file's text, character for character; of a study that extends another, or of which a call says
-            something otherwise, what all of them say together, as a text that needs no other.
-        notes: what of a study that it extends it leaves out, and why.
+        text: the file's text, character for character; for a study with ``extends`` or overrides, all layers together
+            as one text.
+        notes: the claims of the extended study that were left out, and why.
     """
 
     study: Study
@@ -272,7 +274,7 @@ class StudyFile:
         return self.path.resolve().parent
 
 
-# What people start from: the study that ``reporter init`` writes, the metric of ``reporter metrics --new``.
+# Templates: the study that ``reporter init`` writes, the metric of ``reporter metrics --new``.
 
 
 def write_starter(name: str, shipped: Mapping[str, Path] | None = None) -> Path:
@@ -294,8 +296,8 @@ def write_starter(name: str, shipped: Mapping[str, Path] | None = None) -> Path:
     study = path.stem
     if not re.fullmatch(STUDY_ID, study) or study in RESERVED_IDS:
         raise UsageError(
-            f"'{one_line(study)}' cannot be a study's id; use lower-case letters, digits, '-' and '_'"
-            f" (and not {' or '.join(RESERVED_IDS)})"
+            f"'{one_line(study)}' cannot be the id of a study; use at most 64 lower-case letters, digits, '-' and '_'"
+            f" (not {' or '.join(RESERVED_IDS)})"
         )
     text = Path(__file__).with_name("starter.yaml").read_text(encoding="utf-8")
     _write(path, text.replace("{file}", one_line(str(path))).replace("{id}", study))
@@ -310,9 +312,11 @@ def write_metric(name: str, taken: Collection[str]) -> Path:
         ReporterError: the file cannot be written.
     """
     if not re.fullmatch("[a-z][a-z0-9_]{0,40}", name) or keyword.iskeyword(name):
-        raise UsageError(f"'{one_line(name)}' cannot be a metric's name; use lower-case letters, digits and '_'")
+        raise UsageError(
+            f"'{one_line(name)}' cannot be the name of a metric; use lower-case letters, digits and '_', at most 41"
+        )
     if name in taken:
-        raise UsageError(f"'{name}' is there already, see `reporter metrics {name}`; give another name")
+        raise UsageError(f"metric '{name}' exists already (see `reporter metrics {name}`); choose another name")
     text = Path(__file__).with_name("metric.txt").read_text(encoding="utf-8")
     path = Path(f"{name}.py")
     _write(path, text.replace("{name}", name).replace("{title}", name.replace("_", " ").capitalize()))
@@ -320,7 +324,7 @@ def write_metric(name: str, taken: Collection[str]) -> Path:
 
 
 def packaging(name: str) -> str:
-    """Return what makes a package of a metric's file, so that every study has it, as lines of a ``pyproject.toml``."""
+    """Return a ``pyproject.toml`` that makes a package of a metric's file, so that every study can use the metric."""
     return f"""[project]
 name = "reporter-{name.replace("_", "-")}"
 version = "0.1.0"
@@ -339,7 +343,7 @@ only-include = ["{name}.py"]"""
 
 def _write(path: Path, text: str) -> None:
     if path.exists():
-        raise UsageError(f"{path} is already there; give another name, or remove it first")
+        raise UsageError(f"{path} exists already; choose another name, or delete the file")
     with writing(path), path.open("x", encoding="utf-8") as file:
         file.write(text)
 

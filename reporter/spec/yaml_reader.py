@@ -1,4 +1,4 @@
-"""Reads YAML as people mean it, and remembers where everything stood.
+"""Reads YAML as people mean it, and keeps the position of each value.
 
 PyYAML follows YAML 1.1, in which ``no`` is false, ``1e-3`` is text, ``12:30`` is 750, ``010`` is 8, and the
 last of two equal keys wins in silence. Here plain values follow the core schema of YAML 1.2
@@ -28,26 +28,36 @@ def position_of(mark: Mark) -> Position:
 
 
 def forbidden_character(character: int | str) -> str:
-    """Return the sentence about a character that may not stand in a study."""
+    """Return the message about a character that a study must not contain."""
     code = character if isinstance(character, int) else ord(character)
-    return f"character U+{code:04X} is not allowed here; remove it, or write it as an escape in double quotes"
+    return f"character U+{code:04X} is not allowed; remove it, or write it as an escape in double quotes"
 
 
+MOST_DEEP = 100  # lists and mappings inside each other; a study needs seven
 _SYNTAX = (
     (r"cannot start any token.*\\t|'\\t' that cannot start", "a tab cannot indent or begin a value; use spaces"),
-    (r"mapping values are not allowed", "a ':' is not allowed here; check the indentation, or put the text in quotes"),
-    (r"could not find expected ':'", "expected ':' after the key"),
-    (r"unexpected end of stream", "a quoted text or a bracket is never closed"),
-    (r"expected ',' or '\]'", "'[' opens a list here, in which ',' or ']' is missing"),
-    (r"expected ',' or '\}'", "'{' opens a mapping here, in which ',' or '}' is missing"),
-    (r"expected <block end>, but found", "the indentation does not match the lines above, or a quote is missing"),
-    (r"expected the node content", "expected a value here"),
+    (
+        r"mapping values are not allowed",
+        "a ':' is not allowed here; check the indentation, or put the whole text in quotes",
+    ),
+    (r"could not find expected ':'", "expected ':' after this key; write `key: value`"),
+    (r"unexpected end of stream", "a quote or bracket opens here and is never closed; close it"),
+    (r"expected ',' or '\]'", "the list that '[' opens here lacks ',' or ']'"),
+    (r"expected ',' or '\}'", "the mapping that '{' opens here lacks ',' or '}'"),
+    (
+        r"expected <block end>, but found",
+        "the indentation does not match the lines above, or a quote is missing; align this line",
+    ),
+    (r"expected the node content", "expected a value here; write a value, or put it in quotes"),
     (
         r"unknown escape character",
         "unknown escape in double quotes; write '\\\\' for a backslash, or use single quotes",
     ),
-    (r"but found another document", "a second document begins here; a study is one document"),
-    (r"nested too deeply", "lists and mappings are nested too deeply"),
+    (
+        r"but found another document",
+        "a second document begins here; remove the line `---`, or write one file for each study",
+    ),
+    (r"nested too deeply", f"lists and mappings are nested more than {MOST_DEEP} deep; remove some levels"),
     (r"cannot start any token", "a value cannot begin with this character; put it in quotes"),
 )
 
@@ -71,8 +81,7 @@ def syntax(error: MarkedYAMLError) -> tuple[Position, Location, str]:
     return position, (), f"not valid YAML: {one_line(problem)}"
 
 
-MOST_DEEP = 100  # lists and mappings inside each other; a study needs seven
-_EMPTY = "the file is empty; 'reporter init' writes a study to start from"
+_EMPTY = "the file is empty; write a new study with `reporter init NAME`"
 _TAG = "tag:yaml.org,2002:"
 CORE = (
     (re.compile(r"null|Null|NULL|~|"), "null"),
@@ -90,12 +99,14 @@ class Document:
     Args:
         data: dicts, lists, text, numbers, booleans, None.
         places: for each location the positions of its key and of its value; a list item is its own key.
-        problems: what is wrong already, as ``(position, location, message)``.
+        problems: the mistakes in the YAML, as ``(position, location, message)``.
+        incomplete: the mappings with a key that cannot be read.
     """
 
     data: Any = None
     places: dict[Location, tuple[Position, Position]] = field(default_factory=dict)
     problems: list[tuple[Position, Location, str]] = field(default_factory=list)
+    incomplete: set[Location] = field(default_factory=set)
 
     def place(self, complaint: Complaint) -> tuple[Position, str]:
         """Return the position a complaint should point at and its path in words.
@@ -114,7 +125,7 @@ class Document:
 
 
 def read_yaml(text: str) -> Document:
-    """Read the one document in ``text``; what is wrong with it stands in ``problems``."""
+    """Read the one document in ``text``; its mistakes are in ``problems``."""
     document = Document()
     if odd := re.search("[\x85\u2028\u2029]", text):
         # YAML 1.1 ends a line there, YAML 1.2 and every editor do not.
@@ -155,7 +166,7 @@ class _Composer(yaml.SafeLoader):
     def compose_node(self, parent: Node | None, index: Any) -> Node | None:
         if self.check_event(yaml.AliasEvent):
             event = self.get_event()  # type: ignore[no-untyped-call]
-            message = f"aliases (*{one_line(str(event.anchor))}) are not supported; write the value out"
+            message = f"aliases (*{one_line(str(event.anchor))}) are not supported; repeat the value here"
             self.aliases.append((position_of(event.start_mark), (), message))
             return ScalarNode(_TAG + "null", "", event.start_mark, event.end_mark)
         if self._depth == MOST_DEEP:
@@ -194,6 +205,7 @@ def _build_mapping(node: MappingNode, location: Location, document: Document) ->
             key = _key(key_node)
         except ValueError as error:
             document.problems.append((position, location, str(error)))
+            document.incomplete.add(location)
             continue
         if key in built:
             message = f"duplicate key; it is already on line {first[key]}"
@@ -209,7 +221,7 @@ def _key(node: Node) -> str:
     if isinstance(node, CollectionNode):
         raise ValueError(f"a key must be text, got {show([0] if isinstance(node, SequenceNode) else {'': 0})}")
     if node.value == "<<" and isinstance(node, ScalarNode) and node.style is None:
-        raise ValueError("merge keys (<<) are not supported; write the keys out")
+        raise ValueError("merge keys (<<) are not supported; repeat the keys here")
     key = _scalar(node)
     if not isinstance(key, str):
         raise ValueError(f"a key must be text, got {show(key)}; put it in quotes")
@@ -220,13 +232,13 @@ def _scalar(node: Node) -> Any:
     """Return the value of a scalar; raise ``ValueError`` with a sentence for people if it has none."""
     text, kind = node.value, node.tag.removeprefix(_TAG)
     if not isinstance(node, ScalarNode) or kind not in ("str", "null", "bool", "int", "float"):
-        raise ValueError(f"tags such as {one_line('!' + kind.lstrip('!'))} are not supported")
+        raise ValueError(f"tags such as {one_line('!' + kind.lstrip('!'))} are not supported; remove the tag")
     if kind == "str":
         if any("\ud800" <= character <= "\udfff" for character in text):
-            raise ValueError("text contains half of a character (a lone surrogate)")
+            raise ValueError("text contains half of a character (a lone surrogate); remove it")
         return text
     if not any(name == kind and pattern.fullmatch(text) for pattern, name in CORE):
-        raise ValueError(f"{show(text)} does not fit the tag !!{kind}")
+        raise ValueError(f"{show(text)} does not fit the tag !!{kind}; remove the tag")
     if kind == "null":
         return None
     if kind == "bool":
@@ -235,7 +247,7 @@ def _scalar(node: Node) -> Any:
         return float(text.lower().replace(".inf", "inf").replace(".nan", "nan"))
     base = {"0o": 8, "0x": 16}.get(text[:2], 10)
     if len(text) > 100:
-        raise ValueError("the number is too long")
+        raise ValueError("the number has more than 100 digits; write it shorter, or put it in quotes")
     return int(text[2:] if base != 10 else text, base)
 
 

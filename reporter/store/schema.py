@@ -321,7 +321,7 @@ class Model(OfModel, table="models"):
         "recipe models: entropy of the token frequencies, in nats; a loss near this value means that the model learned "
         "nothing from context"
     )
-    warning: str | None = column("a caution for readers, e.g. that the model stayed on the unigram plateau")
+    warning: str | None = column("a caution for readers, such as a training that learned token frequencies only")
     weights: dict[str, str] | None = column(
         "JSON object: the hash of each group of weights as loaded: 'embeddings', '1'…'L' for the blocks, 'other' for "
         "other weights of the model, 'head' for further weights in the files, such as an untied head; NULL if unknown"

@@ -1,8 +1,7 @@
 """Builds the texts of a corpus once, filtered and thinned, and finds them again.
 
-What was built is named by a key over everything that decides about it: what the study says, the bytes of the
-source, the version of the generator. So an edited file is read again, and a study that only changes
-``max_tokens`` is not.
+The folder of built texts is named by a hash of everything that decides about them: the keys of the study, the bytes
+of the source, the version of the generator. So an edited file is read again, and a new ``max_tokens`` reads nothing.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ import os
 import shutil
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
@@ -21,10 +20,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reporter.core.errors import ReporterError, failing_as
+from reporter.core.errors import ReporterError, failing_as, suggest
 from reporter.core.files import LONGEST_TEXT, unfinished_folder, write_checksums, write_note
 from reporter.spec.corpora import ALIKE, CorpusPart
-from reporter.texts.chat import require_role
+from reporter.spec.part import Complaint
+from reporter.spec.problems import Location
+from reporter.texts.chat import no_role, require_role
+from reporter.texts.readers import listed
 from reporter.texts.sources import Origin, SourceContext, WholeWords, source_of
 from reporter.texts.texts import BLOB, LABELS, META, OFFSETS, Record, Texts, open_texts
 
@@ -75,8 +77,9 @@ class TextsWriter:
         except UnicodeEncodeError as error:
             half = f"U+{ord(text[error.start]):04X}"
             raise ReporterError(
-                f"text {self.texts + 1} of those kept holds half a character ({half}, a lone surrogate) "
-                f"at position {error.start}; repair it at its source"
+                f"text {self.texts + 1} of the kept texts has half of a character ({half}, a lone surrogate) at "
+                f"position {error.start}; "
+                "correct it in the source"
             ) from error
         self._blob.write(data)
         self._offsets.append(self._offsets[-1] + len(data))
@@ -90,8 +93,8 @@ class TextsWriter:
             _update(self._label_digest, None if label is None else label.encode("utf-8", errors="surrogatepass"))
             if len(self._codes) > MOST_LABELS:
                 raise ReporterError(
-                    f"the label column holds more than {MOST_LABELS} different values; a label names a class, "
-                    "so name another column under 'label'"
+                    f"the label column has more than {MOST_LABELS:,} different values; set `label` to a column with "
+                    "few values"
                 )
 
     def finish(self, dropped: int, thinned: int = 0) -> None:
@@ -123,10 +126,10 @@ class TextsWriter:
                 raise
 
 
-# Thins a corpus to the size of another one, so that what moves with the size of a corpus can be compared.
+# Samples texts of a corpus to the size of another one, since some statistics depend on the size of a corpus.
 #
-# Texts are taken in the order of a hash of their content. So the draw is the same on every machine and in every study,
-# it does not hang on how the corpus is sorted, and of two sizes the smaller draw lies within the larger one.
+# Texts are taken in the order of a hash of their content. So the sample is the same on every machine and in every
+# study, it does not depend on the order of the corpus, and a larger sample contains every smaller one.
 
 
 WordsOf = Callable[[str], int]
@@ -136,22 +139,22 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2^64 divided by the golden ratio
 
 
 def thin(texts: Texts, other: str, words: int, cache: Path) -> Texts:
-    """Return as many of the texts, in their order, as have the words of another corpus, or as find them in the cache.
+    """Return a sample of texts, in their order, with as many words as another corpus; the cache may have it.
 
-    The number of words is the nearest that can be had in the order of the hash, so it lies within one text of what is
-    wanted. A corpus that has fewer words, but no less than 1 / 1.25 of them, stays whole: that counts as equal size.
+    The number of words differs by less than one text. A corpus with at least 1 / 1.25 of the words stays whole, which
+    counts as equal size.
 
     Raises:
         ReporterError: the corpus has too few words.
     """
     if words > ALIKE * texts.words:
         raise ReporterError(
-            f"it has {texts.words:,} words and cannot get the size of corpus '{other}', which has {words:,}: leave out "
-            f"`size_of: {other}` here, and give corpus '{other}' the key `size_of: {texts.name}`, or more texts to this"
+            f"it has {texts.words:,} words, but corpus '{other}' of its `size_of` has {words:,}. Add texts, or move "
+            f"the key: write `size_of: {texts.name}` for corpus '{other}'"
         )
     key = json.dumps([THINNED_FORMAT, texts.folder.name, words])
     place = cache / "texts" / hashlib.sha256(key.encode()).hexdigest()[:32]
-    location = f"{texts.location}, thinned to the size of {other}"
+    location = f"{texts.location}, sampled to the size of {other}"
     return _opened(place, texts.name, texts.source, location, lambda: _write_thinned(place, texts, words))
 
 
@@ -163,7 +166,7 @@ def _opened(place: Path, name: str, source: str, location: str, write: Callable[
         write()
         texts = open_texts(place, name, source, location)
     if texts is None:
-        raise ReporterError(f"its texts in {place} are damaged; remove that folder")
+        raise ReporterError(f"its texts in {place} are damaged; delete this folder and run the same command again")
     return texts
 
 
@@ -199,7 +202,15 @@ def _rows_with_words(places: NDArray[np.uint64], lengths: NDArray[np.int64], wor
     return np.sort(order[: nearest + 1])
 
 
-_REASONS = ("missing (NULL)", "empty", "shorter than min_words", "longer than max_words", "with another label")
+# Why a text is dropped, in the order of the checks: the words for it, the key that decides it, and the remedy.
+_REASONS = {
+    "missing (NULL)": ("column", "name another `column`"),
+    "empty": ("", "add texts"),
+    "with fewer words than `min_words`": ("min_words", "lower `min_words`"),
+    "with more words than `max_words`": ("max_words", "raise `max_words`"),
+    "with other labels": ("only", "change `only`"),
+}
+_BINARY = 0.1  # share of zero bytes in a file that is not text
 FORMAT = 1  # counts up whenever the same source would be read or filtered into other texts
 
 
@@ -220,7 +231,7 @@ def build_texts(
     """
     try:
         source = source_of(spec)
-        with failing_as("cannot read its source", OSError):
+        with failing_as("cannot read the source of its texts", OSError):
             origin = source.find(spec, SourceContext(folder, offline, whole_words))
         place = cache / "texts" / _key(spec, origin.state, source.code)
         with failing_as(f"cannot write its texts to {cache / 'texts'}", OSError):
@@ -229,7 +240,7 @@ def build_texts(
                 require_role(texts, role)
             if spec.size_of is not None:
                 if words_of is None:
-                    raise ReporterError(f"the words of corpus '{spec.size_of}' are not at hand")
+                    raise ReporterError(f"the size of corpus '{spec.size_of}' is unknown here; remove `size_of`")
                 texts = thin(texts, spec.size_of, words_of(spec.size_of), cache)
         for used in {place, texts.folder}:
             with suppress(OSError):  # a cache that may only be read is still good to read
@@ -239,35 +250,133 @@ def build_texts(
         raise ReporterError(f"corpus '{name}': {error}") from error
 
 
-def _write(place: Path, spec: CorpusPart, origin: Origin) -> None:
-    """Keep the texts with ``min_words`` to ``max_words`` words and a label that is wanted.
+class _Filter:
+    """Decides which texts a corpus keeps: ``min_words`` to ``max_words`` words, and a label of ``only``.
 
     A word is what stands between white space. Surrounding white space is cut off; nothing else is changed.
+
+    Args:
+        spec: the corpus.
+        wanted: labels that some text must have, with the place of each in the study.
     """
-    dropped: Counter[str] = Counter()
-    labelled, only = getattr(spec, "label", None) is not None, getattr(spec, "only", None)
+
+    def __init__(self, spec: CorpusPart, wanted: Mapping[str, Location]) -> None:
+        self._spec, self._wanted = spec, wanted
+        self._only: Collection[str] | None = getattr(spec, "only", None)
+        self._labels: dict[str, None] = {}
+        self.dropped: Counter[str] = Counter()
+        self.kept = 0
+
+    def keeps(self, record: Record, words: int) -> bool:
+        """Count a text of so many words, and return whether it is kept."""
+        if record.label is not None:
+            self._labels[record.label] = None
+        too_long = self._spec.max_words is not None and words > self._spec.max_words
+        other_label = self._only is not None and record.label not in self._only
+        failed = (record.text is None, words == 0, words < self._spec.min_words, too_long, other_label)
+        if any(failed):
+            self.dropped[list(_REASONS)[failed.index(True)]] += 1
+            return False
+        self.kept += 1
+        return True
+
+    @property
+    def is_full(self) -> bool:
+        """Whether ``limit`` is reached."""
+        return self.kept == self._spec.limit
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether some text is kept and every wanted label was found."""
+        return self.kept > 0 and self._wanted.keys() <= self._labels.keys()
+
+    def complaints(self, location: str) -> Iterator[Complaint]:
+        """Yield, once all texts of a source were read, the labels that no text has, and why no text is left.
+
+        Args:
+            location: the source in words.
+        """
+        lacking = {} if self.is_full else {x: at for x, at in self._wanted.items() if x not in self._labels}
+        for label, at in lacking.items():
+            meant = suggest(label, self._labels)
+            ending = f"did you mean '{meant}'?" if meant else f"labels: {listed(sorted(self._labels))}"
+            yield Complaint(f"no text of {location} has the label '{label}'; {ending}", at)
+        if self.kept or lacking:
+            return
+        if not self.dropped:
+            yield Complaint(f"{location} has no texts; add some, or name another source")
+            return
+        reasons = ", ".join(f"{self.dropped[reason]} {reason}" for reason in _REASONS if self.dropped[reason])
+        key, remedy = _REASONS[max(self.dropped, key=lambda reason: self.dropped[reason])]
+        message = f"no text of {location} is left of {self.dropped.total()}: {reasons}; {remedy}"
+        yield Complaint(message, (key,) if key else ())
+
+
+def _write(place: Path, spec: CorpusPart, origin: Origin) -> None:
+    """Write the texts that pass the filters of a corpus.
+
+    Raises:
+        ReporterError: no text passes, or a label of ``only`` is missing.
+    """
+    labelled, only = getattr(spec, "label", None) is not None, getattr(spec, "only", None) or ()
+    chosen = _Filter(spec, dict.fromkeys(only, ("only",)))
     with TextsWriter(place, labelled) as writer:
         for record in _records(origin):
             text = (record.text or "").strip()
             words = len(text.split())
-            too_long = spec.max_words is not None and words > spec.max_words
-            other_label = only is not None and record.label not in only
-            failed = (record.text is None, words == 0, words < spec.min_words, too_long, other_label)
-            if any(failed):
-                dropped[_REASONS[failed.index(True)]] += 1
+            if not chosen.keeps(record, words):
                 continue
             if len(text) > LONGEST_TEXT:
                 raise ReporterError(
-                    f"text {writer.texts + 1} of those kept has more than {LONGEST_TEXT:,} characters, which is no text"
+                    f"text {writer.texts + 1} of the kept texts has more than {LONGEST_TEXT:,} characters; split it"
                 )
             writer.add(text, words, label=record.label)
-            if writer.texts == spec.limit:
+            if chosen.is_full:
                 break
-        if not writer.texts:
-            reasons = ", ".join(f"{dropped[reason]} {reason}" for reason in _REASONS if dropped[reason])
-            read = f"read {dropped.total()} texts" + (f": {reasons}" if reasons else "")
-            raise ReporterError(f"no text is left of {origin.location}: {read}")
-        writer.finish(dropped.total())
+        for complaint in chosen.complaints(origin.location):
+            raise ReporterError(complaint.message)
+        writer.finish(chosen.dropped.total())
+
+
+def unfit(spec: CorpusPart, origin: Origin, fewest: int) -> Iterator[Complaint]:
+    """Yield why a corpus cannot be built as the study says, after reading as few texts as that takes.
+
+    Args:
+        spec: the corpus.
+        origin: its source.
+        fewest: how many texts are read in any case, to find an error in the file.
+
+    Raises:
+        ReporterError: the source cannot be read.
+    """
+    is_chat = getattr(spec, "chat", False)
+    only, by, role = (getattr(spec, key, None) or () for key in ("only", "by", "role"))
+    places_of_by: dict[str, Location] = {name: ("by", index) for index, name in enumerate(by)}
+    labels: dict[str, Location] = {} if is_chat else places_of_by
+    labels |= {label: ("only", index) for index, label in enumerate(only)}
+    roles: dict[str, Location] = {}
+    if is_chat:
+        roles = places_of_by | ({role: ("role",)} if role else {})
+    # The corpus of each label has the limit, so that all texts of this one are read.
+    chosen = _Filter(spec.model_copy(update={"limit": None}) if by else spec, labels)
+    seen: set[str] = set()
+    zeros = characters = 0
+    for number, record in enumerate(_records(origin), 1):
+        text = (record.text or "").strip()
+        zeros, characters = zeros + text.count("\0"), characters + len(text)
+        chosen.keeps(record, len(text.split()))
+        if is_chat and text:
+            seen.update(turn["role"] for turn in json.loads(text))
+        if chosen.is_full or (number >= fewest and chosen.is_certain and roles.keys() <= seen):
+            break
+    if zeros > _BINARY * characters:
+        message = f"{origin.location} is a binary file with zero bytes, or UTF-16; name a text file, or convert it with"
+        yield Complaint(f"{message}: iconv -f UTF-16LE -t UTF-8")
+        return
+    yield from chosen.complaints(origin.location)
+    for name, place in roles.items():
+        if name not in seen:
+            yield Complaint(no_role(name, seen), place)
 
 
 def _records(origin: Origin) -> Iterator[Record]:

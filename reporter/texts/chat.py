@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from reporter.core.errors import ReporterError, first_line, hint, one_line
 
 NO_TEMPLATE = (
-    "its tokenizer has no chat template, and its corpus is a chat; save the template of the tuned model beside the "
-    "tokenizer (chat_template.jinja), or leave this model out"
+    "its tokenizer has no chat template, which corpora with `chat: true` need. Save the template of the tuned model as "
+    "chat_template.jinja next to the tokenizer, or remove this model"
 )
 FORM = '[{"role": "user", "content": "…"}, {"role": "assistant", "content": "…"}]'
 
@@ -44,7 +44,7 @@ def written(messages: object, where: str) -> str | None:
     for message in messages if isinstance(messages, list) else [None]:
         role, content = (message.get(key) if isinstance(message, dict) else None for key in ("role", "content"))
         if not isinstance(role, str) or not isinstance(content, str):
-            raise ReporterError(f"{where}: a conversation is a list such as {FORM}, got {json.dumps(messages)[:60]}")
+            raise ReporterError(f"{where}: expected a conversation such as {FORM}, got {json.dumps(messages)[:60]}")
         turns.append({"role": role, "content": content})
     return json.dumps(turns, ensure_ascii=False, separators=(",", ":")) if turns else None
 
@@ -60,7 +60,12 @@ def require_role(texts: Iterable[str], role: str) -> None:
         roles.update(turn["role"] for turn in json.loads(text))
         if role in roles:
             return
-    raise ReporterError(f"no turn has the role '{one_line(role)}'{hint(role, sorted(roles), 'there are')}")
+    raise ReporterError(no_role(role, roles))
+
+
+def no_role(role: str, roles: Iterable[str]) -> str:
+    """Return the message that no turn of a chat has a role, with the roles that it has."""
+    return f"no turn has the role '{one_line(role)}'{hint(role, sorted(roles), 'roles')}"
 
 
 def tokenised(
@@ -79,7 +84,10 @@ def tokenised(
         frame = _frame(turns, tokenizer)
         encoding = tokenizer(whole, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
     except Exception as error:  # of the template's own words, or of a tokenizer without offsets
-        raise ReporterError(f"conversation {number}: its chat template refuses it ({first_line(error)})") from error
+        raise ReporterError(
+            f"conversation {number}: the chat template of the model rejects it ({first_line(error)}); correct the "
+            "conversation"
+        ) from error
     ids, ends = np.asarray(encoding["input_ids"], dtype=np.int64), np.asarray(encoding["offset_mapping"]).reshape(-1, 2)
     special, context = np.ones(len(ids), dtype=bool), np.full(len(ids), chat.role is not None)
     for begin, end, role in _places(whole, turns, frame, number):
@@ -117,8 +125,8 @@ def _places(
         begin = whole.find(content, start + len(header) if start >= 0 else after)
         if begin < 0:
             raise ReporterError(
-                f"conversation {number}: the chat template leaves out or changes what turn {turn} says "
-                f"({content[:40]!r})"
+                f"conversation {number}: the chat template omits or changes turn {turn} ({content[:40]!r}). "
+                "Remove this conversation, or use another template"
             )
         after = begin + len(content)
         if content:

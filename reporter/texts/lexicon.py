@@ -339,7 +339,7 @@ def random_words(vocabulary: Sequence[str], texts: int, bounds: tuple[int, int],
         ReporterError: there are no words.
     """
     if not vocabulary:
-        raise ReporterError("there are no words to draw from: the tokenizer has no whole words; leave out 'vocabulary'")
+        raise ReporterError("the tokenizer has no whole words to draw from; remove `vocabulary`")
     draws = Draws(seed)
     for _ in range(texts):
         yield Record(" ".join(draws.pick(vocabulary) for _ in range(draws.between(*bounds))))

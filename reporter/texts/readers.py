@@ -1,4 +1,4 @@
-"""Reads texts from files: plain text, CSV, JSON lines, and what DuckDB reads; says where a file is wrong."""
+"""Reads texts from files: plain text, CSV, JSON lines, JSON and Parquet; errors name the line."""
 
 import codecs
 import csv
@@ -35,24 +35,28 @@ def lines(path: Path) -> Iterator[str]:
             with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as file:
                 yield from _decode(cast("IO[bytes]", file), path)
         except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-            raise ReporterError(f"{path} is not a whole gzip file ({error}); pack it again") from error
+            raise ReporterError(
+                f"{path} is not a complete gzip file ({error}); compress or download it again"
+            ) from error
 
 
 def _decode(file: IO[bytes], path: Path) -> Iterator[str]:
     offset = 0
     for number, raw in enumerate(iter(lambda: file.readline(LONGEST_TEXT + 1), b""), 1):
         if len(raw) > LONGEST_TEXT:
-            raise ReporterError(f"{path}:{number}: this line has more than {LONGEST_TEXT:,} bytes, which is no text")
+            raise ReporterError(
+                f"{path}:{number}: this line has more than {LONGEST_TEXT:,} bytes; split it into several texts"
+            )
         if number == 1 and raw.startswith(_UTF16):
-            raise ReporterError(f"{path} is UTF-16, not UTF-8; convert it: iconv -f UTF-16 -t UTF-8")
+            raise ReporterError(f"{path} is UTF-16, not UTF-8; convert it with: iconv -f UTF-16 -t UTF-8")
         try:
             line = raw.decode("utf-8")
         except UnicodeDecodeError as error:
             if b"\0" in raw + file.read(4096):
-                raise ReporterError(f"{path} is no text: it has zero bytes, as images and archives do") from error
+                raise ReporterError(f"{path} is a binary file with zero bytes, not text; name a text file") from error
             raise ReporterError(
                 f"{path}:{number}: byte {offset + error.start} (0x{raw[error.start]:02x}) is not UTF-8; "
-                "save the file as UTF-8 (if it came from Windows: iconv -f WINDOWS-1252 -t UTF-8)"
+                "save the file as UTF-8 (for a file from Windows: iconv -f WINDOWS-1252 -t UTF-8)"
             ) from error
         offset += len(raw)
         if number == 1:
@@ -63,7 +67,7 @@ def _decode(file: IO[bytes], path: Path) -> Iterator[str]:
             yield line
 
 
-# Finds a column in a table, or says which ones there are.
+# Finds a column in a table.
 
 
 def require_column(column: str | None, columns: Sequence[str], where: str, key: str = "column") -> str:
@@ -73,19 +77,22 @@ def require_column(column: str | None, columns: Sequence[str], where: str, key: 
         ReporterError: there is no such column, or two of that name; the message lists the columns.
     """
     if column is None:
-        raise ReporterError(f"{where} is a table: say which column holds the texts, {key}: one of {_listed(columns)}")
+        raise ReporterError(
+            f"{where} is a table; name the column of the texts with `{key}: NAME`. Columns: {listed(columns)}"
+        )
     if list(columns).count(column) > 1:
-        raise ReporterError(f"{where} has more than one column '{column}'")
+        raise ReporterError(f"{where} has several columns '{column}'; rename all but one")
     if column not in columns:
         meant = suggest(column, columns)
         ending = f"; did you mean '{meant}'?" if meant else "."
-        raise ReporterError(f"{where} has no column '{column}' ({key}){ending} It has {_listed(columns)}")
+        raise ReporterError(f"{where} has no column '{column}' for `{key}`{ending} Columns: {listed(columns)}")
     return column
 
 
-def _listed(columns: Sequence[str], most: int = 20) -> str:
-    more = f" and {len(columns) - most} more" if len(columns) > most else ""
-    return ", ".join(columns[:most]) + more or "no columns"
+def listed(names: Sequence[str], most: int = 20) -> str:
+    """Return the first names of a list, and how many more there are."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more or "none"
 
 
 # Texts from files of plain text: one for each line, paragraph or document.
@@ -103,11 +110,11 @@ def find_files(path: Path, unit: Unit) -> list[Path]:
     if path.is_dir():
         if unit != "document":
             raise ReporterError(
-                f"{path} is a folder; name a file, or write 'unit: document' to make each .txt file in it one text"
+                f"{path} is a folder; name a file, or write `unit: document` to read each .txt file in it as one text"
             )
         files = sorted(file for file in path.glob("*.txt") if file.is_file())
         if not files:
-            raise ReporterError(f"the folder {path} holds no .txt file")
+            raise ReporterError(f"the folder {path} has no .txt file; name another folder, or a pattern such as *.md")
         return files
     if problem := endless(path):
         raise ReporterError(f"{path} {problem}")
@@ -115,13 +122,13 @@ def find_files(path: Path, unit: Unit) -> list[Path]:
         return [path]
     if glob.has_magic(str(path)):
         if unit != "document":
-            raise ReporterError(f"{path} is a pattern; patterns go with 'unit: document', where each file is one text")
+            raise ReporterError(f"{path} is a pattern; add `unit: document`, which reads each file as one text")
         fixed = next(i for i, part in enumerate(path.parts) if glob.has_magic(part))
         matching = Path(*path.parts[:fixed]).glob(str(Path(*path.parts[fixed:])))
         if files := sorted(file for file in matching if file.is_file()):
             return files
-        raise ReporterError(f"no file matches {path}")
-    raise ReporterError(f"there is no file {path}{instead_of(path)}")
+        raise ReporterError(f"no file matches {path}; check the pattern")
+    raise ReporterError(f"there is no file {path}{instead_of(path) or '; check the path'}")
 
 
 def read_text_files(files: list[Path], unit: Unit) -> Iterator[Record]:
@@ -148,8 +155,7 @@ def read_text_files(files: list[Path], unit: Unit) -> Iterator[Record]:
                 characters += len(gathered[-1]) + 1
                 if characters > LONGEST_TEXT:
                     raise ReporterError(
-                        f"{file}: a {unit} is longer than {LONGEST_TEXT:,} characters, which is no text; "
-                        "choose another 'unit'"
+                        f"{file}: a {unit} has more than {LONGEST_TEXT:,} characters; choose another `unit`"
                     )
         if unit == "document" or gathered:
             yield Record(("" if unit == "document" else " ").join(gathered))
@@ -158,7 +164,7 @@ def read_text_files(files: list[Path], unit: Unit) -> Iterator[Record]:
 # Texts from a column of a CSV or TSV file (also gzipped), one row at a time.
 #
 # The standard library's reader rather than DuckDB's: it holds one row where DuckDB holds the file (500 MB for one of
-# 480 MB), keeps every character, and knows the line of whatever is wrong.
+# 480 MB), keeps every character, and knows the line of each error.
 
 
 _DELIMITERS = (",", ";", "\t", "|")
@@ -185,11 +191,11 @@ def read_csv(path: Path, column: str | None, label: str | None, tabs: bool) -> I
                 yield Record(row[place], None if label_column is None else row[label_column] or None)
             elif row:
                 raise ReporterError(
-                    f"{path}:{rows.line_num}: this row has {len(row)} columns, the first has {len(header)}; "
-                    "quote values that hold the separator or a line break"
+                    f"{path}:{rows.line_num}: this row has {len(row)} columns, but the first row has {len(header)}; "
+                    f"put values that contain {delimiter!r} or a line break in double quotes"
                 )
     except csv.Error as error:
-        raise ReporterError(f"{path}:{rows.line_num}: not a valid CSV row ({error}); check its quotes") from error
+        raise ReporterError(f"{path}:{rows.line_num}: invalid CSV row ({error}); check the quotes") from error
 
 
 # Texts from a file with one JSON object on each line (also gzipped).
@@ -223,7 +229,7 @@ def _parse(line: str, where: str) -> dict[str, object]:
     try:
         row = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise ReporterError(f"{where}: not valid JSON ({error})") from error
+        raise ReporterError(f"{where}: invalid JSON ({error}); each line must be one JSON object") from error
     if not isinstance(row, dict):
         raise ReporterError(f'{where}: expected a JSON object such as {{"text": "…"}}, got {line.strip()[:40]}')
     return row
@@ -232,13 +238,18 @@ def _parse(line: str, where: str) -> dict[str, object]:
 def _text(value: object, column: str, where: str) -> str | None:
     if value is None or isinstance(value, str):
         return value
-    raise ReporterError(f"{where}: '{column}' is not text but {json.dumps(value)[:40]}")
+    raise ReporterError(
+        f"{where}: the value of '{column}' must be text, got {json.dumps(value)[:40]}; name another `column`, or "
+        "quote it"
+    )
 
 
 def _label(row: dict[str, object], label: str | None, where: str) -> str | None:
     value = None if label is None else row.get(label)
     if isinstance(value, dict | list):
-        raise ReporterError(f"{where}: the label '{label}' is not one value but {json.dumps(value)[:40]}")
+        raise ReporterError(
+            f"{where}: the label '{label}' must be one value, got {json.dumps(value)[:40]}; name another `label`"
+        )
     return value if value is None or isinstance(value, str) else json.dumps(value)
 
 
@@ -297,11 +308,9 @@ def _of_type(types: dict[str, str], path: Path, column: str | None, key: Literal
     fits = types[name].startswith(_TEXT[kind]) if key == "column" else not types[name].startswith(_NESTED)
     if not fits or types[name].endswith("]"):
         what = (
-            f"column '{name}' does not hold text"
-            if key == "column"
-            else f"label column '{name}' does not hold plain values"
+            f"column '{name}' must hold text" if key == "column" else f"label column '{name}' must hold single values"
         )
-        raise ReporterError(f"{path}: the {what} but {types[name]}")
+        raise ReporterError(f"{path}: the {what}, got {types[name]}; name another `{key}`")
     return name
 
 

@@ -34,13 +34,13 @@ class Record(NamedTuple):
     label: str | None = None
 
 
-# Texts that say the same: they are one observation, however often a corpus repeats them.
+# Equal texts: they are one observation, however often a corpus repeats them.
 
 
 def originals(texts: Iterable[str]) -> NDArray[np.int64]:
-    """Return for each text the place of the first one with the same content, shape (texts,): its own unless it repeats.
+    """Return for each text the index of the first text with the same content, shape (texts,).
 
-    Contents are told apart by 64-bit hashes, so that 8 bytes of each text are held and no text is.
+    Contents are compared by 64-bit hashes, so that memory holds 8 bytes of each text.
     """
     hashes = (hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest() for text in texts)
     keys = np.fromiter((int.from_bytes(key, "little") for key in hashes), dtype=np.uint64)
@@ -57,17 +57,16 @@ class Texts:
     """The texts of one corpus, in order; ``len``, index, ``slice`` and iteration read them from disk.
 
     Args:
-        name: what the study calls the corpus.
+        name: the name of the corpus in the study.
         source: which source of texts they came from.
-        location: that source as a person would name it: a path, a dataset and its split, a generator and its
-            seed.
+        location: the source in words: a path, a dataset and its split, a generator and its seed.
         hash: SHA-256 over the texts in order (and over the labels, where there are any); it does not depend
             on the kind of source, so the same texts from a CSV and from Parquet have the same hash.
         words: words separated by white space, over all texts.
         characters: Unicode code points, over all texts.
         dropped: texts that were read and not kept: missing, empty, too short or too long. Texts after
             ``limit`` were never read and are not counted.
-        thinned: texts that passed and were left out to have no more words than another corpus.
+        thinned: texts that passed and were left out by ``size_of``.
         labels: the distinct labels in order of first appearance, or None where the corpus has none.
         folder: where the files are.
     """
@@ -139,7 +138,7 @@ def open_texts(folder: Path, name: str, source: str, location: str) -> Texts | N
     The files are mapped at once, so that the texts stay readable should the folder be removed from the cache
     meanwhile.
     """
-    if not found_intact(folder, "its texts are read once more"):
+    if not found_intact(folder, "its texts are read again"):
         return None
     try:
         meta = {"thinned": 0} | (read_note(folder / META) or {})

@@ -80,7 +80,8 @@ def windows_of(special: NDArray[np.bool_], windows: Windows) -> Iterator[tuple[N
     room = windows.size - len(before) - len(after)
     if room < 1:
         raise ReporterError(
-            f"a window of {windows.size} tokens has no room for a word: the tokenizer adds {len(before) + len(after)}"
+            f"a window of {windows.size} tokens has no room for a word, since the tokenizer adds "
+            f"{len(before) + len(after)} special tokens; use a larger `window`"
         )
     stride, counted, start = min(windows.stride, room), 0, 0
     while counted < len(body):
@@ -334,7 +335,7 @@ def _write(
 
 def _opened(texts: Texts, folder: Path) -> TokenisedCorpus | None:
     """Map the tokens in a folder; None where there are none; damaged ones are set aside."""
-    if not found_intact(folder, "the corpus is tokenised once more"):
+    if not found_intact(folder, "the corpus is tokenised again"):
         return None
     try:
         starts, cut, of_first = (np.load(folder / f"{name}.npy") for name in ("starts", "cut", "originals"))

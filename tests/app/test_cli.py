@@ -114,7 +114,7 @@ def test_validate_looks_at_every_file_and_counts_what_a_study_has(call):
     metrics = sum(not metric.optional for metric in catalogue().values())
     assert result.stdout == f"good.yaml: ok (1 model, 1 corpus, {metrics} metrics)\n"
     first, second = result.stderr.splitlines(keepends=True)
-    assert first == BAD_LINE and second.startswith("none.yaml: there is no such file; 'reporter init'")
+    assert first == BAD_LINE and second.startswith("none.yaml: there is no such file; check the path")
     assert call("validate", "good.yaml").exit_code == 0
 
 
@@ -200,7 +200,7 @@ def test_validate_can_look_for_what_a_study_names(problems):
         "report: {style: gone.css, templates: gone}\n"
     )
     expected = [
-        ("3:6: models.m: the folder ", "nowhere is not there"),
+        ("3:6: models.m: there is no folder ", "nowhere; check the path"),
         ("4:19: models.n.states.c: there is no file gone.npz",),
         ("7:6: corpora.c: ", "no.txt"),
         ("9:19: pairs.concepts: ", "there is no such file"),
@@ -213,18 +213,43 @@ def test_validate_can_look_for_what_a_study_names(problems):
 
 def test_validate_reads_the_first_texts_of_a_file(problems):
     files = {
-        "empty.txt": (b"", "has no text"),
+        "empty.txt": (b"", "has no texts; add some"),
         "latin.txt": (b"caf\xe9 noir\n", "byte 3 (0xe9) is not UTF-8"),
         "mark.txt": ("hello\n".encode("utf-16"), "is UTF-16, not UTF-8"),
-        "binary.txt": (b"\x7fELF\x00\x00\x01\n", "not text in UTF-8"),
-        "table.csv, column: text, label: lable": (b"text,label\na b,x\n", "no column 'lable' (label); did you mean"),
-        "table.jsonl, column: txt": (b'{"text": "a"}\n', "no column 'txt' (column); did you mean 'text'?"),
+        "binary.txt": (b"\x7fELF\x00\x00\x01\n", "zero byte"),
+        "table.csv, column: text, label: lable": (
+            b"text,label\na b,x\n",
+            "no column 'lable' for `label`; did you mean",
+        ),
+        "table.jsonl, column: txt": (b'{"text": "a"}\n', "no column 'txt' for `column`; did you mean 'text'?"),
     }
     for name, (content, _) in files.items():
         Path(name.partition(",")[0]).write_bytes(content)
     corpora = "".join(f"  c{i}: {{file: {name}}}\n" for i, name in enumerate(files))
     lines = problems(f"study: s\nmodels: {{m: gpt2}}\ncorpora:\n{corpora}")
     assert_lines(lines, [(f"{4 + i}:", problem) for i, (_, problem) in enumerate(files.values())])
+
+
+def test_validate_finds_filters_that_leave_nothing_and_labels_that_no_text_has(problems):
+    Path("t.csv").write_text("text,mood\na b,joy\nc d e,fear\n")
+    Path("t.jsonl").write_text('{"messages": [{"role": "user", "content": "a b"}]}\n')
+    table, chat = "file: t.csv, column: text, label: mood", "file: t.jsonl, chat: true"
+    corpora = {
+        f"{table}, min_words: 5": ("min_words", "no text of t.csv is left of 2", "lower `min_words`"),
+        "texts: [a b], min_words: 3": ("min_words", "no text of the study file is left of 1"),
+        f"{table}, max_words: 1": ("max_words", "raise `max_words`"),
+        f"{table}, only: [joy, feer]": ("only[1]", "no text of t.csv has the label 'feer'; did you mean 'fear'?"),
+        f"{table}, limit: 1, by: [joy, feer]": ("by[1]", "label 'feer'; did you mean 'fear'?"),
+        f"{chat}, role: usr": ("role", "no turn has the role 'usr'; did you mean 'user'?"),
+        f"{chat}, by: [user, tool]": ("by[1]", "no turn has the role 'tool'; roles: user"),
+    }
+    right = f"  right: {{{table}, limit: 1, only: [joy, later]}}\n"  # behind the limit such a label may come
+    lines = problems(
+        "study: s\nmodels: {m: gpt2}\ncorpora:\n" + "".join(f"  c{i}: {{{c}}}\n" for i, c in enumerate(corpora)) + right
+    )
+    for i, (line, (key, *words)) in enumerate(zip(lines, corpora.values(), strict=True)):
+        assert line.startswith(f"lost.yaml:{4 + i}:") and f": corpora.c{i}.{key}: " in line
+        assert all(word in line for word in words), line
 
 
 def test_validate_names_the_path_that_was_meant_and_the_limit_that_cuts_texts(call, problems):
@@ -253,8 +278,11 @@ def test_validate_looks_for_adapters_gguf_files_and_packages(problems, monkeypat
     Path("here").write_text("a file")
     models = {
         "gone": ("{path: gone.gguf}", "there is no file "),
-        "there": ("{path: there.gguf}", "needs the optional package gguf: pip install 'layer-reporter[gguf]'"),
-        "tuned": ("{hub: owner/base, adapter: nowhere}", "nowhere is not there; an adapter's folder is what PEFT's"),
+        "there": (
+            "{path: there.gguf}",
+            "needs the optional package gguf; install it with: pip install 'layer-reporter[gguf]'",
+        ),
+        "tuned": ("{hub: owner/base, adapter: nowhere}", "nowhere; check the path"),
         "spelt": ("{hub: owner/base, adapter: loar}", "lora'?"),
         "empty": ("{hub: owner/base, adapter: lora}", "lora has no adapter_model.safetensors"),
         "larger": ("{hub: owner/base, device_map: auto, offload_folder: here/in}", "'layer-reporter[split]'"),
@@ -368,7 +396,7 @@ def test_init_writes_a_study_that_validates_and_markup_in_a_study_is_printed_as_
     assert call("init").stdout == "wrote study.yaml\n"
     assert call("validate", "study.yaml").exit_code == 0
     result = call("init", "study.yaml")
-    assert result.exit_code == 2 and result.stderr.startswith("study.yaml is already there")
+    assert result.exit_code == 2 and result.stderr.startswith("study.yaml exists already; choose another name")
     assert "`reporter init quickstart`" in call("validate", "quickstart.yaml").stderr
     assert call("init", "quickstart").stdout == "wrote quickstart.yaml\n"
     assert call("validate", "quickstart.yaml").exit_code == 0

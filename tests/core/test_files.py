@@ -85,8 +85,8 @@ def test_a_small_file_that_holds_one_huge_line(tmp_path, name, said):
 @pytest.mark.parametrize(
     ("name", "said", "message"),
     [
-        ("wide.txt", {"unit": "paragraph"}, "a paragraph is longer than 16,777,216 characters"),
-        ("wide.txt", {"unit": "document"}, "a document is longer than"),
+        ("wide.txt", {"unit": "paragraph"}, "a paragraph has more than 16,777,216 characters; choose another `unit`"),
+        ("wide.txt", {"unit": "document"}, "a document has more than"),
         ("quote.csv", {"column": "text"}, r"quote.csv:\d+: .*field larger than field limit"),
     ],
 )
@@ -108,7 +108,7 @@ def test_a_value_of_a_table_that_is_no_text(tmp_path):
 
     out = str(tmp_path / "one.parquet")
     duckdb.sql(f"COPY (SELECT repeat('ab ', {LONGEST_TEXT // 3 + 9}) AS text) TO '{out}'")
-    with pytest.raises(ReporterError, match="text 1 of those kept has more than"):
+    with pytest.raises(ReporterError, match="text 1 of the kept texts has more than"):
         build(tmp_path, file="one.parquet", column="text")
 
 
@@ -116,12 +116,12 @@ def test_a_study_that_is_none(tmp_path):
     for path, said in (
         (pipe(tmp_path / "s.yaml"), "is a pipe"),
         (Path("/dev/zero"), "is a device"),
-        (tmp_path, "is a directory"),
+        (tmp_path, "is a folder"),
     ):
         with pytest.raises(SpecError, match=said):
             load_study(path, offer())
     (tmp_path / "long.yaml").write_bytes(b"#" * (MOST_OF_A_STUDY + 1))
-    with pytest.raises(SpecError, match="has 16,777,217 bytes, which is more than the limit of 16,777,216"):
+    with pytest.raises(SpecError, match="has 16,777,217 bytes, but the limit is 16,777,216"):
         load_study(tmp_path / "long.yaml", offer())
     (tmp_path / "heir.yaml").write_text("extends: ./s.yaml\nstudy: heir\n")
     with pytest.raises(SpecError, match=r"heir.yaml:1:10: extends: is a pipe"):

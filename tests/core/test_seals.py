@@ -66,7 +66,7 @@ def test_harm_to_a_folder_is_found_and_said(folder, harm, caplog):
     assert not seals.found_intact(folder, "it is made anew")
     assert not folder.exists()
     assert (folder.parent / "damaged-made").is_dir()
-    assert "is damaged and was set aside as damaged-made; it is made anew" in caplog.text
+    assert "is damaged and was renamed to damaged-made; it is made anew" in caplog.text
 
 
 def test_a_folder_that_was_copied_or_touched_is_whole_and_read_once(folder, tmp_path, monkeypatch):

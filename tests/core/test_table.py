@@ -93,21 +93,21 @@ def test_which_cell_a_row_belongs_to():
 
 
 def test_what_cannot_be_a_table_is_refused():
-    with pytest.raises(TypeError, match=r"Bare\.size is no column: write size: … = column\("):
+    with pytest.raises(TypeError, match=r"Bare\.size is not a column; write `size: … = column\("):
 
         class Bare(Row, table="bare"):
             """A row."""
 
             size: int
 
-    with pytest.raises(TypeError, match=r"Odd\.size: a column holds one of bool, int"):
+    with pytest.raises(TypeError, match=r"Odd\.size: the type of a column must be one of bool, int"):
 
         class Odd(Row, table="odd"):
             """A row."""
 
             size: complex = column("how large")
 
-    with pytest.raises(TypeError, match=r"Silent: a table has .* a docstring, its comment"):
+    with pytest.raises(TypeError, match=r"Silent: name the table .* a docstring"):
 
         class Silent(Row, table="silent"):
             size: int = column("how large")

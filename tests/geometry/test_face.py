@@ -78,14 +78,14 @@ def test_arrays_of_every_kind(x, kind):
 @pytest.mark.parametrize(
     ("bad", "says"),
     [
-        (np.ones((1, 4)), "1 rows; this needs [23]"),
-        (np.zeros((0, 4)), "0 rows"),
-        (np.ones(7), "shape .7,.; states are a matrix"),
-        (np.ones((3, 4, 5)), "states are a matrix"),
-        (np.ones((9, 0)), "states are a matrix"),
-        (np.full((30, 4), np.nan), "30 rows of x are not finite, the first is row 0"),
-        (np.array([["a", "b"]] * 20), "not real numbers"),
-        (torch.ones(20, 3, dtype=torch.complex64), "not real numbers"),
+        (np.ones((1, 4)), "at least [23] rows, got 1"),
+        (np.zeros((0, 4)), "got 0"),
+        (np.ones(7), "must be a matrix .* the shape .7,."),
+        (np.ones((3, 4, 5)), "must be a matrix"),
+        (np.ones((9, 0)), "must be a matrix"),
+        (np.full((30, 4), np.nan), "30 rows of x are not finite, first row 0"),
+        (np.array([["a", "b"]] * 20), "must hold real numbers"),
+        (torch.ones(20, 3, dtype=torch.complex64), "must hold real numbers"),
     ],
 )
 def test_what_is_no_matrix_of_states_is_refused(name, bad, says):
@@ -100,22 +100,22 @@ def test_what_has_no_answer_is_refused(x):
             getattr(geometry, name)(same)
     grid = np.stack(np.meshgrid(*[np.arange(4.0)] * 2), axis=-1).reshape(-1, 2)
     for call, says in (
-        (lambda: geometry.mean_cosine(np.zeros((5, 3))), "fewer than two states that are not zero"),
+        (lambda: geometry.mean_cosine(np.zeros((5, 3))), "at least two states that are not zero"),
         (lambda: geometry.isoscore(x[:, :1]), "two dimensions"),
-        (lambda: geometry.decay(x[:, :4]), "fewer than three"),
-        (lambda: geometry.twonn(x[:9]), "9 distinct states"),
+        (lambda: geometry.decay(x[:, :4]), "at least three"),
+        (lambda: geometry.twonn(x[:9]), "distinct states with neighbours, got 9"),
         (lambda: geometry.twonn(grid), "equally far"),
         (lambda: geometry.twonn(x, 0.95), "share from 0 to 0.9"),
         (lambda: geometry.gride(x, 3), "one of 1, 2, 4"),
         (lambda: geometry.gride(x[:20], 16), "scale 16 needs more than 32"),
         (lambda: geometry.matrix_entropy(x, "round"), "one of centred, raw, unit"),
-        (lambda: geometry.cka(x, x[:-1]), "x has 300 rows and y 299"),
+        (lambda: geometry.cka(x, x[:-1]), "x has 300 rows, but y has 299"),
         (lambda: geometry.cka(x, np.ones((300, 2))), "rows of y"),
-        (lambda: geometry.cka(x[:3], x[:3]), "needs 4"),
-        (lambda: geometry.mutual_knn(x[:10], x[:10]), "needs 11"),
+        (lambda: geometry.cka(x[:3], x[:3]), "at least 4"),
+        (lambda: geometry.mutual_knn(x[:10], x[:10]), "at least 11"),
         (lambda: geometry.mutual_knn(x, x * (np.arange(300) != 7)[:, None]), "row 7 of y is zero"),
-        (lambda: geometry.nearest_neighbours(x[:3], 3), "needs 4"),
-        (lambda: geometry.nearest_neighbours(x, 0), "k is 0"),
+        (lambda: geometry.nearest_neighbours(x[:3], 3), "at least 4"),
+        (lambda: geometry.nearest_neighbours(x, 0), "k must be at least 1, got 0"),
     ):
         with pytest.raises(ValueError, match=says):
             call()

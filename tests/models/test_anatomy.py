@@ -158,16 +158,16 @@ def lazy(self, input_ids, attention_mask, output_hidden_states=False):
 @pytest.mark.parametrize(
     ("make", "says"),
     [
-        (lambda: Toy(Leaking), ["padding on the right changes the states"]),
+        (lambda: Toy(Leaking), ["masked padding changes the states"]),
         (
             lambda: changed(own=lambda self, states: [states[0], states[1] * 1.001, *states[2:]]),
-            ["its 3 modules layers.* look like blocks", "differ from its own hidden states by up to 1.0e-03"],
+            ["the 3 modules layers.* look like blocks", "differ from the model's hidden states by up to 1.0e-03"],
         ),
         (lambda: changed(own=lambda self, states: states[:-1]), ["returns 3 hidden states instead of 4"]),
-        (lambda: changed(own=lambda self, states: []), ["does not return hidden_states"]),
-        (lambda: changed(close=lambda self, x: x * 2), ["its last_hidden_state is neither"]),
-        (lambda: changed(forward=broken), ["cannot be run on a few tokens: KeyError: 'rope'"]),
-        (lambda: changed(forward=lazy), ["of its 3 blocks ran"]),
+        (lambda: changed(own=lambda self, states: []), ["returns no hidden_states"]),
+        (lambda: changed(close=lambda self, x: x * 2), ["last_hidden_state of the model is neither"]),
+        (lambda: changed(forward=broken), ["fails on a short test input: KeyError: 'rope'"]),
+        (lambda: changed(forward=lazy), ["of 3 blocks ran"]),
     ],
     ids=["padding", "other states", "fewer states", "no states", "an odd end", "broken", "skipped blocks"],
 )
@@ -197,8 +197,8 @@ def test_an_end_that_cannot_be_repeated_says_so_and_one_without_memory_fails(mon
 
     result = examined(Scaled(closing=Scale()))
     assert (result.anatomy.last_hidden_state, result.anatomy.final_width) == ("final", WIDTH)
-    assert "no chain of modules" in result.closing.problem
-    with pytest.raises(ReporterError, match="no chain of modules"):
+    assert "cannot be applied to other states" in result.closing.problem
+    with pytest.raises(ReporterError, match="cannot be applied to other states"):
         result.closing(torch.zeros(2, WIDTH))
 
     def greedy(*_):
@@ -212,9 +212,9 @@ def test_an_end_that_cannot_be_repeated_says_so_and_one_without_memory_fails(mon
 @pytest.mark.parametrize(
     ("kinds", "attention", "problem"),
     [
-        ([Block], "none", "no part of its first block mixes tokens and is added"),
-        ([FeedForwardFirst], "none", "no part of its first block mixes tokens and is added"),
-        ([Halved, Halved, Block], "none", "what query adds in its first block is not added in the others"),
+        ([Block], "none", "no module in the first block mixes tokens and is added"),
+        ([FeedForwardFirst], "none", "no module in the first block mixes tokens and is added"),
+        ([Halved, Halved, Block], "none", "the first block adds the output of query, but other blocks do not"),
         ([Doubled], "sequential", ""),
     ],
 )
@@ -222,7 +222,7 @@ def test_sublayers_that_cannot_be_found_are_reported_missing(kinds, attention, p
     result = examined(Toy(*kinds))
     assert result.anatomy.attention == attention
     assert problem in result.attention.problem and bool(problem) == bool(result.attention.problem)
-    expected = "what attention adds is not known" if problem else "no part of its first block is what the block adds"
+    expected = "the contribution of attention is unknown" if problem else "no module in the first block is added after"
     assert expected in result.feed_forward.problem
 
 

@@ -90,11 +90,11 @@ def test_files_that_are_damaged_or_of_no_text_model_are_refused(copy, loaded):
     config, vocabulary = json.loads(config), json.loads(tokenizer)
     vocabulary["model"]["vocab"] |= {f"more{i}": 1000 + i for i in range(10)}
     for file, content, says in (
-        ("config.json", "{", "configuration"),
-        ("config.json", json.dumps(config | {"model_type": "martian"}), "configuration"),
-        ("config.json", json.dumps(config | {"intermediate_size": 64}), "(48,), and config.json says (64,)"),
+        ("config.json", "{", "cannot read"),
+        ("config.json", json.dumps(config | {"model_type": "martian"}), "update transformers"),
+        ("config.json", json.dumps(config | {"intermediate_size": 64}), "(48,), but config.json asks for (64,)"),
         ("tokenizer.json", "{}", "tokenizer"),
-        ("tokenizer.json", json.dumps(vocabulary), "do not belong together"),
+        ("tokenizer.json", json.dumps(vocabulary), "use the tokenizer of this model"),
     ):
         before = (folder / file).read_text()
         (folder / file).write_text(content)
@@ -102,7 +102,7 @@ def test_files_that_are_damaged_or_of_no_text_model_are_refused(copy, loaded):
         (folder / file).write_text(before)
     size = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8}
     ViTModel(ViTConfig(**size, image_size=8, patch_size=4)).save_pretrained(folder)
-    assert "no text model" in refused(loaded, folder)
+    assert "name a model that reads text" in refused(loaded, folder)
 
 
 def test_remote_code_must_be_allowed_by_name(copy, loaded, tmp_path):
@@ -149,7 +149,7 @@ def test_an_index_names_safetensors_of_its_folder_alone(copy, loaded, named):
     torch.save(weights | {"more": Planted(ran)}, folder / "pytorch_model.bin")
     index = {"metadata": {}, "weight_map": dict.fromkeys(weights, named)}
     (folder / "model.safetensors.index.json").write_text(json.dumps(index))
-    assert f"names {named!r}, which is no .safetensors file of its folder" in refused(loaded, folder)
+    assert f"names {named!r}, which is not a .safetensors file in this folder" in refused(loaded, folder)
     assert not ran.exists()
 
 
@@ -161,12 +161,12 @@ DENSE = "encoder.layer.1.output.dense.weight"
     [
         (changed(DENSE, lambda w: w.index_fill(0, torch.tensor([3]), float("nan"))), f"{DENSE} holds NaN"),
         (changed(DENSE, lambda w: w.index_fill(1, torch.tensor([0]), -float("inf"))), f"{DENSE} holds infinity"),
-        (changed(DENSE, lambda w: w[:3].contiguous()), f"its weight {DENSE} has the shape (3,"),
-        (lambda weights: {key: w * 0 for key, w in weights.items()}, "all of its weights are 0"),
+        (changed(DENSE, lambda w: w[:3].contiguous()), f"the weight {DENSE} has the shape (3,"),
+        (lambda weights: {key: w * 0 for key, w in weights.items()}, "all weights are 0"),
         (lambda weights: {key: (9 * w).to(torch.int8) for key, w in weights.items()}, "holds integers"),
         (
             lambda weights: weights | {key.replace("layer.2", "layer.3"): w + 0 for key, w in weights.items()},
-            "layers that config.json does not know, such as encoder.layer.3.",
+            "more layers than config.json, such as encoder.layer.3.",
         ),
     ],
 )
@@ -219,10 +219,10 @@ def test_a_failing_pass_leaves_nothing_behind(shared):
 @pytest.mark.parametrize(
     ("name", "claim", "says"),
     [
-        ("bert", {"num_hidden_layers": 100_000}, "100,000 layers (num_hidden_layers), and there are"),
-        ("t5", {"num_decoder_layers": 100_000}, "100,000 layers (num_decoder_layers), and there are"),
-        ("bert", {"hidden_size": 4_000_000}, "hidden_size 4,000,000, and the largest dimension"),
-        ("bert", {"vocab_size": 10**9}, "vocab_size 1,000,000,000, and the largest dimension"),
+        ("bert", {"num_hidden_layers": 100_000}, "100,000 layers (num_hidden_layers), but there are"),
+        ("t5", {"num_decoder_layers": 100_000}, "100,000 layers (num_decoder_layers), but there are"),
+        ("bert", {"hidden_size": 4_000_000}, "hidden_size 4,000,000, but the largest dimension"),
+        ("bert", {"vocab_size": 10**9}, "vocab_size 1,000,000,000, but the largest dimension"),
     ],
 )
 def test_absurd_claims_are_refused_before_anything_is_built(copy, loaded, name, claim, says, monkeypatch):
@@ -243,9 +243,9 @@ def test_loading_is_limited_in_time(tmp_path):
 def test_a_file_that_is_no_gguf_is_refused(tmp_path, found):
     (tmp_path / "model.gguf").write_bytes(b"no")
     for path, says in (
-        ("model.gguf", "is damaged: a GGUF file begins with"),
+        ("model.gguf", "is not a GGUF file"),
         ("other.gguf", "there is no file"),
-        ("", r"holds model\.gguf: name that file"),
+        ("", r"a GGUF file; name .*model\.gguf instead"),
     ):
         with pytest.raises(ReporterError, match=says):
             found(tmp_path / path)

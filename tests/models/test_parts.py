@@ -69,7 +69,7 @@ def test_halves_are_models_of_their_own_and_other_models_have_none(pair, family,
     prints = {part: found(folder, part=part).fingerprint for part in (None, "encoder", "decoder")}
     assert prints[None] == prints["encoder"] != prints["decoder"]
     assert loaded(folder).anatomy.part == loaded(folder, part="encoder").anatomy.part == "encoder"
-    with pytest.raises(ReporterError, match="bert is no encoder–decoder; leave out `part`"):
+    with pytest.raises(ReporterError, match="bert is not an encoder–decoder; remove `part`"):
         loaded(family("bert"), part="decoder")
 
 

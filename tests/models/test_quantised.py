@@ -94,7 +94,9 @@ def test_bitsandbytes(bits, tmp_path, loaded):
 
 def test_packages_that_are_missing_are_named_all_at_once_before_anything_is_loaded(packed, found, monkeypatch):
     monkeypatch.setattr("reporter.core.imports.find_spec", lambda name: None)
-    with pytest.raises(ReporterError, match=r"optional package bitsandbytes: pip install 'layer-reporter\[quant"):
+    with pytest.raises(
+        ReporterError, match=r"optional package bitsandbytes; install it with: pip install 'layer-reporter\[quant"
+    ):
         found(packed("bits", quant_method="bitsandbytes"))
     for method, installed, lacking in (
         ("gptq", "", "optimum gptqmodel"),
@@ -104,7 +106,7 @@ def test_packages_that_are_missing_are_named_all_at_once_before_anything_is_load
         folder = packed(f"{method}-{installed}", quant_method=method, bits=4)
         monkeypatch.setattr("reporter.models.model_folder.find_spec", lambda name, it=installed: name == it or None)
         with pytest.raises(
-            ReporterError, match=rf"{folder.name} has .* {method.upper()} .*: pip install {lacking}; or"
+            ReporterError, match=rf"{folder.name} has {method.upper()} .*: pip install {lacking}\. Or measure"
         ):
             found(folder)
 

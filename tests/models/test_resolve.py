@@ -106,12 +106,12 @@ def test_missing_files_are_named(found, folder, tmp_path, checkpoints):
     shutil.copyfile(folder / "config.json", folder / "empty" / "config.json")
     with pytest.raises(ReporterError, match=r"model 'm': .*empty has no weights"):
         checkpoints(folder, ("empty", None))
-    assert f"the folder {tmp_path / 'nowhere'} is not there" in refused(found, tmp_path / "nowhere")
-    assert "is a file, not a folder" in refused(found, folder / "config.json")
+    assert f"there is no folder {tmp_path / 'nowhere'}; check the path" in refused(found, tmp_path / "nowhere")
+    assert "is a file; name a folder with config.json" in refused(found, folder / "config.json")
     (folder / "model.safetensors").unlink()
     (folder / "pytorch_model.bin").write_bytes(b"pickle")
     message = refused(found, folder)
-    assert "pickle only (pytorch_model.bin)" in message and "`allow_pickle: true`" in message
+    assert "only pickle weights (pytorch_model.bin)" in message and "`allow_pickle: true`" in message
     assert found(folder, allow_pickle=True).allow_pickle
     for file in folder.glob("tokenizer*"):
         file.unlink()

@@ -49,7 +49,9 @@ def test_the_head_and_the_second_path_read_a_split_model(family, split, loaded):
 
 def test_a_missing_accelerate_is_named(family, found, monkeypatch):
     monkeypatch.setattr("reporter.core.imports.find_spec", lambda name: None)
-    with pytest.raises(ReporterError, match=r"device_map needs .* accelerate: pip install 'layer-reporter\[split\]'"):
+    with pytest.raises(
+        ReporterError, match=r"device_map needs .* accelerate; install it with: pip install 'layer-reporter\[split\]'"
+    ):
         found(family("llama"), device_map="auto")
 
 
@@ -57,7 +59,7 @@ def test_an_offload_folder_that_cannot_be_made_is_refused(tmp_path, family, foun
     monkeypatch.setattr("reporter.models.resolve.check_installed", lambda *_: None)
     (tmp_path / "file").touch()
     for place in (tmp_path / "file", tmp_path / "file" / "below"):
-        with pytest.raises(ReporterError, match=r"offload folder .* cannot be used: .*file is a file, not a folder"):
+        with pytest.raises(ReporterError, match=r"cannot use the offload folder .*file is a file; name another folder"):
             found(family("llama"), device_map="auto", offload_folder=place)
     found(family("llama"), device_map="auto", offload_folder=tmp_path / "new" / "below")
     assert not (tmp_path / "new").exists()

@@ -81,7 +81,7 @@ def test_sub_words_are_tokens_where_words_do_not_fit_and_always_the_same(tokeniz
     assert tokenizer.unk_token_id not in tokenizer(text)["input_ids"]
     tokenizer_of(texts, vocabulary=320)
     assert (tmp_path / "tokenizer.json").read_bytes() == before
-    with pytest.raises(ReporterError, match="a vocabulary of 64 is too small: corpus 'c'"):
+    with pytest.raises(ReporterError, match="a vocabulary of 64 is too small for corpus 'c'; write `vocabulary: "):
         tokenizer_of([f"w{i}" for i in range(100)], vocabulary=64)
 
 

@@ -114,7 +114,7 @@ def model_rows(study, models, bases):
             row |= {"base": base, "baseline": baseline, "position": place, "is_last": place == len(steps)}
             row |= {"parameters": 1_234_567, "vocabulary_size": 500, "sink_rule": "a token that is told apart"}
             row |= {"loss": None if step is None else 4.4 - step / 500, "unigram_entropy": step and 4.48}
-            row |= {"warning": "stayed on the unigram plateau" if step == 0 else "", "self_test": 1.3e-7}
+            row |= {"warning": "training did not get past token frequencies" if step == 0 else "", "self_test": 1.3e-7}
             yield row | (OF_ENCODERS if role == "encoder" else OF_DECODERS)
 
 

@@ -166,7 +166,7 @@ def test_a_comparison_of_corpora_that_differ_in_size_needs_size_of(comparing, ru
     longest = max(len(text.split()) for text in whole)
     assert abs(rows.loc["like-few", "words"] - rows.loc["few", "words"]) <= longest
     assert rows.loc["like-few", "texts"] + rows.loc["like-few", "thinned"] == len(whole) == 40
-    assert rows.loc["like-few", "location"].endswith("thinned to the size of few")
+    assert rows.loc["like-few", "location"].endswith("sampled to the size of few")
     assert rows.loc["few", "thinned"] == 0
     verdict = store.frame("SELECT verdict, detail FROM claims")
     assert verdict["verdict"][0] in ("supported", "refuted", "inconclusive")
@@ -182,5 +182,5 @@ def test_a_comparison_of_corpora_that_differ_in_size_needs_size_of(comparing, ru
 def test_a_corpus_too_small_to_get_the_size_fails_only_its_cells(comparing, run):
     file = comparing("few", "  tiny: {texts: [a b c], size_of: few}\n")
     outcome, log = run(file, only=["convergence"])
-    assert "corpus 'tiny': it has 3 words and cannot get the size of corpus 'few'" in log
+    assert "corpus 'tiny': it has 3 words, but corpus 'few' of its `size_of` has" in log
     assert outcome.failed > 0 and outcome.computed > 0

@@ -215,7 +215,7 @@ def test_a_chat_without_a_template_fails_in_the_plan_and_only_its_cells_in_the_r
     ("template", "why"),
     [
         ("{% for turn in messages %}{{ turn['content'] }} {% endfor %}", ""),
-        ("{{ raise_exception('not I') }}", "conversation 1: its chat template refuses it (not I)"),
+        ("{{ raise_exception('not I') }}", "conversation 1: the chat template of the model rejects it (not I)"),
     ],
 )
 def test_the_plan_tries_a_chat_template(study, out, tmp_path, talks, template, why):

@@ -110,7 +110,7 @@ def test_damaged_files_of_the_cache_are_set_aside_and_made_again(
     pd.testing.assert_frame_equal(finished_store.frame(NUMBERS), store.frame(NUMBERS), rtol=1e-9, atol=1e-12)
     for path in harmed:
         names = [path, path.parent]  # some folders are set aside as a whole
-        assert any(f"{name} is damaged and was set aside" in caplog.text for name in names), path
+        assert any(f"{name} is damaged and was renamed" in caplog.text for name in names), path
     if first == 0:
         caplog.clear()
         store.path.unlink()

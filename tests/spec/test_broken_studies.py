@@ -15,6 +15,7 @@ CORPUS = "study: s\nmodels: {m: gpt2}\ncorpora:\n  c: {%s}\n"
 SHARES = CORPUS % "file: a.csv, label: mood, by: %s"
 INLINE = CORPUS % "texts: [a], %s"
 GRAMMAR = CORPUS % "generate: grammar, %s"
+SAMPLE = CORPUS % "sample: english, label: register, %s"
 METRICS = CORPUS % "texts: [a]" + "%s\n"
 CLAIM = METRICS % "claims:\n  c: {says: x, value: {metric: convergence.rate, model: %s}"
 RECIPE = "study: s\nmodels:\n  m:\n    recipe: {architecture: gpt2, train_on: c, %s}\ncorpora:\n  c: {texts: [a]}\n"
@@ -25,27 +26,32 @@ TUNED = (
 )
 CHAT = "study: s\nmodels:\n  m: %s\ncorpora: {c: {file: c.jsonl, chat: true}}\n"
 ANALYSES = "study: s\nmodels: {a: {path: x}}\ncorpora: {c: {texts: [a b, c d]}, d: {texts: [e]}}\nmetrics: none\n%s"
-CIRCLE = "goes in a circle: "
+CIRCLE = "circular reference: "
 
 BROKEN: dict[str, list[tuple[str, ...]]] = {
     "%s": [
-        ("»", ": the file is empty; 'reporter init'"),
+        ("»", ": the file is empty … `reporter init NAME`"),
         ("»- study: s\n", ": mapping … got a list"),
-        ("»study: s\n", "models: missing key"),
-        ("# comment\n»models: {m: gpt2}\n", "study: missing key"),
-        ("study: »My Study\nmodels: {m: gpt2}\n", "study: id of at most 64 lower-case letters … got text 'My Study'"),
+        ("»study: s\n", "models: missing key; add `models: …`"),
+        ("study: s\n»modles: {m: gpt2}\n", "modles: unknown key; did you mean 'models'?"),
+        ("study: s\nmodels: {»1: gpt2}\n", "models: a key must be text"),  # and `models` is not called empty as well
+        ("# comment\n»models: {m: gpt2}\n", "study: missing key; add `study: …`"),
+        ("study: »My Study\nmodels: {m: gpt2}\n", "study: id such as 'my-study', of at most 64 … got text 'My Study'"),
         ("study: »cache\nmodels: {m: gpt2}\n", "study: 'cache' … choose another id"),
         ("study: s\n»models:\n", "models: expected a mapping, got nothing"),
         ("study: s\nmodels: »{}\n", "models: must not be empty"),
         ("study: s\n»\tmodels: x\n", ": tab … use spaces"),
         ("study: s»: t\n", ": a ':' is not allowed here; check the indentation"),
-        ("study: »'s\nmodels: {}\n", ": is never closed"),
-        ("study: »[a\nmodels: {}\n", ": '[' opens a list … ',' or ']' is missing before line 2"),
-        ("study: s\nmodels:\n  »a:\n    dtype: auto\n", "models.a: 'hub', 'path', 'recipe' or 'states'"),
+        ("study: »'s\nmodels: {}\n", ": is never closed; close it"),
+        ("study: »[a\nmodels: {}\n", ": the list that '[' opens here lacks ',' or ']' before line 2"),
+        (
+            "study: s\nmodels:\n  »a:\n    dtype: auto\n",
+            "models.a: missing key; add 'hub', 'path', 'recipe' or 'states'",
+        ),
         (
             "study: s\nmodels:\n  a:\n    »»recipe: {steps: 1}\n",
-            "models.a.recipe.architecture: missing key",
-            "models.a.recipe.train_on: missing key",
+            "models.a.recipe.architecture: missing key; add `architecture: …`",
+            "models.a.recipe.train_on: missing key; add `train_on: …`",
         ),
         ("study: s\nmodels:\n  m:\n    recipe: »5\n", "models.m.recipe: 'architecture' or 'from', got the number 5"),
         (
@@ -65,111 +71,122 @@ BROKEN: dict[str, list[tuple[str, ...]]] = {
             "models.m.recipe.architecture: 'bert', 'gpt2', 'llama' or 'roberta', got text 'gtp2'; did you mean 'gpt2'?",
             "models.m.recipe.train_on: no corpus 'd'; corpora of this study: c",
         ),
-        (OF_M % "»c}}", "models.m.recipe.train_on: no corpus 'c'; this study has no corpora"),
+        (OF_M % "»c}}", "models.m.recipe.train_on: no corpus 'c'; add it under `corpora`"),
     ],
     MODEL: [
         ("»titel: x", "titel: unknown key; did you mean 'title'?"),
-        ("»xyzzy: {}", "xyzzy: unknown key; known here: study, extends, title, question, … skip, vocabulary"),
+        ("»xyzzy: {}", "xyzzy: unknown key; expected one of: study, extends, title, question, … skip, vocabulary"),
         (
             '»a\\nb: 1\n»"c\\nd\\e[1m[red]": 2',
-            "'a\\nb': unknown key; known",
-            "'c\\nd\\x1b[1m[red]': unknown key; known",
+            "'a\\nb': unknown key; expected one of",
+            "'c\\nd\\x1b[1m[red]': unknown key; expected one of",
         ),
         ("title: »2024", "title: expected text, got the number 2024; put it in quotes"),
         ("title: t\n»title: u", "title: duplicate key; it is already on line 4"),
         ("title: »@x", ": cannot begin with this character; put it in quotes"),
         ('title: "\\»q"', ": unknown escape … write '\\\\' for a backslash"),
-        ("title: a»\u0007b", ": character U+0007 is not allowed here"),
+        ("title: a»\u0007b", ": character U+0007 is not allowed; remove it"),
         ('title: »"\\ud800"', "title: half of a character (a lone surrogate)"),
         ('title: »"\\udfff"', "title: half of a character (a lone surrogate)"),
-        ("title: »!!python/object:os.system x", "title: tags such as !python/object:os.system are not supported"),
+        (
+            "title: »!!python/object:os.system x",
+            "title: tags such as !python/object:os.system are not supported; remove the tag",
+        ),
         ("run: {seed: »!!int x}", "run.seed: text 'x' does not fit the tag !!int"),
         ("run: {seed: »-1}", "run.seed: must be at least 0, got -1"),
         ("run: {seed: »4294967296}", "run.seed: must be at most 4294967295, got 4294967296"),
         ("run: {device: »gpu}", "run.device: 'auto', 'cpu', 'mps', 'cuda' or 'cuda:0', got text 'gpu'"),
         (" »n: gpt2", ": the indentation does not match"),
-        ("»---\nstudy: t", ": a second document begins here"),
-        ("»metrics: [anisotropy]", "metrics: need texts; add a corpus under 'corpora'"),
+        ("»---\nstudy: t", ": a second document begins here; remove the line `---`"),
+        ("»metrics: [anisotropy]", "metrics: need texts; add a corpus under `corpora`"),
         ("views: [words, »sinks]", "views[1]: 'words', 'all' or 'no-sinks', got … did you mean 'no-sinks'?"),
         ("views: [»word]", "views[0]: did you mean 'words'?"),  # and it is not called empty as well
-        ("views: [all, »all]", "views[1]: 'all' is listed twice"),
+        ("views: [all, »all]", "views[1]: 'all' is listed twice; remove one"),
         ("views: »[]", "views: must not be empty"),
     ],
     HUB: [
-        ("»layers: 3", "a.layers: unknown key; known here: bos, base, twin, … revision, tokenizer, checkpoints"),
-        ("»path: x", "a.path: 'hub' and 'path' exclude each other; keep one of them"),
+        ("»layers: 3", "a.layers: unknown key; expected one of: bos, base, twin, … revision, tokenizer, checkpoints"),
+        ("»path: x", "a.path: 'hub' and 'path' cannot be combined; remove one of them"),
         ("dtype: »float23", "a.dtype: 'auto', 'float32', 'bfloat16' or 'float16', got text … did you mean 'float32'?"),
-        ("trust_remote_code: »yes", "a.trust_remote_code: expected true or false, got text 'yes'"),
+        ("trust_remote_code: »yes", "a.trust_remote_code: expected true or false, got text 'yes'; write `true`"),
         (
             "checkpoints: [»{»folder: x}]",
-            "a.checkpoints[0].revision: missing key",
-            "a.checkpoints[0].folder: unknown key; known here: revision, step",
+            "a.checkpoints[0].revision: missing key; add `revision: …`",
+            "a.checkpoints[0].folder: unknown key; expected one of: revision, step",
         ),
-        ("»revision: main, checkpoints: [x]", "a.revision: 'revision' and 'checkpoints' exclude each other"),
-        ("»max_memory: {cpu: 8GiB}", "a.max_memory: needs `device_map: auto`"),
-        ("device_map: auto, »adapter: x", "a.adapter: cannot be merged … split; merge it with PEFT"),
+        ("»revision: main, checkpoints: [x]", "a.revision: remove `revision`; … cannot be combined with `checkpoints`"),
+        ("»max_memory: {cpu: 8GiB}", "a.max_memory: needs `device_map: auto`; add it"),
+        ("device_map: auto, »adapter: x", "a.adapter: cannot be merged … Merge it with PEFT"),
+        (
+            "device_map: auto, max_memory: {»gpu: 8GiB}",
+            "a.max_memory.gpu: 'cpu' or the number of a GPU in quotes, such as '0', got text 'gpu'",
+        ),
     ],
     MODELS: [
         ("a: {path: x, base: »b}", "a.base: no model 'b'; models of this study: a"),
-        ("a: {path: x, twin: »a}", "a.twin: a model is not its own twin"),
-        ("a: {path: x, »revision: main}", "a.revision: unknown key beside 'path'; it goes with 'hub'"),
+        ("a: {path: x, twin: »a}", "a.twin: a model cannot be its own twin; name another"),
+        ("a: {path: x, »revision: main}", "a.revision: unknown key … with 'path'; it needs 'hub'"),
         ("a: »5", "a: {hub: owner/name}, got the number 5"),
-        ("a: »./x", "a: './x' is not a hub id; for a folder write {path: ./x}"),
+        ("a: »./x", "a: './x' is not a hub id; to name a folder, write {path: ./x}"),
         ("a: {path: »''}", "a.path: must not be empty"),
-        ("a: {path: p, checkpoints: [»../x]}", "a.checkpoints[0]: must be a sub-folder of 'path', got text '../x'"),
-        ("a: {states: »big.safetensors}", "a.states: a file for each corpus … {wiki: … got text 'big.safetensors'"),
+        ("a: {path: p, checkpoints: [»../x]}", "a.checkpoints[0]: must be a sub-folder of `path`, got text '../x'"),
+        ("a: {states: »big.safetensors}", "a.states: one file for each corpus … {wiki: … got text 'big.safetensors'"),
         ("»a b: gpt2", "'a b': at most 64 letters, digits"),
         ("»1: gpt2, m: gpt2", ": a key must be text, got the number 1; put it in quotes"),
         ("»[a]: gpt2, m: gpt2", ": a key must be text, got a list"),
         ("? »{a: b} : gpt2, m: gpt2", ": a key must be text, got a mapping"),
         ("m: {»<<: {hub: gpt2}, hub: b}", "m: merge keys (<<) are not supported"),
     ],
-    "study: s\nmodels: {m: &x {hub: gpt2}, n: %s}\n": [("»*x", ": aliases (*x) are not supported")],
+    "study: s\nmodels: {m: &x {hub: gpt2}, n: %s}\n": [
+        ("»*x", ": aliases (*x) are not supported; repeat the value here")
+    ],
     RECIPE: [
         ('steps: »"600"', "steps: expected a whole number, got text '600'; remove the quotes"),
         ("steps: »true", "steps: expected a whole number, got true"),
-        ("steps: 5, width: 16, initial_scale: »5", "initial_scale: must not exceed √width, got 5; √width is 4"),
-        ("steps: 5, width: »10", "width: width 10 is not a multiple of heads 4"),
-        ("steps: 5, checkpoints: [0, »6]", "checkpoints[1]: must be between 0 and steps (5), got 6"),
+        ("steps: 5, width: 16, initial_scale: »5", "initial_scale: must be at most √width (4), got 5"),
+        ("steps: 5, width: »10", "width: width 10 must be a multiple of heads (4)"),
+        ("steps: 5, checkpoints: [0, »6]", "checkpoints[1]: must be between 0 and `steps` (5), got 6"),
         ("steps: 5, checkpoints: [1, »1]", "checkpoints[1]: step 1 is listed twice"),
         ("steps: 5, learning_rate: ».inf", "learning_rate: must be a finite number, got inf"),
         ("steps: 5, mask_share: »1", "mask_share: must be less than 1, got 1"),
     ],
     TUNED: [
         ("from: »n, train_on: c, steps: 1", "from: no model 'n'; recipe models of this study: m"),
-        ("from: »h, train_on: c, steps: 1", "from: model 'h' is not trained from a recipe"),
-        ("from: »t, train_on: c, steps: 1", "from: a model cannot continue itself"),
+        ("from: »h, train_on: c, steps: 1", "from: model 'h' has no recipe; name a model that has one"),
+        ("from: »t, train_on: c, steps: 1", "from: a model cannot continue itself; name another"),
         (
             "from: m, train_on: c, steps: 1, »layers: 3, »vocabulary: 99",
-            "layers: is decided by the recipe that it continues, text 'm'; leave it out",
-            "vocabulary: is decided by the recipe",
+            "layers: is fixed by the recipe that `from` names; remove it",
+            "vocabulary: is fixed by the recipe",
         ),
     ],
     CORPORA: [
-        ("»c: {limit: 3}", "c: 'dataset', 'file', 'generate', 'sample' or 'texts'"),
+        ("»c: {limit: 3}", "c: missing key; add 'dataset', 'file', 'generate', 'sample' or 'texts'"),
         ("c: »notes.txt", "c: {file: texts.txt}, got text 'notes.txt'"),
         (
             "a: {texts: [a], size_of: »b}\n  b: {file: b.txt, size_of: »a}",
-            f"a.size_of: {CIRCLE}corpus 'a' gets the size of corpus 'b', which gets the size of corpus 'a'",
-            f"b.size_of: {CIRCLE}corpus 'b' gets the size of corpus 'a', which gets the size of corpus 'b'",
+            f"a.size_of: {CIRCLE}corpus 'a' takes its size from corpus 'b', which takes its size from corpus 'a'",
+            f"b.size_of: {CIRCLE}corpus 'b' takes its size from corpus 'a', which takes its size from corpus 'b'",
         ),
     ],
     OF_M: [
         (
             "c}}\ncorpora:\n  c: {generate: random-words, vocabulary: »m}",
-            f"corpora.c.vocabulary: {CIRCLE}corpus 'c' draws the words of model 'm', which is trained on corpus 'c'",
+            f"corpora.c.vocabulary: {CIRCLE}corpus 'c' draws its words from model 'm', which is trained on corpus 'c'",
         ),
         (
             "a}}\ncorpora:\n  a: {texts: [a], size_of: »b}\n  b: {generate: random-words, vocabulary: »m}",
-            f"corpora.a.size_of: {CIRCLE}corpus 'a' gets the size of corpus 'b', which draws the words of model 'm', "
+            f"corpora.a.size_of: {CIRCLE}corpus 'a' takes its size from corpus 'b', which draws its words from model "
+            "'m', "
             "which is trained on corpus 'a'",
-            f"corpora.b.vocabulary: {CIRCLE}corpus 'b' draws the words of model 'm', which is trained on corpus 'a', "
-            "which gets the size of corpus 'b'",
+            f"corpora.b.vocabulary: {CIRCLE}corpus 'b' draws its words from model 'm', which is trained on corpus 'a', "
+            "which takes its size from corpus 'b'",
         ),
         (
             "c}}\n  t: {recipe: {from: m, train_on: d, steps: 1}}\ncorpora:\n"
             "  c: {generate: random-words, vocabulary: »t}\n  d: {texts: [a]}",
-            f"corpora.c.vocabulary: {CIRCLE}corpus 'c' draws the words of model 't', which continues model 'm', which "
+            f"corpora.c.vocabulary: {CIRCLE}corpus 'c' draws its words from model 't', which continues model 'm', "
+            "which "
             "is trained on corpus 'c'",
         ),
         (  # 'c' leads into the circle of the others, and is not part of it
@@ -183,44 +200,49 @@ BROKEN: dict[str, list[tuple[str, ...]]] = {
     CORPUS: [
         ("texts: »[]", "texts: must not be empty"),
         ("texts: [a, »5]", "texts[1]: expected text, got the number 5; put it in quotes"),
-        ("file: a.csv, only: »[joy]", "only: goes with `label`"),
-        ("file: a.csv, by: »[joy]", "by: goes with `label`"),
-        ("file: a.csv, label: mood, only: [joy], by: [joy, »fear]", "by[1]: 'fear' is not among the labels"),
+        ("file: a.csv, only: »[joy]", "only: needs labels; add `label: COLUMN`"),
+        ("file: a.csv, by: »[joy]", "by: needs labels; add `label: COLUMN`"),
+        ("file: a.csv, label: mood, only: [joy], by: [joy, »fear]", "by[1]: 'fear' is not in `only`; add it there"),
         (
             "file: a.csv, label: m, by: [a], size_of: »c.a",
-            f"size_of: {CIRCLE}corpus 'c.a' gets the size of corpus 'c.a'",
+            f"size_of: {CIRCLE}corpus 'c.a' takes its size from corpus 'c.a'",
         ),
-        ("file: a.jsonl, chat: true, role: user, by: »[user]", "by: name all roles here, and leave out `role`"),
+        ("file: a.jsonl, chat: true, role: user, by: »[user]", "by: name all roles here, and remove `role`"),
     ],
     SHARES: [
         ("[joy, »joy]", "by[1]: 'joy' is listed twice"),
-        ("[a b, »a-b]", "by[1]: its share is named 'c.a-b', and so is another corpus"),
-        (f"[joy, »{'x' * 63}]", "by[1]: its share is named 'c.' and the label, which are more than 64 characters"),
+        ("[a b, »a-b]", "by[1]: adds a corpus named 'c.a-b', which is taken; rename"),
+        (f"[joy, »{'x' * 63}]", "by[1]: named 'c.' and the label, more than 64 characters; shorten"),
     ],
     INLINE: [
-        ("stride: »4", "stride: goes with `window`"),
-        ("window: 8, stride: »9", "stride: must be at most the window (8) … got 9"),
-        ("window: 8, max_tokens: »9", "max_tokens: cuts texts … leave one of the two out"),
-        ("»words: [1, 2]", "words: unknown key beside 'texts'; it goes with 'generate'"),
-        ("min_words: 5, max_words: »4", "max_words: must be at least min_words (5), got 4"),
-        ("size_of: »c", f"size_of: {CIRCLE}corpus 'c' gets the size of corpus 'c'"),
+        ("stride: »4", "stride: needs `window`; add `window: 512`"),
+        ("window: 8, stride: »9", "stride: must be at most `window` (8) … got 9"),
+        ("window: 8, max_tokens: »9", "max_tokens: cannot be combined with `window` … remove one of them"),
+        ("»words: [1, 2]", "words: unknown key … with 'texts'; it needs 'generate'"),
+        ("min_words: 5, max_words: »4", "max_words: must be at least `min_words` (5), got 4"),
+        ("size_of: »c", f"size_of: {CIRCLE}corpus 'c' takes its size from corpus 'c'"),
     ],
     GRAMMAR: [
         ("words: »[9, 3]", "words: the fewest words (9) must not exceed the most (3)"),
         ("words: [»0, 3]", "words[0]: must be at least 1, got 0"),
-        ("»vocabulary: m", "vocabulary: goes only with 'generate: random-words', not with 'grammar'"),
+        ("»vocabulary: m", "vocabulary: needs `generate: random-words`"),
+        ("words: [2, 5], min_words: »6", "min_words: must be at most the most words of `words` (5), got 6"),
+    ],
+    SAMPLE: [
+        ("only: [»newss]", "only[0]: no register 'newss'; did you mean 'news'?"),
+        ("by: [fiction, »drama]", "by[1]: no register 'drama'; registers: encyclopedic, news"),
     ],
     METRICS: [
         ("metrics: [»anisotropi]", "metrics[0]: unknown metric 'anisotropi'; did you mean 'anisotropy'?"),
         ("metrics: »anisotropy", "metrics: 'all', 'none' or a list … got text 'anisotropy'"),
-        ("metrics: »[]", "metrics: must not be empty; leave it out to have all"),
+        ("metrics: »[]", "metrics: must not be empty; remove `metrics` to measure all"),
         (
             "metrics:\n- intrinsic_dimension:\n    sample: »5\n    share: »2\n    scales: [1, »x]",
             "metrics[0].intrinsic_dimension.sample: must be at least 32, got 5",
             "metrics[0].intrinsic_dimension.share: must be at most 1, got 2",
             "metrics[0].intrinsic_dimension.scales[1]: expected a whole number, got text 'x'",
         ),
-        ("metrics: [{convergence: »5}]", "metrics[0].convergence: mapping of options, got the number 5"),
+        ("metrics: [{convergence: »5}]", "metrics[0].convergence: mapping of options … got the number 5"),
         ("metrics: [»{intrinsic_dimension: {}, sample: 5}]", "metrics[0]: {name: {option: value}}, got … with 2 keys"),
         (
             "metrics: [anisotropy]\nclaims:\n  d:\n    says: x\n"
@@ -235,9 +257,9 @@ BROKEN: dict[str, list[tuple[str, ...]]] = {
     ],
     CLAIM: [
         ("encoders}, below: {metric: convergence.rate, model: »decoders}", "below.model: 'decoders' … name 'encoders'"),
-        ("m, against: base, »step: 3}, above: 0", "value.step: does not go with 'against'"),
+        ("m, against: base, »step: 3}, above: 0", "value.step: cannot be combined with `against`"),
         ("m, against: »base}, above: 0", "value.against: 'm' has no base … add `base: NAME`"),
-        ("»with-base}, above: 0", "value.model: 'with-base': no model of this study has a base; add `base: NAME`"),
+        ("»with-base}, above: 0", "value.model: 'with-base' needs a model with a base; add `base: NAME`"),
     ],
     CHAT: [
         ("{recipe: {architecture: gpt2, train_on: »c, steps: 0}}", "models.m.recipe.train_on: corpus 'c' is a chat")
@@ -250,7 +272,7 @@ BROKEN: dict[str, list[tuple[str, ...]]] = {
         ("pairs: {p: {x: [[a, b], »[c]]}}", "pairs.p.x[1]: two texts, [first, second], got a list of 1"),
         ("pairs: {p: {x: »[[a, b]]}}", "pairs.p.x: a concept needs at least 2 pairs, got 1"),
         ("clouds: {k: »[c]}", "clouds.k: two or more corpora, got a list"),
-        ("probes: {q: {corpus: »c}}", "probes.q.corpus: corpus 'c' has no labels; give it a 'label' column"),
+        ("probes: {q: {corpus: »c}}", "probes.q.corpus: corpus 'c' has no labels; add `label: COLUMN`"),
         ("probes: {q: {words: »{noun: [a, b]}}}", "probes.q.words: needs two or more classes"),
         ("probes: {»q: {folds: 3}}", "probes.q: 'corpus' or 'words'"),
     ],
@@ -265,6 +287,7 @@ BELOW = {  # what the keys of a frame begin with
     SHARES: "corpora.c.",
     INLINE: "corpora.c.",
     GRAMMAR: "corpora.c.",
+    SAMPLE: "corpora.c.",
     CLAIM: "claims.c.",
 }
 CASES = [(frame.replace("%s", text), BELOW.get(frame, ""), says) for frame, of in BROKEN.items() for text, *says in of]
@@ -304,8 +327,8 @@ def test_all_mistakes_are_told_at_once_in_the_order_of_the_file(complain):
     ("text", "expected"),
     [
         ("study: s\ntitle: é".encode() + b"\xff\n", "2:9: is not UTF-8 text (byte 0xff)"),
-        ("study: " + "[" * 20_000, "1:107: lists and mappings are nested too deeply"),
-        (f"study: s\n? {'1' * 101}\n: x\n", "2:3: the number is too long"),
+        ("study: " + "[" * 20_000, "1:107: lists and mappings are nested more than 100 deep"),
+        (f"study: s\n? {'1' * 101}\n: x\n", "2:3: the number has more than 100 digits"),
         (CHAT % "{states: {d: x.safetensors}}", "3:16: models.m.states.d: no corpus 'd'"),
     ],
 )

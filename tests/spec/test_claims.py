@@ -29,18 +29,18 @@ RATED = "value: {metric: convergence.rate, model: bert, corpus: wiki}"
 # ``…`` stands for any words.
 BROKEN = {
     ("value: {%s}, above: 0", "value"): [
-        ("metric: convergence.rate, model: bert", ": needs the key 'corpus': one of wiki, tweets"),
+        ("metric: convergence.rate, model: bert", ": missing key; add `corpus: NAME` with one of wiki, tweets"),
         ("metric: convergence.rate, model: brt, corpus: wiki", ".model: no model 'brt'; did you mean 'bert'?"),
         ("metric: rate, model: bert, corpus: wiki", ".metric: such as … (metric.statistic), got text 'rate'"),
-        (f"metric: intrinsic_dimension.twonn, {ON_WIKI}", ".metric: not measured … list it under 'metrics'"),
-        (f"metric: convergence.pairs, {ON_WIKI}", ".metric: two layers (table layer_pairs) … {sql: …}"),
-        (f"metric: convergence.similarity, {ON_WIKI}", ".metric: at every layer; say which with 'layer'"),
+        (f"metric: intrinsic_dimension.twonn, {ON_WIKI}", ".metric: not measured … add it to `metrics`"),
+        (f"metric: convergence.pairs, {ON_WIKI}", ".metric: two layers … {sql: …} … layer_pairs"),
+        (f"metric: convergence.similarity, {ON_WIKI}", ".metric: at every layer; add `layer: NUMBER`"),
         (f"metric: convergence.similarity, {ON_WIKI}, layer: first", ".layer: or 'last', got text 'first'"),
     ],
     ("value: {metric: convergence.rate, model: bert, corpus: wiki, %s}, above: 0", "value"): [
-        ("layer: 1", ".layer: 'convergence.rate' is a number of the whole model; leave 'layer' out"),
+        ("layer: 1", ".layer: 'convergence.rate' is one number for the whole model; remove `layer`"),
         ("view: all", ".view: no view 'all'; views of this study: words, no-sinks"),
-        ("step: 1, checkpoint: a", ".step: 'checkpoint' and 'step' exclude each other"),
+        ("step: 1, checkpoint: a", ".step: `checkpoint` and `step` cannot be combined; remove one"),
     ],
     (RATED + "%s", ""): [
         ("", "needs a test: 'within' (of 'paper'), 'above', 'below' or 'between'"),
@@ -53,12 +53,12 @@ BROKEN = {
             ", above: 0, baselines: [shuffled]",
             "baselines: no baseline 'shuffled'; baselines of this study: random-init",
         ),
-        (f", above: 0, shape: {{{ANISOTROPY}, is: bell}}", "shape: 'value' and 'shape' exclude each other"),
+        (f", above: 0, shape: {{{ANISOTROPY}, is: bell}}", "shape: 'value' and 'shape' cannot be combined; remove one"),
     ],
     ("%s", ""): [
         ("value: 0.1, above: 0", "value: {metric: … or {sql: SELECT …}, got the number 0.1"),
         ("value: {sql: SELECT 1}, above: 0, views: [words]", "views: goes with {metric: …}"),
-        ("paper: 3", "needs one of the keys 'value', 'shape', 'differ', 'relation' or 'stays'"),
+        ("paper: 3", ": missing key; add 'value', 'shape', 'differ', 'relation' or 'stays'"),
         ("relation: {x: count, y: count, over: types, is: positive}", "relation.y: 'count' is x, too"),
     ],
     ("shape: {%s}", "shape"): [
@@ -70,21 +70,21 @@ BROKEN = {
         (f"{ANISOTROPY}, is: flat, at_least: 1", ".at_least: does not go with 'is: flat'; use 'tolerance'"),
         (f"{ANISOTROPY}, is: flat, over: step, step: 1", ".step: does not go with 'over: step'"),
         ("metric: convergence.rate, is: bell", ".metric: whole model … claim its 'value', or … 'over: step'"),
-        ("metric: convergence.rate, is: flat, over: step, layer: 1", ".layer: of the whole model; leave 'layer' out"),
+        ("metric: convergence.rate, is: flat, over: step, layer: 1", ".layer: for the whole model; remove `layer`"),
     ],
     ("shape: {metric: anisotropy.mean_cosine, is: bell, %s}", "shape"): [
         ("at: 0.5", ".at: goes only with 'is: peak-at'"),
         ("layer: 2", ".layer: goes only with 'over: step'"),
     ],
     ("differ: {metric: anisotropy.mean_cosine, a: %s}", "differ"): [
-        ("bert, b: gpt2, is: above, by: 1, at_least: 1", ".by: is what 'at_least' was called; keep 'at_least'"),
+        ("bert, b: gpt2, is: above, by: 1, at_least: 1", ".by: the old name of `at_least`; remove `by`"),
         ("bert, b: gpt, is: above", ".b: no model or corpus 'gpt'; did you mean 'gpt2'?"),
         ("{}, b: gpt2, is: above", ".a: needs one of the keys 'models' or 'corpus'"),
         ("3, b: gpt2, is: above", ".a: a name, a list … or … {models: encoders}, got the number 3"),
         ("bert, b: gpt2, is: same", ".is: 'same' needs the key 'at_least'"),
     ],
     ("differ: {metric: convergence.rate, a: bert, b: gpt2, is: above, %s}", "differ"): [
-        ("site: block", ".site: 'convergence.rate' is a number of the whole model; leave 'site' out")
+        ("site: block", ".site: 'convergence.rate' is one number for the whole model; remove `site`")
     ],
     ("relation: {x: convergence.rate, y: anisotropy.mean_cosine, %s, is: positive}", "relation"): [
         ("over: layers", ".x: 'convergence.rate' is a number of the whole model … say 'over: models'")
@@ -116,7 +116,7 @@ def test_a_claim_that_makes_no_sense_is_one_line(complain, claim, expected):
 def test_what_a_claim_lacks_and_what_is_wrong_in_it_are_told_together(complain):
     claims = "  c: {shape: {metric: anisotropy.mean_cosine, is: bell, models: nobody}}\n  d: 3\n"
     lines = [line.split(" ", 1)[1] for line in complain(HEAD + claims, STATISTICS)]
-    assert lines[0] == "claims.c.says: missing key"
+    assert lines[0].startswith("claims.c.says: missing key")
     assert lines[1].startswith("claims.c.shape.models: no model 'nobody'; models of this study: bert, gpt2, encoders")
     assert lines[2].startswith("claims.d: expected a mapping such as {says: It rises., shape:")
 
@@ -152,15 +152,15 @@ def test_a_claim_on_numbers_of_texts_needs_texts(complain):
     (line,) = complain(
         "study: s\nmodels: {m: gpt2}\nclaims: {c: {says: x, value: {metric: convergence.rate, model: m}, above: 0}}\n"
     )
-    assert "claims.c.value.metric: needs texts; add a corpus under 'corpora'" in line
+    assert "claims.c.value.metric: needs texts; add a corpus under `corpora`" in line
 
 
 @pytest.mark.parametrize(
     ("number", "message"),
     [
-        ("metric: pairs.consistency, model: m, layer: 1", "needs the key 'corpus': one of p, q"),
+        ("metric: pairs.consistency, model: m, layer: 1", "missing key; add `corpus: NAME` with one of p, q"),
         ("metric: pairs.consistency, model: m, corpus: r, layer: 1", "no pairs 'r'; pairs of this"),
-        ("metric: probes.accuracy, model: m, layer: 1", "this study has no 'probes'"),
+        ("metric: probes.accuracy, model: m, layer: 1", "not measured in this study; add the key `probes`"),
         ("metric: pears.x, model: m, corpus: p", "unknown metric 'pears'; did you mean 'pairs'?"),
         ("metric: pairs.consistency, model: m, corpus: p, layer: 1", None),
     ],

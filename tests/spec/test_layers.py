@@ -161,10 +161,13 @@ def test_mistakes_are_shown_in_the_file_that_makes_them():
     ("extends", "said"),
     [
         ("nowhere.yaml", "there is no such file"),
-        ("eacl-anisotrpy", "no study 'eacl-anisotrpy' ships with reporter; did you mean 'eacl-anisotropy'?"),
-        ("self.yaml", "goes in a circle"),
-        ("round.yaml", "goes in a circle"),
-        ("[a, b]", "expected the name of a study that ships with reporter, or a path, got a list"),
+        (
+            "eacl-anisotrpy",
+            "no study 'eacl-anisotrpy' ships with reporter (a path must end in .yaml); did you mean 'eacl-anisotropy'?",
+        ),
+        ("self.yaml", "circular reference"),
+        ("round.yaml", "circular reference"),
+        ("[a, b]", "expected a study that ships with reporter, or a path that ends in .yaml, got a list"),
     ],
 )
 def test_what_cannot_be_extended_is_one_line(extends, said):
@@ -182,7 +185,7 @@ def test_a_study_has_an_id_of_its_own():
     with pytest.raises(SpecError, match=r"nameless.yaml:1:1: study: missing key"):
         read_study(Path("nameless.yaml"))
     Path("twice.yaml").write_text("extends: base.yaml\nstudy: base\n")
-    with pytest.raises(SpecError, match=r"twice.yaml:2:8: study: 'base' is the id of base.yaml, too"):
+    with pytest.raises(SpecError, match=r"twice.yaml:2:8: study: base.yaml has the same id 'base'; give each"):
         read_studies([Path("base.yaml"), Path("twice.yaml")])
 
 
@@ -190,14 +193,14 @@ def test_a_study_has_an_id_of_its_own():
     ("change", "said"),
     [
         ("corpora.wiki.limt=2", "corpora.wiki.limt: unknown key; did you mean 'limit'?"),
-        ("corpora.wki.limit=2", "there is no 'wki' under 'corpora'; did you mean 'wiki'?"),
+        ("corpora.wki.limit=2", "no key 'wki' under 'corpora'; did you mean 'wiki'?"),
         ("modles.x=3", "modles: unknown key; did you mean 'models'?"),
-        ("metrics.x=3", "'metrics' is a list; set it as a whole, such as --set 'metrics=[…]'"),
-        ("title.x=3", "'title' is text 'Below', which has no keys; set it as a whole"),
+        ("metrics.x=3", "'metrics' is a list; set the whole list with --set 'metrics=[…]'"),
+        ("title.x=3", "'title' is text 'Below' and has no keys; replace it with --set 'title=…'"),
         ("nothing", "expected KEY=VALUE, such as models.bert=./mine or corpora.wiki.limit=200"),
-        ("run..seed=3", "a key is missing in 'run..seed'"),
-        ("title=[a", "'[' opens a list here, in which ',' or ']' is missing"),
-        ("extends=x", "what a study extends stands in its file"),
+        ("run..seed=3", "a key is empty in 'run..seed'; write KEY.KEY=VALUE"),
+        ("title=[a", "the list that '[' opens here lacks ',' or ']'"),
+        ("extends=x", "`extends` cannot be overridden; edit the study file"),
     ],
 )
 def test_what_cannot_be_set_is_said_with_what_was_written(change, said):
@@ -261,7 +264,7 @@ def test_what_is_written_is_read_as_it_was(data):
         ("model = 'brt'", "no model 'brt'; did you mean 'bert'?"),
         ("model_a = 'olmo'", "no model 'olmo'; models of this study: bert, gpt2"),
         ("\"model\" in ('bert', 'olmo')", "no model 'olmo'; models of this study: bert, gpt2"),
-        ("x.model like 'pythia%'", "no model is like 'pythia%'; models of this study: bert, gpt2"),
+        ("x.model like 'pythia%'", "no model matches 'pythia%'; models of this study: bert, gpt2"),
     ],
 )
 def test_a_query_about_a_model_that_is_not_there_is_found(condition, said, tmp_path):

@@ -43,7 +43,7 @@ def test_a_file_remembers_its_text_and_folder(tmp_path, catalogue, monkeypatch):
 def test_what_is_no_file_is_one_line_without_a_place(tmp_path, catalogue):
     os.mkfifo(tmp_path / "endless.yaml")
     (tmp_path / "round.yaml").symlink_to("round.yaml")
-    reasons = {"none.yaml": "there is no such file", "": "is a directory", "endless.yaml": "", "round.yaml": ""}
+    reasons = {"none.yaml": "there is no such file", "": "is a folder", "endless.yaml": "", "round.yaml": ""}
     for name, reason in reasons.items():
         with pytest.raises(SpecError) as caught:
             load_study(tmp_path / name, offered(catalogue))
@@ -254,10 +254,10 @@ def test_what_the_starter_shows_in_comments_is_right_too(catalogue):
 @pytest.mark.usefixtures("here")
 def test_the_starter_overwrites_no_file_and_refuses_what_is_no_id(tmp_path):
     Path("study.yaml").write_text("mine")
-    with pytest.raises(UsageError, match="already there"):
+    with pytest.raises(UsageError, match="choose another name, or delete"):
         write_starter("study")
     for name in ("My Study", "cache", "../.yaml", "", "ä", "a\nb"):
-        with pytest.raises(UsageError, match="cannot be a study's id"):
+        with pytest.raises(UsageError, match="cannot be the id of a study; use"):
             write_starter(name)
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("study.yaml", "mine")]
 
@@ -266,7 +266,7 @@ def test_the_starter_overwrites_no_file_and_refuses_what_is_no_id(tmp_path):
 def test_the_file_of_a_metric_is_named_like_it_and_replaces_nothing():
     assert write_metric("far_out", ()) == Path("far_out.py")
     assert 'name="far_out"' in Path("far_out.py").read_text()
-    problems = {"far_out": "already there", "motion": "reporter metrics motion", "class": "lower-case"}
+    problems = {"far_out": "choose another name", "motion": "reporter metrics motion", "class": "lower-case"}
     for name, problem in problems.items():
         with pytest.raises(UsageError, match=problem):
             write_metric(name, ("motion",))

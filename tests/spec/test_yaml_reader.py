@@ -75,5 +75,5 @@ def test_every_end_of_a_line_begins_a_new_one(end):
 def test_deep_nesting_is_pointed_at():
     deep = "".join("  " * depth + f"k{depth}:\n" for depth in range(150))
     (problem,) = read_yaml(f"a: 1\n{deep}").problems
-    assert problem == ((MOST_DEEP + 1, 2 * MOST_DEEP - 1), (), "lists and mappings are nested too deeply")
+    assert problem[:2] == ((MOST_DEEP + 1, 2 * MOST_DEEP - 1), ()) and str(MOST_DEEP) in problem[2]
     assert not read_yaml("a: " + "[" * (MOST_DEEP - 2) + "]" * (MOST_DEEP - 2)).problems

@@ -36,7 +36,9 @@ def test_filters_limit_and_counts(build):
 
 def test_an_empty_corpus_counts_what_was_read_and_why_nothing_is_left(build, tmp_path):
     spec = InlineCorpus(texts=("", "one", "one two three four"), min_words=2, max_words=3)
-    with pytest.raises(ReporterError, match=r"^corpus 'small': .*3 texts: 1 empty, 1 .* min_words, 1 .* max_words$"):
+    with pytest.raises(
+        ReporterError, match=r"^corpus 'small': .* of 3: 1 empty, 1 .* `min_words`, 1 .* `max_words`; add texts$"
+    ):
         build(spec, "small")
     assert folders(tmp_path) == []
 
@@ -122,9 +124,9 @@ def test_random_words_of_a_model(build):
     assert texts.location == "random-words, seed 0, words of pocket"
     other = build(spec, whole_words={"pocket": ["ant", "cow"]}.__getitem__)
     assert other.folder != texts.folder
-    with pytest.raises(ReporterError, match="corpus 'mine': there are no words to draw from"):
+    with pytest.raises(ReporterError, match=r"corpus 'mine': .* no whole words .* remove `vocabulary`"):
         build(spec, whole_words={"pocket": []}.__getitem__)
-    with pytest.raises(ReporterError, match="corpus 'mine': the words of model 'pocket' are not at hand"):
+    with pytest.raises(ReporterError, match="corpus 'mine': the vocabulary of model 'pocket'"):
         build(spec)
 
 
@@ -146,8 +148,12 @@ def test_only_some_labels_and_shares_by_label(build, tmp_path):
     plain = FileCorpus(file=Path("t.csv"), column="text", label="mood")
     joy = build(plain.model_copy(update={"only": ("joy",)}))
     assert (list(joy), joy.labels, joy.dropped) == (["a b", "e f"], ("joy",), 2)
-    with pytest.raises(ReporterError, match=r"read 4 texts: 4 with another label"):
+    with pytest.raises(ReporterError, match=r"no text of t\.csv has the label 'anger'; labels: fear, joy, so so"):
         build(plain.model_copy(update={"only": ("anger",)}), "none")
+    with pytest.raises(ReporterError, match=r"no text of t\.csv has the label 'fera'; did you mean 'fear'\?"):
+        build(plain.model_copy(update={"only": ("joy", "fera")}), "typo")
+    first = plain.model_copy(update={"only": ("joy", "later"), "limit": 2})
+    assert list(build(first)) == ["a b", "e f"], "behind the limit a label may still come"
     whole = plain.model_copy(update={"by": ("joy", "so so")})
     corpora = with_shares({"t": whole})
     assert list(corpora) == ["t", "t.joy", "t.so-so"]

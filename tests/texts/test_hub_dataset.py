@@ -95,9 +95,9 @@ def test_rows_come_in_batches_and_no_more_than_the_limit_needs(build, hub):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"column": "txt"}, r"'org/set', split 'test', has no column 'txt' .*did you mean 'text'\? It has text,"),
-        ({"label": "lable"}, r"has no column 'lable' \(label\); did you mean 'label'\?"),
-        ({"column": "id"}, r"row 0: the column 'id' holds not text but int"),
+        ({"column": "txt"}, r"'org/set', split 'test', has no column 'txt' .*did you mean 'text'\? Columns: text,"),
+        ({"label": "lable"}, r"has no column 'lable' for `label`; did you mean 'label'\?"),
+        ({"column": "id"}, r"row 0: the column 'id' must hold text, got int"),
     ],
 )
 def test_columns_are_checked(build, hub, options, message):
@@ -109,7 +109,7 @@ def test_offline_asks_nobody_and_says_so(build, hub):
     from huggingface_hub import constants
 
     hub.rows = ConnectionError("Couldn't reach 'org/set' on the Hub\nand more")
-    says = r"^corpus 'mine': .*'org/set' offline, .*without --offline \(Couldn't reach 'org/set' on the Hub\)$"
+    says = r"^corpus 'mine': .*'org/set' .* offline; .*without --offline \(Couldn't reach 'org/set' on the Hub\)$"
     with pytest.raises(ReporterError, match=says):
         build(DatasetCorpus(dataset="org/set"), offline=True)
     assert hub.offline == [True]
@@ -118,7 +118,9 @@ def test_offline_asks_nobody_and_says_so(build, hub):
 
 def test_what_the_package_says_is_passed_on(build, hub):
     hub.rows = ValueError("Unknown split \"test\". Should be one of ['train'].")
-    with pytest.raises(ReporterError, match=r"^corpus 'mine': cannot load dataset 'org/set': Unknown split \"test\""):
+    with pytest.raises(
+        ReporterError, match=r"^corpus 'mine': cannot load dataset 'org/set': Unknown split \"test\".*; check `dataset`"
+    ):
         build(DatasetCorpus(dataset="org/set"))
 
 

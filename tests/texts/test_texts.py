@@ -69,6 +69,6 @@ def test_labels_come_back_and_too_many_are_no_labels(tmp_path, monkeypatch):
 
 
 def test_half_a_character_is_refused_by_place_and_nothing_is_left(tmp_path):
-    with pytest.raises(ReporterError, match=r"text 2 .* half a character \(U\+D83D, .*\) at position 1"):
+    with pytest.raises(ReporterError, match=r"text 2 .* half of a character \(U\+D83D, .*\) at position 1"):
         write(tmp_path, ["fine", "a\ud83d"])
     assert list(tmp_path.iterdir()) == []

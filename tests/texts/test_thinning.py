@@ -30,7 +30,7 @@ def test_the_words_come_within_a_text_of_those_wanted_and_the_order_stays(build,
     assert places == sorted(places) and len(set(places)) == len(thinned)
     assert 50 < np.mean(places) < 150 or wanted == 40, "drawn from everywhere, not from the beginning"
     assert (thinned.thinned, whole.thinned) == (len(whole) - len(thinned), 0)
-    assert thinned.location == "random-words, seed 0, thinned to the size of tweets"
+    assert thinned.location == "random-words, seed 0, sampled to the size of tweets"
     assert thinned.hash != whole.hash
 
 
@@ -77,10 +77,10 @@ def test_the_whole_corpus_is_built_once_for_all_sizes(build, tmp_path):
 def test_a_corpus_that_is_nearly_large_enough_stays_whole_and_a_smaller_one_is_told(build):
     spec = InlineCorpus(texts=("one two", "three four"))
     assert build(sized(spec), **words(5)).thinned == 0
-    says = r"^corpus 'small': it has 4 words .* corpus 'tweets', which has 6: .*'tweets' the key `size_of: small`"
+    says = r"^corpus 'small': it has 4 words, .* 'tweets' .* has 6\. Add texts.*`size_of: small` for corpus 'tweets'$"
     with pytest.raises(ReporterError, match=says):
         build(sized(spec), "small", **words(6))
-    with pytest.raises(ReporterError, match="the words of corpus 'tweets' are not at hand"):
+    with pytest.raises(ReporterError, match="the size of corpus 'tweets' is unknown"):
         build(sized(spec))
 
 

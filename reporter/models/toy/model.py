@@ -79,7 +79,9 @@ class Stream:
         runs = np.stack([ends[:-1], ends[1:]] if self._encoder else [ends[:1], ends[-1:]], axis=1)
         self._runs = runs[runs[:, 1] - runs[:, 0] >= (1 if self._encoder else 2)]  # inside which a row must lie
         if len(self._runs) == 0 or self._room < 1:
-            raise ReporterError(f"corpus '{texts.name}' has too few words to train on")
+            raise ReporterError(
+                f"corpus '{texts.name}' has too few words to train on; add longer texts, or raise `context`"
+            )
 
     def entropy(self) -> float:
         """Return −Σ p log p over the tokens to be predicted, in nats."""

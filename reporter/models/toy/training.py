@@ -1,7 +1,7 @@
 """Makes the tokenizers of recipe models and trains those that are not in the cache; a kill leaves no half checkpoint.
 
 A checkpoint is written to a temporary folder and renamed when it is complete; the record of the training,
-which makes checkpoints count, is written last. A training that was killed starts again from its seed: pocket
+which makes checkpoints count, is written last. A training that was killed starts again from its seed: toy
 models train in seconds, and the same seed gives the same weights.
 """
 
@@ -62,11 +62,11 @@ def ensure_tokenizer(checkpoint: Checkpoint) -> Path:
         return ensure_tokenizer(checkpoint.origin[-1])
     assert checkpoint.path is not None and checkpoint.recipe is not None and checkpoint.training_texts is not None
     folder = checkpoint.path / _TOKENIZER
-    if not found_intact(folder, "it is made once more"):
+    if not found_intact(folder, "the tokenizer is made again"):
         checkpoint.path.mkdir(parents=True, exist_ok=True)
         # A lock of its own: it is made when a run is planned, while another run may be training the model.
         with held(checkpoint.path / "tokenizer.lock", f"tokenizer of {checkpoint.model}"):
-            if not found_intact(folder, "it is made once more"):
+            if not found_intact(folder, "the tokenizer is made again"):
                 part = checkpoint.path / "tokenizer.part"
                 shutil.rmtree(part, ignore_errors=True)  # of a process that was killed
                 part.mkdir()
@@ -141,8 +141,9 @@ def _byte_level(recipe: Recipe, texts: Texts, names: list[str]) -> Any:
     least = len(names) + _BYTES + _LEAST_MERGES
     if recipe.vocabulary < least:
         raise ReporterError(
-            f"a vocabulary of {recipe.vocabulary} is too small: corpus '{texts.name}' has more distinct words, "
-            f"and sub-words need at least {least}"
+            f"a vocabulary of {recipe.vocabulary} is too small for corpus '{texts.name}'; write `vocabulary: {least}` "
+            "or "
+            "more"
         )
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
@@ -176,14 +177,14 @@ def step_folder(step: int) -> str:
 
 
 def is_saved(folder: Path) -> bool:
-    """Tell whether a checkpoint's folder holds what was saved there; one that does not is set aside."""
-    return found_intact(folder, "it is trained once more")
+    """Return whether a checkpoint's folder is complete; a damaged folder is renamed."""
+    return found_intact(folder, "the model is trained again")
 
 
 def read_record(folder: Path) -> Record | None:
     """Return the record of a training, with the losses of those checkpoints alone that are there; None without one."""
     if is_damaged(folder / RECORD):
-        set_aside(folder / RECORD, "what it names is trained once more")
+        set_aside(folder / RECORD, "its checkpoints are trained again")
     record = read_note(folder / RECORD)
     try:
         losses = {int(step): float(loss) for step, loss in record["losses"].items()} if record else {}
@@ -251,13 +252,13 @@ def with_record(checkpoint: Checkpoint, record: Record | None) -> Checkpoint:
     entropy, unknown, warnings = record["unigram_entropy"], record.get("unknown_share", 0.0), []
     if recipe is not None and checkpoint.step == recipe.steps > 0 and loss > PLATEAU * entropy:
         warnings.append(
-            f"stayed on the unigram plateau: the loss after training is {loss:.2f}, and knowing only how often each "
-            f"token occurs gives {entropy:.2f}; the states say little. More steps, or more texts, would help"
+            f"training did not get past token frequencies: the loss is {loss:.2f}, and token frequencies alone give "
+            f"{entropy:.2f}. Raise `steps`, or add texts"
         )
     if unknown > UNKNOWN:
         warnings.append(
-            f"{100 * unknown:.0f} % of the tokens of the training texts are unknown to the tokenizer, which is that of "
-            "the model that is continued; train on texts with the same words"
+            f"the tokenizer, which comes from the continued model, does not know {100 * unknown:.0f} % of the training "
+            "tokens. Train on texts with the same words"
         )
     return replace(checkpoint, loss=loss, unigram_entropy=entropy, warning="; ".join(warnings))
 
@@ -306,7 +307,7 @@ def prepare_together(models: Sequence[Sequence[Checkpoint]], progress: Progress)
 def prepare(
     checkpoints: Sequence[Checkpoint], progress: Progress, advance: Callable[[int], None] | None = None
 ) -> tuple[Checkpoint, ...]:
-    """Train what must be trained, and return the checkpoints with their losses filled in.
+    """Train missing checkpoints, and return the checkpoints with their losses.
 
     A model that continues another has that one trained first, with all of its checkpoints. Steps of training are
     counted by ``advance``, or as a step of their own.
@@ -364,8 +365,9 @@ def _train(checkpoints: Sequence[Checkpoint], progress: Progress, advance: Calla
             if state.step in steps:
                 loss = losses[state.step] = training.held_out_loss(state.model)
                 if not loss < float("inf"):
-                    why = f"its loss is {loss}; lower the learning_rate"
-                    raise ReporterError(f"the training diverged before step {state.step}: {why}")
+                    raise ReporterError(
+                        f"training diverged before step {state.step} (loss {loss}); lower `learning_rate`"
+                    )
                 _save(state.model, tokenizer, first.path / step_folder(state.step))
         versions = {name: version(name) for name in ("torch", "transformers", "tokenizers")}
         versions |= {"python": platform.python_version(), "threads": str(torch.get_num_threads())}

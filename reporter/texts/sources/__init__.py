@@ -1,4 +1,4 @@
-"""Sources of texts: each module has what a study says of one kind of corpus, and how its texts are found and read."""
+"""Sources of texts: each module has the keys of one kind of corpus, and finds and reads its texts."""
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -91,7 +91,9 @@ def corpus_source(key: str, form: type[CorpusPart], called: str = "") -> Callabl
         ReporterError: if the form has no such key, or another module has a source with it.
     """
     if key not in form.model_fields or not form.model_fields[key].is_required():
-        raise ReporterError(f"a corpus is told by its key, and '{key}' is no key that {form.__name__} must have")
+        raise ReporterError(
+            f"'{key}' must be a required key of {form.__name__}, since it identifies the source of a corpus"
+        )
 
     def register(find: Function) -> Function:
         SOURCES.add(key, CorpusSource(key, form, called or key, find, code_of(find)), find)
@@ -101,12 +103,12 @@ def corpus_source(key: str, form: type[CorpusPart], called: str = "") -> Callabl
 
 
 def source_of(corpus: CorpusPart) -> CorpusSource:
-    """Return the source of what a study says of a corpus."""
+    """Return the source of a corpus."""
     return next(source for source in SOURCES.all().values() if type(corpus) is source.form)
 
 
 def digest(parts: Iterable[str]) -> str:
-    """Return a hash over texts in order, of which none can be taken for two."""
+    """Return a hash over texts in order; ['ab'] and ['a', 'b'] have different hashes."""
     sha = hashlib.sha256()
     for part in parts:
         data = part.encode("utf-8", errors="surrogatepass")

@@ -358,20 +358,20 @@ class GeneratedCorpus(CorpusPart):
 
     references: ClassVar[tuple[Reference, ...]] = (
         *CorpusPart.references,
-        Reference("vocabulary", "models", says="draws the words of model"),
+        Reference("vocabulary", "models", says="draws its words from model"),
     )
 
     generate: Literal["random-words", "grammar"] = Field(
         description="random-words: words drawn independently; grammar: sentences with nesting and agreement."
     )
-    texts: int = Field(500, ge=1, description="How many texts.")
+    texts: int = Field(500, ge=1, description="Number of texts.")
     words: Annotated[tuple[_Positive, _Positive], two("whole numbers, [fewest, most]")] = Field(
-        (5, 60), description="The fewest and the most words of a text."
+        (5, 60), description="Fewest and most words of a text."
     )
     seed: int = Field(0, ge=0, le=LARGEST_SEED, description="Another seed gives other texts.")
     vocabulary: Name | None = Field(
         None,
-        description="random-words only: the model of this study whose tokenizer's whole words are drawn.",
+        description="Only with random-words: draw the whole words in the vocabulary of this model of the study.",
     )
 
     @model_validator(mode="after")
@@ -379,10 +379,13 @@ class GeneratedCorpus(CorpusPart):
         complaints = []
         fewest, most = self.words
         if fewest > most:
-            message = f"the fewest words ({fewest}) must not exceed the most ({most})"
+            message = f"the fewest words ({fewest}) must not exceed the most ({most}); write [fewest, most]"
             complaints.append(Complaint(message, ("words",)))
+        if self.min_words > most:
+            message = f"must be at most the most words of `words` ({most}), got {self.min_words}"
+            complaints.append(Complaint(message, ("min_words",)))
         if self.vocabulary is not None and self.generate != "random-words":
-            message = f"goes only with 'generate: random-words', not with '{self.generate}'"
+            message = "needs `generate: random-words`; remove it, or change `generate`"
             complaints.append(Complaint(message, ("vocabulary",), "key"))
         if complaints:
             raise failure(*complaints)
@@ -391,7 +394,7 @@ class GeneratedCorpus(CorpusPart):
 
 @corpus_source("generate", GeneratedCorpus, called="generated")
 def generated(corpus: GeneratedCorpus, context: SourceContext) -> Origin:
-    """Find the generator and, for words of a model, these."""
+    """Find the generator and the words that it draws."""
     location = f"{corpus.generate}, seed {corpus.seed}"
     if corpus.generate == "grammar":
         state = f"grammar {GRAMMAR_VERSION}"
@@ -399,7 +402,7 @@ def generated(corpus: GeneratedCorpus, context: SourceContext) -> Origin:
     words: Sequence[str] = WORDS
     if corpus.vocabulary is not None:
         if context.words_of is None:
-            raise ReporterError(f"the words of model '{corpus.vocabulary}' are not at hand")
+            raise ReporterError(f"the vocabulary of model '{corpus.vocabulary}' is unknown here; remove `vocabulary`")
         words = context.words_of(corpus.vocabulary)
         location += f", words of {corpus.vocabulary}"
     state = digest(chain([f"random-words {RANDOM_WORDS_VERSION}"], words))

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from reporter.core.errors import ReporterError, first_line, shared
+from reporter.core.errors import ReporterError, first_line, hint, shared
 from reporter.core.imports import changed, optional
 from reporter.spec.corpora import CorpusPart, LabelledCorpus
 from reporter.spec.part import AsPath, AsTuple, Complaint, InheritedText, Text, failure
@@ -40,29 +40,27 @@ class FileCorpus(LabelledCorpus):
     """Texts from a file: plain text, or a column of a CSV, JSONL or Parquet file."""
 
     file: Annotated[Path, AsPath] = Field(description="The file, relative to the study file or absolute.")
-    unit: Literal["line", "paragraph", "document"] = Field(
-        "line", description="What one text is, in a file of plain text."
-    )
-    column: Text | None = Field(None, description="The column that holds the texts, in a table.")
+    unit: Literal["line", "paragraph", "document"] = Field("line", description="Unit of one text in a plain text file.")
+    column: Text | None = Field(None, description="Column with the texts, for a table.")
     chat: bool = Field(
         False,
-        description="Each line of a .jsonl file is a conversation, a list of turns with role and content under "
-        "'messages'; each model reads it as its own chat template writes it.",
+        description="Each line of a .jsonl file is a conversation: a list of turns with `role` and `content` under "
+        "`messages`. Each model reads it through its own chat template.",
     )
     role: Text | None = Field(
-        None, description="Of a chat only the turns of this role count, such as assistant; the others are context."
+        None, description="Role whose turns count in a chat, such as assistant; all other turns are context."
     )
 
     def share_of(self, label: str) -> dict[str, Any]:
-        """Return what a share says otherwise: of a chat the role."""
+        """Return the keys in which the corpus of one label, or of one role of a chat, differs."""
         return {"role": label} if self.chat else super().share_of(label)
 
     @model_validator(mode="after")
     def _role_goes_with_chat(self) -> FileCorpus:
         if self.role is not None and not self.chat:
-            raise failure(Complaint("goes with `chat: true`", ("role",)))
+            raise failure(Complaint("needs a chat; add `chat: true`, or remove `role`", ("role",)))
         if self.role is not None and self.by:
-            raise failure(Complaint("name all roles here, and leave out `role`", ("by",)))
+            raise failure(Complaint("cannot be combined with `role`; name all roles here, and remove `role`", ("by",)))
         return self
 
 
@@ -76,14 +74,17 @@ def file(corpus: FileCorpus, context: SourceContext) -> Origin:
     path = context.folder / corpus.file.expanduser()
     kind = kind_of(path)
     if kind != "text" and "unit" in corpus.model_fields_set:
-        raise ReporterError(f"{path} is a table, where each row is one text: leave out 'unit' and name its 'column'")
+        raise ReporterError(f"{path} is a table, where each row is one text; remove `unit` and add `column: NAME`")
     if kind == "text" and (corpus.column or corpus.label):
         key = "column" if corpus.column else "label"
         raise ReporterError(
-            f"'{key}' goes with a table (.csv, .tsv, .jsonl, .json, .parquet); {path} is read as plain text"
+            f"`{key}` needs a table (.csv, .tsv, .jsonl, .json, .parquet), but {path} is plain text; remove `{key}`"
         )
     if corpus.chat and kind != "jsonl":
-        raise ReporterError(f"a chat is a .jsonl file with a conversation on each line; {path} is none")
+        raise ReporterError(
+            f"a chat must be a .jsonl file with a conversation on each line, got {path}; remove `chat`, or convert "
+            "the file"
+        )
     files = readers.find_files(path, corpus.unit if kind == "text" else "line")
 
     def read() -> Iterator[Record]:
@@ -122,6 +123,10 @@ def inline(corpus: InlineCorpus, context: SourceContext) -> Origin:
 # Texts that ship with reporter.
 
 
+REGISTERS = ("encyclopedic", "news", "dialogue", "instructions", "fiction", "code comments")
+"""The labels of the sample."""
+
+
 class SampleCorpus(LabelledCorpus):
     """150 English paragraphs that ship with reporter, 25 in each of six registers."""
 
@@ -129,6 +134,17 @@ class SampleCorpus(LabelledCorpus):
         description="english: 150 paragraphs written for reporter, in six registers (`label: register`): encyclopedic, "
         "news, dialogue, instructions, fiction, code comments."
     )
+    label: Literal["register"] | None = Field(None, description="'register' labels each text with its register.")
+
+    @model_validator(mode="after")
+    def _registers_exist(self) -> SampleCorpus:
+        for key, labels in (("only", self.only or ()), ("by", self.by)):
+            for index, label in enumerate(labels):
+                if label not in REGISTERS:
+                    raise failure(
+                        Complaint(f"no register '{label}'{hint(label, REGISTERS, 'registers')}", (key, index))
+                    )
+        return self
 
 
 @corpus_source("sample", SampleCorpus)
@@ -155,22 +171,22 @@ class DatasetCorpus(LabelledCorpus):
     """Texts from a dataset of a hub; needs the optional package ``datasets``."""
 
     dataset: Annotated[Text, BeforeValidator(_from_here, json_schema_input_type=str)] = Field(
-        description="The dataset's id."
+        description="Hub id of the dataset, or a local folder."
     )
-    config: Text | None = Field(None, description="Its configuration, where there are several.")
-    split: Text = Field("test", description="Its split.")
-    revision: Text | None = Field(None, description="A branch, tag or commit.")
-    column: Text = Field("text", description="The column that holds the texts.")
+    config: Text | None = Field(None, description="Configuration, for a dataset with several.")
+    split: Text = Field("test", description="Split of the dataset.")
+    revision: Text | None = Field(None, description="Branch, tag or commit of the dataset.")
+    column: Text = Field("text", description="Column with the texts.")
     streaming: bool = Field(
         False,
-        description="Read rows as they come, without fetching the whole dataset; with `limit` only so many. Labels are "
-        "given as the rows hold them.",
+        description="Read rows one by one instead of downloading the whole dataset; `limit` ends the reading. Labels "
+        "stay as the rows have them.",
     )
 
 
 @corpus_source("dataset", DatasetCorpus)
 def dataset(corpus: DatasetCorpus, context: SourceContext) -> Origin:
-    """Find the dataset; nothing is fetched before it is read."""
+    """Find the dataset; nothing is downloaded before it is read."""
     local = local_dataset(corpus.dataset, context.folder)
     # What the hub holds under a name can change. Its texts are kept as they were first fetched, so that a
     # study gives the same numbers tomorrow; another `revision` fetches others.
@@ -185,7 +201,7 @@ def read_dataset(spec: DatasetCorpus, folder: Path, offline: bool) -> Iterator[R
     """Yield the texts of one split's column; None is no text. Class labels are given by name.
 
     Raises:
-        ReporterError: the package is missing, the dataset cannot be had, or a column or split is missing.
+        ReporterError: the package is missing, the dataset cannot be loaded, or a column or split is missing.
     """
     rows = _load(spec, folder, offline)
     where = f"dataset '{spec.dataset}', split '{spec.split}',"
@@ -204,19 +220,21 @@ def read_dataset(spec: DatasetCorpus, folder: Path, offline: bool) -> Iterator[R
         for row, (text, label) in enumerate(zip(texts, labels, strict=True), start):
             if text is not None and not isinstance(text, str):
                 kind = type(text).__name__
-                raise ReporterError(f"{where} row {row}: the column '{spec.column}' holds not text but {kind}")
+                raise ReporterError(
+                    f"{where} row {row}: the column '{spec.column}' must hold text, got {kind}; name another `column`"
+                )
             yield Record(text, _label(label, label_of))
         start += len(texts)
 
 
 def local_dataset(dataset: str, folder: Path) -> Path | None:
-    """Return the folder that a dataset id names, or None where it names none and so is one of the hub."""
+    """Return the local folder that a dataset id names; None for a dataset of the hub."""
     path = folder / Path(dataset).expanduser()
     return path if path.is_dir() else None
 
 
 def _load(spec: DatasetCorpus, folder: Path, offline: bool) -> Any:
-    datasets = optional("datasets", "datasets", f"the hub's dataset '{spec.dataset}'")
+    datasets = optional("datasets", "datasets", f"dataset '{spec.dataset}'")
     local = local_dataset(spec.dataset, folder)
     with _without_bars(datasets), _offline(datasets) if offline else nullcontext():
         try:
@@ -229,10 +247,13 @@ def _load(spec: DatasetCorpus, folder: Path, offline: bool) -> Any:
             )
         except Exception as error:  # a dozen kinds, from the package, its hub client and the network below
             if not offline:
-                raise ReporterError(f"cannot load dataset '{spec.dataset}': {first_line(error)}") from error
+                wrong = "the network" if isinstance(error, ConnectionError) else "`dataset`, `config` and `split`"
+                raise ReporterError(
+                    f"cannot load dataset '{spec.dataset}': {first_line(error)}; check {wrong}"
+                ) from error
             raise ReporterError(
-                f"cannot load dataset '{spec.dataset}' offline, where only what was fetched before can be used; "
-                f"run once without --offline ({first_line(error)})"
+                f"dataset '{spec.dataset}' is not in the local cache, and this run is offline; run once without "
+                f"--offline ({first_line(error)})"
             ) from error
 
 

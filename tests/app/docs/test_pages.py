@@ -4,6 +4,7 @@ A block marked ``yaml`` is a whole study, ``python`` and ``sql`` run beside the 
 its reader make files is followed to the letter. What is marked otherwise (``yml``, ``py``) is a part of something.
 """
 
+import ast
 import contextlib
 import re
 import shlex
@@ -100,6 +101,23 @@ def test_the_error_is_the_one_that_is_shown(tmp_path):
     with pytest.raises(SpecError) as caught:
         load_study(path, offer())
     assert str(caught.value).replace(f"{tmp_path}/", "") == shown[0]
+
+
+def test_the_messages_of_the_page_of_errors_are_in_the_program():
+    texts = set()
+    for file in (ROOT / "reporter").rglob("*.py"):
+        nodes = ast.walk(ast.parse(file.read_text("utf-8")))
+        texts |= {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+    program = "\n".join(texts)
+    messages = [(a or b).strip() for a, b in re.findall(r"^\| (?:``(.+?)``|`(.+?)`) \|", PAGES["errors"], re.MULTILINE)]
+    assert len(messages) > 40
+    for message in messages:
+        for clause in re.split(
+            r"config\.json|[…',;:\d]", message
+        ):  # each has three words in a row that no name was filled into
+            words = clause.strip(" .").split()
+            runs = [" ".join(words[i : i + 3]) for i in range(len(words) - 2)]
+            assert not runs or any(run in program for run in runs), message
 
 
 def test_every_verb_is_described_and_no_other():

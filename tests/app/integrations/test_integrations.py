@@ -156,7 +156,7 @@ def test_a_new_metric_runs_as_it_is(tmp_path, monkeypatch):
     try:
         found = reporter.validate(study | {"corpora": STUDY["corpora"]})
         assert [metric.name for metric in found.study.metrics] == ["drift"]
-        for name, says in (("drift", "there already"), ("loss", "there already"), ("a b", "cannot be a metric's name")):
+        for name, says in (("drift", "exists already"), ("loss", "exists already"), ("a b", "name of a metric; use")):
             done = CliRunner().invoke(app, ["metrics", "--new", name], prog_name="reporter")
             assert done.exit_code == 2 and says in done.output
     finally:

@@ -51,7 +51,7 @@ def test_what_cannot_be_measured_has_a_reason():
     found = reporter.measure(x, ["loss", "journey", "variance", "anisotropy"], texts=np.arange(60) // 6).layer_metrics
     why = found[found["value"].isna()].groupby("metric")["reason"].unique()
     assert all("not the model" in reason for metric in ("loss", "journey") for reason in why[metric])
-    assert all("without token ids" in reason for reason in why["variance"]) and "anisotropy" not in why
+    assert all("no token ids" in reason for reason in why["variance"]) and "anisotropy" not in why
     assert set(found.loc[found["metric"] == "anisotropy", "layer"]) == {0, 1, 2}
 
 
@@ -66,14 +66,14 @@ def test_without_token_ids_nothing_is_a_duplicate():
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ({"states": np.zeros((9, 3))}, "not of the shape"),
+        ({"states": np.zeros((9, 3))}, "got the shape"),
         ({"states": {1: np.zeros((9, 3)), 2: np.zeros((9, 3))}}, "0 is missing"),
         ({"states": [np.zeros((9, 3))]}, "at least two layers"),
         ({"states": [np.zeros((9, 3)), np.zeros((8, 3))]}, "layer 1 has the shape"),
-        ({"states": np.zeros((2, 9, 3), dtype=int)}, "of floats, not int64"),
+        ({"states": np.zeros((2, 9, 3), dtype=int)}, "of floats, got int64"),
         ({"texts": [0, 1]}, "each of the 9 tokens"),
-        ({"texts": np.arange(9)[::-1]}, "must not descend"),
-        ({"tokens": np.full(9, -1)}, "not negative"),
+        ({"texts": np.arange(9)[::-1]}, "must be ascending"),
+        ({"tokens": np.full(9, -1)}, "not be negative"),
         ({"role": "both"}, "'encoder' or 'decoder'"),
         ({"metrics": ["anisotropi"]}, "did you mean 'anisotropy'"),
         ({"metrics": [{"anisotropy": {"sampl": 64}}]}, "did you mean 'sample'"),
@@ -81,8 +81,8 @@ def test_without_token_ids_nothing_is_a_duplicate():
         ({"states": np.full((2, 9, 3), np.nan)}, "not finite"),
         ({"states": np.full((2, 9, 3), 1e17)}, "too large"),
         ({"states": np.full((2, 9, 3), 1e-17)}, "too small"),
-        ({"states": np.full((2, 9, 3), "a")}, "expected floats"),
-        ({"texts": [[0], [1, 2]]}, "texts is no array"),
+        ({"states": np.full((2, 9, 3), "a")}, "must hold floats"),
+        ({"texts": [[0], [1, 2]]}, "texts is not an array"),
         ({"metrics": "none"}, "measures nothing"),
         ({"seed": 2**32}, "less than 4294967296"),
     ],
