@@ -112,9 +112,7 @@ def test_the_messages_of_the_page_of_errors_are_in_the_program():
     messages = [(a or b).strip() for a, b in re.findall(r"^\| (?:``(.+?)``|`(.+?)`) \|", PAGES["errors"], re.MULTILINE)]
     assert len(messages) > 40
     for message in messages:
-        for clause in re.split(
-            r"config\.json|[…',;:\d]", message
-        ):  # each has three words in a row that no name was filled into
+        for clause in re.split(r"config\.json|[…',;:\d]", message):  # each has three words that are not filled in
             words = clause.strip(" .").split()
             runs = [" ".join(words[i : i + 3]) for i in range(len(words) - 2)]
             assert not runs or any(run in program for run in runs), message
