@@ -29,7 +29,7 @@ def guard_of(world, study):
 
 def test_a_guard_passes_the_same_numbers_and_refutes_others(world, study, monkeypatch):
     monkeypatch.chdir(world.folder)
-    with pytest.raises(UsageError, match=r"does not exist; run `reporter run STUDY` first"):
+    with pytest.raises(UsageError, match=r"no study 's' in .*; run the study first"):
         frozen(world.store, study, {"extends": "study.yaml"})
     measured(world, "s")
     with pytest.raises(UsageError, match="the study has no metric 'convergense'; did you mean 'convergence'"):
