@@ -55,7 +55,7 @@ METHODS: Mapping[str, str] = {
     "Their variance and Student's t give the interval.",
     "Bootstrap": "1,000 replicates weight texts at random (Poisson). The percentile interval is widened as Student's t "
     "requires.",
-    "Half-samples": "The number is computed on 63 balanced halves of the texts. The interval is the number ± t "
+    "Half-samples": "The number is computed on 63 (or 31) balanced halves of the texts. The interval is the number ± t "
     "standard deviations of these.",
     "Jackknife": "The number is computed without each of 8 or 10 groups of texts in turn. Student's t gives the "
     "interval.",

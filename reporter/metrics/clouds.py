@@ -160,9 +160,10 @@ STATISTICS = (
         "separability",
         "accuracy of classifying texts by corpus",
         "Share of texts whose corpus a linear classifier predicts correctly from their pooled vector, in "
-        f"cross-validation. {FOLDS} random folds, with each corpus spread evenly over them. Each text is classified "
-        "once, by the classifier trained on the other folds. Chance level: the share of the largest corpus in the "
-        f"sample, the accuracy of always predicting it. {_SAMPLE} {classifiers.LOGISTIC} {classifiers.STANDARDISED}",
+        f"cross-validation. There are {FOLDS} random folds, with each corpus spread evenly over them. Each text is "
+        "classified once, by the classifier trained on the other folds. Chance level: the share of the largest corpus "
+        f"in the sample, the accuracy of always predicting it. {_SAMPLE} {classifiers.LOGISTIC} "
+        f"{classifiers.STANDARDISED}",
         ("luisto2024toybox", "wilson1927probable"),
         short="accuracy",
         interval=classifiers.WILSON,

@@ -24,8 +24,10 @@ if TYPE_CHECKING:
     from reporter.geometry.ratios import Batch
 
 
-_RATIO = "μ_i = r2/r1 is the ratio of the distances of state i to its second and first nearest neighbour."
-_LINE = "Slope through the origin of −log(1 − F_i) on log μ_i, with F_i = i/N"
+_LINE = (
+    "Slope through the origin of −log(1 − F_i) on log μ_i, with F_i = i/N and μ_i = r2/r1. r1 and r2 are the distances "
+    "of state i to its first and second nearest neighbour."
+)
 _DUPLICATES = (
     "Duplicates are states of which the model saw the same: the same prefix of token ids (decoder), or the same text "
     "and position (encoder). At layer 0: the same token id, and the same position where position vectors are added."
@@ -76,7 +78,7 @@ STATISTICS = (
     _estimate(
         "twonn",
         "intrinsic dimension (TwoNN)",
-        f"{_LINE}, over the ⌊(1 − `discard`)·N⌋ smallest μ (at most N − 1) in ascending order. {_RATIO} {_DISTINCT}",
+        f"{_LINE} The ⌊(1 − `discard`)·N⌋ smallest μ (at most N − 1) are used, in ascending order. {_DISTINCT}",
         ("facco2017estimating", "razzhigaev2024shape"),
         plainly="Local dimension of the cloud of states.",
         trap="Underestimates: a 50-dimensional Gaussian gives about 33 with 4096 tokens. Compare models at equal n, "
@@ -87,10 +89,10 @@ STATISTICS = (
     _estimate(
         "twonn_published",
         "intrinsic dimension (TwoNN of the lowest fifth)",
-        f"{_LINE}, over the ⌊N/5⌋ smallest μ in ascending order. This is `twonn` with `discard: 0.8`, whatever the "
-        f"option `discard` says. {_RATIO} {_DISTINCT} It is the estimate that keeping states in 16 bits affects most: "
-        "by up to 5 % of the half width of its interval in a pretrained decoder of 30 blocks. The other estimates "
-        "change by less than 0.3 %.",
+        f"{_LINE} The ⌊N/5⌋ smallest μ are used, in ascending order: `twonn` with `discard: 0.8`, whatever the option "
+        f"`discard` says. {_DISTINCT} It is the estimate that keeping states in 16 bits affects most: by up to 5 % of "
+        "the half width of its interval in a pretrained decoder of 30 blocks. The other estimates change by less than "
+        "0.3 %.",
         ("razzhigaev2024shape", "facco2017estimating"),
         trap="Uses a fifth of the ratios: less certain than `twonn`, and different on clustered states, where two "
         "neighbours are about equally near.",
@@ -122,7 +124,11 @@ STATISTICS = (
             f"intrinsic dimension at scale {n} (GRIDE)",
             f"The d that maximises the likelihood Π d·(μ^d − 1)^{n - 1} / μ^({2 * n - 1}·d + 1). μ_i = r{2 * n}/r{n} "
             f"is the ratio of the distances of state i to its neighbours {2 * n} and {n}. "
-            + ("This is N / Σ log μ; twonn_ml has N − 1 instead, which removes its bias. " if n == 1 else "")
+            + (
+                "This is N / Σ log μ. The statistic twonn_ml has N − 1 instead, which removes its bias. "
+                if n == 1
+                else ""
+            )
             + _DISTINCT,
             ("denti2022generalized",),
             trap=_PLATEAU if n == 1 else "",

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from reporter.geometry.linear import Directions, Joint, Similarity
 
 _FIT = (
-    "X and Y are the centred states of all tokens at layer l and at {other}. A is the least-squares map of X on "
-    "{what}. Directions whose share of the correlation matrix of X is below 1e-6 are left out. So are dimensions whose "
-    "deviation is at most 1e-6 of the root mean square of all deviations."
+    "with A the least-squares map of X on {what}. X and Y are the centred states of all tokens at layer l and at "
+    "{other}. {stored} Directions whose share of the correlation matrix of X is below 1e-6 are left out. So are "
+    "dimensions whose deviation is at most 1e-6 of the root mean square of all deviations."
 )
 FEWEST = 8
 """Tokens to a dimension, of those that a map is fitted to, below which intervals cover less than they say."""
@@ -42,7 +42,7 @@ def _scores(
     yield _consecutive(
         name,
         title,
-        f"1 − ‖XA − {taken}‖²/‖{what}‖² in Frobenius norms, {stored}. " + _FIT.format(other=other, what=what),
+        f"1 − ‖XA − {taken}‖²/‖{what}‖² in Frobenius norms, {_FIT.format(other=other, what=what, stored=stored)}",
         (source,),
         interval=_INTERVAL,
         floor=True,
@@ -52,7 +52,7 @@ def _scores(
     yield _consecutive(
         f"{name}_heldout",
         f"{title} (held out)",
-        f"{_HELD_OUT}y are the rows of {what}, x those of X, with the map as in {name}.",
+        f"{_HELD_OUT}y are the rows of {what}, x the rows of X, with the map as in {name}.",
         (source,),
         interval=_PLAIN,
         bounds=(None, 1),
@@ -70,7 +70,7 @@ STATISTICS = (
         "layer l + 1",
         "Y",
         "razzhigaev2024linear",
-        "stored at layer l = 0…L−1",
+        "Stored at layer l = 0…L−1.",
         "With few tokens per dimension the map fits noise and this falls below 0, which says nothing about the block.",
         headline=True,
         plainly="How well one linear map predicts the next layer's states (1: exactly).",
@@ -85,7 +85,7 @@ STATISTICS = (
         "layer l + 1",
         "Y − X",
         "razzhigaev2024linear",
-        "stored at layer l = 0…L−1",
+        "Stored at layer l = 0…L−1.",
         "Below 0 the corpus has too few tokens per dimension: the map of the update fits noise.",
         trap="In models whose blocks end in a norm (post-norm encoders) Y − X is not what a block adds.",
     ),
@@ -95,7 +95,7 @@ STATISTICS = (
         "the last layer L",
         "Y",
         "din2024jump",
-        "l = 0…L−1",
+        "Computed for l = 0…L−1.",
         "Below 0 the corpus has too few tokens per dimension: the map to the last layer fits noise.",
         trap="The last layer is the last block's output before the final norm. A few dimensions of large variance "
         "dominate it.",

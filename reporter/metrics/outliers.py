@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 
 _ORDINARY = (
-    "The median is over the tokens of the same text that are not sinks and not at position 0, including tokens that "
-    "the tokenizer added, such as [SEP]."
+    "The median is over the text's tokens that are neither sinks nor at position 0. Tokens that the tokenizer added, "
+    "such as [SEP], are included."
 )
 _norm_ratio = partial(Size, interval=BOOTSTRAP)
 _rare = partial(Share, smallest=0.001)
@@ -116,9 +116,9 @@ STATISTICS = (
         "sink_sensitivity",
         "effect of the sink threshold",
         "Largest minus smallest λ1/Σλ without sinks, over five thresholds c for a sink: (x_j − m_j)² > c·Σ_{i≠j} x_i² "
-        f"with c = {', '.join(f'{cut:g}' for cut in lists.DOMINANCES)}. Computed from up to `sample` tokens; 0 if no "
-        "token lies between the thresholds. The table `sink_cuts` has λ1/Σλ and two more statistics at each threshold, "
-        "also for thresholds of the norm alone.",
+        f"with c = {', '.join(f'{cut:g}' for cut in lists.DOMINANCES)}. It is 0 if no token lies between the "
+        "thresholds. Computed from up to `sample` tokens. The table `sink_cuts` has λ1/Σλ and two more statistics at "
+        "each threshold, also for thresholds of the norm alone.",
         ("sun2024massive",),
         trap="A large value means that no threshold separates sinks from other tokens: numbers without sinks depend on "
         "the threshold.",

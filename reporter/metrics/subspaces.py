@@ -22,10 +22,11 @@ from reporter.metrics.base import Options, Size, Value, metric, undefined, with_
 if TYPE_CHECKING:
     from reporter.forward.observed import Observed, Place
 
+_DISTANCE = "d(V, W) = √Σθ² over the principal angles θ"
 _SUBSPACE = (
-    "d(V, W) = √Σθ² with θ the principal angles. V_l is the span of the first k eigenvectors of the covariance of all "
-    "token states at layer l, with k = `axes`, at most half the width. Where λ_k and λ_{k+1} are close, the k-th axis "
-    "is arbitrary and the distance large without meaning."
+    "V_l is the span of the first k eigenvectors of the covariance of all token states at layer l. k is the option "
+    "`axes`, at most half the width. Where λ_k and λ_{k+1} are close, the k-th axis is arbitrary and the distance "
+    "large without meaning."
 )
 _PUBLISHED = (
     "The authors use pooled vectors of texts. Their k explains 95 % of the variance at the last layer (`explained: "
@@ -41,7 +42,8 @@ STATISTICS = (
     _turn(
         "speed",
         "Grassmann speed of the leading subspace",
-        f"d(V_l, V_{{l+1}}), stored at layer l = 0…L−1. {_SUBSPACE} Chance level: random subspaces, the maximum.",
+        f"d(V_l, V_{{l+1}}), with {_DISTANCE}. {_SUBSPACE} Stored at layer l = 0…L−1. Chance level: random subspaces, "
+        "the maximum.",
         short="Grassmann speed",
         per="step",
         unit="radians",
@@ -54,8 +56,8 @@ STATISTICS = (
     _turn(
         "displacement",
         "distance of the leading subspace from the embedding's",
-        f"d(V_0, V_l), l = 0…L. {_SUBSPACE} Chance level: random subspaces, the maximum. The number at l = L is the "
-        "displacement d(0, L) by which the authors rank models.",
+        f"d(V_0, V_l), l = 0…L, with {_DISTANCE}. {_SUBSPACE} Chance level: random subspaces, the maximum. The number "
+        "at l = L is the displacement d(0, L) by which the authors rank models.",
         short="distance from layer 0",
         unit="radians",
         floor=True,
@@ -67,8 +69,8 @@ STATISTICS = (
         "curvature",
         "curvature of the leading subspace's path",
         "4·area/(abc), the Menger curvature of V_l, V_{l+1}, V_{l+2}. The triangle has the sides a = d(V_l, V_{l+1}), "
-        "b = d(V_{l+1}, V_{l+2}) and c = d(V_l, V_{l+2}). Stored at layer l = 0…L−2. "
-        f"{_SUBSPACE}",
+        f"b = d(V_{{l+1}}, V_{{l+2}}) and c = d(V_l, V_{{l+2}}), with {_DISTANCE}. {_SUBSPACE} Stored at layer l = "
+        "0…L−2.",
         short="curvature of the path",
         per="step",
         unit="1/radian",
