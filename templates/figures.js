@@ -4,7 +4,7 @@ import { drawnIn } from "./charts.js";
 import { all, element, find, make } from "./dom.js";
 import { drawTheme, given, givenAll, keep, onBack, page, part } from "./page.js";
 import { chartOf, chosen, controlsSaid, findScale, hidePanels, nameOf, refreshAll } from "./panels.js";
-import { columnsOf } from "./rows.js";
+import { columnsOf, isFloor } from "./rows.js";
 import { isolated, number, phrase } from "./tokens.js";
 
 const root = document.documentElement;
@@ -369,11 +369,14 @@ addEventListener("afterprint", () => {
 // The table behind a chart: the rows of its panels as the controls have them now, for keys, fingers and screen readers.
 const MOST = 400;  // rows; the CSV beside the table has them all
 
-// Columns of rows that differ, or all where none does: what every row says, the controls say.
-export function telling(rows) {
+// Columns of rows that differ, or all where none does: what every row says, the controls say. Whose number, where, and the
+// number come first.
+const LEADING = ["model", "model_a", "layer_a", "model_b", "layer_b", "layer", "value", "ci_low", "ci_high"];
+function telling(rows) {
   const names = Object.keys(rows[0] ?? {}).filter(name => rows.some(row => row[name] !== null && row[name] !== undefined));
   const differing = names.filter(name => ["value", "model"].includes(name) || rows.some(row => row[name] !== rows[0][name]));
-  return differing.length ? differing : names;
+  const place = name => (LEADING.indexOf(name) + LEADING.length + 1) % (LEADING.length + 1);  // the others last, in their order
+  return (differing.length ? differing : names).sort((a, b) => place(a) - place(b));
 }
 
 function tableOf(rows, title) {
@@ -396,6 +399,7 @@ async function fillTable(lid) {
     const columns = await chart.columns(panel.value);
     for (const row of columns ? chart.rows(columns, panel) : []) rows.push(chart.facet || chart.parts === undefined ? row : { model: panel.label, ...row });
   }
+  rows.sort((a, b) => Number(isFloor(a)) - Number(isFloor(b)));
   find(".scroll", lid).replaceChildren(rows.length ? tableOf(rows, chart.title) : element("p", "nothing", "No numbers for this choice."));
 }
 // Panels of one chart are shown one after the other: its table is made once for them all.

@@ -4,7 +4,7 @@ import { labelChart, letRead, mountChart, unmountChart, viewOf } from "./charts.
 import { all, element, find, make } from "./dom.js";
 import { given, givenAll, givenUnder, isPrinting, keep, onBack, onTheme, page, part, twin } from "./page.js";
 import { Points } from "./points.js";
-import { columnsOf, isFloor, reachOf, roleMeans } from "./rows.js";
+import { clausesOf, columnsOf, isFloor, reachOf, roleMeans, roomFor } from "./rows.js";
 import { table } from "./tables.js";
 import { isolated } from "./tokens.js";
 
@@ -273,8 +273,10 @@ export class Panel {
     const empty = columns?.[chart.value] ? !rows.some(row => row[chart.value] !== null) : rows.length === 0;
     this.plot.classList.toggle("void", empty);
     this.plot.dataset.void = columns === null ? "this model has no such numbers" : said.site === "attention" && chart.keys.includes("site") ? "not measured after attention" : "no numbers for this choice";
-    const about = reading && (chosen.hidden.size || averaged) && chart.kind === "profile" ? `all models: ${reading}` : reading;
-    this.sentence.replaceChildren(...about.split(" · ").map(part => element("span", "", part)));
+    const clauses = clausesOf(reading, chosen.hidden, chosen.names);
+    // a range of a role holds the numbers of its hidden models, and a mean is of all of them
+    const whole = chart.kind === "profile" && (averaged || clauses.some(clause => chosen.hidden.size && /^\d+ \w+: /.test(clause)));
+    this.sentence.replaceChildren(...clauses.map((clause, i) => element("span", "", whole && i === 0 ? `all models: ${clause}` : clause)));
     const label = `${[chart.title, this.label, said.view].filter(Boolean).join(", ")}. ${reading}`;
     if (empty) return labelChart(this.plot, `${label} No numbers.`);  // a chart of nothing has no axes: what was drawn before waits under the note
     if (chart.kind === "points") (this.cloud ??= new Points(this.plot, chart)).set(rows);
@@ -285,7 +287,8 @@ export class Panel {
         label,
         signals: {
           low, high, note: [note, averaged && "bands: 95 % intervals over models", this.overlays && `dashed: ${page.names?.[chosen.beside] ?? chosen.beside}`].filter(Boolean).join(" · "),
-          highlight: highlighted(averaged), cursor: chosen.cursor, at: this.stop?.layer ?? 0, ...own,
+          highlight: highlighted(averaged), cursor: chosen.cursor, at: this.stop?.layer ?? 0,
+          room: roomFor([...new Set(rows.map(row => row.model).filter(model => model && !page.baselines?.includes(model)).map(nameOf))]), ...own,
         },
         dark: page.dark,
         names: Object.keys(chosen.names).length ? chosen.names : undefined,

@@ -58,6 +58,16 @@ export function roleMeans(rows, roles, name) {
     });
   });
 }
+// The pixels that names at the ends of lines take (room_for in reporter.charts.parts): none for one line, and for many.
+export const roomFor = names => (names.length > 1 && names.length <= 6 ? Math.min(140, 24 + 7 * Math.max(...names.map(name => name.length))) : 0);
+// The clauses of a caption, `NAME: numbers`, without those of hidden models, and models by the names that a reader gave them.
+export function clausesOf(reading, hidden, names) {
+  const leads = (clause, model) => clause.startsWith(`${model}: `);
+  return reading.split(" · ").filter(clause => ![...hidden].some(model => leads(clause, model))).map(clause => {
+    const model = Object.keys(names).find(name => leads(clause, name));
+    return model === undefined ? clause : names[model] + clause.slice(model.length);
+  });
+}
 // The reach of an axis for a part of a chart's rows, with its note, by the rules of reporter.charts.captions: an axis
 // that begins at 0 still does, and the chance level is drawn as long as enough of the height is left to the values.
 export function reachOf(rows, { whole, log, close, flat, zero, noise = "chance level", chance = true }) {

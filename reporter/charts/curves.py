@@ -218,6 +218,7 @@ def types(frame: pd.DataFrame, styles: Styles) -> Any:
         return alt.Scale(type="log", nice=False, padding=8) if is_wide else alt.Scale(zero=False, padding=4)
 
     axis = {"tickCount": 4, "format": "~g", "labelOverlap": "greedy", "grid": True}
+    axis |= {"gridOpacity": parts.LABELLED, "tickOpacity": parts.LABELLED}
     columns = ("token", "model", "layer", "count", "norm_of_mean", "variance")
     reach = f"{FENCE} * (datum.upper - datum.lower)"
     across = f"{FENCE} * (datum.right - datum.left)"

@@ -218,9 +218,10 @@ def runs(frame: pd.DataFrame, styles: Styles) -> Any:
     columns = ("model", "run", "value", "ci_low", "ci_high", "n")
     tooltip = parts.tooltips(*columns, frame=frame, run="blocks", value="angle/π", n="tokens")
     scale = alt.Scale(scheme="viridis", domain=[0, 0.5], clamp=True)
-    titles = ("layer before the first block", "consecutive blocks")
-    cells = _cells(alt.Chart(frame), "layer_a:O", "blocks:O", titles, tooltip, scale)
-    least = alt.Chart(frame).transform_filter("datum.least")
+    titles = ("first block", "consecutive blocks")
+    rows = alt.Chart(frame).transform_calculate(first="datum.layer_a + 1")
+    cells = _cells(rows, "first:O", "blocks:O", titles, tooltip, scale)
+    least = rows.transform_filter("datum.least")
     dots = least.mark_point(filled=True, opacity=1, color="white", stroke="black", strokeWidth=0.8, size=22)
     dots = dots.encode(x=cells.encoding.x, y=cells.encoding.y, tooltip=tooltip)
     return alt.layer(cells, dots).properties(width="container", height=230)
@@ -231,8 +232,8 @@ def of_runs(rows: pd.DataFrame, scene: Scene) -> str:
     layers = int(rows["layer_b"].max())
     lengths = dict.fromkeys(max(1, round(layers * share)) for share in (0, 0.25, 0.5))
     best = rows[rows["least"]].drop_duplicates("blocks").set_index("blocks")
-    named = [f"{best['run'][length]}: {short(best['value'][length], 2)}" for length in lengths if length in best.index]
-    return "smallest angle at blocks " + " · ".join(named)
+    named = [f"{best['run'][length]} ({short(best['value'][length], 2)})" for length in lengths if length in best.index]
+    return f"smallest angles: blocks {', '.join(named)}"
 
 
 def which_runs(frame: pd.DataFrame, scene: Scene) -> list[Pick]:

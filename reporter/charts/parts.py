@@ -23,9 +23,11 @@ _LIT = "length(highlight) == 0 || indexof(highlight, datum.model) >= 0"
 NUMBER = ".4~g"
 AXES = ["PC1", "PC2", ""]
 """Names of the axes of points in a plane of two components."""
+LABELLED = {"condition": {"test": "datum.label === ''", "value": 0}, "value": 1}
+"""Opacity of lines and ticks of a logarithmic axis: there are some where there are labels."""
 MOST_LABELLED = 6
 """Up to as many lines have their names at their ends."""
-NARROW, WIDE = 220, 250
+NARROW, WIDE = 190, 250
 """Pixels; in a narrower plot names at the ends of lines would take too much of it. The second leaves out the names."""
 LABEL_GAP, CLOSE_GAP = 0.085, 0.045
 """Least distance of two names, in shares of the height of a small plot and of a tall one."""
@@ -118,7 +120,7 @@ def value_axis(field: str = "value:Q", log: bool = False, title: Sequence[str] =
 def ticks(log: bool = False) -> Any:
     """About five ticks on a value axis; on a logarithmic one as many as do not touch."""
     if log:
-        return alt.Axis(grid=True, tickCount=4, format="~g", labelOverlap="greedy")
+        return alt.Axis(grid=True, tickCount=4, format="~g", labelOverlap="greedy", gridOpacity=LABELLED)
     return alt.Axis(grid=True, tickCount=5)
 
 
@@ -212,9 +214,15 @@ def room_for(styles: Styles) -> int:
 def end_labels(lines: Any, styles: Styles, x: Any, y: Any, along: str, log: bool = False, gap: int = 8) -> Any:
     """Return the name of each model at the end of its line, where the page has room for it."""
     rows = without_overlay(without_baselines(lines, styles))
-    size = alt.ExprRef(f"room && width >= {NARROW} ? 11 : 0")
+    shown = f"room && width >= {NARROW}"
     text = ends_of_lines(rows, "model", "value", along, _from_top(log), LABEL_GAP)
-    text = text.mark_text(**LABEL, dx=gap, fontSize=size, limit=alt.ExprRef(f"max(room - {gap}, 1)"))
+    text = text.mark_text(
+        **LABEL,
+        dx=gap,
+        fontSize=alt.ExprRef(f"{shown} ? 11 : 0"),
+        fillOpacity=alt.ExprRef(f"{shown} ? 1 : 0"),  # of no size a text may still be a dot
+        limit=alt.ExprRef(f"max(room - {gap}, 1)"),
+    )
     return text.encode(x=x, y=y, text="model:N", color=color(styles), opacity=lit(1, 0.15))
 
 
@@ -421,7 +429,7 @@ class NamedLines:
     def room(self) -> int:
         """The pixels that the names take; 0 where they are too long to stand beside lines."""
         longest = max(map(len, self.names), default=0)
-        return 14 + 6 * longest if 0 < longest <= LONGEST_NAME else 0
+        return 16 + 7 * longest if 0 < longest <= LONGEST_NAME else 0
 
     def labels(self, rows: Any, y: Any) -> Any:
         """Return the names at the ends of lines."""
@@ -430,8 +438,9 @@ class NamedLines:
         low, high = self.reach
         place = f"clamp(({high} - datum.last.{self.value}) / {high - low or 1}, 0, 1)"
         text = ends_of_lines(rows, self.column, self.value, "layer", place, CLOSE_GAP)
-        size = alt.ExprRef(f"width >= {WIDE + self.room} ? 10.5 : 0") if self.room else 0
-        text = text.mark_text(**LABEL, dx=8, fontSize=size, limit=max(1, self.room - 8))
+        shown = f"{self.room} && width >= {WIDE + self.room}"
+        size, ink = alt.ExprRef(f"{shown} ? 10.5 : 0"), alt.ExprRef(f"{shown} ? 1 : 0")
+        text = text.mark_text(**LABEL, dx=8, fontSize=size, fillOpacity=ink, limit=max(1, self.room - 8))
         faint = alt.OpacityValue(1, condition={"test": f"bring !== '' && datum.{self.column} !== bring", "value": 0.3})
         return text.encode(x=self.x, y=y, text=f"{self.column}:N", color=self.color, opacity=faint)
 

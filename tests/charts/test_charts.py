@@ -97,7 +97,7 @@ def test_lines_have_their_names_at_their_ends_apart_from_each_other():
             "lines end at one point"
         )
         assert 0 <= ys[0] <= ys[-1] <= 160
-        for reason in ({"width": 200}, {"room": 0}):
+        for reason in ({"width": 180}, {"room": 0}):
             assert not labels.findall(drawn_svg(chart, low=0.05, high=0.5, **reason)), "no room"
     many = style_models({f"model {i}": "encoder" for i in range(7)})
     assert parts.room_for(STYLES) > 0 == parts.room_for(many)

@@ -187,7 +187,7 @@ def test_runs_of_blocks_say_the_least_of_each_length(contents, figure, caption):
         drawn.frame["least"] & (drawn.frame["model"] == "bert") & (drawn.frame["statistic"] == "tokens")
     ]
     assert set(least["run"]) == {"1", "1–2", "1–3", "1–4"}
-    assert caption(drawn, "bert") == "smallest angle at blocks 1: 0.1 · 1–2: 0.2"
+    assert caption(drawn, "bert") == "smallest angles: blocks 1 (0.1), 1–2 (0.2)"
     assert list(drawn.picks[0].choices) == ["tokens", "last_token"]
 
 

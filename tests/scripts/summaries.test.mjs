@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { reachOf, roleMeans, rowsAt } from "../../templates/rows.js";
+import { clausesOf, reachOf, roleMeans, roomFor, rowsAt } from "../../templates/rows.js";
 
 const line = (model, values, more = {}) => values.map((value, layer) => ({ model, layer, depth: layer / (values.length - 1), value, ci_low: value, ci_high: value, statistic: "norm", site: "block", n: 7, ...more }));
 const ROLES = { bert: "encoder", minilm: "encoder", gpt2: "decoder" };
@@ -54,4 +54,16 @@ test("an axis follows what is left, and keeps its zero, its edge and a floor tha
 test("each model is read at its own nearest layer", () => {
   const rows = [...line("bert", [0, 1, 2, 3, 4]), ...line("minilm", [5, 6]), ...line("bert", [9, 9, 9], { statistic: "norm_floor" }), { ...line("bert", [9])[0], depth: 0.3, site: "final" }];
   assert.deepEqual([...rowsAt(rows, 0.3)].map(([model, row]) => [model, row.layer]), [["bert", 1], ["minilm", 0]]);
+});
+
+test("captions leave hidden models out and use a reader's names", () => {
+  const reading = "bert: 1 to 2 · gpt2: 3 to 4 · 3 decoders: 5 to 6";
+  assert.deepEqual(clausesOf(reading, new Set(["gpt2"]), { bert: "B" }), ["B: 1 to 2", "3 decoders: 5 to 6"]);
+  assert.deepEqual(clausesOf("", new Set(), {}), [""]);
+});
+
+test("names have room at the ends of two to six lines", () => {
+  const room = count => roomFor(Array.from({ length: count }, () => "bert"));
+  assert.ok(room(2) > 40 && room(6) === room(2));
+  assert.deepEqual([room(0), room(1), room(7)], [0, 0, 0]);
 });
