@@ -227,7 +227,7 @@ def end_labels(lines: Any, styles: Styles, x: Any, y: Any, along: str, log: bool
 
 
 def ends_of_lines(rows: Any, name: str, value: str, along: str, place: str, least: float) -> Any:
-    """Return the last row of each line, and in ``shift`` how far its name moves so that no two overlap.
+    """Return the place of the name of each line, right of all lines, and in ``shift`` how far it moves to overlap none.
 
     Places run from the top of the axis, in shares of its height. The new ones are the mean of two orders with a least
     distance, of which one pushes names down only and the other up only.
@@ -244,13 +244,16 @@ def ends_of_lines(rows: Any, name: str, value: str, along: str, place: str, leas
     ends = ends.transform_aggregate(last=f"argmax({along})", groupby=[name])
     ends = ends.transform_calculate(place=place, **{column: f"datum.last.{column}" for column in (value, along)})
     order = [alt.SortField("place"), alt.SortField(name)]
-    ends = ends.transform_window(rank="row_number()", sort=order).transform_joinaggregate(lines="count()")
+    ends = ends.transform_window(rank="row_number()", sort=order).transform_joinaggregate(
+        lines="count()", end=f"max({along})"
+    )
     ends = ends.transform_calculate(free=f"datum.place - datum.rank * {least}")
     ends = ends.transform_window(down="max(free)", sort=order, frame=[None, 0])
     ends = ends.transform_window(up="min(free)", sort=order, frame=[0, None])
     even = f"(datum.down + datum.up) / 2 + datum.rank * {least}"
     inside = f"max((datum.rank - 1) * {least}, min({even}, 1 - (datum.lines - datum.rank) * {least}))"
-    return ends.transform_calculate(shift=f"{inside} - datum.place")
+    # a shorter line's name stands beside the others, not over them
+    return ends.transform_calculate(shift=f"{inside} - datum.place", **{along: "datum.end"})
 
 
 def _from_top(log: bool) -> str:

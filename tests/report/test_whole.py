@@ -171,12 +171,12 @@ def test_a_heat_map_says_its_floor_and_what_it_cut_off(figure, caption):
 
 def test_a_tuned_model_lies_beside_its_base_in_a_line_over_depth(figure, caption):
     drawn = figure("layer_pairs.beside_base")
-    assert [panel.value for panel in drawn.panels] == ["tuned beside bert, on nested", "tuned beside bert, on simple"]
+    assert [panel.value for panel in drawn.panels] == ["tuned against bert, on nested", "tuned against bert, on simple"]
     line = drawn.frame[(drawn.frame["statistic"] == "cka") & (drawn.frame["view"] == "words")].drop_duplicates("layer")
     assert set(line["model"]) == {"tuned"} and list(line["layer"]) == [0, 1, 2, 3, 4]
     assert list(line["value"]) == pytest.approx([i / 20 - 0.05 for i in range(5)])  # as made up for both at layer i
     assert list(line["depth"]) == [0, 0.25, 0.5, 0.75, 1]
-    reading = caption(drawn, "tuned beside bert, on nested", picks={"statistic": "cka"})
+    reading = caption(drawn, "tuned against bert, on nested", picks={"statistic": "cka"})
     assert reading == "tuned: −0.05 (embedding) to 0.15 (last block, maximum)"
 
 
