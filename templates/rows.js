@@ -59,7 +59,7 @@ export function roleMeans(rows, roles, name) {
   });
 }
 // The pixels that names at the ends of lines take (room_for in reporter.charts.parts): none for one line, and for many.
-export const roomFor = names => (names.length > 1 && names.length <= 6 ? Math.min(140, 24 + 7 * Math.max(...names.map(name => name.length))) : 0);
+export const roomFor = names => (names.length > 1 && names.length <= 6 ? Math.min(130, 26 + 7 * Math.max(...names.map(name => name.length))) : 0);
 // The clauses of a caption, `NAME: numbers`, without those of hidden models, and models by the names that a reader gave them.
 export function clausesOf(reading, hidden, names) {
   const leads = (clause, model) => clause.startsWith(`${model}: `);
