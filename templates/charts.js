@@ -142,7 +142,10 @@ export function letRead(plot) {
   plot.addEventListener("keydown", event => {
     const view = viewOf(plot), way = WAYS[event.key];
     if (!view || event.ctrlKey || event.metaKey || event.altKey || event.target !== plot) return;
-    if (event.key === "Escape" && at) return tell(null);
+    if (event.key === "Escape" && at) {
+      event.stopPropagation();  // the figure stays open
+      return tell(null);
+    }
     if (!way) return;
     event.preventDefault();
     const marks = marksOf(view);

@@ -339,7 +339,7 @@ async function printFigure(figure) {
   const place = /** @type {HTMLElement | null} */ (figure.querySelector(".panel[data-chart], [data-slots]"));
   if (!place) return;
   const chart = chartOf(place.dataset.chart ?? place.dataset.slots);
-  const heading = figure.querySelector("h3");
+  const heading = figure.querySelector("h2, h3");
   const words = controlsSaid(chart);
   if (words.length) heading?.after(make("p", { class: "on-paper panel-name" }, words.join(" · ")));
   const late = make("p", { class: "on-paper nothing" }, "Its numbers had not been read yet when this was printed. Print it again.");

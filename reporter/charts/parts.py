@@ -90,7 +90,7 @@ def reach() -> list[Any]:
 
 def depth_axis(title: str = "relative depth", labelled: bool = False) -> Any:
     """Relative depth from 0, the embedding, to 1, the last block; with room for names of lines at the right."""
-    room = {"range": [0, alt.ExprRef(f"width - (width < {NARROW} ? 0 : room)")]} if labelled else {}
+    room = {"range": [0, alt.ExprRef(f"width - (width < {NARROW} ? 0 : {ROOM})")]} if labelled else {}
     return alt.X(
         "depth:Q",
         title=title,
@@ -221,7 +221,7 @@ def end_labels(lines: Any, styles: Styles, x: Any, y: Any, along: str, log: bool
         dx=gap,
         fontSize=alt.ExprRef(f"{shown} ? 11 : 0"),
         fillOpacity=alt.ExprRef(f"{shown} ? 1 : 0"),  # of no size a text may still be a dot
-        limit=alt.ExprRef(f"max(room - {gap}, 1)"),
+        limit=alt.ExprRef(f"max({ROOM} - {gap}, 1)"),
     )
     return text.encode(x=x, y=y, text="model:N", color=color(styles), opacity=lit(1, 0.15))
 

@@ -39,8 +39,10 @@ def page(tab, open_at):
 
 def point_of(tab, depth):
     """Where a depth is in the chart, near its upper edge, where no mark is."""
+    axis = f"[...document.querySelectorAll('{FIGURE} .role-axis-domain line')]"
+    line = tab.run(f"return {axis}.map(l => l.getBoundingClientRect().toJSON()).sort((a, b) => b.width - a.width)[0]")
     frame = tab.run(f"return document.querySelector('{FIGURE} svg.marks .background').getBoundingClientRect().toJSON()")
-    return frame["x"] + depth * frame["width"], frame["y"] + 3
+    return line["x"] + depth * line["width"], frame["y"] + 3
 
 
 def test_a_mouse_reads_all_models_in_all_charts(page, reports):

@@ -201,7 +201,7 @@ def test_the_body_never_scrolls_sideways(tab, reports, width):
 def test_charts_follow_the_width_of_the_window(page):
     width = f"document.querySelector('{FIGURE} svg.marks').getBoundingClientRect().width"
     before = page.run(f"return {width}")
-    page.resize(700, 900)
+    page.resize(480, 900)
     page.until(f"return Math.abs({width} - arguments[0]) > 20", before)
 
 
