@@ -29,6 +29,8 @@ MOST_LABELLED = 6
 """Up to as many lines have their names at their ends."""
 NARROW, WIDE = 190, 250
 """Pixels; in a narrower plot names at the ends of lines would take too much of it. The second leaves out the names."""
+ROOM = "min(room, 0.3 * width)"
+"""What names at the ends of lines take of a plot; long names are cut."""
 LABEL_GAP, CLOSE_GAP = 0.085, 0.045
 """Least distance of two names, in shares of the height of a small plot and of a tall one."""
 LABEL = {"align": "left", "baseline": "middle", "dy": {"expr": "datum.shift * height"}, "aria": False}
