@@ -275,7 +275,7 @@ class Numbers:
         return tuple(MetricRow(**row) for row in records)
 
     def _layer_errors(self, full_name: str, view: str) -> dict[tuple[str, str, str], dict[int, list[float]]]:
-        """Return by model, checkpoint and corpus how surely layers are told apart (``layer_errors``), by layer."""
+        """Return errors of differences between layers (``layer_errors``), by model, checkpoint and corpus, by layer."""
         errors: dict[tuple[str, str, str], dict[int, list[float]]] = defaultdict(dict)
         for row in self._records(
             "SELECT model, checkpoint, corpus, layer, errors FROM layer_errors WHERE study = $study "

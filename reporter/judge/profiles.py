@@ -251,7 +251,7 @@ class Profiles:
 
 
 def covariance_of(errors: Array, apart: Array) -> Array:
-    """Return the covariance of errors, from how surely the numbers are told apart, shape (K, K).
+    """Return the covariance of errors, from the errors of differences between the numbers, shape (K, K).
 
     An interval on a scale of its own can be wider than the error that ``apart`` goes with. A pair keeps its
     correlation then, and its difference is never taken to be surer than it is known to be. A number that does not vary

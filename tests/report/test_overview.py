@@ -10,7 +10,8 @@ from report.reading import part_of, read
 from reporter.metrics.base import catalogue
 from reporter.report import render
 from reporter.report.contents import read_contents
-from reporter.report.overview import MOST_WORDS, Number
+from reporter.report.sentences import MOST_WORDS
+from reporter.report.sides import Number
 from reporter.report.tables import STUDIES, rows_of
 from reporter.runs.whole import write_over_models
 from reporter.store import Store
@@ -144,7 +145,7 @@ def test_whether_sinks_explain_the_difference_is_said(tmp_path, left, word):
     with store.reading() as reading:
         overview = read_contents(reading, rows_of(reading(STUDIES))[0], catalogue()).overview
     first, sinks = overview.sentences[:2]
-    assert "0.95 in layers 3–4" in first.text and "bert" in first.text
+    assert "in layers 3–4" in first.text and "0.95, against" in first.text and "bert" in first.text
     assert f"Sinks {word}" in sinks.text and "379" in sinks.text and sinks.link.endswith("&view=both")
     assert any("379 in gpt2, none in bert" in note for note in overview.quote)
 

@@ -16,7 +16,7 @@ from itertools import chain, zip_longest
 from typing import Any, NamedTuple
 
 from reporter.core.numbers import short
-from reporter.core.places import listed
+from reporter.core.places import listed, token_set
 from reporter.judge.numbers import Numbers, declared
 from reporter.judge.questions.changed import CHANGED, ask_loss, ask_numbers, ask_states
 from reporter.judge.questions.concepts import CONCEPTS, ask_concepts
@@ -184,7 +184,7 @@ def _claims(tables: Mapping[str, Sequence[Record]]) -> Iterator[Box]:
         numeric("95 %", _ends),
     )
     says = Column("claim", lambda row: row["says"] if row["reading"] == 1 else "the same")
-    tokens = Column("tokens", lambda row: ", ".join(part for part in (row["view"], row["baseline"]) if part))
+    tokens = Column("tokens", lambda row: ", ".join(filter(None, (token_set(row["view"] or ""), row["baseline"]))))
     verdict = f"{counts}, corrected for the number of claims."
     yield Box("Verdicts", verdict, **table(rows, says, tokens, *estimate))
     if by_model := tables.get("claims_by_model"):

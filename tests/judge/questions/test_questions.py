@@ -49,8 +49,8 @@ def as_markdown(only):
 def test_verdicts_are_a_table_and_findings_a_list():
     text = as_markdown(["claims", "findings", "layer"])
     assert "1 supported, 1 failed" in text
-    assert "| a \\| b is large | words | supported | 0.988 | 0.9 to 0.99 |" in text
-    assert "| the same | no-sinks | refuted | 0.1 |  |" in text
+    assert "| a \\| b is large | all tokens | supported | 0.988 | 0.9 to 0.99 |" in text
+    assert "| the same | without sinks | refuted | 0.1 |  |" in text
     assert "| a \\| b is large | bert | refuted | 0.2 | 0.1 to 0.3 |" in text
     assert "1,234 tests" in text and "In m it peaks. (Difference 0.5, 95 %: 0.4 to 0.6.)" in text
     assert text.index("## What does it claim?") < text.index("## What stands out?")

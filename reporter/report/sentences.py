@@ -1,0 +1,493 @@
+"""The sentences of an overview: where two sides differ most, whether sinks explain it, and how else they differ.
+
+A sentence claims a difference only if its interval excludes 0 after the correction for all comparisons (Bonferroni),
+and if it is large enough to mention.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from math import ceil, floor, log10
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from reporter.core.numbers import counted, estimate, short, whole
+from reporter.core.places import capital, end, listed, places, token_set
+from reporter.geometry.intervals import VERDICT_TEXTS
+from reporter.judge.questions.subjects import MATERIAL, share_of_range, topic
+from reporter.report.compared import PAIR
+from reporter.report.sides import MainStatistics, Number, Profile, Side, at_common_depths, effects, number_of
+from reporter.report.tables import figure_link
+
+if TYPE_CHECKING:
+    from reporter.judge.points import Array
+    from reporter.metrics.base import Statistic
+
+MOST_WORDS = 25
+"""The longest sentence."""
+LARGE = 0.8
+"""A sentence is about the layers with at least this share of the largest standardised difference."""
+TOLD = 0.4
+"""These layers have at least this share of all the differences; else the sentence is about the mean over layers."""
+EVERYWHERE = 0.75
+"""A difference in more than this share of the layers is one of the mean over layers."""
+MORE = {
+    "anisotropy.top_variance_share": "vary more along one direction",
+    "anisotropy.mean_cosine": "are more alike in direction",
+    "contextuality.self_similarity_adjusted": "of a token depend less on context",
+    "contributions.attention_ratio": "are changed more by attention",
+    "contributions.feed_forward_ratio": "are changed more by the feed-forward",
+    "convergence.similarity": "are closer to their final direction",
+    "entropy.prompt_normalised": "spread more evenly within a text",
+    "intrinsic_dimension.twonn": "have a higher local dimension",
+    "linearity.linearity": "follow more linearly from block to block",
+    "local_dimension.mean": "have a higher local dimension",
+    "motion.step_cosine": "turn less from block to block",
+    "spectrum.effective_rank": "spread over more directions",
+    "subspaces.speed": "change their leading directions faster",
+    "token_path.curvature": "turn more from token to token",
+    "variance.within_share": "vary more with context",
+}
+"""What a larger value says of the states of a model, to be followed by *than*."""
+AS_PERCENT = ("share of", "variance explained", "accuracy")
+"""How titles begin whose numbers are shares of a whole."""
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """One sentence of the overview.
+
+    Args:
+        text: what is seen.
+        strength: how sure it is, and about what.
+        figure: the chart that shows it.
+        views: the token sets that the chart is to show.
+    """
+
+    text: str
+    strength: str
+    figure: str
+    views: tuple[str, ...]
+
+    @property
+    def link(self) -> str:
+        """The address of its figure."""
+        return figure_link(self.figure, *self.views)
+
+
+@dataclass(frozen=True)
+class _Contrast:
+    """How two sides differ in a statistic.
+
+    Args:
+        name: the statistic.
+        view: the token set.
+        of: the side that changes more over depth.
+        other: the other side.
+        gap: the first minus the second.
+        run: the points of the first one's profile that the sentence is about; empty for the mean over layers.
+        effect: the part of the standardised difference that the sentence tells.
+    """
+
+    name: str
+    view: str
+    of: Side
+    other: Side
+    gap: Number
+    run: tuple[int, ...]
+    effect: float
+
+
+def sentences_of(numbers: MainStatistics) -> Iterator[Sentence]:
+    """Yield at most three sentences about the first corpus; none if it has too few texts for a verdict."""
+    corpus = numbers.corpora[0]
+    texts = numbers.texts.get(corpus, 0)
+    if not numbers.fixed and texts < VERDICT_TEXTS:
+        return
+    if len(numbers.styles) == 1:
+        yield from _described(numbers, corpus)
+    elif numbers.sides:
+        yield from _compared(numbers, corpus, numbers.sides)
+    else:
+        yield from _ranges(numbers, corpus)
+
+
+def _tests(numbers: MainStatistics, corpus: str, sides: Sequence[Side], over_layers: bool) -> int:
+    """Return how many comparisons there are: of every statistic and token set, at each layer and on average."""
+    sizes = [
+        len(profile.x) * over_layers + 1
+        for name in numbers.known
+        if numbers.comparable(name)
+        for view in numbers.views
+        for profile in [numbers.profile(name, corpus, view, sides[0])]
+        if profile is not None
+    ]
+    return max(1, sum(sizes))
+
+
+def _compared(numbers: MainStatistics, corpus: str, sides: tuple[Side, Side]) -> Iterator[Sentence]:
+    """Say where two sides differ most, whether sinks explain it, and another kind of difference."""
+    wide = max(sides, key=lambda side: max((numbers.blocks.get(model, 0) for model in side.models), default=0))
+    tests = _tests(numbers, corpus, (wide,), over_layers=True)
+    found = [
+        contrast
+        for name in numbers.known
+        if numbers.comparable(name)
+        for view in numbers.views
+        if (contrast := _contrast(numbers, name, corpus, view, sides, tests)) is not None
+    ]
+    found = [contrast for contrast in found if contrast.effect >= MATERIAL]
+    found.sort(key=lambda contrast: -contrast.effect)
+    shown = [contrast for contrast in found if contrast.view == numbers.views[0]]
+    if not found:
+        yield Sentence(
+            f"No main statistic differs significantly and by much between {_the(sides[0])} and {_the(sides[1])}.",
+            "; ".join(_corrected(tests)),
+            _first_comparable(numbers),
+            (numbers.views[0],),
+        )
+        return
+    first = (shown or found)[0]
+    yield _contrast_sentence(numbers, corpus, first, tests)
+    count, used = 1, {topic(first.name)}
+    if first.view == numbers.views[0] and numbers.views == PAIR:
+        sinks = _sinks_sentence(numbers, corpus, first, tests)
+        if sinks is not None:
+            yield sinks
+            count += 1
+    for contrast in [c for c in found if c.view == numbers.views[-1]]:
+        if count < 3 and topic(contrast.name) not in used:
+            used.add(topic(contrast.name))
+            count += 1
+            yield _contrast_sentence(numbers, corpus, contrast, tests)
+
+
+def _first_comparable(numbers: MainStatistics) -> str:
+    return next((name for name in numbers.known if numbers.comparable(name)), "")
+
+
+def _contrast(
+    numbers: MainStatistics, name: str, corpus: str, view: str, sides: tuple[Side, Side], tests: int
+) -> _Contrast | None:
+    """Return how two sides differ; None if they do not, or if models of one side lie on both sides of another's."""
+    profiles = [numbers.profile(name, corpus, view, side) for side in sides]
+    a, b = profiles
+    if a is None or b is None or len(a.x) < 2 or len(b.x) < 2 or not _apart(numbers, name, corpus, view, sides):
+        return None
+    # the sentence is about the side that changes more over depth
+    spans = [float(p.values.max() - p.values.min()) for p in (a, b)]
+    of, other = sides if spans[0] >= spans[1] else sides[::-1]
+    here, there = (a, b) if of is sides[0] else (b, a)
+    here, there = at_common_depths(here, there)
+    gaps = [here.number(index).minus(there.number(index)) for index in range(len(here.x))]
+    values = here.values - there.values
+    sizes = effects(numbers.known[name], here, there)
+    top = int(sizes.argmax())
+    sure = np.array([gap.differs(tests) for gap in gaps])
+    large = sure & (values * values[top] > 0) & (sizes >= LARGE * sizes[top])
+    run = _run(large, top)
+    if run and sizes[list(run)].sum() >= TOLD * sizes.sum() and len(run) <= EVERYWHERE * len(sizes):
+        inside = list(run)
+        ends = np.array([(gaps[i].value, gaps[i].low, gaps[i].high) for i in inside], dtype=float).mean(axis=0)
+        gap = number_of(ends[0], ends[1], ends[2], gaps[top].df)
+        return _Contrast(name, view, of, other, gap, run, float(sizes[inside].sum() / len(sizes)))
+    first, second = (numbers.number(name, corpus, view, side) for side in (of, other))
+    gap = first.minus(second)
+    if not gap.differs(tests):
+        return None
+    effect = share_of_range(numbers.known[name], gap.value or 0.0, first.value or 0.0, second.value or 0.0)
+    # one side may lack the embedding: its mean then differs though the profiles agree where both have numbers
+    return _Contrast(name, view, of, other, gap, (), min(effect, float(sizes.mean())))
+
+
+def _apart(numbers: MainStatistics, name: str, corpus: str, view: str, sides: tuple[Side, Side]) -> bool:
+    """Tell whether every model of one side lies above every one of the other, where they are too few for a test."""
+    if numbers.over_models:
+        return True
+    a, b = (
+        [
+            numbers.number(name, corpus, view, Side.of(style)).value
+            for style in numbers.styles
+            if style.model in side.models
+        ]
+        for side in sides
+    )
+    first, second = [v for v in a if v is not None], [v for v in b if v is not None]
+    if len(first) < len(a) or len(second) < len(b):
+        return False
+    return len(first) == len(second) == 1 or min(first) > max(second) or max(first) < min(second)
+
+
+def _run(large: np.ndarray, top: int) -> tuple[int, ...]:
+    """Return the neighbours of a point, and itself, for which a condition holds; empty if it does not hold there."""
+    if not large[top]:
+        return ()
+    first, last = top, top
+    while first > 0 and large[first - 1]:
+        first -= 1
+    while last < len(large) - 1 and large[last + 1]:
+        last += 1
+    return tuple(range(first, last + 1))
+
+
+def _contrast_sentence(numbers: MainStatistics, corpus: str, contrast: _Contrast, tests: int) -> Sentence:
+    statistic = numbers.known[contrast.name]
+    title, step = statistic.title, statistic.per == "step"
+    written = partial(_written, title=title)
+    larger = (contrast.gap.value or 0.0) > 0
+    high, low = (contrast.of, contrast.other) if larger else (contrast.other, contrast.of)
+    more = MORE.get(contrast.name, "")
+    lead = f"In {_the(high)}, states {more}"
+    several = contrast.of.several or contrast.other.several
+    ways: tuple[str, ...]
+    if contrast.run:
+        here, there = _profiles(numbers, corpus, contrast)
+        inside = list(contrast.run)
+        a = written(here.values[inside], _width(here, inside))
+        where, whose = _where(here, inside, step), f" of {_the(contrast.of)}"
+        every = _whole(numbers, corpus, contrast)
+        beyond = every.values.max() < here.values[inside].min() or every.values.min() > here.values[inside].max()
+        b = written(every.values, _width(every)) if beyond else written(there.values[inside], _width(there, inside))
+        span, verb = ("throughout" if beyond else "at these depths"), "averages" if several else "is"
+        rest = f"{b} {span} {'in' if beyond else 'of'} {_the(contrast.other)}"
+        if high is contrast.of:
+            ways = (f"{lead} {where} ({title} {a}, against {rest}).",)
+        else:
+            ways = (f"{lead} ({title} {b} {span}, against {a} {where}{whose}).",)
+        ways += (
+            f"{capital(title)} {verb} {a} {where}{whose}, but {rest}.",
+            f"{capital(title)}: {a} {where}{whose}, {rest}.",
+        )
+    else:
+        means = [numbers.number(contrast.name, corpus, contrast.view, side) for side in (high, low)]
+        a, b = (written([number.value or 0.0], max(map(_gap_of, means))) for number in means)
+        over = _over(statistic)
+        ways = (
+            f"{lead} than in {_the(low)} ({title} {a} against {b} on average over {over}).",
+            f"{lead} ({title} {a} against {b} on average over {over}).",
+            f"{capital(title)} averages {a} in {_the(high)} and {b} in {_the(low)} over {over}.",
+            f"{capital(title)}: {a} in {_the(high)}, {b} in {_the(low)}.",
+        )
+    possible = [way for way in ways if more or not way.startswith(lead)]
+    text = next((way for way in possible if len(way.split()) <= MOST_WORDS), possible[-1])
+    basis = "embedding included" if not contrast.run and not step else ""
+    return Sentence(
+        text,
+        _strength(numbers, statistic, corpus, contrast.gap, contrast.view, tests, basis),
+        contrast.name,
+        (contrast.view,),
+    )
+
+
+def _over(statistic: Statistic) -> str:
+    return "blocks" if statistic.per == "step" else "layers"
+
+
+def _the(side: Side) -> str:
+    return f"the {side.name}" if side.several else side.name
+
+
+def _profiles(numbers: MainStatistics, corpus: str, contrast: _Contrast, view: str = "") -> tuple[Profile, Profile]:
+    """Return both profiles at the points of the side that the sentence is about."""
+    a, b = (
+        numbers.profile(contrast.name, corpus, view or contrast.view, side) for side in (contrast.of, contrast.other)
+    )
+    assert a is not None and b is not None
+    return at_common_depths(a, b)
+
+
+def _whole(numbers: MainStatistics, corpus: str, contrast: _Contrast) -> Profile:
+    profile = numbers.profile(contrast.name, corpus, contrast.view, contrast.other)
+    assert profile is not None
+    return profile
+
+
+def _where(profile: Profile, inside: Sequence[int], step: bool) -> str:
+    """Name some points of a profile: layers or blocks of a model, or depths of several."""
+    if profile.layers:
+        layers = [profile.layers[index] for index in inside]
+        return f"{'at' if layers == [0] and not step else 'in'} {places(layers, step)}"
+    first, last = (f"{profile.x[index]:.2f}" for index in (inside[0], inside[-1]))
+    return f"at depth {first}" if first == last else f"at depths {first} to {last}"
+
+
+def _width(profile: Profile, inside: Sequence[int] | slice = slice(None)) -> float:
+    """Return how wide the intervals of a profile are, half of them narrower."""
+    widths = (profile.high - profile.low)[inside]
+    return float(np.median(widths)) if not np.isnan(widths).any() else 0.0
+
+
+def _gap_of(number: Number) -> float:
+    return 0.0 if number.low is None or number.high is None else number.high - number.low
+
+
+def _written(values: Sequence[float] | Array, width: float, title: str) -> str:
+    """Write the range of some numbers with the decimals that intervals so wide leave certain; shares in percent."""
+    percent = title.startswith(AS_PERCENT)
+    scale, one = (100.0, 100.0) if percent else (1.0, 1.0)
+    ends = [scale * float(min(values)), scale * float(max(values))]
+    size = max(map(abs, ends))
+    if not size or not width:
+        texts = [short(end) for end in ends]
+    else:
+        decimals = max(ceil(-log10(scale * width)), 1 - floor(log10(size)), 0)
+        while decimals < 5 and any(abs(end) < one <= float(f"{abs(end):.{decimals}f}") for end in ends):
+            decimals += 1  # 0.9996 is not 1
+        texts = [f"{end:,.{decimals}f}".replace("-", "−") for end in ends] if decimals <= 5 else [*map(short, ends)]
+    joined = texts[0] if texts[0] == texts[1] else " to ".join(texts) if "−" in "".join(texts) else "–".join(texts)
+    return joined + " %" * percent
+
+
+def _strength(
+    numbers: MainStatistics, statistic: Statistic, corpus: str, gap: Number, view: str, tests: int, basis: str = ""
+) -> str:
+    """Say how sure a difference is."""
+    size = gap if (gap.value or 0.0) >= 0 else Number(0.0, 0.0, 0.0).minus(gap)
+    if statistic.title.startswith(AS_PERCENT):
+        points = (None if end is None else 100 * end for end in (size.value, size.low, size.high))
+        parts = [f"difference {estimate(*points)} percentage points", *_corrected(tests)]
+    else:
+        parts = [f"difference {size.text}", *_corrected(tests)]
+    parts += [token_set(view)] * (len(numbers.views) > 1) + [f"on {corpus}"] * (len(numbers.corpora) > 1)
+    return "; ".join([*parts, *([basis] if basis else [])])
+
+
+def _corrected(tests: int) -> list[str]:
+    return [f"corrected for {counted(tests, 'test')}"]
+
+
+def scope_of(numbers: MainStatistics) -> str:
+    """Say what intervals are over, and what the sentences say nothing about."""
+    over = f"95 % intervals are over {'models' if numbers.over_models else 'texts'}."
+    if len(numbers.styles) == 1:
+        return f"{over} One model: descriptive, says nothing about others."
+    if not numbers.both:
+        return f"{over} Models of one role: descriptive, says nothing about others."
+    if numbers.over_models:
+        return over
+    counts = [len(side.models) for side in numbers.sides]
+    few = "One model of each role" if counts == [1, 1] else "Few models of a role"
+    return f"{over} {few}: descriptive, says nothing about encoders in general."
+
+
+def _sinks_sentence(numbers: MainStatistics, corpus: str, first: _Contrast, tests: int) -> Sentence | None:
+    """Say whether a difference remains without sinks; None where there are none, or that is not known."""
+    with_sinks = {
+        side.name: count
+        for side in (first.of, first.other)
+        if (count := sum(numbers.sinks.get((model, corpus), 0) for model in side.models))
+    }
+    bare = replace(first, view=PAIR[1])
+    if not with_sinks or any(
+        numbers.profile(first.name, corpus, PAIR[1], side) is None for side in (first.of, first.other)
+    ):
+        return None
+    if first.run:
+        here, there = _profiles(numbers, corpus, bare)
+        before, _ = _profiles(numbers, corpus, first)
+        if here.layers != before.layers or len(here.x) != len(before.x):
+            return None
+        inside = list(first.run)
+        gaps = [here.number(i).minus(there.number(i)) for i in inside]
+        value = float(np.mean([gap.value for gap in gaps if gap.value is not None]))
+        sure = all(gap.differs(tests) for gap in gaps)
+        changed = all(before.number(i).minus(here.number(i)).differs(tests) for i in inside)
+        a, b = here.values[inside], there.values[inside]
+        widths = _width(here, inside), _width(there, inside)
+        where = "the same layers" if here.layers else "the same depths"
+    else:
+        means = [numbers.number(first.name, corpus, PAIR[1], side) for side in (first.of, first.other)]
+        gap = means[0].minus(means[1])
+        value, sure = gap.value or 0.0, gap.differs(tests)
+        changed = numbers.number(first.name, corpus, first.view, first.of).minus(means[0]).differs(tests)
+        a, b = (np.array([number.value or 0.0]) for number in means)
+        widths = _gap_of(means[0]), _gap_of(means[1])
+        where = f"the mean over {_over(numbers.known[first.name])}"
+    title = numbers.known[first.name].title
+    here_text, there_text = _written(a, widths[0], title), _written(b, widths[1], title)
+    count = sum(with_sinks.values())
+    tokens = f"{whole(count)} sink {'token' if count == 1 else 'tokens'}"
+    names = listed(with_sinks)
+    before_value = first.gap.value or 0.0
+    if abs(value) <= abs(before_value) / 2 and changed:
+        text = f"Sinks explain most of it: without {tokens} of {names}, {where} {_have(first)} {here_text}."
+    elif sure and value * before_value > 0:
+        text = f"Sinks do not explain it: without {tokens} of {names}, it is {here_text} against {there_text}."
+    elif sure:
+        text = f"Without {tokens} of {names} the difference reverses: {here_text} against {there_text}."
+    else:
+        return None
+    note = "each text's first token is left out as well"
+    return Sentence(text, "; ".join([*_corrected(tests), note]), first.name, PAIR)
+
+
+def _have(contrast: _Contrast) -> str:
+    return "have" if contrast.run else "is"
+
+
+def _described(numbers: MainStatistics, corpus: str) -> Iterator[Sentence]:
+    """Describe a single model: where its statistics are highest and lowest."""
+    (side,) = map(Side.of, numbers.styles)
+    found = []
+    tests = _tests(numbers, corpus, (side,), over_layers=True)
+    for name, statistic in numbers.known.items():
+        profile = numbers.profile(name, corpus, numbers.views[-1], side)
+        if profile is None or len(profile.x) < 2 or not profile.layers:
+            continue
+        top, bottom = int(profile.values.argmax()), int(profile.values.argmin())
+        gap = profile.number(top).minus(profile.number(bottom))
+        effect = share_of_range(statistic, gap.value or 0.0, profile.values[top], profile.values[bottom])
+        if gap.differs(tests) and effect >= MATERIAL:
+            found.append((effect, name, top, bottom, gap, profile))
+    used: set[str] = set()
+    for _, name, top, bottom, gap, profile in sorted(found, key=lambda entry: -entry[0]):
+        if topic(name) in used or len(used) == 3:
+            continue
+        used.add(topic(name))
+        title, step = numbers.known[name].title, numbers.known[name].per == "step"
+        high, low = (
+            f"{_written([profile.values[index]], _width(profile, [index]), title)} at "
+            f"{end(profile.layers[index], profile.blocks, step)}"
+            for index in (top, bottom)
+        )
+        ends = {0, len(profile.x) - 1}
+        if {top, bottom} == ends:
+            text = (
+                f"{capital(title)} {'rises' if top else 'falls'} from {low if top else high} to {high if top else low}."
+            )
+        else:
+            text = f"{capital(title)} is highest, {high}, and lowest, {low}."
+        view = numbers.views[-1]
+        yield Sentence(text, _strength(numbers, numbers.known[name], corpus, gap, view, tests), name, (view,))
+
+
+def _ranges(numbers: MainStatistics, corpus: str) -> Iterator[Sentence]:
+    """Say how far several models of one role differ: the lowest and the highest mean over layers."""
+    models = list(map(Side.of, numbers.styles))
+    pairs = len(models) * (len(models) - 1) // 2
+    tests = pairs * _tests(numbers, corpus, models[:1], over_layers=False)
+    found = []
+    view = numbers.views[-1]
+    for name, statistic in numbers.known.items():
+        means = [(numbers.number(name, corpus, view, side), side) for side in models]
+        if any(number.value is None for number, _ in means):
+            continue
+        means.sort(key=lambda pair: pair[0].value or 0.0)
+        (low, first), (high, last) = means[0], means[-1]
+        gap = high.minus(low)
+        effect = share_of_range(statistic, gap.value or 0.0, high.value or 0.0, low.value or 0.0)
+        if gap.differs(tests) and effect >= MATERIAL:
+            found.append((effect, name, low, first, high, last, gap))
+    used: set[str] = set()
+    for _, name, low, first, high, last, gap in sorted(found, key=lambda entry: -entry[0]):
+        if topic(name) in used or len(used) == 3:
+            continue
+        used.add(topic(name))
+        statistic = numbers.known[name]
+        a, b = (_written([number.value or 0.0], _gap_of(number), statistic.title) for number in (low, high))
+        over = "" if statistic.per == "model" else f", on average over {_over(statistic)}"
+        text = f"{capital(statistic.title)} ranges from {a} in {first.name} to {b} in {last.name}{over}."
+        yield Sentence(text, _strength(numbers, numbers.known[name], corpus, gap, view, tests), name, (view,))
