@@ -1,10 +1,9 @@
-"""The headline comparison: models beside each other on the headline statistics, with and without sinks.
+"""The headline comparison as a table to download: models and roles on the headline statistics, with and without sinks.
 
-One number for each model: its mean over the embedding and the blocks, at the last checkpoint. Values that are fixed by
-definition take no part. The ends of its interval
-are the means of the layers' ends. Errors of layers go together, since the layers are of the same texts; so this
-interval is as wide as if they went together wholly, and never too narrow for it. Roles have Student's interval over
-their models, or of two models one over texts, as the table ``over_models`` holds it.
+The number of a model is its mean over the embedding and the blocks at the last checkpoint, without values that a
+definition fixes. The ends of its interval are the means of the layers' ends. Layers share their texts, so their errors
+go together; the interval is as wide as if they did so fully, and never too narrow. Roles have Student's interval over
+their models, or of two models one over texts, as in the table ``over_models``.
 """
 
 from __future__ import annotations
@@ -16,7 +15,6 @@ from typing import TYPE_CHECKING
 
 from reporter.charts.chart import Drawn, Read, filled
 from reporter.charts.layout import Scene
-from reporter.charts.styles import ModelStyle
 from reporter.core.table import FREE, LAST_CHECKPOINT
 from reporter.report.tables import Row, rows_of
 
@@ -58,8 +56,7 @@ class Compared:
         charts: the statistics, as the charts of their profiles.
         views: the views beside each other.
         tables: one for each ``corpus``: its ``roles``, then its ``models`` in the order of the legend. Each of these
-            has a ``name``, a ``style`` and ``cells``: the ``numbers`` of a statistic and its ``lines`` (profiles as SVG
-            paths, empty where there is none), one for each view.
+            has a ``name``, a ``style`` and ``cells``: the ``numbers`` of a statistic, one for each view.
         sql: the query.
         frame: what it returned.
     """
@@ -84,16 +81,12 @@ def read_compared(read: Read, scene: Scene, headlines: Sequence[Drawn], first: S
     rows = rows_of(frame)
     by_key = {(row["statistic"], row["corpus"], row["view"], row["model"] or f"{row['role']}s"): row for row in rows}
     count = {(row["corpus"], row["role"]): int(row["models"]) for row in rows if row["model"] is None}
-    profiles = {drawn.id: profiles_of(drawn, scene) for drawn in charts}
     tables = []
     for corpus in scene.corpora:
 
-        def cells(name: str, style: ModelStyle | None = None, corpus: str = corpus) -> list[Row]:
+        def cells(name: str, corpus: str = corpus) -> list[Row]:
             return [
-                {
-                    "numbers": [by_key.get((drawn.id, corpus, view, name), _NO_NUMBER) for view in views],
-                    "lines": _lines(profiles[drawn.id], corpus, views, name) if style else (),
-                }
+                {"numbers": [by_key.get((drawn.id, corpus, view, name), _NO_NUMBER) for view in views]}
                 for drawn in charts
             ]
 
@@ -102,7 +95,7 @@ def read_compared(read: Read, scene: Scene, headlines: Sequence[Drawn], first: S
             if number := count.get((corpus, role)):
                 name = f"{number} {role}s, mean (interval over {'models' if number > 2 else 'texts'})"
                 roles.append({"name": name, "style": None, "cells": cells(f"{role}s")})
-        models: list[Row] = [{"name": s.model, "style": s, "cells": cells(s.model, s)} for s in scene.styles.own]
+        models: list[Row] = [{"name": s.model, "style": s, "cells": cells(s.model)} for s in scene.styles.own]
         if any(number["value"] is not None for line in models for cell in line["cells"] for number in cell["numbers"]):
             tables.append({"corpus": corpus, "roles": roles, "models": models})
     return Compared(tuple(charts), views, tuple(tables), sql, frame) if tables else None
@@ -123,12 +116,6 @@ def profiles_of(drawn: Drawn, scene: Scene) -> Profiles:
         if is_shown and last.get(model) == checkpoint and value == value and depth == depth:
             profiles.setdefault((corpus, view, model), []).append((float(depth), float(value)))
     return profiles
-
-
-def _lines(profiles: Profiles, corpus: str, views: Sequence[str], model: str) -> tuple[str, ...]:
-    values = [y for (name, view, _), points in profiles.items() if name == corpus and view in views for _, y in points]
-    courses = [profiles.get((corpus, view, model), []) for view in views]
-    return tuple(path_of(points, min(values), max(values)) if len(points) > 1 else "" for points in courses)
 
 
 def path_of(points: Sequence[tuple[float, float]], low: float, high: float) -> str:

@@ -115,23 +115,26 @@ def sentences_of(numbers: MainStatistics) -> Iterator[Sentence]:
         yield from _ranges(numbers, corpus)
 
 
-def _tests(numbers: MainStatistics, corpus: str, sides: Sequence[Side], over_layers: bool) -> int:
-    """Return how many comparisons there are: of every statistic and token set, at each layer and on average."""
-    sizes = [
-        len(profile.x) * over_layers + 1
+def tests_of(numbers: MainStatistics) -> int:
+    """Return how many comparisons the sentences are chosen from: statistics, token sets, layers, pairs of models."""
+    sides = numbers.sides or (Side.of(numbers.styles[0]),)
+    wide = max(sides, key=lambda side: max((numbers.blocks.get(model, 0) for model in side.models), default=0))
+    profiles = [
+        profile
         for name in numbers.known
         if numbers.comparable(name)
         for view in numbers.views
-        for profile in [numbers.profile(name, corpus, view, sides[0])]
-        if profile is not None
+        if (profile := numbers.profile(name, numbers.corpora[0], view, wide)) is not None
     ]
-    return max(1, sum(sizes))
+    models = len(numbers.styles)
+    if numbers.sides or models == 1:
+        return max(1, sum(len(profile.x) + 1 for profile in profiles))
+    return max(1, len(profiles) * models * (models - 1) // 2)
 
 
 def _compared(numbers: MainStatistics, corpus: str, sides: tuple[Side, Side]) -> Iterator[Sentence]:
     """Say where two sides differ most, whether sinks explain it, and another kind of difference."""
-    wide = max(sides, key=lambda side: max((numbers.blocks.get(model, 0) for model in side.models), default=0))
-    tests = _tests(numbers, corpus, (wide,), over_layers=True)
+    tests = tests_of(numbers)
     found = [
         contrast
         for name in numbers.known
@@ -143,15 +146,10 @@ def _compared(numbers: MainStatistics, corpus: str, sides: tuple[Side, Side]) ->
     found.sort(key=lambda contrast: -contrast.effect)
     shown = [contrast for contrast in found if contrast.view == numbers.views[0]]
     if not found:
-        yield Sentence(
-            f"No main statistic differs significantly and by much between {_the(sides[0])} and {_the(sides[1])}.",
-            "; ".join(_corrected(tests)),
-            _first_comparable(numbers),
-            (numbers.views[0],),
-        )
+        yield _nothing(numbers, f"{_the(sides[0])} and {_the(sides[1])}")
         return
     first = (shown or found)[0]
-    yield _contrast_sentence(numbers, corpus, first, tests)
+    yield _contrast_sentence(numbers, corpus, first)
     count, used = 1, {topic(first.name)}
     if first.view == numbers.views[0] and numbers.views == PAIR:
         sinks = _sinks_sentence(numbers, corpus, first, tests)
@@ -162,11 +160,13 @@ def _compared(numbers: MainStatistics, corpus: str, sides: tuple[Side, Side]) ->
         if count < 3 and topic(contrast.name) not in used:
             used.add(topic(contrast.name))
             count += 1
-            yield _contrast_sentence(numbers, corpus, contrast, tests)
+            yield _contrast_sentence(numbers, corpus, contrast)
 
 
-def _first_comparable(numbers: MainStatistics) -> str:
-    return next((name for name in numbers.known if numbers.comparable(name)), "")
+def _nothing(numbers: MainStatistics, whom: str) -> Sentence:
+    text = f"No main statistic differs significantly and by much between {whom}."
+    figure = next((name for name in numbers.known if numbers.comparable(name)), "")
+    return Sentence(text, "after correction for all comparisons", figure, numbers.views[:1])
 
 
 def _contrast(
@@ -233,7 +233,7 @@ def _run(large: np.ndarray, top: int) -> tuple[int, ...]:
     return tuple(range(first, last + 1))
 
 
-def _contrast_sentence(numbers: MainStatistics, corpus: str, contrast: _Contrast, tests: int) -> Sentence:
+def _contrast_sentence(numbers: MainStatistics, corpus: str, contrast: _Contrast) -> Sentence:
     statistic = numbers.known[contrast.name]
     title, step = statistic.title, statistic.per == "step"
     written = partial(_written, title=title)
@@ -276,7 +276,7 @@ def _contrast_sentence(numbers: MainStatistics, corpus: str, contrast: _Contrast
     basis = "embedding included" if not contrast.run and not step else ""
     return Sentence(
         text,
-        _strength(numbers, statistic, corpus, contrast.gap, contrast.view, tests, basis),
+        _strength(numbers, statistic, corpus, contrast.gap, contrast.view, basis),
         contrast.name,
         (contrast.view,),
     )
@@ -342,26 +342,23 @@ def _written(values: Sequence[float] | Array, width: float, title: str) -> str:
 
 
 def _strength(
-    numbers: MainStatistics, statistic: Statistic, corpus: str, gap: Number, view: str, tests: int, basis: str = ""
+    numbers: MainStatistics, statistic: Statistic, corpus: str, gap: Number, view: str, basis: str = ""
 ) -> str:
     """Say how sure a difference is."""
     size = gap if (gap.value or 0.0) >= 0 else Number(0.0, 0.0, 0.0).minus(gap)
     if statistic.title.startswith(AS_PERCENT):
         points = (None if end is None else 100 * end for end in (size.value, size.low, size.high))
-        parts = [f"difference {estimate(*points)} percentage points", *_corrected(tests)]
+        parts = [f"difference {estimate(*points)} percentage points"]
     else:
-        parts = [f"difference {size.text}", *_corrected(tests)]
+        parts = [f"difference {size.text}"]
     parts += [token_set(view)] * (len(numbers.views) > 1) + [f"on {corpus}"] * (len(numbers.corpora) > 1)
     return "; ".join([*parts, *([basis] if basis else [])])
 
 
-def _corrected(tests: int) -> list[str]:
-    return [f"corrected for {counted(tests, 'test')}"]
-
-
 def scope_of(numbers: MainStatistics) -> str:
-    """Say what intervals are over, and what the sentences say nothing about."""
-    over = f"95 % intervals are over {'models' if numbers.over_models else 'texts'}."
+    """Say what intervals are over, for how many tests they are corrected, and what the sentences say nothing about."""
+    over = f"95 % intervals over {'models' if numbers.over_models else 'texts'}; significant after correction for "
+    over += f"{counted(tests_of(numbers), 'test')}."
     if len(numbers.styles) == 1:
         return f"{over} One model: descriptive, says nothing about others."
     if not numbers.both:
@@ -421,7 +418,7 @@ def _sinks_sentence(numbers: MainStatistics, corpus: str, first: _Contrast, test
     else:
         return None
     note = "each text's first token is left out as well"
-    return Sentence(text, "; ".join([*_corrected(tests), note]), first.name, PAIR)
+    return Sentence(text, note, first.name, PAIR)
 
 
 def _have(contrast: _Contrast) -> str:
@@ -432,7 +429,7 @@ def _described(numbers: MainStatistics, corpus: str) -> Iterator[Sentence]:
     """Describe a single model: where its statistics are highest and lowest."""
     (side,) = map(Side.of, numbers.styles)
     found = []
-    tests = _tests(numbers, corpus, (side,), over_layers=True)
+    tests = tests_of(numbers)
     for name, statistic in numbers.known.items():
         profile = numbers.profile(name, corpus, numbers.views[-1], side)
         if profile is None or len(profile.x) < 2 or not profile.layers:
@@ -461,14 +458,13 @@ def _described(numbers: MainStatistics, corpus: str) -> Iterator[Sentence]:
         else:
             text = f"{capital(title)} is highest, {high}, and lowest, {low}."
         view = numbers.views[-1]
-        yield Sentence(text, _strength(numbers, numbers.known[name], corpus, gap, view, tests), name, (view,))
+        yield Sentence(text, _strength(numbers, numbers.known[name], corpus, gap, view), name, (view,))
 
 
 def _ranges(numbers: MainStatistics, corpus: str) -> Iterator[Sentence]:
     """Say how far several models of one role differ: the lowest and the highest mean over layers."""
     models = list(map(Side.of, numbers.styles))
-    pairs = len(models) * (len(models) - 1) // 2
-    tests = pairs * _tests(numbers, corpus, models[:1], over_layers=False)
+    tests = tests_of(numbers)
     found = []
     view = numbers.views[-1]
     for name, statistic in numbers.known.items():
@@ -481,6 +477,8 @@ def _ranges(numbers: MainStatistics, corpus: str) -> Iterator[Sentence]:
         effect = share_of_range(statistic, gap.value or 0.0, high.value or 0.0, low.value or 0.0)
         if gap.differs(tests) and effect >= MATERIAL:
             found.append((effect, name, low, first, high, last, gap))
+    if not found:
+        yield _nothing(numbers, f"the {len(models)} models")
     used: set[str] = set()
     for _, name, low, first, high, last, gap in sorted(found, key=lambda entry: -entry[0]):
         if topic(name) in used or len(used) == 3:
@@ -490,4 +488,4 @@ def _ranges(numbers: MainStatistics, corpus: str) -> Iterator[Sentence]:
         a, b = (_written([number.value or 0.0], _gap_of(number), statistic.title) for number in (low, high))
         over = "" if statistic.per == "model" else f", on average over {_over(statistic)}"
         text = f"{capital(statistic.title)} ranges from {a} in {first.name} to {b} in {last.name}{over}."
-        yield Sentence(text, _strength(numbers, numbers.known[name], corpus, gap, view, tests), name, (view,))
+        yield Sentence(text, _strength(numbers, numbers.known[name], corpus, gap, view), name, (view,))
