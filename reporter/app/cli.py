@@ -443,7 +443,7 @@ def merge(
             f"nothing was written, because of {counted(len(merged.undecided), 'conflict')}; name the folder to trust "
             "with --prefer FOLDER, or measure one of the folders again"
         )
-    sources = f"{counted(len(merged.folders), 'folder')} ({merged.twice} in more than one folder)"
+    sources = f"{counted(len(merged.folders), 'folder')} ({counted(merged.twice, 'cell')} in more than one folder)"
     typer.echo(f"wrote {out / 'results.duckdb'}: {counted(merged.cells, 'cell')} from {sources}")
     typer.echo(f"to write its pages: reporter run --report-only --out {out}")
 

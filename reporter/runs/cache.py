@@ -203,6 +203,8 @@ def _table(listed: Sequence[Entry]) -> list[str]:
 
 def pruned_lines(gone: Sequence[Entry], held: Sequence[Entry], dry: bool) -> list[str]:
     """Return lines on what was removed, or would be, and what a run holds."""
+    if not gone and not held:
+        return ["nothing to remove: no entry matches"]
     total = f"{'would remove' if dry else 'removed'} {size_text(sum(entry.bytes for entry in gone))}"
     kept = [f"{entry.of or entry.folder.name}: kept, because a run is using it" for entry in held]
     return [*(_table(gone) if gone else ()), *kept, total]

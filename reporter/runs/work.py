@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from reporter.core.errors import ReporterError, describe
 from reporter.core.imports import importing
+from reporter.core.numbers import counted
 from reporter.core.progress import REST, Progress
 from reporter.core.threads import given
 from reporter.forward.inputs import PRECISIONS, Pass, warnings
@@ -288,7 +289,7 @@ class _Worker:
 
     def _fail(self, cells: Sequence[Cell], error: str, columns: Mapping[str, Any] | None = None) -> None:
         self.failed += len(cells)
-        more = f" and {len(cells) - 1} more" if len(cells) > 1 else ""
+        more = f" and {counted(len(cells) - 1, 'more cell')}" if len(cells) > 1 else ""
         self.progress.note(f"  failed: {cells[0].key}{more}: {error}")
         with self._together():
             for cell in cells:
