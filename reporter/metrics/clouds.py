@@ -213,7 +213,7 @@ STATISTICS = (
     section=Section(
         Cloud,
         "Lists of corpora to compare, by a short name.",
-        ("cloud", "clouds"),
+        ("corpus comparison", "corpus comparisons"),
         (Reference("corpora", "corpora", several=True),),
     ),
     pooled=True,

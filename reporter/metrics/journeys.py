@@ -243,7 +243,9 @@ STATISTICS = (
     tables=(JourneyStep, Neighbour, TokenPair, Point),
     charts=(PAIRED,),
     version=3,  # states of decoders pass the closing norm; tokens are decoded
-    section=Section(JourneySpec, "Tokens to follow through the layers, by a short name.", ("journey", "journeys")),
+    section=Section(
+        JourneySpec, "Tokens to follow through the layers, by a short name.", ("token trajectory", "token trajectories")
+    ),
 )
 def journeys(item: JourneySpec, context: Context) -> Iterator[Row]:
     """Yield the steps of each token, what a followed one is near to, how alike two are, and the way of all."""
