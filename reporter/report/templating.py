@@ -23,7 +23,7 @@ from reporter.charts.picture import VEGA_LITE
 from reporter.charts.styles import THEMES
 from reporter.core.imports import build
 from reporter.core.numbers import p_value, seconds, short, whole
-from reporter.core.places import capital, token_set
+from reporter.core.places import token_set
 from reporter.metrics._intervals import METHODS
 
 _PACKED = Path(__file__).parent / "templates"
@@ -49,7 +49,7 @@ def environment(templates: Path | None = None) -> Environment:
     made.globals["build"] = build()  # a run writes pages of another build again
     made.filters |= {"short": short, "p_value": p_value, "whole": whole, "duration": seconds, "inline": inline_json}
     made.filters |= {"folded": folded, "coded": coded, "typeset": typeset, "plain": as_plain, "when": when}
-    made.filters |= {"correlation_rows": correlation_rows, "token_set": token_set, "capital": capital}
+    made.filters |= {"correlation_rows": correlation_rows, "token_set": token_set}
     made.globals["methods"] = METHODS
     return made
 
