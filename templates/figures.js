@@ -180,7 +180,6 @@ dialog.addEventListener("keydown", event => {
 const finder = /** @type {HTMLElement | null} */ (document.querySelector("button.find"));
 if (finder) {
   document.body.append(dialog);
-  finder.hidden = false;
   finder.addEventListener("click", search);
   addEventListener("keydown", event => {
     if (event.ctrlKey || event.metaKey || event.altKey || (event.target instanceof Element && event.target.closest("input:not([type=range], [type=radio], [type=checkbox]), select, textarea"))) return;

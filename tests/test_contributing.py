@@ -132,8 +132,8 @@ def test_a_metric_is_added(tmp_path, place):
     assert "‖μ‖" in page and "Strang" in page and "nothing beyond the sums" in page
     rows = numbers(layers)
     assert {layer for layer, _ in rows} == {"0", "1", "2"} and all(float(value) > 0 for _, value in rows)
-    page = (copy / "results" / "look" / "index.html").read_text("utf-8")
-    assert "norm of the mean" in page and "grows from block to block" in page
+    page = (copy / "results" / "look" / "layers.html").read_text("utf-8")
+    assert "norm of the mean" in page.lower() and "grows from block to block" in page
 
 
 @pytest.mark.nightly
@@ -173,7 +173,7 @@ def test_a_kind_of_claim_is_added(tmp_path, follow, call):
     ((name, kind, verdict, value, low, wanted),) = (line.split() for line in claims.splitlines() if "most" in line)
     assert (name, kind, verdict, value, wanted) == ("cone", "most", "supported", "1", "0.5")
     assert float(low) == pytest.approx(0.025 ** (1 / 6), abs=1e-4), "Clopper and Pearson"
-    page = (tmp_path / "results" / "most" / "index.html").read_text("utf-8")
+    page = (tmp_path / "results" / "most" / "claims.html").read_text("utf-8")
     assert "share of 6 models in which variance explained by the first principal component is above 0.05" in page
     study = tmp_path / "most.yaml"
     study.write_text(study.read_text("utf-8").replace("models: decoders", "models: decoder"), "utf-8")

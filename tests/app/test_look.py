@@ -120,11 +120,11 @@ def test_a_model_is_named_in_any_way(model, keys, look, monkeypatch):
     [
         (["./decoderr"], "./decoderr is not a folder, a file or a hub id; did you mean 'decoder'?"),
         (["nowhere.gguf"], "nowhere.gguf is not a folder, a file or a hub id"),
-        (["empty"], "empty has no config.json"),
+        (["empty"], "empty has no weights"),
         (["notes.txt"], "notes.txt is a file; name a folder with config.json"),
         (["decoder", "--text", "note.txt"], "did you mean 'notes.txt'?"),
         (["decoder", "--text", "{fil: notes.txt}"], "unknown"),
-        (["decoder", "--text", "{file: notes.txt"], "--text {file: notes.txt: '{' opens"),
+        (["decoder", "--text", "{file: notes.txt"], "--text {file: notes.txt: the mapping that '{' opens"),
         (["decoder", "--text", "empty"], ".txt"),
         (["decoder", "--text", "table.csv"], "column: NAME"),
         (["decoder", "--base", "decoder"], "decoder is its own base"),

@@ -74,7 +74,7 @@ def test_a_page_that_is_copied_alone_says_what_is_missing(tab, reports, tmp_path
     tab.open(tmp_path / "index.html")
     tab.until("return document.getElementById('alone').checkVisibility()")
     assert "the folder assets is not beside it" in tab.run("return document.getElementById('alone').textContent")
-    lines = "[...document.querySelectorAll('.statistics svg path')].map(line => getComputedStyle(line).fill)"
+    lines = "[...document.querySelectorAll('.small-profile svg path')].map(line => getComputedStyle(line).fill)"
     assert set(tab.run(f"return {lines}")) == {"none"}, "a line that is filled is a black shape"
 
 

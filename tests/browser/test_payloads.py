@@ -48,7 +48,7 @@ STRUCTURED = {"detail", "labels", "reasons", "scores"}  # JSON
 PAGES = {
     "whole": ("index", "layers", "training", "tokens", "claims", "method"),
     "explored": ("index", "tokens", "method"),
-    "exhibited": ("index", "weights", "texts", "method"),
+    "exhibited": ("index", "layers", "training", "weights", "texts", "method"),
 }
 
 LONG = pytest.mark.nightly

@@ -99,7 +99,7 @@ def test_it_is_explained_checked_and_computed(call, tmp_path):
     assert "true" in answers[0][1].lower() and "false" not in answers[0][1].lower()
     table = answers[1][1].split()
     assert table[1].startswith("3,true,") and " ".join(table[1:]).endswith("what the count is multiplied by")
-    assert "A foreign metric" in (tmp_path / "results" / "s" / "index.html").read_text("utf-8")
+    assert "figure-" in (tmp_path / "results" / "s" / "layers.html").read_text("utf-8")
 
 
 def test_a_package_that_breaks_is_named(call):

@@ -90,7 +90,7 @@ def test_twenty_texts_are_enough_and_fewer_too_few(see, texts):
         assert len(found) >= 2 * 16 and reasons == {("fewer than 20 texts" if texts < 20 else "", texts)}
     found = within(seen, k=20)
     if texts == 20:
-        assert found["knn", 0, 1].reason == "no more than 20 texts" and found["cka", 0, 1].value is not None
+        assert found["knn", 0, 1].reason == "at most 20 texts" and found["cka", 0, 1].value is not None
 
 
 @pytest.mark.parametrize("constant", [0.0, 7.5])

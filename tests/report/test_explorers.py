@@ -99,7 +99,7 @@ def test_what_is_known_of_positions_is_said_plainly(pages, reports):
     assert bert["plain"].startswith("The model adds a learned vector for each position")
     assert "no position vectors" in gpt2["plain"]
     assert bert["outliers"].startswith("5 of 1,680 pairs of a token and a position have |cosine| > 0.2")
-    assert "1.25 would" in bert["outliers"]
+    assert "1.25 pairs would" in bert["outliers"]
     html = read(reports / STUDY / "weights.html")
     assert "A note on <b>" not in html and "positions&lt;/" in html  # its formula b is set as one, its tag is text
     assert "140 tokens are in the table" in html

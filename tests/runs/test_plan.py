@@ -172,7 +172,7 @@ def test_states_at_the_end_of_float16_are_a_warning_and_beyond_it_an_error():
     assert strained_warning(Counts(tokens=100, strained=7), "wiki").startswith("7 of 100 tokens of corpus 'wiki'")
     batch = SimpleNamespace(mask=np.ones((1, 2)), texts=np.array([3]))
     norms = np.array([[[1, 1]], [[np.inf, 1]]], dtype=np.float32)
-    for half, advice in ((True, "`dtype: float32`"), (False, "weights may be damaged")):
+    for half, advice in ((True, "`dtype: float32`"), (False, "check the weights")):
         with pytest.raises(ReporterError, match=f"layer 1, text 3 of corpus 'wiki', token 0; .*{advice}"):
             _check_finite(norms, norms, batch, "wiki", half)
 
@@ -215,7 +215,10 @@ def test_a_chat_without_a_template_fails_in_the_plan_and_only_its_cells_in_the_r
     ("template", "why"),
     [
         ("{% for turn in messages %}{{ turn['content'] }} {% endfor %}", ""),
-        ("{{ raise_exception('not I') }}", "conversation 1: the chat template of the model rejects it (not I)"),
+        (
+            "{{ raise_exception('not I') }}",
+            "conversation 1: the chat template of the model rejects it (not I); correct the conversation",
+        ),
     ],
 )
 def test_the_plan_tries_a_chat_template(study, out, tmp_path, talks, template, why):

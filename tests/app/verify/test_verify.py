@@ -115,9 +115,9 @@ def test_a_wrong_convention_is_named(tmp_path, small, run, again, monkeypatch):
 def test_the_verb_exits_with_zero_where_all_agrees_and_what_is_left_out_says_why(small, again):
     found = again(small, cells=1, model="dec")
     assert found.passed and [one["cell"] for one in found.cells] == ["dec × nested"]
-    assert found.left_out == {"enc × nested": "not asked for"}
+    assert found.left_out == {"enc × nested": "not chosen by --model or --corpus"}
     done = CliRunner().invoke(app, ["verify", "tiny", "--out", str(small / "results"), "--model", "dec"])
-    assert done.exit_code == 0 and "enc × nested: not asked for" in done.stdout
+    assert done.exit_code == 0 and "enc × nested: not chosen" in done.stdout
     assert "verified: " in done.stdout.splitlines()[-1]
     with pytest.raises(UsageError, match="8 texts, more than --max-texts 7"):
         again(small, max_texts=7)

@@ -220,7 +220,7 @@ def test_a_query_says_which_statistics_and_tables_it_is_about(world):
 def test_without_results_every_claim_fails(world):
     (world.folder / "results.duckdb").unlink()
     found = world.judge(f"a, failed: {RATE}, above: 0\nb, failed: value: {{sql: SELECT 1}}, above: 0")
-    assert "no results yet" in found["a"].detail["reason"]
+    assert "does not exist; run `reporter run" in found["a"].detail["reason"]
 
 
 def test_an_unexpected_error_is_a_verdict_and_touches_no_other(rates, monkeypatch):

@@ -139,5 +139,5 @@ def test_a_word_that_is_nowhere(monkeypatch):
     with pytest.raises(ReporterError, match="'mous' is not a token of the 2 texts"):
         followed(["mous"], [one, one], tokenizer)
     monkeypatch.setattr("reporter.metrics._journey_steps._SHOWN", 2)
-    with pytest.raises(ReporterError, match=r"tokens there are '\[CLS\]', 'the', and 5 more"):
+    with pytest.raises(ReporterError, match=r"the tokens are '\[CLS\]', 'the', and 5 more"):
         followed(["cat"], [one], tokenizer)

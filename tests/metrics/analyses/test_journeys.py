@@ -226,7 +226,7 @@ def test_a_long_journey_through_a_short_model(sized):
     text = " ".join(["cat"] * 100)
     found = journey(sized("roberta"), text=text, positions=True)
     assert max(s.position for s in found[JourneyStep]) == 37
-    with pytest.raises(ReporterError, match="'mouse' is not in the text"):
+    with pytest.raises(ReporterError, match="'mouse' is not a token of the text"):
         journey(sized("roberta"), text=f"{text} mouse", follow=["mouse"])
 
 
