@@ -205,7 +205,7 @@ function hold(target) {
   const moves = ["wheel", "touchstart", "pointerdown", "keydown"];
   const letGo = () => { sizes.disconnect(); clearTimeout(rest); for (const move of moves) removeEventListener(move, letGo); };
   for (const move of moves) addEventListener(move, letGo, { passive: true });
-  sizes.observe(find("main"));
+  sizes.observe(find("main"), { box: "border-box" });
 }
 addEventListener("hashchange", revealTarget);
 revealTarget();
