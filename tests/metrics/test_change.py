@@ -94,7 +94,7 @@ def test_a_map_of_few_tokens_has_no_interval(see):
     assert found[0].value is None and "needed are 32 tokens" in found[0].reason
     known = [row for row in found if row.value is not None]
     few = [row for row in known if row.ci_low is None]
-    assert few and all("it takes 3 times as many" in row.reason for row in few)
+    assert few and all("needed are 48 tokens" in row.reason for row in few)
     assert len(few) < len(known) and not known[-1].reason
 
 

@@ -63,7 +63,7 @@ def test_a_study_measures_what_its_plugin_defines(monkeypatch):
     numbers = results.layer_metrics.query("site != 'final'").set_index("layer")["value"]
     assert list(numbers.index) == [0, 1, 2] and (numbers > 0).all()
     assert list(results.claims["verdict"]) == ["supported"]
-    assert "distance" in results.report.with_name("layers.html").read_text("utf-8").lower()
+    assert 'id="figure-mine.' in results.report.with_name("layers.html").read_text("utf-8")
     called = CliRunner().invoke(app, ["validate", "studies/s.yaml"])
     assert called.exit_code == 0, called.output
     forget_plugins()
