@@ -21,7 +21,7 @@ from reporter.report.citing import cite, entries
 from reporter.report.contents import Contents, read_contents
 from reporter.report.tables import parsed
 from reporter.report.templating import write_bytes
-from reporter.report.tex import PREAMBLE, environment, table, tables_of, typeset
+from reporter.report.tex import PREAMBLE, Table, environment, profile_tables, table, tables_of, typeset
 from reporter.store import Store
 from reporter.store.formats import Result, write
 
@@ -198,6 +198,8 @@ def _figures(contents: Contents, figures: Mapping[str, Drawn], choice: Choice, r
         import pandas as pd
 
         files.csv(_file(name), pd.concat([rows for _, rows in figure.panels()]))
+        if tables := profile_tables(figure, request.width):
+            _table_files(_file(name), tables, request.width, files)
     if included:
         for place in range(MOST_FLOATS, len(included), MOST_FLOATS):
             included[place] = f"\\clearpage\n\n{included[place]}"
@@ -241,8 +243,12 @@ def _tables(contents: Contents, width: float, files: _Files) -> None:
         if len(frame):
             files.csv(name, frame)
     for name, shown in tables_of(contents, width).items():
-        files.text(f"tables/{name}.tex", "\n\n".join([PREAMBLE, *(table(part, width) for part in shown)]) + "\n")
-        files.text(f"tables/{name}.md", "\n\n".join(part.markdown for part in shown) + "\n")
+        _table_files(name, shown, width, files)
+
+
+def _table_files(name: str, shown: Sequence[Table], width: float, files: _Files) -> None:
+    files.text(f"tables/{name}.tex", "\n\n".join([PREAMBLE, *(table(part, width) for part in shown)]) + "\n")
+    files.text(f"tables/{name}.md", "\n\n".join(part.markdown for part in shown) + "\n")
 
 
 def _python_value(value: Any) -> Any:

@@ -8,8 +8,11 @@ from typing import Any
 
 from reporter.charts.formulas import as_plain, pieces
 from reporter.charts.layout import VIEWS
-from reporter.charts.picture import capitalised
+from reporter.charts.picture import Figure, capitalised
+from reporter.charts.styles import ordered
 from reporter.core.numbers import estimate, is_null, p_value, whole
+from reporter.core.places import place as layer_name
+from reporter.judge.numbers import with_analyses
 from reporter.report.citing import in_words, read_passes, span
 from reporter.report.contents import Contents
 from reporter.report.tables import model_rows, rows_of
@@ -193,6 +196,8 @@ def environment(name: str, width: float, *lines: str) -> str:
 
 NAMES = 0.85
 """Width of the column of names, for one of a column of numbers."""
+MOST_MODELS = 6
+"""Models whose profiles a paper has room for."""
 SHORT = 15
 """Three intervals with fewer letters stand beside each other in a column of a paper, below their numbers."""
 
@@ -271,10 +276,42 @@ def _compared(contents: Contents, width: float) -> dict[str, list[Table]]:
     return tables
 
 
-def _split(grid: Table, statistics: Sequence[str], models: Sequence[str], width: float) -> list[Table]:
+def profile_tables(figure: Figure, width: float) -> list[Table]:
+    """Return the numbers of a profile by layer and model, in the words of a paper; a table for each panel.
+
+    There is none of other kinds of figures, and of more models than a paper has room for.
+    """
+    chart, tables = figure.drawn.chart, []
+    name = figure.drawn.id
+    statistic = with_analyses().get(name)
+    step = statistic is not None and statistic.per == "step"
+    said = " ".join(sentence for sentence in figure.sentences() if sentence.startswith(("Computed", "Checkpoint")))
+    for panel, rows in figure.panels() if chart.kind == "profile" else ():
+        rows = rows[rows["value"].notna() & rows["layer"].notna() & ~rows["statistic"].str.endswith("_floor")]
+        models = ordered(list(map(str, rows["model"].unique())), figure.scene.styles.names)
+        cells: dict[str, dict[str, str]] = {}
+        for row in sorted(rows_of(rows), key=lambda row: (row["layer"], row["site"] == "final")):
+            layer = layer_name(int(row["layer"]), step).rpartition(" ")[2]
+            layer = "final norm" if row["site"] == "final" else layer
+            cells.setdefault(layer, {})[str(row["model"])] = _estimate(row)
+        if cells and len(models) <= MOST_MODELS:
+            caption = f"{figure.quantity} with 95 % intervals{f', on {panel.label}' if panel.label else ''}. {said}"
+            grid = Table(
+                "-".join(filter(None, (name, panel.value))),
+                caption.strip(),
+                {},
+                [[by_model.get(model, "–") for by_model in cells.values()] for model in models],
+            )
+            tables += _split(grid, list(cells), models, width, "Block" if step else "Layer")
+    return tables
+
+
+def _split(
+    grid: Table, subjects: Sequence[str], models: Sequence[str], width: float, what: str = "Statistic"
+) -> list[Table]:
     """Return the parts of a table that fit the width, the longer side down the page; ``grid`` has a row a model."""
-    is_tall = len(models) > len(statistics)
-    down, across = (models, statistics) if is_tall else (statistics, models)
+    is_tall = len(models) > len(subjects)
+    down, across = (models, subjects) if is_tall else (subjects, models)
     rows = grid.rows if is_tall else list(zip(*grid.rows, strict=True))
     longest = max(len(cell.partition("[")[2]) for row in rows for cell in row)
     most = (3 if longest < SHORT else 2) * (1 if width <= ONE_COLUMN else 2)
@@ -282,7 +319,7 @@ def _split(grid: Table, statistics: Sequence[str], models: Sequence[str], width:
     parts = []
     for start in range(0, len(across), step):
         part = slice(start, start + step)
-        columns = {"Model" if is_tall else "Statistic": NAMES, **dict.fromkeys(across[part], 1.0)}
+        columns = {"Model" if is_tall else what: NAMES, **dict.fromkeys(across[part], 1.0)}
         label = grid.name if not start else f"{grid.name}-{start // step + 1}"
         parts.append(
             Table(label, grid.caption, columns, [[name, *row[part]] for name, row in zip(down, rows, strict=True)])

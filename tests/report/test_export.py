@@ -120,6 +120,14 @@ def test_models_are_compared_in_a_table_of_estimates(request, folder, table):
     assert list(tables.glob("compared-*.tex")), "other token sets and corpora have files of their own"
 
 
+def test_a_profile_is_a_table_by_layer_and_model(narrow):
+    lines = read(narrow / "tables/anisotropy-top_variance_share.md").splitlines()
+    header = lines.index(next(line for line in lines if line.startswith("| Layer |")))
+    assert "bert" in lines[header] and lines[header + 2].startswith("| embedding |")
+    assert lines[header + 3].startswith("| 1 |") and r"\[" in lines[header + 3]
+    assert r"\begin{table}" in read(narrow / "tables/anisotropy-top_variance_share.tex")
+
+
 def test_rows_of_a_figure_are_those_of_the_choice(wide):
     rows = rows_of(read(wide / "tables/anisotropy-top_variance_share.csv"))
     assert rows and {row["view"] for row in rows} == {"no-sinks"}

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from reporter.app.diff import Comparison
 from reporter.app.diff.causes import Change
-from reporter.core.numbers import short, signed
+from reporter.core.numbers import counted, short, signed
 from reporter.core.places import place
 from reporter.judge.numbers import with_analyses
 from reporter.metrics.base import Statistic
@@ -22,9 +22,9 @@ def show(comparison: Comparison, form: Form = "table", most: int = 20) -> str:
     if form == "json":
         return _json(comparison)
     sections = [f"A  {comparison.a}\nB  {comparison.b}" if form == "table" else f"`{comparison.a}` → `{comparison.b}`"]
-    for heading, result in _sections(comparison, most):
-        title = heading if form == "table" else f"### {heading}"
-        sections.append(f"{title}{_rows(result, form) if result else ''}")
+    for heading, text, result in _sections(comparison, most):
+        title = f"{heading}: " * bool(heading) if form == "table" else f"### {heading}\n\n" * bool(heading)
+        sections.append(f"{title}{text}{_rows(result, form) if result else ''}")
     return "\n\n".join(sections)
 
 
@@ -35,10 +35,14 @@ def _rows(result: Result, form: Form) -> str:
     return "".join(f"\n  {line}" for line in lines)
 
 
-def _sections(comparison: Comparison, most: int) -> Iterator[tuple[str, Result | None]]:
+Section = tuple[str, str, Result | None]
+"""A heading (empty for a caution), a sentence, and a table."""
+
+
+def _sections(comparison: Comparison, most: int) -> Iterator[Section]:
     both = " | ".join(dict.fromkeys(filter(None, (comparison.a.model, comparison.b.model))))
     for title, changes, otherwise in (
-        ("Spec", comparison.spec, "the study files are equal"),
+        ("Study file", comparison.spec, "no difference"),
         ("Provenance", comparison.provenance, "models, corpora, options and versions are equal"),
     ):
         rows: list[tuple[Any, ...]] = [
@@ -47,19 +51,19 @@ def _sections(comparison: Comparison, most: int) -> Iterator[tuple[str, Result |
             if not both or not change.where.endswith((" revision", " fingerprint"))  # two models always differ there
         ]
         changed = Result(("where", "A", "B"), rows, len(rows))
-        yield _listed(title, changed, most) if rows else (f"{title}: {otherwise}", None)
+        yield _listed(title, changed, most) if rows else (title, otherwise, None)
     for note in comparison.notes:
-        yield note, None
+        yield "", note, None
     summary = comparison.summary
     counts = {name: sum(row[i] for row in summary.rows) for i, name in enumerate(summary.columns) if i}
     total = ", ".join(f"{number:,} {name}" for name, number in counts.items() if number)
     zeros = {name for name, number in counts.items() if not number}
-    yield f"Numbers: {total or 'none'}", _without(summary, zeros) if comparison.numbers.rows else None
+    yield "Numbers", total or "none", _without(summary, zeros) if comparison.numbers.rows else None
     yield from _changes(comparison, both, most)
     if comparison.verdicts.rows:
         yield _listed("Verdicts", comparison.verdicts, most)
     elif not both:
-        yield "Verdicts: none changed", None
+        yield "Verdicts", "none changed", None
 
 
 def _subject(where: str, both: str) -> str:
@@ -69,22 +73,18 @@ def _subject(where: str, both: str) -> str:
     return where
 
 
-def _changes(comparison: Comparison, both: str, most: int) -> Iterator[tuple[str, Result]]:
+def _changes(comparison: Comparison, both: str, most: int) -> Iterator[Section]:
     differs, verb = ("Different", "differs") if both else ("Changed", "changed")
-    for title, header, with_interval in (
-        (
-            f"{differs} beyond their intervals (95 %, not corrected: chance alone gives 1 in 20)",
-            "beyond its interval",
-            True,
-        ),
-        (f"{differs}, without an interval", "", False),
+    by_chance = ". Intervals are 95 %, not corrected: chance alone gives 1 in 20 numbers."
+    for title, header, with_interval, note in (
+        (f"{differs} beyond their intervals", "beyond its interval", True, by_chance),
+        (f"{differs}, without an interval", "", False, ""),
     ):
         if rows := list(_profiles(comparison, with_interval)):
             extent = (f"{verb} {header}".strip(), "by up to", "texts")
-            listed = Result(
-                ("statistic", "name", "model", "checkpoint", "corpus", "token set", *extent), rows, len(rows)
-            )
-            yield _listed(title, _without(listed, {"model", "checkpoint"} if both else set()), most)
+            columns = ("statistic", "name", "model", "checkpoint", "corpus", "token set", *extent)
+            listed = _without(Result(columns, rows, len(rows)), {"model", "checkpoint"} if both else set())
+            yield _listed(title, listed, most, counted(len(rows), "statistic"), note)
     numbers = comparison.numbers
     for title, prefix, names in (
         ("NULL on one side", "NULL", ("change", "metric", "statistic", "model", "corpus")),
@@ -146,11 +146,15 @@ def _values(change: Change) -> list[str]:
     return texts
 
 
-def _listed(title: str, result: Result, most: int) -> tuple[str, Result]:
+def _listed(title: str, result: Result, most: int, count: str = "", note: str = "") -> Section:
     rows = result.rows[:most]
     rest = f", the first {most:,} shown; for more use --most N or --format json" if result.total > most else ""
     empty = {name for i, name in enumerate(result.columns) if all(row[i] is None for row in rows)}
-    return f"{title}: {result.total:,}{rest}", _without(Result(result.columns, rows, result.total), empty)
+    return (
+        title,
+        f"{count or f'{result.total:,}'}{rest}{note}",
+        _without(Result(result.columns, rows, result.total), empty),
+    )
 
 
 def _without(result: Result, names: set[str]) -> Result:

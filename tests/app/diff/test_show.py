@@ -35,7 +35,7 @@ def test_a_summary_then_the_largest_moves(diff):
     for line in (
         "A old:s",
         "B new:s",
-        "Spec: 2",
+        "Study file: 2",
         "metrics.anisotropy listed –",
         "title – \\x1b[31m<b>red</b>",
         "Provenance: 3",
@@ -44,7 +44,7 @@ def test_a_summary_then_the_largest_moves(diff):
         "metric motion (bert, wiki) option sample – 5",
         "Numbers: 4 compared, 2 with interval, 1 within interval, 2 changed, 1 NULL in A, 1 only in B",
         "norm motion.norm bert wiki words at 1 of 2 layers +2 (layer 1: 1 → 3)",
-        "Changed, without an interval: 1",
+        "Changed, without an interval: 1 statistic",
         "plain motion bert wiki words at layer 1 +0.5 (1 → 1.5)",
         "NULL on one side: 1",
         "NULL in A motion gap bert wiki 1",
@@ -53,8 +53,8 @@ def test_a_summary_then_the_largest_moves(diff):
     ):
         assert line in lines
     headings = [line.split(":")[0] for line in lines if ": " in line]
-    assert headings.index("Spec") < headings.index("Provenance") < headings.index("Numbers")
-    assert any(line.startswith("Changed beyond their intervals") and line.endswith(": 1") for line in lines)
+    assert headings.index("Study file") < headings.index("Provenance") < headings.index("Numbers")
+    assert any(line.startswith("Changed beyond their intervals: 1 statistic. Intervals are 95 %") for line in lines)
     assert "\x1b" not in result.stdout
 
 
@@ -63,7 +63,7 @@ def test_the_same_says_so(diff, folder):
     result = diff("old:", "again:", "--exit-code")
     assert result.exit_code == 0
     facts = (
-        "Spec: the study files are equal",
+        "Study file: no difference",
         "Provenance: models, corpora",
         "Numbers: 4 compared, 2 with interval, 4 same",
     )
@@ -84,7 +84,10 @@ def test_json_holds_everything_and_markdown_has_the_same_tables(diff):
     ]
 
     lines = diff("old:", "new:", "--format", "markdown").stdout.splitlines()
-    assert "### Changed, without an interval: 1" in lines and "| metrics.anisotropy | listed | – |" in lines
+    assert (
+        lines[lines.index("### Changed, without an interval") + 2] == "1 statistic"
+        and "| metrics.anisotropy | listed | – |" in lines
+    )
     assert not any("<b>" in line for line in lines)
 
 
