@@ -121,7 +121,7 @@ KINDS = ("token", "position", "type", "token–token", "token–position", "posi
 
 def heights(frame: pd.DataFrame, styles: Styles) -> Any:
     """Draw distributions over each other, each as high as the others."""
-    y = alt.Y("height:Q", title="share, the peak being 1", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(tickCount=3))
+    y = alt.Y("height:Q", title="relative to the peak", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(tickCount=3))
     return _histogram(frame, styles, y)
 
 

@@ -222,7 +222,7 @@ def runs(frame: pd.DataFrame, styles: Styles) -> Any:
     rows = alt.Chart(frame).transform_calculate(first="datum.layer_a + 1")
     cells = _cells(rows, "first:O", "blocks:O", titles, tooltip, scale)
     least = rows.transform_filter("datum.least")
-    dots = least.mark_point(filled=True, opacity=1, color="white", stroke="black", strokeWidth=0.8, size=22)
+    dots = least.mark_point(filled=True, opacity=1, color="white", stroke="black", strokeWidth=0.8, size=36)
     dots = dots.encode(x=cells.encoding.x, y=cells.encoding.y, tooltip=tooltip)
     return alt.layer(cells, dots).properties(width="container", height=230)
 

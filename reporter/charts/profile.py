@@ -172,7 +172,9 @@ def which_statistic(frame: pd.DataFrame, scene: Scene) -> list[Pick]:
 def by_depth(frame: pd.DataFrame, styles: Styles) -> Any:
     """Draw a statistic over relative depth, a line for each model."""
     x = parts.depth_axis()
-    y = alt.Y("value:Q", title=None, scale=alt.Scale(zero=False, nice=True))
+    # a share is read on an axis from 0
+    is_share = bool(frame["value"].dropna().between(0, 1).all())
+    y = alt.Y("value:Q", title=None, scale=alt.Scale(zero=is_share, nice=True))
     color, dash, shape = parts.color(styles), parts.dash(styles), parts.shape(styles)
     base = alt.Chart().encode(x=x, color=color)
     band = base.mark_area(opacity=0.14).encode(y=alt.Y("ci_low:Q", title=None), y2=alt.Y2("ci_high:Q"))
@@ -285,12 +287,13 @@ def training(frame: pd.DataFrame, styles: Styles, subject: parts.Subject) -> Any
     axis = alt.Axis(values=ticks(steps), format=",d", grid=False, labelOverlap="greedy")
     x = alt.X("step:Q", title="training step", scale=scale, axis=axis)
     tooltip = parts.tooltips("model", "step", "value", value=subject.title)
-    course = parts.course(alt.Chart(), styles, x, parts.value_axis(), tooltip)
-    chart = alt.layer(parts.rule(y=0), *_over_models(frame, styles, x), *course, data=frame)
+    title = parts.axis_title(subject)
+    course = parts.course(alt.Chart(), styles, x, parts.value_axis(title=title), tooltip)
+    chart = alt.layer(parts.rule(y=0), *_over_models(frame, styles, x, title), *course, data=frame)
     return chart.add_params(*parts.params()).properties(width="container", height=160)
 
 
-def _over_models(frame: pd.DataFrame, styles: Styles, x: Any) -> list[Any]:
+def _over_models(frame: pd.DataFrame, styles: Styles, x: Any, title: list[str]) -> list[Any]:
     """A band for each role of three models or more: the 95 % interval of their mean, which its rows all carry."""
     if not parts.has(frame, "ci_low"):
         return []
@@ -298,8 +301,8 @@ def _over_models(frame: pd.DataFrame, styles: Styles, x: Any) -> list[Any]:
     for role, models in styles.by_role:
         of_role = alt.Chart().transform_filter(f"datum.role === '{role}' && isValid(datum.ci_low)")
         area = of_role.transform_aggregate(low="mean(ci_low)", high="mean(ci_high)", groupby=["step"])
-        band = area.mark_area(clip=True, color=models[0].light, opacity=0.14)
-        bands.append(band.encode(x=x, y=parts.value_axis("low:Q"), y2=alt.Y2("high:Q")))
+        band = area.mark_area(clip=True, color=models[0].light, opacity=0.14, aria=False)
+        bands.append(band.encode(x=x, y=parts.value_axis("low:Q", title=title), y2=alt.Y2("high:Q")))
     return bands
 
 
