@@ -102,6 +102,7 @@ def config_file(folder: Path) -> Path:
             )
         if files := sorted(file.name for file in folder.glob("*.gguf")):
             raise ReporterError(f"{folder} has no {CONFIG}, but a GGUF file; name {folder / files[0]} instead")
+        raise ReporterError(f"{folder} has no {CONFIG}; name a folder that `save_pretrained` wrote")
     for file in sorted(folder.iterdir()):
         most = MOST_OF_A_STUDY if file.name == CONFIG else _MOST.get(file.suffix)
         if (problem := endless(file, most)) and not file.is_dir():

@@ -225,7 +225,9 @@ def _of_other_kind(complaint: Complaint, kind: str, kinds: Mapping[str, type[Par
     owners = [other for other, part in kinds.items() if other != kind and key in part.model_fields]
     if not owners:
         return complaint
-    return Complaint(f"unknown key in a part with '{kind}'; it needs {choices(owners)}", complaint.location, "key")
+    return Complaint(
+        f"this key needs {choices(owners)}, but this mapping has '{kind}'; remove the key", complaint.location, "key"
+    )
 
 
 def _translate(details: ErrorDetails, keys: Sequence[str]) -> Complaint:

@@ -306,9 +306,16 @@ class _Filter:
         if not self.dropped:
             yield Complaint(f"{location} has no texts; add some, or name another source")
             return
-        reasons = ", ".join(f"{self.dropped[reason]} {reason}" for reason in _REASONS if self.dropped[reason])
+        limits = {
+            key: f" ({getattr(self._spec, key):,})" for key in ("min_words", "max_words") if getattr(self._spec, key)
+        }
+        reasons = ", ".join(
+            f"{self.dropped[reason]:,} {reason}{limits.get(key, '')}"
+            for reason, (key, _) in _REASONS.items()
+            if self.dropped[reason]
+        )
         key, remedy = _REASONS[max(self.dropped, key=lambda reason: self.dropped[reason])]
-        message = f"no text of {location} is left of {self.dropped.total()}: {reasons}; {remedy}"
+        message = f"no text of {location} passes the filters: {reasons}; {remedy}"
         yield Complaint(message, (key,) if key else ())
 
 

@@ -235,8 +235,12 @@ def test_validate_finds_filters_that_leave_nothing_and_labels_that_no_text_has(p
     Path("t.jsonl").write_text('{"messages": [{"role": "user", "content": "a b"}]}\n')
     table, chat = "file: t.csv, column: text, label: mood", "file: t.jsonl, chat: true"
     corpora = {
-        f"{table}, min_words: 5": ("min_words", "no text of t.csv is left of 2", "lower `min_words`"),
-        "texts: [a b], min_words: 3": ("min_words", "no text of the study file is left of 1"),
+        f"{table}, min_words: 5": (
+            "min_words",
+            "no text of t.csv passes the filters: 2 ",
+            "`min_words` (5); lower `min_words`",
+        ),
+        "texts: [a b], min_words: 3": ("min_words", "no text of the study file passes the filters: 1 "),
         f"{table}, max_words: 1": ("max_words", "raise `max_words`"),
         f"{table}, only: [joy, feer]": ("only[1]", "no text of t.csv has the label 'feer'; did you mean 'fear'?"),
         f"{table}, limit: 1, by: [joy, feer]": ("by[1]", "label 'feer'; did you mean 'fear'?"),

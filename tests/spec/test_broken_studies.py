@@ -125,7 +125,7 @@ BROKEN: dict[str, list[tuple[str, ...]]] = {
     MODELS: [
         ("a: {path: x, base: »b}", "a.base: no model 'b'; models of this study: a"),
         ("a: {path: x, twin: »a}", "a.twin: a model cannot be its own twin; name another"),
-        ("a: {path: x, »revision: main}", "a.revision: unknown key … with 'path'; it needs 'hub'"),
+        ("a: {path: x, »revision: main}", "a.revision: this key needs 'hub', but … 'path'; remove the key"),
         ("a: »5", "a: {hub: owner/name}, got the number 5"),
         ("a: »./x", "a: './x' is not a hub id; to name a folder, write {path: ./x}"),
         ("a: {path: »''}", "a.path: must not be empty"),
@@ -218,7 +218,7 @@ BROKEN: dict[str, list[tuple[str, ...]]] = {
         ("stride: »4", "stride: needs `window`; add `window: 512`"),
         ("window: 8, stride: »9", "stride: must be at most `window` (8) … got 9"),
         ("window: 8, max_tokens: »9", "max_tokens: cannot be combined with `window` … remove one of them"),
-        ("»words: [1, 2]", "words: unknown key … with 'texts'; it needs 'generate'"),
+        ("»words: [1, 2]", "words: this key needs 'generate', but … 'texts'; remove the key"),
         ("min_words: 5, max_words: »4", "max_words: must be at least `min_words` (5), got 4"),
         ("size_of: »c", f"size_of: {CIRCLE}corpus 'c' takes its size from corpus 'c'"),
     ],

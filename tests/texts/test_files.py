@@ -181,7 +181,7 @@ def test_null_texts_are_dropped_and_null_labels_are_none(of, refused, tmp_path, 
     assert (list(texts), texts.dropped) == (["one", "two"], 1)
     assert [texts.label(0), texts.label(1), texts.labels] == [None, "y", ("y",)]
     write_table(tmp_path / f"u.{ending}", [(None, "x"), ("", "x")])
-    refused(r"of 2: 1 missing \(NULL\), 1 empty; name another `column`", f"u.{ending}", column="text")
+    refused(r"passes the filters: 1 missing \(NULL\), 1 empty; name another `column`", f"u.{ending}", column="text")
 
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
