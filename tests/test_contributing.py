@@ -140,10 +140,10 @@ def test_a_metric_is_added(tmp_path, place):
 def test_a_chart_is_added(tmp_path, follow):
     follow("Add a chart")
     folder = tmp_path / "results" / "bars"
-    page = (folder / "index.html").read_text("utf-8")
+    page = (folder / "layers.html").read_text("utf-8")
     figure = page[page.index('id="figure-push.bars"') :].partition("</article>")[0]
     assert "distance of the mean from the origin, layer by layer" in figure and "could not be made" not in figure
-    assert 'data-value="nested"' in figure and "norm of the mean: ‖<var>μ</var>‖" in figure and "own units" in figure
+    assert 'data-value="nested"' in figure and "‖<var>μ</var>‖" in figure and "own units" in figure
     said = (folder / "data" / "push.bars.js").read_text("utf-8")
     assert '"type":"bar"' in said and '"rows":3' in said
     assert len((folder / "data" / "push.bars.csv").read_text("utf-8").splitlines()) == 1 + 3
@@ -156,7 +156,8 @@ def test_an_analysis_is_added(tmp_path, follow):
     rows = numbers(layers)
     assert [layer for layer, _ in rows] == ["0", "1", "2"] and all(float(value) > 0 for _, value in rows)
     assert all(end in ends for end in ("sleeps", "runs", "sees a dog"))
-    page = (tmp_path / "results" / "endings" / "index.html").read_text("utf-8")
+    folder = tmp_path / "results" / "endings"
+    page = "".join((folder / name).read_text("utf-8") for name in ("layers.html", "claims.html"))
     assert "Ends of sentences" in page and "compare layers of one model" in page and "supported" in page
 
 

@@ -64,6 +64,23 @@ def test_p_is_that_of_a_normal_test(rates):
     assert found.p == pytest.approx(2 * stats.norm.sf((0.15 - 0.0841) / np.hypot(0.0015, 0.002)), rel=1e-6)
 
 
+def test_a_number_of_another_model_is_a_bound_with_its_layer_its_interval_and_the_difference(world):
+    name = "anisotropy.mean_cosine"
+    world.put("bert", name, [0.1, 0.4, 0.3], 0.01)
+    world.put("gpt2", name, [0.2, 0.3, 0.8, 0.9], 0.02, role="decoder")
+    number = f"metric: {name}, layer: last, model:"
+    found = world.judge_one(f"value: {{{number} gpt2}}, above: {{{number} bert}}")
+    (bound,) = found.detail["bounds"]
+    assert bound["bound"] == f"> {name} at the last layer of bert"
+    assert [bound["value"], bound["ci_low"]] == pytest.approx([0.3, 0.3 - 1.96 * 0.01], abs=1e-3)
+    difference = found.detail["difference"]
+    reach = 1.96 * np.hypot(0.01, 0.02)
+    assert list(difference.values()) == pytest.approx([0.6, 0.6 - reach, 0.6 + reach], abs=2e-3)
+    rows = world.store.frame(found.detail["sql"])
+    assert dict(zip(rows["model"], rows["value"], strict=True)) == pytest.approx({"bert": 0.3, "gpt2": 0.9})
+    assert "difference" not in world.judge_one(f"value: {{{number} gpt2}}, above: 0.2").detail
+
+
 def test_a_number_without_an_interval_is_compared_as_it_stands_and_not_counted(world):
     world.put("bert", "variance.coverage", 0.9, None)
     world.put("bert", "convergence.rate", 0.1)
