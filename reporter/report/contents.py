@@ -133,14 +133,17 @@ class Contents:
 
     @property
     def groups(self) -> list[tuple[str, str, list[Drawn], list[Drawn]]]:
-        """The charts of *Layers* by question: its title, what it asks, charts that are seen at once, and the others."""
+        """The charts of *Layers* by question: its title, what it asks, charts that are seen at once, and the others.
+
+        A chart whose values are all the same number is among the others.
+        """
         groups = []
         for name, (title, asks) in QUESTIONS.items():
             charts = [d for s in self.sections if s.question == name for d in s.charts if d.chart.kind != "training"]
             shown = [drawn for drawn in charts if drawn.shown or drawn.error]
             if shown:
-                first = [drawn for drawn in shown if drawn.open]
-                groups.append((title, asks, first, [drawn for drawn in shown if not drawn.open]))
+                first = [drawn for drawn in shown if drawn.open and not drawn.flat]
+                groups.append((title, asks, first, [drawn for drawn in shown if not drawn.open or drawn.flat]))
         return groups
 
     @property

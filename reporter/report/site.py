@@ -75,7 +75,6 @@ def study_pages(contents: Contents, templates: Environment) -> dict[str, str]:
         "study": study | {"spec": shared_text(study["spec"] or "")},
         "facts": facts(contents),
         "titles": {drawn.id: drawn.chart.title for drawn in contents.charts if drawn.shown},
-        "places": {drawn.id: ("training" if drawn in trained else "layers") for drawn in contents.charts},
         "cited": cite(contents, contents.every),
         "sinks": contents.sinks,
         "missing": lacks,
