@@ -105,7 +105,7 @@ def chance_rows(frame: pd.DataFrame) -> pd.Series[bool]:
     if "kind" in frame:
         return frame["kind"] == "floor"
     if "statistic" not in frame:
-        return frame["value"].isna() & False
+        return frame.iloc[:, 0].isna() & False
     names = set(frame["statistic"].unique())
     return frame["statistic"].isin([name for name in names if name.removesuffix("_floor") in names - {name}])
 

@@ -252,7 +252,7 @@ class Drawn:
     def flat(self) -> str:
         """What to say in place of the chart where all of its values are the same number; empty where they are not."""
         column = self.chart.value
-        if self.chart.chapter is not None or self.frame is None or column not in self.frame:
+        if self.chart.kind not in ("profile", "dots") or self.frame is None or column not in self.frame:
             return ""
         values = self.frame.loc[~chance_rows(self.frame), column].dropna()
         if values.nunique() != 1 or len(values) < 2:

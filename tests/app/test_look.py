@@ -120,7 +120,7 @@ def test_a_model_is_named_in_any_way(model, keys, look, monkeypatch):
     [
         (["./decoderr"], "./decoderr is not a folder, a file or a hub id; did you mean 'decoder'?"),
         (["nowhere.gguf"], "nowhere.gguf is not a folder, a file or a hub id"),
-        (["empty"], "empty has no weights"),
+        (["empty"], "empty has no config.json"),
         (["notes.txt"], "notes.txt is a file; name a folder with config.json"),
         (["decoder", "--text", "note.txt"], "did you mean 'notes.txt'?"),
         (["decoder", "--text", "{fil: notes.txt}"], "unknown"),

@@ -176,11 +176,11 @@ def test_back_undoes_a_choice_and_closes_a_figure(page):
     page.until("return location.search === '?view=no-sinks'")
     page.click(f'[id="figure-{NAME}"] .fill')
     page.until("return location.search.includes('figure=')")
-    page.browser.back()
+    page.run("history.back()")
     page.until("return !document.querySelector('.figure.open') && location.search === '?view=no-sinks'")
-    page.browser.back()
+    page.run("history.back()")
     page.until("return document.querySelector('input[name=view]:checked').value === 'words'")
-    page.browser.forward()
+    page.run("history.forward()")
     page.until("return document.querySelector('input[name=view]:checked').value === 'no-sinks'")
 
 
