@@ -4,7 +4,7 @@ import { columnsOf } from "./rows.js";
 import { brief } from "./tokens.js";
 
 export const placeKey = (site, layer) => (site === "final" ? "final" : String(layer));
-export const placeName = key => (key === "final" ? "after the closing norm" : key === "0" ? "the embedding" : `layer ${key}`);
+export const placeName = key => (key === "final" ? "after the final norm" : key === "0" ? "the embedding" : `layer ${key}`);
 export const placeShort = key => (key === "final" ? "norm" : key === "0" ? "emb" : key);
 // The letters of a token without what a tokenizer adds to them.
 export const bareToken = token => (token ?? "").replace(/^##|[␣ ]/g, "").normalize("NFKC").toLowerCase();

@@ -36,7 +36,7 @@ export function showBar(bar, app, { swap, attention, positions }) {
     segmented("measure", "Nearest by", { cosine: "cosine", distance: "distance" }, shared.measure, measure => app.choose({ measure })),
     positions.length > 1 ? segmented("positions", "Vocabulary vectors", { without: "as they are", with: "with position" }, shared.positions, value => app.choose({ positions: value }), { with: "The position vector of the token's own position is added to each" }) : "",
     make("div", { class: "choice layer" },
-      make("label", { for: "layer", text: "Layer " }), make("output", { for: "layer", text: layer === "0" ? "0, the embedding" : layer === "final" ? "after the closing norm" : `${layer} of ${places[places.length - 1].layer}` }),
+      make("label", { for: "layer", text: "Layer " }), make("output", { for: "layer", text: layer === "0" ? "0, the embedding" : layer === "final" ? "after the final norm" : `${layer} of ${places[places.length - 1].layer}` }),
       make("div", { class: "slide" },
         make("button", { type: "button", "data-key": "layer.down", "aria-label": "One layer back", text: "◀", onclick: step(-1) }),
         slider,
@@ -173,7 +173,7 @@ export function showLines(holder, app) {
   });
   find("#profile details .scroll").replaceChildren(profileTable(lines, app));
 }
-// Where the state after the closing norm stands: to the right of the last block, which is at depth 1.
+// Where the state after the final norm stands: to the right of the last block, which is at depth 1.
 const CLOSING = 1.09;
 const MOST_TIMES = 50;  // between lengths on a linear axis
 
@@ -292,7 +292,7 @@ export function showNear(slot, side, app, name) {
     make("caption", { class: "sr", text: `Nearest vocabulary tokens of ${plain(token.token)} by ${shared.measure}: a column for each layer, the nearest first` }),
     make("thead", {}, make("tr", {}, make("th", { scope: "col", class: "corner", text: "layer" }), heads)),
     make("tbody", {}, Array.from({ length: top }, (_, place) => make("tr", {}, make("th", { scope: "row", text: place + 1 }), columns.map((column, i) => cell(column, i, place))))),
-    make("tfoot", {}, make("tr", { title: "Vocabulary vectors that are nearer than its own; 0 = still itself" }, make("th", { scope: "row", text: "rank" }), ranks)));
+    make("tfoot", {}, make("tr", { title: "Vocabulary vectors that are nearer than its own; 0 = still itself" }, make("th", { scope: "row", text: "nearer" }), ranks)));
   const ribbons = make("svg:svg", { class: "ribbons", "aria-hidden": "true" });
   const sheet = make("div", { class: "sheet" }, ribbons, table);
   const mark = id => {
@@ -337,9 +337,12 @@ export function showHeat(slot, side, app, name) {
   const places = data.stretch(shared.site);
   const column = shared.heat === "rank" ? app.rank : shared.measure;
   const texts = app.comparing ? [side.token.text] : [...data.texts.keys()];
-  const tokens = texts.flatMap(text => data.tokens(text));
   /** @type {(token: Token, place: Place) => number | null} */
   const value = (token, place) => data.at(token, shared.positions, shared.site, place.key)?.(column) ?? null;
+  // Ranks of 0 throughout say one thing: one line says it.
+  const still = token => column.startsWith("rank") && token !== side.token && places.every(place => value(token, place) === 0);
+  const all = texts.flatMap(text => data.tokens(text));
+  const tokens = all.filter(token => !still(token)), others = all.filter(still);
   const found = data.everyToken().flatMap(token => places.map(place => value(token, place))).flatMap(one => one ?? []);
   const most = Math.max(1e-9, ...found), least = Math.min(0, ...found);
   const strength = (/** @type {number} */ one) => (column.startsWith("rank") ? 1 - Math.log1p(one) / Math.log1p(Math.max(most, 10)) : column === "distance" ? 1 - one / most : (one - least) / (1 - least));
@@ -375,7 +378,8 @@ export function showHeat(slot, side, app, name) {
   const old = slot.querySelector(".heat-scroll");
   const at = [old?.scrollLeft ?? 0, old?.scrollTop ?? 0];
   const [first, last] = column.startsWith("rank") ? ["rank 0, itself", `${whole(most)} nearer`] : column === "distance" ? ["distance 0", short(most)] : ["cosine 1", short(least)];
-  slot.replaceChildren(scroll, make("p", { class: "scale" }, make("span", { text: first }), make("span", { class: "ramp self" }), make("span", { text: last })));
+  slot.replaceChildren(scroll, make("p", { class: "scale" }, make("span", { text: first }), make("span", { class: "ramp self" }), make("span", { text: last })),
+    others.length ? make("p", { class: "hint" }, "Nearest to themselves at every layer: ", others.flatMap((token, i) => [i ? " · " : "", tokenNode(token.token, 14)])) : "");
   [scroll.scrollLeft, scroll.scrollTop] = at;
 }
 

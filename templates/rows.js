@@ -88,7 +88,7 @@ export function reachOf(rows, { whole, log, close, flat, zero, noise = "chance l
   const text = log ? note : [(close || flat) && "of this token set", beyond].filter(Boolean).join(" · ");
   return drawn ? [all[0], all[1], text] : [least, most, text];
 }
-// The row of each model that lies nearest to a depth; the floor and the state after the closing norm are none.
+// The row of each model that lies nearest to a depth; the floor and the state after the final norm are none.
 export function rowsAt(rows, depth) {
   const nearest = /** @type {Map<string, Row>} */ (new Map());
   for (const row of rows) {

@@ -101,7 +101,7 @@ def measure(
         texts: for each token the text that it belongs to, as ascending integers; if left out, each is one by itself.
         tokens: for each token its id, or the token itself as text.
         special: for each token whether it is not the text's own ([CLS], a BOS).
-        final: the last state after the closing norm, (tokens, final width).
+        final: the last state after the final norm, (tokens, final width).
         role: ``encoder``, or ``decoder`` where no token saw a later one; if left out it is told from texts that begin
             alike.
         view: which tokens count: ``words``, ``all`` or ``no-sinks``.

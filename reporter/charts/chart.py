@@ -262,7 +262,7 @@ class Drawn:
 
     @property
     def closing(self) -> bool:
-        """Whether its profile has hollow marks, of states after the closing norm."""
+        """Whether its profile has hollow marks, of states after the final norm."""
         if self.chart.kind != "profile" or self.frame is None:
             return False
         return bool((self.frame["site"] == "final").any())

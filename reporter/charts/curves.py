@@ -32,7 +32,7 @@ def spectra(frame: pd.DataFrame, styles: Styles) -> Any:
 
 
 def scales(frame: pd.DataFrame, styles: Styles) -> Any:
-    """Draw dimension by scale, the floor dashed."""
+    """Draw dimension by scale, the floor dotted."""
     values = sorted({int(scale) for scale in frame["scale"].dropna()})
     scale = alt.Scale(type="log", base=2, domain=[values[0], max(values[-1], 2)], nice=False, padding=4)
     axis = alt.Axis(values=values, format="d", grid=False)
@@ -43,7 +43,7 @@ def scales(frame: pd.DataFrame, styles: Styles) -> Any:
     # floors of different layers differ by chance alone: one line
     floor = alt.Chart().transform_filter("datum.kind === 'floor'")
     mean = floor.transform_aggregate(value="mean(value)", groupby=["scale"])
-    line = mean.mark_line(color=FLOOR_GREY, strokeWidth=1, strokeDash=[3, 3], clip=True).encode(x=x, y=y)
+    line = mean.mark_line(color=FLOOR_GREY, strokeWidth=1, strokeDash=[1, 2], clip=True).encode(x=x, y=y)
     below = [line, parts.floor_note()]
     return _curves(measured, x, y, _BY_DEPTH, tooltip, size=30, data=frame, below=below).add_params(*parts.reach())
 

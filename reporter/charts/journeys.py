@@ -34,7 +34,7 @@ def lines(styles: Styles, y: Any) -> Any:
 
     A row is a token at a layer: ``line`` (which token), ``hue``, ``x``, ``value``, ``here`` (the chosen layer),
     ``main`` (the line that the pointer reads), ``strong`` (a thicker line), ``closing`` (the state after the closing
-    norm) and ``tail`` (the last two states, where there is a closing norm).
+    norm) and ``tail`` (the last two states, where there is a final norm).
     """
     hues = [f"model {name}" for name in styles.names] + [f"side {side}" for side in SIDES]
     colours = [style.light for style in styles.models] + [light for light, _ in SIDES.values()]

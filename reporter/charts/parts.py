@@ -253,7 +253,7 @@ def ends_of_lines(rows: Any, name: str, value: str, along: str, place: str, leas
     ends = ends.transform_window(down="max(free)", sort=order, frame=[None, 0])
     ends = ends.transform_window(up="min(free)", sort=order, frame=[0, None])
     even = f"(datum.down + datum.up) / 2 + datum.rank * {least}"
-    inside = f"max((datum.rank - 1) * {least}, min({even}, 1 - (datum.lines - datum.rank) * {least}))"
+    inside = f"max((datum.rank - 0.5) * {least}, min({even}, 1 - (datum.lines - datum.rank) * {least}))"
     # a shorter line's name stands beside the others, not over them
     return ends.transform_calculate(shift=f"{inside} - datum.place", **{along: "datum.end"})
 

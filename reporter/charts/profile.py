@@ -123,9 +123,9 @@ def _axes(subject: parts.Subject, log: bool) -> tuple[Any, Any]:
 
 
 def _final(of_it: Any, frame: pd.DataFrame, styles: Styles, subject: parts.Subject, log: bool) -> Any:
-    """A hollow mark for the state after the closing norm, a little to the right of the last block's."""
+    """A hollow mark for the state after the final norm, a little to the right of the last block's."""
     rows = of_it.transform_filter(f"datum.site === '{FINAL}'")
-    marks = parts.without_overlay(rows).transform_calculate(where="'after the closing norm'")
+    marks = parts.without_overlay(rows).transform_calculate(where="'after the final norm'")
     x, y = _axes(subject, log)
     return marks.mark_point(filled=False, size=46, strokeWidth=1.6, xOffset=9).encode(
         x=x,
@@ -138,15 +138,15 @@ def _final(of_it: Any, frame: pd.DataFrame, styles: Styles, subject: parts.Subje
 
 
 def _floor(subject: parts.Subject, styles: Styles, x: Any, y: Any, log: bool) -> list[Any]:
-    """One thin dashed line for each model (floors depend on its width) in its colour, and above the plot what they are.
+    """One thin dotted line for each model (floors depend on its width) in its colour, and above the plot what they are.
 
     Beside the lines there is no place that the models' own lines leave free in every chart.
     """
     floor = parts.without_overlay(alt.Chart().transform_filter(parts.is_statistic(f"{subject.name}_floor")))
     floor = floor.transform_filter(f"isValid(datum.value) && datum.site !== '{FINAL}'")
-    line = floor.mark_line(strokeWidth=1, strokeDash=[3, 3], clip=True, aria=False)
+    line = floor.mark_line(strokeWidth=1, strokeDash=[1, 2], clip=True, aria=False)
     line = line.encode(x=x, y=y, color=parts.color(styles), opacity=parts.lit(0.5, 0.1))
-    text = alt.ExprRef(parts.quoted(f"dashed: {subject.noise}"))
+    text = alt.ExprRef(parts.quoted(f"dotted: {subject.noise}"))
     # left out where the deepest point of one of the lines is off the axis (the page's rows are rounded, so its end
     # needs a little room); a note of the axis stands below it
     linear = "abs(datum.value - (low + high) / 2) <= (high - low) * 0.501"

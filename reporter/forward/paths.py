@@ -43,7 +43,7 @@ class TextSums(PerToken):
     - ``step_cosine``: cos(h_l, h_{l+1}); l < L
     - ``update_ratio``: ‖h_{l+1} − h_l‖ / ‖h_l‖; l < L
     - ``curvature``: angle between h_{l+1} − h_l and h_{l+2} − h_{l+1}, in radians; l < L − 1
-    - the two with ``to_final``: the same with the state after the closing norm in place of h_L; undefined where the
+    - the two with ``to_final``: the same with the state after the final norm in place of h_L; undefined where the
       model has none of its own or it has another width
     - ``line_shape``: L over ‖Σ_l s_l/‖s_l‖‖ with s_l = h_{l+1} − h_l, a step of length 0 adding nothing; at l = L
     - ``straightness``: ‖h_L − h_0‖ / Σ_l ‖s_l‖; at l = L
@@ -116,7 +116,7 @@ class TextMeans(PerText):
     - ``cosine_to_last``: mean of cos(h_l, h_L) over the text's tokens
     - ``frequency_gap``: that mean over tokens of rare types minus that over tokens of frequent types, for texts that
       have both
-    - the two with ``to_final``: the same with the state after the closing norm in place of h_L; undefined where the
+    - the two with ``to_final``: the same with the state after the final norm in place of h_L; undefined where the
       model has none of its own or it has another width
 
     Tokens with a zero state are left out.
@@ -261,7 +261,7 @@ class FrequencySplit(PerToken):
     of its own (``reporter.forward.batch``).
 
     - ``cosine_frequent``, ``cosine_rare``: cos(h_l, h_L) of tokens of frequent types, and of all others
-    - the two with ``to_final``: the same with the state after the closing norm in place of h_L; undefined where the
+    - the two with ``to_final``: the same with the state after the final norm in place of h_L; undefined where the
       model has none of its own or it has another width
 
     Tokens with a zero state are left out.

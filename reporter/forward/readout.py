@@ -152,7 +152,7 @@ class Lens(SampledTokens):
     - ``entropy``: −Σ p_l log p_l, in nats
     - ``kl``: KL(p_L ‖ p_l) = Σ p_L (log p_L − log p_l), in nats
 
-    States of the residual stream pass through the closing norm first, where the model has one.
+    States of the residual stream pass through the final norm first, where the model has one.
     """
 
     name = "lens"

@@ -242,7 +242,7 @@ STATISTICS = (
     "position",
     tables=(JourneyStep, Neighbour, TokenPair, Point),
     charts=(PAIRED,),
-    version=3,  # states of decoders pass the closing norm; tokens are decoded
+    version=3,  # states of decoders pass the final norm; tokens are decoded
     section=Section(
         JourneySpec, "Tokens to follow through the layers, by a short name.", ("token trajectory", "token trajectories")
     ),
@@ -276,13 +276,13 @@ def _closing(item: JourneySpec, model: LoadedModel) -> Close | None:
     """Return what states pass before they are compared with the vocabulary; None where that is nothing.
 
     Raises:
-        ReporterError: the item asks for the closing norm, and it cannot be applied to the states of all layers.
+        ReporterError: the item asks for the final norm, and it cannot be applied to the states of all layers.
     """
     if item.norm == "none" or (item.norm == "auto" and (model.anatomy.role != "decoder" or model.closing.problem)):
         return None
     if model.closing.last == "block":
         if item.norm == "closing":
-            raise ReporterError("norm: closing: the model has no closing norm; write `norm: none`, or leave it out")
+            raise ReporterError("norm: closing: the model has no final norm; write `norm: none`, or leave it out")
         return None
     if model.closing.problem:
         raise ReporterError(f"norm: closing: {model.closing.problem}; write `norm: none`, or leave it out")

@@ -38,7 +38,7 @@ class Anatomy:
             ``sandwich``: they also normalise what they add; ``inner``: they normalise only what they add;
             ``none``: no norm was seen.
         last_hidden_state: what the model itself returns last: ``block``, the output of block L, or ``final``,
-            that output after a closing norm or projection.
+            that output after a final norm or projection.
         final_width: dimension of that ``final`` state; None where there is none.
         attention: ``sequential``: a block's feed-forward reads what its attention left; ``parallel``: both read
             what enters the block; ``none``: what attention adds was not found.

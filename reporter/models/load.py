@@ -106,7 +106,7 @@ class Captured:
 
     Args:
         path: what enters the first block and what each block returns: L + 1 tensors (texts, length, width).
-        final: after the closing norm or projection, (texts, length, final width); None where the model's last
+        final: after the final norm or projection, (texts, length, final width); None where the model's last
             hidden state is what block L returns.
         attention: of each block the residual stream after attention and before its feed-forward, without the norm
             that follows it in a post-norm block: L tensors (texts, length, width); None where it was not asked for.
@@ -170,7 +170,7 @@ class LoadedModel(MeasuredModel):
     def states(self, input_ids: Tensor, attention_mask: Tensor) -> list[Tensor]:
         """Run the model and return the residual stream: L + 1 tensors (texts, length, width).
 
-        Entry 0 is what enters the first block, entry l what block l returns, before any closing norm. Call it
+        Entry 0 is what enters the first block, entry l what block l returns, before any final norm. Call it
         in ``torch.inference_mode()``; otherwise a graph is kept.
 
         Args:

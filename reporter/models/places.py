@@ -19,7 +19,7 @@ class Place:
 
     Args:
         site: ``embedding``: what enters the first block; ``block``: what a block returns, the raw residual stream;
-            ``final``: the last block's output after the closing norm or projection; ``attention``: the residual stream
+            ``final``: the last block's output after the final norm or projection; ``attention``: the residual stream
             after a block's attention, before its feed-forward and, in a post-norm block, before the norm that follows.
         layer: 0 for the embedding, l for block l and its attention, L for ``final``.
     """

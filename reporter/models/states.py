@@ -3,7 +3,7 @@
 A file of states is a safetensors file with one row for each token, texts one after the other in the corpus' order:
 
 - ``layer/0`` … ``layer/L``, shape (tokens, width): what enters the first block, and what each block returns
-- ``final``, shape (tokens, final width), optional: the last state after the closing norm or projection
+- ``final``, shape (tokens, final width), optional: the last state after the final norm or projection
 - ``text``, shape (tokens,), integers: place in the corpus of each token's text, counted from 0
 - ``token_ids``, shape (tokens,), integers ≥ 0, optional: what numbers of token types and duplicates need
 - ``special``, shape (tokens,), optional: 1 where a token is not the text's own, such as [CLS] or a BOS
@@ -47,7 +47,7 @@ class States:
 
     Args:
         layers: L + 1 matrices (tokens, width): what enters the first block, and what each block returns.
-        final: after the closing norm, (tokens, final width); None where it is not known.
+        final: after the final norm, (tokens, final width); None where it is not known.
         text: place in the corpus of each token's text, ascending, shape (tokens,).
         token_ids: shape (tokens,); None where they are not known.
         special: True where a token is not the text's own, shape (tokens,).
@@ -81,7 +81,7 @@ class States:
                 left out.
             tokens: for each token its id, or the token itself as text.
             special: for each token whether it is not the text's own.
-            final: the last state after the closing norm, (tokens, final width).
+            final: the last state after the final norm, (tokens, final width).
             role: ``encoder`` or ``decoder``.
         """
         layers = tuple(_matrix(x, f"layer {layer}") for layer, x in enumerate(_layers(states)))
@@ -239,12 +239,12 @@ def save_states(
     Args:
         path: the file, which is replaced if it is there.
         states: {layer: (tokens, width)} with the layers 0…L, or (L + 1, tokens, width); NumPy or torch. Layer 0 is what
-            enters the first block, layer l what block l returns, before any closing norm.
+            enters the first block, layer l what block l returns, before any final norm.
         texts: for each token the place of its text in the corpus, from 0, ascending.
         tokens: for each token its id, or the token itself as text; needed for duplicates and for numbers of token
             types.
         special: for each token whether it is not the text's own ([CLS], a BOS).
-        final: the last state after the closing norm or projection, (tokens, final width).
+        final: the last state after the final norm or projection, (tokens, final width).
         role: ``encoder`` or ``decoder``; by default it follows from texts with the same first token.
         names: how the token ids 0, 1, … are written, for tables and pages.
 

@@ -49,7 +49,7 @@ ABOUT = (
     "A token enters a model as a row of its vocabulary. How long does its state stay nearest to itself, and what does "
     "it come close to on the way?"
 )
-_STATES = {"closing": "after the closing norm, as in the logit lens", "none": "as it is (the residual stream)"}
+_STATES = {"closing": "after the final norm, as in the logit lens", "none": "as it is (the residual stream)"}
 SAME_IN_A_PART = ("journey", "item", "role", "model", "step", "checkpoint")
 
 
@@ -116,7 +116,7 @@ def _packed(frame: pd.DataFrame) -> dict[str, Any]:
 
 SITES = ("embedding", "block", "final")
 CLOSING = 1.09
-"""Where the state after the closing norm stands, as in ``journeys.js``."""
+"""Where the state after the final norm stands, as in ``journeys.js``."""
 MOST_TIMES = 50
 """Lengths that differ by a larger factor have a logarithmic axis, as in ``journeys.js``."""
 NUMBERS = {

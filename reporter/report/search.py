@@ -32,7 +32,7 @@ TERMS = {
     "interval": "confidence error bar ci bootstrap",
     "sink": "attention sink massive norm bos",
     "residual stream": "hidden state",
-    "final norm": "layernorm rmsnorm closing norm ln_f",
+    "final norm": "layernorm rmsnorm final norm ln_f",
     "null baseline": "random init shuffled",
     "claim, verdict": "hypothesis test holm supported refuted",
 }

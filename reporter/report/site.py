@@ -53,7 +53,7 @@ VIEWS = {
 }
 SITES = {
     PATH: "Profiles show the residual stream: the input of the first block and the output of each block. A hollow mark "
-    "is the state after the closing norm.",
+    "is the state after the final norm.",
     ATTENTION: "Profiles show the residual stream after each block's attention, before its feed-forward. Other charts "
     "do not change.",
 }

@@ -134,7 +134,7 @@ class ConceptAnswer(OfLastCheckpoint, table="concept_answers"):
 Kind = Literal["labels", "neighbours", "groups", "no labels"]
 End = Literal["high", "low"]
 _NORMED = (
-    "whether the states come out of a norm: the closing norm (or a closing projection), or the norm of the block in a "
+    "whether the states come out of a norm: the final norm (or a final projection), or the norm of the block in a "
     "post-norm model; NULL for the embedding, where it was not measured"
 )
 

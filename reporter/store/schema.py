@@ -282,9 +282,9 @@ class Model(OfModel, table="models"):
     )
     last_hidden_state: str = column(
         "what the model returns as its last hidden state: 'block' (the output of the last block) or 'final' (after a "
-        "closing norm or projection), measured"
+        "final norm or projection), measured"
     )
-    final_width: int | None = column("dimension after the closing norm or projection; NULL without one")
+    final_width: int | None = column("dimension after the final norm or projection; NULL without one")
     attention: str = column(
         "'sequential' (the feed-forward of a block reads the output of its attention), 'parallel' or 'none' (not "
         "found), measured"

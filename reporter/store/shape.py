@@ -238,7 +238,7 @@ class View:
 LAYERS = View(
     "layers",
     "Profiles over layers: the rows of layer_metrics for the embedding (layer 0) and the blocks (1..L). Left out are "
-    "states after the closing norm (site 'final') and after attention, numbers of the whole model, and null baselines.",
+    "states after the final norm (site 'final') and after attention, numbers of the whole model, and null baselines.",
     Value.table,
     "site IN ('embedding', 'block') AND layer IS NOT NULL AND (study, model) NOT IN "
     "(SELECT (study, model) FROM models WHERE baseline IS NOT NULL)",

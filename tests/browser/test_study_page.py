@@ -348,8 +348,8 @@ def test_evidence_opens_by_keyboard_and_its_sql_is_copied(whole, reports):
 def test_the_site_switches_profiles_to_the_states_after_attention(whole, reports):
     before = marks(whole, PROFILE)
     hollow = f"return document.querySelectorAll('{PROFILE} .mark-symbol path[fill=transparent]').length"
-    assert whole.run(hollow) == 6, "one for each model after the closing norm"
-    assert any("after the closing norm" in label for label in before)
+    assert whole.run(hollow) == 6, "one for each model after the final norm"
+    assert any("after the final norm" in label for label in before)
     after = change(whole, whole.choose, "#site", "attention", of=PROFILE)
     assert whole.run(hollow) == 0 and len(after) == count_of(reports, "whole", "site = 'attention'")
     whole.assert_quiet()

@@ -30,7 +30,7 @@ def tokens_of(model, texts):
 
 
 class Gained(FakeModel):
-    """With a closing norm that turns states, so that both targets differ."""
+    """With a final norm that turns states, so that both targets differ."""
 
     def close(self, x):
         import torch

@@ -106,7 +106,7 @@ def again(metric, states, texts=None, originals=None, final=None, **options):
         states: L + 1 matrices (tokens, width).
         texts: the text of each token, ascending; one token a text by default.
         originals: of each text, the first one that says the same; all differ by default.
-        final: states after a closing norm.
+        final: states after a final norm.
         options: options of the metric.
     """
     n = len(states[0])

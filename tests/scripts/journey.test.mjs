@@ -9,7 +9,7 @@ const plain = (/** @type {Record<string, any[]>} */ columns) => ({
   columns: Object.fromEntries(Object.entries(columns).map(([name, values]) => [name, { plain: values }])),
 });
 
-// Tokens of one text at the layers of a model; the last one stands for the closing norm, too.
+// Tokens of one text at the layers of a model; the last one stands for the final norm, too.
 function journey(tokens, layers, { attention = false, special = [] } = {}) {
   const sites = [...layers.map((layer, i) => [i ? "block" : "embedding", layer]), ["final", layers.at(-1)], ...(attention ? [["attention", 1]] : [])];
   const rows = tokens.flatMap((token, position) => sites.map(([site, layer]) => ({ token, position, site, layer })));
@@ -36,7 +36,7 @@ test("columns come back from each of the three packed forms", () => {
   assert.deepEqual(columnsOf(packed), { rows: 4, a: [1, null, "x", true], b: ["u", null, null, "u"], c: ["v", "v", "v", "u"] });
 });
 
-test("a place has its rows, and the closing norm is another place than the last layer", () => {
+test("a place has its rows, and the final norm is another place than the last layer", () => {
   const own = journey(["a", "b"], [0, 1, 2], { attention: true });
   assert.deepEqual(own.stretch("path").map(place => place.key), ["0", "1", "2", "final"]);
   assert.deepEqual(own.stretch("attention").map(place => place.key), ["1"]);

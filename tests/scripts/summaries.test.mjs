@@ -32,7 +32,7 @@ test("there is a mean only where every model has a number", () => {
   assert.deepEqual(means([...line("bert", [null, null]), ...line("minilm", [1, 2])]).map(row => row.model), ["minilm", "minilm"]);
 });
 
-test("floors, the state after the closing norm and null baselines do not mix into the lines", () => {
+test("floors, the state after the final norm and null baselines do not mix into the lines", () => {
   const found = means([...line("bert", [0, 4]), ...line("minilm", [2, 6]), ...line("bert", [50, 50], { statistic: "norm_floor" }), ...line("minilm", [70, 70], { statistic: "norm_floor" }), { ...line("bert", [9])[0], depth: 1, site: "final" }, ...line("bert (random-init)", [99, 99])]);
   assert.deepEqual(found.map(row => [row.statistic, row.site, row.value]), [["norm", "block", 1], ["norm", "block", 5], ["norm_floor", "block", 60], ["norm_floor", "block", 60], ["norm", "final", 9]]);
 });

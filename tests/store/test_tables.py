@@ -8,7 +8,7 @@ from reporter.app.docs.reference import described, table_page
 
 @pytest.fixture
 def filled(store, cell, numbers):
-    """A model at two checkpoints under two views, and its null baseline, with states after the closing norm."""
+    """A model at two checkpoints under two views, and its null baseline, with states after the final norm."""
     store.put("studies", ["study"], {"study": "s", "views": ["words", "all"]})
     for model, checkpoint, step in (("bert", "step-5", 5), ("bert", "step-40", 40), ("noise", "final", None)):
         baseline = {"base": "bert", "baseline": "random-init"} if model == "noise" else {}

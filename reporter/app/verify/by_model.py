@@ -28,7 +28,7 @@ class PlainModel:
     """A model whose states are its own ``hidden_states``.
 
     Their last entry is what the last block returned only where nothing follows the blocks. Elsewhere, in most decoders,
-    it has gone through the closing norm; then what the last block returned is taken by one hook on that block. Those of
+    it has gone through the final norm; then what the last block returned is taken by one hook on that block. Those of
     state-space models begin with what the first block returned: what entered it is taken by a hook, too.
 
     Args:
@@ -52,7 +52,7 @@ class PlainModel:
         self._blocks: tuple[nn.Module, nn.Module] | None = None  # the first and the last
 
     def states(self, ids: list[int]) -> tuple[list[Tensor], Tensor | None]:
-        """Return what enters the first block and what each block returns, and the state after the closing norm.
+        """Return what enters the first block and what each block returns, and the state after the final norm.
 
         Raises:
             ReporterError: if the model is not what the table ``models`` says, or its last block is not found.

@@ -409,7 +409,7 @@ _WEAK = (
 
 def _notes(rows: Sequence[Record], take: Record) -> Iterator[str]:
     if take["site"] == "final":
-        yield "The last hidden state is after the model's closing norm or projection (measured)."
+        yield "The last hidden state is after the model's final norm or projection (measured)."
     elif take["site"] == "block":
         if take["normed"]:
             yield "Each block of this model ends in a norm, so these states are normed (measured)."
@@ -442,7 +442,7 @@ def _code(row: Record) -> str:
     then = f"\n# then {_POOLED[row['pooling']]}" if row["pooling"] in _POOLED else ""
     if row["entry"] is None:
         return (
-            f"# hidden_states has no entry for block {row['layer']} (its last entry is after the closing norm): "
+            f"# hidden_states has no entry for block {row['layer']} (its last entry is after the final norm): "
             "use a hook"
         )
     if row["entry"] == "last_hidden_state":

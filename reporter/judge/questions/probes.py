@@ -141,11 +141,11 @@ def _of_layers(by_probe: Sequence[Sequence[Record]]) -> Box:
         steps = sorted((row["layer"], row["layer_b"]) for row in pairs if row["apart"])
         return ", ".join(f"{a}–{b}" for a, b in steps if b - a == 1) or "none"
 
+    apart = [row["apart"] for pairs in by_probe for row in pairs]
     return Box(
         about=together(pairs[0]["model"] for pairs in by_probe),
-        says="No two layers of a model differ significantly by these probes. "
-        * (not any(row["apart"] for pairs in by_probe for row in pairs))
-        + "Layers are compared on the same texts. Two layers differ if the interval of their difference excludes 0, "
+        says=f"{sum(apart)} of {len(apart)} pairs of layers differ significantly. "
+        "Layers are compared on the same texts. Two layers differ if the interval of their difference excludes 0, "
         "corrected for all pairs of layers of the model and probe.",
         **table(
             by_probe,

@@ -41,7 +41,7 @@ def journey(model, **spec):
 
 
 def own_states(name, model, text):
-    """Run a model on one text: ids, states by place, those after its closing norm, its tables."""
+    """Run a model on one text: ids, states by place, those after its final norm, its tables."""
     ids, module = model.tokenizer(text, return_tensors="pt")["input_ids"], model.module
     layout = Layout.of(model.anatomy, ("final", "attention"))
     final = {"gpt2": "ln_f", "llama": "norm"}.get(name)
@@ -190,7 +190,7 @@ def test_states_that_are_projected_back_to_the_tokens_width(sized):
 
 
 def test_a_norm_that_a_model_has_not_is_refused(sized):
-    with pytest.raises(ReporterError, match="no closing norm"):
+    with pytest.raises(ReporterError, match="no final norm"):
         journey(sized("bert"), text=TEXTS[0], norm="closing")
     assert {s.norm_before for s in journey(sized("bert"), text=TEXTS[0])[JourneyStep]} == {"none"}
 
