@@ -29,7 +29,7 @@ MOST_LABELLED = 6
 """Up to as many lines have their names at their ends."""
 NARROW, WIDE = 190, 250
 """Pixels; in a narrower plot names at the ends of lines would take too much of it. The second leaves out the names."""
-ROOM = "min(room, 0.3 * width)"
+ROOM = "min(room, 0.36 * width)"
 """What names at the ends of lines take of a plot; long names are cut."""
 LABEL_GAP, CLOSE_GAP = 0.085, 0.045
 """Least distance of two names, in shares of the height of a small plot and of a tall one."""
@@ -90,13 +90,16 @@ def reach() -> list[Any]:
     return set_by_page(low=0, high=1, note="")
 
 
+LEAVES_ROOM = {"range": [0, alt.ExprRef(f"width - (width < {NARROW} ? 0 : {ROOM})")]}
+"""Options of a scale along which lines run that end in their names."""
+
+
 def depth_axis(title: str = "relative depth", labelled: bool = False) -> Any:
     """Relative depth from 0, the embedding, to 1, the last block; with room for names of lines at the right."""
-    room = {"range": [0, alt.ExprRef(f"width - (width < {NARROW} ? 0 : {ROOM})")]} if labelled else {}
     return alt.X(
         "depth:Q",
         title=title,
-        scale=alt.Scale(domain=[0, 1], nice=False, **room),
+        scale=alt.Scale(domain=[0, 1], nice=False, **(LEAVES_ROOM if labelled else {})),
         axis=alt.Axis(values=[0, 0.25, 0.5, 0.75, 1], format=".2~f", grid=False),
     )
 

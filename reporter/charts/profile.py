@@ -283,14 +283,16 @@ def training(frame: pd.DataFrame, styles: Styles, subject: parts.Subject) -> Any
     steps = sorted({int(step) for step in frame["step"].dropna().unique()})
     first = next((step for step in steps if step > 0), 1)
     domain = [steps[0], steps[-1]] if steps else [0, 1]
-    scale = alt.Scale(type="symlog", constant=first, domain=domain, nice=False)
+    scale = alt.Scale(type="symlog", constant=first, domain=domain, nice=False, **parts.LEAVES_ROOM)
     axis = alt.Axis(values=ticks(steps), format=",d", grid=False, labelOverlap="greedy")
     x = alt.X("step:Q", title="training step", scale=scale, axis=axis)
     tooltip = parts.tooltips("model", "step", "value", value=subject.title)
     title = parts.axis_title(subject)
     course = parts.course(alt.Chart(), styles, x, parts.value_axis(title=title), tooltip)
-    chart = alt.layer(parts.rule(y=0), *_over_models(frame, styles, x, title), *course, data=frame)
-    return chart.add_params(*parts.params()).properties(width="container", height=160)
+    labels = parts.end_labels(alt.Chart(), styles, x, parts.value_axis(title=title), "step")
+    chart = alt.layer(parts.rule(y=0), *_over_models(frame, styles, x, title), labels, *course, data=frame)
+    by_page = parts.set_by_page(room=parts.room_for(styles))
+    return chart.add_params(*parts.params(), *by_page).properties(width="container", height=160)
 
 
 def _over_models(frame: pd.DataFrame, styles: Styles, x: Any, title: list[str]) -> list[Any]:

@@ -161,7 +161,7 @@ def test_dots_put_models_in_the_order_of_the_legend():
 def test_training_shows_step_0_on_a_logarithmic_axis():
     spec = compiles(training(frame(), STYLES, SHARE))
     scale = next(channel["scale"] for channel in encodings(spec, "x") if channel.get("field") == "step")
-    assert scale == {"type": "symlog", "constant": 100, "domain": [0, 100], "nice": False}
+    assert scale.items() >= {"type": "symlog", "constant": 100, "domain": [0, 100], "nice": False}.items()
 
 
 def test_few_steps_are_all_labelled_and_many_are_thinned():

@@ -147,12 +147,13 @@ def _says(changed: Mapping[str, Mapping[str, Record]], titles: Mapping[str, str]
     passed = [(name, kinds["half-way"]) for name, kinds in changed.items() if "half-way" in kinds]
     count = f"All {tested}" if len(changed) == tested > 1 else f"{len(changed)} of {tested}"
     verb = "changes" if len(changed) == 1 else "change"
-    sentences = [f"{count} headline numbers {verb} significantly, averaged over layers."]
+    order = ""
     if passed:
         (first, early), (latest, late) = passed[0], max(passed, key=lambda item: item[1]["step"])
-        sentences.append(f"The {titles[first]} changes first, with half of its change {_steps(early)}.")
+        order = f": the {titles[first]} first (half of its change {_steps(early)})"
         if late["step"] > early["step"]:
-            sentences.append(f"The {titles[latest]} changes last, {_steps(late)}.")
+            order += f", the {titles[latest]} last ({_steps(late)})"
+    sentences = [f"{count} headline numbers {verb} significantly, averaged over layers{order}."]
     turned = [titles[name] for name, kinds in changed.items() if "turn" in kinds]
     if turned:
         sentences.append(f"Not monotonic: {', '.join(turned)}.")
