@@ -78,12 +78,12 @@ def _profile(main: ShownProfile, other: ShownProfile) -> tuple[str, bool]:
     by, place = _largest(main, other)
     size = max(map(abs, (*main.values, *other.values)), default=0.0)
     if abs(by) <= ROUNDING * size:
-        return "stays as it is", False
+        return "is unchanged", False
     sentences = [f"changes most at {main.what} {place}, by {by:+.3g}"]
     peaks = [max(range(len(profile.values)), key=profile.values.__getitem__) for profile in (main, other)]
     (was, before), (now, after) = ((s.labels[i], s.values[i]) for s, i in zip((main, other), peaks, strict=True))
     to = f"{main.what} {now} ({after:.3g})"
-    stays = f"its peak stays at {to}, was {before:.3g}"
+    stays = f"its peak stays at {to}, before {before:.3g}"
     sentences.append(stays if was == now else f"its peak moves from {main.what} {was} ({before:.3g}) to {to}")
     spread = max(main.values) - min(main.values)
     moved = abs(peaks[0] - peaks[1]) > MOVED * (len(main.values) - 1) and abs(by) > MOVED * spread
@@ -241,9 +241,9 @@ def _find(numbers: Numbers, claim: Claim, reading: Reading) -> Finding | str:
         finding = finding.undecided(few)
     if not claim.views and kind_of(claim).compares_roles(claim, numbers):
         note = (
-            "models of both roles are compared without sinks, since the claim names no token set (`views`)"
+            "encoders and decoders are compared without sinks, because the claim names no token set (`views`)"
             if view == NO_SINKS
-            else f"warning: this compares models of both roles on {token_set(view)}, so it depends on the token at "
+            else f"warning: this compares encoders with decoders on {token_set(view)}, so it depends on the token at "
             f"position 0; add '{NO_SINKS}' to `views`"
         )
         finding = finding.with_detail(notes=[note])
@@ -260,7 +260,9 @@ def _few_texts(numbers: Numbers, claim: Claim, finding: Finding) -> str:
         corpora = [*corpora, *numbers.texts()]
     texts = {corpus: numbers.texts().get(corpus, VERDICT_TEXTS) for corpus in corpora}
     few = ", ".join(f"{count} in {corpus}" for corpus, count in texts.items() if count < VERDICT_TEXTS)
-    return few and f"too few texts: {few}; a verdict needs {VERDICT_TEXTS}, or `texts: fixed` if no others are meant"
+    return few and (
+        f"too few texts: {few}; a verdict needs {VERDICT_TEXTS}, or `texts: fixed` if they are the whole population"
+    )
 
 
 def _statistics_and_tables(numbers: Numbers, claim: Claim) -> dict[str, list[str]]:
@@ -315,16 +317,15 @@ def _reason(finding: Finding, word: Word, alone: Word, p: float | None, tested: 
     if p is None:
         return f"not tested: {finding.why}" if word == "inconclusive" else finding.why
     if word != alone:
-        together = f"the {tested} claims tested together"
-        return f"{alone} if tested on its own, but not once corrected for {together} ({_p_text(p)})"
+        return f"{alone} on its own, but not after the correction for {tested} claims ({_p_text(p)})"
     shown = finding.shown(word)
     where = f" ({shown.wanted.text})" if shown.wanted.text else ""
     if word == "supported":
         if finding.supported is not None and finding.part is not None:
             weakest = f"{finding.part.name} {finding.part.wanted.text}"
             return (
-                f"the 95 % interval lies entirely in the claimed range{where}; of all that the claim requires, the "
-                f"least certain is: {weakest} ({_p_text(p)})"
+                f"the 95 % interval lies entirely in the claimed range{where}; the least certain condition of the "
+                f"claim is: {weakest} ({_p_text(p)})"
             )
         return f"the 95 % interval lies entirely in the claimed range{where}; {_p_text(p)}"
     if word == "refuted":
@@ -332,7 +333,7 @@ def _reason(finding: Finding, word: Word, alone: Word, p: float | None, tested: 
     if (side := _side_of_threshold(shown)) is not None:
         return (
             f"the 95 % interval of this number alone lies {side} the claimed range{where}, but the claim as a whole is "
-            f"neither shown nor refuted: {_p_text(p)}, corrected for all comparisons that it makes"
+            f"neither supported nor refuted: {_p_text(p)}, corrected for all its comparisons"
         )
     return (
         f"the data do not decide: the 95 % interval lies partly inside and partly outside the claimed range{where}; "

@@ -239,7 +239,7 @@ class Numbers:
             return corpus
         corpora = self.corpora(full_name, view)
         if len(corpora) != 1:
-            raise Missing(f"{full_name} was measured on {', '.join(corpora) or 'nothing'}; say which with 'corpus'")
+            raise Missing(f"{full_name} was measured on {', '.join(corpora) or 'no corpus'}; add `corpus: NAME`")
         return corpora[0]
 
     def corpora(self, full_name: str, view: str) -> list[str]:
@@ -315,10 +315,13 @@ class Numbers:
             members = [m for m in self.study.models if m in roles and (m in of_name or f"{roles[m]}s" == name)]
             if not members:
                 what = {"all": "models", WITH_BASE: "models with a base"}.get(name, name)
-                raise Missing(f"there are no {what} with numbers of {full_name} under view '{view}'")
+                failed = next((m for m in of_name or self.study.models if m in self._failed), None)
+                prefix = f"model '{failed}': "
+                reason = f"; {failed} failed: {self._failed[failed].removeprefix(prefix)}" if failed else ""
+                raise Missing(f"there are no {what} with numbers of {full_name} for token set '{view}'{reason}")
             models |= dict.fromkeys(members)
             lost = [m for m in of_name or self.study.models if m not in roles]
-            notes += [f"{model} is not among them: {self.why_failed(model)}" for model in lost]
+            notes += [f"{model} is left out: {self.why_failed(model)}" for model in lost]
         suffix = f" ({baseline})" if baseline else ""
         return [model + suffix for model in models], list(dict.fromkeys(notes))
 
@@ -340,7 +343,7 @@ class Numbers:
             picked, what = [row for row in of_model if row.is_last], "numbers of its last checkpoint"
         if not picked:
             checkpoints = ", ".join(dict.fromkeys(row.checkpoint for row in of_model))
-            raise Missing(f"{model} has no {what}; there are {checkpoints}")
+            raise Missing(f"{model} has no {what}; its checkpoints: {checkpoints}")
         return picked
 
     def types(

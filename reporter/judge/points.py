@@ -232,7 +232,8 @@ def span(where: range | list[int], size: int) -> Array:
 
 
 LEVEL = 0.025  # one-sided: a 95 % interval that excludes the bound
-FIXED = "the study says that its texts are fixed: compared as it stands, up to rounding"
+FIXED = "the texts are fixed (`texts: fixed`), so numbers are compared as they are, up to rounding"
+THESE_MODELS = "it is about these models, not about others like them"
 
 
 @dataclass(frozen=True)
@@ -470,7 +471,7 @@ class Finding:
         """
         word = self.word(self.p)
         shown = self.shown(word)
-        why = FIXED if word != "inconclusive" else f"{FIXED}, which leaves it open"
+        why = FIXED if word != "inconclusive" else f"{FIXED}; they do not decide"
         unsure = {"ci_low": None, "ci_high": None, "p_holds": None, "p_fails": None}
         parts = [part | unsure for part in self.detail.get("parts", ())]
         plain = replace(self, holds=None, fails=None, value=shown.value, low=None, high=None, wanted=shown.wanted)

@@ -24,7 +24,7 @@ def fixed_ends(rows: Sequence[MetricRow]) -> Fixed:
 
 def by_definition(full_name: str, layer: int, model: str, value: float) -> str:
     """Say that a number is fixed by definition."""
-    return f"{full_name} is {value:g} at layer {layer} of {model} by definition, which says nothing of the model"
+    return f"{full_name} is {value:g} at layer {layer} of {model} by definition, which says nothing about the model"
 
 
 @dataclass(frozen=True)
@@ -129,14 +129,15 @@ class Profiles:
         groups = [group for group in checkpoints.values() if group[0].step is not None]
         unknown = [f"'{name}'" for name, group in checkpoints.items() if group[0].step is None]
         if len(groups) < 2:
-            raise Missing(f"{model} has {len(groups)} checkpoint{'s' * (len(groups) != 1)} with a known training step")
+            count = f"{len(groups)} checkpoint{'s' * (len(groups) != 1)} with a known training step"
+            raise Missing(f"{model} has {count}; at least 2 are needed")
         groups.sort(key=lambda group: group[0].step or 0)
         steps = [group[0].step or 0 for group in groups]
         values, errors, of_groups = zip(*(self.one(group, model, corpus) for group in groups), strict=True)
         complete = None if any(error is None for error in errors) else np.array(errors, dtype=float)
         notes = tuple(dict.fromkeys(note for of_group in of_groups for note in of_group))
         if unknown:
-            notes += (f"the training step of {', '.join(unknown)} is not known, so it is left out",)
+            notes += (f"checkpoint {', '.join(unknown)} is left out, because its training step is unknown",)
         x = np.array(steps, dtype=float)
         return Profile(model, corpus, x, np.array(values), complete, notes, tuple(steps), df=self.df(corpus))
 
@@ -154,7 +155,7 @@ class Profiles:
         """
         at_place = at_layer(rows, self.layer, self.site)
         if rows and self.layer is not None and at_place and at_place[0].layer is None:
-            raise Missing(f"{self.full_name} is a number of the whole model; it has no layers")
+            raise Missing(f"{self.full_name} is one number for the whole model, without layers")
         if self.layer is not None and not at_place:
             raise Missing(f"{model} has no numbers of {self.full_name} at layer {self.layer}")
         free, fixed = self._without_fixed_ends(at_layer(rows, None, self.site))
@@ -170,15 +171,15 @@ class Profiles:
     def _of(self, corpus: str) -> list[MetricRow]:
         rows = [row for row in self.numbers.rows(self.full_name, self.view) if row.corpus == corpus]
         if not rows:
-            raise Missing(f"there are no numbers of {self.full_name} on corpus '{corpus}' under view '{self.view}'")
+            raise Missing(f"there are no numbers of {self.full_name} on corpus '{corpus}' for token set '{self.view}'")
         return rows
 
     def _along(self, rows: Sequence[MetricRow], model: str, corpus: str, whole: bool = False) -> Profile:
         if not rows:
             where = "its layers" if self.site is None else f"site '{self.site}'"
-            raise Missing(f"{model} has no numbers of {self.full_name} along {where}")
+            raise Missing(f"{model} has no numbers of {self.full_name} at {where}")
         if rows[0].layer is None and not whole:
-            raise Missing(f"{self.full_name} is a number of the whole model; it has no profile over depth")
+            raise Missing(f"{self.full_name} is one number for the whole model, without a profile over depth")
         notes = []
         if rows[0].layer == 0 and rows[0].value is None and len(rows) > 1:
             reason = self.numbers.why_missing(self.full_name, rows[0], self.view)
@@ -233,10 +234,10 @@ class Profiles:
         if all(error is not None for error in lent):
             errors, notes = self._wide(np.array(lent, dtype=float))
             return errors, (
-                f"{self.full_name} has no interval of its own; the error is that of {self.full_name}{BATCHED}",
+                f"{self.full_name} has no interval; the error of {self.full_name}{BATCHED} is used",
                 *notes,
             )
-        return None, (f"{self.full_name} has no interval from texts",)
+        return None, (f"{self.full_name} has no interval over texts",)
 
     def _error(self, row: MetricRow, full_name: str) -> float | None:
         texts = self.numbers.texts_of(full_name, row.corpus)
@@ -297,7 +298,8 @@ def together(profiles: Sequence[Profile], units: Sequence[Sequence[str]], steps:
     if steps and len(kept) > 1:
         common = sorted(set.intersection(*(set(profile.labels) for profile in kept)))
         if len(common) < 2:
-            raise Missing(f"{', '.join(p.model for p in kept)} have {len(common)} training steps in common")
+            names = ", ".join(p.model for p in kept)
+            raise Missing(f"{names} have {len(common)} training steps in common; at least 2 are needed")
         x, labels, what = np.array(common, dtype=float), tuple(map(str, common)), "step"
     elif all(np.array_equal(p.x, kept[0].x) for p in kept):
         x, (labels, what) = kept[0].x, kept[0].names(steps, any_correlation)

@@ -96,8 +96,7 @@ def bell(points: Points, at_least: float = 0.0, tolerance: float | None = None) 
     allowed, absent, present = valleys(points, least, tolerance, tests=3)
     definition = (
         f"the middle third of the points lies above the first and the last third by more than {_text(least)}, "
-        f"whichever one middle point is left out, with no valley deeper than {_text(allowed)} between two "
-        "hills"
+        f"also without any one middle point, with no valley deeper than {_text(allowed)} between two peaks"
     )
     return Ruling((*needs, *absent), (*breaks, *present), definition, positive=needs[0])
 
@@ -128,7 +127,7 @@ def rise_then_fall(points: Points, at_least: float = 0.0, tolerance: float | Non
     allowed, absent, present = valleys(points, least, tolerance, tests=2)
     definition = (
         f"an inner point (running median of three) lies above the first and the last by more than {_text(least)}, with "
-        f"no valley deeper than {_text(allowed)} between two hills; corrected for {size - 2} inner points"
+        f"no valley deeper than {_text(allowed)} between two peaks; corrected for {size - 2} inner points"
     )
     return Ruling((highest, *absent), (none, *present), definition, positive=highest)
 
@@ -196,7 +195,7 @@ def flat(points: Points, at_least: float = 0.0, tolerance: float | None = None) 
 
     def name(index: int) -> str:
         side = "above" if index < size else "below"
-        return f"how far {points.what} {points.place(index % size)} lies {side} the mean"
+        return f"distance of {points.what} {points.place(index % size)} {side} the mean"
 
     furthest = _chosen(signed, signed.below(allowed).argmax(axis=-1), name, allowed, less=True)
     outside = signed.above(allowed).argmin(axis=-1)
@@ -220,9 +219,9 @@ def peak_at(points: Points, at: float, within: float, at_least: float = 0.0) -> 
     inside = np.abs(points.x - at) <= within + 1e-9
     size, least = len(points.x), points.least(at_least)
     if not inside.any():
-        raise ValueError(f"no point lies within {within:g} of {at:g}")
+        raise ValueError(f"no point lies within {within:g} of {at:g}; raise `within`")
     if inside.all():
-        raise ValueError(f"every point lies within {within:g} of {at:g}")
+        raise ValueError(f"every point lies within {within:g} of {at:g}; lower `within`")
     over = points.differences()  # [i, j]: point i over point j
     p = over.above(least).reshape(*points.mean.shape[:-1], size, size)
     best, ruled_out = p.argmin(axis=-2), p.min(axis=-2)
@@ -239,8 +238,8 @@ def peak_at(points: Points, at: float, within: float, at_least: float = 0.0) -> 
         label = name(int(i * size + j)) if np.ndim(j) == 0 else ""
         return Inequality(label, picked, least, less=fails, fails=fails, scale=size - 1)
 
-    definition = f"the maximum lies between {at - within:g} and {at + within:g}: each point elsewhere lies lower than "
-    definition += f"another one by more than {_text(least)}"
+    definition = f"the maximum lies between {at - within:g} and {at + within:g}: each point outside is lower than "
+    definition += f"another point by more than {_text(least)}"
     needs, breaks = weakest(~inside, False), weakest(inside, True)
     head = None
     if points.mean.ndim == 1:
@@ -250,9 +249,9 @@ def peak_at(points: Points, at: float, within: float, at_least: float = 0.0) -> 
         certain = bool(np.isfinite(over.error).all())
         if left[-1] - left[0] + 1 == len(left):
             claimed = Range(f"> {at - within:g} and < {at + within:g}", at - within, at + within)
-            head = ("place of the maximum", where, ends if certain else None, claimed)
+            head = ("position of the maximum", where, ends if certain else None, claimed)
         else:
-            definition += f"; here the largest is that of {points.what} {points.place(int(points.mean.argmax()))}"
+            definition += f"; the highest point is {points.what} {points.place(int(points.mean.argmax()))}"
     return Ruling((needs,), (breaks,), definition, head)
 
 
@@ -347,7 +346,7 @@ def rule(
         ValueError: there are too few points, or none where the peak should be.
     """
     if len(points.x) < FEWEST[name]:
-        raise ValueError(f"'{name}' needs at least {FEWEST[name]} points, there are {len(points.x)}")
+        raise ValueError(f"'{name}' needs at least {FEWEST[name]} points, got {len(points.x)}")
     if name == "peak-at":
         assert at is not None
         return peak_at(points, at, PEAK_WITHIN if within is None else within, at_least)

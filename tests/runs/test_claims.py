@@ -38,7 +38,7 @@ def test_claims_are_tested_printed_and_stored_with_every_run(study, run, store, 
     for line in (
         "  claim ends-at-one: supported  1",
         f"  claim wrong: refuted  {row['value']:.4g} [{row['ci_low']:.4g}, {row['ci_high']:.4g}], paper 2",
-        "  claim broken: failed  the query does not work: ",
+        "  claim broken: failed  the query failed: ",
         "tiny: 4 claims: ",
     ):
         assert line in log
@@ -145,8 +145,8 @@ def test_a_comparison_of_corpora_that_differ_in_size_needs_size_of(comparing, ru
         return " ".join(result.output.split())
 
     file = comparing("nested")
-    hint = "claim more cannot be tested as it stands: spectrum.effective_rank moves with the size of the corpus"
-    advice = "models are trained on corpus nested, so add a corpus like it with the key `size_of: few`"
+    hint = "claim more cannot be tested: spectrum.effective_rank depends on the size of the corpus"
+    advice = "models are trained on corpus nested, so add a copy of it with the key `size_of: few`"
     plan = planned(file)
     assert hint in plan and advice in plan
     _, log = run(file)

@@ -252,7 +252,7 @@ BROKEN: dict[str, list[tuple[str, ...]]] = {
         (
             "texts: fixed\nclaims:\n  c: {says: x, relation: {x: convergence.similarity, y: convergence.gradient, "
             "is: positive, over: »layers}}",
-            "claims.c.relation.over: does not go with 'texts: fixed' … leave 'texts' or this claim out",
+            "claims.c.relation.over: cannot be combined with `texts: fixed` … remove `texts` or this claim",
         ),
     ],
     CLAIM: [

@@ -43,9 +43,9 @@ BROKEN = {
         ("step: 1, checkpoint: a", ".step: `checkpoint` and `step` cannot be combined; remove one"),
     ],
     (RATED + "%s", ""): [
-        ("", "needs a test: 'within' (of 'paper'), 'above', 'below' or 'between'"),
-        (", within: 0.1", "within: needs 'paper', the number"),
-        (", above: 0, below: 1", "below: 'above' and 'below' exclude each other … or use 'between'"),
+        ("", ": missing key; add `above`, `below`, `between`, or `paper` and `within`"),
+        (", within: 0.1", "within: needs `paper`; add `paper: NUMBER`"),
+        (", above: 0, below: 1", "below: 'above' and 'below' cannot be combined … or use `between`"),
         (", between: [1, 0]", "between: the first number (1) must be less than the second (0)"),
         (", between: [1, 2, 3]", "between: at most 2 items … not 3, got a list"),
         (", above: much", "above: a number, {metric: …} or {sql: …}, got text 'much'"),
@@ -57,48 +57,51 @@ BROKEN = {
     ],
     ("%s", ""): [
         ("value: 0.1, above: 0", "value: {metric: … or {sql: SELECT …}, got the number 0.1"),
-        ("value: {sql: SELECT 1}, above: 0, views: [words]", "views: goes with {metric: …}"),
+        ("value: {sql: SELECT 1}, above: 0, views: [words]", "views: cannot be combined with `sql` … remove `views`"),
         ("paper: 3", ": missing key; add 'value', 'shape', 'differ', 'relation' or 'stays'"),
-        ("relation: {x: count, y: count, over: types, is: positive}", "relation.y: 'count' is x, too"),
+        ("relation: {x: count, y: count, over: types, is: positive}", "relation.y: `x` and `y` are both 'count'"),
     ],
     ("shape: {%s}", "shape"): [
         (f"{ANISOTROPY}, is: bel", ".is: 'bell', 'flat', … 'rise-then-fall' or 'peak-at', got … did you mean 'bell'?"),
-        (f"{ANISOTROPY}, is: peak-at", ".is: 'peak-at' needs the key 'at'"),
-        (f"{ANISOTROPY}, is: peak-at, at: 3", ".at: a depth lies between 0 and 1, got 3"),
-        (f"{ANISOTROPY}, is: peak-at, over: step, at: 3", ".is: 'peak-at' over steps needs the key 'within'"),
-        (f"{ANISOTROPY}, is: peak-at, at: 0.5, tolerance: 1", ".tolerance: does not go with … use 'within'"),
-        (f"{ANISOTROPY}, is: flat, at_least: 1", ".at_least: does not go with 'is: flat'; use 'tolerance'"),
-        (f"{ANISOTROPY}, is: flat, over: step, step: 1", ".step: does not go with 'over: step'"),
-        ("metric: convergence.rate, is: bell", ".metric: whole model … claim its 'value', or … 'over: step'"),
+        (f"{ANISOTROPY}, is: peak-at", ".is: 'peak-at' needs `at`; add"),
+        (f"{ANISOTROPY}, is: peak-at, at: 3", ".at: must be a depth between 0 and 1, got 3"),
+        (f"{ANISOTROPY}, is: peak-at, over: step, at: 3", ".is: 'peak-at' over steps needs `within`; add"),
+        (f"{ANISOTROPY}, is: peak-at, at: 0.5, tolerance: 1", ".tolerance: cannot be combined with … use `within`"),
+        (f"{ANISOTROPY}, is: flat, at_least: 1", ".at_least: cannot be combined with `is: flat`; use `tolerance`"),
+        (f"{ANISOTROPY}, is: flat, over: step, step: 1", ".step: cannot be combined with `over: step`; remove `step`"),
+        ("metric: convergence.rate, is: bell", ".metric: whole model … use `value:`, or … `over: step`"),
         ("metric: convergence.rate, is: flat, over: step, layer: 1", ".layer: for the whole model; remove `layer`"),
     ],
     ("shape: {metric: anisotropy.mean_cosine, is: bell, %s}", "shape"): [
-        ("at: 0.5", ".at: goes only with 'is: peak-at'"),
-        ("layer: 2", ".layer: goes only with 'over: step'"),
+        ("at: 0.5", ".at: needs `is: peak-at`; change `is`, or remove `at`"),
+        ("layer: 2", ".layer: needs `over: step`; change `over`, or remove `layer`"),
     ],
     ("differ: {metric: anisotropy.mean_cosine, a: %s}", "differ"): [
         ("bert, b: gpt2, is: above, by: 1, at_least: 1", ".by: the old name of `at_least`; remove `by`"),
         ("bert, b: gpt, is: above", ".b: no model or corpus 'gpt'; did you mean 'gpt2'?"),
-        ("{}, b: gpt2, is: above", ".a: needs one of the keys 'models' or 'corpus'"),
+        ("{}, b: gpt2, is: above", ".a: missing key; add `models` or `corpus`"),
         ("3, b: gpt2, is: above", ".a: a name, a list … or … {models: encoders}, got the number 3"),
-        ("bert, b: gpt2, is: same", ".is: 'same' needs the key 'at_least'"),
+        ("bert, b: gpt2, is: same", ".is: 'same' needs `at_least`; add"),
     ],
     ("differ: {metric: convergence.rate, a: bert, b: gpt2, is: above, %s}", "differ"): [
         ("site: block", ".site: 'convergence.rate' is one number for the whole model; remove `site`")
     ],
     ("relation: {x: convergence.rate, y: anisotropy.mean_cosine, %s, is: positive}", "relation"): [
-        ("over: layers", ".x: 'convergence.rate' is a number of the whole model … say 'over: models'")
+        ("over: layers", ".x: 'convergence.rate' is one number for the whole model … write `over: models`")
     ],
     ("relation: {x: anisotropy.mean_cosine, y: %s, is: positive}", "relation"): [
-        ("variance, over: layers", ".y: over layers it must be metric.statistic, got text 'variance'"),
-        ("variance, over: types", ".x: 'count', 'norm_of_mean' or 'variance', got text 'anisotropy.mean_cosine'"),
+        ("variance, over: layers", ".y: expected metric.statistic with `over: layers`, got text 'variance'"),
+        ("variance, over: types", ".x: expected 'count', 'norm_of_mean' or 'variance' with `over: types`, got text"),
         ("scores.sst, over: models", ".y: no score 'sst'; did you mean 'sst2'?"),
-        ("scores.sst2, over: layers", ".y: scores go only with 'over: models'"),
-        ("convergence.similarity, over: layers, layer: 1", ".layer: does not go with 'over: layers'"),
-        ("convergence.similarity, over: layers, site: final", ".site: 'final' is a single place"),
+        ("scores.sst2, over: layers", ".y: a score needs `over: models`"),
+        (
+            "convergence.similarity, over: layers, layer: 1",
+            ".layer: cannot be combined with `over: layers`; remove `layer`",
+        ),
+        ("convergence.similarity, over: layers, site: final", ".site: 'final' is a single layer"),
     ],
     ("relation: {x: count, y: variance, over: types, %s}", "relation"): [
-        ("is: none", ".is: 'none' needs the key 'at_least'")
+        ("is: none", ".is: 'none' needs `at_least`; add")
     ],
 }
 CASES = [(frame % claim, f"{key}{says}") for (frame, key), of in BROKEN.items() for claim, says in of]
@@ -107,7 +110,7 @@ CASES = [(frame % claim, f"{key}{says}") for (frame, key), of in BROKEN.items() 
 @pytest.mark.parametrize(("claim", "expected"), CASES)
 def test_a_claim_that_makes_no_sense_is_one_line(complain, claim, expected):
     (line,) = complain(f"{HEAD}  c: {{says: x, {claim}}}\n", STATISTICS)
-    key, _, words = ("", "", expected) if expected.startswith("needs") else expected.partition(": ")
+    key, _, words = expected.partition(": ")
     place, where, message = line.split(": ", 2)
     assert place.startswith("study.yaml:8:") and where == f"claims.c.{key}".removesuffix(".")
     assert_words(message, words)

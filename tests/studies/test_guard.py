@@ -119,5 +119,5 @@ def test_a_frozen_guard_catches_a_damage_and_names_its_block(
     claims = store.records("SELECT claim, verdict, detail FROM claims WHERE study = 'plain-frozen'", {})
     assert len(claims) >= 4
     notes = [note for row in claims for note in json.loads(row["detail"]).get("notes", ())]
-    blocks = [int(place[1]) for note in notes if (place := re.match(r"moved first at block (\d+);", note))]
+    blocks = [int(place[1]) for note in notes if (place := re.search(r"moved is at block (\d+);", note))]
     assert min(blocks, default=None) == (None if damage == "nothing" else BLOCK)

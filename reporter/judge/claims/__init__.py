@@ -60,10 +60,10 @@ def power(finding: Finding, tested: int) -> str:
     more = (reach / gap) ** 2 if gap else float("inf")
     advice = _least(part, bound, reach)
     if more > MOST:
-        advice += f"; if it is {part.value:.3g} as measured, no realistic number of texts or models decides"
+        advice += f"; if it is {part.value:.3g} as measured, no realistic number of texts or models is enough"
     elif more > 1:
         needed = _needed(finding, tested, gap / error, more)
-        advice += f"; if it is {part.value:.3g} as measured, deciding takes about {needed}"
+        advice += f"; if it is {part.value:.3g} as measured, a verdict needs about {needed}"
     return advice
 
 
@@ -83,13 +83,12 @@ def _least(part: Inequality, bound: float, reach: float) -> str:
     if not part.fails and allowance and reach > allowance:
         # Even a profile without any fall, or any distance, lies no further than this from the bound.
         return (
-            f"this claim can hardly be supported with these texts and models: to show that {part.name} is "
-            f"{part.wanted.text}, the error must be about {allowance / reach:.2g} times what it is, or the tolerance "
-            "larger"
+            f"these texts and models can hardly support this claim: to show that {part.name} is {part.wanted.text}, "
+            f"reduce the error to about {allowance / reach:.2g} times its size, or raise the tolerance"
         )
     return (
-        f"with this error, a study like this decides in 80 % of cases if {part.name} is really "
-        f"{'<' if wants_less else '>'} {edge:.3g}"
+        f"with this error, 80 % of such studies reach a verdict if {part.name} is {'<' if wants_less else '>'} "
+        f"{edge:.3g}"
     )
 
 
@@ -153,7 +152,7 @@ def claim_kind(name: str, form: type[Form], **hooks: Any) -> Callable[[Test[Form
         ReporterError: the form has no field of that name, or another module has a kind of that name.
     """
     if name not in form.model_fields:
-        raise ReporterError(f"{form.__name__} has no field {name!r}, the key that tells such a claim in a study")
+        raise ReporterError(f"{form.__name__} has no field {name!r}; add the field, which is the key of such a claim")
 
     def register(test: Test[Form]) -> Test[Form]:
         CLAIM_KINDS.add(name, ClaimKind(form, name=name, test=test, **hooks), test)
@@ -180,7 +179,7 @@ def kind_of(claim: Claim) -> ClaimKind:
     for kind in CLAIM_KINDS.all().values():
         if type(claim) is kind.form:
             return kind
-    raise ReporterError(f"nothing is known of claims like {type(claim).__name__}; read the study again")
+    raise ReporterError(f"no kind of claim has the form {type(claim).__name__}; read the study again")
 
 
 def untestable_claims(study: Study, words: Mapping[str, int]) -> Iterator[str]:
@@ -192,7 +191,7 @@ def untestable_claims(study: Study, words: Mapping[str, int]) -> Iterator[str]:
     """
     for name, claim in study.claims.items():
         if why := kind_of(claim).foresees(study, claim, words):
-            yield f"claim {name} cannot be tested as it stands: {why}"
+            yield f"claim {name} cannot be tested: {why}"
 
 
 # What several kinds of claims share: which corpora, what is left out, smallest effects, equal sizes, SQL.
@@ -248,7 +247,7 @@ class Kinship:
             groups = [*(group for group in groups if group not in related), joined]
         for _, names in groups:
             if len(names) > 1:
-                notes.append(f"{', '.join(names)} have one origin and count as one model")
+                notes.append(f"{', '.join(names)} have a common origin and count as one model")
         order = {model: place for place, model in enumerate(kept)}
         units = sorted((tuple(sorted(names, key=order.__getitem__)) for _, names in groups), key=lambda u: order[u[0]])
         return cls(tuple(units), tuple(notes))
@@ -293,7 +292,7 @@ def on_corpora(numbers: Numbers, named: Sequence[str] | None, full_name: str, vi
         return list(named)
     corpora = numbers.corpora(full_name, view)
     if not corpora:
-        raise Missing(f"there are no numbers of {full_name} under view '{view}'")
+        raise Missing(f"there are no numbers of {full_name} for token set '{view}'")
     return corpora
 
 
@@ -333,8 +332,8 @@ def no_error(units: int, models: Sequence[str]) -> str:
     """Say why nothing was tested where there is neither an interval over texts nor three independent models."""
     count = "there is one independent model" if units == 1 else f"there are {units} independent models"
     return (
-        f"{count} ({', '.join(models)}) and no interval over texts, so nothing tells how sure the number is; name "
-        f"three independent models or more, or a statistic that has an interval"
+        f"{count} ({', '.join(models)}) and no interval over texts, so the error of the number is unknown; name at "
+        f"least three independent models, or a statistic with an interval"
     )
 
 
@@ -448,7 +447,7 @@ def at_equal_size(numbers: Numbers, full_name: str, a: Sequence[str], b: Sequenc
     if why := unequal(numbers.study, full_name, words):
         raise Incomparable(why)
     sizes = (f"{corpus} {n:,} words in {int(rows[corpus]['texts']):,} texts" for corpus, n in words.items())
-    return [f"compared at equal size, since the number moves with it: {', '.join(sizes)}"]
+    return [f"compared at equal size, since the number depends on it: {', '.join(sizes)}"]
 
 
 def unequal(study: Study, full_name: str, words: Mapping[str, int]) -> str:
@@ -462,7 +461,7 @@ def unequal(study: Study, full_name: str, words: Mapping[str, int]) -> str:
     key = f"the key `size_of: {small}`"
     recipes = (getattr(model, "recipe", None) for model in study.models.values())
     if {recipe.train_on for recipe in recipes if recipe is not None} & set(large):
-        advice = f"models are trained on {which}, so add a corpus like {each} with {key}, and compare that instead"
+        advice = f"models are trained on {which}, so add a copy of {each} with {key}, and compare the copy"
     else:
-        advice = f"give {which} {key}, or add one like {each} with that key and compare that instead"
-    return f"{full_name} moves with the size of the corpus, and {sizes} where {small} has {words[small]:,}: {advice}"
+        advice = f"add {key} to {which}, or add a copy of {each} with this key and compare the copy"
+    return f"{full_name} depends on the size of the corpus, and {sizes}, but {small} has {words[small]:,}: {advice}"

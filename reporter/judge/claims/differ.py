@@ -30,7 +30,7 @@ class SideParts(Part):
     @model_validator(mode="after")
     def _names_something(self) -> SideParts:
         if self.models is None and self.corpus is None:
-            raise failure(Complaint("needs one of the keys 'models' or 'corpus'", (), "parent"))
+            raise failure(Complaint("missing key; add `models` or `corpus`", (), "parent"))
         return self
 
 
@@ -60,22 +60,24 @@ class Differ(Part):
     a: Compared = Field(description="The first set: models, a role, or corpora.")
     b: Compared = Field(description="The second set.")
     is_: Literal["above", "below", "different", "same"] = Field(
-        alias="is", description="a lies above or below b by more than 'at_least', they differ by more, or less (same)."
+        alias="is",
+        description="above, below: the mean of a exceeds the mean of b by more than 'at_least', or the reverse. "
+        "different: the means differ by more than 'at_least'. same: they differ by less.",
     )
     at_least: forms.AtLeast = None
-    models: forms.Models = Field(("all",), description="Where a and b are corpora: on which models they are compared.")
+    models: forms.Models = Field(("all",), description="If a and b are corpora: the models. Default: all.")
     corpus: forms.Corpora | None = Field(
-        None, description="Where a and b are models: a corpus, or several, of which the mean is taken; all if left out."
+        None, description="If a and b are models: the corpus, or several to average over. Default: every corpus."
     )
-    layer: forms.Layer | None = Field(None, description="A layer, or 'last'; the mean over layers if left out.")
+    layer: forms.Layer | None = Field(None, description="Number of a layer, or 'last'. Default: the mean over layers.")
     site: forms.OneSite | None = Field(
-        None, description="Where states are read: the embedding and the blocks if left out."
+        None, description="Position in the block. Default: the embedding and the output of each block."
     )
 
     @model_validator(mode="after")
     def _can_be_shown(self, info: ValidationInfo) -> Differ:
         if self.is_ == "same" and not self.at_least:
-            message = "'same' needs the key 'at_least': from which difference on they are no longer the same"
+            message = "'same' needs `at_least`; add `at_least: NUMBER`, the largest difference that counts as none"
             raise failure(Complaint(message, ("is",)))
         if forms.of_whole_model(self.metric, info) and (complaints := forms.no_layers(self, self.metric)):
             raise failure(*complaints)
@@ -145,7 +147,7 @@ def differ_finding(numbers: Numbers, written_claim: DifferClaim, view: str, base
     (found_a, each_a), (found_b, each_b) = (_group(source, side, notes) for side in (a, b))
     same = {m for m, *_ in each_a} == {m for m, *_ in each_b} and a.corpora != b.corpora
     if not same and (both := {m for m, *_ in each_a} & {m for m, *_ in each_b}):
-        raise Missing(f"{', '.join(sorted(both))} is on both sides")
+        raise Missing(f"`a` and `b` both include {', '.join(sorted(both))}; remove them from one side")
     if same:
         order = [found_b.models.index(model) for model in found_a.models]
         errors = None if found_b.errors is None else found_b.errors[order]
@@ -165,13 +167,11 @@ def differ_finding(numbers: Numbers, written_claim: DifferClaim, view: str, base
     few = [side for side in (found_a, found_b) if len(side.values) < points.FEWEST_MODELS]
     if certain and few and not fixed:
         whom = dict.fromkeys(model for side in few for model in side.models)
-        notes.append(
-            f"the interval is over texts for {', '.join(whom)}: it speaks of these models, not of others like them"
-        )
+        notes.append(f"the interval for {', '.join(whom)} is over texts: {points.THESE_MODELS}")
     if not same and (begins := claims.first_token_differences(numbers, models, view)):
         notes.append(
-            f"warning: the models begin their texts differently ({begins}), and {token_set(view)} count these tokens; "
-            "without sinks they do not count"
+            f"warning: texts begin differently ({begins}), and {token_set(view)} include these first tokens; the token "
+            "set no-sinks leaves them out"
         )
     notes += [] if same else _copies(numbers, [model for model, *_ in each_a], [model for model, *_ in each_b])
     detail: dict[str, Any] = {
@@ -231,7 +231,7 @@ def _tested(
 def _copies(numbers: Numbers, a: Sequence[str], b: Sequence[str]) -> list[str]:
     prints = numbers.fingerprints()
     same = [(first, two) for first in a for two in b if first in prints and prints[first] == prints.get(two)]
-    return [f"warning: {first} and {two} have the same weights, so that they cannot differ" for first, two in same]
+    return [f"warning: {first} and {two} have the same weights, so they cannot differ" for first, two in same]
 
 
 def _named(study: Study, side: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -48,22 +48,22 @@ class Relation(forms.Selection):
     _old_name = model_validator(mode="before")(forms.by_is_at_least)
 
     x: forms.Related = Field(
-        description="metric.statistic; over models also scores.<name>; over types 'count', "
+        description="Statistic, as metric.statistic. Over models also scores.NAME. Over types only 'count', "
         "'norm_of_mean' or 'variance'."
     )
-    y: forms.Related = Field(description="What it is correlated with, named like x.")
-    over: Literal["layers", "types", "models"] = Field(description="What the points are.")
+    y: forms.Related = Field(description="The other statistic, named like x.")
+    over: Literal["layers", "types", "models"] = Field(description="The points of the correlation.")
     is_: Literal["positive", "negative", "none"] = Field(
-        alias="is", description="The correlation's sign; 'none': it is weaker than 'at_least'."
+        alias="is", description="Sign of the correlation. 'none': it is weaker than 'at_least'."
     )
     at_least: Annotated[float, Field(ge=0, lt=1)] | None = Field(
         None,
-        description="How strong the correlation is at least, 0.1 if left out (a small one by Cohen 1988); for 'none', "
-        "from which strength on it is one.",
+        description="Minimum strength of the correlation. Default: 0.1, a small correlation (Cohen 1988). For 'none', "
+        "weaker correlations count as none.",
     )
     method: Literal["spearman", "pearson"] = Field("spearman", description="Which correlation.")
     layer: forms.Layer | None = Field(
-        None, description="over: types and models: a layer, or 'last'; the mean over layers if left out."
+        None, description="Over types and models: number of a layer, or 'last'. Default: the mean over layers."
     )
     every: forms.Every = None
 
@@ -71,25 +71,26 @@ class Relation(forms.Selection):
     def _fits_together(self, info: ValidationInfo) -> Relation:
         complaints = []
         if self.is_ == "none" and not self.at_least:
-            message = "'none' needs the key 'at_least': from which strength on it is a correlation"
+            message = "'none' needs `at_least`; add `at_least: NUMBER`, the strength below which there is none"
             complaints.append(Complaint(message, ("is",)))
         for key in ("x", "y"):
             name = getattr(self, key)
             if (name in forms.TYPE_COLUMNS) != (self.over == "types"):
                 allowed = choices(forms.TYPE_COLUMNS) if self.over == "types" else "metric.statistic"
-                message = f"over {self.over} it must be {allowed}, got {show(name)}"
+                message = f"expected {allowed} with `over: {self.over}`, got {show(name)}"
                 complaints.append(Complaint(message, (key,)))
             elif name.startswith("scores.") and self.over != "models":
-                complaints.append(Complaint("scores go only with 'over: models'", (key,)))
+                complaints.append(Complaint("a score needs `over: models`", (key,)))
             elif self.over == "layers" and forms.of_whole_model(name, info):
-                message = f"'{name}' is a number of the whole model, and layers do not have it; say 'over: models'"
+                message = f"'{name}' is one number for the whole model, not one for each layer; write `over: models`"
                 complaints.append(Complaint(message, (key,)))
         if self.x == self.y:
-            complaints.append(Complaint(f"'{self.x}' is x, too; name another one", ("y",)))
+            complaints.append(Complaint(f"`x` and `y` are both '{self.x}'; name another statistic", ("y",)))
         if self.over == "layers" and self.layer is not None:
-            complaints.append(Complaint("does not go with 'over: layers'", ("layer",), "key"))
+            complaints.append(Complaint("cannot be combined with `over: layers`; remove `layer`", ("layer",), "key"))
         if self.over == "layers" and self.site in ("embedding", "final"):
-            complaints.append(Complaint(f"'{self.site}' is a single place", ("site",)))
+            message = f"'{self.site}' is a single layer; remove `site`, or write `site: block`"
+            complaints.append(Complaint(message, ("site",)))
         if complaints:
             raise failure(*complaints)
         return self
@@ -136,8 +137,8 @@ def _compares_roles(claim: RelationClaim, numbers: Numbers) -> bool:
 def _sampled(claim: RelationClaim, study: Study) -> Iterator[Complaint]:
     if study.texts == "fixed" and claim.relation.over != "types":
         message = (
-            f"does not go with 'texts: fixed': that leaves out the error of sampling texts, and a correlation over "
-            f"{claim.relation.over} has that of {claim.relation.over} alone; leave 'texts' or this claim out"
+            f"cannot be combined with `texts: fixed`: the error of this correlation is an error over "
+            f"{claim.relation.over}, not over texts; remove `texts` or this claim"
         )
         yield Complaint(message, ("relation", "over"))
 
@@ -158,7 +159,7 @@ def relation_finding(numbers: Numbers, written_claim: RelationClaim, view: str, 
     claim = written_claim.relation
     full_name = TYPES if claim.over == "types" else claim.x if not claim.x.startswith("scores.") else claim.y
     if full_name.startswith("scores."):
-        raise Missing("x and y are both scores; name a statistic of the models")
+        raise Missing("`x` and `y` are both scores; name a statistic as one of them")
     models, notes = numbers.models(claim.models, full_name, view, baseline)
     corpora = claims.on_corpora(numbers, claim.corpus, full_name, view)
     strict = numbers.named(claim.models)
@@ -190,14 +191,14 @@ def relation_finding(numbers: Numbers, written_claim: RelationClaim, view: str, 
             most = max(pair.n for pair in related)
             evidence.append(units[-1].evidence(f"mean of {claims.independent(kin)}", corpus, n=most))
             if len(kin.units) < points.FEWEST_MODELS and not fixed:
-                notes.append(f"the interval is over {claim.over}: it speaks of these models, not of others like them")
+                notes.append(f"the interval is over {claim.over}: {points.THESE_MODELS}")
     result = points.every(units)
     if claim.over == "layers" and len(models) == 1:
-        notes.append("neighbouring layers of a model are alike: its layers count as fewer points than there are")
+        notes.append("adjacent layers of a model are similar, so its layers count as fewer points")
     if len(models) > 1 and claim.over != "models":
-        notes.append("it must hold for each model" if each else "it is tested on the mean over models")
+        notes.append("the claim must hold for each model" if each else "the claim is tested on the mean over models")
     if len(corpora) > 1:
-        notes.append(f"it must hold on each of {len(corpora)} corpora: {', '.join(corpora)}")
+        notes.append(f"the claim must hold on each of {len(corpora)} corpora: {', '.join(corpora)}")
     sql = _sql(numbers, claim, view, models, corpora)
     return replace(result, each=points.joined_by_model(by_model)).with_detail(
         models=models,
@@ -216,7 +217,9 @@ def _over_layers(numbers: Numbers, claim: Relation, view: str, corpus: str, mode
     ]
     common = sorted(set(sides[0].labels) & set(sides[1].labels))
     if len(common) < FEWEST:
-        raise Missing(f"{claim.x} and {claim.y} of {model} have {len(common)} layers in common; it takes {FEWEST}")
+        raise Missing(
+            f"{claim.x} and {claim.y} of {model} have {len(common)} layers in common; at least {FEWEST} are needed"
+        )
     places = [[side.labels.index(layer) for layer in common] for side in sides]
     x, y = (side.values[rows] for side, rows in zip(sides, places, strict=True))
     z, error = _fisher(x, y, claim, f"{model} on '{corpus}'", effective_points(x, y, claim.method))
@@ -287,7 +290,7 @@ def _over_models(
     by_model = dict(pairs)
     kin = claims.Kinship.of(numbers, list(by_model))
     if len(pairs) < FEWEST:
-        raise Missing(f"{len(pairs)} models have both {claim.x} and {claim.y}; it takes {FEWEST}")
+        raise Missing(f"{len(pairs)} models have both {claim.x} and {claim.y}; at least {FEWEST} are needed")
     few = len(kin.units) < FEWEST  # enough models, but relatives: their correlation is shown, and nothing tested
     units = [(model,) for model in by_model] if few else kin.units
     (x, x_errors), (y, y_errors) = np.array(
@@ -296,7 +299,7 @@ def _over_models(
     z, error = _fisher(x, y, claim, f"{len(pairs)} models on '{corpus}'")
     if few:
         error = np.inf
-        notes.append(f"{len(pairs)} models count as {len(kin.units)}; a test takes {FEWEST}")
+        notes.append(f"{len(pairs)} models count as {len(kin.units)}; a test needs at least {FEWEST}")
     squares = [float(np.square(errors).mean()) for errors in (x_errors, y_errors)]
     moved = _moved((x, y), squares, claim, z)
     related = _Related(claims.independent(kin), z, error, len(x), by_chance(x, y, claim.method), moved)
@@ -340,7 +343,7 @@ def _fisher(
     level = any(np.ptp(side) <= points.ROUNDING * np.abs(side).max() for side in (x, y))
     r = None if level else correlation(x, y, claim.method)
     if r is None:
-        raise Missing(f"{claim.x} or {claim.y} is the same everywhere ({where})")
+        raise Missing(f"{claim.x} or {claim.y} is constant ({where}), so it has no correlation")
     z, error = fisher(r, len(x) if worth is None else worth, claim.method)
     wider = far_points(x, y) if claim.method == "pearson" else near_perfect(r, len(x), _strength(claim))
     return z, error * wider
@@ -406,9 +409,9 @@ def _finding(claim: Relation, related: Sequence[_Related], fixed: bool = False) 
     needs, breaks = (tuple(_in_full(part, moved) for part in parts) for parts in (needs, breaks))
     several = len(related) >= points.FEWEST_MODELS
     certain = bool(np.isfinite([*estimates.error, *moved]).all())
-    few = f"there are too few independent {claim.over} to tell anything of a correlation"
+    few = f"there are too few independent {claim.over} for a correlation"
     if np.isinf(moved).any():
-        few = f"errors over texts are as large as what tells the {claim.over} apart; more texts tell of a correlation"
+        few = f"errors over texts are as large as the differences between {claim.over}; add texts"
     finding = points.Finding.of(
         needs,
         breaks,

@@ -16,6 +16,7 @@ from reporter.judge.numbers import Missing, Numbers
 from reporter.judge.points import (
     FEWEST_MODELS,
     LEVEL,
+    THESE_MODELS,
     Bounds,
     Finding,
     Inequality,
@@ -42,26 +43,26 @@ class Shape(forms.Selection):
     over: Literal["depth", "step"] = Field("depth", description="The axis: the layers, or the training checkpoints.")
     is_: ShapeName = Field(
         alias="is",
-        description="bell: the middle third lies above both outer thirds; rise-then-fall: the same of some "
-        "neighbouring points, wherever, against both ends; increasing, decreasing: from no point to a later one does "
-        "it fall (rise) by more than 'tolerance'; flat: all within 'tolerance' of their mean; peak-at: the maximum "
-        "lies at 'at', give or take 'within'. Values that are fixed by definition take no part.",
+        description="bell: the middle third is higher than both outer thirds. rise-then-fall: some inner point is "
+        "higher than both ends. increasing, decreasing: no later point is lower (higher) by more than 'tolerance'. "
+        "flat: every point is within 'tolerance' of the mean. peak-at: the maximum is within 'within' of 'at'. Values "
+        "that are fixed by definition do not count.",
     )
     at_least: forms.AtLeast = None
     tolerance: float | None = Field(
         None,
         gt=0,
-        description="In the statistic's unit. flat: how far from the mean a point may lie (10 % of the mean's size "
-        "if left out, or 'at_least' where that is more). increasing, decreasing: how far against the trend ('at_least' "
-        "if left out). bell, rise-then-fall: how deep a valley between two hills may be (25 % of the hill's height "
-        "over the higher end, or 'at_least').",
+        description="In the unit of the statistic. flat: largest distance from the mean; default: 10 % of the mean, at "
+        "least the minimum meaningful difference. increasing, decreasing: largest change against the trend; default: "
+        "'at_least'. bell, rise-then-fall: largest depth of a valley between two peaks; default: 25 % of the height of "
+        "the peak above the higher end, at least 'at_least'.",
     )
     at: float | None = Field(None, ge=0, description="peak-at: the depth (0 to 1) or the training step of the maximum.")
     within: float | None = Field(
-        None, gt=0, description="peak-at: how far from 'at' the maximum may lie; 0.1 over depth if left out."
+        None, gt=0, description="peak-at: largest distance of the maximum from 'at'. Default over depth: 0.1."
     )
     layer: forms.Layer | None = Field(
-        None, description="over: step only: the layer to follow; the mean over layers if left out."
+        None, description="Only with 'over: step': the layer. Default: the mean over layers."
     )
     every: forms.Every = None
 
@@ -71,31 +72,32 @@ class Shape(forms.Selection):
         whole = forms.of_whole_model(self.metric, info)
         if self.is_ == "peak-at":
             if self.at is None:
-                complaints.append(Complaint("'peak-at' needs the key 'at'", ("is",)))
+                complaints.append(Complaint("'peak-at' needs `at`; add `at: NUMBER`", ("is",)))
             elif self.over == "depth" and self.at > 1:
-                complaints.append(Complaint(f"a depth lies between 0 and 1, got {self.at:g}", ("at",)))
+                complaints.append(Complaint(f"must be a depth between 0 and 1, got {self.at:g}", ("at",)))
             elif self.over == "step" and self.within is None:
-                complaints.append(Complaint("'peak-at' over steps needs the key 'within'", ("is",)))
+                complaints.append(Complaint("'peak-at' over steps needs `within`; add `within: STEPS`", ("is",)))
         else:
             for key in ("at", "within"):
                 if getattr(self, key) is not None:
-                    complaints.append(Complaint("goes only with 'is: peak-at'", (key,), "key"))
+                    complaints.append(Complaint(f"needs `is: peak-at`; change `is`, or remove `{key}`", (key,), "key"))
         if self.is_ == "flat" and self.at_least is not None:
-            message = "does not go with 'is: flat'; use 'tolerance', how far from the mean a point may lie"
+            message = "cannot be combined with `is: flat`; use `tolerance`, the largest distance from the mean"
             complaints.append(Complaint(message, ("at_least",), "key"))
         if self.is_ == "peak-at" and self.tolerance is not None:
-            complaints.append(Complaint("does not go with 'is: peak-at'; use 'within'", ("tolerance",), "key"))
+            complaints.append(Complaint("cannot be combined with `is: peak-at`; use `within`", ("tolerance",), "key"))
         if self.over == "depth":
             if whole:
-                message = f"'{self.metric}' is a number of the whole model and has no profile over its layers"
-                complaints.append(Complaint(f"{message}; claim its 'value', or say 'over: step'", ("metric",)))
+                message = f"'{self.metric}' is one number for the whole model, without a profile over layers"
+                complaints.append(Complaint(f"{message}; use `value:`, or write `over: step`", ("metric",)))
             if self.layer is not None:
-                complaints.append(Complaint("goes only with 'over: step'", ("layer",), "key"))
+                complaints.append(Complaint("needs `over: step`; change `over`, or remove `layer`", ("layer",), "key"))
             if self.site in ("embedding", "final"):
-                complaints.append(Complaint(f"'{self.site}' is a single place, not a profile", ("site",)))
+                message = f"'{self.site}' is a single layer, not a profile; remove `site`, or write `site: block`"
+                complaints.append(Complaint(message, ("site",)))
         elif self.checkpoint is not None or self.step is not None:
             key = "checkpoint" if self.checkpoint is not None else "step"
-            complaints.append(Complaint("does not go with 'over: step'", (key,), "key"))
+            complaints.append(Complaint(f"cannot be combined with `over: step`; remove `{key}`", (key,), "key"))
         if whole and self.over == "step":
             complaints += forms.no_layers(self, self.metric)
         if complaints:
@@ -116,8 +118,8 @@ def _fixed_peaks(claim: ShapeClaim, fixed: Fixed, plain: Collection[str]) -> Ite
     for end, value in fixed.get(shape.metric, ()):
         if shape.at == (1 if end == "last" else 0) and shape.metric.partition(".")[0] in plain:
             message = (
-                f"{shape.metric} is {value:g} at the {end} layer by definition, so that a peak there says nothing "
-                "of a model; claim it of another place, or another shape"
+                f"{shape.metric} is {value:g} at the {end} layer by definition, so a peak there says nothing about a "
+                "model; change `at`, or claim another shape"
             )
             yield Complaint(message, ("shape", "at"))
 
@@ -163,13 +165,12 @@ def shape_finding(numbers: Numbers, claim: ShapeClaim, view: str, baseline: str 
         evidence.append(joined.evidence(f"mean of {claims.independent(kin)}", corpus))
         units.append(replace(joined, instead=_each_by_itself(alone, count)))
         if count < FEWEST_MODELS and joined.tested:
-            whom = "this one model" if count == 1 else f"these {count} models"
-            notes.append(f"the interval is over texts: it speaks of {whom}, not of others like them")
+            notes.append(f"the interval is over texts: {THESE_MODELS}")
     result = every(units)
     if len(corpora) > 1:
-        notes.append(f"it must hold on each of {len(corpora)} corpora: {', '.join(corpora)}")
+        notes.append(f"the claim must hold on each of {len(corpora)} corpora: {', '.join(corpora)}")
     if len(models) > 1:
-        notes.append("it must hold for each model" if each else "it is tested on the mean over models")
+        notes.append("the claim must hold for each model" if each else "the claim is tested on the mean over models")
     shown = result.shown(result.word(result.p)).statistic
     if result.part is not None and result.part.scale > 1 and result.part.name == shown:
         notes.append(f"p and interval are corrected for the choice among {result.part.scale:g} tests")
@@ -185,8 +186,8 @@ def _each_by_itself(alone: Mapping[str, Finding], units: int) -> str:
     if units < FEWEST_MODELS or most > 2 * LEVEL:
         return ""
     return (
-        f"each of the {len(alone)} models shows it by itself (p = {most:.2g} or less), which 'every: true' claims of "
-        f"these models; the mean is to speak for other models like them"
+        f"each of the {len(alone)} models shows the shape on its own (p = {most:.2g} or less), which `every: true` "
+        f"claims for these models; the mean is about similar models as well"
     )
 
 
@@ -198,8 +199,8 @@ def _refuse_what_is_fixed(profile: Profile, shape: Shape) -> None:
         free = np.abs(profile.x - shape.at) <= within + 1e-9
         if abs(x - shape.at) <= 1e-9 or (abs(x - shape.at) <= within + 1e-9 and not free.any()):
             raise Missing(
-                f"{shape.metric} is {value:g} at layer {layer} of {profile.model} by definition, so that a peak at "
-                f"{shape.at:g} says nothing of the model; claim it of the layers before"
+                f"{shape.metric} is {value:g} at layer {layer} of {profile.model} by definition, so a peak at "
+                f"{shape.at:g} says nothing about the model; claim a peak at other layers"
             )
 
 

@@ -26,7 +26,7 @@ from reporter.store import Store
 
 LEAST = 0.1
 """The tolerance is a share of the number's size, but never of a size below this: numbers near 0 have rounding, too."""
-WHY = "the earlier run read the same texts: compared as it stands, up to rounding"
+WHY = "the earlier run read the same texts, so numbers are compared as they are, up to rounding"
 
 
 class Stays(Part):
@@ -35,10 +35,10 @@ class Stays(Part):
     metric: StatisticName = Field(description="The statistic, as metric.statistic.")
     model: Annotated[Name, Refers("model")] = Field(description="The model; its last checkpoint is read.")
     corpus: Annotated[Name | None, Refers("corpus", needed=True)] = Field(
-        None, description="The corpus; may be left out where the study has one."
+        None, description="The corpus. Optional if the study has only one."
     )
     view: Annotated[View | None, Refers("view")] = Field(
-        None, description="Which tokens count; the claim's view if left out."
+        None, description="Token set. Default: the token set of the claim."
     )
 
 
@@ -48,11 +48,11 @@ class StaysClaim(Claim):
     stays: Stays = Field(description="The number, as {metric: …, model: …}.")
     values: Annotated[tuple[float | None, ...], AsTuple] = Field(
         min_length=1,
-        description="What the earlier run read at layers 0, 1, … (one value for a number of the whole model); null "
-        "where there was no number, or one that is fixed by definition.",
+        description="Numbers of the earlier run at layers 0, 1, …, or one number for the whole model. null: no number, "
+        "or one that is fixed by definition.",
     )
     tolerance: float = Field(
-        gt=0, description=f"How far each value may move, as a share of its size (of {LEAST:g} where it is smaller)."
+        gt=0, description=f"Largest change of a value, as a share of its size (of {LEAST:g} if its size is smaller)."
     )
 
 
@@ -91,10 +91,10 @@ def stays_finding(numbers: Numbers, claim: StaysClaim, view: str, baseline: str 
     rows = [row for row in numbers.rows(kept.metric, under) if row.corpus == corpus]
     profile = at_layer(numbers.pick(rows, model, None, None), None, None)
     if not profile:
-        raise Missing(f"there are no numbers of {kept.metric} of {model} on '{corpus}' under view '{under}'")
+        raise Missing(f"there are no numbers of {kept.metric} of {model} on '{corpus}' for token set '{under}'")
     compared = _compared(claim, profile)
     if not compared:
-        raise Missing("every entry of 'values' is null; freeze the study again")
+        raise Missing("every entry of `values` is null; write the guard again with `reporter export --guard`")
     beyond = [comparison for comparison in compared if comparison.moved > 1]
     shown = beyond[0] if beyond else max(compared, key=lambda comparison: comparison.moved)
     statistic = numbers.statistic(kept.metric)
@@ -104,15 +104,15 @@ def stays_finding(numbers: Numbers, claim: StaysClaim, view: str, baseline: str 
     layers, expected = 1 + max(row.layer or 0 for row in profile), len(claim.values)
     if layers != expected:
         counted = "blocks" if step else "layers"
-        notes.append(f"there are {layers} {counted} with numbers, and there were {expected}")
+        notes.append(f"{layers} {counted} have numbers; in the earlier run {expected} had numbers")
     if beyond and profile[0].layer is not None:
         first = shown.layer + step
         place = f"block {first}" if first else "the embedding"
         notes.append(
-            f"{len(beyond)} of {len(compared)} layers moved; each is compared with the last layer, so the first is not "
-            "where the change began"
+            f"{len(beyond)} of {len(compared)} layers moved; each is compared with the last layer, so the first of "
+            "them does not show where the change began"
             if ahead
-            else f"moved first at {place}; the earliest one that any claim names is where the change began"
+            else f"the first number that moved is at {place}; the change began at the earliest one that any claim names"
         )
     same = not beyond and layers == expected
     return Finding(
@@ -124,7 +124,7 @@ def stays_finding(numbers: Numbers, claim: StaysClaim, view: str, baseline: str 
         why=WHY,
         detail={
             "statistic": kept.metric,
-            "definition": "supported if every value lies within its tolerance of the earlier one, refuted otherwise",
+            "definition": "supported if every value is within the tolerance of its earlier value, refuted otherwise",
             "models": [model],
             "corpora": [corpus],
             "evidence": [
@@ -145,7 +145,7 @@ def _compared(claim: StaysClaim, profile: list[MetricRow]) -> list[_Comparison]:
     ]
 
 
-# Turns a run into a guard: its headline numbers as claims that each stays what it is at every layer.
+# Turns a run into a guard: its headline numbers as claims that each is unchanged at every layer.
 #
 # The guard reads the same texts as the run, so their choice is no error, and an interval over texts would be far too
 # wide a tolerance: int8 rounding of a block moves no number beyond it. What may move a number is rounding. Its
@@ -200,9 +200,9 @@ def frozen(store: Store, study: Study, begins: Mapping[str, Any], only: Sequence
     run = study.run.model_dump(mode="json", exclude_defaults=True) | {"precision": "float32"}
     return "\n".join(
         [
-            f"# From study '{study.study}', by `reporter export --guard`: each number may move by what rounding moves.",
-            "# The texts are the same, so they are no error here. `values` are those of layers 0, 1, 2, …",
-            "# Try another model by `--set models.NAME=PATH`; `--strict` ends with exit code 3 where a number moved.",
+            f"# Written by `reporter export --guard` from study '{study.study}'. Each claim fails if a number changes",
+            "# by more than rounding. `values` holds the numbers of layers 0, 1, 2, …",
+            "# To check another model, add `--set models.NAME=PATH`. `--strict` exits with 3 if a claim is refuted.",
             f"study: {study.study[:57]}-frozen",
             as_yaml(begins).rstrip(),
             "texts: fixed",
@@ -229,13 +229,13 @@ def _is_measured(row: MetricRow) -> bool:
 
 
 def _claim(name: str, full_name: str, profile: Sequence[MetricRow], view: str) -> list[str]:
-    """Return the lines of a claim that a profile stays what it is."""
+    """Return the lines of a claim that a profile is unchanged."""
     model, corpus = profile[0].model, profile[0].corpus
     values: list[str] = ["null"] * (1 + max(row.layer or 0 for row in profile))
     for row in profile:
         if _is_measured(row):
             values[row.layer or 0] = json.dumps(float(f"{row.value:.9g}"))
-    says = f"{full_name} of {model} on {corpus} stays what it is."
+    says = f"{full_name} of {model} on {corpus} is unchanged."
     number = {"metric": full_name, "model": model, "corpus": corpus, "view": view}
     tolerance = OF_NEIGHBOURS.get(full_name.partition(".")[0], ROUNDING)
     return [

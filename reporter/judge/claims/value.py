@@ -38,23 +38,22 @@ class ValueClaim(Claim):
     """A number is near the published one, or above, below or between others."""
 
     value: Number = Field(description="The number: {metric: …, model: …} or {sql: …}.")
-    within: float | None = Field(None, ge=0, description="How far from 'paper' it may lie.")
-    above: Bound | None = Field(None, description="It is greater than this number, {metric: …} or {sql: …}.")
-    below: Bound | None = Field(None, description="It is less than this number, {metric: …} or {sql: …}.")
-    between: Annotated[tuple[Bound, Bound], AsTuple] | None = Field(
-        None, description="It lies between two numbers, [low, high]."
-    )
+    within: float | None = Field(None, ge=0, description="Largest distance of the number from 'paper'.")
+    above: Bound | None = Field(None, description="Lower bound: a number, {metric: …} or {sql: …}.")
+    below: Bound | None = Field(None, description="Upper bound: a number, {metric: …} or {sql: …}.")
+    between: Annotated[tuple[Bound, Bound], AsTuple] | None = Field(None, description="Both bounds, as [low, high].")
 
     @model_validator(mode="after")
     def _is_tested_in_one_way(self) -> ValueClaim:
         if self.within is not None and self.paper is None:
-            raise failure(Complaint("needs 'paper', the number it is compared with", ("within",), "key"))
+            message = "needs `paper`; add `paper: NUMBER`, the published number"
+            raise failure(Complaint(message, ("within",), "key"))
         given = [key for key in ("within", "above", "below", "between") if getattr(self, key) is not None]
         if not given:
-            message = "needs a test: 'within' (of 'paper'), 'above', 'below' or 'between'"
+            message = "missing key; add `above`, `below`, `between`, or `paper` and `within`"
             raise failure(Complaint(message, (), "parent"))
         if len(given) > 1:
-            message = f"'{given[0]}' and '{given[1]}' exclude each other; keep one of them, or use 'between'"
+            message = f"'{given[0]}' and '{given[1]}' cannot be combined; remove one of them, or use `between`"
             raise failure(Complaint(message, (given[1],), "key"))
         low, high = self.between or (None, None)
         if isinstance(low, float) and isinstance(high, float) and low >= high:
@@ -64,14 +63,12 @@ class ValueClaim(Claim):
         group = self.value.model if isinstance(self.value, MetricNumber) else None
         for key, index, bound in _numbered(self):
             if isinstance(bound, MetricNumber) and bound.model in GROUPS and bound.model != group:
-                named = f"'{group}'" if group in GROUPS else "one of them"
-                message = (
-                    f"'{bound.model}' stands for several models: as a bound it goes only where 'value' says the same"
-                )
-                raise failure(Complaint(f"{message}; name {named}", (key, *index, "model")))
+                named = f"'{group}', as in `value`" if group in GROUPS else "one of them"
+                message = f"'{bound.model}' stands for several models, which `value` does not name; name {named}"
+                raise failure(Complaint(message, (key, *index, "model")))
         if isinstance(self.value, SqlNumber) and (self.views or self.baselines):
             key = "views" if self.views else "baselines"
-            message = "goes with {metric: …}; a query says itself what it reads"
+            message = f"cannot be combined with `sql`, which chooses the rows itself; remove `{key}`"
             raise failure(Complaint(message, (key,), "key"))
         return self
 
@@ -129,7 +126,7 @@ def value_finding(numbers: Numbers, claim: ValueClaim, view: str, baseline: str 
 
     findings, more = left_out(shown, test, strict=False)
     each = dict(findings)
-    notes += [*more, *([f"it must hold for each of {len(each)} models"] if len(each) > 1 else [])]
+    notes += [*more, *([f"the claim must hold for each of {len(each)} models"] if len(each) > 1 else [])]
     evidence = [
         {
             "model": model,
@@ -182,7 +179,7 @@ def _of_one(numbers: Numbers, claim: ValueClaim, view: str, baseline: str | None
     why = unsure = next((bound.unsure for bound in numbers_known if bound.unsure), "")
     if exact and not unsure:
         what = "its interval has no width" if value.known else "the number has no interval"
-        why = FIXED if fixed else f"{what}: compared as a bare number, so the verdict has no stated uncertainty"
+        why = FIXED if fixed else f"{what}, so the verdict ignores the uncertainty of the number"
         notes.append(why)
     quantity = claim.value
     nearest = _nearest(value, low, high)
@@ -330,19 +327,19 @@ def metric_number(numbers: Numbers, source: MetricNumber, view: str, baseline: s
     under = source.view or view
     model = f"{source.model} ({baseline})" if baseline else source.model
     if not numbers.rows(source.metric, under):
-        raise Missing(f"there are no numbers of {source.metric} under view '{under}'")
+        raise Missing(f"there are no numbers of {source.metric} for token set '{under}'")
     corpus = numbers.corpus_of(source.metric, under, source.corpus)
     rows = [row for row in numbers.rows(source.metric, under) if row.corpus == corpus]
-    where = f"{source.metric} of {model} on '{corpus}' under view '{under}'"
+    where = f"{source.metric} of {model} on '{corpus}' for token set '{under}'"
     if not rows:
-        raise Missing(f"there are no numbers of {source.metric} on '{corpus}' under view '{under}'")
+        raise Missing(f"there are no numbers of {source.metric} on '{corpus}' for token set '{under}'")
     checkpoint = numbers.pick(rows, model, None if baseline else source.checkpoint, None if baseline else source.step)
     single = source.site in ("embedding", "final") and source.layer is None
     matches = at_layer(checkpoint, source.layer, source.site)
     if source.layer is None and not single and any(row.layer is not None for row in matches):
-        raise Missing(f"{source.metric} is measured at every layer; say which with 'layer'")
+        raise Missing(f"{source.metric} is measured at every layer; add `layer: NUMBER` or `layer: last`")
     if source.layer is not None and matches and matches[0].layer is None:
-        raise Missing(f"{source.metric} is a number of the whole model; leave 'layer' out")
+        raise Missing(f"{source.metric} is one number for the whole model; remove `layer`")
     if len(matches) != 1:
         suffix = "" if source.layer is None else f" at layer {source.layer}"
         raise Missing(f"there is no number{suffix}: {where}")
@@ -396,7 +393,7 @@ def _against_base(numbers: Numbers, source: MetricNumber, view: str, baseline: s
     if not (mine.known and theirs.known):
         return Bounded(value, None, None, notes, unsure=mine.unsure or theirs.unsure)
     down, up = (float(np.hypot(_half_width(mine, side), _half_width(theirs, -side))) for side in (-1, 1))
-    note = f"{source.metric} has no paired difference to a base: both intervals are joined as if independent"
+    note = f"{source.metric} has no paired difference from a base: both intervals are combined as if independent"
     return Bounded(value, value - down, value + up, (*notes, note), min(mine.df, theirs.df))
 
 
@@ -441,18 +438,18 @@ def sql_number(store: Store, study: Study, sql: str) -> Bounded:
     except ReporterError as error:
         # The query stands below one line of our own.
         message = re.sub(r"\(line (\d+)", lambda match: f"(line {max(1, int(match[1]) - 1)}", str(error))
-        raise Missing(f"the query does not work: {message}") from None
+        raise Missing(f"the query failed: {message}") from None
     if not rows:
-        raise Missing("the query gives no row")
+        raise Missing("the query returned no rows")
     first: dict[str, Any] = rows[0]
     names = {name.lower(): name for name in first}
     if "value" not in names and len(names) > 1:
-        raise Missing(f"the query gives the columns {', '.join(first)}; name one of them 'value'")
+        raise Missing(f"the query returned the columns {', '.join(first)}; name one of them 'value'")
     value = _number(first, names.get("value", next(iter(first))))
     if value is None:
         raise Missing("the first row of the query has no value (NULL)")
     low, high = (_number(first, names[name]) if name in names else None for name in ("ci_low", "ci_high"))
-    notes = [f"the query gives {len(rows):,} rows; the first was taken"] if len(rows) > 1 else []
+    notes = [f"the query returned {len(rows):,} rows; the first is used"] if len(rows) > 1 else []
     return Bounded(value, low, high, tuple(notes))
 
 
@@ -481,7 +478,7 @@ def _number(row: dict[str, Any], name: str) -> float | None:
         try:
             value = float(value)  # DuckDB writes exact decimals as text
         except ValueError:
-            raise Missing(f"column {name} of the query is no number: {value!r}") from None
+            raise Missing(f"column {name} of the query is not a number: {value!r}") from None
     if isinstance(value, bool) or not isinstance(value, int | float) or not finite(value):
-        raise Missing(f"column {name} of the query is no finite number: {value!r}")
+        raise Missing(f"column {name} of the query is not a finite number: {value!r}")
     return float(value)

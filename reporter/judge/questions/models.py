@@ -21,7 +21,7 @@ from reporter.geometry.statistics import Method, fisher_interval
 from reporter.judge.claims import Kinship, at_equal_size, first_token_differences
 from reporter.judge.claims.differ import Group, difference
 from reporter.judge.numbers import Missing
-from reporter.judge.points import FEWEST_MODELS, Estimates, span
+from reporter.judge.points import FEWEST_MODELS, THESE_MODELS, Estimates, span
 from reporter.judge.profiles import Profile
 from reporter.judge.questions.subjects import (
     ONE_DRAW,
@@ -41,7 +41,7 @@ from reporter.store.schema import Correlation
 ROLES = ("encoder", "decoder")
 Side = Mapping[str, Sequence[Subject]]
 """Models, each with its subjects: a statistic on one corpus after another."""
-ONLY = "the interval is over texts: it speaks of these models, not of others like them"
+ONLY = f"the interval is over texts: {THESE_MODELS}"
 
 
 def ask_roles(subjects: Subjects) -> Iterator[Test]:
@@ -202,7 +202,7 @@ def _roles_finding(
         test = f"each encoder differs from each decoder by more than {least:.2g}, by an interval over texts"
         if begins := first_token_differences(subjects.numbers, [m for side in sides for m in side], first.view):
             notes = [
-                f"the models begin their texts differently ({begins}), and {token_set(first.view)} count these tokens",
+                f"texts begin differently ({begins}), and {token_set(first.view)} include these first tokens",
                 *notes,
             ]
     return _compared(

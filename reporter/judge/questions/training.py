@@ -269,5 +269,5 @@ def _shown(subject: Subject, profile: Profile, start: int, stop: int) -> dict[st
         "training": True,
         "curves": (curve(subject.model, x, profile.values),),
         "mark": (float(x[start]), float(x[stop])),
-        "notes": (*profile.notes, "the interval is over texts: it speaks of this run, not of another seed"),
+        "notes": (*profile.notes, "the interval is over texts: it is about this run, not about another seed"),
     }

@@ -83,7 +83,7 @@ def test_each_model_is_compared_with_its_base_on_the_same_texts(three):
     assert [row.model for row in apart.by_model] == ["tuned", "again"], "base itself has none"
     tuned = apart.by_model[0]
     assert tuned.value == pytest.approx(0.03) and tuned.ci_high - 0.03 == pytest.approx(1.959964 * 0.01 * 2**0.5)
-    assert "no paired difference to a base" in " ".join(apart.detail["notes"])
+    assert "no paired difference from a base" in " ".join(apart.detail["notes"])
     differences(three, "convergence.rate", {"tuned": (0.03, 0.004), "again": (0.1, 0.004)})
     paired = three.judge(f"c: {claim}", **MODELS)["c"]
     assert (apart.verdict, paired.verdict) == ("inconclusive", "supported")
@@ -103,7 +103,7 @@ def test_fixed_texts_are_compared_as_they_stand_by_every_kind(three):
             three.put(model, "convergence.rate", rate, error)
             three.put(model, "anisotropy.mean_cosine", RISES, error)
         found = three.judge(claims, more="texts: fixed", **MODELS)
-        assert {(v.p, v.ci_low, "its texts are fixed" in v.detail["reason"]) for v in found.values()} == {
+        assert {(v.p, v.ci_low, "the texts are fixed" in v.detail["reason"]) for v in found.values()} == {
             (None, None, True)
         }
     three.judge(re.sub(", (supported|refuted):", ", inconclusive:", claims), **MODELS)

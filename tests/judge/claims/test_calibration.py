@@ -110,7 +110,7 @@ def test_the_effect_that_the_advice_names_is_shown_in_80_percent_of_studies(mode
     error, repetitions = 0.5, 4000
     known = np.array([error])
     estimates = Estimates(np.zeros(1), known, models - 1 if models else np.inf, None if models else known)
-    at = float(re.search(r"is really > ([0-9.]+)", advice(estimates, models, tested))[1])
+    at = float(re.search(r"verdict if [^;]* > ([0-9.]+)", advice(estimates, models, tested))[1])
     rng = np.random.default_rng(models)
     if models:
         values = at + error * np.sqrt(models) * rng.standard_normal((repetitions, models, 1))

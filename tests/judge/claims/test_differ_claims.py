@@ -111,7 +111,7 @@ def test_what_analyses_look_at_stands_in_the_place_of_a_corpus(world):
 @pytest.mark.parametrize(
     ("claim", "reason"),
     [
-        ("a: all, b: encoders, is: above", "e0, e1, e2 is on both sides"),
+        ("a: all, b: encoders, is: above", "`a` and `b` both include e0, e1, e2; remove them from one side"),
         ("a: decoders, b: e9, is: above", "there are no numbers of e9: it was not measured"),
     ],
 )  # fmt: skip
@@ -145,19 +145,19 @@ def test_corpora_of_other_sizes_are_compared_only_where_size_does_not_matter(siz
 
     found = judged("variance.total")
     assert (found.verdict, found.value) == ("inconclusive", None)
-    assert "wiki has 8,000 words where tweets has 1,000: give corpus wiki the key `size_of: tweets`" in str(
+    assert "wiki has 8,000 words, but tweets has 1,000: add the key `size_of: tweets` to corpus wiki" in str(
         found.detail
     )
     found = judged("variance.total", a="[wiki, news]", news=1300)
-    assert "wiki has 8,000 words, news has 1,300 words where tweets" in found.detail["reason"]
-    assert "give corpora wiki, news the key `size_of: tweets`" in found.detail["reason"]
+    assert "wiki has 8,000 words, news has 1,300 words, but tweets" in found.detail["reason"]
+    assert "add the key `size_of: tweets` to corpora wiki, news" in found.detail["reason"]
     found = judged("convergence.similarity")
     assert found.verdict == "supported" and "size" not in str(found.detail.get("notes"))
     # As many words, up to a third of a doubling.
     assert judged("variance.total", wiki=1251).verdict == "inconclusive"
     found = judged("variance.total", wiki=1250)
     assert found.verdict == "supported"
-    told = "compared at equal size, since the number moves with it: wiki 1,250 words in 62 texts, tweets 1,000 words"
+    told = "compared at equal size, since the number depends on it: wiki 1,250 words in 62 texts, tweets 1,000 words"
     assert any(note.startswith(told) for note in found.detail["notes"])
 
 
@@ -173,7 +173,7 @@ def test_a_corpus_that_models_are_trained_on_is_not_to_be_thinned(world):
     study = load_study(world.folder / "study.yaml", offer()).study
     said = list(untestable_claims(study, {"wiki": 9000, "tweets": 1000}))
     assert [text.split(" cannot")[0] for text in said] == ["claim c", "claim d"]
-    assert "trained on corpus wiki, so add a corpus like it with the key `size_of: tweets`" in said[0]
+    assert "trained on corpus wiki, so add a copy of it with the key `size_of: tweets`" in said[0]
     for words in ({"wiki": 1100, "tweets": 1000}, {"wiki": 9000}):
         assert not list(untestable_claims(study, words))
 

@@ -54,7 +54,7 @@ def test_a_peak_where_the_value_is_fixed_says_nothing(world, at, verdict):
     world.put("bert", "convergence.similarity", [*X[:-1] ** 2, 1.0], 0.001)
     found = world.judge_one(f"shape: {{{MEASURE}, models: bert, is: peak-at, {at}}}")
     assert found.verdict == verdict
-    assert verdict == "supported" or "by definition, so that a peak at 1 says nothing" in found.detail["reason"]
+    assert verdict == "supported" or "by definition, so a peak at 1 says nothing" in found.detail["reason"]
 
 
 def test_an_effect_below_rounding_or_below_the_smallest_that_counts_is_none(world):
@@ -86,7 +86,7 @@ def test_copies_count_once_and_relatives_as_one_and_models_that_do_not_differ_ar
         world.put_model(name, fingerprint=name, base=None if name == "a" else "a")
     found = world.judge(claim, models="a, b, c")["c"]
     assert (found.verdict, found.p) == ("inconclusive", None)
-    assert "a, b, c have one origin and count as one model" in found.detail["notes"]
+    assert "a, b, c have a common origin and count as one model" in found.detail["notes"]
     for name in ("a", "b", "c"):
         world.put_model(name, fingerprint="x" if name != "c" else "y", base=None)
     found = world.judge(claim, models="a, b, c")["c"]
@@ -107,7 +107,7 @@ def test_two_models_are_judged_by_their_texts_and_no_interval_leaves_the_range(w
         models="d0, d1, e0, e1",
     )
     assert found["wide"].ci_high <= 1 and all(row["ci_high"] <= 1 for row in found["wide"].detail["evidence"])
-    assert any("interval is over texts for d0, d1, e0, e1" in note for note in found["texts"].detail["notes"])
+    assert any("interval for d0, d1, e0, e1 is over texts" in note for note in found["texts"].detail["notes"])
     assert found["none"].detail["reason"].startswith("not tested: there are 2 independent models")
 
 
@@ -155,7 +155,7 @@ def test_the_number_shown_is_the_one_that_decided(world):
     assert found.p == pytest.approx(2 * parts.pop(found.detail["statistic"])["p_holds"])
     ((valley, part),) = parts.items()
     assert found.p_adjusted >= 2 * part["p_holds"] > found.p, "the claim is as sure as its least sure part"
-    assert f"the least certain is: {valley}" in found.detail["reason"]
+    assert f"the least certain condition of the claim is: {valley}" in found.detail["reason"]
 
 
 def test_the_place_of_a_peak_has_an_interval_only_where_there_is_one(world):
@@ -163,10 +163,10 @@ def test_the_place_of_a_peak_has_an_interval_only_where_there_is_one(world):
     world.put("bert", "anisotropy.mean_cosine", profile, 0.01)  # the first or the fifth point, and none in between
     found = world.judge_one(f"{claim} peak-at, at: 0.4}}")
     assert found.verdict == "refuted" and " minus layer 2" in found.detail["statistic"] and found.ci_low > 0.01
-    assert found.detail["definition"].endswith("here the largest is that of layer 4")
+    assert found.detail["definition"].endswith("the highest point is layer 4")
     world.put("bert", "anisotropy.mean_cosine", [0.1, 0.1, 0.1, 0.49, 0.51, 0.1], 0.01)
     found = world.judge_one(f"{claim} peak-at, at: 0.2}}")
-    assert found.verdict == "refuted" and found.detail["statistic"] == "place of the maximum"
+    assert found.verdict == "refuted" and found.detail["statistic"] == "position of the maximum"
     assert (found.value, found.ci_low, found.ci_high) == pytest.approx((0.8, 0.6, 0.8))
 
 
@@ -181,7 +181,7 @@ def test_a_difference_of_roles_leaves_out_what_is_fixed_by_definition(world):
     )
     assert found["mean"].value == pytest.approx(0.1)
     assert any(note.startswith("layer 2 of gpt2 is left out: ") for note in found["mean"].detail["notes"])
-    assert found["last"].verdict == "failed" and "says nothing of the model" in found["last"].detail["reason"]
+    assert found["last"].verdict == "failed" and "says nothing about the model" in found["last"].detail["reason"]
     assert any("by definition, which says nothing" in note for note in found["value"].detail["notes"])
 
 
@@ -193,7 +193,7 @@ def test_models_that_begin_their_texts_differently_are_compared_with_a_warning(w
         world.put_model(name, role=role, first_token=first, fingerprint=name)
     claim = f"c: differ: {{metric: anisotropy.mean_cosine, a: gpt2, b: bert, is: above}}, views: [{view}]"
     found = world.judge(claim, more="views: [words, no-sinks]")["c"]
-    told = [note for note in found.detail["notes"] if "begin their texts differently" in note]
+    told = [note for note in found.detail["notes"] if "texts begin differently" in note]
     assert len(told) == warned
     assert not warned or "(bert with [CLS], gpt2 with a word)" in told[0]
 
@@ -204,7 +204,7 @@ def test_a_model_under_two_names_is_no_other_model(world):
         world.put_model(name, fingerprint=weights)
     claim = "differ: {metric: anisotropy.mean_cosine, is: different, a: a, b:"
     found = world.judge(f"copy: {claim} b}}\nother: {claim} c}}", models="a, b, c")
-    assert "warning: a and b have the same weights, so that they cannot differ" in found["copy"].detail["notes"]
+    assert "warning: a and b have the same weights, so they cannot differ" in found["copy"].detail["notes"]
     assert found["copy"].verdict == "inconclusive"
     assert not any("same weights" in note for note in found["other"].detail["notes"])
 

@@ -55,7 +55,7 @@ def test_relatives_alone_are_shown_and_not_tested(world):
     found = world.judge_one(f"{OVER_MODELS}}}", models=MODELS)
     assert (found.verdict, found.p, found.ci_low) == ("inconclusive", None, None)
     assert found.value == pytest.approx(1, abs=1e-3) and found.detail["reason"].startswith("not tested")
-    assert "6 models count as 1; a test takes 4" in found.detail["notes"]
+    assert "6 models count as 1; a test needs at least 4" in found.detail["notes"]
 
 
 def test_errors_as_large_as_what_tells_models_or_layers_apart_decide_no_relation(world):
@@ -67,7 +67,7 @@ def test_errors_as_large_as_what_tells_models_or_layers_apart_decide_no_relation
     of_layers = "relation: {x: convergence.similarity, y: convergence.bound, over: layers, is: positive, models: bert}"
     for result, units in ((models, "models"), (world.judge_one(of_layers), "layers")):
         assert result.verdict == "inconclusive", units
-        assert f"errors over texts are as large as what tells the {units} apart" in result.detail["reason"]
+        assert f"errors over texts are as large as the differences between {units}" in result.detail["reason"]
 
 
 def test_scores_from_elsewhere_are_correlated_over_models(world, tmp_path):
@@ -124,7 +124,7 @@ def test_over_layers_one_smooth_model_says_little_and_several_say_more(world):
     relation = "relation: {x: convergence.similarity, y: anisotropy.mean_cosine, over: layers, is: positive, models:"
     found = world.judge(f"one: {relation} a}}\nall: {relation} all}}", models=MODELS)
     assert (found["one"].verdict, found["all"].verdict) == ("inconclusive", "supported")
-    assert "neighbouring layers of a model are alike" in " ".join(found["one"].detail["notes"])
+    assert "adjacent layers of a model are similar" in " ".join(found["one"].detail["notes"])
     for measure in ("convergence.similarity", "anisotropy.mean_cosine"):
         world.put("a", measure, x, corpus="tweets")
     both = world.judge(
@@ -133,21 +133,21 @@ def test_over_layers_one_smooth_model_says_little_and_several_say_more(world):
         corpora="wiki, tweets",
     )
     notes = {name: verdict.detail["notes"] for name, verdict in both.items()}
-    assert "the interval is over layers: it speaks of these models, not of others like them" in notes["two"]
-    assert "it must hold on each of 2 corpora: wiki, tweets" in notes["wiki"]
+    assert "the interval is over layers: it is about these models, not about others like them" in notes["two"]
+    assert "the claim must hold on each of 2 corpora: wiki, tweets" in notes["wiki"]
 
 
 @pytest.mark.parametrize(
     ("claim", "reason"),
     [
         ("x: convergence.rate, y: convergence.similarity, over: models, is: positive",
-         "2 models have both convergence.rate and convergence.similarity; it takes 4"),
+         "2 models have both convergence.rate and convergence.similarity; at least 4 are needed"),
         ("x: convergence.similarity, y: convergence.bound, over: layers, is: positive, models: bert",
-         "convergence.similarity or convergence.bound is the same everywhere (bert on 'wiki')"),
+         "convergence.similarity or convergence.bound is constant (bert on 'wiki')"),
         ("x: convergence.similarity, y: convergence.violations, over: layers, is: positive, models: bert",
-         "convergence.similarity and convergence.violations of bert have 2 layers in common; it takes 4"),
+         "convergence.similarity and convergence.violations of bert have 2 layers in common; at least 4 are needed"),
         ("x: count, y: variance, over: types, is: positive, models: bert",
-         "there are no numbers of variance.tradeoff under view 'words'"),
+         "there are no numbers of variance.tradeoff for token set 'words'"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_correlated_says_why(world, claim, reason):

@@ -123,7 +123,7 @@ def test_a_claim_must_hold_on_every_corpus(world):
         corpora="wiki, tweets",
     )["both"].detail
     assert [row["verdict"] for row in detail["evidence"]] == ["supported", "inconclusive"]
-    assert "it must hold on each of 2 corpora: wiki, tweets" in detail["notes"]
+    assert "the claim must hold on each of 2 corpora: wiki, tweets" in detail["notes"]
 
 
 def test_one_model_without_intervals_decides_nothing_and_says_what_would(world):
@@ -131,7 +131,7 @@ def test_one_model_without_intervals_decides_nothing_and_says_what_would(world):
     claim = "shape: {metric: anisotropy.top_variance_share, models: bert, is: bell}"
     verdict = world.judge_one(claim)
     assert (verdict.verdict, verdict.p, verdict.ci_low) == ("inconclusive", None, None)
-    assert "three independent models or more, or a statistic that has an interval" in verdict.detail["reason"]
+    assert "at least three independent models, or a statistic with an interval" in verdict.detail["reason"]
     assert verdict.value > 0.3
     # The same over batches lends its error.
     world.put("bert", "anisotropy.top_variance_share_batch", BELL, 0.01)
@@ -174,7 +174,7 @@ def test_over_training_at_a_layer_and_as_a_mean_over_layers(world):
     for step in (3000, 4000):
         world.put("d", COSINE, [1.0, 0.5, 0.5], 0.005, step=step)
     apart = world.judge_one(f"{claim.replace('a, b, c', 'a, d')} flat, every: false}}", models="a, d")
-    assert apart.detail["reason"] == "a, d have 0 training steps in common"
+    assert apart.detail["reason"] == "a, d have 0 training steps in common; at least 2 are needed"
 
 
 def test_three_points_are_a_hill_or_none(world):
@@ -205,16 +205,18 @@ def test_views_and_baselines_are_read_beside_the_claim_and_not_counted(world):
 OF_BERT = f"{MEASURE}, models: bert, is:"
 LACKING = {
     f"{MEASURE}, models: gpt2, is: bell": "there are no numbers of gpt2: out of memory",
-    f"{MEASURE}, models: decoders, is: bell": f"there are no decoders with numbers of {COSINE} under view 'words'",
-    f"{OF_BERT} bell, checkpoint: x": "bert has no checkpoint 'x'; there are final",
-    f"{OF_BERT} flat, over: step": "bert has 0 checkpoints with a known training step",
-    f"{OF_BERT} peak-at, at: 0.5, within: 0.01": "no point lies within 0.01 of 0.5 (bert on 'wiki')",
-    f"{OF_BERT} peak-at, at: 0.5, within: 1": "every point lies within 1 of 0.5 (bert on 'wiki')",
-    f"{OF_BERT} bell, site: attention": f"bert has no numbers of {COSINE} along site 'attention'",
+    f"{MEASURE}, models: decoders, is: bell": (
+        f"there are no decoders with numbers of {COSINE} for token set 'words'; gpt2 failed: out of memory"
+    ),
+    f"{OF_BERT} bell, checkpoint: x": "bert has no checkpoint 'x'; its checkpoints: final",
+    f"{OF_BERT} flat, over: step": "bert has 0 checkpoints with a known training step; at least 2 are needed",
+    f"{OF_BERT} peak-at, at: 0.5, within: 0.01": "no point lies within 0.01 of 0.5; raise `within` (bert on 'wiki')",
+    f"{OF_BERT} peak-at, at: 0.5, within: 1": "every point lies within 1 of 0.5; lower `within` (bert on 'wiki')",
+    f"{OF_BERT} bell, site: attention": f"bert has no numbers of {COSINE} at site 'attention'",
     "metric: convergence.bound, models: bert, is: bell": "convergence.bound of bert on 'wiki' has no value at layer 2: "
     "too few texts",
     "metric: convergence.violations, models: bert, is: bell": (
-        "'bell' needs at least 3 points, there are 2 (bert on 'wiki')"
+        "'bell' needs at least 3 points, got 2 (bert on 'wiki')"
     ),
 }
 
@@ -241,4 +243,4 @@ def test_an_embedding_and_a_model_of_a_group_without_numbers_are_left_out_and_na
         f"group, supported: shape: {{{MEASURE}, is: bell}}"
     )
     assert "the embedding of bert is left out: mostly duplicates" in verdicts["embedding"].detail["notes"]
-    assert "gpt2 is not among them: out of memory" in verdicts["group"].detail["notes"]
+    assert "gpt2 is left out: out of memory" in verdicts["group"].detail["notes"]

@@ -30,7 +30,7 @@ def test_the_interval_decides_against_the_published_number(rates):
         mixed, supported: {RATE}, between: [0, {{metric: convergence.rate, model: gpt2}}]"""
     )
     assert found["above"].detail["alone"] == "supported" and found["above"].p == pytest.approx(0.0329, abs=1e-4)
-    assert "not once corrected for the 10 claims tested together" in found["above"].detail["reason"]
+    assert "not after the correction for 10 claims" in found["above"].detail["reason"]
     near = found["near"]
     assert (near.value, near.paper, near.detail["bound"]) == (0.0841, 0.0826, "0.0826 ± 0.01")
     assert (near.holds_low, near.holds_high) == pytest.approx((0.0726, 0.0926)) and not near.holds_outside
@@ -89,7 +89,7 @@ def test_a_number_without_an_interval_is_compared_as_it_stands_and_not_counted(w
         f"a, supported: {value}, above: 0.8\nb, supported: {value}, paper: 0.8, within: 0.1\n"
         f"c, refuted: {value}, below: 0.5\nd, supported: {RATE}, above: 0"
     )
-    assert found["a"].p is None and "compared as a bare number" in found["a"].detail["reason"]
+    assert found["a"].p is None and "the verdict ignores the uncertainty" in found["a"].detail["reason"]
     assert found["d"].detail["tested"] == 1 and "tested" not in found["a"].detail
     # An uncertain bound makes an exact number uncertain.
     (found,) = world.judge(f"c: {value}, above: {{metric: convergence.rate, model: bert}}").values()
@@ -152,27 +152,27 @@ def test_sql_sees_this_study_alone_and_takes_the_first_view_and_corpus(world):
     )
     assert {name: verdict.verdict for name, verdict in found.items()} == dict.fromkeys(found, "supported")
     assert found["plain"].value == 0.1 and found["plain"].p is None and found["plain"].view is None
-    assert "the query gives 3 rows; the first was taken" in found["plain"].detail["notes"]
+    assert "the query returned 3 rows; the first is used" in found["plain"].detail["notes"]
     assert found["interval"].ci_low == pytest.approx(0.1 - 0.0196, abs=1e-4) and found["interval"].p is not None
     assert found["lone"].value == pytest.approx(0.11) and found["everything"].value == pytest.approx(0.52)
 
 
 REASONS = {
-    'value: {sql: "SELECT valu FROM layer_metrics"}': "the query does not work: Binder Error",
-    "value: {sql: \"COPY layer_metrics TO 'x'\"}": "the query does not work: Parser Error",
-    'value: {sql: "SELECT value FROM layer_metrics WHERE false"}': "the query gives no row",
+    'value: {sql: "SELECT valu FROM layer_metrics"}': "the query failed: Binder Error",
+    "value: {sql: \"COPY layer_metrics TO 'x'\"}": "the query failed: Parser Error",
+    'value: {sql: "SELECT value FROM layer_metrics WHERE false"}': "the query returned no rows",
     'value: {sql: "SELECT NULL AS value"}': "the first row of the query has no value (NULL)",
-    'value: {sql: "SELECT 1 AS a, 2 AS b"}': "the query gives the columns a, b; name one of them 'value'",
-    "value: {sql: \"SELECT 'x' AS value\"}": "column value of the query is no number: 'x'",
-    "value: {sql: \"SELECT true AS value\"}": "column value of the query is no finite number: True",
-    "value: {metric: convergence.area, model: bert}": "there are no numbers of convergence.area under view",
+    'value: {sql: "SELECT 1 AS a, 2 AS b"}': "the query returned the columns a, b; name one of them 'value'",
+    "value: {sql: \"SELECT 'x' AS value\"}": "column value of the query is not a number: 'x'",
+    "value: {sql: \"SELECT true AS value\"}": "column value of the query is not a finite number: True",
+    "value: {metric: convergence.area, model: bert}": "there are no numbers of convergence.area for token set",
     "value: {metric: convergence.similarity, model: bert, layer: 7}": (
-        "there is no number at layer 7: convergence.similarity of bert on 'wiki' under view 'words'"
+        "there is no number at layer 7: convergence.similarity of bert on 'wiki' for token set 'words'"
     ),
     "value: {metric: convergence.similarity, model: bert, layer: 1}": (
-        "convergence.similarity of bert on 'wiki' under view 'words' has no value: it could not be computed"
+        "convergence.similarity of bert on 'wiki' for token set 'words' has no value: it could not be computed"
     ),
-    "value: {metric: convergence.rate, model: bert, step: 3}": "bert has no checkpoint at step 3; there are final",
+    "value: {metric: convergence.rate, model: bert, step: 3}": "bert has no checkpoint at step 3; its checkpoints:",
 }  # fmt: skip
 
 

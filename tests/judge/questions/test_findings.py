@@ -265,7 +265,7 @@ def test_a_mean_that_one_model_or_one_layer_makes_is_no_difference_of_roles():
 def test_models_of_one_role_are_compared():
     row = found(lambda model, **at: {"a": 0.2, "b": 0.5, "c": 0.45}[model], dict.fromkeys("abc", "encoder"))["models"]
     assert "ranges from 0.20 in a to 0.50 in b over 3 models" in row["says"]
-    assert "not of others like them" in " ".join(row["detail"]["notes"])
+    assert "not about others like them" in " ".join(row["detail"]["notes"])
     assert "models" not in found(of_role, ROLES)
 
 
