@@ -4,6 +4,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import compress
 from typing import Any
 
 from reporter.charts.formulas import as_plain, pieces
@@ -11,6 +12,7 @@ from reporter.charts.layout import VIEWS
 from reporter.charts.picture import Figure, capitalised
 from reporter.charts.styles import ordered
 from reporter.core.numbers import estimate, is_null, p_value, whole
+from reporter.core.places import TOKEN_SETS
 from reporter.core.places import place as layer_name
 from reporter.judge.numbers import with_analyses
 from reporter.report.citing import in_words, read_passes, span
@@ -237,12 +239,17 @@ def _corpora(contents: Contents) -> Table:
 
 def _claims(contents: Contents) -> Table:
     rows = [
-        [str(row["says"]), str(row["view"] or "–"), f"{row['verdict']}{_with_p(row['p_adjusted'])}", _estimate(row)]
+        [
+            str(row["says"]),
+            TOKEN_SETS.get(row["view"], row["view"]) or "–",
+            f"{row['verdict']}{_with_p(row['p_adjusted'])}",
+            _estimate(row),
+        ]
         for row in rows_of(contents.claims.frame)
         if is_null(row["baseline"])
     ]
     caption = "Claims with their 95 % intervals. Verdicts and p-values are corrected for the number of claims (Holm)."
-    return Table("claims", caption, {"Claim": 3.6, "Tokens": 1.4, "Verdict": 2.3, "Value": 3.2}, rows)
+    return Table("claims", caption, {"Claim": 3.4, "Tokens": 1.7, "Verdict": 2.3, "Value": 3.2}, rows)
 
 
 def _findings(contents: Contents) -> Table:
@@ -271,8 +278,12 @@ def _compared(contents: Contents, width: float) -> dict[str, list[Table]]:
                     f"{what}, with 95 % intervals, on {comparison['corpus']}. Computed from {VIEWS.get(view, view)}."
                 )
                 cells = [[_estimate(cell["numbers"][place]) for cell in line["cells"]] for line in lines]
-                grid = Table("compared" if not tables else name, caption, {}, cells)
-                tables[grid.name] = _split(grid, names, [line["name"] for line in lines], width)
+                measured = [any(cell != "–" for cell in of_models) for of_models in zip(*cells, strict=True)]
+                grid = Table(
+                    "compared" if not tables else name, caption, {}, [list(compress(row, measured)) for row in cells]
+                )
+                shown = list(compress(names, measured))
+                tables[grid.name] = _split(grid, shown, [line["name"] for line in lines], width)
     return tables
 
 
