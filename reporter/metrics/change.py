@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from pydantic import Field
 
+from reporter.core.numbers import counted
 from reporter.core.table import TOKEN, Comparable, Row, UnderView, at_place, column
 from reporter.core.threads import spread
 from reporter.geometry.arrays import Ints
@@ -55,7 +56,7 @@ def _sides(
 
 
 _WITH_SINKS = " It takes μ⁰ as known. A few sinks move μ⁰, so with sinks the interval covers far too rarely."
-_ENOUGH = f" None if a half of the texts has fewer than {SURE} tokens per dimension."
+_ENOUGH = f" None if half of the texts have fewer than {SURE} tokens per dimension."
 _TWIN = (
     "As `{name}`, with the model's `twin` (the same model from another seed) as the base. Needs `twin` in the study."
 )
@@ -244,7 +245,8 @@ def _values_at(seen: Observed, shared: _Shared, place: Place, counterpart: Place
     x, y = shared.states(place, counterpart)
     yield _linear(seen, shared, place, x, y, f"linear{ending}")
     if x.shape[1] != y.shape[1]:
-        yield from undefined(names, place, n, f"the models are {x.shape[1]} and {y.shape[1]} wide")
+        widths = f"the states of the model have {x.shape[1]:,} dimensions, the states of the base {y.shape[1]:,}"
+        yield from undefined(names, place, n, widths)
         return
     step, size, lengths = (x - y).norm(dim=1), y.norm(dim=1), x.norm(dim=1)
     nonzero = (size > 0) & (lengths > 0)
@@ -297,12 +299,12 @@ def _linear(seen: Observed, shared: _Shared, place: Place, x: Tensor, y: Tensor,
     n, d = len(x), y.shape[1]
     half = torch.from_numpy(half_of(shared.texts, seen.seed)).to(x.device)
     fewest = min(int((half == part).sum()) for part in (0, 1))
-    tokens = f"a half of the texts has {fewest:,} tokens for {d:,} dimensions; needed are"
+    tokens = f"half of the texts have {counted(fewest, 'token')} for {d:,} dimensions; the minimum is"
     if fewest < 2 * d:
         return Value(name, place, None, n, reason=f"{tokens} {2 * d:,} tokens")
     joints = [joint_of(y[half == part], x[half == part]) for part in (0, 1)]
     if not all(joint.vary for joint in joints):
-        return Value(name, place, None, n, reason="all states of a half of the texts are equal")
+        return Value(name, place, None, n, reason="all states of one half of the texts are equal")
     share, influence = held_out(joints, [directions(joint.xx, joint.n) for joint in joints], y, x, half)
     value, few = min(share, 1.0), fewest < SURE * d
     influence -= influence.mean()

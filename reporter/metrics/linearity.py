@@ -27,7 +27,7 @@ _FIT = (
 FEWEST = 8
 """Tokens to a dimension, of those that a map is fitted to, below which intervals cover less than they say."""
 _INTERVAL = f"{described('logit')} None with fewer than {FEWEST} tokens per dimension."
-_PLAIN = f"{described('plain')} None if a half of the texts has fewer than {FEWEST} tokens per dimension."
+_PLAIN = f"{described('plain')} None if half of the texts have fewer than {FEWEST} tokens per dimension."
 _HELD_OUT = (
     "1 − Σ‖y − map(x)‖²/Σ‖y − mean‖² over one half of the texts, map and mean fitted to the other half. The number is "
     "the mean over both directions. A hash of the text decides its half. "
@@ -252,9 +252,9 @@ def _fits(seen: Observed, place: Place, pair: _Pair, name: str, here: _Direction
     number = Value(name, place, value, n, low, high, few, spread=error)
     yield from with_floor(number, noise.linear_fit(n, d, pair.joint.yy.shape[0], seen.seed))
     if pair.halves is None:
-        yield Value(f"{name}_heldout", place, None, n, reason="a half of the texts has fewer than three tokens")
+        yield Value(f"{name}_heldout", place, None, n, reason="half of the texts have fewer than three tokens")
         return
-    few = _too_few_tokens(int(min(part.n for part in pair.halves)), d, "a half of the texts has ")
+    few = _too_few_tokens(int(min(part.n for part in pair.halves)), d, "half of the texts have ")
     share, influence = held_out(
         pair.halves,
         [here.of(part.xx, part.n, half) for half, part in enumerate(pair.halves)],
@@ -268,7 +268,7 @@ def _fits(seen: Observed, place: Place, pair: _Pair, name: str, here: _Direction
 
 
 def _too_few_tokens(n: int, d: int, who: str = "") -> str:
-    few = f"no interval: {who}{n:,} tokens for {d:,} dimensions; needed are {FEWEST * d:,} tokens"
+    few = f"no interval: {who}{n:,} tokens for {d:,} dimensions; the minimum is {FEWEST * d:,} tokens"
     return few if n < FEWEST * d else ""
 
 

@@ -415,7 +415,7 @@ def probes(item: CorpusProbe | WrittenWords, context: Context) -> Iterator[Row]:
     places = context.layout.places
     if len(read.names) < 2:
         for place in places:
-            reason = f"fewer than two classes have {item.folds} different texts, one for each fold"
+            reason = f"fewer than two labels have at least {item.folds} different texts, one for each fold"
             yield from undefined(STATISTICS, place, 0, reason)
         return
     by_pooling = pooled_by(read.texts, context, (context.pooling, *further), read.max_tokens)

@@ -94,7 +94,7 @@ def _tested(
     states = torch.ones((2, model.anatomy.final_width or model.anatomy.width), device=model.device)
     lacking = needed(lambda: head.logits(states), missing)
     if lacking:
-        raise ReporterError(f"it was saved without a language-model head: its files lack {lacking}")
+        raise ReporterError(f"its files have no language-model head; they lack {lacking}")
     _test(head, whole, model)
     return head
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from oracles.damages import damaged
 from oracles.families import WORDS, build_language_model
+from transformers import AutoModel, AutoTokenizer
 from typer.testing import CliRunner
 
 from reporter.app.cli import app
-from reporter.app.look.card import _blocks
 from reporter.app.look.study import write_study
 from reporter.runs.studies import read_study
 from reporter.store import Store
@@ -68,6 +68,16 @@ def test_a_copy_is_compared_with_its_base(look):
     assert result.exit_code == 0, result.output
     line = " ".join(result.stdout.split("against decoder")[1].split("measured on")[0].split())
     assert "layer 2" in line and "states differ from the base" in line
+
+
+def test_the_card_says_why_something_is_not_measured(look):
+    build_language_model("llama", Path("narrow"), hidden_size=16)
+    AutoModel.from_pretrained("encoder").save_pretrained("headless")
+    AutoTokenizer.from_pretrained("encoder").save_pretrained("headless")
+    result = look("decoder", "headless", "--base", "narrow", "--text", "notes.txt")
+    printed = " ".join(result.stdout.split())
+    assert "not compared: the states of the model have 32 dimensions, the states of the base 16" in printed
+    assert "is unknown (its files have no language-model head)" in printed
 
 
 def test_the_study_is_for_people_to_edit(look):
@@ -146,17 +156,3 @@ def test_a_model_of_the_hub_that_cannot_be_found_leaves_nothing(look):
     result = look("owner/nowhere", "--offline")
     assert result.exit_code == 1 and "owner/nowhere" in result.stderr and result.stderr.count("\n") == 1
     assert not Path("look").exists() and not Path("results").exists()
-
-
-@pytest.mark.parametrize(
-    ("trials", "says"),
-    [
-        ([], "not measured"),
-        ([{"error": "the weights may be damaged", "reasons": None}], "the weights may be damaged"),
-        ([{"error": None, "reasons": '[{"statistic": "loss", "reason": "no head: its files lack a, b"}]'}], "no head"),
-        ([{"error": None, "reasons": "[]"}], "the model has one block"),
-    ],
-)
-def test_the_card_says_why_no_loss_without_a_block_is_known(trials, says):
-    text = _blocks([], [{"layer": 1, "value": 0.1}, {"layer": 0, "value": 0.2}], trials)
-    assert text == f"blocks 2 and 1 turn the states least; the loss without them is unknown ({says})"

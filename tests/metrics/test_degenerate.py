@@ -200,4 +200,4 @@ def test_a_map_of_few_tokens_has_no_interval_and_says_why(texts, known):
     for row in numbers.itertuples():
         expected = ("held out" if row.statistic.endswith("heldout") else "in sample") in known
         assert np.isfinite([row.ci_low, row.ci_high]).all() == expected
-        assert ("8 dimensions; needed are 64 tokens" in str(row.reason)) != expected
+        assert ("8 dimensions; the minimum is 64 tokens" in str(row.reason)) != expected

@@ -1,6 +1,5 @@
 """The layer card of a model: what a study of ``reporter look`` found, in ten lines."""
 
-import json
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ from reporter.geometry.intervals import VERDICT_TEXTS
 from reporter.judge.numbers import declared
 from reporter.judge.questions.changed import CHANGED
 from reporter.judge.questions.layer import LABEL_FREE
-from reporter.judge.questions.question import Record, boxes_of, markdown_cell
+from reporter.judge.questions.question import Record, boxes_of, gaps, markdown_cell
 from reporter.judge.questions.sinks import blocks_of
 from reporter.store import Store
 
@@ -39,11 +38,7 @@ _TURNS = """
 SELECT layer, value FROM layers WHERE study = $study AND model = $model AND metric = 'motion'
 AND statistic = 'block_influence' AND view = 'words' AND value IS NOT NULL ORDER BY value, layer LIMIT 3
 """
-_REASONS = """
-SELECT json_extract_string(reasons, '$[0].reason') AS reason FROM cells
-WHERE study = $study AND model = $model AND metric = 'change' AND reason IS NOT NULL LIMIT 1
-"""
-_TRIALS = "SELECT error, reasons FROM cells WHERE study = $study AND model = $model AND metric = 'skip'"
+
 _TEXTS = "SELECT corpus, texts FROM corpora WHERE study = $study AND status = 'done'"
 
 
@@ -98,6 +93,11 @@ def _lines(store: Store, study: str, model: Record, texts: str, seconds: float |
     def read(query: str, **more: Any) -> Sequence[Record]:
         return store.records(query, {"study": study, "model": model["model"], **more})
 
+    def why(metric: str, statistic: str, otherwise: str) -> str:
+        reasons = gaps(lambda query: store.records(query, {"study": study}), metric, statistic)
+        reason = next((reason for (name, _), reason in reasons.items() if name == model["model"]), otherwise)
+        return reason.partition("; they lack")[0]
+
     if model["status"] != "done":
         yield "failed", str(model["error"])
         return
@@ -120,14 +120,12 @@ def _lines(store: Store, study: str, model: Record, texts: str, seconds: float |
             yield label, f"{declared()[name][1].title} is {'; '.join(named)}"
     yield "sinks", _sinks(read(_ANSWERS.format(table="sink_answers") + " ORDER BY number"))
     yield "vectors", _vectors(read(_ANSWERS.format(table="layer_answers")))
-    yield "blocks", _blocks(read(_ANSWERS.format(table="block_answers")), read(_TURNS), read(_TRIALS))
+    no_loss = why("skip", "loss", "the model has one block" if blocks == 1 else "not measured")
+    yield "blocks", _blocks(read(_ANSWERS.format(table="block_answers")), read(_TURNS), no_loss)
     if model["base"]:
         tables = {name: read(_ANSWERS.format(table=name)) for name in ("change_answers", "changed_numbers")}
         says = [box.says for box in boxes_of(CHANGED, tables)]
-        if not says:
-            reasons = [row["reason"] for row in read(_REASONS)] or ["a measurement failed"]
-            says = [f"not compared: {reasons[0]}"]
-        yield f"against {model['base']}", " ".join(says)
+        yield f"against {model['base']}", " ".join(says or [f"not compared: {why('change', 'distance', 'it failed')}"])
     took = "" if seconds is None else f"; the run took {short(seconds, 2)} s"
     yield "measured on", f"{texts}; {model['device']}, {model['precision']} precision{took}"
 
@@ -176,8 +174,11 @@ def _vectors(rows: Sequence[Record]) -> str:
         f"{place(best['layer'])} with {best['pooling']} pooling: a linear probe of `{best['item']}` reaches accuracy "
         f"{estimate(best['value'], best['ci_low'], best['ci_high'])}"
     )
-    ties = [row["layer"] for row in rows if row["kind"] == "labels" and not row["best"] and row["loss_low"] == 0]
-    if ties:
+    others = [row for row in rows if row["kind"] == "labels" and not row["best"]]
+    ties = [row["layer"] for row in others if row["loss_low"] == 0]
+    if len(ties) == len(others) > 1:
+        text += "; no other layer differs significantly"
+    elif ties:
         text += f"; {places(ties)} {'does' if len(set(ties)) == 1 else 'do'} not differ significantly"
     if usual is None or usual is best or not usual["loss_low"]:
         return text
@@ -185,7 +186,7 @@ def _vectors(rows: Sequence[Record]) -> str:
     return f"{text}; the last hidden state scores {points} less"
 
 
-def _blocks(answers: Sequence[Record], turns: Sequence[Record], trials: Sequence[Record]) -> str:
+def _blocks(answers: Sequence[Record], turns: Sequence[Record], no_loss: str) -> str:
     single = next((row for row in answers if row["many"] == 1), None)
     if single is not None:
         change = f"{signed(single['change'])} {interval(single['ci_low'], single['ci_high'])}".strip()
@@ -194,15 +195,4 @@ def _blocks(answers: Sequence[Record], turns: Sequence[Record], trials: Sequence
         return "not measured"
     least = listed(str(row["layer"] + 1) for row in turns)
     says = f"{'blocks' if len(turns) > 1 else 'block'} {least} turn{'s' * (len(turns) == 1)} the states least"
-    return f"{says}; the loss without {'them' if len(turns) > 1 else 'it'} is unknown ({_no_loss(trials)})"
-
-
-def _no_loss(trials: Sequence[Record]) -> str:
-    """Return why no loss without a block is known."""
-    for trial in trials:
-        if trial["error"]:
-            return str(trial["error"])
-        for reason in json.loads(trial["reasons"] or "[]"):
-            if reason["statistic"] == "loss":
-                return str(reason["reason"]).partition(": its files lack")[0]
-    return "the model has one block" if trials else "not measured"
+    return f"{says}; the loss without {'them' if len(turns) > 1 else 'it'} is unknown ({no_loss})"

@@ -20,7 +20,7 @@ from reporter.judge.claims import SHARE
 from reporter.judge.numbers import PATH, Missing, declared
 from reporter.judge.points import Estimates
 from reporter.judge.profiles import Profile, Profiles
-from reporter.judge.questions.question import Advice, Box, Column, Question, Read, Record, grouped, numeric, table
+from reporter.judge.questions.question import Advice, Box, Column, Question, Read, Record, gaps, grouped, numeric, table
 from reporter.judge.questions.subjects import MATERIAL, Observation, Subject, Subjects, Test, curve, number
 from reporter.metrics.base import Statistic
 from reporter.store.answers import ChangeAnswer, ChangedNumber
@@ -72,8 +72,12 @@ def _case(row: Record) -> tuple[Any, ...]:
 def _changes(read: Read) -> Iterator[Row | Advice]:
     models = {str(row["model"]): row for row in read(_MODELS)}
     layers = read(_LAYERS)
+    reasons = gaps(read, "change", "distance")
     if not layers:
-        yield Advice(NOT_COMPARED if any(row["base"] for row in models.values()) else NO_BASE)
+        lacks = NOT_COMPARED if any(row["base"] for row in models.values()) else NO_BASE
+        yield from [Advice(f"{model} on {corpus}: {why}") for (model, corpus), why in reasons.items()] or [
+            Advice(lacks)
+        ]
         return
     headlines = {
         name: statistic
@@ -102,9 +106,8 @@ def _changes(read: Read) -> Iterator[Row | Advice]:
         farthest = [row for row in tokens if _case(row) == case][:MOST_TOKENS]
         answer = _change_of_states(rows, models[case[0]], base, losses.get(case), farthest, changed_numbers)
         if answer is None:
-            yield Advice(
-                f"{case[0]} on {case[1]}: its states cannot be compared with its base; see the column cells.reasons"
-            )
+            why = reasons.get((case[0], case[1]), "a measurement failed")
+            yield Advice(f"{case[0]} on {case[1]} cannot be compared with its base: {why}")
             continue
         yield answer
         yield from changed_numbers
@@ -315,7 +318,7 @@ def _states(row: Record) -> str:
     where = f"A small change: {where}" if row["small"] else capital(where)
     before = ""
     if noise == "rounding" and first:
-        before = f"; {'the embedding is' if first == 1 else f'up to {place(first - 1)} they are'} unchanged"
+        before = f"; {'the embedding is' if first == 1 else f'up to {place(first - 1)} states are'} unchanged"
     mapped = ""
     if linear is not None and linear <= 0:
         mapped = " No linear map from the states of the base predicts these states better than their mean does."
@@ -323,9 +326,9 @@ def _states(row: Record) -> str:
         mapped = f" A linear map from the states of the base explains {_below_one(linear)} of the variance."
     steepest = "" if row["largest_step"] == first else f" The distance grows most at layer {row['largest_step']}."
     return (
-        f"{where}, states differ from the base{_BEYOND[noise]}, there by {short(row['first_distance'], 2)} of their "
-        f"norm{before}. At the last layer they differ by {last} of their norm, with cosine "
-        f"{_below_one(row['last_cosine'])}.{mapped}{steepest}"
+        f"{where}, states differ from the base{_BEYOND[noise]}: at {place(first)} by "
+        f"{short(row['first_distance'], 2)} of their norm{before}. At the last layer they differ by {last} of their "
+        f"norm, with cosine {_below_one(row['last_cosine'])}.{mapped}{steepest}"
     )
 
 
@@ -361,10 +364,10 @@ def _below_one(value: float) -> str:
 CHANGED = Question("changed", "What changed against the base?", (ChangeAnswer, ChangedNumber), _changes, _boxes)
 
 
-SEEDED = "the same model from another seed"
+SEEDED = "the same model with another seed"
 NOT_MOVED = {
     "rounding": "no token's state moved by more than rounding",
-    "precision": "no layer lies farther from it than products in bf16 may take it",
+    "precision": "no layer differs by more than bf16 rounding",
 }
 
 
@@ -408,24 +411,26 @@ def _states_finding(subject: Subject, row: Record, level: float) -> Observation 
     profile, seeded = subject.profile(view), noise == "seed"
     seeds = subject.profile(view, full_name=SEED) if seeded else None
     p, first = 0.0, row["first_layer"]
-    test = f"states are compared token by token on the same texts, where chance makes no difference beyond {noise}"
+    test = f"states of the same tokens are compared, so chance makes no difference beyond {noise}"
     if seeded:
-        test = f"each layer's distance from the base compared with that from {SEEDED}, corrected for all layers"
+        test = f"the distance from the base against the distance from {SEEDED}, corrected for all layers"
     if row["changed"] and seeded:
         beyond = _beyond_seed(subject, profile, seeds, level)
         if beyond is None:
             return None
         first, p = beyond
-        says = f"{model} lies farther from its base {base} than from {SEEDED}{subject.on}, "
+        says = f"{model} differs from its base {base}{_BEYOND['seed']}{subject.on}, "
     elif row["changed"]:
         says = f"{model} differs{' only slightly' * row['small']} from its base {base}{subject.on}, "
     elif seeded:
-        says = f"{model} lies no farther from its base {base} than from {SEEDED}{subject.on}."
+        says = f"{model} does not differ from its base {base}{_BEYOND['seed']}{subject.on}."
     else:
         says = f"{model} does not differ from its base {base}{subject.on}: {NOT_MOVED[noise]}."
     if row["changed"]:
-        says += f"from {place(first)} on: at the last layer, states lie {number(row['last_distance'])} lengths of the "
-        says += "base's state away from it."
+        says += (
+            f"from {place(first)} on. At the last layer, its states differ by {number(row['last_distance'])} of the "
+        )
+        says += "norm of the base's states."
     value = float(row["last_distance"])
     low, high = (value if row[name] is None else float(row[name]) for name in ("last_low", "last_high"))
     curves = [] if profile is None else [curve(model, profile.x, profile.values)]
@@ -439,7 +444,7 @@ def _states_finding(subject: Subject, row: Record, level: float) -> Observation 
         interval=(low, high),
         p=p,
         effect=max(MATERIAL, min(1.0, value)),
-        what=f"{subject.statistic.title}, in lengths of that state, at the last layer",
+        what=f"{subject.statistic.title}, divided by its norm, at the last layer",
         test=test,
         layers=None if first is None else (first, row["layers"]),
         curves=tuple(curves),
@@ -479,7 +484,9 @@ def _loss_finding(subject: Subject, row: Record, level: float) -> Observation | 
         return None
     if p > level:
         return None
-    says = f"The loss of {subject.model} is {'higher' if value > 0 else 'lower'} than that of its base {row['base']}"
+    says = (
+        f"The loss of {subject.model} is {'higher' if value > 0 else 'lower'} than the loss of its base {row['base']}"
+    )
     return subject.observe(
         gap,
         (),
@@ -488,8 +495,8 @@ def _loss_finding(subject: Subject, row: Record, level: float) -> Observation | 
         interval=(low, high),
         p=p,
         effect=max(MATERIAL, min(1.0, abs(value))),
-        what=f"{subject.statistic.title} in nats, minus that of {row['base']}",
-        test=f"the loss differs from the base's by more than {least:.2g}, paired over texts",
+        what=f"{subject.statistic.title} in nats, minus the loss of {row['base']}",
+        test=f"the loss differs from the loss of the base by more than {least:.2g}, paired over texts",
         read=((subject.model, row["base"]), (row["view"],), ("lm",)),
         fact=f"{subject.model} {value > 0}",
     )
@@ -529,9 +536,9 @@ def _number_finding(subject: Subject, tuned: Profile, before: Profile, level: fl
         (a, b),
         says=f"{says}: {number(a)} against {number(b)}.",
         p=float(p[top]),
-        what=f"{subject.statistic.title}, {subject.places([tuned.labels[top]], whole=False)}: minus that of {base}",
-        test=f"the number differs from the base's by more than {least:.2g}, {how}, corrected for {size} "
-        f"{subject.averaged}; it holds in {subject.places(alike, whole=False)}",
+        what=f"{subject.statistic.title}, {subject.places([tuned.labels[top]], whole=False)}: minus the base {base}",
+        test=f"the number differs from the number of the base by more than {least:.2g}, {how}, corrected for {size} "
+        f"{subject.averaged}; it differs in {subject.places(alike, whole=False)}",
         layers=(min(alike), max(alike)),
         curves=(
             curve(subject.model, tuned.x, tuned.values, number=a),

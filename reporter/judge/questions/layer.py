@@ -20,6 +20,7 @@ from reporter.core.places import capital, in_backticks, listed, ranges, together
 from reporter.core.table import ALL_GROUPS, Row
 from reporter.geometry.statistics import GapsToBest, behind_best
 from reporter.judge.questions.concepts import same_token_warning
+from reporter.judge.questions.probes import unprobed
 from reporter.judge.questions.question import (
     VIEWS,
     Advice,
@@ -137,11 +138,11 @@ def _answer(read: Read) -> Iterator[Row | Advice]:
         for criterion in criteria:
             yield from _rows(model, criterion, criteria)
     if "labels" not in kinds:
-        yield Advice(
+        says = (
             "only a probe of labels ranks layers for a task: add a corpus with labels and "
-            "`probes: {mine: {corpus: NAME}}`",
-            runs=True,
+            "`probes: {mine: {corpus: NAME}}`"
         )
+        yield from list(unprobed(read)) or [Advice(says, runs=True)]
 
 
 def _criteria(rows: Sequence[Record]) -> Iterator[_Criterion]:

@@ -12,7 +12,7 @@ from reporter.core.places import in_backticks, together
 from reporter.core.table import Row
 from reporter.geometry.arrays import Floats
 from reporter.geometry.intervals import FEWEST_TEXTS, quantile
-from reporter.judge.questions.question import Advice, Box, Column, Question, Read, Record, grouped, numeric, table
+from reporter.judge.questions.question import Advice, Box, Column, Question, Read, Record, gaps, grouped, numeric, table
 from reporter.store.answers import BlockAnswer, ProbeDifference
 
 _MODELS = """
@@ -65,7 +65,8 @@ def _probe_rows(read: Read) -> Iterator[Row | Advice]:
             results.setdefault(key, {})[row["layer"]] = row
     if not results:
         says = "no probe: add `probes: {mine: {words: shipped}}`, or a corpus with labels and `{corpus: NAME}`"
-        yield Advice(says, runs=True)
+        lacks = list(unprobed(read)) or [Advice(says, runs=True)]
+        yield from lacks
         return
     for (model, checkpoint, probe, statistic), layers in results.items():
         tuned = models[model, checkpoint]
@@ -74,6 +75,12 @@ def _probe_rows(read: Read) -> Iterator[Row | Advice]:
         base = str(tuned["base"])
         theirs = results.get((base, last.get(base, ""), probe, statistic), {})
         yield from _rows("base", tuned, [(layers[i], theirs[i]) for i in sorted(layers) if i in theirs])
+
+
+def unprobed(read: Read) -> Iterator[Advice]:
+    """Yield each probe that has no accuracy, with the reason."""
+    for (model, probe), why in gaps(read, "probes", "linear").items():
+        yield Advice(f"probe {probe} of {model} has no accuracy: {why}")
 
 
 def _rows(
@@ -177,20 +184,17 @@ JOIN (SELECT study, model, checkpoint, corpus, string_agg(layer + 1, ', ' ORDER 
 WHERE s.study = $study AND m.baseline IS NULL AND m.is_last
 ORDER BY s.model, s.item, s.many, s.proposal
 """
-_ORDERED = """
-SELECT DISTINCT l.model, l.corpus AS item
-FROM layer_metrics l JOIN models m USING (study, model, checkpoint)
-WHERE study = $study AND metric = 'skip' AND statistic = 'loss' AND value IS NULL AND m.baseline IS NULL ORDER BY ALL
-"""
+
 NEGLIGIBLE = 0.01
 """A rise of the loss in nats that no one would keep a block for."""
 
 
 def _block_rows(read: Read) -> Iterator[Row | Advice]:
     tried = read(_TRIED)
-    for row in read(_ORDERED):
-        yield Advice(f"{row['model']}, {row['item']}: the model has no language-model head, so it has no loss")
-    if not tried and not read(_ORDERED):
+    lacks = gaps(read, "skip", "loss")
+    for (model, item), why in lacks.items():
+        yield Advice(f"{model}, {item}: the loss is unknown: {why}")
+    if not tried and not lacks:
         says = "no block was removed: add `skip: {trial: {corpus: NAME}}` (needs a language-model head)"
         yield Advice(says, runs=True)
     for rows in grouped(tried, "model", "checkpoint", "item", "many"):

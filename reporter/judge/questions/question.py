@@ -1,5 +1,6 @@
 """A question that stored numbers answer: the rows of its answer, and what they come to, as boxes and as Markdown."""
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -131,6 +132,30 @@ def _for_models_that_run(read: Read) -> str:
     return f". Models of saved `states` cannot run and are left out{needs}"
 
 
+_CELLS = """
+SELECT model, corpus, error, reasons FROM cells WHERE study = $study AND metric = '{metric}'
+AND model NOT IN (SELECT model FROM models WHERE study = $study AND baseline IS NOT NULL) ORDER BY ALL
+"""
+
+
+def gaps(read: Read, metric: str, statistic: str) -> dict[tuple[str, str], str]:
+    """Return why a metric or an analysis has no number, by model and corpus or item; empty if every cell has numbers.
+
+    Args:
+        read: runs a query about the study.
+        metric: a metric, or an analysis.
+        statistic: the number whose reason counts.
+    """
+    reasons: dict[tuple[str, str], str] = {}
+    for cell in read(_CELLS.format(metric=metric)):
+        entries = json.loads(cell["reasons"] or "[]")
+        why = cell["error"] or next((entry["reason"] for entry in entries if entry["statistic"] == statistic), None)
+        if why is not None:
+            why = str(why).removeprefix(f"model '{cell['model']}': ").removeprefix(f"corpus '{cell['corpus']}': ")
+            reasons.setdefault((str(cell["model"]), str(cell["corpus"])), why)
+    return reasons
+
+
 def boxes_of(question: Question, tables: Mapping[str, Sequence[Record]]) -> Sequence[Box]:
     """Return what the records of a question's tables come to; empty if there are none."""
     return question.boxes(tables) if any(tables.values()) else ()
@@ -142,7 +167,7 @@ def markdown(answers: Sequence[Answer]) -> str:
     if unanswered := [answer for answer in answers if not answer.boxes]:
         lines += ["## Not answered by this study", ""]
         lines += [
-            f"- **{answer.question.title}** {' '.join(answer.lacks) or 'The numbers of this study show nothing.'}"
+            f"- **{answer.question.title}** {'; '.join(answer.lacks) or 'Nothing found in the numbers of this study.'}"
             for answer in unanswered
         ]
     return "\n".join(lines).strip()

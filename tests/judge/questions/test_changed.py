@@ -42,6 +42,8 @@ def reading(
     paired |= dict(zip(("value", "ci_low", "ci_high"), loss, strict=True))
 
     def read(sql):
+        if "FROM cells" in sql:
+            return []
         if "metric = 'change'" in sql:
             return found
         if "FROM models" in sql:
@@ -90,7 +92,9 @@ def test_a_change_has_to_exceed_the_noise_that_there_is(distances, more, first, 
 
 
 def test_a_metric_and_a_block_that_are_missing_are_named():
-    without = answered(CHANGED, "s", lambda sql: [{"model": "new", "base": "old"}] if "FROM models" in sql else [])
+    without = answered(
+        CHANGED, "s", lambda sql: [{"model": "new", "base": "old"}] if "SELECT model, base" in sql else []
+    )
     assert "add `change`" in without.lacks[0]
     _, said, answer = say(distances=[0, 0, 0.3, 0.3], layers=(3, 4))
     assert said.startswith("The model has 1 block fewer") and "Block 2 of the base" in said

@@ -44,7 +44,12 @@ def layers():
             for place, (pooling, right) in enumerate(by_pooling.items())
             for row in probed(right, pooling, not place)
         ]
-        tables = {"FROM models": [facts], "FROM probe_poolings LEFT": texts, "WITH chances": list(more)}
+        tables = {
+            "FROM cells": [],
+            "FROM models": [facts],
+            "FROM probe_poolings LEFT": texts,
+            "WITH chances": list(more),
+        }
         return answered(LAYER, "s", lambda sql: next(rows for name, rows in tables.items() if name in sql))
 
     return get

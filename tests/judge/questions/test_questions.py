@@ -3,8 +3,8 @@
 import pytest
 
 from reporter.judge.questions import QUESTIONS, stated
-from reporter.judge.questions.probes import BLOCKS
-from reporter.judge.questions.question import Answer, answered, markdown
+from reporter.judge.questions.probes import BLOCKS, PROBED
+from reporter.judge.questions.question import Answer, answered, gaps, markdown
 
 ADDS = {
     "layer": "probes: {mine",
@@ -26,7 +26,24 @@ def test_a_study_without_numbers_lacks_what_the_answer_says_to_add(question):
 
 
 def test_an_answer_that_lacks_nothing_and_shows_nothing_says_so():
-    assert markdown([Answer(BLOCKS, {}, ())]).endswith(f"**{BLOCKS.title}** The numbers of this study show nothing.")
+    assert markdown([Answer(BLOCKS, {}, ())]).endswith(
+        f"**{BLOCKS.title}** Nothing found in the numbers of this study."
+    )
+
+
+def test_an_answer_names_why_the_numbers_are_missing():
+    cells = [
+        {"model": "m", "corpus": "p", "error": None, "reasons": '[{"statistic": "other", "reason": "no"}]'},
+        {"model": "m", "corpus": "q", "error": None, "reasons": '[{"statistic": "linear", "reason": "one label"}]'},
+        {"model": "n", "corpus": "q", "error": "model 'n': no memory", "reasons": None},
+    ]
+
+    def read(sql):
+        return cells if "metric = 'probes'" in sql else []
+
+    assert gaps(read, "probes", "linear") == {("m", "q"): "one label", ("n", "q"): "no memory"}
+    lacks = answered(PROBED, "s", read).lacks
+    assert lacks == ("probe q of m has no accuracy: one label", "probe q of n has no accuracy: no memory")
 
 
 CLAIM = {"claim": "c", "number": 1, "reading": 1, "says": "a | b\nis large", "view": "words", "baseline": None}

@@ -101,7 +101,9 @@ def test_same_vectors_and_too_few_texts_have_their_reasons(made_up, computed, te
     assert {value.reason for value in values.values()} == {"all texts have the same vector here"}
     few = ["x", *["y"] * 239]
     values, rows = computed(PROBES, item, made_up(gaussian, {"c": corpus(texts, few)}))
-    assert {v.reason for v in values.values()} == {"fewer than two classes have 5 different texts, one for each fold"}
+    assert {v.reason for v in values.values()} == {
+        "fewer than two labels have at least 5 different texts, one for each fold"
+    }
     assert not rows
 
 
