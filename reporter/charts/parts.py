@@ -90,7 +90,7 @@ def reach() -> list[Any]:
     return set_by_page(low=0, high=1, note="")
 
 
-LEAVES_ROOM = {"range": [0, alt.ExprRef(f"width - (width < {NARROW} ? 0 : {ROOM})")]}
+LEAVES_ROOM = {"range": [0, {"expr": f"width - (width < {NARROW} ? 0 : {ROOM})"}]}
 """Options of a scale along which lines run that end in their names."""
 
 

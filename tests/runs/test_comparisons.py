@@ -173,7 +173,7 @@ def test_why_a_model_has_no_loss_is_still_known_after_another_pass(study, run, s
         outcome, _ = run(study(model, metrics), only=["bare", "inline"], force=True)
         assert outcome.failed == 0
         reasons = store.frame("SELECT reasons FROM cells WHERE model = 'bare' AND metric = 'loss'")["reasons"]
-        assert reasons.str.contains("without a language-model head").all()
+        assert reasons.str.contains("no language-model head").all()
 
 
 def test_a_model_that_was_never_loaded_leaves_no_half_row(study, run, store):
