@@ -286,7 +286,7 @@ export class Panel {
       await mountChart(this.plot, chart.spec, rows, {
         label,
         signals: {
-          low, high, note: [note, averaged && "bands: 95 % intervals over models", this.overlays && `dashed: ${page.names?.[chosen.beside] ?? chosen.beside}`].filter(Boolean).join(" · "),
+          low, high, note: [note, averaged && !this.overlays && "bands: 95 % intervals over models", this.overlays && `dashed: ${page.names?.[chosen.beside] ?? chosen.beside}`].filter(Boolean).join(" · "),
           highlight: highlighted(averaged), cursor: chosen.cursor, at: this.stop?.layer ?? 0,
           room: roomFor([...new Set(rows.map(row => row.model).filter(model => model && !page.baselines?.includes(model)).map(nameOf))]), ...own,
         },

@@ -221,6 +221,7 @@ def end_labels(lines: Any, styles: Styles, x: Any, y: Any, along: str, log: bool
     rows = without_overlay(without_baselines(lines, styles))
     shown = f"room && width >= {NARROW}"
     text = ends_of_lines(rows, "model", "value", along, _from_top(log), LABEL_GAP)
+    text = text.transform_calculate(label="replace(datum.model, /^mean of /, '')")
     text = text.mark_text(
         **LABEL,
         dx=gap,
@@ -228,7 +229,7 @@ def end_labels(lines: Any, styles: Styles, x: Any, y: Any, along: str, log: bool
         fillOpacity=alt.ExprRef(f"{shown} ? 1 : 0"),  # of no size a text may still be a dot
         limit=alt.ExprRef(f"max({ROOM} - {gap}, 1)"),
     )
-    return text.encode(x=x, y=y, text="model:N", color=color(styles), opacity=lit(1, 0.15))
+    return text.encode(x=x, y=y, text="label:N", color=color(styles), opacity=lit(1, 0.15))
 
 
 def ends_of_lines(rows: Any, name: str, value: str, along: str, place: str, least: float) -> Any:
