@@ -288,7 +288,11 @@ def plan(
     ] = False,
     at_once: Annotated[int, option("With --slurm: the most jobs that run at the same time.", "K", min=1)] = 64,
 ) -> None:
-    """Show what would run, what is cached, and why."""
+    """Show what would run, what is cached, and why.
+
+    Exit code: 0 every cell is cached or can run, 1 a cell cannot run, 2 the study
+    or the call is wrong.
+    """
     from reporter.runs.planner import plan_study
     from reporter.runs.studies import read_study
 
@@ -302,7 +306,11 @@ def plan(
     from reporter.runs.plan import estimate
 
     _echo_lines(planned.lines())
-    _echo_lines(estimate(planned, out / "cache").lines())  # fails if the device is missing
+    expected = estimate(planned, out / "cache")  # fails if the device is missing
+    failed = planned.count("failed")
+    if planned.count("run") or not failed:
+        _echo_lines(expected.lines())
+    raise typer.Exit(1 if failed else 0)
 
 
 @app.command(cls=_Run)
@@ -633,7 +641,7 @@ def sql(
 
         catalog = described(database)
         if query is not None and query not in catalog:
-            raise UsageError(f"no table or view '{one_line(query)}'{hint(query, list(catalog), 'there are')}")
+            raise UsageError(f"no table or view '{one_line(query)}'{hint(query, list(catalog), 'tables')}")
         typer.echo(tables_page(catalog) if query is None else table_page(catalog[query]))
         return
     if query is None:
@@ -811,7 +819,7 @@ def metrics(
     elif matches := search(name, definitions.values()):
         _echo_lines(matches)
     else:
-        raise UsageError(f"unknown metric '{one_line(name)}'{hint(name, list(definitions), 'there are')}")
+        raise UsageError(f"unknown metric '{one_line(name)}'{hint(name, list(definitions), 'metrics')}")
 
 
 @app.command()

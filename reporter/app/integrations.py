@@ -200,7 +200,7 @@ def write_for(tool: str, study: str, out: Path, to: Path) -> Path:
         ReporterError: the database cannot be read, or the folder cannot be written.
     """
     if tool not in TOOLS:
-        raise UsageError(f"no tool '{one_line(tool)}'{hint(tool, list(TOOLS), 'there are')}")
+        raise UsageError(f"no tool '{one_line(tool)}'{hint(tool, list(TOOLS), 'tools')}")
     store = Store(out / "results.duckdb")
     store.require(study)
     folder = to / tool

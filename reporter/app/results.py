@@ -80,7 +80,7 @@ class Tables:
         if name.startswith("_"):  # what Python, pickle and notebooks look for
             raise AttributeError(name)
         if name not in self._names():
-            raise AttributeError(f"no table '{name}'{hint(name, list(self._names()), 'there are')}")
+            raise AttributeError(f"no table '{name}'{hint(name, list(self._names()), 'tables')}")
         return self._table(name)
 
     def __dir__(self) -> list[str]:
@@ -130,7 +130,7 @@ class Results(Tables):
             UsageError: there is no such table, or the library is not installed.
         """
         if _text(name, "name") not in self._names():
-            raise UsageError(f"no table '{name}'{hint(name, list(self._names()), 'there are')}")
+            raise UsageError(f"no table '{name}'{hint(name, list(self._names()), 'tables')}")
         return as_form(self._table(name), form)
 
     def chart(self, figure: str, panel: str = "", **choose: str) -> alt.Chart:

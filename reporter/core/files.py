@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from reporter.core.errors import failing_as, suggest
+from reporter.core.errors import UsageError, failing_as, suggest
 
 if TYPE_CHECKING:
     from filelock import SoftFileLease
@@ -285,6 +285,21 @@ def unfinished_folder(parent: Path) -> Iterator[Path]:
 
 def _lock_of(folder: Path) -> SoftFileLease:
     return lock_at(folder.with_name(f"{folder.name}{_SUFFIX}"))
+
+
+def require_folder(folder: Path) -> None:
+    """Create a results folder unless it is there.
+
+    Raises:
+        UsageError: it cannot be created, or nothing can be written into it.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        problem = "" if os.access(folder, os.W_OK | os.X_OK) else "Permission denied"
+    except OSError as error:
+        problem = str(error.strerror)
+    if problem:
+        raise UsageError(f"the results folder {folder} cannot be written: {problem}; name another one with --out")
 
 
 def writing(path: Path) -> AbstractContextManager[None]:

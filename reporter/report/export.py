@@ -52,7 +52,7 @@ def chosen_figures(contents: Contents, names: Sequence[str]) -> dict[str, Drawn]
             raise UsageError("token trajectories are not exported; open their page and save them there, or print it")
         else:
             offered = [HEADLINES, ALL, *sections, *figures]
-            raise UsageError(f"no figure '{one_line(name)}'{hint(name, offered, 'there are')}")
+            raise UsageError(f"no figure '{one_line(name)}'{hint(name, offered, 'figures')}")
     return {name: drawn for name, drawn in figures.items() if name in names_found}
 
 
@@ -65,7 +65,7 @@ def choice_of(contents: Contents, options: Mapping[str, str], figures: Mapping[s
     for name, value in options.items():
         if name in controls:
             if value not in controls[name]:
-                offers = hint(value, list(controls[name]), "there are")
+                offers = hint(value, list(controls[name]), "its choices")
                 raise UsageError(f"--choose {name}: no {name} '{one_line(value)}' in this study{offers}")
             changed = {"moment": moments.index(value)} if name == "checkpoint" else {name: value}
             choice = replace(choice, **changed)
@@ -83,13 +83,13 @@ def _offered(name: str, value: str, figures: Mapping[str, Drawn], scene: Scene) 
     if not selectors:
         names = dict.fromkeys(pick.name for drawn in figures.values() for pick in drawn.picks)
         offers = ["view", "checkpoint", *["site"][: len(scene.sites) - 1], "baselines", "layer", *names]
-        raise UsageError(f"--choose: no control '{one_line(name)}'{hint(name, offers, 'there are')}")
+        raise UsageError(f"--choose: no control '{one_line(name)}'{hint(name, offers, 'controls')}")
     for pick in selectors:
         for offered, text in pick.choices.items():
             if value in (offered, text):
                 return offered
     offers = list(dict.fromkeys(value for pick in selectors for value in pick.choices))
-    raise UsageError(f"--choose {name}: no choice '{one_line(value)}'{hint(value, offers, 'there are')}")
+    raise UsageError(f"--choose {name}: no choice '{one_line(value)}'{hint(value, offers, 'its choices')}")
 
 
 # Writes a folder for a paper: figures, tables, LaTeX to include them, methods, references.
@@ -126,7 +126,7 @@ def export(study: str, out: Path, to: Path, request: Wanted) -> list[Path]:
     """Write figures, tables, methods and references of a study into a folder, computing no number."""
     for name in request.formats:
         if name not in PICTURES:
-            raise UsageError(f"no format '{one_line(name)}'{hint(name, list(PICTURES), 'there are')}")
+            raise UsageError(f"no format '{one_line(name)}'{hint(name, list(PICTURES), 'formats')}")
     for value, (low, high), what in ((request.width, WIDTHS, "width"), (request.font_size, FONTS, "font size")):
         if not low <= value <= high:
             raise UsageError(f"the {what} must be between {low:g} and {high:g}, got {value:g}")

@@ -361,9 +361,9 @@ class Estimate:
             return ["nothing to measure"]
         lines = []
         if self.passes:
-            took = f"time unknown, since no pass of {FEWEST_TOKENS:,} tokens or more has run on this machine yet"
+            took = f"time unknown, since no pass of {FEWEST_TOKENS:,} tokens or more is in this results folder"
             if self.seconds is not None:
-                took = f"about {_duration(self.seconds)} plus loading, at the speed of the last pass on this machine"
+                took = f"about {_duration(self.seconds)} plus loading, at the speed of the last pass"
             passes = counted(self.passes, "forward pass", "forward passes")
             lines.append(f"{passes} over {self.tokens:,} tokens: {took}")
         elif not self.unknown and self.cells > self.analyses:

@@ -11,6 +11,7 @@ from threading import Thread
 from typing import Literal
 
 from reporter.core.errors import ReporterError
+from reporter.core.files import require_folder
 from reporter.core.imports import build, importing
 from reporter.core.numbers import counted
 from reporter.core.progress import Progress
@@ -139,7 +140,7 @@ def run_studies(
         progress: where progress is shown; standard error by default.
 
     Raises:
-        UsageError: if ``only`` names what is not in a study, or leaves no cell of it.
+        UsageError: if ``only`` names what is not in a study, or leaves no cell of it, or ``out`` cannot be written.
         ReporterError: if results cannot be written.
     """
     progress = progress or Progress()
@@ -148,6 +149,7 @@ def run_studies(
             begin(files, out, progress, force)
         with progress.clock.within("planning"):
             plans = [plan_study(file, out, offline=offline, force=force, only=only) for file in files]
+        require_folder(out)
         engines = {
             plan.file.study.study: engine_of(plan.file.study.run, engine, workers, address, not plan.count("run"))
             for plan in plans

@@ -335,7 +335,7 @@ def ask(study: str, out: Path, only: Sequence[str] = ()) -> list[Answer]:
     store, names = Store(out / "results.duckdb"), [question.name for question in (*STATED, *QUESTIONS)]
     for name in only:
         if name not in names:
-            raise UsageError(f"no question '{one_line(name)}'{hint(name, names, 'there are')}")
+            raise UsageError(f"no question '{one_line(name)}'{hint(name, names, 'questions')}")
     with store.kept_open():
         store.require(study)
         answers = stated(_reading(store, study), only or names)

@@ -284,6 +284,9 @@ class _Worker:
         with self.clock.within("store"):
             self.store.commit_cell(row, numbers.pop("layer_metrics", ()), numbers)
         self.computed += 1
+        values = [number["value"] for number in done.tables.get("layer_metrics", ())]
+        if done.reasons and values and all(value is None for value in values):
+            self.progress.note(f"  {cell.key}: no numbers: {done.reasons[0]['reason']}")
         if any(reason["reason"] == NO_INTERVAL for reason in done.reasons):
             self.without_interval.append(cell)
 

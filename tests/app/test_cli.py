@@ -118,6 +118,21 @@ def test_validate_looks_at_every_file_and_counts_what_a_study_has(call):
     assert call("validate", "good.yaml").exit_code == 0
 
 
+def test_plan_exits_with_1_if_a_cell_cannot_run(call):
+    text = "study: s\nmodels: {{a: {{path: {}}}}}\ncorpora: {{c: {{texts: [x]}}}}\nmetrics: [motion]\n"
+    Path("plan.yaml").write_text(text.format("nowhere"))
+    result = call("plan", "plan.yaml")
+    assert result.exit_code == 1 and "1 cannot run\n  failed  a × final × c × motion  model 'a'" in result.stdout
+    assert "there is no folder" in result.stdout and "nothing to measure" not in result.stdout
+
+
+@pytest.mark.parametrize("out", ["good.yaml", "good.yaml/results"])
+def test_a_results_folder_that_cannot_be_written_is_named_before_anything_runs(call, out):
+    result = call("run", "good.yaml", "--out", out)
+    assert result.exit_code == 2 and result.stderr.count("\n") == 1
+    assert result.stderr.startswith(f"the results folder {out} cannot be written: ") and "with --out" in result.stderr
+
+
 @pytest.mark.parametrize("metrics", ["[motion, change]", "[change: {}]"])
 def test_change_needs_a_model_with_a_base(call, metrics):
     text = "study: s\nmodels: {{a: {{path: a}}, b: {{path: b{}}}}}\ncorpora: {{c: {{texts: [x]}}}}\nmetrics: {}\n"

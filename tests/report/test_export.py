@@ -158,7 +158,7 @@ def test_names_cannot_write_into_a_figure(torn, tmp_path):
     [
         ("whole", Wanted(("anisotropy.top_variance_shar",)), "did you mean 'anisotropy.top_variance_share'"),
         ("whole", Wanted(("journeys",)), "token trajectories are not exported; open their page"),
-        ("whole", Wanted(formats=("gif",)), "there are: svg, pdf, png"),
+        ("whole", Wanted(formats=("gif",)), "formats: svg, pdf, png"),
         ("whole", Wanted(width=3), "the width must be between 30 and 600"),
         ("whole", Wanted(font_size=400), "the font size must be between 3 and 40"),
         ("whole", Wanted(choose={"view": "wrods"}), "did you mean 'words'"),

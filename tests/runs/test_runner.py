@@ -215,6 +215,15 @@ def test_a_missing_model_and_a_missing_corpus_fail_only_their_cells(study, run, 
     assert again.exit_code == 1 and again.cached == 7
 
 
+def test_a_cell_without_any_number_is_named_with_the_reason(study, run):
+    texts = ("views:", "probes: {p: {corpus: same}}\nviews:")
+    corpus = ("  inline:", "  same: {file: same.csv, column: text, label: kind}\n  inline:")
+    file = study(texts, corpus)
+    (file.folder / "same.csv").write_text("text,kind\n" + "the cat sleeps,a\n" * 20)
+    _, log = run(file, only=["dec", "probes", "p"])
+    assert "dec × final × p × probes: no numbers: fewer than two labels have at least 5 different texts" in log
+
+
 def test_a_model_that_cannot_be_trained_fails_only_its_cells(study, run, store, monkeypatch):
     from reporter.runs import work
 

@@ -26,7 +26,7 @@ def test_no_secret_is_written(study, run, out, copied, tmp_path, monkeypatch, ca
     (tmp_path / "broken.yaml").write_text("study: tiny\nmodels: {a: {path: '${HF_TOKEN}'}}\nmetrics: [$HF_TOKEN]\n")
     commands = {  # what is printed for others, and the exit code
         ("plan", str(tmp_path / "tiny.yaml"), "--slurm"): 0,
-        ("plan", str(tmp_path / "tiny.yaml")): 0,
+        ("plan", str(tmp_path / "tiny.yaml")): 1,  # the folder of one model is gone
         ("answer", "tiny"): 0,
         ("export", "tiny", "--figures", "headlines", "--format", "svg", "--to", str(tmp_path / "paper")): 0,
         ("export", "tiny", "--single-file", str(tmp_path / "paper" / "mail.html")): 0,

@@ -71,7 +71,7 @@ def test_an_offline_plan_names_each_missing_model_in_one_line(
     study = read(name).study
     plan = ["plan", str(STUDIES / f"{name}.yaml"), "--offline", "--out", str(tmp_path / "results")]
     result = CliRunner().invoke(app, plan)
-    assert result.exit_code == 0
+    assert result.exit_code == 1
     lines = result.stdout.splitlines()
     for model in study.models:
         (line,) = [line for line in lines if f"model '{model}': " in line]

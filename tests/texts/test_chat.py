@@ -90,6 +90,7 @@ def test_json_lines_of_conversations(build, tmp_path):
     path.write_text('{"messages": [{"role": "user"}]}\n')
     with pytest.raises(ReporterError, match=r"talks.jsonl:1: expected a conversation such as"):
         build(FileCorpus(file=Path("talks.jsonl"), chat=True))
+    (tmp_path / "talks.txt").write_text("Hello.")
     with pytest.raises(ReporterError, match=r"a chat must be a \.jsonl file .* remove `chat`"):
         build(FileCorpus(file=Path("talks.txt"), chat=True))
     assert np.array_equal(texts.slice(0, 9), [texts[0]])

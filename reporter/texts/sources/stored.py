@@ -73,6 +73,7 @@ def file(corpus: FileCorpus, context: SourceContext) -> Origin:
     """
     path = context.folder / corpus.file.expanduser()
     kind = kind_of(path)
+    files = readers.find_files(path, corpus.unit if kind == "text" else "line")
     if kind != "text" and "unit" in corpus.model_fields_set:
         raise ReporterError(f"{path} is a table, where each row is one text; remove `unit` and add `column: NAME`")
     if kind == "text" and (corpus.column or corpus.label):
@@ -85,7 +86,6 @@ def file(corpus: FileCorpus, context: SourceContext) -> Origin:
             f"a chat must be a .jsonl file with a conversation on each line, got {path}; remove `chat`, or convert "
             "the file"
         )
-    files = readers.find_files(path, corpus.unit if kind == "text" else "line")
 
     def read() -> Iterator[Record]:
         if kind == "text":
