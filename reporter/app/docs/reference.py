@@ -12,6 +12,7 @@ from typing import Any
 import reporter
 from reporter.core import numbers
 from reporter.core.table import Column, Table
+from reporter.judge.questions.question import markdown_cell
 from reporter.metrics._coverage import counted, texts_needed
 from reporter.metrics._intervals import METHODS
 from reporter.metrics.analysis import analyses
@@ -227,7 +228,7 @@ def facts(entries: Mapping[str, str]) -> str:
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Return a table whose cells are Markdown."""
     lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines) + "\n"
+    return "\n".join(f"| {' | '.join(map(markdown_cell, line))} |" for line in lines) + "\n"
 
 
 def code(text: str) -> str:
