@@ -214,8 +214,9 @@ Cosine = partial(Statistic, bounds=(-1, 1))
 class Value(UnderView, table="layer_metrics"):
     """One number: a statistic of one model checkpoint on one corpus for one token set, at one layer.
 
-    A value of None is one that could not be computed; then ``reason`` says why. With a value it says why there is no
-    interval. Its place is None for a number of the whole model.
+    A number that could not be computed has the value None (NULL in the database), with the reason in ``reason``
+    (``cells.reasons``). With a value, ``reason`` says why there is no interval. A number of the whole model has no
+    place.
     """
 
     view = of_cell(
@@ -250,8 +251,8 @@ class Value(UnderView, table="layer_metrics"):
 class LayerErrors(UnderView, table="layer_errors"):
     """Errors of the differences between a headline number at one layer and at each earlier layer, on the same texts.
 
-    The errors of two layers have their texts in common, so that of a difference does not follow from both intervals.
-    The lists of all layers together give the error of any weighted sum over layers.
+    All layers read the same texts, so the error of a difference does not follow from the two intervals. The lists of
+    all layers together give the error of any weighted sum over layers.
     """
 
     statistic: str = column("statistic, the second part of a number's name", key=True)
@@ -265,7 +266,8 @@ class LayerErrors(UnderView, table="layer_errors"):
 class PairValue(Row, table="layer_pairs"):
     """A number for two layers, of one model or of two, on the same texts.
 
-    A value of None is one that could not be computed; then ``reason`` says why.
+    A number that could not be computed has the value None (NULL in the database), with the reason in ``reason``
+    (``cells.reasons``).
     """
 
     study = OfModel.study
@@ -289,7 +291,7 @@ class PairValue(Row, table="layer_pairs"):
 class Difference(Row, table="differences"):
     """A statistic on one side of a comparison minus the same on the other: two corpora, or a model and its base.
 
-    Its fields are those of a value; ``n`` are the texts of the smaller side.
+    The other fields are as in a value; ``n`` is the number of texts of the smaller side.
     """
 
     study = OfModel.study

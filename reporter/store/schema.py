@@ -109,7 +109,7 @@ class ModelVerdict(OfStudy, table="claims_by_model"):
 
 
 class Verdict(OfStudy, table="claims"):
-    """A claim of a study under one view, on its models or on a null baseline of them, and the verdict.
+    """The verdict of a claim for one token set, on the models of the study or on a null baseline.
 
     ``detail`` is stored as a JSON object with these keys; a key that has nothing to say is left out:
 
@@ -118,13 +118,13 @@ class Verdict(OfStudy, table="claims"):
     ``definition``
         the rule in words, with its numbers filled in: when the claim is supported and when it is refuted.
     ``reason``
-        why the verdict is what it is, one sentence; for ``failed``, which numbers are missing.
+        the reason of the verdict, one sentence; for ``failed``, which numbers are missing.
     ``power``
-        of an inconclusive claim: the smallest effect that would have been shown with 80 % power, and about how many
-        times as many texts, or how many models, would decide.
+        for ``inconclusive``: the smallest effect that such a study shows with 80 % power, and about how many times as
+        many texts, or how many models, a verdict needs.
     ``views``
-        what each other view changes: a list of objects with ``view``, ``says`` (a sentence with the number, the
-        profile's peak and its largest change, and the verdict) and ``turned`` (whether any of these is another one).
+        what each other token set changes: a list of objects with ``view``, ``says`` (a sentence about the number, the
+        profile and the verdict) and ``turned`` (whether the verdict, the sign or the profile differs).
     ``bound``
         what ``value`` is compared with, as text: ``"0.0826 ± 0.01"``, ``"> 0"``; ``holds_low`` and ``holds_high`` are
         the same as numbers.
@@ -136,21 +136,22 @@ class Verdict(OfStudy, table="claims"):
         what was tested: the statistics by full name, and which models and corpora, each as a list.
     ``evidence``
         a list with one object for each model on each corpus: ``model`` (or ``"mean of 6 models"``), ``corpus``,
-        ``value``, ``ci_low``, ``ci_high`` (the number that decides for it alone), ``statistic`` and ``claimed`` (which
-        number that is, and where the claim wants it) where it is not the same for all, and ``verdict``, what it would
-        be by itself; numbers may be null.
+        ``value``, ``ci_low``, ``ci_high`` (the number that decides for this model alone), ``statistic`` and ``claimed``
+        (what this number is, and its claimed range) if they differ between rows, and ``verdict`` for this model alone;
+        numbers may be null.
     ``parts``
-        a list with one object for each inequality that the rule joins: ``name``, ``value``, ``ci_low``, ``ci_high``,
-        ``claimed``, and ``p_holds`` of one that the claim needs, ``p_fails`` of one that breaks it (one-sided). The
-        claim's own number, interval and p are those of the one that decides; where a bell or a rise and fall is
-        supported, of the least sure one that says how high it is, and ``p_adjusted`` is that of the whole claim.
+        a list with one object for each inequality of the rule: ``name``, ``value``, ``ci_low``, ``ci_high``,
+        ``claimed`` and a one-sided p-value, ``p_holds`` if the claim needs the inequality, ``p_fails`` if the
+        inequality refutes the claim. The number, interval and p of the claim come from the inequality that decides.
+        For a supported bell or rise-then-fall, they come from the least certain inequality about its height, and
+        ``p_adjusted`` belongs to the whole claim.
     ``effect``
         for ``differ``: an object with ``a`` and ``b`` (names), ``mean_a``, ``mean_b``, ``n_a``, ``n_b`` and ``g``, the
         standardised difference (Hedges' g over models; null for fewer than two on a side).
     ``n``
         how many points, models or types a ``relation`` rests on.
     ``notes``
-        a list of sentences that a reader must know: how uncertainty was had, what was left out, which row was taken.
+        a list of sentences that a reader must know: what the interval is over, what was left out, which row was used.
     ``sql``
         a query that shows the numbers behind the verdict, in ``reporter sql``.
     """

@@ -154,7 +154,8 @@ def _other_threads(result: Verification) -> Iterator[None]:
     """Compute with another number of threads than a run does here, since sums then add up in another order."""
     usual = torch.get_num_threads()
     torch.set_num_threads(1 if usual > 1 else 2)
-    result.notes.append(f"{counted(torch.get_num_threads(), 'thread')}, whereas a run on this machine uses {usual}")
+    threads = counted(torch.get_num_threads(), "thread")
+    result.notes.append(f"measured again with {threads}; a run here uses {usual}, which sums in another order")
     try:
         yield
     finally:
