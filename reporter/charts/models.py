@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from reporter.charts import parts
 from reporter.charts.layout import ASKED, BY_ROLE, Pick, Scene, choices, corpora, panels_of, titled
 from reporter.charts.styles import FLOOR_GREY, INK, RULE_GREY, Styles, alt
-from reporter.core.numbers import short, whole
+from reporter.core.numbers import estimate, p_value, short, whole
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -211,6 +211,35 @@ def which_pairs(frame: pd.DataFrame, scene: Scene) -> list[Pick]:
             shown[f"{name} with others"] = panel_values
     shows = Pick("among", "Pairs", {name: name for name in shown}, shown)
     return [choices(frame, "statistic", "Statistic", list(scene.statistics)), shows, *corpora(frame, scene)]
+
+
+def matches(frame: pd.DataFrame, styles: Styles) -> Any:
+    """Draw the depth of the most similar layer of the other model over depth, the diagonal dotted."""
+    share = alt.Scale(domain=[0, 1], nice=False)
+    axis = alt.Axis(values=[0, 0.5, 1], grid=True)
+    x, y = parts.depth_axis(), alt.Y("match:Q", title="depth of the best match", scale=share, axis=axis)
+    ends = alt.Chart(alt.InlineData(values=[{"depth": 0, "match": 0}, {"depth": 1, "match": 1}]))
+    diagonal = ends.mark_line(strokeWidth=1, strokeDash=[1, 2], color=FLOOR_GREY, aria=False).encode(x=x, y=y)
+    columns = ("model", "layer", "model_b", "layer_b", "value", "n")
+    titles = {"model_b": "other model", "layer_b": "its best layer", "value": "similarity"}
+    tooltip = parts.tooltips(*columns, frame=frame, **titles)
+    course = parts.course(alt.Chart(), styles, x, y, tooltip)
+    chart = alt.layer(diagonal, *course, data=frame).add_params(*parts.params())
+    return chart.properties(width="container", height=230)
+
+
+def of_matches(rows: pd.DataFrame, scene: Scene) -> str:
+    """Say how alike the two models are, against chance."""
+    row = rows.iloc[0]
+    alike = estimate(row["calibrated"], row["calibrated_low"], row["calibrated_high"])
+    p = p_value(row["p"], 2)
+    by_chance = f"p {p if p.startswith('<') else f'= {p}'}, corrected for {whole(row['searched'])} pairs of layers"
+    return f"most alike: layers {row['most']} · calibrated similarity {alike} · {by_chance}"
+
+
+def which_matches(frame: pd.DataFrame, scene: Scene) -> list[Pick]:
+    """Controls for statistic and corpus."""
+    return [choices(frame, "statistic", "Statistic", list(scene.statistics)), *corpora(frame, scene)]
 
 
 def runs(frame: pd.DataFrame, styles: Styles) -> Any:

@@ -3,7 +3,7 @@
 Of many pairs of layers at once, and without each group of rows, or in each.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -111,8 +111,7 @@ def overlaps(a: torch.Tensor, b: torch.Tensor, groups: Sequence[slice]) -> Float
     n, k = a.shape[1:]
 
     def marked(neighbours: torch.Tensor) -> torch.Tensor:
-        marks = torch.zeros(*neighbours.shape[:2], n, device=neighbours.device)
-        return marks.scatter_(2, neighbours, 1.0).flatten(1)
+        return marks_of(neighbours, n).flatten(1)
 
     counts = [marked(a[:, g]) @ marked(b[:, g]).T / (k * (g.stop - g.start)) for g in groups]
     return np.asarray(torch.stack(counts).double().cpu().numpy())
@@ -133,6 +132,54 @@ def overlaps_without(a: torch.Tensor, b: torch.Tensor, k: int, groups: Sequence[
         sizes = np.array([group.stop - group.start for group in remaining])
         shares.append(np.tensordot(sizes / sizes.sum(), overlaps(kept[0], kept[1], remaining), axes=1))
     return np.stack(shares)
+
+
+def marks_of(neighbours: torch.Tensor, n: int) -> torch.Tensor:
+    """Return 1 where a row has another as a neighbour, else 0, shape (layers, n, n).
+
+    Args:
+        neighbours: of each row, shape (layers, n, k).
+        n: the number of rows.
+    """
+    marks = torch.zeros(*neighbours.shape[:2], n, device=neighbours.device)
+    return marks.scatter_(2, neighbours, 1.0)
+
+
+def permuted_products(a: torch.Tensor, b: torch.Tensor, orders: Iterable[Ints]) -> Floats:
+    """Return Σᵢⱼ aᵢⱼ·b_π(i)π(j) of each two layers, for each order π of the rows, shape (orders, A, B).
+
+    Args:
+        a: matrices of the layers of one side, shape (A, n, n).
+        b: of the other side, whose rows and columns are permuted, shape (B, n, n).
+        orders: the permutations, the same for all layers.
+    """
+    products = []
+    for order in orders:
+        where = torch.from_numpy(order).to(b.device)
+        parts = []
+        for start in range(0, len(b), 8):  # few layers at a time, since each is copied
+            moved = b[start : start + 8][:, where[:, None], where]
+            parts.append(a.flatten(1) @ moved.flatten(1).T)
+        products.append(torch.cat(parts, dim=1))
+    return np.asarray(torch.stack(products).double().cpu().numpy())
+
+
+def calibrated(value: Floats, chance: Floats, level: float = 0.05) -> tuple[Floats, Floats, Floats]:
+    """Return max(0, (T − τ)/(1 − τ)), the threshold τ, and p, of similarities T that are at most 1.
+
+    τ is the ⌈(1 − level)(K + 1)⌉-th smallest of T and its K values by chance; p = (1 + #{Tₖ ≥ T})/(K + 1)
+    (Gröger, Wen & Brbić 2026, algorithms 1 and 2).
+
+    Args:
+        value: T, of any shape.
+        chance: the same with permuted rows, shape (K, …).
+        level: the share of values by chance that are above 0.
+    """
+    k = len(chance)
+    every = np.sort(np.concatenate([value[None], chance]), axis=0)
+    threshold: Floats = every[min(k, int(np.ceil((1 - level) * (k + 1) - 1e-9)) - 1)]
+    p = (1 + (chance >= value).sum(axis=0)) / (k + 1)
+    return np.maximum(0.0, (value - threshold) / np.maximum(1 - threshold, 1e-12)), threshold, p
 
 
 def influence_on_mean_cosine(x: torch.Tensor, unit_sum: Floats, n: int) -> Floats:

@@ -167,6 +167,7 @@ class Statistic:
         short: a shorter name for the value axis; empty where the title does.
         noise: name of the chance level in charts and sentences; it may be above every number.
         within_role: whether an encoder's number and a decoder's are of different things, so that nothing compares them.
+        of_two: whether only two models have it; a number inside one model says nothing.
     """
 
     name: str
@@ -188,6 +189,7 @@ class Statistic:
     within_role: bool = False
     charted: bool = True
     undetermined: bool = False
+    of_two: bool = False
     short: str = ""
     noise: str = "random vectors"
 

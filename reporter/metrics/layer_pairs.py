@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise, product
@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from pydantic import Field
 
+from reporter.charts import Chart, models
+from reporter.core.sources import BIBLIOGRAPHY
+from reporter.core.table import CORPUS, METRIC, VIEW, Comparable, OfModel, Row, column, of_cell
 from reporter.core.threads import spread
 from reporter.geometry.arrays import Floats
 from reporter.geometry.intervals import jackknife_interval
@@ -35,6 +38,22 @@ _TEXTS = (
 )
 
 _pair = partial(Statistic, per="pair", floor=True, noise="chance")
+
+
+def _calibrated(of: str, title: str, trap: str) -> Statistic:
+    return Statistic(
+        f"{of}_calibrated",
+        f"calibrated similarity of layers ({title})",
+        f"max(0, (S − τ)/(1 − τ)), with S = layer_pairs.{of} of a layer of one model and one of another. τ is the "
+        "⌈0.95(K + 1)⌉-th smallest of S and S₁…S_K. S_k is S with the texts of one model permuted, the same for all "
+        "layers. The chance level is 0. The table `model_pairs` has the interval and p of the most similar pair.",
+        ("groger2026revisiting",),
+        per="pair",
+        bounds=(0, 1),
+        of_two=True,
+        trap=trap,
+    )
+
 
 STATISTICS = (
     _pair(
@@ -68,6 +87,12 @@ STATISTICS = (
         "neighbours everywhere.",
         grows=per_doubling("Falls by 5 to 21 %", "1.4 to 3.2", MORE_NEIGHBOURS, ON_TWEETS),
     ),
+    _calibrated("cka", "CKA", "Not corrected for the number of pairs of layers; `model_pairs` is."),
+    _calibrated(
+        "knn",
+        "shared neighbours",
+        "Chance is unrelated texts. Two models with random weights are alike beyond it, since both see the same words.",
+    ),
 )
 
 
@@ -76,6 +101,81 @@ class PairOptions(Options):
 
     texts: int = Field(default=1024, ge=FEWEST, le=4096, description="texts whose pooled vectors are compared")
     k: int = Field(default=10, ge=1, description="neighbours of a text")
+    permutations: int = Field(
+        default=200, ge=19, le=5000, description="permutations of the texts that tell chance, between two models"
+    )
+
+
+class ModelPair(Row, table="model_pairs"):
+    """How alike two models are: the most similar of all pairs of their layers, against the most similar by chance."""
+
+    compared = (Comparable(("value", "calibrated"), "corpus", "statistic"),)
+
+    study = OfModel.study
+    corpus = CORPUS
+    view = VIEW
+    metric = METRIC
+    statistic: str = column("'cka' or 'knn'", key=True)
+    model_a = of_cell("name of the first model")
+    checkpoint_a = of_cell("its checkpoint")
+    model_b = of_cell("name of the second model")
+    checkpoint_b = of_cell("its checkpoint")
+    layer_a: int = column("layer of the first model in the most similar pair, 0 = embedding")
+    layer_b: int = column("layer of the second model in this pair")
+    value: float = column("T, the similarity of this pair, the largest of all pairs")
+    threshold: float = column("τ, the ⌈0.95(K + 1)⌉-th smallest of T and its K values with permuted texts")
+    calibrated: float = column("max(0, (T − τ)/(1 − τ)): 0 = no more alike than chance allows, 1 = same")
+    ci_low: float | None = column("lower end of the 95 % interval of `calibrated`, with the pair and τ taken as known")
+    ci_high: float | None = column("upper end of this interval")
+    p: float = column("(1 + #{T_k ≥ T})/(K + 1), corrected for the search over all pairs of layers")
+    pairs: int = column("pairs of layers that were searched")
+    permutations: int = column("K, permutations of the texts")
+    n: int = column("texts that both models read", "BIGINT")
+
+
+MATCHES = Chart(
+    "layer_pairs.matches",
+    "best-matching layers of two models",
+    """
+WITH own AS (
+  SELECT pairs.*, calibrated, best.ci_low AS calibrated_low, best.ci_high AS calibrated_high, p, pairs AS searched,
+    best.layer_a || ' of ' || model_a || ' and ' || best.layer_b || ' of ' || model_b AS most
+  FROM layer_pairs AS pairs JOIN model_pairs AS best
+    USING (study, corpus, view, metric, statistic, model_a, checkpoint_a, model_b, checkpoint_b)
+  WHERE study = $study AND metric = $metric AND pairs.value IS NOT NULL AND model_a <> model_b
+), either AS (
+  FROM own
+  UNION ALL BY NAME
+  SELECT * REPLACE (model_b AS model_a, checkpoint_b AS checkpoint_a, layer_b AS layer_a, model_a AS model_b,
+    checkpoint_a AS checkpoint_b, layer_a AS layer_b) FROM own
+)
+SELECT if(model_a < model_b, model_a || ' × ' || model_b, model_b || ' × ' || model_a) AS comparison, corpus, view,
+  statistic, model_a AS model, checkpoint_a AS checkpoint, layer_a AS layer,
+  layer_a / max(layer_a) OVER (PARTITION BY study, model_a, checkpoint_a) AS depth, model_b, checkpoint_b, layer_b,
+  layer_b / max(layer_b) OVER (PARTITION BY study, model_b, checkpoint_b) AS match, value, n, calibrated,
+  calibrated_low, calibrated_high, p, searched, most
+FROM either
+QUALIFY row_number() OVER (
+  PARTITION BY corpus, view, statistic, model_a, checkpoint_a, layer_a, model_b, checkpoint_b
+  ORDER BY value DESC, layer_b
+) = 1
+ORDER BY statistic, corpus, view, comparison, model, checkpoint, layer
+""",
+    models.matches,
+    kind="matches",
+    say=models.of_matches,
+    facet="comparison",
+    value="match",
+    picks=models.which_matches,
+    definition="For each layer of a model, the layer of the other model with the largest similarity to it, as relative "
+    "depth. The sentence below is on the most similar of all pairs of layers, T. Its calibrated similarity is "
+    "max(0, (T − τ)/(1 − τ)), and p is (1 + #{T_k ≥ T})/(K + 1). T_k is T with the texts of one model permuted, the "
+    "same for all pairs, and τ the ⌈0.95(K + 1)⌉-th smallest of T and T₁…T_K.",
+    sources=(BIBLIOGRAPHY["groger2026revisiting"],),
+    key="model",
+    lead="For each layer of a model, the most similar layer of the other.",
+    mind="Several layers are often nearly as similar; see the heat maps of layers against layers.",
+)
 
 
 @dataclass(frozen=True)
@@ -97,20 +197,26 @@ class _Side:
     pointless: list[str]
 
 
-def _between(first: Observed, second: Observed, options: PairOptions, within: bool = False) -> Iterator[PairValue]:
+def _between(
+    first: Observed, second: Observed, options: PairOptions, within: bool = False
+) -> Iterator[PairValue | ModelPair]:
     """Yield every statistic for each layer of one model and each of another; within a model in one order alone."""
     a = _texts(first, options)
     a, b = (a, a) if within else a.shared(_texts(second, options))
     if len(a) < FEWEST:
         layers = ((x.layer, y.layer) for x, y in product(first.path, second.path))
         for (x, y), statistic in product(layers, STATISTICS):
-            if not within or x <= y:
+            if not within or (x <= y and not statistic.name.endswith("_calibrated")):
                 yield PairValue(statistic.name, x, y, None, len(a), reason=f"fewer than {FEWEST} texts")
         return
     groups = _groups(len(a))
     side = _measured_side(a, first, groups, options)
     other = side if within else _measured_side(b, second, groups, options)
-    yield from _pairs(side, other, groups, options, first.seed)
+    measured = list(_pairs(side, other, groups, options, first.seed))
+    yield from measured
+    if not within:
+        for name in ("cka", "knn"):
+            yield from _against_chance(name, measured, side, other, options, first.seed)
 
 
 @metric(
@@ -120,14 +226,16 @@ def _between(first: Observed, second: Observed, options: PairOptions, within: bo
     question="similarity",
     needs=("pooled",),
     options=PairOptions,
-    version=4,
+    version=5,  # of two models: calibrated similarity
     cost="texts² numbers per layer, and a product of them per pair of layers",
     between=Between(_between, of=("models",)),
-    tables=(PairValue,),
+    tables=(PairValue, ModelPair),
+    charts=(MATCHES,),
 )
 def layer_pairs(seen: Observed, options: PairOptions) -> Iterator[PairValue]:
     """Yield every statistic for each two layers of the path, in both orders."""
     for pair in _between(seen, seen, options, within=True):
+        assert isinstance(pair, PairValue)
         yield pair
         if pair.layer_a < pair.layer_b:
             yield replace(pair, layer_a=pair.layer_b, layer_b=pair.layer_a)
@@ -170,11 +278,13 @@ def _measured_side(texts: PooledTexts, seen: Observed, groups: list[slice], opti
 
 
 def _pairs(a: _Side, b: _Side, groups: list[slice], options: PairOptions, seed: int) -> Iterator[PairValue]:
-    from reporter.geometry.similarity import cka_of, hsic, overlaps, overlaps_without
+    from reporter.geometry.similarity import cka_of, hsic, overlaps, overlaps_without, permuted_products
 
     n = a.grams.shape[1]
     similar = cka_of(hsic(a.grams, b.grams, groups), a.own, b.own)
-    chance = cka_of(_permuted(a.grams, b.grams, seed), a.own[:1], b.own[:1])[0]
+    order = np.random.default_rng([seed, n]).permutation(n)
+    # rows of U-centred matrices add up to 0, so no other term of HSIC₁ is left
+    chance = cka_of(permuted_products(a.grams, b.grams, [order]), a.own[:1], b.own[:1])[0]
     shared = overlaps(a.near[:, :, : options.k], b.near[:, :, : options.k], groups)
     without_one = overlaps_without(a.near, b.near, options.k, groups)
     weights = np.array([group.stop - group.start for group in groups]) / n
@@ -202,14 +312,62 @@ def _pairs(a: _Side, b: _Side, groups: list[slice], options: PairOptions, seed: 
             yield PairValue("knn_floor", i, j, options.k / (n - 1), n)
 
 
-def _permuted(a: torch.Tensor, b: torch.Tensor, seed: int) -> Floats:
-    import torch
+def _against_chance(
+    name: str, measured: Sequence[PairValue], a: _Side, b: _Side, options: PairOptions, seed: int
+) -> Iterator[PairValue | ModelPair]:
+    """Yield the calibrated similarity of each two layers, and of the two models.
 
-    n = a.shape[1]
-    order = torch.from_numpy(np.random.default_rng([seed, n]).permutation(n)).to(b.device)
-    products = []
-    for start in range(0, len(b), 8):  # few layers at a time, since each is copied
-        moved = b[start : start + 8][:, order[:, None], order]
-        # rows of U-centred matrices add up to 0, so no other term is left
-        products.append(a.flatten(1) @ moved.flatten(1).T)
-    return np.asarray(torch.cat(products, dim=1)[None].double().cpu().numpy())
+    Args:
+        name: ``cka`` or ``knn``.
+        measured: the pairs of layers.
+        a: layers of the first model.
+        b: layers of the second model.
+        options: of the metric.
+        seed: of the permutations.
+    """
+    from reporter.geometry.similarity import calibrated, cka_of, marks_of, permuted_products
+
+    known = {(pair.layer_a, pair.layer_b): pair for pair in measured if pair.statistic == name}
+    found = {layers: pair for layers, pair in known.items() if pair.value is not None}
+    for (i, j), pair in known.items():
+        if pair.value is None:
+            yield PairValue(f"{name}_calibrated", i, j, None, pair.n, reason=pair.reason)
+    if not found:
+        return
+    n, k = a.grams.shape[1], options.k
+    draws = np.random.default_rng([seed, n, 1])
+    orders = [draws.permutation(n) for _ in range(options.permutations)]
+    few, many = (a, b) if len(a.grams) < len(b.grams) else (b, a)  # fewer layers are copied
+    if name == "cka":
+        chance = cka_of(permuted_products(many.grams, few.grams, orders), many.own[:1], few.own[:1])
+    else:
+        near, others = (marks_of(side.near[:, :, :k], n) for side in (many, few))
+        chance = permuted_products(near, others, orders) / (k * n)
+    if few is a:
+        chance = chance.transpose(0, 2, 1)
+    rows, columns = np.array(list(found)).T
+    by_chance = chance[:, rows, columns]
+    values = np.array([pair.value for pair in found.values()])
+    for (i, j), value in zip(found, calibrated(values, by_chance)[0], strict=True):
+        yield PairValue(f"{name}_calibrated", i, j, float(value), n)
+    best = max(found.values(), key=lambda pair: (pair.value, -pair.layer_a, -pair.layer_b))
+    value, threshold, p = map(float, calibrated(values.max(), by_chance.max(axis=1)))
+
+    def rescaled(end: float | None) -> float | None:
+        return None if end is None else float(np.clip((end - threshold) / max(1 - threshold, 1e-12), 0, 1))
+
+    assert best.value is not None
+    yield ModelPair(
+        statistic=name,
+        layer_a=best.layer_a,
+        layer_b=best.layer_b,
+        value=best.value,
+        threshold=threshold,
+        calibrated=value,
+        ci_low=rescaled(best.ci_low),
+        ci_high=rescaled(best.ci_high),
+        p=p,
+        pairs=len(found),
+        permutations=options.permutations,
+        n=n,
+    )

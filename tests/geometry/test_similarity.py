@@ -6,7 +6,17 @@ import torch
 from oracles import pairs
 
 from reporter.geometry.intervals import jackknife_interval
-from reporter.geometry.similarity import by_cosine, cka_of, gram, hsic, overlaps, overlaps_without, own_hsic
+from reporter.geometry.similarity import (
+    by_cosine,
+    calibrated,
+    cka_of,
+    gram,
+    hsic,
+    overlaps,
+    overlaps_without,
+    own_hsic,
+    permuted_products,
+)
 from reporter.metrics.layer_pairs import GROUPS, _groups
 
 RNG = np.random.default_rng
@@ -137,3 +147,30 @@ def test_without_a_group_neighbours_are_those_outside_it():
 def test_a_jackknife_of_what_does_not_vary():
     assert jackknife_interval(1.0, np.ones(10)) == pytest.approx((1, 1), abs=2e-6)
     assert jackknife_interval(0.5, np.array([0.5] * 9 + [np.nan])) == (None, None)
+
+
+def searched(xs, ys, seed, permutations=99):
+    """Return calibrated CKA and p of the most similar of all pairs of layers."""
+    sides = [torch.stack([gram(tensor(x)) for x in side]) for side in (xs, ys)]
+    own = [own_hsic(side, _groups(len(xs[0])))[:1] for side in sides]
+    draws = RNG(seed)
+    orders = [np.arange(len(xs[0])), *(draws.permutation(len(xs[0])) for _ in range(permutations))]
+    most = cka_of(permuted_products(*sides, orders), *own).max(axis=(1, 2))
+    score, _, p = calibrated(most[0], most[1:])
+    return float(score), float(p)
+
+
+def test_two_models_are_alike_as_far_as_they_are_over_fifty_seeds():
+    unrelated, shared, shuffled = [], [], []
+    for seed in range(50):
+        xs, ys, others = layers(60, (8, 30, 90), seed), layers(60, (20, 50), seed), layers(60, (20, 50), 1000 + seed)
+        order = RNG(seed).permutation(60)
+        unrelated.append(searched(xs, others, seed))  # of the same shape, and nothing in common
+        shared.append(searched(xs, ys, seed))  # two recipes that read the same of a text
+        shuffled.append(searched(xs, [x[order] for x in xs], seed))  # a model and itself on shuffled texts
+    assert all(score > 0.5 and p == 0.01 for score, p in shared)
+    for null in (unrelated, shuffled):
+        # of 50 true nulls at the level 0.05 more than 7 are above it with probability 0.003
+        assert sum(p <= 0.05 for _, p in null) <= 7 and sum(score > 0 for score, _ in null) <= 7
+        assert 0.35 < np.mean([p for _, p in null]) < 0.65
+    assert searched(xs, xs, 0) == (pytest.approx(1, abs=1e-5), 0.01)

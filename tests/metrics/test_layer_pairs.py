@@ -8,7 +8,8 @@ import torch
 from oracles import pairs
 from oracles.fake_model import FIRST_WORD, FakeModel, FakeTexts, made_up_texts
 
-from reporter.metrics.base import catalogue
+from reporter.metrics.base import PairValue, catalogue
+from reporter.metrics.layer_pairs import ModelPair
 
 NAMES = ("cka", "cka_floor", "knn", "knn_floor")
 
@@ -34,7 +35,14 @@ def within(seen, **options):
 def between(a, b, **options):
     metric = catalogue()["layer_pairs"]
     assert metric.between.of == ("models",)
-    return rows(metric.between.compare(a, b, metric.options(**options)))
+    return rows(row for row in metric.between.compare(a, b, metric.options(**options)) if isinstance(row, PairValue))
+
+
+def alike(a, b, **options):
+    """The numbers of two models, by the similarity that they are of."""
+    metric = catalogue()["layer_pairs"]
+    found = metric.between.compare(a, b, metric.options(**options))
+    return {row.statistic: row for row in found if isinstance(row, ModelPair)}
 
 
 def vectors(seen, size=1024):
@@ -64,7 +72,7 @@ def test_between_models_of_other_width_and_depth(see):
     b = see(FakeModel(role="decoder", layers=2, width=24, special=False, seed=1), texts, "no-sinks", sample=60)
     mine, theirs = vectors(a, 60)[1].shared(vectors(b, 60)[1])
     found = between(a, b)
-    assert {key[1:] for key in found} == {(i, j) for i in range(4) for j in range(3)} and len(found) == 4 * 12
+    assert {key[1:] for key in found} == {(i, j) for i in range(4) for j in range(3)} and len(found) == 6 * 12
     for i, j in np.ndindex(4, 3):
         x, y = mine.vectors(a.path[i]).numpy(), theirs.vectors(b.path[j]).numpy()
         assert found["cka", i, j].value == pytest.approx(pairs.cka(x, y), abs=2e-5)
@@ -120,3 +128,35 @@ def test_one_text_apart_from_all_others(see):
     assert {row.reason for key, row in found.items() if key[0] == "cka"} == {
         "the mean states of all texts, or of all but one, are equal"
     }
+
+
+def test_calibrated_similarity_as_its_authors_define_it(see):
+    """Their algorithm 2 on the vectors themselves: the rows of one model are permuted, and all is measured again."""
+    texts = made_up_texts(60, shortest=3)
+    a = see(FakeModel(layers=2), texts, "no-sinks")
+    b = see(FakeModel(role="decoder", layers=3, width=24, special=False, seed=1), texts, "no-sinks")
+    mine, theirs = vectors(a)[1].shared(vectors(b)[1])
+    xs, ys = ([side.vectors(place).numpy() for place in seen.path] for side, seen in ((mine, a), (theirs, b)))
+    draws = np.random.default_rng([a.seed, len(mine), 1])
+    orders = [np.arange(len(mine)), *(draws.permutation(len(mine)) for _ in range(39))]
+    found, pair = between(a, b, k=4, permutations=39), alike(a, b, k=4, permutations=39)
+    for name, measure in (("cka", pairs.cka), ("knn", partial(pairs.knn, k=4))):
+        # the fewer layers are permuted, here those of the first model
+        every = np.array([[[measure(x[order], y) for y in ys] for x in xs] for order in orders])
+        most = every.max(axis=(1, 2))
+        threshold = np.sort(most)[37]  # ⌈0.95 · 40⌉ = 38
+        row = pair[name]
+        assert row.value == pytest.approx(most[0], abs=1e-4) and row.threshold == pytest.approx(threshold, abs=1e-4)
+        assert row.calibrated == pytest.approx(max(0, (most[0] - threshold) / (1 - threshold)), abs=1e-4)
+        assert row.p == (1 + (most[1:] >= most[0]).sum()) / 40 and (row.pairs, row.permutations) == (12, 39)
+        assert (row.layer_a, row.layer_b) == np.unravel_index(every[0].argmax(), every[0].shape)
+        for i, j in np.ndindex(3, 4):
+            own = np.sort(every[:, i, j])[37]
+            expected = max(0, (every[0, i, j] - own) / (1 - own))
+            assert found[f"{name}_calibrated", i, j].value == pytest.approx(expected, abs=1e-4)
+
+
+def test_a_model_and_itself_are_the_same_beyond_chance(see):
+    seen = see(FakeModel(), made_up_texts(60))
+    for row in alike(seen, seen, permutations=99).values():
+        assert row.calibrated == pytest.approx(1, abs=1e-6) and row.p == 0.01
