@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from reporter.forward.batch import HiddenBatch, LayerStates, key_of
 from reporter.forward.means import PerToken, SampledTokens
+from reporter.forward.token_categories import SPECIAL
 from reporter.geometry.arrays import Ints
 from reporter.geometry.neighbours import compare
 from reporter.geometry.pairs import Rows
@@ -45,6 +46,11 @@ class Readout:
         """The reason why tokens cannot be predicted; empty if they can."""
         lost = self.head.kind == "masked" and self.head.mask_id is None
         return "the tokenizer has no mask token" if lost else ""
+
+    @property
+    def predicts_next(self) -> bool:
+        """Whether the head predicts the next token, as in a decoder."""
+        return self.head.kind == "causal"
 
     def log_probabilities(self, states: torch.Tensor, closed: bool) -> Iterator[torch.Tensor]:
         """Yield log p over the vocabulary, some tokens at a time, (some tokens, vocabulary) in float32."""
@@ -146,52 +152,96 @@ class Vocabulary:
 # The logit lens: what the language-model head reads in a sample of token states at each layer.
 
 
+TOP = 5
+"""Tokens of the output that the lens is compared with, the most likely ones."""
+
+
 class Lens(SampledTokens):
-    """Entropy of the distribution p_l that the head reads at layer l, and its distance from the last layer's p_L.
+    """The distribution p_l that the head reads at layer l, beside the last layer's p_L and the next token.
 
     - ``entropy``: −Σ p_l log p_l, in nats
     - ``kl``: KL(p_L ‖ p_l) = Σ p_L (log p_L − log p_l), in nats
+    - ``loss``: −log p_l of the next token, in nats, where a decoder's text goes on with a token of its own
+    - ``top1``: 1 if the most likely token is that of p_L, else 0
+    - ``top5``: share of the five most likely tokens of p_L that are among those of p_l
+    - ``exit``: first layer from which ``top1`` is 1 up to the last one, over L; at l = L
 
     States of the residual stream pass through the final norm first, where the model has one.
     """
 
     name = "lens"
-    quantities = ("entropy", "kl")
+    version = 2
+    quantities = ("entropy", "kl", "loss", "top1", "top5", "exit")
     reads_head = True
 
     _rows: torch.Tensor  # tokens of the batch at hand that are read
     _last: list[torch.Tensor]  # what the last layer predicts for them
+    _top: torch.Tensor  # its most likely tokens, (tokens read, 5)
+    _next: torch.Tensor  # the token after each, −1 where there is none
+    _since: torch.Tensor  # the layer from which the most likely token is that of the last layer
 
     def start(self, batch: HiddenBatch) -> None:
         """Choose the tokens, and read the last layer."""
         super().start(batch)
-        self._rows = torch.as_tensor(np.flatnonzero(self.drawn(batch)), device=batch.device)
+        rows = np.flatnonzero(self.drawn(batch))
+        self._rows = torch.as_tensor(rows, device=batch.device)
         self._last = []
-        if batch.readout is not None and not batch.readout.lens_problem and len(self._rows):
+        if batch.readout is not None and not batch.readout.lens_problem and len(rows):
             path = self.layout.layers
             final = self.layout.final_width is not None
             states = batch.states[path + 1 if final else path][self._rows]
             self._last = list(batch.readout.log_probabilities(states, closed=final))
+            self._top = torch.cat([_top(log_p) for log_p in self._last])
+            following = _following(batch)[rows] if batch.readout.predicts_next else np.full(len(rows), -1)
+            self._next = torch.as_tensor(following, device=batch.device)
+            self._since = torch.zeros(len(rows), dtype=torch.float64, device=batch.device)
 
     def of_tokens(self, layer: LayerStates) -> torch.Tensor:
-        """Return entropy and divergence of the chosen tokens, NaN for all others, shape (tokens, 2)."""
-        quantities = torch.full((len(layer.norms), 2), torch.nan, dtype=torch.float64, device=layer.norms.device)
+        """Return the quantities of the chosen tokens, NaN for all others, shape (tokens, 6)."""
+        shape = (len(layer.norms), len(self.quantities))
+        quantities = torch.full(shape, torch.nan, dtype=torch.float64, device=layer.norms.device)
         readout = layer.batch.readout
         if readout is None or not self._last:
             return quantities
-        if layer.index == self.layout.layers:
+        if at_end := layer.index == self.layout.layers:
             read = iter(self._last)
         else:
             read = readout.log_probabilities(layer.states[self._rows], closed=False)
-        parts = []
+        parts, start = [], 0
         for here, last in zip(read, self._last, strict=True):
+            rows = slice(start, start + len(here))
+            start += len(here)
             entropy = -(here.exp() * here).nan_to_num(nan=0.0).sum(dim=1)
             p = last.exp()
             # Where p is 0 the term is 0; elsewhere a token that the layer rules out makes the divergence infinite.
             divergence = (p * (last - here)).where(p > 0, 0.0).sum(dim=1)
-            parts.append(torch.stack([entropy, divergence.clamp_min(0.0)], dim=1).double())
-        quantities[self._rows] = torch.cat(parts)
+            following = self._next[rows, None]
+            loss = -here.gather(1, following.clamp_min(0)).where(following >= 0, torch.nan)[:, 0]
+            top, of_last = _top(here), self._top[rows]
+            shared = (top[:, :, None] == of_last[:, None, :]).sum(dim=(1, 2)) / top.shape[1]
+            same = (top[:, 0] == of_last[:, 0]).to(here.dtype)
+            parts.append(torch.stack([entropy, divergence.clamp_min(0.0), loss, same, shared], dim=1).double())
+        measured = torch.cat(parts)
+        self._since = self._since.where(measured[:, 3] == 1, layer.index + 1)
+        depth = self._since / max(self.layout.layers, 1) if at_end else torch.full_like(self._since, torch.nan)
+        quantities[self._rows] = torch.cat([measured, depth[:, None]], dim=1)
         return quantities
+
+
+def _top(log_p: torch.Tensor) -> torch.Tensor:
+    """Return the most likely tokens, the most likely one first, (tokens, 5), or fewer of a tiny vocabulary."""
+    return log_p.topk(min(TOP, log_p.shape[1]), dim=1).indices
+
+
+def _following(batch: HiddenBatch) -> Ints:
+    """Return the token of the text after each one, −1 where the tokenizer added it or there is none, (tokens,)."""
+    order = np.lexsort((batch.positions, batch.texts))
+    here, after = order[:-1], order[1:]
+    joined = (batch.texts[here] == batch.texts[after]) & (batch.positions[here] + 1 == batch.positions[after])
+    joined &= batch.strata[after] != SPECIAL
+    following = np.full(len(order), -1)
+    following[here[joined]] = batch.token_ids[after[joined]]
+    return following
 
 
 # Words against the vocabulary: how many other tokens' vectors are nearer to a word's state than its own.

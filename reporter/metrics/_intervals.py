@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -46,6 +46,7 @@ def per_doubling(change: str, deviations: str, *why: str) -> str:
 
 
 BOOTSTRAP = "95 % CI over texts (bootstrap)."
+WHOLE_LAYERS = "Its ends are whole layers."
 HALF_SAMPLES = "95 % CI over texts (half-samples)."
 
 METHODS: Mapping[str, str] = {
@@ -71,6 +72,36 @@ def mean_with_interval(statistic: str, place: Place | None, mean: Average, texts
         return Value(statistic, place, None, 0, reason=reason)
     ends = percentile_interval(mean.replicates, texts)
     return Value(statistic, place, mean.value, mean.n, *ends, texts=texts, spread=mean.replicates)
+
+
+FEW_WITHOUT = 0.025
+"""Share of resamples without a layer up to which the interval of the others is shown."""
+
+
+def layer_with_interval(
+    statistic: str, profile: Sequence[Average], rule: Callable[[Floats], Floats], texts: int, absent: str, none: str
+) -> Value:
+    """Return the layer that a rule finds in a profile, with the interval of the layers that it finds in replicates.
+
+    Args:
+        statistic: its name.
+        profile: the mean at each layer.
+        rule: takes profiles as columns, (layers, profiles), and returns the layer of each, NaN where there is none.
+        texts: distinct texts of the corpus.
+        absent: why there is no profile.
+        none: why the rule finds no layer.
+    """
+    n = min(average.n for average in profile)
+    value = rule(np.array([[average.value] for average in profile])).item()
+    if not np.isfinite(value):
+        return Value(statistic, None, None, n, reason=none if n else absent)
+    layers = rule(np.stack([average.replicates for average in profile]))
+    if np.isnan(layers).mean() > FEW_WITHOUT:
+        return Value(statistic, None, value, n, reason="too many resamples of the texts have no such layer")
+    low, high = percentile_interval(layers, texts)
+    if low is None or high is None:
+        return Value(statistic, None, value, n)
+    return Value(statistic, None, value, n, min(value, float(np.floor(low))), max(value, float(np.ceil(high))))
 
 
 _ON_SCALE: Mapping[Scale, str] = {"plain": "", "log": ", log scale", "logit": ", logit scale", "fisher": ", Fisher's z"}

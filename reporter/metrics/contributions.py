@@ -6,8 +6,11 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from reporter.geometry import noise
-from reporter.metrics._intervals import BOOTSTRAP, mean_with_interval
+from reporter.geometry.arrays import Floats
+from reporter.metrics._intervals import BOOTSTRAP, WHOLE_LAYERS, layer_with_interval, mean_with_interval
 from reporter.metrics.base import Options, Statistic, Value, metric, with_floor
 
 if TYPE_CHECKING:
@@ -75,9 +78,26 @@ STATISTICS = (
         trap="A post-norm block keeps the length of states, so any update counts as negative. For independent states "
         "it is −0.71, not 0.",
     ),
+    Statistic(
+        "turn",
+        "block after which updates amplify",
+        "The last block whose mean cosine of the update with the stream, contributions.block_cosine, is 0 or more "
+        "while that of the block before is below 0. Blocks count from 1.",
+        ("hu2025effective", "csordas2025depth"),
+        per="model",
+        unit="layers",
+        interval=f"{BOOTSTRAP} {WHOLE_LAYERS}",
+        bounds=(1, None),
+        smallest=1.0,
+        trap="A cosine that stays near 0 crosses it often, and the last crossing then says little. Post-norm blocks "
+        "have none.",
+        published="The authors' code averages this cosine with attention_cosine and feed_forward_cosine, and gives the "
+        "block before.",
+    ),
 )
 
 _NO_TOKEN = "every token has a zero state or adds nothing here"
+_NO_TURN = "the mean cosine never rises from below 0"
 
 
 @metric(
@@ -87,13 +107,13 @@ _NO_TOKEN = "every token has a zero state or adds nothing here"
     statistics=STATISTICS,
     question="updates",
     needs=("contributions",),
-    version=4,
+    version=5,
     cost="a few products per token and sublayer, taken while the model runs",
-    against_base=tuple(statistic.name for statistic in STATISTICS),
+    against_base=tuple(statistic.name for statistic in STATISTICS if statistic.per == "step"),
 )
 def contributions(seen: Observed, options: Options) -> Iterator[Value]:
-    """Yield the numbers of each block."""
-    for statistic in STATISTICS:
+    """Yield the numbers of each block, and the last one from which updates amplify."""
+    for statistic in STATISTICS[:-1]:
         for place in seen.path[:-1]:
             average = seen.average("contributions", statistic.name, place)
             number = mean_with_interval(statistic.name, place, average, seen.texts, _NO_TOKEN)
@@ -101,3 +121,11 @@ def contributions(seen: Observed, options: Options) -> Iterator[Value]:
                 yield from with_floor(number, noise.pair_cosine(average.n, seen.width(place), seen.seed))
             else:
                 yield number
+    cosines = [seen.average("contributions", "block_cosine", place) for place in seen.path[:-1]]
+    yield layer_with_interval("turn", cosines, _last_turn, seen.texts, _NO_TOKEN, _NO_TURN)
+
+
+def _last_turn(cosines: Floats) -> Floats:
+    turns = np.zeros(cosines.shape, dtype=bool)
+    turns[1:] = (cosines[1:] >= 0) & (cosines[:-1] < 0)
+    return np.where(turns.any(axis=0), len(turns) - turns[::-1].argmax(axis=0), np.nan)

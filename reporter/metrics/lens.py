@@ -7,15 +7,18 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+import numpy as np
 from pydantic import Field
 
-from reporter.metrics._intervals import BOOTSTRAP, mean_with_interval
-from reporter.metrics.base import ROUNDING, Cosine, OptionalOptions, Options, Size, Statistic, Value, metric
+from reporter.geometry.arrays import Floats
+from reporter.metrics._intervals import BOOTSTRAP, WHOLE_LAYERS, layer_with_interval, mean_with_interval
+from reporter.metrics.base import ROUNDING, Cosine, OptionalOptions, Options, Share, Size, Statistic, Value, metric
 
 if TYPE_CHECKING:
     from reporter.forward.observed import Observed, Place
 
 _lens = partial(Size, unit="nats", interval=BOOTSTRAP, smallest=0.01, within_role=True)
+_agreement = partial(Share, sources=("hu2025effective",), interval=BOOTSTRAP, fixed=(("last", 1.0),), within_role=True)
 
 LENS = (
     _lens(
@@ -36,7 +39,62 @@ LENS = (
         trap="The head was trained for the last layer only; a tuned lens would read earlier layers better.",
         fixed=(("last", 0.0),),
     ),
+    _lens(
+        "loss",
+        "loss of the lens",
+        "Mean over a uniform sample of tokens of −log p_l(next token), with p_l as in lens.entropy. Decoders only. A "
+        "uniform guess has the logarithm of the vocabulary's size. Tokens before one that the tokenizer added, and "
+        "the last token of a text or window, are left out.",
+        ("kuribayashi2025human", "nostalgebraist2020logit"),
+        plainly="How badly the model would predict the next token if it stopped here.",
+        trap="A token's category is that of the token that is read. In loss.lm it is that of the predicted token.",
+    ),
+    _agreement(
+        "top1",
+        "agreement of the lens with the output",
+        "Share of a uniform sample of tokens whose most likely token under p_l is the most likely one under p_L, with "
+        "p_L and p_l as in lens.kl. Chance level: 1 in the size of the vocabulary.",
+        trap="Frequent tokens raise it: a layer that always predicts the most frequent token agrees often.",
+    ),
+    _agreement(
+        "top5",
+        "overlap of the lens with the output",
+        "Mean over a uniform sample of tokens of the share of the five most likely tokens under p_L that are among the "
+        "five most likely under p_l. p_L and p_l are as in lens.kl.",
+        trap="Order does not count, nor how likely the five tokens are.",
+    ),
+    Size(
+        "depth",
+        "effective depth by the lens",
+        "The first layer l with K_l < 0.1 · max K. K_l is the number lens.kl at layer l, and the maximum is over l = "
+        "0…L.",
+        ("hu2025effective",),
+        per="model",
+        unit="layers",
+        interval=f"{BOOTSTRAP} {WHOLE_LAYERS}",
+        smallest=1.0,
+        trap="The divergence at the embedding is often the largest and sets the threshold, which is a convention.",
+        published="The authors' code compares KL(p_l ‖ p_L), the other direction, and takes tokens of prompts.",
+        within_role=True,
+    ),
+    Share(
+        "exit",
+        "depth after which the top prediction stays",
+        "Mean over a uniform sample of tokens of l/L. l is the first layer from which the most likely token under p_l "
+        "is that under p_L, up to the last layer.",
+        ("lioubashevski2025beyond",),
+        per="model",
+        interval=BOOTSTRAP,
+        trap="A prediction that changes late and back counts as late. Early exit saves less, as it cannot know the "
+        "output.",
+        published="The layer is called the saturation event of the top-1 token. The authors count tokens of one rank; "
+        "here layers are averaged.",
+        within_role=True,
+    ),
 )
+OF_LAYERS = ("entropy", "kl", "loss", "top1", "top5")
+NEAR = 0.1
+"""Share of the largest divergence below which a layer counts as near the output."""
 
 
 class LensOptions(OptionalOptions):
@@ -53,17 +111,31 @@ class LensOptions(OptionalOptions):
     question="prediction",
     needs=("lens",),
     options=LensOptions,
-    version=5,
+    version=6,
     cost="a product with the vocabulary per sampled token and layer",
-    against_base=("entropy", "kl"),
+    against_base=OF_LAYERS,
 )
 def lens(seen: Observed, options: Options) -> Iterator[Value]:
-    """Yield entropy and divergence at every layer."""
+    """Yield what the head reads at every layer, and how deep the model works by it."""
+    reason = seen.head_problem or "no token was read"
     for place in seen.path:
-        for statistic in ("entropy", "kl"):
+        for statistic in OF_LAYERS:
             average = seen.average("lens", statistic, place)
-            reason = seen.head_problem or "no token was read"
-            yield mean_with_interval(statistic, place, average, seen.texts, reason)
+            why = _NO_NEXT if statistic == "loss" and not seen.head_problem else reason
+            yield mean_with_interval(statistic, place, average, seen.texts, why)
+    divergences = [seen.average("lens", "kl", place) for place in seen.path]
+    yield layer_with_interval(
+        "depth", divergences, _first_near, seen.texts, reason, "every layer predicts as the last does"
+    )
+    yield mean_with_interval("exit", None, seen.average("lens", "exit", seen.path[-1]), seen.texts, reason)
+
+
+_NO_NEXT = "no sampled token has a next token that the model predicts; an encoder predicts hidden tokens"
+
+
+def _first_near(divergences: Floats) -> Floats:
+    near = divergences < NEAR * divergences.max(axis=0)
+    return np.where(near.any(axis=0), near.argmax(axis=0), np.nan)
 
 
 # How well a model predicts the corpus.

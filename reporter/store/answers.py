@@ -131,6 +131,21 @@ class ConceptAnswer(OfLastCheckpoint, table="concept_answers"):
     same_token: str | None = column("the token that is read, if it is the same in every text of the concept")
 
 
+class DepthAnswer(OfLastCheckpoint, table="depth_answers"):
+    """How deep a language model works on a corpus: a number of the whole model."""
+
+    compared = (Comparable(("value",), "corpus", of="number", interval=True),)
+
+    corpus: str = column("name of the corpus", key=True)
+    number: str = column("'lens.exit', 'lens.depth' or 'contributions.turn'", key=True)
+    view: str = column("which tokens were read")
+    blocks: int = column("blocks of the model")
+    value: float = column("the number: a share of the depth, a layer or a block")
+    ci_low: float | None = column(LOW)
+    ci_high: float | None = column(HIGH)
+    n: int = column("tokens that were read", "BIGINT")
+
+
 Kind = Literal["labels", "neighbours", "groups", "no labels"]
 End = Literal["high", "low"]
 _NORMED = (
@@ -307,6 +322,7 @@ ANSWERS: tuple[type[Row], ...] = (
     ChangeAnswer,
     ChangedNumber,
     BlockAnswer,
+    DepthAnswer,
     TrainingAnswer,
     SinkAnswer,
     ProbeDifference,

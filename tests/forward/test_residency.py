@@ -36,7 +36,9 @@ def batch(make_batch):
         norms=made.norms.to("meta"),
         losses=torch.zeros(24, dtype=torch.float64, device="meta"),
         vocabulary=replace(made.vocabulary, table=made.vocabulary.table.to("meta")),
-        readout=SimpleNamespace(lens_problem="", log_probabilities=lambda x, closed: iter([x.log_softmax(dim=1)])),
+        readout=SimpleNamespace(
+            lens_problem="", predicts_next=True, log_probabilities=lambda x, closed: iter([x.log_softmax(dim=1)])
+        ),
     )
 
 

@@ -11,8 +11,10 @@ from oracles.fake_model import FakeTexts
 from oracles.families import FAMILIES, WORDS
 
 from reporter.forward.between_layers import Contributions
+from reporter.forward.means import Average
 from reporter.forward.passes import _unfed
-from reporter.metrics.contributions import STATISTICS
+from reporter.metrics._intervals import layer_with_interval
+from reporter.metrics.contributions import STATISTICS, _last_turn
 from reporter.models.capture import share
 from reporter.models.sublayers import Sublayer
 
@@ -66,4 +68,30 @@ def test_a_model_whose_sublayers_were_not_found_says_so(family_model, observe, v
     # As a pass leaves it that could not feed it.
     observables["contributions"] = Contributions(observables["moments"].layout, 0)
     found = values(model, observables, len(TEXTS), "all", ["contributions"])
-    assert len(found) == len(STATISTICS) * 3 and all(one.value is None and one.reason for one in found.values())
+    assert len(found) == len(STATISTICS[:-1]) * 3 + 1
+    assert all(one.value is None and one.reason for one in found.values())
+
+
+def profile_of(*means, spread=0.0):
+    """Return averages of a profile whose replicates move by ``spread`` times a normal number."""
+    rng = np.random.default_rng(0)
+    return [Average(mean, 50, mean + spread * rng.standard_normal(1000)) for mean in means]
+
+
+@pytest.mark.parametrize(
+    ("cosines", "block"),
+    [((-0.2, 0.1, -0.1, 0.3), 4), ((-0.2, 0.0, 0.1), 2), ((0.1, 0.2), None), ((-0.1, -0.2), None), ((-0.1,), None)],
+)
+def test_the_last_turn_is_the_block_after_the_last_one_below_zero(cosines, block):
+    value = layer_with_interval("turn", profile_of(*cosines), _last_turn, 20, "absent", "no turn")
+    assert (value.value, value.reason) == (block, "" if block else "no turn")
+    assert (value.ci_low, value.ci_high) == (block, block)
+
+
+def test_the_interval_of_a_layer_is_of_whole_layers_and_needs_nearly_all_resamples():
+    near = profile_of(-0.2, -0.1, 0.02, 0.3, spread=0.02)
+    value = layer_with_interval("turn", near, _last_turn, 20, "absent", "no turn")
+    assert (value.value, value.ci_low, value.ci_high) == (3, 3, 4)
+    seldom = profile_of(-0.02, 0.1, 0.3, spread=0.02)  # one resample in six has no layer below 0
+    value = layer_with_interval("turn", seldom, _last_turn, 20, "absent", "no turn")
+    assert value.value == 2 and value.ci_low is None and "resamples" in value.reason

@@ -169,9 +169,15 @@ def contributions(reading: Reading, options: Mapping[str, Any], subject: Subject
     The second norm of a pre-norm block takes s = h + a, so a = s − h and m = h' − s. The first norm of a post-norm
     block takes h + a and returns s, its second norm takes s + m.
     """
-    for place, following in pairwise(reading.path):
-        cosine = cosines(reading.at(following) - reading.at(place), reading.at(place))
+    along = [
+        cosines(reading.at(after) - reading.at(place), reading.at(place)) for place, after in pairwise(reading.path)
+    ]
+    for place, cosine in zip(reading.path[:-1], along, strict=True):
         yield from means(reading, place, {"block_cosine": cosine})
+    for view, mask in reading.masks.items():
+        profile = [mean(cosine, mask) for cosine in along]
+        turns = [block for block, (before, after) in enumerate(pairwise(profile), 2) if before < 0 <= after]
+        yield Found("turn", view, None, float(turns[-1]) if turns else NONE)
     texts = []
     for text in reading.texts:
         with calls_of(subject.model.norms()) as calls:

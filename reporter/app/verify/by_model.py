@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from reporter.app.verify.by_token import mean, means
@@ -208,8 +209,10 @@ def lens(reading: Reading, options: Mapping[str, Any], subject: Subject) -> Iter
         raise NoPath("several modules lie between its blocks and its head")
     drawn = np.flatnonzero(reading.sampled(options["sample"]))
     final = next((place for place in reading.places if place.site == "final"), None)  # a study may not read it
-    for place in reading.path:
-        entropy, divergence = np.full(len(reading.ids), np.nan), np.full(len(reading.ids), np.nan)
+    following, since, tied = _following(reading), np.zeros(len(reading.ids)), np.zeros(len(reading.ids))
+    divergences: dict[str, list[float]] = {view: [] for view in reading.masks}
+    for layer, place in enumerate(reading.path):
+        columns = np.full((6, len(reading.ids)), np.nan)
         for rows in np.array_split(drawn, max(1, len(drawn) // 64)):
             if not len(rows):
                 continue
@@ -219,9 +222,48 @@ def lens(reading: Reading, options: Mapping[str, Any], subject: Subject) -> Iter
             if place != reading.path[-1]:
                 here = _log_softmax(_head(whole, closing(torch.from_numpy(reading.at(place)[rows]).float())))
             p, q = np.exp(last), np.exp(here)
-            entropy[rows] = -np.where(q > 0, q * here, 0.0).sum(axis=1)
-            divergence[rows] = np.where(p > 0, p * (last - here), 0.0).sum(axis=1).clip(min=0)
-        yield from means(reading, place, {"entropy": entropy, "kl": divergence})
+            entropy = -np.where(q > 0, q * here, 0.0).sum(axis=1)
+            divergence = np.where(p > 0, p * (last - here), 0.0).sum(axis=1).clip(min=0)
+            loss = np.where(following[rows] < 0, np.nan, -here[np.arange(len(rows)), following[rows]])
+            (top, ties), (of_last, ties_of_last) = (_top(log_p, subject.moved) for log_p in (here, last))
+            overlap = [np.isin(x, y).mean() for x, y in zip(top, of_last, strict=True)]
+            columns[:, rows] = entropy, divergence, loss, top[:, 0] == of_last[:, 0], overlap, ties | ties_of_last
+        *measured, near = columns
+        since, tied = np.where(measured[3] == 1, since, layer + 1), np.fmax(tied, near)
+        for view, mask in reading.masks.items():
+            divergences[view].append(mean(measured[1], mask))
+            for name, values in zip(("entropy", "kl", "loss", "top1", "top5"), measured, strict=True):
+                slack = np.nan_to_num(mean(near, mask)) if name.startswith("top") else 0.0
+                yield Found(name, view, place, mean(values, mask), slack)
+    exits = np.where(np.isfinite(near), since / (len(reading.path) - 1), np.nan)
+    for view, mask in reading.masks.items():
+        yield Found("exit", view, None, mean(exits, mask), mean(tied, mask & np.isfinite(near)))
+        early, first, late = (_first_near(divergences[view], 1 + sign * (1e-3 + subject.moved)) for sign in (1, 0, -1))
+        yield Found("depth", view, None, first, np.nan_to_num(late - early))
+
+
+_TIED = 1e-4  # two logarithms of probabilities that differ by less may stand in either order
+
+
+def _top(log_p: Floats, moved: float) -> tuple[Ints, NDArray[np.bool_]]:
+    """Return the five most likely tokens of each row, and whether any of them nearly ties with the next one."""
+    order = np.argsort(-log_p, axis=1)
+    ranked = np.take_along_axis(log_p, order[:, :6], axis=1)
+    near = -np.diff(ranked, axis=1) < _TIED + 3 * moved * log_p.std(axis=1, keepdims=True)
+    return order[:, :5], near.any(axis=1)
+
+
+def _following(reading: Reading) -> Ints:
+    following = np.full(len(reading.ids), -1)
+    if reading.causal:
+        goes_on = np.flatnonzero((reading.text[1:] == reading.text[:-1]) & ~reading.kinds.special[1:])
+        following[goes_on] = np.asarray(reading.ids)[goes_on + 1]
+    return following
+
+
+def _first_near(divergences: Sequence[float], factor: float) -> float:
+    near = np.flatnonzero(np.array(divergences) < 0.1 * factor * max(divergences))
+    return float(near[0]) if len(near) else math.nan
 
 
 def _log_softmax(logits: Tensor) -> Floats:

@@ -20,6 +20,7 @@ from reporter.core.places import listed, token_set
 from reporter.judge.numbers import Numbers, declared
 from reporter.judge.questions.changed import CHANGED, ask_loss, ask_numbers, ask_states
 from reporter.judge.questions.concepts import CONCEPTS, ask_concepts
+from reporter.judge.questions.depth import DEPTH
 from reporter.judge.questions.extremes import ask_chance, ask_extremes, ask_references
 from reporter.judge.questions.layer import LAYER
 from reporter.judge.questions.models import ask_corpora, ask_models, ask_roles
@@ -153,7 +154,7 @@ def _row(subjects: Subjects, rank: int, kind: str, result: Observation, looked_a
     ).record({"metric": metric}, 0)
 
 
-QUESTIONS = (LAYER, CONCEPTS, CHANGED, PROBED, BLOCKS, TRAINING, SINKS)
+QUESTIONS = (LAYER, CONCEPTS, CHANGED, PROBED, BLOCKS, DEPTH, TRAINING, SINKS)
 """Every question that stored numbers answer, in the order of the report."""
 
 _QUERIES = {

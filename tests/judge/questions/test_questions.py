@@ -12,6 +12,7 @@ ADDS = {
     "changed": "base: NAME",
     "probes": "probes: {mine",
     "blocks": "skip:",
+    "depth": "metrics: [lens",
     "training": "checkpoints: […]",
     "sinks": "metrics: [outliers]",
 }
