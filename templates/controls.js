@@ -125,13 +125,13 @@ function askName(button) {
   const model = button.dataset.model;
   const field = make("input", {
     type: "text", class: "rename", value: nameOf(model), maxlength: 60, "aria-label": `Name of ${model} on this page`, onblur: () => done(true),
-    onkeydown: event => { event.stopPropagation(); if (["Enter", "Escape"].includes(event.key)) done(event.key === "Enter"); },
+    onkeydown: event => { event.stopPropagation(); if (["Enter", "Escape"].includes(event.key)) { event.preventDefault(); done(event.key === "Enter"); } },
   });
   const done = (/** @type {boolean} */ take) => {
-    if (!field.isConnected) return;
+    if (!button.hidden) return;  // a field that is removed loses its focus, too
+    button.hidden = false;
     if (take) rename(model, field.value.trim());
     field.remove();
-    button.hidden = false;
     showName(button);
     button.focus();
   };

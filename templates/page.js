@@ -36,7 +36,7 @@ function write() {
 addEventListener("pagehide", () => { if (waiting) write(); });
 
 // Choices that the other pages of a study share travel with the links to them.
-const TRAVELS = /^(view|beside\.view|site|moment|corpus|hide|name\..*|means|baselines|depth|highlight)$/;
+const TRAVELS = /^(view|site|moment|corpus|hide|name\..*|means|baselines|depth|highlight)$/;
 function carry() {
   const own = new URLSearchParams([...wanted].filter(([name]) => TRAVELS.test(name))).toString();
   for (const link of all("nav.pages a")) {

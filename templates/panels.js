@@ -358,7 +358,7 @@ export function hidePanels() {
   const shows = new Map(all("select[data-shows]").map(select => [select.dataset.chart, JSON.parse(select.dataset.shows ?? "{}")[select.value]]));
   for (const panel of panels) {
     const wanted = shows.get(panel.chart.id)?.includes(panel.value) ?? true;
-    const other = !!chosen.corpus && !!panel.element.dataset.corpus && panel.element.dataset.corpus !== chosen.corpus && !panel.element.closest(".figure.open");
+    const other = !!chosen.corpus && page.corpora?.includes(panel.element.dataset.corpus ?? "") && panel.element.dataset.corpus !== chosen.corpus && !panel.element.closest(".figure.open");
     panel.element.hidden = !wanted || other || (chosen.baselines === "without" && panel.models.some(model => page.baselines.includes(model))) || panel.models.some(model => chosen.hidden.has(model));
     if (!panel.element.hidden && panel.near && panel.stale) panel.refresh();
   }

@@ -136,7 +136,12 @@ def test_models_are_hidden_alone_and_renamed_and_the_address_says_so(page, open_
 
     rename("bert")
     assert page.texts("button.model[data-model=minilm] span") == ["minilm"], "two models never get one name"
-    rename("Mini")
+    use("minilm", "name")
+    page.keys("Other", "ESCAPE")
+    assert page.texts("button.model[data-model=minilm] span") == ["minilm"], "Esc keeps the name"
+    use("minilm", "name")
+    page.keys("Mini", "ENTER")
+    assert not page.run("return location.search.includes('highlight')"), "Enter takes the name, and no more"
     use("bert", "hide")
     page.until("return location.search.includes('name.minilm=Mini') && location.search.includes('hide=bert')")
     open_at(page.run("return location.search"))

@@ -4,6 +4,7 @@ import shutil
 import time
 from xml.etree import ElementTree
 
+import duckdb
 import pytest
 from report.made_up import IMAGE, SMALL, fill
 
@@ -292,6 +293,15 @@ def test_a_chart_far_from_the_window_is_taken_down_and_comes_back_without_a_jump
     assert page.run("return document.querySelector('.group').offsetHeight") == pytest.approx(height, abs=2)
     see_charts(page)
     page.assert_quiet()
+
+
+def test_a_number_of_something_else_than_a_corpus_is_shown_beside_those_of_a_corpus(tab, tmp_path):
+    fill(tmp_path / "results.duckdb", "small", **SMALL | {"metrics": ("anisotropy", "motion")})
+    with duckdb.connect(tmp_path / "results.duckdb") as connection:
+        connection.execute("UPDATE layer_metrics SET corpus = '(groups)' WHERE metric = 'motion'")
+    render(tmp_path / "results.duckdb", tmp_path)
+    tab.open(tmp_path / "small" / "layers.html")
+    assert marks(tab, panel("motion.step_cosine", "(groups)"))
 
 
 def test_two_keys_find_a_model_among_many(tab, tmp_path):
