@@ -27,7 +27,7 @@ PREFERRED = (
     ("convergence.similarity",),
     ("contributions.feed_forward_ratio", "contributions.attention_ratio", "motion.step_cosine"),
 )
-"""The statistics of the four charts; of each choice the first that has numbers."""
+"""The statistics of the four charts beside those of the sentences; of each choice the first that has numbers."""
 
 
 @dataclass(frozen=True)
@@ -124,6 +124,12 @@ class Overview:
         """The rows of the first corpus."""
         return self.tables[0].rows if self.tables else ()
 
+    @property
+    def unsure(self) -> bool:
+        """Whether a number of these rows has no interval."""
+        numbers = [number for line in self.rows for cells in line.cells.values() for number in cells.numbers]
+        return any(number.value is not None and number.low is None for number in numbers)
+
 
 def read_overview(read: Read, contents: Contents) -> Overview:
     """Return the overview of a study.
@@ -141,12 +147,12 @@ def read_overview(read: Read, contents: Contents) -> Overview:
     tables = tuple(
         Table(corpus, rows) for corpus in contents.scene.corpora if (rows := tuple(_rows(numbers, charts, corpus)))
     )
-    sides = numbers.sides
+    sides, sentences = numbers.sides, tuple(sentences_of(numbers)) if tables else ()
     return Overview(
         line=_line(contents, numbers),
-        sentences=tuple(sentences_of(numbers)) if tables else (),
+        sentences=sentences,
         scope=scope_of(numbers) if tables else "",
-        charts=_charts(numbers, charts),
+        charts=_charts(numbers, charts, [sentence.figure for sentence in sentences]),
         sets=tuple((view, token_set(view)) for view in numbers.sets),
         columns=numbers.columns if tables else (),
         difference=f"{sides[0].name} − {sides[1].name}" if sides and tables else "",
@@ -210,12 +216,13 @@ def _paths(numbers: MainStatistics, name: str, corpus: str) -> dict[str, tuple[t
     }
 
 
-def _charts(numbers: MainStatistics, charts: Mapping[str, Drawn]) -> tuple[str, ...]:
-    """Return the statistics of the four charts."""
+def _charts(numbers: MainStatistics, charts: Mapping[str, Drawn], first: Sequence[str]) -> tuple[str, ...]:
+    """Return the statistics of the four charts: those that the sentences are about, and the usual ones."""
     possible = {name for name, drawn in charts.items() if drawn.chart.kind == "profile" and name in numbers.known} - {
         name for name in numbers.known if not numbers.comparable(name)
     }
-    chosen = [name for choice in PREFERRED if (name := next((n for n in choice if n in possible), ""))]
+    usual = [name for choice in PREFERRED if (name := next((n for n in choice if n in possible), ""))]
+    chosen = list(dict.fromkeys([*(name for name in first if name in possible), *usual]))
     corpus = numbers.corpora[0] if numbers.corpora else ""
 
     def effect(name: str) -> float:
@@ -300,14 +307,14 @@ def _sinks_note(numbers: MainStatistics) -> str:
         totals[model] += count
     having = [style.model for style in numbers.styles if totals[style.model]]
     if not having:
-        return "No token is a sink in any model."
+        return "No token of a text is a sink in any model."
     shares = [f"{whole(totals[model])} in {model}" for model in having]
     which = listed(shares) if len(shares) <= 3 else f"{whole(sum(totals.values()))} in {len(having)} models"
     rest = len(numbers.styles) - len(having)
     none = "" if not rest else f", none in {listed(s.model for s in numbers.styles if not totals[s.model])}"
     none = none if rest <= 3 else f", none in {rest} models"
     advice = "" if numbers.views != PAIR else " Compare without sinks, too."
-    return f"Sink tokens: {which}{none}.{advice}"
+    return f"Sinks among the tokens of texts: {which}{none}.{advice}"
 
 
 def _texts_note(contents: Contents, numbers: MainStatistics) -> str:
