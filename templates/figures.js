@@ -302,7 +302,7 @@ for (const { element: figure, name, title } of figures) {
     return format === "svg" ? new Blob([svg], { type: "image/svg+xml" }) : picture(svg, dots, Math.round(dots * ratio));
   };
   place.append("Picture ", width, " mm wide: ", ...pictureButtons(made, name, told), told,
-    make("span", { class: "hint" }, " For print, as PDF or for LaTeX: ", make("code", { text: `reporter export ${page.study ?? "STUDY"} --figures ${name}` })));
+    make("span", { class: "hint" }, " For print, as PDF or for LaTeX: ", make("code", {}, `reporter export ${page.study ?? "STUDY"} `, make("span", { class: "nowrap", text: `--figures ${name}` }))));
 }
 // Buttons that save or copy a picture.
 function pictureButtons(made, name, told) {

@@ -308,7 +308,7 @@ export function showNear(slot, side, app, name) {
   const shown = /** @type {HTMLElement | null} */ (table.querySelector("thead th.on"));
   if (shown && scroll.scrollWidth > scroll.clientWidth) {
     const a = shown.offsetLeft, b = a + shown.offsetWidth;
-    if (a < scroll.scrollLeft + 40 || b > scroll.scrollLeft + scroll.clientWidth) scroll.scrollLeft = a - scroll.clientWidth / 2;
+    if (a < scroll.scrollLeft + 40 || b > scroll.scrollLeft + scroll.clientWidth) scroll.scrollLeft = Math.max(a - scroll.clientWidth / 2, b - scroll.clientWidth);
   }
 }
 // A line for each token that is listed at two layers in a row, from the one cell to the other.

@@ -237,6 +237,11 @@ class Drawn:
         return int(self.frame[column].isna().sum()) if self.frame is not None and column in self.frame else 0
 
     @property
+    def unsure(self) -> bool:
+        """Whether none of its values has an interval, though the number has one elsewhere."""
+        return self.frame is not None and "ci_low" in self.frame and not self.frame["ci_low"].notna().any()
+
+    @property
     def observations(self) -> str:
         """The range of its n, such as ``3,210 to 4,096``; empty where it has none."""
         if self.frame is None or "n" not in self.frame or self.frame["n"].dropna().empty:

@@ -35,8 +35,8 @@ def scales(frame: pd.DataFrame, styles: Styles) -> Any:
     """Draw dimension by scale, the floor dotted."""
     values = sorted({int(scale) for scale in frame["scale"].dropna()})
     scale = alt.Scale(type="log", base=2, domain=[values[0], max(values[-1], 2)], nice=False, padding=4)
-    axis = alt.Axis(values=values, format="d", grid=False)
-    x, y = alt.X("scale:Q", title="scale: nearest neighbours n and 2n", scale=scale, axis=axis), parts.value_axis()
+    axis = alt.Axis(values=values, format="d", grid=False, labelOverlap="greedy", labelSeparation=4)
+    x, y = alt.X("scale:Q", title="neighbours n, 2n", scale=scale, axis=axis), parts.value_axis()
     columns = ("model", "checkpoint", "layer", "scale", "value", "ci_low", "ci_high", "n")
     tooltip = tooltips(*columns, frame=frame, value="dimension")
     measured = alt.Chart().transform_filter("datum.kind === 'measured'")
@@ -44,7 +44,7 @@ def scales(frame: pd.DataFrame, styles: Styles) -> Any:
     floor = alt.Chart().transform_filter("datum.kind === 'floor'")
     mean = floor.transform_aggregate(value="mean(value)", groupby=["scale"])
     line = mean.mark_line(color=FLOOR_GREY, strokeWidth=1, strokeDash=[1, 2], clip=True).encode(x=x, y=y)
-    below = [line, parts.floor_note()]
+    below = [line, parts.floor_note(least=150)]
     return _curves(measured, x, y, _BY_DEPTH, tooltip, size=30, data=frame, below=below).add_params(*parts.reach())
 
 
@@ -217,7 +217,7 @@ def types(frame: pd.DataFrame, styles: Styles) -> Any:
         is_wide = len(values) > 0 and float(values.max() / values.min()) > SPREAD
         return alt.Scale(type="log", nice=False, padding=8) if is_wide else alt.Scale(zero=False, padding=4)
 
-    axis = {"tickCount": 4, "format": "~g", "labelOverlap": "greedy", "grid": True}
+    axis = {"tickCount": 4, "format": "~g", "labelOverlap": "greedy", "labelSeparation": 4, "grid": True}
     axis |= {"gridOpacity": parts.LABELLED, "tickOpacity": parts.LABELLED}
     columns = ("token", "model", "layer", "count", "norm_of_mean", "variance")
     reach = f"{FENCE} * (datum.upper - datum.lower)"

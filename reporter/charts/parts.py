@@ -29,7 +29,7 @@ MOST_LABELLED = 6
 """Up to as many lines have their names at their ends."""
 NARROW, WIDE = 190, 250
 """Pixels; in a narrower plot names at the ends of lines would take too much of it. The second leaves out the names."""
-ROOM = "min(room, 0.36 * width)"
+ROOM = "min(room, 0.4 * width)"
 """What names at the ends of lines take of a plot; long names are cut."""
 LABEL_GAP, CLOSE_GAP = 0.085, 0.045
 """Least distance of two names, in shares of the height of a small plot and of a tall one."""
@@ -281,9 +281,13 @@ def is_statistic(name: str) -> str:
 
 
 @cache
-def floor_note() -> Any:
-    """A line above the top right corner that says where the floor is off the axis; two in a narrow panel."""
-    text = alt.ExprRef("width < 210 ? split(note, ', ') : note")
+def floor_note(least: int = 0) -> Any:
+    """A line above the top right corner that says where the floor is off the axis; two in a narrow panel.
+
+    Args:
+        least: a panel of fewer pixels has none.
+    """
+    text = alt.ExprRef(f"width < {least} ? '' : width < 210 ? split(note, ', ') : note")
     return (
         alt.Chart(alt.InlineData(values=[{}]))
         .mark_text(align="right", baseline="bottom", fontSize=10.5, color=FLOOR_GREY, text=text)

@@ -42,7 +42,7 @@ QUESTIONS = {
     "dimension": ("Dimension", "How many dimensions do the states fill?"),
     "sinks": ("Sinks", "Which tokens and coordinates are extreme, and what follows without them?"),
     "prediction": ("Prediction", "What can be predicted from the states of a layer?"),
-    "other": ("Other", "Metrics without a question of their own."),
+    "other": ("Other", "Numbers that belong to none of these questions."),
 }
 """The questions on *Layers*, each with its title."""
 ANSWERED_ON = {"changed": "index", "sinks": "tokens", "training": "training", "concepts": "texts", "models": "layers"}

@@ -175,7 +175,7 @@ def _first_names(names: list[str]) -> str:
 
 
 def facts(contents: Contents) -> list[str]:
-    """Return the facts under the title: models by role, corpora, views, cells, when."""
+    """Return the facts under the title: models by role, corpora, token sets, measurements."""
     study = contents.study
     styles = contents.scene.styles
     roles = Counter(style.role for style in styles.own)
@@ -186,7 +186,7 @@ def facts(contents: Contents) -> list[str]:
     facts.append(counted(len(contents.scene.corpora) or len(contents.corpora), "corpus", "corpora"))
     facts.append(counted(len(contents.scene.views), "token set"))
     status = Counter(row["status"] for row in contents.cells)
-    cells = f"{counted(len(contents.cells), 'cell')}: {status['done']:,} done"
+    cells = f"{counted(len(contents.cells), 'measurement')}: {status['done']:,} done"
     if study["cells_cached"] is not None:
         cells += f" ({study['cells_cached']:,} found in the cache)"
     facts.append(f"{cells}, {status['failed']:,} failed")
