@@ -234,11 +234,17 @@ def validate(
     specs: Annotated[list[Path] | None, typer.Argument(metavar="SPEC...", help="Studies, as YAML files.")] = None,
     set: Override = None,
     paths: Annotated[bool, flag("--paths", "Also check that folders, files, packages and the device exist.")] = False,
+    register: Annotated[bool, flag("--register", "Also write the claims and a date to STUDY.registered.json.")] = False,
     schema: Annotated[bool, flag("--schema", "Print the JSON Schema of a study instead, for editors.")] = False,
 ) -> None:
-    """Check studies, or print their JSON Schema.
+    """Check studies, and register their claims.
 
-    Exit code: 0 all are valid, 2 a study has a mistake.
+    With --register, the report says of each claim whether it was registered
+    before the first number, and what changed since. A registration is never
+    overwritten.
+
+    Exit code: 0 all are valid, 2 a study has a mistake, or differs from its
+    registration.
     """
     from reporter.metrics.analysis import analyses
     from reporter.runs.studies import absent, beyond_limits, offer, read_study
@@ -273,6 +279,10 @@ def validate(
         typer.echo(f"{one_line(str(path))}: ok ({', '.join(counts)})")
         for note in (*file.notes, *(beyond_limits(file) if paths else ())):
             typer.echo(f"  {note}")
+        if register:
+            from reporter.runs.registered import register as write_registration
+
+            typer.echo(f"  {write_registration(file)}")
     if problems:
         raise SpecError(problems)
 

@@ -106,6 +106,8 @@ class Reading:
 
 
 NO_SINKS = "no-sinks"
+CORRECTION = "Holm, two one-sided tests of each claim, 5 %"
+"""The rule of :func:`judge` in words, as registrations have it: change both together."""
 
 
 def readings(claim: Claim, numbers: Numbers) -> list[Reading]:

@@ -77,7 +77,7 @@ VERDICTS = {"supported": "✓", "refuted": "✗", "inconclusive": "?", "failed":
 
 CLAIMS = """
 SELECT claim, reading, says, source, kind, view, baseline, verdict, value, ci_low, ci_high,
-  holds_low, holds_high, holds_outside, paper, p, p_adjusted, detail
+  holds_low, holds_high, holds_outside, paper, p, p_adjusted, registration, detail
 FROM claims
 WHERE study = $study
 ORDER BY number, claim, reading
@@ -157,6 +157,7 @@ def read_claims(read: Read, study: str) -> Claims:
                 "name": name,
                 "says": row["says"] or name,
                 "source": row["source"],
+                "registration": row["registration"] or "not registered",
                 "kind": row["kind"] or "",
                 "test": test,
                 "tests": {(each["view"], each["baseline"]): each for each in reversed((test, *further))},

@@ -23,6 +23,7 @@ from reporter.runs.engines import OnRay, Processes, engine_of, have_done
 from reporter.runs.plan import Plan, cells_text
 from reporter.runs.planner import plan_study
 from reporter.runs.records import now, spec_hash, study_row
+from reporter.runs.registered import record
 from reporter.runs.whole import derive
 from reporter.spec import StudyFile
 from reporter.spec.models import PathModel, StatesModel
@@ -159,6 +160,7 @@ def run_studies(
             name = plan.file.study.study
             counts.append(_run(plan, out, offline, progress, engines[name]))
             store = Store(out / "results.duckdb", waiting=progress.note)
+            record(plan.file, store)
             with store.kept_open():
                 words += derive(plan.file.study, store, progress, plan.partial)
             # as soon as a study is done: a run that is killed leaves the pages of those that were finished
@@ -190,6 +192,7 @@ def _run(
     for hint in plan.hints():
         progress.note(f"  {hint}")
     store.put("studies", ["study"], study_row(plan.file, started=now(), finished=None, looked_at=None))
+    record(plan.file, store)  # what is registered before there are numbers
 
     with progress.clock.within("loading"), importing():
         from reporter.runs.work import work  # brings torch: not needed where everything is done

@@ -27,6 +27,7 @@ from reporter.judge.numbers import with_analyses
 from reporter.judge.questions import QUESTIONS, STATED, stated
 from reporter.judge.questions.models import write_correlations
 from reporter.judge.questions.question import Answer, answered
+from reporter.runs.registered import lines, sentences
 from reporter.runs.studies import study_of_text
 from reporter.spec import Study
 from reporter.store import Store
@@ -215,7 +216,8 @@ def judge_claims(study: Study, store: Store, progress: Progress, partial: bool =
         store.replace("claims", study.study, [])
         store.replace("claims_by_model", study.study, [])
         return []
-    verdicts = judge(store, study, with_analyses())
+    registered = sentences(study, store)
+    verdicts = [replace(each, registration=registered[each.claim]) for each in judge(store, study, with_analyses())]
     skipped = {verdict.claim for verdict in verdicts if partial and verdict.verdict == "failed"}
     stored = store.records(_CLAIMS, {"study": study.study})
     numbers = {name: number for number, name in enumerate(study.claims, 1)}
@@ -241,6 +243,8 @@ def judge_claims(study: Study, store: Store, progress: Progress, partial: bool =
         progress.note(f"  claim {name}: not tested, because this run measured only a part of the study")
     if tested:
         progress.note(f"{study.study}: {tally(tested)}")
+    for text in lines(registered):
+        progress.note(f"  {text}")
     return [verdict.verdict for verdict in tested]
 
 

@@ -175,7 +175,7 @@ class _Merging:
         self._gather(Cell.table, "fingerprint, inputs, status, finished")
         self._gather(Model.table, "fingerprint AS identity, status")
         self._gather(Corpus.table, "content_hash AS identity, status")
-        self._gather(Study.table, "sha256(spec) AS identity, finished")
+        self._gather(Study.table, "sha256(spec) AS identity, finished, first_number")
         conflicts = [*self._different_items(Model.table, "weights"), *self._different_items(Corpus.table, "texts")]
         conflicts += self._different_cells()
         self._choose()
@@ -207,6 +207,7 @@ class _Merging:
                     values["folder"] = f"concat_ws('/', {quoted(self._names[i])}, folder)"
                 elif table is Study.table:
                     values["looked_at"] = f"CASE WHEN {alone} THEN looked_at END"
+                    values["first_number"] = "(SELECT min(first_number) FROM all_studies WHERE study = rows.study)"
                 into = ", ".join(f'"{column}"' for column in values)
                 self._connection.execute(
                     f"INSERT INTO target.{name} ({into}) SELECT {', '.join(values.values())} "

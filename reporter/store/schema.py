@@ -26,7 +26,7 @@ from reporter.core.table import (
 from reporter.store.rows import CellKey
 
 # Raise it whenever a table or a column is added: a file of another version is refused instead of misread.
-SCHEMA_VERSION = 16
+SCHEMA_VERSION = 17
 
 
 Word = Literal["supported", "refuted", "inconclusive", "failed"]
@@ -202,6 +202,7 @@ class Verdict(OfStudy, table="claims"):
         "two tests each; at most 0.05 for 'supported' and 'refuted'; readings after the first are not corrected",
         default=None,
     )
+    registration: str | None = column("whether it was registered before the first number, in words", default=None)
     detail: dict[str, Any] = column(
         "JSON object: statistic, definition, reason, evidence, sql and more", default_factory=dict
     )
@@ -426,6 +427,11 @@ class Study(OfStudy, table="studies"):
     )
     looked_at: int | None = column(
         "number of tests for the findings, significant or not; NULL if numbers changed since the last search"
+    )
+    first_number: datetime | None = column("time when its first number was stored, UTC; also of one since replaced")
+    registration: dict[str, Any] | None = column(
+        "JSON object: note (the registered claims), in_time (a run found them before there were numbers), changed "
+        "(keys that differ, by claim; under '' for every claim); NULL without a registration"
     )
     cells_run: int = column("cells computed in the last run")
     cells_cached: int = column("cells that were done before")

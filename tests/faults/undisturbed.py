@@ -50,6 +50,7 @@ BROUGHT = (
 )
 # What a run that goes on says otherwise: when, how long, and how much was left to do.
 OF_THE_MOMENT = {"started", "finished", "seconds", "timings", "cells_run", "cells_cached", "why", "looked_at"}
+OF_THE_MOMENT |= {"first_number"}
 OF_THE_MOMENT |= {"forward_tokens", "forward_passes", "forward_seconds", "loaded", "trained_seconds"}
 
 

@@ -137,7 +137,10 @@ def test_a_claim_names_what_it_is_about_and_leads_to_its_figures(tmp_path):
     render(tmp_path / "results.duckdb", tmp_path)
     html = read(tmp_path / "made-up" / "claims.html")
     text = text_of(claim(html, "one"))
-    assert "It is so. motion.step_cosine bert, gpt2 nested with added tokens See the figure 0.4 [0.3, 0.5]" in text
+    assert (
+        "It is so. motion.step_cosine bert, gpt2 nested with added tokens See the figure not registered 0.4 [0.3, 0.5]"
+        in text
+    )
     assert 'href="layers.html?figure=motion.step_cosine&amp;view=all"' in claim(html, "one")
     links = re.findall(r'<a href="layers.html\?figure=([^"&]+)">See “([^”]+)”</a>', claim(html, "two"))
     assert "✓ supported no interval" in text_of(claim(html, "two")) and "no interval" not in text

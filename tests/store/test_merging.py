@@ -163,6 +163,16 @@ def test_claims_are_judged_anew_by_the_text_that_ran_last(folder, tmp_path, deri
     assert [row["claim"] for row in judged] == ["high"] and json.loads(judged[0]["detail"])
 
 
+def test_the_first_number_is_the_earliest_of_all_folders(folder, tmp_path):
+    folders = [folder("one", "bert"), folder("two", "gpt2", finished=LATER)]
+    for path, first in zip(folders, (FIRST, LATER), strict=True):
+        row = {"study": "s", "first_number": first, "registration": {"note": path.name}}
+        Store(path / DATABASE).put("studies", ["study"], row)
+    merge(tmp_path / "out", folders)
+    merged = Store(tmp_path / "out" / DATABASE).records("SELECT first_number, registration FROM studies")
+    assert merged == [{"first_number": FIRST, "registration": '{"note": "two"}'}]
+
+
 def test_a_file_of_an_older_version_is_refused_and_left_as_it_is(folder, tmp_path):
     one, two = folder("one", "bert"), folder("two", "gpt2")
     with duckdb.connect(str(one / DATABASE)) as connection:

@@ -26,6 +26,7 @@ from reporter.core.progress import Progress
 from reporter.models.toy.training import prepare
 from reporter.runs.plan import MetricCell, or_raise
 from reporter.runs.planner import plan_study
+from reporter.runs.registered import lines, sentences
 from reporter.runs.studies import find_study
 from reporter.store import Store, joined
 
@@ -126,6 +127,7 @@ def verify(
     store = Store(out / "results.duckdb")
     cells, left_out = choose(plan, store, selection)
     result = Verification(file.study.study, left_out=left_out)
+    result.notes += lines(sentences(file.study, store, file if file.path.is_file() else None))
     if not cells:
         if not left_out and plan.cells:
             raise UsageError(

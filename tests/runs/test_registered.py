@@ -1,0 +1,187 @@
+"""Registered claims: what counts as a change, what is never overwritten, and which came before the first number."""
+
+import json
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from typer.testing import CliRunner
+
+from reporter.app.cli import app
+from reporter.core.errors import UsageError
+from reporter.core.files import read_note, write_note
+from reporter.runs.registered import beside, content, register, sentences
+from reporter.runs.studies import read_study
+
+CLAIMS = """claims:
+  turns: {says: It turns., value: {metric: convergence.rate, model: enc, corpus: nested}, above: 0}
+  rises: {says: It rises., shape: {metric: convergence.similarity, models: enc, corpus: nested, is: increasing}}
+run:"""
+CLAIMED = ("run:", CLAIMS)
+LIGHT = (
+    CLAIMED,
+    ("[convergence, {anisotropy: {sample: 64, batches: 2}}, motion]", "[convergence]"),
+    ("views: [words, all]", "views: [words]"),
+)
+OTHER = ("above: 0", "above: 0.9")
+
+
+def changed(file, store):
+    """Return by claim the keys that its sentence names."""
+    head = "changed since it was registered: "
+    texts = sentences(file.study, store, file)
+    return {name: set(text[len(head) :].partition(" (")[0].split(", ")) for name, text in texts.items() if head in text}
+
+
+@pytest.mark.parametrize(
+    ("change", "turns", "rises"),
+    [
+        (("above: 0", "above: 0.0"), None, None),
+        (("says: It turns., value", "'says': 'It  turns.', 'value'"), None, None),
+        (("device: cpu, precision", "precision"), None, None),
+        (("above: 0", "below: 0"), {"above", "below"}, None),
+        (("is: increasing", "is: increasing, at_least: 0.5"), None, {"shape.at_least"}),
+        (("texts: 40", "texts: 41"), {"corpora.nested.texts"}, {"corpora.nested.texts"}),
+        (("steps: 2, checkpoints", "steps: 3, checkpoints"), {"models.enc.recipe.steps"}, {"models.enc.recipe.steps"}),
+        (("cat sleeps", "dog sleeps"), {"corpora.inline.texts"}, {"corpora.inline.texts"}),
+        (("precision: float32", "precision: float32, seed: 1"), {"settings.seed"}, {"settings.seed"}),
+        (("convergence, {", "{convergence: {target: final}}, {"), *[{"metrics.convergence.options.target"}] * 2),
+        (("{anisotropy: {sample: 64", "{anisotropy: {sample: 65"), None, None),
+        (("  turns: {", "  spins: {"), set(), {"claim turns was removed"}),
+    ],
+)
+def test_what_counts_as_a_change(study, store, change, turns, rises):
+    base = (CLAIMED, ("run: {precision", "run: {device: cpu, precision"))
+    register(study(*base))
+    file = study(*base, change)
+    expected = {name: keys for name, keys in (("turns", turns), ("rises", rises)) if keys}
+    assert changed(file, store) == expected
+    if turns == set():
+        assert sentences(file.study, store, file)["spins"].startswith("not registered")
+
+
+def test_a_registration_is_never_overwritten(study, store):
+    file = study(CLAIMED)
+    written = register(file)
+    path = beside(file.path)
+    assert "SHA-256" in written and path.name == "tiny.registered.json"
+    before = path.read_bytes()
+    assert "already" in register(file)
+    for other, named in ((study(CLAIMED, OTHER), "turns above"), (study(CLAIMED, ("study: tiny", "study: b")), "id")):
+        with pytest.raises(UsageError, match=named):
+            register(other)
+    new = (
+        "  rises:",
+        "  more: {says: More., value: {metric: convergence.rate, model: dec, corpus: nested}, above: 0}\n  rises:",
+    )
+    with pytest.raises(UsageError, match="more added later"):
+        register(study(CLAIMED, new))
+    assert path.read_bytes() == before
+    with pytest.raises(UsageError, match="no claims"):
+        register(study())
+
+
+def test_files_of_corpora_and_the_study_that_is_extended_count(study, store, tmp_path):
+    texts = tmp_path / "own.txt"
+    texts.write_text("one two\nthree four\n")
+    base = study(CLAIMED, ("corpora:\n", "corpora:\n  own: {file: own.txt}\n"))
+    path = tmp_path / "above.yaml"
+    path.write_text("study: above\nextends: tiny.yaml\n")
+    register(read_study(path))
+    assert changed(read_study(path), store) == {}
+    texts.write_text("one two\nthree five\n")
+    contents = {"corpora.own.contents"}
+    assert changed(read_study(path), store) == {"turns": contents, "rises": contents}
+    texts.write_text("one two\nthree four\n")
+    base.path.write_text(base.text.replace(*OTHER))
+    assert changed(read_study(path), store) == {"turns": {"above"}}
+    texts.unlink()
+    assert changed(read_study(path), store)["rises"] == contents
+
+
+def test_metrics_that_a_query_may_read_are_registered(study):
+    query = ("value: {metric: convergence.rate, model: enc, corpus: nested}", "value: {sql: SELECT 1}")
+    versions = [set(content(study(*changes))["metrics"]) for changes in ((CLAIMED,), (CLAIMED, query))]
+    assert "convergence.version" in versions[0] and "motion.version" not in versions[0]
+    assert {"convergence.version", "motion.version", "anisotropy.options.sample"} <= versions[1]
+
+
+def stored(store):
+    return dict(store.frame("SELECT claim, registration FROM claims WHERE reading = 1").values.tolist())
+
+
+def test_registered_before_the_first_number(study, run, store):
+    file = study(*LIGHT)
+    register(file)
+    _, log = run(file)
+    before = f"registered {datetime.now(UTC):%Y-%m-%d}, before the first number"
+    assert stored(store) == {"turns": before, "rises": before} and f"  claims: {before}\n" in log
+    written, first = store.path.stat().st_mtime_ns, store.records("SELECT first_number FROM studies")
+    run(file)
+    assert store.path.stat().st_mtime_ns == written
+    run(file, force=True)
+    assert store.records("SELECT first_number FROM studies") == first and set(stored(store).values()) == {before}
+    # Other claims on the same numbers, and then the file made to fit them.
+    edited = study(*LIGHT, OTHER)
+    run(edited)
+    assert stored(store) == {"turns": f"changed since it was registered: above ({before})", "rises": before}
+    path = beside(file.path)
+    honest = path.read_text()
+    path.write_text(honest.replace('"above": 0.0', '"above": 0.9'))
+    run(edited)
+    assert stored(store)["rises"] == f"changed since it was registered: the registration file was edited ({before})"
+    note = json.loads(honest.replace('"above": 0.0', '"above": 0.9'))
+    del note["seal"]
+    write_note(path, note)
+    run(edited)
+    assert all(text.startswith("dated ") and "not there" in text for text in stored(store).values())
+    # The database remembers only the registration of the last run: what was replaced once does not come back in time.
+    path.write_text(honest)
+    run(file)
+    assert all(text.startswith("dated ") for text in stored(store).values())
+
+
+def test_a_registration_that_is_gone_is_the_stored_one(study, run, store):
+    file = study(*LIGHT)
+    register(file)
+    run(file)
+    beside(file.path).unlink()
+    edited = study(*LIGHT, OTHER)
+    run(edited)
+    assert [text.partition(" ")[0] for text in stored(store).values()] == ["changed", "registered"]
+    register(edited)
+    run(edited)
+    assert all("after the first number" in text for text in stored(store).values())
+
+
+@pytest.mark.usefixtures("copied")
+def test_registered_after_the_first_number(study, run, store):
+    file = study(CLAIMED)
+    run(file)
+    assert set(stored(store).values()) == {"not registered"}
+    register(file)
+    run(file, only=["enc", "nested"], force=True)
+    assert all("after the first number" in text for text in stored(store).values())
+    # A clock that was set back does not help, nor does another id for the same numbers.
+    path = beside(file.path)
+    note = read_note(path)
+    write_note(path, note | {"registered_utc": "2020-01-01 00:00:00"})
+    run(file)
+    assert all(text.startswith("dated 2020-01-01") for text in stored(store).values())
+
+    other = study(CLAIMED, ("study: tiny", "study: other"), name="other")
+    register(other)
+    run(other)
+    rows = store.records("SELECT registration FROM claims WHERE study = 'other'")
+    assert all("after the first number" in row["registration"] for row in rows) and rows
+
+
+def test_command(study):
+    file = study(CLAIMED)
+    call = ["validate", str(file.path), "--register"]
+    done = CliRunner().invoke(app, call)
+    assert done.exit_code == 0 and "SHA-256" in done.output and beside(file.path).is_file()
+    registered = datetime.fromisoformat(read_note(beside(file.path))["registered_utc"] + "+00:00")
+    assert timedelta() <= datetime.now(UTC) - registered < timedelta(minutes=10)
+    study(CLAIMED, OTHER)
+    refused = CliRunner().invoke(app, call)
+    assert refused.exit_code == 2 and "turns above" in refused.output
