@@ -109,7 +109,7 @@ class PairOptions(Options):
 class ModelPair(Row, table="model_pairs"):
     """How alike two models are: the most similar of all pairs of their layers, against the most similar by chance."""
 
-    compared = (Comparable(("value", "calibrated"), "corpus", "statistic"),)
+    compared = (Comparable(("calibrated",), "corpus", "statistic"),)
 
     study = OfModel.study
     corpus = CORPUS

@@ -88,7 +88,7 @@ def test_the_guard_study_catches_a_damage_and_names_its_block(
         assert "No significant change" in line and "The loss is unchanged." in line
     else:
         assert f"from layer {BLOCK} on, states differ" in line.lower()  # "A small change: from …" where it is one
-        assert f"up to layer {BLOCK - 1} they are unchanged" in line
+        assert f"up to layer {BLOCK - 1} states are unchanged" in line
         assert ("1 block fewer than its base. Block 3 of the base is the first" in line) == (damage == "dropped")
 
 

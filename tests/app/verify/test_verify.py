@@ -27,7 +27,12 @@ def test_a_finished_study_agrees(finished, again):
     compared, skipped = set(found.deviations), {name for name, _ in found.unverified}
     assert {name for (name,) in stored} <= compared | skipped
     only_skipped = {name for name in skipped - compared if not name.endswith("_floor")}
-    assert only_skipped <= {"contextuality.explained_by_first_baseline", "contextuality.explained_by_first_adjusted"}
+    assert only_skipped <= {
+        "contextuality.explained_by_first_baseline",
+        "contextuality.explained_by_first_adjusted",
+        "layer_pairs.cka_calibrated",
+        "layer_pairs.knn_calibrated",
+    }, "random draws"
     assert not {reason for name, reason in found.unverified if name in compared}
     # What the rules are about is there: repeated texts, sinks, special strings inside a text (two, in two texts).
     with duckdb.connect(str(finished / "results" / "results.duckdb"), read_only=True) as database:
