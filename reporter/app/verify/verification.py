@@ -48,7 +48,7 @@ PATHS: Mapping[str, tuple[Path_, dict[str, tuple[Any, ...]]]] = {
     "sink_cuts": (by_cloud.sink_cuts, {"sample": ()}),
     "entropy": (by_token.entropy, {"texts": ()}),
     "contextuality": (by_token.contextuality, {"types": (), "occurrences": ()}),
-    "layer_pairs": (by_token.layer_pairs, {"texts": (), "k": ()}),
+    "layer_pairs": (by_token.layer_pairs, {"texts": (), "k": (), "permutations": ()}),
     "intrinsic_dimension": (by_map.intrinsic_dimension, {"sample": (), "batches": (), "discard": ()}),
     "token_path": (by_token.token_path, {}),
     "angular_distance": (by_token.angular_distance, {}),
