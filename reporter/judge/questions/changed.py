@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from reporter.core.numbers import counted, interval, short, signed
+from reporter.core.numbers import counted, estimate, interval, short, signed
 from reporter.core.places import capital, in_backticks, place
 from reporter.core.table import Row
 from reporter.geometry.intervals import freedom, quantile, text_error
@@ -310,7 +310,7 @@ _BEYOND = {
 
 
 def _states(row: Record) -> str:
-    last = f"{short(row['last_distance'], 2)} {interval(row['last_low'], row['last_high'])}".strip()
+    last = estimate(row["last_distance"], row["last_low"], row["last_high"])
     first, noise, linear = row["first_layer"], row["noise"], row["last_linear"]
     if not row["changed"]:
         return f"No significant change: {_UNCHANGED[noise].format(last=last, n=row['n'])}."

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from reporter.core.numbers import short
-from reporter.core.places import capital, in_backticks, listed, ranges, together
+from reporter.core.numbers import estimate, short
+from reporter.core.places import capital, in_backticks, listed, place, ranges, together
 from reporter.core.table import ALL_GROUPS, Row
 from reporter.geometry.statistics import GapsToBest, behind_best
 from reporter.judge.questions.concepts import same_token_warning
@@ -443,7 +443,7 @@ def _code(row: Record) -> str:
     then = f"\n# then {_POOLED[row['pooling']]}" if row["pooling"] in _POOLED else ""
     if row["entry"] is None:
         return (
-            f"# hidden_states has no entry for block {row['layer']} (its last entry is after the final norm): "
+            f"# hidden_states has no entry for layer {row['layer']} (its last entry is after the final norm): "
             "use a hook"
         )
     if row["entry"] == "last_hidden_state":
@@ -465,18 +465,17 @@ def _number(row: Record) -> str:
 
 
 def _range(value: float, low: float | None, high: float | None, beside: str = "") -> str:
-    if low is None or (low, high) == (value, value):
-        return short(value, 2) + f" ({beside})" * bool(beside)
-    digits = next((n for n in range(2, 5) if short(low, n) != short(high, n)), 5)  # as many as tell the ends apart
-    return f"{short(value, digits)} ({short(low, digits)} to {short(high, digits)}{f'; {beside}' * bool(beside)})"
+    number, _, ends = estimate(value, low, high).partition(" ")
+    inside = "; ".join(filter(None, (ends.strip("[]").replace(", ", " to "), beside)))
+    return f"{number} ({inside})" if inside else number
 
 
 def _place(row: Record) -> str:
     if row["site"] == "final":
         return "the last hidden state"
     if row["entry"] == "last_hidden_state":
-        return f"the last hidden state (block {row['layer']})"
-    return "the embedding" if row["layer"] == 0 else f"block {row['layer']}"
+        return f"the last hidden state (layer {row['layer']})"
+    return place(row["layer"])
 
 
 def _label(row: Record) -> str:
@@ -484,11 +483,11 @@ def _label(row: Record) -> str:
 
 
 def _places(rows: Sequence[Record]) -> str:
-    """Write layers, neighbours as a range: ``the embedding, blocks 3–5 and the last hidden state``."""
-    blocks = [row["layer"] for row in rows if row["site"] == "block"]
+    """Write layers, neighbours as a range: ``the embedding, layers 3–5 and the last hidden state``."""
+    layers = [row["layer"] for row in rows if row["site"] == "block"]
     names = [_place(row) for row in rows if row["site"] == "embedding"]
-    if blocks:
-        names.append(f"block{'s' * (len(blocks) > 1)} {ranges(blocks, commas=True)}")
+    if layers:
+        names.append(f"layer{'s' * (len(layers) > 1)} {ranges(layers, commas=True)}")
     return listed([*names, *(_place(row) for row in rows if row["site"] == "final")])
 
 

@@ -217,7 +217,7 @@ def _block_box(rows: Sequence[Record]) -> Box:
     first = rows[0]
     change = f"{signed(first['change'])} {interval(first['ci_low'], first['ci_high'])}".strip()
     free = [row for row in rows if row["ci_low"] is not None and row["ci_low"] <= 0]
-    sentences = [f"Without {_blocks(first['blocks'])} the loss changes by {change} nats, from {short(first['whole'])}."]
+    sentences = [f"Without {_blocks(first['blocks'])} the loss changes by {change} nats, from {first['whole']:.2f}."]
     if free:
         most = _blocks(free[-1]["blocks"]).capitalize()
         high = free[-1]["ci_high"]

@@ -150,7 +150,7 @@ def _says(changed: Mapping[str, Mapping[str, Record]], titles: Mapping[str, str]
     order = ""
     if passed:
         (first, early), (latest, late) = passed[0], max(passed, key=lambda item: item[1]["step"])
-        order = f": the {titles[first]} first (half of its change {_steps(early)})"
+        order = f": the {titles[first]}{' first' * (len(passed) > 1)} (half of its change {_steps(early)})"
         if late["step"] > early["step"]:
             order += f", the {titles[latest]} last ({_steps(late)})"
     sentences = [f"{count} headline numbers {verb} significantly, averaged over layers{order}."]

@@ -76,7 +76,7 @@ def test_labels_planted_at_one_layer_are_found_there(layers):
     last = rows[-1]
     assert last["usual"] and last["normed"] and 0.3 < last["loss_low"] < last["loss"] < last["loss_high"] < 0.7
     (box,) = answer.boxes
-    assert box.says.startswith("Take block 2 with mean pooling: the accuracy of the linear probe `mood` is 0.")
+    assert box.says.startswith("Take layer 2 with mean pooling: the accuracy of the linear probe `mood` is 0.")
     assert "; chance 0.5)" in box.says and "All other layers score significantly less" in box.says
     assert f"{100 * last['loss']:.1f} (" in box.says
     assert "hidden_states[2]" in box.code and "without tokens that the tokenizer added" in box.code
@@ -87,7 +87,7 @@ def test_layers_next_to_the_best_are_not_told_apart(layers):
     answer = layers(told([0.3, 0.5, 0.8, 0.81, 0.8, 0.5]))
     assert {row["layer"] for row in rows_of(answer) if row["loss_low"] == 0} == {2, 3, 4}
     assert "2 of 5 other layers do not differ significantly" in answer.boxes[0].says
-    assert "blocks 2–4" in answer.boxes[0].rows[0]
+    assert "layers 2–4" in answer.boxes[0].rows[0]
 
 
 def test_the_last_hidden_state_is_not_kept_for_want_of_texts(layers):
@@ -100,7 +100,7 @@ def test_the_last_hidden_state_is_not_kept_for_want_of_texts(layers):
     assert all(row["loss_high"] <= 1 for row in rows_of(layers(told([0.9, 0.1] * 3, n=6))))
     assert "not significant with 40 texts" in box.says and "a decision needs about" in box.says
     assert f"{100 * last['loss']:.1f} points less" in box.says
-    assert many.boxes[0].says.startswith("Take block 2") and rows_of(many)[-1]["needed"] is None
+    assert many.boxes[0].says.startswith("Take layer 2") and rows_of(many)[-1]["needed"] is None
 
 
 def test_the_last_hidden_state_is_kept_where_it_loses_next_to_nothing(layers):
@@ -114,7 +114,7 @@ def test_the_last_hidden_state_is_kept_where_it_loses_next_to_nothing(layers):
     without = FACTS | {"last_hidden_state": "block", "norm_placement": "post"}
     last_block = told([0.2, 0.3, 0.4, 0.4, 0.9, 0.5])
     hooked = layers(last_block).boxes[0]
-    assert hooked.says.startswith("Take block 4") and "hook" in hooked.code
+    assert hooked.says.startswith("Take layer 4") and "hook" in hooked.code
     best_last = layers(last_block, facts=without)
     assert next(row for row in rows_of(best_last) if row["layer"] == 4)["entry"] == "last_hidden_state"
     assert "ends in a norm" in best_last.boxes[0].notes[0]
@@ -132,7 +132,7 @@ def test_the_planted_layer_and_pooling_are_found(layers, pooling, main):
     assert [row["pooling"] for row in rows if row["usual"]] == [main]
     (box,) = answer.boxes
     words = {"mean": "mean pooling", "last": "last-token pooling", "first": "first-token pooling"}
-    assert box.says.startswith(f"Take block 3 with {words[pooling]}") and "hidden_states[3]" in box.code
+    assert box.says.startswith(f"Take layer 3 with {words[pooling]}") and "hidden_states[3]" in box.code
     assert {"mean": "the mean over", "last": "last token of each text", "first": "first token"}[pooling] in box.code
     assert {row[0] for row in box.rows} == {"mean", "last", "first"}
     assert "All other layers and poolings score significantly less" in box.says
@@ -154,7 +154,7 @@ def test_each_probe_has_its_own_recommendation(layers):
     other = [row | {"item": "topic"} for row in probed(told([0.3, 0.9, 0.3, 0.3, 0.3, 0.3]))]
     answer = layers(told([0.4, 0.5, 0.9, 0.5, 0.45, 0.4]), other)
     assert [box.about for box in answer.boxes] == ["m, probe mood", "m, probe topic"]
-    assert ["block 2" in answer.boxes[0].says, "block 1" in answer.boxes[1].says] == [True, True]
+    assert ["layer 2" in answer.boxes[0].says, "layer 1" in answer.boxes[1].says] == [True, True]
 
 
 @pytest.mark.parametrize(("metric", "statistic"), [("groups", "silhouette"), ("entropy", "prompt_unit")])
