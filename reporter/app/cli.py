@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from reporter.core.errors import ReporterError, UsageError, bounded, hint, is_out_of_memory, one_line
+from reporter.core.errors import ReporterError, UsageError, bounded, hint, is_out_of_memory, one_line, suggest
 from reporter.core.imports import importing
 from reporter.core.numbers import counted
 from reporter.core.threads import let_waiting_threads_sleep
@@ -227,6 +227,8 @@ def init(
     from reporter.spec.study import write_starter
 
     typer.echo(f"wrote {write_starter(name, shipped())}")
+    if name not in shipped() and (meant := suggest(name, shipped())):
+        typer.echo(f"to copy the shipped study '{meant}' instead: reporter init {meant}")
 
 
 @app.command()

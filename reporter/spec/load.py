@@ -374,7 +374,8 @@ def read_text(path: Path, remedy: str | None = None) -> str:
         if (name := path.with_suffix("").as_posix().removeprefix("studies/")) in shipped():
             remedy = f"; copy the study that ships with `reporter init {name}`"
         elif remedy is None:
-            remedy = instead_of(path) or "; check the path, or write a new study with `reporter init NAME`"
+            check = "check the path" if path.suffix else "name the YAML file of a study"
+            remedy = instead_of(path) or f"; {check}, or write a new study with `reporter init NAME`"
         raise SpecError.of_file(path, f"there is no such file{remedy}") from None
     except IsADirectoryError:
         raise SpecError.of_file(path, "is a folder; name a YAML file") from None

@@ -418,6 +418,7 @@ def test_init_writes_a_study_that_validates_and_markup_in_a_study_is_printed_as_
     assert result.exit_code == 2 and result.stderr.startswith("study.yaml exists already; choose another name")
     assert "`reporter init quickstart`" in call("validate", "quickstart.yaml").stderr
     assert call("init", "quickstart").stdout == "wrote quickstart.yaml\n"
+    assert "instead: reporter init quickstart" in call("init", "quikstart").stdout
     assert call("validate", "quickstart.yaml").exit_code == 0
     assert "reporter run quickstart.yaml" in Path("quickstart.yaml").read_text("utf-8")
     Path("odd.yaml").write_text('study: s\nmodels: {m: gpt2}\n"[red]x[/red]\\e[31m\\n": 1\n')

@@ -10,13 +10,14 @@ significant results are shown (those with the largest effects) makes no differen
 not corrected, like those of claims.
 """
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, zip_longest
 from typing import Any, NamedTuple
 
 from reporter.core.numbers import short
-from reporter.core.places import listed, token_set
+from reporter.core.places import capital, listed, token_set
 from reporter.judge.numbers import Numbers, declared
 from reporter.judge.questions.changed import CHANGED, ask_loss, ask_numbers, ask_states
 from reporter.judge.questions.concepts import CONCEPTS, ask_concepts
@@ -187,12 +188,21 @@ def _claims(tables: Mapping[str, Sequence[Record]]) -> Iterator[Box]:
     says = Column("claim", lambda row: row["says"] if row["reading"] == 1 else "the same")
     tokens = Column("tokens", lambda row: ", ".join(filter(None, (token_set(row["view"] or ""), row["baseline"]))))
     verdict = f"{counts}, corrected for the number of claims."
-    yield Box("Verdicts", verdict, **table(rows, says, tokens, *estimate))
+    yield Box("Verdicts", verdict, **table(rows, says, tokens, *estimate), notes=tuple(_undecided(rows)))
     if by_model := tables.get("claims_by_model"):
         of_claim = {row["claim"]: row["says"] for row in rows}
         says, model = Column("claim", lambda row: of_claim[row["claim"]]), Column("model", lambda row: row["model"])
         alone = "the verdict of each model alone, corrected for all models of all claims."
         yield Box("Model by model", alone, **table(by_model, says, model, *estimate))
+
+
+def _undecided(rows: Sequence[Record]) -> Iterator[str]:
+    """Yield why claims have no verdict, and what a verdict needs."""
+    for row in rows:
+        if row["reading"] == 1 and row["verdict"] in ("inconclusive", "failed"):
+            detail = json.loads(row["detail"])
+            why = ". ".join(capital(detail[key]) for key in ("reason", "power") if detail.get(key))
+            yield f"{row['verdict'].capitalize()}: {row['says']} {why}."
 
 
 def _ends(row: Record) -> str:
