@@ -73,7 +73,11 @@ function showBoard() {
     }
     find(".cards-of-figures", board).append(figure.element);
   }
-  for (const { element, name } of figures) element.querySelector("button.pin")?.setAttribute("aria-pressed", String(pinned().includes(name)));
+  for (const { element, name } of figures) {
+    const button = element.querySelector("button.pin"), isPinned = pinned().includes(name);
+    button?.setAttribute("aria-pressed", String(isPinned));
+    if (button) button.textContent = isPinned ? "−" : "+";
+  }
   refreshAll(panel => board.contains(panel.element));
 }
 

@@ -417,7 +417,7 @@ else addEventListener("load", fetchAll);
 export function controlsSaid(chart) {
   const follows = name => chart.keys.includes(name);
   const moment = moments[chosen.moment]?.label;
-  const picks = all("select[data-chart]").filter(select => select.dataset.chart === chart.id && select.options.length > 1);
+  const picks = all("select[data-chart]").filter(select => select.dataset.chart === chart.id && select.options.length > 1 && !(select.dataset.pick === "axis" && select.selectedIndex === 0));
   return [
     follows("view") && chosen.view ? `tokens: ${[chosen.view, chosen.beside].filter(Boolean).map(view => page.names?.[view] ?? view).join(" (solid), ")}${chosen.beside ? " (dashed)" : ""}` : "",
     follows("moment") && moments.length > 1 ? `checkpoint: ${moment}` : "",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from reporter.charts import parts
@@ -77,12 +79,15 @@ FEWEST_MODELS = 3
 """Below it a correlation says nothing: any two points lie on a line."""
 
 
-def correlations(frame: pd.DataFrame, styles: Styles) -> Any:
-    """Draw correlations between -1 and 1, the strongest feature on top."""
+def correlations(frame: pd.DataFrame, styles: Styles, titles: Mapping[str, str]) -> Any:
+    """Draw correlations between -1 and 1, the strongest feature on top, each feature by its title."""
     scale = alt.Scale(domain=[-1, 1], nice=False)
     x = alt.X("value:Q", title=None, scale=scale, axis=alt.Axis(grid=True, values=[-1, -0.5, 0, 0.5, 1], format="~g"))
     # null sort keeps the order of the rows, which is that of the query
-    y = alt.Y("feature:N", title=None, sort=None, axis=alt.Axis(labelLimit=120, domain=False, grid=False))
+    label = f"{json.dumps(dict(titles))}[datum.value] || datum.value"
+    y = alt.Y(
+        "feature:N", title=None, sort=None, axis=alt.Axis(labelLimit=240, domain=False, grid=False, labelExpr=label)
+    )
     place = alt.YOffset("method:N", scale=alt.Scale(domain=METHODS, paddingOuter=0.5))
     shape = alt.Shape("method:N", scale=alt.Scale(domain=METHODS, range=["circle", "diamond"]), legend=None)
     color = alt.Color("method:N", scale=alt.Scale(domain=METHODS, range=[FLOOR_GREY, INK]), legend=None)

@@ -84,9 +84,9 @@ def of_tables(name: str, statistics: Sequence[Statistic], tables: Iterable[str])
     )
     charts["correlations"] = Chart(
         f"{name}.correlations",
-        "correlations over models",
+        f"{name}: correlations over models",
         models.CORRELATIONS,
-        models.correlations,
+        partial(models.correlations, titles={statistic.name: statistic.title for statistic in statistics}),
         kind="correlations",
         say=models.of_correlations,
         picks=models.which_score,

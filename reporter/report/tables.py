@@ -24,8 +24,8 @@ FROM layer_metrics WHERE study = $study GROUP BY metric, statistic ORDER BY metr
 """
 
 CHECKPOINTS = """
-SELECT DISTINCT model, l.role, checkpoint, l.step, position
-FROM layer_metrics AS l JOIN models USING (study, model, checkpoint) WHERE study = $study ORDER BY role, model, position
+SELECT model, role, checkpoint, step, position FROM models
+WHERE study = $study AND status = 'done' ORDER BY role, model, position
 """
 
 STUDIES = "SELECT * FROM studies ORDER BY study"
@@ -44,7 +44,10 @@ CELLS = """
 SELECT * FROM cells WHERE study = $study
 ORDER BY status = 'failed' DESC, model, checkpoint, corpus, metric
 """
-CORPUS_NAMES = "SELECT DISTINCT corpus, metric FROM layer_metrics WHERE study = $study ORDER BY corpus, metric"
+CORPUS_NAMES = """
+SELECT DISTINCT corpus, metric FROM layer_metrics WHERE study = $study
+UNION SELECT corpus, metric FROM layer_pairs WHERE study = $study ORDER BY corpus, metric
+"""
 SITES = "SELECT DISTINCT site FROM layer_metrics WHERE study = $study AND site IS NOT NULL ORDER BY site"
 BESIDES = """
 SELECT 'layer_pairs' AS name, metric FROM layer_pairs WHERE study = $study GROUP BY metric
@@ -56,7 +59,10 @@ UNION ALL SELECT 'differences_of_models', metric FROM differences WHERE study = 
 UNION ALL SELECT 'correlations', metric FROM correlations WHERE study = $study GROUP BY metric
 ORDER BY metric, name
 """
-VIEW_NAMES = "SELECT DISTINCT view FROM layer_metrics WHERE study = $study ORDER BY view"
+VIEW_NAMES = """
+SELECT view FROM layer_metrics WHERE study = $study UNION SELECT view FROM layer_pairs WHERE study = $study
+ORDER BY view
+"""
 SAID_CLAIMS = """
 SELECT says, verdict, view, detail->>'reason' AS reason
 FROM claims WHERE study = $study AND baseline IS NULL ORDER BY number, claim, reading

@@ -146,6 +146,28 @@ class DepthAnswer(OfLastCheckpoint, table="depth_answers"):
     n: int = column("tokens that were read", "BIGINT")
 
 
+class AlikeAnswer(OfStudy, table="alike_answers"):
+    """How alike two models are on a corpus: their most similar layers, against permuted texts (see `model_pairs`)."""
+
+    compared = (Comparable(("calibrated",), "corpus", of="statistic", interval=True),)
+
+    model_a: str = column("name of the first model", key=True)
+    model_b: str = column("name of the second model", key=True)
+    corpus: str = column("name of the corpus", key=True)
+    statistic: str = column("'cka' or 'knn'", key=True)
+    view: str = column("which tokens were read")
+    layer_a: int = column("layer of the first model in the most similar pair, 0 = embedding")
+    layer_b: int = column("layer of the second model in this pair")
+    value: float = column("similarity of this pair")
+    threshold: float = column("similarity that permuted texts reach in 5 % of cases")
+    calibrated: float = column("max(0, (value − threshold)/(1 − threshold))")
+    ci_low: float | None = column(LOW)
+    ci_high: float | None = column(HIGH)
+    p: float = column("p-value against permuted texts, corrected for all pairs of layers")
+    pairs: int = column("pairs of layers that were searched")
+    n: int = column("texts that both models read", "BIGINT")
+
+
 Kind = Literal["labels", "neighbours", "groups", "no labels"]
 End = Literal["high", "low"]
 _NORMED = (
@@ -323,6 +345,7 @@ ANSWERS: tuple[type[Row], ...] = (
     ChangedNumber,
     BlockAnswer,
     DepthAnswer,
+    AlikeAnswer,
     TrainingAnswer,
     SinkAnswer,
     ProbeDifference,

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 from reporter.core.numbers import short
 from reporter.core.places import capital, listed, token_set
 from reporter.judge.numbers import Numbers, declared
+from reporter.judge.questions.alike import ALIKE
 from reporter.judge.questions.changed import CHANGED, ask_loss, ask_numbers, ask_states
 from reporter.judge.questions.concepts import CONCEPTS, ask_concepts
 from reporter.judge.questions.depth import DEPTH
@@ -155,7 +156,7 @@ def _row(subjects: Subjects, rank: int, kind: str, result: Observation, looked_a
     ).record({"metric": metric}, 0)
 
 
-QUESTIONS = (LAYER, CONCEPTS, CHANGED, PROBED, BLOCKS, DEPTH, TRAINING, SINKS)
+QUESTIONS = (LAYER, CONCEPTS, CHANGED, PROBED, BLOCKS, DEPTH, ALIKE, TRAINING, SINKS)
 """Every question that stored numbers answer, in the order of the report."""
 
 _QUERIES = {

@@ -13,6 +13,7 @@ ADDS = {
     "probes": "probes: {mine",
     "blocks": "skip:",
     "depth": "metrics: [lens",
+    "alike": "layer_pairs",
     "training": "checkpoints: […]",
     "sinks": "metrics: [outliers]",
 }

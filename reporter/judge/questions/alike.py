@@ -1,0 +1,66 @@
+"""The question how alike two models are: their most similar layers, against what permuted texts give."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from reporter.core.numbers import estimate, p_value, short
+from reporter.core.table import Row
+from reporter.judge.questions.question import (
+    VIEWS,
+    Advice,
+    Box,
+    Column,
+    Question,
+    Read,
+    Record,
+    grouped,
+    numeric,
+    table,
+)
+from reporter.store.answers import AlikeAnswer
+
+MEANINGS = {"cka": "similarity of all distances (CKA)", "knn": "shared neighbours"}
+_PAIRS = f"""
+SELECT p.* FROM model_pairs p
+JOIN models a ON (a.study, a.model, a.checkpoint) = (p.study, p.model_a, p.checkpoint_a)
+JOIN models b ON (b.study, b.model, b.checkpoint) = (p.study, p.model_b, p.checkpoint_b)
+WHERE p.study = $study AND a.is_last AND b.is_last AND a.baseline IS NULL AND b.baseline IS NULL
+QUALIFY dense_rank() OVER (PARTITION BY model_a, model_b, corpus ORDER BY {VIEWS}) = 1
+ORDER BY model_a, model_b, corpus, statistic
+"""
+
+
+def _rows(read: Read) -> Iterator[Row | Advice]:
+    known = read(_PAIRS)
+    if not known:
+        yield Advice("no two models were compared: add `layer_pairs` to `metrics` of a study of two models or more")
+    yield from (AlikeAnswer.of(row) for row in known)
+
+
+def _boxes(tables: Mapping[str, Sequence[Record]]) -> list[Box]:
+    return [_box(rows) for rows in grouped(tables["alike_answers"], "model_a", "model_b", "corpus")]
+
+
+def _box(rows: Sequence[Record]) -> Box:
+    first = rows[0]
+    a, b = first["model_a"], first["model_b"]
+    layers = f"Layer {first['layer_a']} of {a} and layer {first['layer_b']} of {b}"
+    similarity = estimate(first["calibrated"], first["ci_low"], first["ci_high"])
+    chance = "Chance does not explain this" if first["p"] <= 0.05 else "Chance may explain this"
+    return Box(
+        about=f"{a} and {b} on {first['corpus']}",
+        says=f"{layers} are the most similar: calibrated similarity {similarity} (0: chance, 1: same). "
+        f"{chance}: p {p_value(first['p'])}, corrected for {first['pairs']:,} pairs of layers.",
+        **table(
+            rows,
+            Column("similarity", lambda row: MEANINGS[row["statistic"]]),
+            Column("most similar layers", lambda row: f"{row['layer_a']} and {row['layer_b']}"),
+            numeric("calibrated", lambda row: estimate(row["calibrated"], row["ci_low"], row["ci_high"])),
+            numeric("raw", lambda row: short(row["value"])),
+            numeric("threshold of chance", lambda row: short(row["threshold"])),
+            numeric("p", lambda row: p_value(row["p"])),
+        ),
+        notes=("Two models with random weights are alike too, since both read the same words.",),
+    )
+
+
+ALIKE = Question("alike", "How alike are two models?", (AlikeAnswer,), _rows, _boxes)
