@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from reporter.core.threads import spread
-from reporter.forward import between_layers, outliers, paths, readout, text_entropy, type_moments, type_sample
+from reporter.forward import between_layers, outliers, outputs, paths, readout, text_entropy, type_moments, type_sample
 from reporter.forward import moments as moments_of_layers
 from reporter.forward import token_sample as samples
 from reporter.forward.means import Average, Bootstrapped
@@ -19,6 +19,7 @@ from reporter.forward.observable import Observable
 from reporter.forward.token_categories import VIEWS
 from reporter.forward.token_sample import Selection, Tokens
 from reporter.geometry.arrays import Floats
+from reporter.models.head import Head
 from reporter.models.places import Layout, Place
 
 # Every observable by name: the classes with a name in these modules.
@@ -27,6 +28,7 @@ _MODULES = (
     moments_of_layers,
     paths,
     samples,
+    outputs,
     readout,
     type_moments,
     type_sample,
@@ -66,6 +68,7 @@ class Observed:
         device: where sampled states are read.
         views: all views that are read one after the other, if there are others.
         only: the statistics to compute, all if empty; a metric may skip others that take long.
+        load_head: loads the language-model head, in float32; None where the model is not here.
     """
 
     observables: Mapping[str, Observable]
@@ -81,6 +84,7 @@ class Observed:
     device: str = "cpu"
     views: tuple[str, ...] = ()
     only: tuple[str, ...] = ()
+    load_head: Callable[[], Head] | None = None
 
     def wants(self, *statistics: str) -> bool:
         """Return whether any of some statistics is read."""
@@ -90,6 +94,11 @@ class Observed:
     def strata(self) -> tuple[int, ...]:
         """The strata that this view merges."""
         return VIEWS[self.view]
+
+    @property
+    def head(self) -> Head | None:
+        """The language-model head of the model, loaded at most once; None where the model is not here."""
+        return None if self.load_head is None else self.once("head", self.load_head)
 
     @property
     def layers(self) -> int:

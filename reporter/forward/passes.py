@@ -35,7 +35,7 @@ from reporter.forward.readout import Readout, Vocabulary
 from reporter.forward.token_categories import SinkRule
 from reporter.forward.type_moments import FEWEST_OCCURRENCES
 from reporter.forward.type_sample import TypeCounts, count_types
-from reporter.models.head import load_head
+from reporter.models.head import Head, load_head
 from reporter.models.load import LoadedModel
 from reporter.models.places import Layout
 from reporter.models.states import NO_MODEL, SavedStates
@@ -57,6 +57,7 @@ class Measured:
     forward: Counts
     memo: dict[Any, Any] = field(default_factory=dict)
     device: str = "cpu"
+    load: Loading | None = None
 
     def seen(self, view: str, views: tuple[str, ...] = ()) -> Observed:
         """Return the input of a metric for one token set; ``views`` are all that it will read."""
@@ -74,7 +75,14 @@ class Measured:
             facts.unfed,
             self.device,
             views,
+            load_head=self._head,
         )
+
+    def _head(self) -> Head:
+        model = self.load and self.load()
+        if not isinstance(model, LoadedModel):
+            raise ReporterError(NO_MODEL)
+        return load_head(model.checkpoint, model, offline=True).in_float32()
 
 
 @dataclass(frozen=True)
@@ -105,7 +113,8 @@ class Passes:
             facts = kept.facts()
             assert facts is not None  # either it was there or the pass wrote it
             with self.progress.clock.within("store"):
-                return Measured(forward_pass, kept.load(amounts, self.keep), facts, forward, device=self.device)
+                observables = kept.load(amounts, self.keep)
+                return Measured(forward_pass, observables, facts, forward, device=self.device, load=load)
 
     def drop(self, forward_pass: Pass) -> None:
         """Delete the parts of a pass that ``run.keep`` does not keep."""

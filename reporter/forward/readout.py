@@ -192,7 +192,7 @@ class Lens(SampledTokens):
             states = batch.states[path + 1 if final else path][self._rows]
             self._last = list(batch.readout.log_probabilities(states, closed=final))
             self._top = torch.cat([_top(log_p) for log_p in self._last])
-            following = _following(batch)[rows] if batch.readout.predicts_next else np.full(len(rows), -1)
+            following = next_tokens(batch)[rows] if batch.readout.predicts_next else np.full(len(rows), -1)
             self._next = torch.as_tensor(following, device=batch.device)
             self._since = torch.zeros(len(rows), dtype=torch.float64, device=batch.device)
 
@@ -233,7 +233,7 @@ def _top(log_p: torch.Tensor) -> torch.Tensor:
     return log_p.topk(min(TOP, log_p.shape[1]), dim=1).indices
 
 
-def _following(batch: HiddenBatch) -> Ints:
+def next_tokens(batch: HiddenBatch) -> Ints:
     """Return the token of the text after each one, −1 where the tokenizer added it or there is none, (tokens,)."""
     order = np.lexsort((batch.positions, batch.texts))
     here, after = order[:-1], order[1:]

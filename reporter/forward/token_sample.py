@@ -69,6 +69,8 @@ class TokenSample(Observable):
     bounded = "at least"
     states_kept = True
     columns: ClassVar[int] = 5
+    rounded: ClassVar[bool] = True
+    """Whether states are kept in 16 bits once the pass is finished."""
 
     def __init__(self, layout: Layout, size: int, seed: int) -> None:
         self.layout, self.size, self.seed = layout, size, seed
@@ -145,7 +147,8 @@ class TokenSample(Observable):
             ]
             largest = [key for keys in views for key in np.unique(keys)[: self.size][-1:]]  # none without tokens
             drawn = kept.keys <= max(largest, default=np.uint64(0))
-            tensors |= _named(kept, stratum, drawn) | kept.states.compact(kept.slots[drawn])
+            states = kept.states.compact if self.rounded else kept.states.tensors
+            tensors |= _named(kept, stratum, drawn) | states(kept.slots[drawn])
         return tensors
 
     @classmethod

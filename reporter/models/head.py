@@ -38,6 +38,11 @@ class Head:
     _model: nn.Module = field(repr=False)
     _base: nn.Module = field(repr=False)
 
+    def in_float32(self) -> "Head":
+        """Return the head with its weights in float32."""
+        self._model.float()
+        return self
+
     def logits(self, final_states: Tensor) -> Tensor:
         """Return the logits of each token over the vocabulary, softcaps and scales included.
 

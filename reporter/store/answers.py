@@ -35,14 +35,29 @@ class ChangeAnswer(OfLastCheckpoint, table="change_answers"):
     """Changes of a model against its base, on a corpus."""
 
     compared = (
-        Comparable(("changed", "small", "first_layer", "largest_step", "last_cosine", "last_linear"), "corpus"),
+        Comparable(
+            ("verdict", "changed", "small", "first_layer", "largest_step", "last_cosine", "last_linear"), "corpus"
+        ),
         Comparable(("last_distance",), "corpus", interval=("last_low", "last_high")),
         Comparable(("loss",), "corpus", interval=("loss_low", "loss_high")),
+        Comparable(("divergence",), "corpus", interval=("divergence_low", "divergence_high")),
+        Comparable(("same_top",), "corpus", interval=("same_low", "same_high")),
     )
 
     base: str = column("the model that it was made from")
     corpus: str = column("name of the corpus", key=True)
     view: str = column("which tokens were compared")
+    verdict: str = column(
+        "'indistinguishable', 'small' or 'changed': the upper end of the mean divergence is below 0.001 nats, "
+        "below 0.01 nats, or not; without a divergence by `changed` and `small`. 'seed': changed no more than another "
+        "seed changes"
+    )
+    divergence: float | None = column("mean KL(p⁰ ‖ p) over tokens, in nats; NULL if not measured")
+    divergence_low: float | None = column("lower end of its 95 % interval")
+    divergence_high: float | None = column("upper end of its interval")
+    same_top: float | None = column("share of tokens whose most likely next token is that of the base")
+    same_low: float | None = column("lower end of its 95 % interval")
+    same_high: float | None = column("upper end of its interval")
     changed: bool = column("true if any layer differs from the base by more than noise")
     small: bool = column(
         "true if no change reaches the minimum meaningful difference: mean cosine of each layer, headline numbers, loss"

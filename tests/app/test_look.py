@@ -67,7 +67,7 @@ def test_a_copy_is_compared_with_its_base(look):
     result = look("copy", "--base", "decoder", "--text", "notes.txt")
     assert result.exit_code == 0, result.output
     line = " ".join(result.stdout.split("against decoder")[1].split("measured on")[0].split())
-    assert "layer 2" in line and "states differ from the base" in line
+    assert "layer 2" in line and "States differ from the base" in line
 
 
 def test_the_card_says_why_something_is_not_measured(look):

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 from oracles.again import FakeSubject, FakeWords, read_again
-from oracles.fake_model import SMALL, FakeModel, FakeTexts, made_up_texts
+from oracles.fake_model import SMALL, FakeHead, FakeModel, FakeTexts, made_up_texts
 
 import reporter
 from reporter.app.verify import by_cloud, by_map, by_model, by_token
@@ -20,7 +20,7 @@ from reporter.app.verify.by_token import text_rows
 from reporter.app.verify.deviations import compare, missing, numbers_of
 from reporter.app.verify.reading import NoPath, Place
 from reporter.app.verify.reading import key as hashed
-from reporter.app.verify.verification import MODEL_PATHS, PATHS
+from reporter.app.verify.verification import COMPARED, MODEL_PATHS, PATHS
 from reporter.forward.observed import KINDS, Observed
 from reporter.metrics._coverage import texts_needed
 from reporter.metrics.base import LayerErrors, Options, PairValue, Value, catalogue
@@ -70,7 +70,7 @@ class Measured:
 
     seen: dict[str, Observed]
     others: list[Observed]  # its base and its twin
-    subject: FakeSubject
+    subjects: list[FakeSubject]  # of it, its base and its twin
     readings: list[Any]  # of it, its base and its twin
     rows: dict[str, dict[str, list[Any]]]
 
@@ -80,10 +80,11 @@ class Measured:
         for factor in (1, 1.1, 1.2):
             model = FakeModel(layers=LAYERS, width=16, **VARIANTS[variant])
             model.weights[1] = model.weights[1] * np.float32(factor)
-            names = ("moments", *catalogue()["change"].needs) if sides else tuple(KINDS)
+            names = ("moments", "outputs", *catalogue()["change"].needs) if sides else tuple(KINDS)
             observables, counts = observe(model, texts, batch_tokens=300, shard_characters=2000, names=names)
             subjects.append(FakeSubject(model))
-            sides.append(Observed(observables, observables["moments"].layout, counts.distinct_texts, "words", 0))
+            of = observables["moments"].layout, counts.distinct_texts
+            sides.append(Observed(observables, *of, "words", 0, load_head=lambda model=model: FakeHead(model)))
             readings.append(read_again(model, texts))
             kinds = readings[-1].kinds
             sinks, special = int((kinds.sink & ~kinds.special).sum()), int(kinds.special.sum())
@@ -91,7 +92,7 @@ class Measured:
             assert (sinks > 0) == model.sinks
         memo = {}
         seen = {view: replace(sides[0], view=view, memo=memo, views=VIEWS) for view in VIEWS}
-        measured = cls(seen, sides[1:], subjects[0], readings, {})
+        measured = cls(seen, sides[1:], subjects, readings, {})
         for name, metric in catalogue().items():
             measured.rows[name] = {view: measured.compute(metric, side) for view, side in seen.items()}
         return measured
@@ -153,12 +154,12 @@ def measured_again(name, of):
         yield from PATHS[name][0](reading, options)
     elif name in MODEL_PATHS:
         try:
-            yield from MODEL_PATHS[name](reading, options, of.subject)
+            yield from MODEL_PATHS[name](reading, options, of.subjects[0])
         except NoPath:
             return
     elif catalogue()[name].compares_only:
-        for other, ending in zip(others, ("", "_seed"), strict=True):
-            yield from by_map.change(reading, other, options, ending)
+        for other, subject, ending in zip(others, of.subjects[1:], ("", "_seed"), strict=True):
+            yield from COMPARED[name](reading, of.subjects[0], other, subject, options, ending)
 
 
 @pytest.mark.parametrize("name", catalogue())
@@ -228,6 +229,9 @@ def observations(name, view, of):
             return {f"{what}_{kind}": n for kind, n in words.items() for what in ("rank", "cosine")}
         case "layer_pairs":
             return {"": len(text_rows(reading, view, options.texts))}
+        case "divergence":
+            before_own = np.append((np.diff(reading.text) == 0) & own[1:], False)
+            return dict.fromkeys(("next", "next_rms"), int((mask & before_own).sum()) if reading.causal else 0)
         case "lens":
             before_own = np.append((np.diff(reading.text) == 0) & own[1:], False)
             return {"loss": int((mask & before_own).sum()) if reading.causal else 0}

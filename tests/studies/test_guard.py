@@ -85,9 +85,9 @@ def test_the_guard_study_catches_a_damage_and_names_its_block(
     answer = call("answer", study, "--only", "changed", *out)
     line = next(line for line in answer.splitlines() if line.startswith("**candidate against trusted, on texts**"))
     if damage == "nothing":
-        assert "No significant change" in line and "The loss is unchanged." in line
+        assert "Verdict: indistinguishable" in line and "The loss is unchanged." in line
     else:
-        assert f"from layer {BLOCK} on, states differ" in line.lower()  # "A small change: from …" where it is one
+        assert f"states differ from the base: first at layer {BLOCK}," in line.lower()
         assert f"up to layer {BLOCK - 1} states are unchanged" in line
         assert ("1 block fewer than its base. Block 3 of the base is the first" in line) == (damage == "dropped")
 

@@ -57,6 +57,7 @@ _METRICS = {
 }
 
 
+_EXACT = "run: {precision: float32}         # bf16 would hide the rounding of a bf16 copy, and add its own\n"
 Keys = dict[str, Any]
 """The keys of a model or a corpus; a path is relative to the current folder, or absolute."""
 
@@ -223,6 +224,7 @@ def _content(path: Path, stem: str, models: Sequence[_Model], corpus: _Corpus, f
     if any("base" in model.keys for model in models):
         metrics |= {
             "change": "how far the states lie from those of the base",
+            "divergence": "how far the predictions lie from those of the base",
             "loss": "how well each predicts the texts",
         }
     body = _STUDY.format(
@@ -232,7 +234,7 @@ def _content(path: Path, stem: str, models: Sequence[_Model], corpus: _Corpus, f
         models="".join(f"  {model.name}: {_mapping(model.keys, folder)}\n" for model in models),
         corpora=f"  {corpus.name}: {_mapping(corpus.keys, folder)}{corpus.comment}\n",
         metrics="".join(f"  - {metric:<30}# {says}\n" for metric, says in metrics.items()),
-        analyses="".join(_analyses(corpus)),
+        analyses="".join(_analyses(corpus)) + _EXACT * ("change" in metrics),
     )
     return f"# checksum {_checksum(body)}\n{body}"
 

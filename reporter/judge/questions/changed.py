@@ -33,6 +33,13 @@ FROM layer_metrics l JOIN models m USING (study, model, checkpoint)
 WHERE study = $study AND l.metric = 'change' AND l.site IN ('embedding', 'block') AND m.base IS NOT NULL AND m.is_last
 {_WORDS}
 """
+_OUTPUTS = f"""
+SELECT l.model, l.corpus, l.view, l.statistic, l.value, l.ci_low, l.ci_high
+FROM layer_metrics l JOIN models m USING (study, model, checkpoint)
+WHERE study = $study AND l.metric = 'divergence' AND l.statistic IN ('kl', 'same_top') AND l.value IS NOT NULL
+  AND m.is_last
+{_WORDS}
+"""
 _MODELS = """
 SELECT model, base, layers, precision, precision_deviation FROM models
 WHERE study = $study AND baseline IS NULL AND status = 'done' AND is_last
@@ -62,6 +69,8 @@ NOT_COMPARED = "no model was compared with its base: add `change` (or `all`) to 
 MOST_TOKENS = 8
 DISTANCE, LOSS = "change.distance", "loss.lm"
 SEED = f"{DISTANCE}_seed"
+INDISTINGUISHABLE, SMALL = 0.001, 0.01
+"""Nats of mean divergence below which a model counts as indistinguishable from its base, or as changed a little."""
 _CASE = ("model", "corpus", "view")
 
 
@@ -86,9 +95,12 @@ def _changes(read: Read) -> Iterator[Row | Advice]:
     }
     paired, tokens = read(_PAIRED), read(_TOKENS)
     numbers = read(_NUMBERS.replace("NAMES", ", ".join(f"'{name}'" for name in headlines)))
+    outputs = read(_OUTPUTS)
     losses = {_case(row): row for row in paired if row["name"] == LOSS}
     if not losses:
         yield Advice("the change of the loss is unknown: add `loss` to `metrics` (needs a language-model head)")
+    if not outputs:
+        yield Advice("the divergence of the predictions is unknown: add `divergence` to `metrics` (needs a head)")
     for rows in grouped(sorted(layers, key=_case), *_CASE):
         case, base = _case(rows[0]), models.get(str(rows[0]["base"]))
         if case[0] not in models or base is None:
@@ -104,7 +116,10 @@ def _changes(read: Read) -> Iterator[Row | Advice]:
             if (change := _change_of_number(name, statistic, after, before, pairs)) is not None
         ]
         farthest = [row for row in tokens if _case(row) == case][:MOST_TOKENS]
-        answer = _change_of_states(rows, models[case[0]], base, losses.get(case), farthest, changed_numbers)
+        predictions = {row["statistic"]: row for row in outputs if _case(row) == case}
+        answer = _change_of_states(
+            rows, models[case[0]], base, losses.get(case), predictions, farthest, changed_numbers
+        )
         if answer is None:
             why = reasons.get((case[0], case[1]), "a measurement failed")
             yield Advice(f"{case[0]} on {case[1]} cannot be compared with its base: {why}")
@@ -118,6 +133,7 @@ def _change_of_states(
     tuned: Record,
     base: Record,
     loss: Record | None,
+    predictions: Mapping[str, Record],
     farthest: Sequence[Record],
     numbers: Sequence[ChangedNumber],
 ) -> ChangeAnswer | None:
@@ -142,11 +158,23 @@ def _change_of_states(
     first_layer = next((layer for layer in value if beyond(layer)), None)
     steepest = max(value, key=lambda layer: value[layer] - value.get(layer - 1, 0.0))
     last, linear = max(value), by_statistic.get("linear", {})
-    loss = loss or {"value": None, "ci_low": None, "ci_high": None}
+    none = {"value": None, "ci_low": None, "ci_high": None}
+    loss, divergence, same = loss or none, predictions.get("kl", none), predictions.get("same_top", none)
+    changed, small = (
+        first_layer is not None,
+        _small([row["value"] for row in by_statistic["cosine"].values()], loss, numbers),
+    )
     return ChangeAnswer(
         **{name: rows[0][name] for name in ("model", "checkpoint", "base", "corpus", "view")},
-        changed=first_layer is not None,
-        small=_small([row["value"] for row in by_statistic["cosine"].values()], loss, numbers),
+        verdict="seed" if seeds and not changed else _verdict(divergence["ci_high"], changed, small),
+        divergence=divergence["value"],
+        divergence_low=divergence["ci_low"],
+        divergence_high=divergence["ci_high"],
+        same_top=same["value"],
+        same_low=same["ci_low"],
+        same_high=same["ci_high"],
+        changed=changed,
+        small=small,
         noise="seed" if seeds else "precision" if deviation else "rounding",
         layers=int(tuned["layers"]),
         base_layers=int(base["layers"]),
@@ -164,6 +192,13 @@ def _change_of_states(
         tokens=json.dumps([str(row["token"]) for row in farthest if row["token"]], ensure_ascii=False),
         n=int(distances[last]["n"]),
     )
+
+
+def _verdict(most: float | None, changed: bool, small: bool) -> str:
+    """Return the verdict by the upper end of the mean divergence; without one by the states."""
+    if most is not None:
+        return "indistinguishable" if most < INDISTINGUISHABLE else "small" if most < SMALL else "changed"
+    return "indistinguishable" if not changed else "small" if small else "changed"
 
 
 def _deviation(by_statistic: Mapping[str, Mapping[int, Record]], tuned: Record, base: Record) -> float:
@@ -239,7 +274,7 @@ def _boxes(tables: Mapping[str, Sequence[Record]]) -> list[Box]:
 
 
 def _box(row: Record, numbers: Sequence[Record]) -> Box:
-    sentences = [_depth(row), _states(row), _loss(row)]
+    sentences = [_verdict_line(row), _depth(row), _outputs(row), _states(row), _loss(row)]
     if numbers and row["changed"]:
         sentences.append(_differ(numbers))
     if row["changed"] and (tokens := json.loads(row["tokens"])):
@@ -297,6 +332,33 @@ def _depth(row: Record) -> str:
     return says
 
 
+def _verdict_line(row: Record) -> str:
+    verdict, first = row["verdict"], row["first_layer"]
+    if verdict == "seed":
+        return f"Verdict: changed no more than another seed changes {row['base']}."
+    known = row["divergence_high"] is not None
+    if verdict == "indistinguishable":
+        limit = f" (mean divergence below {INDISTINGUISHABLE:g} nats)" if known else ""
+        return f"Verdict: indistinguishable from the base on these texts{limit}."
+    where = "in the head alone" if first is None else f"from {place(first)} on"
+    if verdict == "small":
+        limit = (
+            f"mean divergence below {SMALL:g} nats" if known else "no number reaches its minimum meaningful difference"
+        )
+        return f"Verdict: a small change ({limit}), {where}."
+    return f"Verdict: changed {where}{f' (mean divergence not below {SMALL:g} nats)' * known}."
+
+
+def _outputs(row: Record) -> str:
+    if row["divergence"] is None:
+        return ""
+    says = (
+        f"The divergence from the base is {estimate(row['divergence'], row['divergence_low'], row['divergence_high'])}"
+    )
+    same = estimate(row["same_top"], row["same_low"], row["same_high"])
+    return f"{says} nats per token (mean KL). The most likely token is the same for {same} of the tokens."
+
+
 _UNCHANGED = {
     "seed": "no layer differs from the base by more than a different seed would explain (last layer: {last})",
     "precision": "no layer differs from the base by more than bf16 rounding (last layer: {last})",
@@ -313,9 +375,7 @@ def _states(row: Record) -> str:
     last = estimate(row["last_distance"], row["last_low"], row["last_high"])
     first, noise, linear = row["first_layer"], row["noise"], row["last_linear"]
     if not row["changed"]:
-        return f"No significant change: {_UNCHANGED[noise].format(last=last, n=row['n'])}."
-    where = f"from {place(first)} on"
-    where = f"A small change: {where}" if row["small"] else capital(where)
+        return f"{capital(_UNCHANGED[noise].format(last=last, n=row['n']))}."
     before = ""
     if noise == "rounding" and first:
         before = f"; {'the embedding is' if first == 1 else f'up to {place(first - 1)} states are'} unchanged"
@@ -326,7 +386,7 @@ def _states(row: Record) -> str:
         mapped = f" A linear map from the states of the base explains {_below_one(linear)} of the variance."
     steepest = "" if row["largest_step"] == first else f" The distance grows most at layer {row['largest_step']}."
     return (
-        f"{where}, states differ from the base{_BEYOND[noise]}: at {place(first)} by "
+        f"States differ from the base{_BEYOND[noise]}: first at {place(first)}, by "
         f"{short(row['first_distance'], 2)} of their norm{before}. At the last layer they differ by {last} of their "
         f"norm, with cosine {_below_one(row['last_cosine'])}.{mapped}{steepest}"
     )

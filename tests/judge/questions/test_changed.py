@@ -16,6 +16,7 @@ def reading(
     layers=(4, 4),
     cosines=None,
     tokens=(),
+    divergence=None,
 ):
     """Return what reads a study of a model whose distance from its base at each layer is given, ± a tenth."""
 
@@ -46,6 +47,10 @@ def reading(
             return []
         if "metric = 'change'" in sql:
             return found
+        if "metric = 'divergence'" in sql:
+            ends = dict(zip(("value", "ci_low", "ci_high"), divergence or (), strict=False))
+            names = {"kl": ends, "same_top": {"value": 0.9, "ci_low": 0.88, "ci_high": 0.92}} if divergence else {}
+            return [{"model": "new", "corpus": "wiki", "view": "words", "statistic": s} | x for s, x in names.items()]
         if "FROM models" in sql:
             return models
         if "FROM differences" in sql:
@@ -66,11 +71,14 @@ def test_the_first_layer_that_moved_is_named():
     row, said, _ = say(distances=[0, 0, 0.2, 0.1, 0.15], loss=(0.3, 0.2, 0.4), tokens=["`", "the"])
     assert "Tokens that moved most: `ˋ`, `the`." in said  # no token ends what it stands in
     assert (row["changed"], row["first_layer"], row["noise"]) == (True, 2, "rounding")
-    assert said.startswith("From layer 2 on") and "0.2 of their norm; up to layer 1" in said
+    assert (
+        said.startswith("Verdict: changed from layer 2 on. States differ from the base: first at layer 2, by")
+        and "0.2 of their norm; up to layer 1" in said
+    )
     assert "loss rises significantly: +0.3 [0.2, 0.4]" in said
 
 
-NOTHING = ("No significant change", "of 100 tokens", "not significant")
+NOTHING = ("Verdict: indistinguishable", "None of 100 tokens", "not significant")
 SLIGHT, ROUGH, FAR = {"loss": (0.001, -0.002, 0.004)}, {"deviation": 0.01}, [0.1, 0.2, 0.5, 0.6, 0.9]
 
 
@@ -79,7 +87,7 @@ SLIGHT, ROUGH, FAR = {"loss": (0.001, -0.002, 0.004)}, {"deviation": 0.01}, [0.1
     [
         ([0, 0.0001, 0.0002, 0.0002, 0.0002], SLIGHT, None, "rounding", NOTHING),
         (FAR, {"seeds": [0.1, 0.19, 0.2, 0.3, 0.3]}, 2, "seed", ("a different seed",)),  # at layer 1 they overlap
-        (FAR, {"seeds": FAR}, None, "seed", ("No significant change", "a different seed")),
+        (FAR, {"seeds": FAR}, None, "seed", ("Verdict: changed no more than another seed", "a different seed")),
         ([0, 0.004, 0.005, 0.006, 0.007], ROUGH, None, "precision", ("bf16",)),
         ([0, 0, 0.005, 0.006, 0.007], ROUGH, 2, "rounding", ()),  # the first block shows the same batches
         ([0, 0.004, 0.2, 0.006, 0.007], ROUGH, 2, "precision", ()),
@@ -97,7 +105,7 @@ def test_a_metric_and_a_block_that_are_missing_are_named():
     )
     assert "add `change`" in without.lacks[0]
     _, said, answer = say(distances=[0, 0, 0.3, 0.3], layers=(3, 4))
-    assert said.startswith("The model has 1 block fewer") and "Block 2 of the base" in said
+    assert ". The model has 1 block fewer" in said and "Block 2 of the base" in said
     assert "block" in answer.boxes[0].notes[-1]
 
 
@@ -155,11 +163,31 @@ def test_what_is_beyond_noise_but_not_worth_a_word_is_said_to_be_small():
 
     row, said, answer = of()
     assert row["changed"] and row["small"]
-    assert said.startswith("A small change: from layer 2 on") and "0.005 of their norm" in said
+    assert (
+        said.startswith("Verdict: a small change (no number")
+        and ", from layer 2 on. States" in said
+        and "0.005 of their norm" in said
+    )
     assert "cosine 0.99995" in said
     assert "0.04 times this difference, in `motion.step_cosine`." in said  # 0.0004 of 0.01
     assert ("0.01", "1 of 4") in [one[-2:] for one in answer.boxes[0].rows]
     for more in ({"cosine": 0.98}, {"step": 0.02}, {"loss": (0.008, 0.005, 0.011)}, {"loss": (0.001, None, None)}):
         row, said, _ = of(**more)
-        assert not row["small"] and said.startswith("From layer 2 on"), more
+        assert not row["small"] and said.startswith("Verdict: changed from layer 2 on"), more
     assert "`motion.step_cosine` (2 times the minimum)." in of(step=0.02)[1]
+
+
+@pytest.mark.parametrize(
+    ("divergence", "distances", "verdict", "says"),
+    [
+        ((4e-4, 2e-4, 9e-4), [0, 0, 0.2, 0.2, 0.2], "indistinguishable", "indistinguishable from the base"),
+        ((4e-4, 2e-4, 2e-3), [0, 0, 0.2, 0.2, 0.2], "small", "a small change (mean divergence below 0.01 nats), from"),
+        ((0.008, 0.006, 0.012), [0, 0, 0.2, 0.2, 0.2], "changed", "changed from layer 2 on (mean divergence not below"),
+        ((0.008, 0.006, 0.012), [0] * 5, "changed", "changed in the head alone"),
+        ((4e-4, None, None), [0, 0, 0.2, 0.2, 0.2], "changed", "changed from layer 2 on. "),  # without an interval
+    ],
+)
+def test_the_verdict_is_by_the_upper_end_of_the_divergence(divergence, distances, verdict, says):
+    row, said, _ = say(distances=distances, divergence=divergence)
+    assert row["verdict"] == verdict and said.startswith(f"Verdict: {says}") and said.count("Verdict") == 1
+    assert "most likely token is the same for 0.90 [0.88, 0.92] of the tokens" in said
