@@ -96,9 +96,11 @@ class Observed:
         return VIEWS[self.view]
 
     @property
-    def head(self) -> Head | None:
-        """The language-model head of the model, loaded at most once; None where the model is not here."""
-        return None if self.load_head is None else self.once("head", self.load_head)
+    def head(self) -> Head:
+        """The language-model head of the model, loaded at most once. Raises ``LookupError`` where it is not here."""
+        if self.load_head is None:
+            raise LookupError("the model is not here")
+        return self.once("head", self.load_head)
 
     @property
     def layers(self) -> int:

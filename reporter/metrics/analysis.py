@@ -22,6 +22,7 @@ from reporter.spec.offer import Section
 from reporter.spec.study import Study
 
 if TYPE_CHECKING:
+    from reporter.models.checkpoint import Checkpoint
     from reporter.models.load import LoadedModel
     from reporter.models.places import Layout
     from reporter.spec import Study
@@ -77,6 +78,7 @@ class Context:
         batch_tokens: the most tokens in a batch, padding included; changes no number.
         tell: told of progress.
         warnings: what a reader should know before believing the numbers; an analysis appends to it.
+        base: of an analysis with ``against_base``, the last checkpoint of the model's base.
     """
 
     model: LoadedModel
@@ -88,6 +90,7 @@ class Context:
     tell: Tell = silent
     auto: bool = False
     warnings: list[str] = field(default_factory=list)
+    base: Checkpoint | None = None
 
 
 def as_written(item: Any, folder: Path) -> Any:
@@ -108,6 +111,7 @@ class Analysis(Definition):
         pooled: whether it reads one vector for each text, so that ``pooling`` matters.
         last_only: whether of a model with several checkpoints only the last one is looked at.
         baselines: whether models with random weights are looked at, too, where the study asks for that baseline.
+        against_base: whether it compares a model with its base, so that models without one are left out.
     """
 
     section: Section
@@ -115,6 +119,7 @@ class Analysis(Definition):
     pooled: bool = False
     last_only: bool = False
     baselines: bool = False
+    against_base: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()

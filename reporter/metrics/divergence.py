@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from math import inf
 from typing import TYPE_CHECKING
@@ -12,13 +12,11 @@ from pydantic import Field
 
 from reporter.core.table import Row
 from reporter.geometry.arrays import Floats, Ints, wide
-from reporter.geometry.intervals import Error, Scale, error_over_texts, interval
+from reporter.geometry.intervals import Scale, error_over_texts, interval
 from reporter.metrics._intervals import described
-from reporter.metrics.base import Between, OptionalOptions, Share, Size, Statistic, Value, metric, undefined
+from reporter.metrics.base import Between, OptionalOptions, Statistic, Value, metric, undefined
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from reporter.forward.observed import Observed
     from reporter.forward.token_sample import Selection
 
@@ -31,16 +29,22 @@ _TOKENS = (
 )
 _KL = f"KL(p⁰ ‖ p) = Σ p⁰ (log p⁰ − log p) over the vocabulary, of one token. {_TOKENS}"
 _NEXT = f"p(next) − p⁰(next), with the probability of the token that follows in the text. Decoders only. {_TOKENS}"
-_divergence = partial(Size, sources=("kawrakow2024perplexity",), per="model", within_role=True)
 QUANTILES = {"median": 0.5, "90": 0.9, "99": 0.99, "999": 0.999, "max": 1.0}
+WITH_INTERVAL = 0.9
+"""The highest quantile with an interval: a few texts decide those above."""
+
+_of_model = partial(Statistic, sources=("kawrakow2024perplexity",), per="model", within_role=True)
+_divergence = partial(_of_model, unit="nats", bounds=(0, None))
+_RARE = (
+    described("log") + " The upper end allows for 3 tokens as large as the largest that no text has (rule of three)."
+)
+_SHARES = "95 % CI over texts (delta method on the share of tokens below, logit scale)."
 
 
 def _quantile(name: str, title: str, trap: str) -> Statistic:
-    covered = QUANTILES[name] < 0.99
-    how = "95 % CI over texts (delta method on the share of tokens below, logit scale)." * covered
     definition = f"{title.capitalize()} of KL(p⁰ ‖ p) over tokens. {_KL}"
-    title = f"divergence from the base: {title}"
-    return _divergence(f"kl_{name}", title, definition, unit="nats", interval=how, trap=trap)
+    how = _SHARES * (QUANTILES[name] <= WITH_INTERVAL)
+    return _divergence(f"kl_{name}", f"divergence from the base: {title}", definition, interval=how, trap=trap)
 
 
 STATISTICS = (
@@ -48,47 +52,39 @@ STATISTICS = (
         "kl",
         "divergence from the base",
         f"Mean over tokens of KL(p⁰ ‖ p). {_KL}",
-        unit="nats",
-        interval=described("log"),
+        interval=_RARE,
         smallest=0.01,
         plainly="How much the predictions differ from the base's (0: equal).",
-        trap="A few tokens dominate the mean; the median is often a tenth of it.",
+        trap="A few tokens dominate the mean; compare the median and the maximum.",
     ),
     _quantile("median", "median", "Half of the tokens may be nearly certain in both models, and hide a change."),
     _quantile("90", "90 % quantile", "Depends on how many tokens of the texts are easy to predict."),
     _quantile("99", "99 % quantile", "Has no interval: a few texts decide it."),
     _quantile("999", "99.9 % quantile", "Of fewer than 1,000 tokens this is nearly the maximum. It has no interval."),
     _quantile("max", "maximum", "Grows with the number of tokens. It has no interval."),
-    Share(
+    _of_model(
         "same_top",
         "same top token as the base",
         f"Share of tokens with argmax p = argmax p⁰. {_TOKENS}",
-        ("kawrakow2024perplexity",),
-        per="model",
         interval=described("logit"),
+        bounds=(0, 1),
         trap="Two near-equal candidates swap places under the smallest change.",
-        within_role=True,
     ),
-    Statistic(
+    _of_model(
         "next",
         "change in probability of the next token",
         f"Mean over tokens of {_NEXT}",
-        ("kawrakow2024perplexity",),
-        per="model",
         interval=described("plain"),
         bounds=(-1, 1),
         trap="Gains and losses cancel, so noise has a mean near 0; see next_rms.",
-        within_role=True,
     ),
-    Share(
+    _of_model(
         "next_rms",
         "typical change in probability of the next token",
         f"Root of the mean over tokens of the square of {_NEXT}",
-        ("kawrakow2024perplexity",),
-        per="model",
-        interval=described("log"),
+        interval=_RARE,
+        bounds=(0, 1),
         trap="Counts gains and losses alike.",
-        within_role=True,
     ),
 )
 
@@ -101,105 +97,82 @@ class DivergenceOptions(OptionalOptions):
 
 def _compare(seen: Observed, bases: Sequence[Observed], options: DivergenceOptions) -> Iterator[Row]:
     """Yield how far the model predicts from its base."""
-    from reporter.forward.outputs import NEXT, Outputs
+    from reporter.forward.outputs import Outputs
 
-    base = bases[0]
-    mine, theirs = (side.get(Outputs).select(side.strata, options.sample, side.device) for side in (seen, base))
-    a, b = mine.shared(theirs)
-    reason = _difference(seen, base, a, b)
-    numbers = None if reason else _of_tokens(seen, base, a, b, a.facts[:, NEXT])
-    if numbers is None:
-        yield from undefined(STATISTICS, None, len(a), reason or "the vocabularies of both models differ in size")
-        return
-    yield from _values(*numbers, a.texts, seen.texts)
+    sides = seen, bases[0]
+    a, b = (side.get(Outputs).select(side.strata, options.sample, side.device) for side in sides)
+    a, b = a.shared(b)
+    try:
+        yield from _values(_of_tokens(sides, (a, b)), a.texts, seen.texts)
+    except LookupError as reason:
+        yield from undefined(STATISTICS, None, len(a), str(reason))
 
 
-def _values(divergence: Floats, same: Floats, change: Floats, texts: Ints, distinct: int) -> Iterator[Value]:
-    """Yield all numbers, given those of each token, (n,) each, the text of each token and the number of texts."""
-    error_of = partial(error_over_texts, distinct=distinct)
-    yield _mean("kl", divergence, texts, error_of, "log", (0.0, inf))
+def _of_tokens(sides: Sequence[Observed], samples: Sequence[Selection]) -> Floats:
+    """Return each token's divergence, whether the top token is the same, and the change of the next one, (3, n).
+
+    Raises:
+        LookupError: the models have no distributions over the same tokens; it says why.
+    """
+    import torch
+
+    from reporter.forward.outputs import LAST, NEXT
+    from reporter.forward.token_sample import TOKEN
+
+    a, b = samples
+    if len(a) < 2:
+        why = [side.head_problem for side in sides if side.head_problem]
+        raise LookupError(why[0] if why else "fewer than two tokens")
+    if not np.array_equal(a.facts[:, TOKEN], b.facts[:, TOKEN]):
+        raise LookupError("the tokenizers differ, so the predictions are not of the same tokens")
+    heads, states = [side.head for side in sides], [side.states(LAST) for side in samples]
+    parts, start, rows = [], 0, 1
+    while start < len(a):
+        some = slice(start, start + rows)
+        with torch.inference_mode():
+            logits = [wide(head.logits(x[some])) for head, x in zip(heads, states, strict=True)]
+            if logits[0].shape != logits[1].shape:
+                raise LookupError("the vocabularies of the models differ in size")
+            log_p, log_q = (torch.log_softmax(x, dim=-1) for x in logits)
+            p, q = log_p.exp(), log_q.exp()
+            divergence = (q * (log_q - log_p)).where(q > 0, 0.0).sum(dim=1).clamp_min(0.0)
+            target = torch.from_numpy(a.facts[some, NEXT]).to(p.device)[:, None]
+            change = (p - q).gather(1, target.clamp_min(0)).where(target >= 0, torch.nan)[:, 0]
+            parts.append(torch.stack([divergence, (p.argmax(dim=1) == q.argmax(dim=1)).double(), change]).cpu())
+        start, rows = start + rows, max(1, _LOGITS // p.shape[1])
+    return np.asarray(torch.cat(parts, dim=1))
+
+
+def _values(tokens: Floats, texts: Ints, distinct: int) -> Iterator[Value]:
+    """Yield all numbers, given those of each token, (3, n), the text of each token and the number of texts."""
+    divergence, same, change = tokens
+
+    def mean(name: str, each: Floats, of: Ints, scale: Scale, bounds: tuple[float, float]) -> Value:
+        value = float(each.mean())
+        error = error_over_texts(each - value, of, len(each), distinct)
+        low, high = interval(value, error, scale, bounds)
+        if scale == "log" and high is not None:  # rule of three: what no text has may be 3 in n tokens
+            high = min(high + 3 * float(each.max()) / len(each), bounds[1])
+        return Value(name, None, value, len(each), low, high)
+
+    yield mean("kl", divergence, texts, "log", (0.0, inf))
     for name, share in QUANTILES.items():
         value = float(np.quantile(divergence, share))
-        ends: tuple[float | None, float | None] = (None, None)
-        if share < 0.99:
-            below = np.where(divergence <= value, 1.0, 0.0) - share
-            low, high = interval(share, error_of(below, texts, len(below)), "logit", (0.0, 1.0))
-            if low is not None and high is not None:
-                ends = float(np.quantile(divergence, low)), float(np.quantile(divergence, high))
-        yield Value(f"kl_{name}", None, value, len(divergence), *ends)
-    yield _mean("same_top", same, texts, error_of, "logit", (0.0, 1.0))
+        error = error_over_texts(np.where(divergence <= value, 1.0, 0.0) - share, texts, len(texts), distinct)
+        low, high = interval(share, error, "logit", (0.0, 1.0)) if share <= WITH_INTERVAL else (None, None)
+        ends = () if low is None or high is None else np.quantile(divergence, [low, high]).tolist()
+        yield Value(f"kl_{name}", None, value, len(texts), *ends)
+    yield mean("same_top", same, texts, "logit", (0.0, 1.0))
     known = np.isfinite(change)
     if not known.any():
         why = "no sampled token has a next token that the model predicts; an encoder predicts hidden tokens"
         yield from undefined(("next", "next_rms"), None, 0, why)
         return
     change, texts = change[known], texts[known]
-    yield _mean("next", change, texts, error_of, "plain", (-1.0, 1.0))
-    size = float(np.sqrt(np.square(change).mean()))
-    error = error_of((np.square(change) - size**2) / max(2 * size, 1e-300), texts, len(change))
-    yield Value("next_rms", None, size, len(change), *interval(size, error, "log", (0.0, 1.0)))
-
-
-def _mean(
-    name: str,
-    each: Floats,
-    texts: Ints,
-    error_of: Callable[..., Error | None],
-    scale: Scale,
-    bounds: tuple[float, float],
-) -> Value:
-    value = float(each.mean())
-    error = error_of(each - value, texts, len(each))
-    return Value(name, None, value, len(each), *interval(value, error, scale, bounds))
-
-
-def _difference(seen: Observed, base: Observed, a: Selection, b: Selection) -> str:
-    """Return why two models have no distributions over the same tokens; empty where they have."""
-    from reporter.forward.token_sample import TOKEN
-
-    for side, of in ((seen, ""), (base, "the base: ")):
-        if side.head_problem and not len(a):
-            return f"{of}{side.head_problem}"
-    if len(a) < 2:
-        return "fewer than two tokens"
-    if not np.array_equal(a.facts[:, TOKEN], b.facts[:, TOKEN]):
-        return "the tokenizers differ, so the predictions are not of the same tokens"
-    return "" if seen.head is not None and base.head is not None else "the models are not here"
-
-
-def _of_tokens(
-    seen: Observed, base: Observed, a: Selection, b: Selection, following: Ints
-) -> tuple[Floats, Floats, Floats] | None:
-    """Return each token's divergence, whether the top token is the same, and the change of the next one, (n,) each.
-
-    None where the vocabularies differ in size.
-    """
-    import torch
-
-    from reporter.forward.outputs import LAST
-
-    parts: list[Tensor] = []
-    states = [side.states(LAST) for side in (a, b)]
-    rows = 1
-    start = 0
-    while start < len(a):
-        some = slice(start, start + rows)
-        with torch.inference_mode():
-            log_p, log_q = (
-                torch.log_softmax(wide(side.head.logits(x[some])), dim=-1)  # type: ignore[union-attr]
-                for side, x in zip((seen, base), states, strict=True)
-            )
-            if log_p.shape != log_q.shape:
-                return None
-            q = log_q.exp()
-            divergence = (q * (log_q - log_p)).where(q > 0, 0.0).sum(dim=1).clamp_min(0.0)
-            target = torch.from_numpy(following[some]).to(log_p.device)[:, None]
-            p_next, q_next = (x.gather(1, target.clamp_min(0)).exp() for x in (log_p, log_q))
-            change = (p_next - q_next).where(target >= 0, torch.nan)[:, 0]
-            parts.append(torch.stack([divergence, (log_p.argmax(dim=1) == log_q.argmax(dim=1)).double(), change]).cpu())
-        start, rows = start + len(q), max(1, _LOGITS // q.shape[1])
-    divergence, same, change = torch.cat(parts, dim=1).numpy()
-    return divergence, same, change
+    yield mean("next", change, texts, "plain", (-1.0, 1.0))
+    square = mean("next_rms", np.square(change), texts, "log", (0.0, 1.0))
+    roots = [None if x is None else x**0.5 for x in (square.value, square.ci_low, square.ci_high)]
+    yield Value("next_rms", None, roots[0], len(change), roots[1], roots[2])
 
 
 @metric(

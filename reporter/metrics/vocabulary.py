@@ -416,12 +416,16 @@ class VocabularyOptions(Part):
     )
 
 
-class VocabularySpec(VocabularyOptions):
-    """The models, and the number of their vectors to list and to draw."""
+class ModelsSpec(Part):
+    """The models."""
 
     models: Literal["all"] | Annotated[tuple[Name, ...], AsTuple] = Field(
         "all", description="Models of this study, or 'all'; the last checkpoint of each is used."
     )
+
+
+class VocabularySpec(ModelsSpec, VocabularyOptions):
+    """The models, and the number of their vectors to list and to draw."""
 
 
 def _as_mapping(value: Any) -> Any:
@@ -430,6 +434,9 @@ def _as_mapping(value: Any) -> Any:
     return value
 
 
+Models = Annotated[
+    ModelsSpec, BeforeValidator(_as_mapping, json_schema_input_type=Literal["all"] | list[str] | ModelsSpec)
+]
 Vocabulary = Annotated[
     VocabularySpec, BeforeValidator(_as_mapping, json_schema_input_type=Literal["all"] | list[str] | VocabularySpec)
 ]

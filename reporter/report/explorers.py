@@ -293,6 +293,8 @@ def known(frame: pd.DataFrame, who: Sequence[Who]) -> list[dict[str, Any]]:
     models = []
     for model, checkpoint in who:
         rows_of_model = frame[(frame["model"] == model) & (frame["checkpoint"] == checkpoint)]
+        if rows_of_model.empty:  # its static embeddings were not analysed
+            continue
         columns = (rows_of_model[name].tolist() for name in ("fact", "value", "said"))
         rows: dict[str, tuple[Any, Any]] = {
             str(fact): (value, text) for fact, value, text in zip(*columns, strict=True)

@@ -99,6 +99,7 @@ def analyse(cell: AnalysisCell, model: LoadedModel, batch_tokens: int, tell: Tel
         batch_tokens=batch_tokens,
         tell=tell,
         auto=cell.pooling == "auto",
+        base=cell.base,
     )
     parts = {
         "model": cell.checkpoint.model,

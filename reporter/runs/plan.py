@@ -141,6 +141,7 @@ class AnalysisCell(Cell):
         sites: where states are read.
         pooling: how texts become vectors, as the study asks for it.
         seed: the study's seed.
+        base: the last checkpoint of the model's base, where the analysis compares with it.
     """
 
     analysis: Analysis
@@ -150,6 +151,7 @@ class AnalysisCell(Cell):
     sites: tuple[Site, ...]
     pooling: Literal["auto", "first", "mean", "last"]
     seed: int
+    base: Checkpoint | None = None
 
     @property
     def inputs(self) -> dict[str, Any]:
@@ -165,6 +167,7 @@ class AnalysisCell(Cell):
             "sites": sorted(self.sites),
             "pooling": self.pooling if self.analysis.pooled else None,
             "seed": self.seed,
+            **({"base": self.base.fingerprint} if self.base else {}),
         }
 
 

@@ -230,8 +230,11 @@ class _Grid:
     def _is_analysed(self, analysis: Analysis, item: Any, model: str) -> bool:
         baseline = self.baselines.get(model)
         if baseline is None:
-            given = isinstance(self.study.models[model], StatesModel)  # an analysis needs the model itself
-            return not given and analysis.looks_at(item, model)
+            spec = self.study.models[model]
+            based = spec.base in self.models and not isinstance(self.study.models[spec.base], StatesModel)
+            if analysis.against_base and not based:
+                return False
+            return not isinstance(spec, StatesModel) and analysis.looks_at(item, model)  # it needs the model itself
         return (
             analysis.baselines and baseline.kind == "random-init" and self._is_analysed(analysis, item, baseline.base)
         )
@@ -292,6 +295,7 @@ class _Grid:
                 sites=study.sites,
                 pooling=study.pooling,
                 seed=study.run.seed,
+                base=or_raise(self._each(study.models[model].base or "")[-1]) if analysis.against_base else None,
             )
         except ReporterError as error:
             return Cell(key=key, state="failed", why=str(error))

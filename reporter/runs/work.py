@@ -183,6 +183,8 @@ class _Worker:
             self._put_model(checkpoint, records.loaded_columns(ready, self.study))
             with self.progress.telling(str(cell.key)) as tell:
                 with self.clock.within("analyses"):
+                    if cell.base is not None:
+                        cell = replace(cell, base=self._ready(cell.base))
                     done = analyse(cell, ready, self.study.run.batch_tokens, tell)
                 warning = warnings(*(windowed(self.study, corpus) for corpus in cell.corpora), *done.warnings)
                 self._put_computed(cell, done, {"warning": warning})
@@ -201,9 +203,13 @@ class _Worker:
                 self._compute(cell, sides, records.compared_columns(sides, caused=place == 0))
 
     def _comparison_side(self, forward_pass: Pass, cells: list[MetricCell]) -> Measured:
-        ready = or_raise(self.prepared(forward_pass.checkpoint.model))
-        checkpoint = next(ckpt for ckpt in ready if ckpt.name == forward_pass.checkpoint.name)
+        checkpoint = self._ready(forward_pass.checkpoint)
         return self._measured(forward_pass, checkpoint, cells, lambda: self._loaded(checkpoint))
+
+    def _ready(self, checkpoint: Checkpoint) -> Checkpoint:
+        """Return a checkpoint once its model is trained."""
+        ready = or_raise(self.prepared(checkpoint.model))
+        return next(other for other in ready if other.name == checkpoint.name)
 
     def _loaded(self, checkpoint: Checkpoint) -> LoadedModel:
         with self.clock.within("loading", f"{checkpoint.model} {checkpoint.name}"), importing():

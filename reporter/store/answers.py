@@ -58,6 +58,9 @@ class ChangeAnswer(OfLastCheckpoint, table="change_answers"):
     same_top: float | None = column("share of tokens whose most likely next token is that of the base")
     same_low: float | None = column("lower end of its 95 % interval")
     same_high: float | None = column("upper end of its interval")
+    untouched: str | None = column(
+        "blocks with exactly the weights of the base, such as 1–11, 13; empty if none, NULL if weights are unknown"
+    )
     changed: bool = column("true if any layer differs from the base by more than noise")
     small: bool = column(
         "true if no change reaches the minimum meaningful difference: mean cosine of each layer, headline numbers, loss"

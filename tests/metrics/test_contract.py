@@ -20,7 +20,7 @@ from reporter.app.verify.by_token import text_rows
 from reporter.app.verify.deviations import compare, missing, numbers_of
 from reporter.app.verify.reading import NoPath, Place
 from reporter.app.verify.reading import key as hashed
-from reporter.app.verify.verification import COMPARED, MODEL_PATHS, PATHS
+from reporter.app.verify.verification import MODEL_PATHS, PATHS
 from reporter.forward.observed import KINDS, Observed
 from reporter.metrics._coverage import texts_needed
 from reporter.metrics.base import LayerErrors, Options, PairValue, Value, catalogue
@@ -39,6 +39,7 @@ OPTIONS = SMALL | {
 }
 WITHOUT_PATH = {
     "contextuality": {"explained_by_first_baseline", "explained_by_first_adjusted"},  # drawn at random
+    "divergence": {statistic.name for statistic in catalogue()["divergence"].statistics},
     "contributions": {"attention_ratio", "attention_cosine", "feed_forward_ratio", "feed_forward_cosine"},
 }
 """Numbers that no path measures again here; the tests of these metrics have oracles for them."""
@@ -70,7 +71,7 @@ class Measured:
 
     seen: dict[str, Observed]
     others: list[Observed]  # its base and its twin
-    subjects: list[FakeSubject]  # of it, its base and its twin
+    subject: FakeSubject
     readings: list[Any]  # of it, its base and its twin
     rows: dict[str, dict[str, list[Any]]]
 
@@ -92,7 +93,7 @@ class Measured:
             assert (sinks > 0) == model.sinks
         memo = {}
         seen = {view: replace(sides[0], view=view, memo=memo, views=VIEWS) for view in VIEWS}
-        measured = cls(seen, sides[1:], subjects, readings, {})
+        measured = cls(seen, sides[1:], subjects[0], readings, {})
         for name, metric in catalogue().items():
             measured.rows[name] = {view: measured.compute(metric, side) for view, side in seen.items()}
         return measured
@@ -154,12 +155,12 @@ def measured_again(name, of):
         yield from PATHS[name][0](reading, options)
     elif name in MODEL_PATHS:
         try:
-            yield from MODEL_PATHS[name](reading, options, of.subjects[0])
+            yield from MODEL_PATHS[name](reading, options, of.subject)
         except NoPath:
             return
-    elif catalogue()[name].compares_only:
-        for other, subject, ending in zip(others, of.subjects[1:], ("", "_seed"), strict=True):
-            yield from COMPARED[name](reading, of.subjects[0], other, subject, options, ending)
+    elif name == "change":
+        for other, ending in zip(others, ("", "_seed"), strict=True):
+            yield from by_map.change(reading, other, options, ending)
 
 
 @pytest.mark.parametrize("name", catalogue())

@@ -125,7 +125,7 @@ def test_states_are_kept_in_float32(side):
     ("model", "head", "says"),
     [
         (FakeModel(role="decoder", special=False), True, "the tokenizers differ"),
-        (FakeModel(role="decoder"), False, "the models are not here"),
+        (FakeModel(role="decoder"), False, "the model is not here"),
     ],
 )
 def test_without_the_same_tokens_or_a_head_there_is_a_reason(side, model, head, says):

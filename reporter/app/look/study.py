@@ -57,7 +57,10 @@ _METRICS = {
 }
 
 
-_EXACT = "run: {precision: float32}         # bf16 would hide the rounding of a bf16 copy, and add its own\n"
+_AGAINST_BASE = """\
+weight_change: all                # how far each weight is from the same weight of the base
+run: {precision: float32}         # bf16 would hide the rounding of a bf16 copy, and add its own
+"""
 Keys = dict[str, Any]
 """The keys of a model or a corpus; a path is relative to the current folder, or absolute."""
 
@@ -234,7 +237,7 @@ def _content(path: Path, stem: str, models: Sequence[_Model], corpus: _Corpus, f
         models="".join(f"  {model.name}: {_mapping(model.keys, folder)}\n" for model in models),
         corpora=f"  {corpus.name}: {_mapping(corpus.keys, folder)}{corpus.comment}\n",
         metrics="".join(f"  - {metric:<30}# {says}\n" for metric, says in metrics.items()),
-        analyses="".join(_analyses(corpus)) + _EXACT * ("change" in metrics),
+        analyses="".join(_analyses(corpus)) + _AGAINST_BASE * ("change" in metrics),
     )
     return f"# checksum {_checksum(body)}\n{body}"
 

@@ -242,43 +242,6 @@ def lens(reading: Reading, options: Mapping[str, Any], subject: Subject) -> Iter
         yield Found("depth", view, None, first, np.nan_to_num(late - early))
 
 
-def divergence(
-    reading: Reading, base: Reading, options: Mapping[str, Any], subject: Subject, of_base: Subject
-) -> Iterator[Found]:
-    """Yield what ``divergence`` measures of a model and its base, from the logits of both whole models."""
-    if not np.array_equal(reading.ids, base.ids):
-        raise NoPath("the tokenizers differ")
-    columns = np.concatenate([_diverging(text.ids, reading.causal, subject, of_base) for text in reading.texts], axis=1)
-    target = _following(reading)
-    columns[2, target < 0] = np.nan
-    for view in reading.masks:
-        rows, rows_of_base = (side.drawn(side.masks[view], options["sample"]) for side in (reading, base))
-        kl, same, change, near = columns[:, np.intersect1d(rows, rows_of_base)]
-        yield Found("kl", view, None, float(kl.mean()))
-        for name, share in {"median": 0.5, "90": 0.9, "99": 0.99, "999": 0.999, "max": 1.0}.items():
-            yield Found(f"kl_{name}", view, None, float(np.quantile(kl, share)))
-        yield Found("same_top", view, None, float(same.mean()), float(near.mean()))
-        if reading.causal:
-            yield Found("next", view, None, float(np.nanmean(change)))
-            yield Found("next_rms", view, None, float(np.sqrt(np.nanmean(change**2))))
-
-
-def _diverging(ids: list[int], causal: bool, subject: Subject, of_base: Subject) -> Floats:
-    """Return KL, same top token, change of the next token's probability and near ties of one text, (4, tokens)."""
-    x = torch.tensor([ids])
-    with torch.inference_mode():
-        log_p, log_q = (
-            _log_softmax(side.whole(input_ids=x, attention_mask=torch.ones_like(x)).logits[0])
-            for side in (subject, of_base)
-        )
-    following = np.array([*ids[1:], 0])
-    each = np.arange(len(ids))
-    (top, ties), (of_base_top, ties_of_base) = (_top(side, subject.moved) for side in (log_p, log_q))
-    change = np.exp(log_p[each, following]) - np.exp(log_q[each, following])
-    kl = (np.exp(log_q) * (log_q - log_p)).sum(axis=1)
-    return np.stack([kl, top[:, 0] == of_base_top[:, 0], change, ties | ties_of_base])
-
-
 _TIED = 1e-4  # two logarithms of probabilities that differ by less may stand in either order
 
 

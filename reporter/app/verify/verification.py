@@ -64,13 +64,6 @@ MODEL_PATHS: Mapping[str, Callable[[Reading, Mapping[str, Any], Subject], Iterat
     "contributions": by_map.contributions,
 }
 """Each metric whose path needs the model itself."""
-COMPARED: Mapping[str, Callable[[Reading, Subject, Reading, Subject, Mapping[str, Any], str], Iterator[Found]]] = {
-    "change": lambda reading, _, base, __, options, ending: by_map.change(reading, base, options, ending),
-    "divergence": lambda reading, subject, base, of_base, options, ending: (
-        iter(()) if ending else by_model.divergence(reading, base, options, subject, of_base)
-    ),
-}
-"""Each metric that compares a model with its base and, where there is one, its twin (``ending`` is ``_seed``)."""
 TABLES: Mapping[str, tuple[str, ...]] = {"outliers": ("sinks", "sink_cuts")}
 """Tables of a metric that have numbers of their own."""
 
@@ -181,7 +174,7 @@ class _Verifier:
         self.rule = Rule() if factor is None and dominance is None else Rule(factor or Rule.factor, dominance)
         self.means: dict[tuple[str, str, str], dict[str, Means]] = {}
         self.moved: dict[tuple[str, str], float] = {}
-        self.read: dict[Side, tuple[Reading, Subject]] = {}  # changed models, their bases and their twins
+        self.read: dict[Side, Reading] = {}  # what changed models, their bases and their twins read
         self.other_sinks: set[Side] = set()
 
     def cell(self, cell: Cell, folder: Path) -> None:
@@ -193,8 +186,8 @@ class _Verifier:
         subject = Subject(model, reading.causal, self.offline, moved / MIXED)
         row = {"cell": str(cell), "precision": cell.facts["precision"], "texts": len(reading.texts)}
         self.result.cells.append({**row, "tokens": len(reading.ids)})
-        if any(cell.side in sides for sides, *_ in self.changes):
-            self.read[cell.side] = reading, subject
+        if any(cell.side in sides for sides, _ in self.changes):
+            self.read[cell.side] = reading
         kinds = reading.kinds
         counted = {
             "texts": len(reading.texts),
@@ -218,16 +211,12 @@ class _Verifier:
                 self._note_missing(name, numbers, again, reason)
 
     @cached_property
-    def changes(self) -> list[tuple[list[Side], str, Mapping[str, Any]]]:
-        """The sides that a metric compares: a model, its base and, where there is one, its twin; and its options."""
+    def changes(self) -> list[tuple[list[Side], Mapping[str, Any]]]:
+        """The sides that ``change`` compares: a model, its base and, where there is one, its twin; and the options."""
         return [
-            (
-                [(run.checkpoint.model, run.checkpoint.name, run.texts.name) for run in cell.passes],
-                cell.key.metric,
-                cell.settings,
-            )
+            ([(run.checkpoint.model, run.checkpoint.name, run.texts.name) for run in cell.passes], cell.settings)
             for cell in self.plan.cells
-            if isinstance(cell, MetricCell) and cell.key.metric in COMPARED and cell.state == "cached"
+            if isinstance(cell, MetricCell) and cell.key.metric == "change" and cell.state == "cached"
         ]
 
     def _other_sinks(self, cell: Cell, sinks_counted: int, reading: Reading, stored: Numbers) -> bool:
@@ -348,21 +337,17 @@ class _Verifier:
 
     def change(self) -> None:
         """Compare what is stored of models and their bases, where both were measured again."""
-        for (model, *partners), metric, options in self.changes:
+        for (model, *partners), options in self.changes:
             if model not in self.read:
                 continue
             name, checkpoint, corpus = model
-            stored = stored_numbers(self.store, self.study.study, name, checkpoint, corpus).get(metric, {})
+            stored = stored_numbers(self.store, self.study.study, name, checkpoint, corpus).get("change", {})
             measured = [side for side in (model, *partners) if side in self.read]
             moved = max(self.moved[side[:2]] for side in measured)
-            numbers = self._comparable(metric, stored, moved, not self.other_sinks.isdisjoint(measured))
+            numbers = self._comparable("change", stored, moved, not self.other_sinks.isdisjoint(measured))
             again: list[Found] = []
-            reason = "" if len(measured) > len(partners) else _OTHER_NOT_READ
             for other, ending in zip(partners, ("", "_seed"), strict=False):
                 if other in self.read:
-                    try:
-                        again += COMPARED[metric](*self.read[model], *self.read[other], options, ending)
-                    except NoPath as why:
-                        reason = str(why)
-            self.result.add(compare(metric, numbers, again, f"{name} | {partners[0][0]} × {corpus}", moved))
-            self._note_missing(metric, numbers, again, reason)
+                    again += by_map.change(self.read[model], self.read[other], options, ending)
+            self.result.add(compare("change", numbers, again, f"{name} | {partners[0][0]} × {corpus}", moved))
+            self._note_missing("change", numbers, again, "" if len(measured) > len(partners) else _OTHER_NOT_READ)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from reporter.core.numbers import counted, estimate, interval, short, signed
-from reporter.core.places import capital, in_backticks, place
+from reporter.core.places import capital, in_backticks, place, ranges
 from reporter.core.table import Row
 from reporter.geometry.intervals import freedom, quantile, text_error
 from reporter.judge.claims import SHARE
@@ -41,7 +41,7 @@ WHERE study = $study AND l.metric = 'divergence' AND l.statistic IN ('kl', 'same
 {_WORDS}
 """
 _MODELS = """
-SELECT model, base, layers, precision, precision_deviation FROM models
+SELECT model, base, layers, precision, precision_deviation, weights FROM models
 WHERE study = $study AND baseline IS NULL AND status = 'done' AND is_last
 """
 _PAIRED = """
@@ -160,10 +160,8 @@ def _change_of_states(
     last, linear = max(value), by_statistic.get("linear", {})
     none = {"value": None, "ci_low": None, "ci_high": None}
     loss, divergence, same = loss or none, predictions.get("kl", none), predictions.get("same_top", none)
-    changed, small = (
-        first_layer is not None,
-        _small([row["value"] for row in by_statistic["cosine"].values()], loss, numbers),
-    )
+    changed = first_layer is not None
+    small = _small([row["value"] for row in by_statistic["cosine"].values()], loss, numbers)
     return ChangeAnswer(
         **{name: rows[0][name] for name in ("model", "checkpoint", "base", "corpus", "view")},
         verdict="seed" if seeds and not changed else _verdict(divergence["ci_high"], changed, small),
@@ -173,6 +171,7 @@ def _change_of_states(
         same_top=same["value"],
         same_low=same["ci_low"],
         same_high=same["ci_high"],
+        untouched=_untouched(tuned, base),
         changed=changed,
         small=small,
         noise="seed" if seeds else "precision" if deviation else "rounding",
@@ -199,6 +198,15 @@ def _verdict(most: float | None, changed: bool, small: bool) -> str:
     if most is not None:
         return "indistinguishable" if most < INDISTINGUISHABLE else "small" if most < SMALL else "changed"
     return "indistinguishable" if not changed else "small" if small else "changed"
+
+
+def _untouched(tuned: Record, base: Record) -> str | None:
+    """Return the blocks with exactly the weights of the base, by their hashes; None where these are unknown."""
+    mine, theirs = (json.loads(model.get("weights") or "{}") for model in (tuned, base))
+    blocks = [group for group in mine if group.isdigit()]
+    if not blocks or not theirs:
+        return None
+    return ranges([int(block) for block in blocks if mine[block] == theirs.get(block)], commas=True)
 
 
 def _deviation(by_statistic: Mapping[str, Mapping[int, Record]], tuned: Record, base: Record) -> float:
@@ -274,7 +282,7 @@ def _boxes(tables: Mapping[str, Sequence[Record]]) -> list[Box]:
 
 
 def _box(row: Record, numbers: Sequence[Record]) -> Box:
-    sentences = [_verdict_line(row), _depth(row), _outputs(row), _states(row), _loss(row)]
+    sentences = [_verdict_line(row), _depth(row), _outputs(row), _states(row), _weights(row), _loss(row)]
     if numbers and row["changed"]:
         sentences.append(_differ(numbers))
     if row["changed"] and (tokens := json.loads(row["tokens"])):
@@ -333,30 +341,23 @@ def _depth(row: Record) -> str:
 
 
 def _verdict_line(row: Record) -> str:
-    verdict, first = row["verdict"], row["first_layer"]
+    verdict, first, known = row["verdict"], row["first_layer"], row["divergence_high"] is not None
     if verdict == "seed":
         return f"Verdict: changed no more than another seed changes {row['base']}."
-    known = row["divergence_high"] is not None
     if verdict == "indistinguishable":
-        limit = f" (mean divergence below {INDISTINGUISHABLE:g} nats)" if known else ""
+        limit = f" (mean divergence below {INDISTINGUISHABLE:g} nats)" * known
         return f"Verdict: indistinguishable from the base on these texts{limit}."
     where = "in the head alone" if first is None else f"from {place(first)} on"
-    if verdict == "small":
-        limit = (
-            f"mean divergence below {SMALL:g} nats" if known else "no number reaches its minimum meaningful difference"
-        )
-        return f"Verdict: a small change ({limit}), {where}."
-    return f"Verdict: changed {where}{f' (mean divergence not below {SMALL:g} nats)' * known}."
+    limit = f" (mean divergence {'not ' * (verdict == 'changed')}below {SMALL:g} nats)" * known
+    return f"Verdict: {'changed' if verdict == 'changed' else 'a small change'} {where}{limit}."
 
 
 def _outputs(row: Record) -> str:
     if row["divergence"] is None:
         return ""
-    says = (
-        f"The divergence from the base is {estimate(row['divergence'], row['divergence_low'], row['divergence_high'])}"
-    )
+    divergence = estimate(row["divergence"], row["divergence_low"], row["divergence_high"])
     same = estimate(row["same_top"], row["same_low"], row["same_high"])
-    return f"{says} nats per token (mean KL). The most likely token is the same for {same} of the tokens."
+    return f"The mean divergence is {divergence} nats. The most likely token is the same for {same} of the tokens."
 
 
 _UNCHANGED = {
@@ -390,6 +391,14 @@ def _states(row: Record) -> str:
         f"{short(row['first_distance'], 2)} of their norm{before}. At the last layer they differ by {last} of their "
         f"norm, with cosine {_below_one(row['last_cosine'])}.{mapped}{steepest}"
     )
+
+
+def _weights(row: Record) -> str:
+    blocks = row["untouched"] if row["changed"] else None
+    if not blocks:
+        return ""
+    named, have = ("Blocks", "have") if set(blocks) & set("–,") else ("Block", "has")
+    return f"{named} {blocks} {have} exactly the weights of the base."
 
 
 def _loss(row: Record) -> str:

@@ -17,6 +17,7 @@ def reading(
     cosines=None,
     tokens=(),
     divergence=None,
+    weights=(None, None),
 ):
     """Return what reads a study of a model whose distance from its base at each layer is given, ± a tenth."""
 
@@ -36,8 +37,8 @@ def reading(
         found += rows("distance_seed", seeds)
     of_model = {"status": "done", "precision": "float32", "precision_deviation": deviation}
     models = [
-        of_model | {"model": "new", "base": "old", "layers": layers[0]},
-        of_model | {"model": "old", "base": None, "layers": layers[1]},
+        of_model | {"model": "new", "base": "old", "layers": layers[0], "weights": weights[0]},
+        of_model | {"model": "old", "base": None, "layers": layers[1], "weights": weights[1]},
     ]
     paired = {"model": "new", "corpus": "wiki", "view": "words", "name": "loss.lm", "site": None, "layer": None, "n": 9}
     paired |= dict(zip(("value", "ci_low", "ci_high"), loss, strict=True))
@@ -76,6 +77,13 @@ def test_the_first_layer_that_moved_is_named():
         and "0.2 of their norm; up to layer 1" in said
     )
     assert "loss rises significantly: +0.3 [0.2, 0.4]" in said
+
+
+def test_blocks_with_the_weights_of_the_base_are_named():
+    hashes = '{"embeddings": "a", "1": "b", "2": "c", "3": "d", "4": "e"}'
+    row, said, _ = say(distances=[0, 0, 0.2, 0.1, 0.15], weights=(hashes.replace('"c"', '"x"'), hashes))
+    assert row["untouched"] == "1, 3–4" and "Blocks 1, 3–4 have exactly the weights of the base." in said
+    assert say(distances=[0, 0.1, 0.1])[0]["untouched"] is None
 
 
 NOTHING = ("Verdict: indistinguishable", "None of 100 tokens", "not significant")
@@ -163,11 +171,7 @@ def test_what_is_beyond_noise_but_not_worth_a_word_is_said_to_be_small():
 
     row, said, answer = of()
     assert row["changed"] and row["small"]
-    assert (
-        said.startswith("Verdict: a small change (no number")
-        and ", from layer 2 on. States" in said
-        and "0.005 of their norm" in said
-    )
+    assert said.startswith("Verdict: a small change from layer 2 on. States") and "0.005 of their norm" in said
     assert "cosine 0.99995" in said
     assert "0.04 times this difference, in `motion.step_cosine`." in said  # 0.0004 of 0.01
     assert ("0.01", "1 of 4") in [one[-2:] for one in answer.boxes[0].rows]
@@ -181,7 +185,12 @@ def test_what_is_beyond_noise_but_not_worth_a_word_is_said_to_be_small():
     ("divergence", "distances", "verdict", "says"),
     [
         ((4e-4, 2e-4, 9e-4), [0, 0, 0.2, 0.2, 0.2], "indistinguishable", "indistinguishable from the base"),
-        ((4e-4, 2e-4, 2e-3), [0, 0, 0.2, 0.2, 0.2], "small", "a small change (mean divergence below 0.01 nats), from"),
+        (
+            (4e-4, 2e-4, 2e-3),
+            [0, 0, 0.2, 0.2, 0.2],
+            "small",
+            "a small change from layer 2 on (mean divergence below 0.01 nats).",
+        ),
         ((0.008, 0.006, 0.012), [0, 0, 0.2, 0.2, 0.2], "changed", "changed from layer 2 on (mean divergence not below"),
         ((0.008, 0.006, 0.012), [0] * 5, "changed", "changed in the head alone"),
         ((4e-4, None, None), [0, 0, 0.2, 0.2, 0.2], "changed", "changed from layer 2 on. "),  # without an interval

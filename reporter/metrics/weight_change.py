@@ -1,0 +1,130 @@
+"""How far each weight of a model is from the same weight of its base."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from reporter.charts import Chapter, Chart, parts
+from reporter.charts.styles import Styles, alt
+from reporter.core.errors import ReporterError
+from reporter.core.sources import BIBLIOGRAPHY
+from reporter.core.table import WEIGHTS, Comparable, OfModel, column
+from reporter.metrics.analysis import Context, analysis
+from reporter.metrics.vocabulary import VOCABULARY, Models
+from reporter.spec.offer import Reference, Section
+from reporter.spec.part import Part
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from torch import Tensor
+
+_BLOCK = re.compile(r"(?:^|\.)(\d+)\.")  # the first number is that of the block: experts come after it
+
+
+class ChangedWeight(OfModel, table="changed_weights", corpus=WEIGHTS, metric="weight_change"):
+    """A weight W of a block against the same weight W⁰ of the base. Both are exact, so there is no interval.
+
+    Adapters are merged and quantised weights unpacked. Weights that are fused, such as queries, keys and values in one
+    matrix, are one weight. A tensor of more than two axes is the matrix of its last axis by the others.
+    """
+
+    compared = (Comparable(("relative", "stable_rank"), "NULL", "'block ' || block || ', ' || weight"),)
+
+    block: int = column("block, from 1", key=True)
+    weight: str = column("kind of weight, as the model names it inside a block", key=True)
+    relative: float | None = column("‖W − W⁰‖ / ‖W⁰‖ (Frobenius norms); NULL where W⁰ is zero and W is not")
+    stable_rank: float | None = column(
+        "‖W − W⁰‖² / σ₁², with σ₁ the largest singular value of W − W⁰; NULL for vectors and where nothing changed"
+    )
+    parameters: int = column("numbers in the weight", "BIGINT")
+
+
+def heat(frame: pd.DataFrame, styles: Styles) -> Any:
+    """Draw the relative change of each weight by block; what did not change at all stays grey."""
+    kinds = alt.Y("weight:N", title=None, sort=None, axis=alt.Axis(grid=False, domain=False, labelLimit=260))
+    blocks = alt.X("block:O", axis=alt.Axis(grid=False, domain=False, labelAngle=0, labelOverlap=True))
+    colour = alt.Color("relative:Q", scale=alt.Scale(type="log", scheme="viridis"), title="relative change")
+    tips = parts.tooltips("block", "weight", "relative", "stable_rank", "parameters")
+    every = alt.Chart().mark_rect(color="#8884").encode(x=blocks, y=kinds, tooltip=tips)
+    changed = alt.Chart().mark_rect().encode(x=blocks, y=kinds, tooltip=tips, color=colour)
+    layers = alt.layer(every, changed.transform_filter("datum.relative > 0"), data=frame)
+    return layers.properties(width="container", height={"step": 18})
+
+
+CHART = Chart(
+    "weight_change.blocks",
+    "Change of the weights by block",
+    """
+SELECT model, checkpoint, block, weight, relative, stable_rank, parameters FROM changed_weights
+WHERE study = $study ORDER BY model, checkpoint, weight, block
+""",
+    heat,
+    lead="Grey: exactly the weights of the base. The colours are logarithmic.",
+    mind="A small change of a weight may change the output much, and a large one little.",
+    columns=("relative", "stable_rank"),
+    sources=(BIBLIOGRAPHY["he2025understanding"],),
+    chapter=Chapter(VOCABULARY, "changed", "Change against the base", "Which weights differ from the base's.", 10),
+)
+
+
+@analysis(
+    title="Change of the weights",
+    summary="How far each weight is from the same weight of the base, and the stable rank of the change, by block.",
+    statistics=(),
+    cost="loads the weights of the base; no forward pass",
+    tables=(ChangedWeight,),
+    charts=(CHART,),
+    section=Section(
+        Models,
+        "Models whose weights are compared with those of their `base`: a list, or 'all'.",
+        references=(Reference("models", "models", several=True),),
+        together=WEIGHTS,
+        by_name=False,
+    ),
+    resolve=lambda spec, folder: Part(),
+    last_only=True,
+    against_base=True,
+)
+def weight_change(item: Part, context: Context) -> Iterator[ChangedWeight]:
+    """Yield the change of each weight in the blocks of a model against its base."""
+    from reporter.models.checkpoint import loading, local_folder
+    from reporter.models.weights import load_module
+
+    assert context.base is not None  # the planner asks for no other model
+    with loading(context.base, offline=True):
+        base = dict(load_module(context.base, local_folder(context.base, offline=True))[0].named_parameters())
+    mine = {name: weight for name, weight in context.model.module.named_parameters() if _BLOCK.search(name)}
+    shared = [name for name, weight in mine.items() if name in base and weight.shape == base[name].shape]
+    if not shared:
+        raise ReporterError("no weight of the model has the name and the shape of a weight of its base")
+    if lacking := [name for name in {**mine, **base} if _BLOCK.search(name) and name not in shared]:
+        how_many = f"{len(lacking)} weights of model and base have no counterpart of the same shape"
+        context.warnings.append(f"{how_many}, such as {lacking[0]}; they are left out")
+    for name in shared:
+        block = _BLOCK.search(name)
+        assert block is not None
+        kind = name[block.end() :].removesuffix(".weight")
+        yield ChangedWeight(int(block[1]) + 1, kind, *_change(mine[name], base[name]), base[name].numel())
+
+
+def _change(weight: Tensor, base: Tensor) -> tuple[float | None, float | None]:
+    """Return the relative change and the stable rank of the change."""
+    import torch
+    from scipy.sparse.linalg import svds
+
+    before = base.detach().float()
+    delta = weight.detach().cpu().float() - before
+    size, of_base = (float(torch.linalg.vector_norm(x, dtype=torch.float64)) for x in (delta, before))
+    relative = size / of_base if of_base else None if size else 0.0
+    matrix = delta.reshape(-1, delta.shape[-1]).numpy()
+    if not size or delta.dim() < 2:
+        return relative, None
+    if min(matrix.shape) < 2:
+        return relative, 1.0
+    start = np.random.default_rng(0).standard_normal(min(matrix.shape)).astype(matrix.dtype)
+    largest = svds(matrix / size, k=1, v0=start, return_singular_vectors=False)[0]
+    return relative, max(1.0, float(largest) ** -2)
