@@ -29,6 +29,21 @@ MASKED_SHARE = 0.15  # of the ordinary tokens, hidden from a masked language mod
 _LOGITS = 32 * 2**20  # logits held at once
 
 
+@dataclass(frozen=True, eq=False)
+class Prediction:
+    """Which tokens of a batch a head predicts, and from which states.
+
+    Args:
+        ids: the token ids that the model sees, (texts, length).
+        read: rows and columns of the states that are read.
+        tokens: rows and columns of the tokens that these states predict.
+    """
+
+    ids: NDArray[np.int64]
+    read: tuple[Ints, ...]
+    tokens: tuple[Ints, ...]
+
+
 @dataclass(frozen=True)
 class Readout:
     """A model with its head."""
@@ -60,37 +75,47 @@ class Readout:
             last = part if closed else self.model.close(part)
             yield torch.log_softmax(self.head.logits(last).float(), dim=-1)
 
-    def token_losses(self, batch: TokenBatch, last: torch.Tensor, seed: int) -> torch.Tensor:
-        """Return −log p of each token, NaN for tokens that are not predicted, shape (texts, length) in float64.
+    def prediction(self, batch: TokenBatch, seed: int) -> Prediction:
+        """Return which tokens of a batch are predicted.
 
         A causal model predicts each token of the text from those before it; the first one, and what the tokenizer
-        added, are not counted. A masked model sees the text once more with ``MASKED_SHARE`` of its own tokens, chosen
-        by a hash of seed, text and position, replaced by its mask token, and predicts those (pseudo-likelihood). What
-        is context alone is read as it stands.
+        added, are not counted. A masked model sees the text with ``MASKED_SHARE`` of its own tokens, chosen by a hash
+        of seed, text and position, replaced by its mask token, and predicts those (pseudo-likelihood). What is context
+        alone is read as it stands.
         """
         predicted = batch.counted & ~batch.special
-        if self.head.kind == "causal":
+        if self.predicts_next:
             predicted[:, 0] = False
             rows, columns = np.nonzero(predicted)
-            return self._losses(last, batch, (rows, columns - 1), (rows, columns))
+            return Prediction(batch.ids, (rows, columns - 1), (rows, columns))
         assert self.head.mask_id is not None  # see ``loss_problem``
         positions = np.arange(batch.ids.shape[1])[None, :]
         hidden = key_of(seed, batch.texts[:, None], positions) < np.uint64(MASKED_SHARE * 2.0**64)
         hidden &= predicted
-        ids, mask = (
-            torch.as_tensor(x, device=last.device) for x in (np.where(hidden, self.head.mask_id, batch.ids), batch.mask)
-        )
         where = np.nonzero(hidden)
-        return self._losses(self.model.run(ids, mask).last, batch, where, where)
+        return Prediction(np.where(hidden, self.head.mask_id, batch.ids), where, where)
 
-    def _losses(
-        self, last: torch.Tensor, batch: TokenBatch, read: tuple[Ints, ...], predicted: tuple[Ints, ...]
-    ) -> torch.Tensor:
-        """Return what the states at some places say of the tokens at others; places are known on the host."""
+    def token_losses(self, batch: TokenBatch, last: torch.Tensor, seed: int) -> torch.Tensor:
+        """Return −log p of each token, NaN for tokens that are not predicted, shape (texts, length) in float64.
+
+        Args:
+            batch: the texts.
+            last: what the model returned last for them; a masked model runs once more, see ``prediction``.
+            seed: the seed of the study.
+        """
+        prediction = self.prediction(batch, seed)
+        if not self.predicts_next:
+            ids, mask = (torch.as_tensor(x, device=last.device) for x in (prediction.ids, batch.mask))
+            last = self.model.run(ids, mask).last
+        return self.losses(batch, last, prediction)
+
+    def losses(self, batch: TokenBatch, last: torch.Tensor, prediction: Prediction) -> torch.Tensor:
+        """Return ``token_losses`` from what the model returned last for ``prediction.ids``."""
         device = last.device
-        where = tuple(torch.as_tensor(index, device=device) for index in predicted)
-        states = last[tuple(torch.as_tensor(index, device=device) for index in read)]
-        targets = torch.as_tensor(batch.ids[predicted], device=device)
+        # Places are known on the host.
+        where = tuple(torch.as_tensor(index, device=device) for index in prediction.tokens)
+        states = last[tuple(torch.as_tensor(index, device=device) for index in prediction.read)]
+        targets = torch.as_tensor(batch.ids[prediction.tokens], device=device)
         losses = torch.full(batch.ids.shape, torch.nan, dtype=torch.float64, device=device)
         parts, start = [], 0
         for log_p in self.log_probabilities(states, closed=True):

@@ -11,13 +11,15 @@ import numpy as np
 from pydantic import AfterValidator, Field
 
 from reporter.core.errors import ReporterError
+from reporter.core.places import ranges
 from reporter.core.table import Comparable, OfModel, column, of_cell
 from reporter.geometry.arrays import Floats
-from reporter.geometry.intervals import percentile_interval
+from reporter.geometry.intervals import FEWEST_TEXTS, Error, interval, percentile_interval
+from reporter.geometry.statistics import behind_best, kendall, spearman
 from reporter.metrics._intervals import BOOTSTRAP
 from reporter.metrics._items import drawn_texts
 from reporter.metrics.analysis import Context, analysis
-from reporter.metrics.base import Size, Statistic, Value
+from reporter.metrics.base import Cosine, Size, Statistic, Value, undefined
 from reporter.spec.offer import Reference, Section
 from reporter.spec.part import AsTuple, Complaint, Name, Part, failure, no_repeats
 
@@ -28,7 +30,11 @@ if TYPE_CHECKING:
     from reporter.models.load import LoadedModel
     from reporter.texts.tokens import TokenBatch
 
-PROPOSALS = 3  # sets of blocks that are tried for each number of them
+    Edit = tuple[int, int, tuple[int, ...]]  # the block behind which the model starts, from which layer, without which
+    Look = Callable[[TokenBatch, list[Tensor]], None]
+
+PROPOSALS = 3  # sets that angle and influence propose for each number of blocks
+FEWEST_BLOCKS = 3  # that have an order worth comparing
 
 
 def _positive(blocks: tuple[int, ...]) -> tuple[int, ...]:
@@ -45,22 +51,79 @@ class Skip(Part):
     blocks: Annotated[tuple[int, ...], AsTuple, AfterValidator(no_repeats), AfterValidator(_positive)] = Field(
         (1, 2, 4),
         min_length=1,
-        description="Numbers of blocks to leave out; for each number the three best sets are run.",
+        description="Numbers of blocks to leave out; for each number up to four sets are run.",
     )
     texts: int = Field(60, ge=10, le=5000, description="Number of texts of the corpus.")
+    every_block: bool = Field(
+        True, description="Whether to measure the loss without each single block, too; about L/2 passes for L blocks."
+    )
 
 
-_mean = partial(Statistic, sources=("men2024shortgpt",), interval=BOOTSTRAP)
+_mean = partial(Statistic, interval=BOOTSTRAP)
+_order = partial(Cosine, per="model")
 STATISTICS = (
     _mean(
         "influence",
         "block influence",
         "1 − mean over tokens of cos(h_l, h_{l+1}), for block l + 1. Stored at layer l = 0…L−1. All tokens of the "
         "texts themselves count, except tokens with a zero state. At most `texts` distinct texts are read.",
+        ("men2024shortgpt",),
         per="step",
         bounds=(0, 2),
         trap="A block that rotates states little may still be needed; see the measured loss.",
         published="The paper's code averages over the tokens of each batch, padding included.",
+    ),
+    _mean(
+        "change",
+        "change of loss without the block",
+        "Mean −log p(token) of the model without block l + 1, minus the mean of the whole model, on the same tokens. "
+        "Stored at layer l = 0…L−1. The next block reads what entered block l + 1. No weights change.",
+        ("hinostroza2026relevance",),
+        per="step",
+        unit="nats",
+        smallest=0.01,
+        trap="Blocks that can each be removed may not be removable together. Training after the removal repairs a "
+        "part of the loss.",
+        published="The paper takes the drop of the accuracy on tasks in place of the loss.",
+    ),
+    Size(
+        "excess",
+        "loss above the cheapest block",
+        "skip.change of block l + 1 minus the smallest skip.change of all blocks. Stored at layer l = 0…L−1.",
+        ("hinostroza2026relevance", "hsu1984best"),
+        per="step",
+        unit="nats",
+        interval="95 % CI for all blocks at once, by Hsu's comparisons with the best. It begins at 0 if the block does "
+        "not differ significantly from the cheapest.",
+        charted=False,
+    ),
+    *(
+        _order(
+            f"rank_{proxy}",
+            f"{proxy} against measured loss",
+            f"Spearman's correlation over blocks of skip.change and {measure}. Chance level: 0, for unrelated orders.",
+            ("hinostroza2026relevance",),
+            interval="95 % CI from 1,000 resamplings of the texts: Fisher's z ± Student's t times their deviation.",
+            trap=trap,
+        )
+        for proxy, measure, trap in (
+            ("influence", "skip.influence", "Near 0 the influence of a block does not tell what its removal costs."),
+            (
+                "angle",
+                "the mean over tokens of arccos(cos(h_l, h_{l+1}))/π",
+                "Hardly differs from skip.rank_influence.",
+            ),
+        )
+    ),
+    _order(
+        "stability",
+        "stability of the order of blocks",
+        "Mean over 1,000 resamplings of the texts of Kendall's τ between the order of the blocks by skip.change in the "
+        "resampling and on all texts. Each text counts k times, k drawn from Poisson(1). Chance level: 0, for random "
+        "orders.",
+        ("kendall1938rank", "kim2026redundancy"),
+        trap="Stable on other texts of this corpus only; other corpora may have another order.",
+        grows="Rises with the number of texts, towards 1.",
     ),
     Size(
         "loss",
@@ -96,8 +159,9 @@ class SkippedBlocks(OfModel, table="skipped_blocks", metric="skip"):
     proposal: int = column("rank of the proposal, 1 = first", key=True)
     blocks: str = column("the blocks, from 1, as 12–15 or 3, 7, 9")
     by: str = column(
-        "reason of the proposal: 'angle' (the consecutive blocks that rotate states least; Gromov et al. 2025) or "
-        "'influence' (the blocks that each rotate states least; Men et al. 2024)"
+        "reason of the proposal: 'angle' (the consecutive blocks that rotate states least; Gromov et al. 2025), "
+        "'influence' (the blocks that each rotate states least; Men et al. 2024) or 'loss' (the blocks whose removal "
+        "one by one raises the loss least)"
     )
     angle: float | None = column(
         "mean over tokens of arccos(cos(h_l, h_{l+n}))/π; NULL where the blocks are not consecutive"
@@ -117,7 +181,7 @@ class Proposal:
 
     Args:
         blocks: their numbers, 1…L, ascending.
-        by: ``angle`` or ``influence``.
+        by: ``angle``, ``influence`` or ``loss``.
         angle: of a run.
     """
 
@@ -128,8 +192,8 @@ class Proposal:
 
 @analysis(
     title="Block ablation",
-    summary="Which blocks rotate states least, alone or consecutively, and how much worse the model predicts without "
-    "them.",
+    summary="How much worse the model predicts without each block and without sets of blocks, and whether influence "
+    "and angle tell this.",
     statistics=STATISTICS,
     question="prediction",
     section=Section(
@@ -138,71 +202,121 @@ class Proposal:
         ("block ablation", "block ablations"),
         (Reference("corpus", "corpora"),),
     ),
-    cost="a forward pass over the sample, and three more per number of blocks; for an encoder twice as many",
-    version=3,
+    cost="a forward pass over the sample; without each block about L/2 passes through L blocks and L through the head; "
+    "and at most four per number of blocks above one",
+    version=4,
     tables=(SkippedBlocks,),
 )
 def skip(item: Skip, context: Context) -> Iterator[Value | SkippedBlocks]:
-    """Yield the influence of each block, the loss of the model, and its loss without the blocks that are proposed."""
+    """Yield the influence of each block, the loss of the model, and its loss without each block and without sets."""
     from reporter.forward.measure import batched, tokenised_texts
 
-    model, corpus = context.model, context.corpora[item.corpus]
+    model, corpus, seed = context.model, context.corpora[item.corpus], context.seed
     texts = drawn_texts(corpus, item.texts, context)
     if not texts:
         raise ReporterError(f"the tokenizer finds no token in any text of corpus '{item.corpus}'")
-    cut = list(batched(tokenised_texts(texts, model, corpus.max_tokens), context.batch_tokens, model))
+    batches = list(batched(tokenised_texts(texts, model, corpus.max_tokens), context.batch_tokens, model))
     readout, problem = _readout(model)
 
-    def losses(look: Callable[[TokenBatch, list[Tensor]], None] | None = None) -> _Sums:
-        """Return Σ −log p and the tokens predicted of each text, in the model as it is; ``look`` sees the states."""
+    def losses_of(edits: Sequence[Edit], what: str, look: Look | None = None) -> _Sums:
+        """Return Σ −log p, (texts, 1 + edits), of the whole model and of edited ones; ``look`` sees the states."""
         import torch
 
-        sums, counts = np.zeros(len(texts)), np.zeros(len(texts))
-        for batch in cut:
+        sums, counts = np.zeros((len(texts), 1 + len(edits))), np.zeros(len(texts))
+        for number, batch in enumerate(batches):
             with torch.inference_mode():
                 ids, mask = (torch.as_tensor(x, device=model.device) for x in (batch.ids, batch.mask))
-                captured = model.run(ids, mask)
+                captured, resume = model.keep(ids, mask)
                 if look is not None:
                     look(batch, captured.path)
                 if readout is None:
                     continue
-                of_tokens = readout.token_losses(batch, captured.last, context.seed)
-                finite = of_tokens.isfinite()
-                if not bool((finite | of_tokens.isnan()).all()):
-                    raise ReporterError("a loss is not finite; the weights may be damaged")
-                sums[batch.texts] = of_tokens.where(finite, 0.0).sum(dim=1).cpu().numpy()
-                counts[batch.texts] = finite.sum(dim=1).cpu().numpy()
+                prediction = readout.prediction(batch, seed)
+                if not readout.predicts_next:
+                    captured, resume = model.keep(torch.as_tensor(prediction.ids, device=model.device), mask)
+                for column, edit in enumerate([None, *edits]):
+                    last = captured.last if edit is None else resume(*edit)
+                    of_tokens = readout.losses(batch, last, prediction)
+                    finite = of_tokens.isfinite()
+                    counted = finite.sum(dim=1).cpu().numpy()
+                    damaged = not bool((finite | of_tokens.isnan()).all())
+                    if damaged or (column and (counted != counts[batch.texts]).any()):
+                        raise ReporterError("a loss is not finite; the weights may be damaged")
+                    counts[batch.texts] = counted
+                    sums[batch.texts, column] = of_tokens.where(finite, 0.0).sum(dim=1).cpu().numpy()
+                    context.tell(what, number * len(edits) + column, max(len(batches) * len(edits), 1))
         return _Sums(sums, counts)
 
-    cosines, angles, look = _between_layers(len(texts), model.anatomy.layers + 1)
-    whole = losses(look)
-    influence = 1 - cosines.means()
+    layers = model.anatomy.layers
+    (cosines, all_angles), look = _between_layers(len(texts), layers + 1)
+    single = [_without((block,)) for block in range(1, layers + 1)] if item.every_block and layers > 1 else []
+    losses = losses_of(single, "blocks", look)
+    cosines, angles = (_Sums(np.diagonal(sums.sums, 1, 1, 2), sums.counts) for sums in (cosines, all_angles))
+    influence, turned = 1 - cosines.means(), 1 - cosines.replicates(seed)
     for block, place in enumerate(context.layout.path[:-1]):
-        turned = _Sums(cosines.sums[:, block, block + 1], cosines.counts)
-        ends = percentile_interval(1 - turned.replicates(context.seed), len(texts))
-        yield Value("influence", place, float(influence[block, block + 1]), int(cosines.counts.sum()), *ends)
-    if not whole.counts.sum():
+        ends = percentile_interval(turned[:, block], len(texts))
+        yield Value("influence", place, float(influence[block]), int(cosines.counts.sum()), *ends)
+    tokens = int(losses.counts.sum())
+    if not tokens:
         yield Value("loss", None, None, 0, reason=problem or "no token is predicted")
         return
-    loss = whole.mean()
-    drawn = whole.replicates(context.seed)
-    yield Value("loss", None, loss, int(whole.counts.sum()), *percentile_interval(drawn, len(texts)))
-    layers = model.anatomy.layers
+    whole, drawn = float(losses.means()[0]), losses.replicates(seed)[:, 0]
+    yield Value("loss", None, whole, tokens, *percentile_interval(drawn, len(texts)))
+    if single:
+        yield from _of_blocks(losses, cosines, angles, context)
+    changes = losses.means()[1:] - whole
     trials = [
-        (many, proposal)
+        (many, rank, proposal)
         for many in item.blocks
         if many < layers
-        for proposal in proposals(angles.means(), influence, many)
+        for rank, proposal in enumerate(proposals(all_angles.means(), influence, many, changes), 1)
     ]
-    for done, (many, proposal) in enumerate(trials, 1):
-        with model.skipping(proposal.blocks):
-            without = losses()
-        low, high = percentile_interval(without.replicates(context.seed) - drawn, len(texts))
-        number = 1 + sum(before == many for before, _ in trials[: done - 1])
-        least, left = float(sum(influence[block - 1, block] for block in proposal.blocks)), without.mean()
-        which = (many, number, said(proposal.blocks), proposal.by, proposal.angle, least)
-        yield SkippedBlocks(*which, left, left - loss, low, high, len(texts), int(without.counts.sum()))
-        context.tell("sets of blocks", done, len(trials))
+    measured = dict(zip(single, _columns(losses), strict=True))
+    edits = dict.fromkeys(_without(proposal.blocks) for *_, proposal in trials)
+    if missing := [edit for edit in edits if edit not in measured]:
+        measured |= zip(missing, _columns(losses_of(missing, "sets of blocks")), strict=True)
+    for many, rank, proposal in trials:
+        without = measured[_without(proposal.blocks)]
+        left = float(without.means())
+        low, high = percentile_interval(without.replicates(seed) - drawn, len(texts))
+        least = float(sum(influence[block - 1] for block in proposal.blocks))
+        which = (many, rank, ranges(proposal.blocks, commas=True), proposal.by, proposal.angle, least)
+        yield SkippedBlocks(*which, left, left - whole, low, high, len(texts), tokens)
+
+
+def _of_blocks(losses: _Sums, cosines: _Sums, angles: _Sums, context: Context) -> Iterator[Value]:
+    """Yield what the loss without each block says, and how far proxies agree.
+
+    Args:
+        losses: of the whole model and without each block, (texts, 1 + L).
+        cosines: of the states around each block, (texts, L).
+        angles: of these states, (texts, L).
+        context: of the analysis.
+    """
+    texts, tokens, layers = len(losses.counts), int(losses.counts.sum()), cosines.sums.shape[1]
+    means, drawn = losses.means(), losses.replicates(context.seed)
+    changes, drawn = means[1:] - means[0], drawn[:, 1:] - drawn[:, :1]
+    of_texts = losses.sums[:, 1:] - losses.sums[:, :1] - changes * losses.counts[:, None]
+    gaps = behind_best(-changes - of_texts * texts / tokens)  # the mean of each is that over tokens
+    for block, place in enumerate(context.layout.path[:-1]):
+        yield Value("change", place, float(changes[block]), tokens, *percentile_interval(drawn[:, block], texts))
+        ends = (None, None) if gaps is None else (float(gaps.low[block]), float(gaps.high[block]))
+        yield Value("excess", place, float(changes[block] - changes.min()), tokens, *ends)
+    if layers < FEWEST_BLOCKS:
+        reason = f"the model has fewer than {FEWEST_BLOCKS} blocks"
+        yield from undefined(("rank_influence", "rank_angle", "stability"), None, 0, reason)
+        return
+    for name, proxy, sign in (("rank_influence", cosines, -1), ("rank_angle", angles, 1)):
+        value = float(spearman(changes, sign * proxy.means()))
+        replicates = spearman(drawn, sign * proxy.replicates(context.seed))
+        error = Error(float(np.nanstd(replicates, ddof=1)) * (texts / max(texts - 1, 1)) ** 0.5, max(texts - 1, 1))
+        ends = interval(value, error if texts >= FEWEST_TEXTS else None, "fisher", (-1.0, 1.0))
+        yield Value(name, None, value, layers, *ends)
+    yield Value("stability", None, float(np.nanmean(kendall(drawn, changes))), texts)
+
+
+def _without(blocks: tuple[int, ...]) -> Edit:
+    return blocks[0], blocks[0] - 1, blocks[1:]
 
 
 def _readout(model: LoadedModel) -> tuple[Readout | None, str]:
@@ -217,31 +331,31 @@ def _readout(model: LoadedModel) -> tuple[Readout | None, str]:
     return (None, readout.loss_problem) if readout.loss_problem else (readout, "")
 
 
-def proposals(angles: Floats, influence: Floats, many: int) -> list[Proposal]:
-    """Return the sets of so many blocks to try: the run that turns least, those that each turn least, further runs."""
+def proposals(angles: Floats, influence: Floats, many: int, changes: Floats) -> list[Proposal]:
+    """Return the sets of so many blocks to try: the run that turns least, those that each turn least, further runs.
+
+    Where the loss without each block was measured, the last set is that of the blocks with the least loss.
+
+    Args:
+        angles: between all layers, (L + 1, L + 1).
+        influence: of each block, (L,).
+        many: how many blocks.
+        changes: of the loss without each block, (L,); empty where they were not measured.
+    """
     layers = len(angles) - 1
     runs = sorted(range(layers - many + 1), key=lambda first: float(angles[first, first + many]))
     ordered = [
         Proposal(tuple(range(first + 1, first + many + 1)), "angle", float(angles[first, first + many]))
         for first in runs
     ]
-    of_block = influence[np.arange(layers), np.arange(1, layers + 1)]
-    least = tuple(sorted(int(block) + 1 for block in np.argsort(of_block, kind="stable")[:many]))
-    if all(least != proposal.blocks for proposal in ordered[:PROPOSALS]):
-        run = next((proposal.angle for proposal in ordered if proposal.blocks == least), None)
-        ordered.insert(1, Proposal(least, "influence", run))
-    return ordered[:PROPOSALS]
-
-
-def said(blocks: Sequence[int]) -> str:
-    """Write blocks as people do: ``12–15``, ``3, 7–8``."""
-    parts: list[list[int]] = []
-    for block in blocks:
-        if parts and block == parts[-1][-1] + 1:
-            parts[-1].append(block)
-        else:
-            parts.append([block])
-    return ", ".join(str(part[0]) if len(part) == 1 else f"{part[0]}–{part[-1]}" for part in parts)
+    angle_of = {proposal.blocks: proposal.angle for proposal in ordered}
+    for place, by, numbers in ((1, "influence", influence), (PROPOSALS, "loss", changes)):
+        least = tuple(sorted(int(block) + 1 for block in np.argsort(numbers, kind="stable")[:many]))
+        if least and all(least != proposal.blocks for proposal in ordered[:PROPOSALS]):
+            ordered.insert(place, Proposal(least, by, angle_of.get(least)))
+        elif by == "loss":
+            return ordered[:PROPOSALS]
+    return ordered[: PROPOSALS + 1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -251,24 +365,25 @@ class _Sums:
     sums: Floats
     counts: Floats
 
-    def mean(self) -> float:
-        """Return the mean over tokens."""
-        return float(self.sums.sum() / self.counts.sum())
-
     def means(self) -> Floats:
         """Return the mean over tokens of each quantity, (…)."""
         return np.asarray(self.sums.sum(axis=0) / max(self.counts.sum(), 1.0))
 
     def replicates(self, seed: int) -> Floats:
-        """Return the mean under each set of Poisson weights of the texts, paired between calls, (R,)."""
+        """Return the means under each set of Poisson weights of the texts, paired between calls, (R, …)."""
         from reporter.forward.means import poisson_weights
 
         weights = poisson_weights(np.arange(len(self.counts)), seed).T.astype(float)
         with np.errstate(invalid="ignore", divide="ignore"):
-            return np.asarray((weights @ self.sums) / (weights @ self.counts))
+            return np.asarray(((weights @ self.sums).T / (weights @ self.counts)).T)
 
 
-def _between_layers(texts: int, places: int) -> tuple[_Sums, _Sums, Callable[[TokenBatch, list[Tensor]], None]]:
+def _columns(losses: _Sums) -> list[_Sums]:
+    """Return the losses of each edited model, without those of the whole model."""
+    return [_Sums(column, losses.counts) for column in losses.sums.T[1:]]
+
+
+def _between_layers(texts: int, places: int) -> tuple[tuple[_Sums, _Sums], Look]:
     """Return cosines and angles between all layers by text, and what fills them from the states of a batch."""
     import torch
 
@@ -289,4 +404,4 @@ def _between_layers(texts: int, places: int) -> tuple[_Sums, _Sums, Callable[[To
             angles.sums[text] = (between.arccos().sum(dim=0) / torch.pi).cpu().numpy()
             counts[text] = len(between)
 
-    return cosines, angles, look
+    return (cosines, angles), look

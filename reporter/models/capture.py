@@ -1,14 +1,16 @@
 """Hooks that keep what enters each block, what the last one returns and, when asked, what follows attention."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
 from reporter.core.errors import ReporterError, is_out_of_memory, with_type
+from reporter.core.imports import changed
 from reporter.models.blocks import Blocks, Slot, Trace, relative, same
 from reporter.models.sublayers import Sublayer
 
@@ -122,9 +124,9 @@ class Capture:
         self._entering: list[Tensor] = []
         self._attended: list[Tensor] = []
         self._last: Tensor | None = None
-        self._output_slot = blocks.output_slot
+        self._input_slot, self._output_slot = blocks.input_slot, blocks.output_slot
         self._modules = tuple(dict.fromkeys(blocks.modules))
-        slot = blocks.input_slot
+        slot = self._input_slot
         for module in self._modules:
             module.register_forward_pre_hook(
                 lambda module, args, kwargs: self._keep(args[slot] if isinstance(slot, int) else kwargs[slot]),
@@ -196,24 +198,54 @@ class Capture:
             yield compared
 
     @contextmanager
-    def skipping(self, blocks: Collection[int]) -> Iterator[None]:
-        """Let some blocks return what entered them, while this lasts.
+    def keeping(self) -> Iterator[list[Any]]:
+        """Keep what each block returns, while this lasts: a list for ``resuming``."""
+        returned: list[Any] = []
+        # Before the hook that keeps what the last block returns.
+        with _hooked((self._modules, lambda module, args, output: returned.append(output)), prepend=True):
+            yield returned
+
+    @contextmanager
+    def resuming(
+        self, returned: Sequence[Any], after: int, state: Tensor, skipped: Collection[int] = (), full: bool = False
+    ) -> Iterator[None]:
+        """Start passes at a later block with a state of an earlier pass over the same input, while this lasts.
 
         Args:
-            blocks: their numbers, 1…L.
+            returned: what each block returned in that pass, from ``keeping``.
+            after: the blocks up to this one, 1…L, do not run and return ``state``; 0 gives ``state`` to block 1.
+            state: states of the residual stream, (texts, length, width).
+            skipped: numbers of later blocks that return what entered them.
+            full: whether these blocks run, too, for what they leave behind besides their state.
         """
 
-        def passed_on(module: nn.Module, args: tuple[Any, ...], output: Any) -> Any:
-            if len(self._entering) not in blocks:  # of the block that is running, which may share its module
+        def run(forward: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+            number = len(self._entering)  # of the block that is running, which may share its module
+            entered, slot = self._entering[-1], self._input_slot
+            given = state.to(entered.device)
+            if not after and number == 1:
+                self._entering = [given]
+                if isinstance(slot, str):
+                    kwargs[slot] = given
+                else:
+                    args = (*args[:slot], given, *args[slot + 1 :])
+            if full or (number > after and number not in skipped):
+                output = forward(*args, **kwargs)
+            if number > after and number not in skipped:
                 return output
-            x = self._entering[-1]
-            if isinstance(output, Tensor):
-                return x
-            return type(output)(x if index == self._output_slot else part for index, part in enumerate(output))
+            return self._in_place_of(returned[number - 1], given if number <= after else entered)
 
-        # Before the hook that keeps what the last block returns.
-        with _hooked((self._modules, passed_on), prepend=True):
+        with ExitStack() as stack:
+            for module in self._modules:
+                stack.enter_context(changed(module, forward=partial(run, module.forward)))
             yield
+
+    def _in_place_of(self, output: Any, state: Tensor) -> Any:
+        """Return what a block returned with another state, which the model may overwrite."""
+        state = state.clone() if self._overwritten else state
+        if isinstance(output, Tensor):
+            return state
+        return type(output)(state if index == self._output_slot else part for index, part in enumerate(output))
 
     def take_attention(self) -> list[Tensor]:
         """Return the states after attention of the pass that just ended, L tensors; call it before ``take``."""

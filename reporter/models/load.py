@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from reporter.core.errors import ReporterError, with_type
 from reporter.models.anatomy import MeasuredModel, examine
+from reporter.models.blocks import noise_of, relative
 from reporter.models.checkpoint import Checkpoint, loading, local_folder
 from reporter.models.model_folder import config_file, weight_files
 from reporter.models.parts import is_spread
@@ -231,13 +232,33 @@ class LoadedModel(MeasuredModel):
         finally:
             self.capture.clear()
 
-    def skipping(self, blocks: Collection[int]) -> AbstractContextManager[None]:
-        """Skip blocks in every pass inside the block: each returns its input.
+    def keep(self, input_ids: Tensor, attention_mask: Tensor) -> tuple[Captured, Callable[..., Tensor]]:
+        """Run the model, and return its states with a function that runs it again from one of them.
 
-        Args:
-            blocks: their numbers, 1…L.
+        ``resume(after, layer, skipped)`` returns the last output of the model if the state of ``layer``, 0…L, enters
+        the block behind ``after``, 0…L, and the blocks ``skipped`` return what enters them. ``resume(2, 1)`` leaves
+        block 2 out; ``resume(1, 3)`` runs blocks 2 and 3 twice. Blocks up to ``after`` do not run, unless the model
+        needs them or ``full`` is true.
         """
-        return self.capture.skipping(frozenset(blocks))
+        with self.capture.keeping() as returned:
+            captured = self.run(input_ids, attention_mask)
+
+        def resume(after: int, layer: int, skipped: Collection[int] = (), full: bool | None = None) -> Tensor:
+            every = not self.resumable if full is None else full
+            with self.capture.resuming(returned, after, captured.path[layer], skipped, every):
+                return self.run(input_ids, attention_mask).last
+
+        return captured, resume
+
+    @cached_property
+    def resumable(self) -> bool:
+        """Whether the last block needs nothing of the blocks before it but their states, tried on a short input."""
+        ids, layer = self.inputs.random_ids(texts=2), self.anatomy.layers - 1
+        with torch.inference_mode(), suppress(Exception):  # other people's code, which may fail in any way
+            captured, resume = self.keep(ids, torch.ones_like(ids))
+            deviation = relative(resume(layer, layer, full=False), captured.last).max()
+            return bool(deviation <= noise_of(captured.last))
+        return False
 
     def attention_weights(self, input_ids: Tensor, attention_mask: Tensor) -> list[Tensor]:
         """Run the model with its plain ("eager") attention, which alone returns weights, and return them.

@@ -20,7 +20,7 @@ class BlockAnswer(OfLastCheckpoint, table="block_answers"):
     item: str = column("name of the trial in the study", key=True)
     many: int = column("how many blocks are left out", key=True)
     blocks: str = column("the blocks of the set, from 1")
-    by: str = column("the number that proposed the set: 'angle' or 'influence'")
+    by: str = column("the number that proposed the set: 'angle', 'influence' or 'loss'")
     change: float = column("loss without the blocks minus loss of the whole model, in nats")
     ci_low: float | None = column("lower end of the 95 % interval, paired over texts")
     ci_high: float | None = column("upper end of the interval")
@@ -29,6 +29,31 @@ class BlockAnswer(OfLastCheckpoint, table="block_answers"):
     runner_up_change: float | None = column("change of loss of the next best set")
     least: str = column("all blocks, the least influential first")
     tokens: int = column("tokens that were predicted", "BIGINT")
+
+
+class BlockOrder(OfLastCheckpoint, table="block_orders"):
+    """The block whose removal raises the loss least, what the least influential block costs, and how sure this is."""
+
+    compared = (Comparable(("change",), "item", of="'the cheapest block'", interval=True),)
+
+    item: str = column("name of the trial in the study", key=True)
+    block: int = column("the block whose removal raises the loss least, from 1")
+    change: float = column("loss without this block minus loss of the whole model, in nats")
+    ci_low: float | None = column("lower end of the 95 % interval, paired over texts")
+    ci_high: float | None = column("upper end of the interval")
+    ties: str | None = column("other blocks that do not differ significantly from it, as 3, 7–9; NULL for few texts")
+    proxy: int = column("the block with the least influence")
+    proxy_excess: float = column("skip.excess of that block: what it costs more, in nats")
+    proxy_low: float | None = column("lower end of its 95 % interval, for all blocks at once")
+    proxy_high: float | None = column("upper end of the interval")
+    rank: float | None = column("skip.rank_influence; NULL for fewer than three blocks")
+    rank_low: float | None = column("lower end of its 95 % interval")
+    rank_high: float | None = column("upper end of the interval")
+    stability: float | None = column("skip.stability; NULL for fewer than three blocks")
+    other: str | None = column(
+        "the trial of this model whose order of blocks agrees least; NULL without a second trial"
+    )
+    tau: float | None = column("Kendall's τ of the two orders; 0 for random orders")
 
 
 class ChangeAnswer(OfLastCheckpoint, table="change_answers"):
@@ -362,6 +387,7 @@ ANSWERS: tuple[type[Row], ...] = (
     ChangeAnswer,
     ChangedNumber,
     BlockAnswer,
+    BlockOrder,
     DepthAnswer,
     AlikeAnswer,
     TrainingAnswer,

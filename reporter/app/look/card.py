@@ -121,7 +121,8 @@ def _lines(store: Store, study: str, model: Record, texts: str, seconds: float |
     yield "sinks", _sinks(read(_ANSWERS.format(table="sink_answers") + " ORDER BY number"))
     yield "vectors", _vectors(read(_ANSWERS.format(table="layer_answers")))
     no_loss = why("skip", "loss", "the model has one block" if blocks == 1 else "not measured")
-    yield "blocks", _blocks(read(_ANSWERS.format(table="block_answers")), read(_TURNS), no_loss)
+    answers = [row for table in ("block_orders", "block_answers") for row in read(_ANSWERS.format(table=table))]
+    yield "blocks", _blocks(answers, read(_TURNS), no_loss)
     if model["base"]:
         tables = {name: read(_ANSWERS.format(table=name)) for name in ("change_answers", "changed_numbers")}
         says = [box.says for box in boxes_of(CHANGED, tables)]
@@ -187,10 +188,11 @@ def _vectors(rows: Sequence[Record]) -> str:
 
 
 def _blocks(answers: Sequence[Record], turns: Sequence[Record], no_loss: str) -> str:
-    single = next((row for row in answers if row["many"] == 1), None)
+    single = next((row for row in answers if row.get("many", 1) == 1), None)
     if single is not None:
         change = f"{signed(single['change'])} {interval(single['ci_low'], single['ci_high'])}".strip()
-        return f"without block {single['blocks']} the loss changes by {change} nats, the least of the blocks tried"
+        block, among = (single["block"], "all blocks") if "block" in single else (single["blocks"], "the blocks tried")
+        return f"without block {block} the loss changes by {change} nats, the least of {among}"
     if not turns:
         return "not measured"
     least = listed(str(row["layer"] + 1) for row in turns)

@@ -248,7 +248,7 @@ def _analyses(corpus: _Corpus) -> Iterator[str]:
         yield f"  {corpus.keys['label']}: {{corpus: {corpus.name}, hidden: 0}}\n"
         yield "pooling: mean                     # how a text becomes one vector; `auto` tries more\n"
     yield "skip:                             # the loss without each of the blocks that turn states least\n"
-    yield f"  one-block: {{corpus: {corpus.name}, blocks: [1], texts: 20}}\n"
+    yield f"  one-block: {{corpus: {corpus.name}, blocks: [1], texts: 20, every_block: false}}\n"
 
 
 def _is_untouched(content: str) -> bool:

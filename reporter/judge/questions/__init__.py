@@ -20,13 +20,14 @@ from reporter.core.numbers import short
 from reporter.core.places import capital, listed, token_set
 from reporter.judge.numbers import Numbers, declared
 from reporter.judge.questions.alike import ALIKE
+from reporter.judge.questions.blocks import BLOCKS
 from reporter.judge.questions.changed import CHANGED, ask_loss, ask_numbers, ask_states
 from reporter.judge.questions.concepts import CONCEPTS, ask_concepts
 from reporter.judge.questions.depth import DEPTH
 from reporter.judge.questions.extremes import ask_chance, ask_extremes, ask_references
 from reporter.judge.questions.layer import LAYER
 from reporter.judge.questions.models import ask_corpora, ask_models, ask_roles
-from reporter.judge.questions.probes import BLOCKS, PROBED
+from reporter.judge.questions.probes import PROBED
 from reporter.judge.questions.question import Answer, Box, Column, Question, Read, Record, numeric, table
 from reporter.judge.questions.sinks import SINKS, ask_sinks
 from reporter.judge.questions.subjects import MATERIAL, Observation, Subjects, Test

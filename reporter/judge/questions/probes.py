@@ -1,4 +1,4 @@
-"""Differences of probes (a model and its base, layers of a model), and the question which blocks can be removed."""
+"""Differences of probes: a model and its base, layers of a model."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
@@ -7,13 +7,13 @@ from typing import Literal
 
 import numpy as np
 
-from reporter.core.numbers import interval, short, signed
+from reporter.core.numbers import interval, short
 from reporter.core.places import in_backticks, together
 from reporter.core.table import Row
 from reporter.geometry.arrays import Floats
 from reporter.geometry.intervals import FEWEST_TEXTS, quantile
 from reporter.judge.questions.question import Advice, Box, Column, Question, Read, Record, gaps, grouped, numeric, table
-from reporter.store.answers import BlockAnswer, ProbeDifference
+from reporter.store.answers import ProbeDifference
 
 _MODELS = """
 SELECT model, checkpoint, base, is_last AS last
@@ -170,92 +170,3 @@ def _layers(layers: Sequence[int]) -> str:
 
 
 PROBED = Question("probes", "Where do probes differ?", (ProbeDifference,), _probe_rows, _probe_boxes)
-
-
-_TRIED = """
-SELECT s.*, l.value AS whole, i.least
-FROM skipped_blocks s
-JOIN models m USING (study, model, checkpoint)
-JOIN layer_metrics l ON (l.study, l.model, l.checkpoint, l.corpus) = (s.study, s.model, s.checkpoint, s.item)
-     AND l.metric = 'skip' AND l.statistic = 'loss'
-JOIN (SELECT study, model, checkpoint, corpus, string_agg(layer + 1, ', ' ORDER BY value, layer) AS least
-      FROM layer_metrics WHERE metric = 'skip' AND statistic = 'influence' AND value IS NOT NULL GROUP BY ALL) i
-     ON (i.study, i.model, i.checkpoint, i.corpus) = (s.study, s.model, s.checkpoint, s.item)
-WHERE s.study = $study AND m.baseline IS NULL AND m.is_last
-ORDER BY s.model, s.item, s.many, s.proposal
-"""
-
-NEGLIGIBLE = 0.01
-"""A rise of the loss in nats that no one would keep a block for."""
-
-
-def _block_rows(read: Read) -> Iterator[Row | Advice]:
-    tried = read(_TRIED)
-    lacks = gaps(read, "skip", "loss")
-    for (model, item), why in lacks.items():
-        yield Advice(f"{model}, {item}: the loss is unknown: {why}")
-    if not tried and not lacks:
-        says = "no block was removed: add `skip: {trial: {corpus: NAME}}` (needs a language-model head)"
-        yield Advice(says, runs=True)
-    for rows in grouped(tried, "model", "checkpoint", "item", "many"):
-        best, *rest = sorted(rows, key=lambda row: (row["change"], row["proposal"]))
-        yield BlockAnswer.of(
-            best,
-            ci_low=best["change_low"],
-            ci_high=best["change_high"],
-            runner_up=rest[0]["blocks"] if rest else None,
-            runner_up_change=rest[0]["change"] if rest else None,
-        )
-
-
-def _block_boxes(tables: Mapping[str, Sequence[Record]]) -> list[Box]:
-    return [_block_box(rows) for rows in grouped(tables["block_answers"], "model", "item")]
-
-
-def _block_box(rows: Sequence[Record]) -> Box:
-    rows = sorted(rows, key=lambda row: row["many"])
-    first = rows[0]
-    change = f"{signed(first['change'])} {interval(first['ci_low'], first['ci_high'])}".strip()
-    free = [row for row in rows if row["ci_low"] is not None and row["ci_low"] <= 0]
-    sentences = [f"Without {_blocks(first['blocks'])} the loss changes by {change} nats, from {first['whole']:.2f}."]
-    if free:
-        most = _blocks(free[-1]["blocks"]).capitalize()
-        high = free[-1]["ci_high"]
-        sentences.append(
-            f"{most} can be removed without a rise of the loss."
-            if high <= NEGLIGIBLE
-            else f"{most} may be removable: the loss does not rise significantly, but a rise of up to {signed(high)} "
-            "is possible."
-        )
-    elif all(row["ci_low"] is not None for row in rows):
-        sentences.append("No tested set of blocks can be removed without loss.")
-    order = first["least"].split(", ")
-    shown = ", ".join(order[:8]) + (f" and {len(order) - 8} more" if len(order) > 8 else "")
-    return Box(
-        about=f"{first['model']}, {first['item']}",
-        says=" ".join(sentences) + f" Blocks by influence, the least influential first: {shown}.",
-        **table(
-            rows,
-            numeric("blocks removed", lambda row: row["many"]),
-            Column("best set tried", lambda row: row["blocks"]),
-            Column("proposed by", lambda row: row["by"]),
-            numeric("change of loss", lambda row: signed(row["change"])),
-            Column("95 % interval", lambda row: interval(row["ci_low"], row["ci_high"])),
-            Column("next best", _next_best),
-        ),
-        notes=(
-            f"Each row is the best of up to three sets on {first['tokens']:,} tokens, without further training. The "
-            "choice of the best set makes its loss look slightly lower than it is.",
-        ),
-    )
-
-
-def _next_best(row: Record) -> str:
-    return "–" if row["runner_up"] is None else f"{row['runner_up']} ({signed(row['runner_up_change'])})"
-
-
-def _blocks(blocks: str) -> str:
-    return f"{'block' if blocks.isdecimal() else 'blocks'} {blocks}"
-
-
-BLOCKS = Question("blocks", "Which blocks can go?", (BlockAnswer,), _block_rows, _block_boxes)

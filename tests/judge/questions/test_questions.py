@@ -3,7 +3,8 @@
 import pytest
 
 from reporter.judge.questions import QUESTIONS, stated
-from reporter.judge.questions.probes import BLOCKS, PROBED
+from reporter.judge.questions.blocks import BLOCKS
+from reporter.judge.questions.probes import PROBED
 from reporter.judge.questions.question import Answer, answered, gaps, markdown
 
 ADDS = {
@@ -97,3 +98,31 @@ def without(blocks, change, half):
 def test_a_block_can_be_removed_only_if_no_meaningful_loss_is_left_open(rows, says):
     (box,) = answered(BLOCKS, "s", lambda sql: rows if "FROM skipped_blocks" in sql else []).boxes
     assert says in box.says
+
+
+def trial(item, changes, influences, lows):
+    """Return the numbers of a trial with four blocks."""
+    of_model = {"rank_influence": (0.4, 0.1, 0.7), "stability": (0.9, None, None)}
+    rows = [(name, None, *numbers) for name, numbers in of_model.items()]
+    for layer, (change, influence, low) in enumerate(zip(changes, influences, lows, strict=True)):
+        rows += [("change", layer, change, change - 0.1, change + 0.1), ("influence", layer, influence, None, None)]
+        rows += [("excess", layer, change - min(changes), low, 0.5)]
+    names = ("statistic", "layer", "value", "ci_low", "ci_high")
+    model = {"model": "dec", "checkpoint": "final", "item": item}
+    return [model | dict(zip(names, row, strict=True)) for row in rows]
+
+
+def test_the_order_of_blocks_by_loss_is_told_beside_what_the_proxy_would_cost():
+    rows = trial("trial", [0.9, 0.4, 0.1, 0.2], [0.5, 0.1, 0.2, 0.6], [0.3, 0.2, 0, 0])
+    rows += trial("other", [1, 2, 3, 4], [1, 2, 3, 4], [0, 0, 0, 0]) + trial("third", [4, 3, 1, 2], [1] * 4, [0] * 4)
+    tried = [without("3", 0.1, 0.1)]
+    answer = answered(BLOCKS, "s", lambda sql: tried if "FROM skipped" in sql else rows if "AS item" in sql else [])
+    order = answer.tables["block_orders"][0]
+    assert (order["block"], order["change"], order["ties"], order["proxy"]) == (3, 0.1, "4", 2)
+    assert order["proxy_excess"] == pytest.approx(0.3) and order["proxy_low"] == 0.2
+    # Orders 4 3 1 2 (here) and 1 2 3 4: one of six pairs agrees.
+    assert (order["other"], order["tau"]) == ("other", pytest.approx(-4 / 6))
+    (box,) = answer.boxes
+    for part in ("block 3", "least of all", "Block 4 does not differ", "block 2, which costs +0.3", "0.4 [0.1, 0.7]"):
+        assert part in box.says
+    assert "τ = 0.9" in box.says and "Trial other" in box.says

@@ -5,18 +5,33 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 import torch
+import transformers
+from oracles.families import build_language_model, language_model_class, loaded
+from scipy.stats import kendalltau, spearmanr
 
-from reporter.metrics.analysis import Corpus, analyses
-from reporter.metrics.skip import Proposal, Skip, proposals
+from reporter.app.verify.reading import key as hashed
+from reporter.core.imports import changed
+from reporter.core.places import ranges
+from reporter.forward.means import poisson_weights
+from reporter.metrics._items import drawn_texts
+from reporter.metrics.analysis import Context, Corpus, analyses
+from reporter.metrics.base import Value
+from reporter.metrics.skip import Proposal, Skip, SkippedBlocks, proposals
+from reporter.models.places import Layout
 
 SKIP = analyses()["skip"]
 
 
-@contextmanager
 def shortened(module, blocks):
     """Take blocks out of the list of a model, which then is one that was built without them."""
+    return in_order(module, [n for n in range(module.config.num_hidden_layers) if n + 1 not in blocks])
+
+
+@contextmanager
+def in_order(module, order):
+    """Give a model other blocks: some of its own, in an order."""
     longest = max((m for m in module.modules() if isinstance(m, torch.nn.ModuleList)), key=len)
-    whole, kept = longest._modules, [block for number, block in enumerate(longest, 1) if number not in blocks]
+    whole, kept = longest._modules, [longest[number] for number in order]
     layers = module.config.num_hidden_layers
     longest._modules = {str(number): block for number, block in enumerate(kept)}
     module.config.num_hidden_layers = len(kept)
@@ -26,34 +41,77 @@ def shortened(module, blocks):
         longest._modules, module.config.num_hidden_layers = whole, layers
 
 
-@pytest.mark.parametrize("family", ["gpt2", "llama", "bert", "deberta-v2"])
-@pytest.mark.parametrize("blocks", [(2,), (1, 2)])
-def test_skipped_blocks_are_as_if_they_were_not_there(family_model, family, blocks):
-    model = family_model(family)
+def ids_and_mask():
     ids = torch.randint(5, 20, (2, 9), generator=torch.Generator().manual_seed(0))
     mask = torch.ones_like(ids)
+    mask[1, 6:] = 0
+    return ids, mask
+
+
+OF_FIRST = ("deberta-v2, convolution", "t5")
+"""Families that have more than a state from block 1: a convolution behind it, the position bias of all blocks."""
+FAMILIES = ["gpt2", "llama", "bert", "deberta-v2", "deberta-v2, convolution", "t5", "albert", "modernbert"]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_pass_that_starts_at_a_later_block_is_one_without_the_block(family_model, family):
+    """Each block, and two of them, against a model that was built without them and never saw a hook."""
+    model, (ids, mask) = family_model(family), ids_and_mask()
+    layers = model.anatomy.layers
+    edits = [(block,) for block in range(1, layers + 1)] + [(1, 3)]
+    shared = family == "albert"
     with torch.inference_mode():
-        whole = model.run(ids, mask)
-        with model.skipping(blocks):
-            found = model.run(ids, mask)
+        kept, resume = model.keep(ids, mask)
+        edited = [resume(first, first - 1, rest) for first, *rest in edits]
         again = model.run(ids, mask)
-        with shortened(model.module, blocks) as module:
-            expected = module(**model.inputs(ids, mask)).last_hidden_state
+        assert model.resumable
+        for blocks, last in zip(edits, edited, strict=True):
+            if shared:  # one module plays every block, so that a model without one has one call less
+                with changed(model.module.config, num_hidden_layers=layers - len(blocks)):
+                    expected = model.module(**model.inputs(ids, mask)).last_hidden_state
+            elif family in OF_FIRST and 1 in blocks:
+                continue
+            else:
+                with shortened(model.module, blocks) as module:
+                    expected = module(**model.inputs(ids, mask)).last_hidden_state
+            torch.testing.assert_close(last[mask == 1], expected[mask == 1])
         model.capture.clear()
-    for number in blocks:
-        assert torch.equal(found.path[number], found.path[number - 1])
-    assert all(torch.equal(a, b) for a, b in zip(whole.path, again.path, strict=True))
-    assert torch.equal(found.path[0], whole.path[0])
-    torch.testing.assert_close(found.last, expected)
+    assert all(torch.equal(a, b) for a, b in zip(kept.path, again.path, strict=True))
 
 
-def test_one_module_that_plays_every_block_is_skipped_by_number(family_model):
-    model = family_model("albert")
-    ids = torch.randint(5, 20, (2, 9), generator=torch.Generator().manual_seed(0))
-    with torch.inference_mode(), model.skipping((2,)):
-        found = model.run(ids, torch.ones_like(ids))
-    assert torch.equal(found.path[2], found.path[1])
-    assert not torch.equal(found.path[1], found.path[0])
+@pytest.mark.parametrize("family", ["gpt2", "bert", "albert"])
+def test_blocks_that_run_twice_are_there_twice(family_model, family):
+    model, (ids, mask) = family_model(family), ids_and_mask()
+    layers = model.anatomy.layers
+    with torch.inference_mode():
+        _, resume = model.keep(ids, mask)
+        for first, last in ((0, 1), (0, layers), (1, layers), (1, 2)):
+            found = resume(first, last)
+            order = [*range(last), *range(first, layers)]
+            if family == "albert":
+                with changed(model.module.config, num_hidden_layers=len(order)):
+                    expected = model.module(**model.inputs(ids, mask)).last_hidden_state
+            else:
+                with in_order(model.module, order) as module:
+                    expected = module(**model.inputs(ids, mask)).last_hidden_state
+            torch.testing.assert_close(found, expected)
+        model.capture.clear()
+
+
+def test_a_model_whose_last_block_needs_earlier_ones_runs_them_all(family_model, monkeypatch):
+    model, (ids, mask) = family_model("gpt2"), ids_and_mask()
+    blocks, ran = model.module.h, []
+    with torch.inference_mode():
+        _, resume = model.keep(ids, mask)
+        expected = resume(2, 1)
+        monkeypatch.setitem(vars(model), "resumable", False)
+        hooks = [
+            block.attn.register_forward_hook(lambda *_, number=n: ran.append(number)) for n, block in enumerate(blocks)
+        ]
+        found = resume(2, 1)
+    for hook in hooks:
+        hook.remove()
+    assert ran == list(range(len(blocks))) and torch.equal(found, expected)
 
 
 @pytest.fixture
@@ -96,21 +154,84 @@ def test_losses_and_angles_by_brute_force(of_family, family, texts):
         assert whole.value is None and "no language-model head" in whole.reason
         assert not [row for row in rows if not hasattr(row, "statistic")]
         return
-    tried = [row for row in rows if not hasattr(row, "statistic")]
+    tried = [row for row in rows if isinstance(row, SkippedBlocks)]
     for row in tried:
         assert row.change == pytest.approx(row.loss - whole.value)
+        assert row.change == values["change", int(row.blocks) - 1].value
         assert row.change_low <= row.change <= row.change_high
         assert row.influence == pytest.approx(values["influence", int(row.blocks) - 1].value)
     assert len(tried) == min(3, model.anatomy.layers)
+
+
+def losses_by_text(folder, texts, order=None, masked=False):
+    """Return Σ −log p and the tokens predicted of each text, by transformers alone, with blocks in an order."""
+    whole = language_model_class("bert" if masked else "gpt2").from_pretrained(folder).eval()
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    more = {} if masked else {"use_cache": False}
+    totals = []
+    with in_order(whole, range(4) if order is None else order), torch.inference_mode():
+        for number, text in enumerate(texts):
+            coded = tokenizer(text, return_special_tokens_mask=True, return_tensors="pt")
+            ids, own = coded["input_ids"][0], (coded["special_tokens_mask"][0] == 0).tolist()
+            hidden = [i for i in range(len(ids)) if own[i] and hashed(0, number, i) < 0.15 * 2**64]
+            at = hidden if masked else [i for i in range(1, len(ids)) if own[i]]
+            shown = ids.clone()
+            if masked:
+                shown[hidden] = tokenizer.mask_token_id
+            log_p = whole(input_ids=shown[None], **more).logits[0].double().log_softmax(dim=-1)
+            totals.append((sum(-log_p[i - (not masked), ids[i]].item() for i in at), len(at)))
+    return np.array(totals).T
+
+
+@pytest.mark.parametrize("family", ["gpt2", "bert"])
+def test_every_block_alone_by_brute_force(tmp_path, texts, family):
+    masked = family == "bert"
+    folder = build_language_model(family, tmp_path, **({"num_hidden_layers": 4} if masked else {"n_layer": 4}))
+    model = loaded(folder)
+    context = Context(model, Layout.of(model.anatomy, ()), "mean", {"c": Corpus(texts, 64)}, 0, batch_tokens=64)
+    rows = list(SKIP.compute(Skip(corpus="c", blocks=[2], texts=24), context))
+    values = {(row.statistic, row.place and row.place.layer): row for row in rows if isinstance(row, Value)}
+    order = drawn_texts(context.corpora["c"], 24, context)
+    sums, counts = losses_by_text(folder, order, masked=masked)
+    without = [losses_by_text(folder, order, [n for n in range(4) if n != block], masked)[0] for block in range(4)]
+    changes = (np.array(without).sum(axis=1) - sums.sum()) / counts.sum()
+    assert [values["change", layer].value for layer in range(4)] == pytest.approx(changes, abs=1e-5)
+    for layer, change in enumerate(changes):
+        value, excess = values["change", layer], values["excess", layer]
+        assert value.ci_low < value.value < value.ci_high and value.n == counts.sum()
+        assert excess.value == pytest.approx(change - changes.min(), abs=1e-5)
+        assert 0 <= excess.ci_low <= excess.value + 1e-9 and excess.value <= excess.ci_high
+    influence = [values["influence", layer].value for layer in range(4)]
+    value = values["rank_influence", None]
+    assert value.value == pytest.approx(spearmanr(changes, influence).statistic)
+    assert value.ci_low <= value.value <= value.ci_high and value.n == 4
+    assert values["rank_angle", None].value == value.value  # of four blocks both proxies have one order
+    weights = poisson_weights(np.arange(len(order)), 0).T.astype(float)
+    drawn = (weights @ (np.array(without) - sums).T) / (weights @ counts)[:, None]
+    taus = [kendalltau(replicate, changes).statistic for replicate in drawn[:200]]
+    assert values["stability", None].value == pytest.approx(np.mean(taus), abs=0.05)
+    tried = {row.by: row for row in rows if isinstance(row, SkippedBlocks)}
+    if "loss" in tried:
+        assert tried["loss"].blocks == ranges(np.argsort(changes)[:2] + 1, commas=True)
+    for row in tried.values():
+        left = [n for n in range(4) if f"{n + 1}" not in row.blocks.replace("–", ", ").split(", ")]
+        assert row.loss == pytest.approx(losses_by_text(folder, order, left, masked)[0].sum() / counts.sum(), abs=1e-5)
 
 
 def test_proposals_are_the_runs_that_turn_least_and_the_blocks_that_each_do():
     steps = np.array([0.3, 0.05, 0.2, 0.06, 0.21, 0.4])
     at = np.concatenate([[0], np.cumsum(steps)])
     angles = np.abs(at[:, None] - at)
-    found = proposals(angles, angles, 2)
+    none = np.zeros(0)
+    found = proposals(angles, steps, 2, none)
     assert found[0].blocks == (2, 3) and found[0].by == "angle" and found[0].angle == pytest.approx(0.25)
     assert found[1] == Proposal((2, 4), "influence", None)
     assert found[2].blocks == (3, 4)
-    assert [one.blocks for one in proposals(angles, angles, 1)] == [(2,), (4,), (3,)]
-    assert [one.by for one in proposals(angles, angles, 5)] == ["angle", "angle"]  # the five that turn least are a run
+    assert [one.blocks for one in proposals(angles, steps, 1, none)] == [(2,), (4,), (3,)]
+    assert [one.by for one in proposals(angles, steps, 5, none)] == [
+        "angle",
+        "angle",
+    ]  # the five that turn least are a run
+    by_loss = proposals(angles, steps, 2, np.array([0.1, 3.0, 4.0, 0.2, 5.0, 6.0]))
+    assert by_loss == [*found, Proposal((1, 4), "loss", None)]
+    assert proposals(angles, steps, 2, np.array([3.0, 0.1, 4.0, 0.2, 5.0, 6.0])) == found  # influence proposes it, too

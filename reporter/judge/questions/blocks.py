@@ -1,0 +1,173 @@
+"""Which blocks of a model can be removed: measured losses without them, and what proxies would have chosen."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from reporter.core.numbers import interval, short, signed
+from reporter.core.places import ranges
+from reporter.core.table import Row
+from reporter.geometry.statistics import kendall
+from reporter.judge.questions.question import Advice, Box, Column, Question, Read, Record, gaps, grouped, numeric, table
+from reporter.store.answers import BlockAnswer, BlockOrder
+
+_TRIED = """
+SELECT s.*, l.value AS whole, i.least
+FROM skipped_blocks s
+JOIN models m USING (study, model, checkpoint)
+JOIN layer_metrics l ON (l.study, l.model, l.checkpoint, l.corpus) = (s.study, s.model, s.checkpoint, s.item)
+     AND l.metric = 'skip' AND l.statistic = 'loss'
+JOIN (SELECT study, model, checkpoint, corpus, string_agg(layer + 1, ', ' ORDER BY value, layer) AS least
+      FROM layer_metrics WHERE metric = 'skip' AND statistic = 'influence' AND value IS NOT NULL GROUP BY ALL) i
+     ON (i.study, i.model, i.checkpoint, i.corpus) = (s.study, s.model, s.checkpoint, s.item)
+WHERE s.study = $study AND m.baseline IS NULL AND m.is_last
+ORDER BY s.model, s.item, s.many, s.proposal
+"""
+_NUMBERS = """
+SELECT model, checkpoint, corpus AS item, statistic, layer, value, ci_low, ci_high
+FROM layer_metrics JOIN models USING (study, model, checkpoint)
+WHERE study = $study AND metric = 'skip' AND value IS NOT NULL AND baseline IS NULL AND is_last
+ORDER BY model, item, layer
+"""
+
+NEGLIGIBLE = 0.01
+"""A rise of the loss in nats that no one would keep a block for."""
+
+
+def _block_rows(read: Read) -> Iterator[Row | Advice]:
+    tried = read(_TRIED)
+    lacks = gaps(read, "skip", "loss")
+    for (model, item), why in lacks.items():
+        yield Advice(f"{model}, {item}: the loss is unknown: {why}")
+    if not tried and not lacks:
+        says = "no block was removed: add `skip: {trial: {corpus: NAME}}` (needs a language-model head)"
+        yield Advice(says, runs=True)
+    for rows in grouped(tried, "model", "checkpoint", "item", "many"):
+        best, *rest = sorted(rows, key=lambda row: (row["change"], row["proposal"]))
+        yield BlockAnswer.of(
+            best,
+            ci_low=best["change_low"],
+            ci_high=best["change_high"],
+            runner_up=rest[0]["blocks"] if rest else None,
+            runner_up_change=rest[0]["change"] if rest else None,
+        )
+    trials = [
+        {(row["statistic"], row["layer"]): row for row in rows}
+        for rows in grouped(read(_NUMBERS), "model", "checkpoint", "item")
+    ]
+    yield from _orders([numbers for numbers in trials if ("change", 0) in numbers])
+
+
+def _orders(trials: Sequence[Mapping[tuple[str, int | None], Record]]) -> Iterator[BlockOrder]:
+    """Yield the order of the blocks of each trial, beside the other trials of its model."""
+
+    def of_blocks(numbers: Mapping[tuple[str, int | None], Record], statistic: str) -> list[Record]:
+        return [row for (name, _), row in numbers.items() if name == statistic]
+
+    for numbers in trials:
+        changes, influences, excess = (of_blocks(numbers, name) for name in ("change", "influence", "excess"))
+        cheapest = min(changes, key=lambda row: row["value"])
+        proxy = numbers["excess", min(influences, key=lambda row: row["value"])["layer"]]
+        taus = {
+            str(other["change", 0]["item"]): float(
+                kendall(*(np.array([row["value"] for row in side]) for side in (changes, of_blocks(other, "change"))))
+            )
+            for other in trials
+            if other is not numbers and other["change", 0]["model"] == cheapest["model"]
+        }
+        least = min(taus, key=lambda item: taus[item], default=None)
+        ties = [row["layer"] + 1 for row in excess if row["ci_low"] == 0 and row["layer"] != cheapest["layer"]]
+        rank, stability = (numbers.get((name, None), {}) for name in ("rank_influence", "stability"))
+        yield BlockOrder.of(
+            cheapest,
+            block=cheapest["layer"] + 1,
+            change=cheapest["value"],
+            ties=None if proxy["ci_low"] is None else ranges(ties, commas=True),
+            proxy=proxy["layer"] + 1,
+            proxy_excess=proxy["value"],
+            proxy_low=proxy["ci_low"],
+            proxy_high=proxy["ci_high"],
+            rank=rank.get("value"),
+            rank_low=rank.get("ci_low"),
+            rank_high=rank.get("ci_high"),
+            stability=stability.get("value"),
+            other=least,
+            tau=None if least is None else taus[least],
+        )
+
+
+def _block_boxes(tables: Mapping[str, Sequence[Record]]) -> list[Box]:
+    orders = {(row["model"], row["item"]): row for row in tables["block_orders"]}
+    answers = grouped(tables["block_answers"], "model", "item")
+    return [_block_box(rows, orders.get((rows[0]["model"], rows[0]["item"]))) for rows in answers]
+
+
+def _block_box(rows: Sequence[Record], order: Record | None) -> Box:
+    rows = sorted(rows, key=lambda row: row["many"])
+    first = rows[0]
+    single = first if order is None else order
+    change = f"{signed(single['change'])} {interval(single['ci_low'], single['ci_high'])}".strip()
+    without = _blocks(first["blocks"] if order is None else str(order["block"]))
+    free = [row for row in rows if row["ci_low"] is not None and row["ci_low"] <= 0]
+    least = "" if order is None else ", the least of all blocks"
+    sentences = [f"Without {without} the loss changes by {change} nats, from {first['whole']:.2f}{least}."]
+    sentences += _about_order(order) if order is not None else []
+    if free:
+        most = _blocks(free[-1]["blocks"]).capitalize()
+        high = free[-1]["ci_high"]
+        sentences.append(
+            f"{most} can be removed without a rise of the loss."
+            if high <= NEGLIGIBLE
+            else f"{most} may be removable: the loss does not rise significantly, but a rise of up to {signed(high)} "
+            "is possible."
+        )
+    elif all(row["ci_low"] is not None for row in rows):
+        sentences.append("No tested set of blocks can be removed without loss.")
+    by_influence = first["least"].split(", ")
+    shown = ", ".join(by_influence[:8]) + (f" and {len(by_influence) - 8} more" if len(by_influence) > 8 else "")
+    return Box(
+        about=f"{first['model']}, {first['item']}",
+        says=" ".join(sentences) + f" Blocks by influence, the least influential first: {shown}.",
+        **table(
+            rows,
+            numeric("blocks removed", lambda row: row["many"]),
+            Column("best set tried", lambda row: row["blocks"]),
+            Column("proposed by", lambda row: row["by"]),
+            numeric("change of loss", lambda row: signed(row["change"])),
+            Column("95 % interval", lambda row: interval(row["ci_low"], row["ci_high"])),
+            Column("next best", _next_best),
+        ),
+        notes=(
+            f"Each row is the best of up to four sets on {first['tokens']:,} tokens, without further training. The "
+            "choice of the best set makes its loss look slightly lower than it is.",
+        ),
+    )
+
+
+def _about_order(order: Record) -> Iterator[str]:
+    """Yield what the order by measured loss says: ties, what the proxy costs, correlation, stability."""
+    if order["ties"]:
+        many = not order["ties"].isdecimal()
+        yield f"{_blocks(order['ties']).capitalize()} {'do' if many else 'does'} not differ significantly from it."
+    if order["proxy"] == order["block"]:
+        yield "It is also the block with the least influence."
+    else:
+        cost = f"{signed(order['proxy_excess'])} {interval(order['proxy_low'], order['proxy_high'])}".strip()
+        yield f"The block with the least influence is block {order['proxy']}, which costs {cost} nats more."
+    if order["rank"] is not None:
+        rank = f"{short(order['rank'], 2)} {interval(order['rank_low'], order['rank_high'])}".strip()
+        yield f"The rank correlation of influence and loss is {rank}."
+        yield f"Resampled texts order the blocks alike: τ = {short(order['stability'], 2)}; random orders have 0."
+    if order["tau"] is not None:
+        yield f"Trial {order['other']} orders the blocks alike with τ = {short(order['tau'], 2)}."
+
+
+def _next_best(row: Record) -> str:
+    return "–" if row["runner_up"] is None else f"{row['runner_up']} ({signed(row['runner_up_change'])})"
+
+
+def _blocks(blocks: str) -> str:
+    return f"{'block' if blocks.isdecimal() else 'blocks'} {blocks}"
+
+
+BLOCKS = Question("blocks", "Which blocks can go?", (BlockAnswer, BlockOrder), _block_rows, _block_boxes)
