@@ -511,8 +511,9 @@ def export(
     tool: Annotated[
         str | None,
         option(
-            "Write for another tool instead: tensorboard, mlflow, wandb (headline numbers over training) or "
-            "huggingface (a data set with its card, and a model-index). Nothing is sent.",
+            "Write for another tool instead: tensorboard, mlflow, wandb (headline numbers over training), "
+            "huggingface (a data set with its card, and a model-index) or mergekit (models without the blocks that "
+            "can go). Nothing is sent.",
             "TOOL",
             name="--for",
         ),

@@ -7,7 +7,7 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -21,6 +21,7 @@ from reporter.core.files import writing
 from reporter.core.imports import optional
 from reporter.core.places import place, tag
 from reporter.judge.numbers import headlines
+from reporter.runs.studies import find_study
 from reporter.store import Store
 from reporter.store.schema import tables
 from reporter.store.shape import quoted
@@ -184,11 +185,44 @@ def wandb(study: str, store: Store, folder: Path) -> None:
         tool.teardown()  # its helper process holds back what it has not written yet
 
 
+# Sets of blocks to remove, for mergekit: it copies the blocks that stay into a new model.
+
+
+_REMOVED = """
+SELECT model, item, many, blocks, layers FROM block_answers JOIN models
+USING (study, model, checkpoint) WHERE study = ? AND source IN ('hub', 'path') ORDER BY ALL
+"""
+
+
+def mergekit(study: str, store: Store, folder: Path) -> None:
+    """Write a configuration for each number of blocks, which leaves out the best set: ``mergekit-yaml FILE FOLDER``."""
+    rows = store.records(_REMOVED, [study])
+    if not rows:
+        needs = "add `skip: {trial: {corpus: NAME}}` and a model by `hub` or `path`"
+        raise UsageError(f"study '{study}' removed no block of a model that mergekit can load; {needs}")
+    folder.mkdir(parents=True, exist_ok=True)
+    models = find_study(study, store.path.parent).study.models
+    for row in rows:
+        ends = [[int(end) for end in part.split("–")] for part in row["blocks"].split(", ")]
+        # Numbered from 0, the end excluded: before the first removed block, between removed blocks, after the last one.
+        starts, stops = [0, *(part[-1] for part in ends)], [*(part[0] - 1 for part in ends), row["layers"]]
+        name = re.sub(r"[^\w.-]+", "-", f"{row['model']}-{row['item']}-without-{row['many']}")
+        slices = [(start, stop) for start, stop in zip(starts, stops, strict=True) if start < stop]
+        (folder / f"{name}.yml").write_text(_passthrough(models[row["model"]], slices), "utf-8")
+
+
+def _passthrough(model: Any, slices: Sequence[tuple[int, int]]) -> str:
+    written = "+".join(str(value) for key in ("hub", "path", "adapter") if (value := getattr(model, key, None)))
+    sources = [{"sources": [{"model": written, "layer_range": list(blocks)}]} for blocks in slices]
+    return _yaml({"slices": sources, "merge_method": "passthrough"})
+
+
 TOOLS: Mapping[str, Callable[[str, Store, Path], Any]] = {
     "tensorboard": tensorboard,
     "mlflow": mlflow,
     "wandb": wandb,
     "huggingface": hub,
+    "mergekit": mergekit,
 }
 
 

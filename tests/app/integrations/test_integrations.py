@@ -4,16 +4,18 @@ import contextlib
 import sys
 import warnings
 from itertools import groupby
+from types import SimpleNamespace
 
 import altair
 import pytest
+import yaml
 from app.python.conftest import MODEL
 from app.python.conftest import STUDY as LOOK
 from typer.testing import CliRunner
 
 import reporter
 from reporter.app.cli import app
-from reporter.app.integrations import model_indices, scalars
+from reporter.app.integrations import mergekit, model_indices, scalars
 from reporter.runs.studies import forget_plugins
 from reporter.store import Store
 
@@ -101,6 +103,36 @@ def test_the_hub_understands_cards(place, results):
     )
     assert number.metric_value == rows["value"].item() and number.dataset_name == "c"
     assert set(model_indices("trained", Store(place / "results" / "results.duckdb"))) == {"small"}
+
+
+def test_mergekit_copies_the_blocks_that_stay(tmp_path, monkeypatch):
+    """The format as mergekit documents it: slices of a model, blocks numbered from 0, the end of a range excluded."""
+    row = {"model": "my.model", "item": "drop", "layers": 10}
+    spec = "study: s\nmodels: {my.model: {hub: org/name}}\ncorpora: {c: {generate: grammar}}\nmetrics: [motion]\n"
+    database = tmp_path / "results.duckdb"
+    database.touch()
+    monkeypatch.setattr(Store, "records", lambda self, sql, values=(): [{"study": "s", "spec": spec}])
+    removed = {
+        3: ("3, 7–8", [3, 7, 8]),
+        2: ("1–2", [1, 2]),
+        1: ("10", [10]),
+        9: ("1–4, 6–10", [*range(1, 5), *range(6, 11)]),
+    }
+    rows = [row | {"many": many, "blocks": text} for many, (text, _) in removed.items()]
+    mergekit("s", SimpleNamespace(records=lambda sql, values: rows, path=database), tmp_path)
+    for many, (_, blocks) in removed.items():
+        config = yaml.safe_load((tmp_path / f"my.model-drop-without-{many}.yml").read_text("utf-8"))
+        assert config.keys() == {"slices", "merge_method"} and config["merge_method"] == "passthrough"
+        sources = [source for part in config["slices"] for source in part["sources"]]
+        assert all(source.keys() == {"model", "layer_range"} and source["model"] == "org/name" for source in sources)
+        kept = [block + 1 for source in sources for block in range(*source["layer_range"])]
+        assert kept == [block for block in range(1, 11) if block not in blocks]
+
+
+def test_mergekit_needs_a_removed_block_of_a_model_on_disk(place):
+    command = ["export", "trained", "--for", "mergekit", "--out", str(place / "results"), "--to", str(place)]
+    done = CliRunner().invoke(app, command, prog_name="reporter")
+    assert done.exit_code == 2 and "add `skip:" in " ".join(done.output.split())
 
 
 def test_tables_of_other_libraries_have_the_same_numbers(results):
