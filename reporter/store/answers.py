@@ -110,6 +110,7 @@ class ChangeAnswer(OfLastCheckpoint, table="change_answers"):
     loss_low: float | None = column("lower end of its 95 % interval, paired over texts")
     loss_high: float | None = column("upper end of its interval")
     tokens: str = column("JSON array: the token types that moved most at the last layer, the largest change first")
+    words: str = column("JSON array: tokens that the head reads from the mean change of states, the most likely first")
     n: int = column("tokens that were compared, or texts if the tokenizers differ", "BIGINT")
 
 

@@ -58,6 +58,11 @@ WHERE study = $study AND m.is_last AND l.value IS NOT NULL AND l.site IN ('embed
   AND l.metric || '.' || l.statistic IN (NAMES)
 {_WORDS}
 """
+_ADDED = """
+SELECT model, token FROM tuning_words WHERE study = $study AND positions = 'first' AND direction = 'up'
+QUALIFY layer = max(layer) OVER (PARTITION BY model) AND item = min(item) OVER (PARTITION BY model)
+ORDER BY model, rank
+"""
 _TOKENS = """
 SELECT model, corpus, view, token, distance, n
 FROM moved_tokens WHERE study = $study AND site IN ('embedding', 'block')
@@ -93,7 +98,7 @@ def _changes(read: Read) -> Iterator[Row | Advice]:
         for name, (metric, statistic) in declared().items()
         if statistic.headline and statistic.per in ("layer", "step") and not metric.compares_only
     }
-    paired, tokens = read(_PAIRED), read(_TOKENS)
+    paired, tokens, added = read(_PAIRED), read(_TOKENS), read(_ADDED)
     numbers = read(_NUMBERS.replace("NAMES", ", ".join(f"'{name}'" for name in headlines)))
     outputs = read(_OUTPUTS)
     losses = {_case(row): row for row in paired if row["name"] == LOSS}
@@ -116,9 +121,10 @@ def _changes(read: Read) -> Iterator[Row | Advice]:
             if (change := _change_of_number(name, statistic, after, before, pairs)) is not None
         ]
         farthest = [row for row in tokens if _case(row) == case][:MOST_TOKENS]
+        words = [str(row["token"]) for row in added if row["model"] == case[0]][:MOST_TOKENS]
         predictions = {row["statistic"]: row for row in outputs if _case(row) == case}
         answer = _change_of_states(
-            rows, models[case[0]], base, losses.get(case), predictions, farthest, changed_numbers
+            rows, models[case[0]], base, losses.get(case), predictions, farthest, words, changed_numbers
         )
         if answer is None:
             why = reasons.get((case[0], case[1]), "a measurement failed")
@@ -135,6 +141,7 @@ def _change_of_states(
     loss: Record | None,
     predictions: Mapping[str, Record],
     farthest: Sequence[Record],
+    words: Sequence[str],
     numbers: Sequence[ChangedNumber],
 ) -> ChangeAnswer | None:
     by_statistic: dict[str, dict[int, Record]] = {}
@@ -189,6 +196,7 @@ def _change_of_states(
         loss_low=loss["ci_low"],
         loss_high=loss["ci_high"],
         tokens=json.dumps([str(row["token"]) for row in farthest if row["token"]], ensure_ascii=False),
+        words=json.dumps(words, ensure_ascii=False),
         n=int(distances[last]["n"]),
     )
 
@@ -287,6 +295,8 @@ def _box(row: Record, numbers: Sequence[Record]) -> Box:
         sentences.append(_differ(numbers))
     if row["changed"] and (tokens := json.loads(row["tokens"])):
         sentences.append(f"Tokens that moved most: {', '.join(map(in_backticks, tokens))}.")
+    if row["changed"] and (words := json.loads(row["words"])):
+        sentences.append(f"Words read from the mean change of early tokens: {', '.join(map(in_backticks, words))}.")
     shown = sorted(numbers, key=lambda change: change["number"]) if row["changed"] else ()
     return Box(
         about=f"{row['model']} against {row['base']}, on {row['corpus']}",

@@ -52,6 +52,8 @@ def reading(
             ends = dict(zip(("value", "ci_low", "ci_high"), divergence or (), strict=False))
             names = {"kl": ends, "same_top": {"value": 0.9, "ci_low": 0.88, "ci_high": 0.92}} if divergence else {}
             return [{"model": "new", "corpus": "wiki", "view": "words", "statistic": s} | x for s, x in names.items()]
+        if "tuning_words" in sql:
+            return [{"model": "new", "token": "␣furious"}]
         if "FROM models" in sql:
             return models
         if "FROM differences" in sql:
@@ -70,6 +72,7 @@ def say(**given):
 
 def test_the_first_layer_that_moved_is_named():
     row, said, _ = say(distances=[0, 0, 0.2, 0.1, 0.15], loss=(0.3, 0.2, 0.4), tokens=["`", "the"])
+    assert "Words read from the mean change of early tokens: `␣furious`." in said and row["words"] == '["␣furious"]'
     assert "Tokens that moved most: `ˋ`, `the`." in said  # no token ends what it stands in
     assert (row["changed"], row["first_layer"], row["noise"]) == (True, 2, "rounding")
     assert (
