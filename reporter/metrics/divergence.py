@@ -44,7 +44,8 @@ _SHARES = "95 % CI over texts (delta method on the share of tokens below, logit 
 def _quantile(name: str, title: str, trap: str) -> Statistic:
     definition = f"{title.capitalize()} of KL(p⁰ ‖ p) over tokens. {_KL}"
     how = _SHARES * (QUANTILES[name] <= WITH_INTERVAL)
-    return _divergence(f"kl_{name}", f"divergence from the base: {title}", definition, interval=how, trap=trap)
+    title, charted = f"divergence from the base: {title}", name == "median"
+    return _divergence(f"kl_{name}", title, definition, interval=how, trap=trap, charted=charted)
 
 
 STATISTICS = (
