@@ -156,7 +156,9 @@ def _compared(numbers: MainStatistics, corpus: str, sides: tuple[Side, Side]) ->
         if sinks is not None:
             yield sinks
             count += 1
-    for contrast in [c for c in found if c.view == numbers.views[-1]]:
+    # without sinks only if they matter: the table beside the sentences is of the first token set
+    view = numbers.views[-1 if count > 1 else 0]
+    for contrast in [c for c in found if c.view == view]:
         if count < 3 and topic(contrast.name) not in used:
             used.add(topic(contrast.name))
             count += 1
