@@ -7,7 +7,7 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -198,8 +198,7 @@ def mergekit(study: str, store: Store, folder: Path) -> None:
     """Write a configuration for each number of blocks, which leaves out the best set: ``mergekit-yaml FILE FOLDER``."""
     rows = store.records(_REMOVED, [study])
     if not rows:
-        needs = "add `skip: {trial: {corpus: NAME}}` and a model by `hub` or `path`"
-        raise UsageError(f"study '{study}' removed no block of a model that mergekit can load; {needs}")
+        raise UsageError(f"study '{study}' removed no block; add `skip:` and a model by `hub` or `path`")
     folder.mkdir(parents=True, exist_ok=True)
     models = find_study(study, store.path.parent).study.models
     for row in rows:
@@ -207,14 +206,12 @@ def mergekit(study: str, store: Store, folder: Path) -> None:
         # Numbered from 0, the end excluded: before the first removed block, between removed blocks, after the last one.
         starts, stops = [0, *(part[-1] for part in ends)], [*(part[0] - 1 for part in ends), row["layers"]]
         name = re.sub(r"[^\w.-]+", "-", f"{row['model']}-{row['item']}-without-{row['many']}")
-        slices = [(start, stop) for start, stop in zip(starts, stops, strict=True) if start < stop]
-        (folder / f"{name}.yml").write_text(_passthrough(models[row["model"]], slices), "utf-8")
-
-
-def _passthrough(model: Any, slices: Sequence[tuple[int, int]]) -> str:
-    written = "+".join(str(value) for key in ("hub", "path", "adapter") if (value := getattr(model, key, None)))
-    sources = [{"sources": [{"model": written, "layer_range": list(blocks)}]} for blocks in slices]
-    return _yaml({"slices": sources, "merge_method": "passthrough"})
+        parts = (getattr(models[row["model"]], key, None) for key in ("hub", "path", "adapter"))
+        model = "+".join(str(part) for part in parts if part)
+        slices = [[start, stop] for start, stop in zip(starts, stops, strict=True) if start < stop]
+        sources = [{"sources": [{"model": model, "layer_range": blocks}]} for blocks in slices]
+        config = _yaml({"slices": sources, "merge_method": "passthrough"})
+        (folder / f"{name}.yml").write_text(config, "utf-8")
 
 
 TOOLS: Mapping[str, Callable[[str, Store, Path], Any]] = {

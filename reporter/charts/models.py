@@ -247,10 +247,10 @@ def which_matches(frame: pd.DataFrame, scene: Scene) -> list[Pick]:
     return [choices(frame, "statistic", "Statistic", list(scene.statistics)), *corpora(frame, scene)]
 
 
-def runs(frame: pd.DataFrame, styles: Styles) -> Any:
+def runs(frame: pd.DataFrame, styles: Styles, value: str = "angle/π", n: str = "tokens") -> Any:
     """Draw how far each run of blocks turns the states; a dot on the least of each length."""
     columns = ("model", "run", "value", "ci_low", "ci_high", "n")
-    tooltip = parts.tooltips(*columns, frame=frame, run="blocks", value="angle/π", n="tokens")
+    tooltip = parts.tooltips(*columns, frame=frame, run="blocks", value=value, n=n)
     scale = alt.Scale(scheme="viridis", domain=[0, 0.5], clamp=True)
     titles = ("first block", "consecutive blocks")
     rows = alt.Chart(frame).transform_calculate(first="datum.layer_a + 1")
@@ -268,6 +268,13 @@ def of_runs(rows: pd.DataFrame, scene: Scene) -> str:
     best = rows[rows["least"]].drop_duplicates("blocks").set_index("blocks")
     named = [f"{best['run'][length]} ({short(best['value'][length], 2)})" for length in lengths if length in best.index]
     return f"smallest angles: blocks {', '.join(named)}"
+
+
+def of_repeats(rows: pd.DataFrame) -> str:
+    """Say which blocks may run twice at the least loss."""
+    best = rows[rows["least"]].iloc[0]
+    change = estimate(best["value"], best["ci_low"], best["ci_high"])
+    return f"smallest change: blocks {best['run']} twice, {change} nats, corrected for {len(rows)} repetitions tried"
 
 
 def which_runs(frame: pd.DataFrame, scene: Scene) -> list[Pick]:

@@ -255,6 +255,21 @@ def percentile_interval(replicates: Floats, texts: int) -> Interval:
     return float(low), float(high)
 
 
+def simultaneous_intervals(values: Floats, replicates: Floats, texts: int) -> list[Interval]:
+    """Return 95 % intervals of numbers, (k,), that hold for all at once, whichever is chosen; none for few texts.
+
+    Each number is within c deviations of itself, c the 95 % quantile over replicates, (R, k), of the largest |t|.
+    :func:`widening` applies.
+    """
+    drawn = replicates[np.isfinite(replicates).all(axis=1)]
+    if texts < FEWEST_TEXTS or len(drawn) < len(replicates) / 2:
+        return [(None, None)] * len(values)
+    deviations = drawn.std(axis=0, ddof=1)
+    t = np.abs(drawn - values) / np.maximum(deviations, np.finfo(float).tiny)
+    half = float(np.quantile(t.max(axis=1), 0.95)) * widening(texts) / quantile(0.975) * deviations
+    return list(zip((values - half).tolist(), (values + half).tolist(), strict=True))
+
+
 def half_sample_interval(
     value: float, halves: Floats, texts: int, bounds: tuple[float, float] = (-1.0, 1.0)
 ) -> Interval:

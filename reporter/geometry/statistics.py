@@ -61,15 +61,13 @@ def spearman(x: Floats, y: Floats) -> Floats:
     from scipy.stats import rankdata
 
     a, b = (rankdata(side, axis=-1) - (side.shape[-1] + 1) / 2 for side in (x, y))
-    with np.errstate(invalid="ignore"):
-        return np.asarray((a * b).sum(axis=-1) / np.sqrt(np.square(a).sum(axis=-1) * np.square(b).sum(axis=-1)))
+    return np.asarray((a * b).sum(axis=-1) / np.sqrt(np.square(a).sum(axis=-1) * np.square(b).sum(axis=-1)))
 
 
 def kendall(x: Floats, y: Floats) -> Floats:
     """Return Kendall's τ along the last axis, (…, k): the mean over pairs of ±1; a pair with equal numbers counts 0."""
     i, j = np.triu_indices(x.shape[-1], 1)
-    same = np.sign(x[..., i] - x[..., j]) * np.sign(y[..., i] - y[..., j])
-    return np.asarray(same.mean(axis=-1))
+    return np.asarray((np.sign(x[..., i] - x[..., j]) * np.sign(y[..., i] - y[..., j])).mean(axis=-1))
 
 
 def fisher(r: float, n: float, method: Method) -> tuple[float, float]:

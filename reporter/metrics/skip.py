@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 from pydantic import AfterValidator, Field
 
+from reporter.charts import Chart
+from reporter.charts import models as heat_maps
+from reporter.charts.layout import corpora
 from reporter.core.errors import ReporterError
 from reporter.core.places import ranges
 from reporter.core.table import Comparable, OfModel, column, of_cell
 from reporter.geometry.arrays import Floats
-from reporter.geometry.intervals import FEWEST_TEXTS, Error, interval, percentile_interval
+from reporter.geometry.intervals import Error, interval, percentile_interval, simultaneous_intervals
 from reporter.geometry.statistics import behind_best, kendall, spearman
 from reporter.metrics._intervals import BOOTSTRAP
 from reporter.metrics._items import drawn_texts
@@ -54,9 +57,8 @@ class Skip(Part):
         description="Numbers of blocks to leave out; for each number up to four sets are run.",
     )
     texts: int = Field(60, ge=10, le=5000, description="Number of texts of the corpus.")
-    every_block: bool = Field(
-        True, description="Whether to measure the loss without each single block, too; about L/2 passes for L blocks."
-    )
+    every_block: bool = Field(True, description="Whether to measure the loss without each single block, too.")
+    repeats: bool = Field(False, description="Whether to measure the loss with consecutive blocks that run twice, too.")
 
 
 _mean = partial(Statistic, interval=BOOTSTRAP)
@@ -82,8 +84,7 @@ STATISTICS = (
         per="step",
         unit="nats",
         smallest=0.01,
-        trap="Blocks that can each be removed may not be removable together. Training after the removal repairs a "
-        "part of the loss.",
+        trap="Blocks that can go one at a time may not go together. Training afterwards repairs a part of the loss.",
         published="The paper takes the drop of the accuracy on tasks in place of the loss.",
     ),
     Size(
@@ -93,8 +94,7 @@ STATISTICS = (
         ("hinostroza2026relevance", "hsu1984best"),
         per="step",
         unit="nats",
-        interval="95 % CI for all blocks at once, by Hsu's comparisons with the best. It begins at 0 if the block does "
-        "not differ significantly from the cheapest.",
+        interval="95 % CI for all blocks at once (Hsu's comparisons with the best); from 0 if it is not significant.",
         charted=False,
     ),
     *(
@@ -118,9 +118,8 @@ STATISTICS = (
     _order(
         "stability",
         "stability of the order of blocks",
-        "Mean over 1,000 resamplings of the texts of Kendall's τ between the order of the blocks by skip.change in the "
-        "resampling and on all texts. Each text counts k times, k drawn from Poisson(1). Chance level: 0, for random "
-        "orders.",
+        "Mean over 1,000 resamplings of Kendall's τ between the orders of the blocks by skip.change in the resampling "
+        "and on all texts. A text counts k times, k drawn from Poisson(1). Chance level: 0, for random orders.",
         ("kendall1938rank", "kim2026redundancy"),
         trap="Stable on other texts of this corpus only; other corpora may have another order.",
         grows="Rises with the number of texts, towards 1.",
@@ -159,9 +158,8 @@ class SkippedBlocks(OfModel, table="skipped_blocks", metric="skip"):
     proposal: int = column("rank of the proposal, 1 = first", key=True)
     blocks: str = column("the blocks, from 1, as 12–15 or 3, 7, 9")
     by: str = column(
-        "reason of the proposal: 'angle' (the consecutive blocks that rotate states least; Gromov et al. 2025), "
-        "'influence' (the blocks that each rotate states least; Men et al. 2024) or 'loss' (the blocks whose removal "
-        "one by one raises the loss least)"
+        "reason: 'angle' (consecutive blocks that rotate states least; Gromov et al. 2025), 'influence' (blocks that "
+        "each rotate states least; Men et al. 2024) or 'loss' (blocks whose removal one by one costs least)"
     )
     angle: float | None = column(
         "mean over tokens of arccos(cos(h_l, h_{l+n}))/π; NULL where the blocks are not consecutive"
@@ -173,6 +171,37 @@ class SkippedBlocks(OfModel, table="skipped_blocks", metric="skip"):
     change_high: float | None = column("upper end of this interval")
     texts: int = column("number of texts")
     tokens: int = column("number of predicted tokens")
+
+
+class RepeatedBlocks(OfModel, table="repeated_blocks", metric="skip"):
+    """Consecutive blocks that ran twice, one time after the other, and the change of the model's loss."""
+
+    item = of_cell("name of the trial in the study", part="corpus")
+    first: int = column("the first block that ran twice, from 1", key=True)
+    last: int = column("the last block that ran twice", key=True)
+    change: float = column("loss of the model with the repetition minus loss of the whole model, in nats")
+    change_low: float | None = column("lower end of its 95 % interval, corrected for all repetitions tried (max |t|)")
+    change_high: float | None = column("upper end of this interval")
+    texts: int = column("number of texts")
+
+
+REPEATS = Chart(
+    "skip.repeats",
+    "change of loss with blocks that run twice",
+    """
+SELECT model, checkpoint, item AS corpus, first - 1 AS layer_a, last AS layer_b, last - first + 1 AS blocks,
+  first || '–' || last AS run, change AS value, change_low AS ci_low, change_high AS ci_high, texts AS n,
+  change = min(change) OVER (PARTITION BY model, checkpoint, item) AS least
+FROM repeated_blocks WHERE study = $study ORDER BY ALL
+""",
+    partial(heat_maps.runs, value="change of loss", n="texts"),
+    kind="pairs",
+    say=lambda rows, scene: heat_maps.of_repeats(rows),
+    facet="model",
+    picks=corpora,
+    lead="Dark: no rise of the loss; yellow: +0.5 nats or more. Dot: smallest change.",
+    columns=("first", "last", "change", "change_low"),
+)
 
 
 @dataclass(frozen=True)
@@ -202,12 +231,12 @@ class Proposal:
         ("block ablation", "block ablations"),
         (Reference("corpus", "corpora"),),
     ),
-    cost="a forward pass over the sample; without each block about L/2 passes through L blocks and L through the head; "
-    "and at most four per number of blocks above one",
+    cost="about L/2 passes through L blocks and L through the head, and at most four per number of blocks above one",
     version=4,
-    tables=(SkippedBlocks,),
+    tables=(SkippedBlocks, RepeatedBlocks),
+    charts=(REPEATS,),
 )
-def skip(item: Skip, context: Context) -> Iterator[Value | SkippedBlocks]:
+def skip(item: Skip, context: Context) -> Iterator[Value | SkippedBlocks | RepeatedBlocks]:
     """Yield the influence of each block, the loss of the model, and its loss without each block and without sets."""
     from reporter.forward.measure import batched, tokenised_texts
 
@@ -238,11 +267,9 @@ def skip(item: Skip, context: Context) -> Iterator[Value | SkippedBlocks]:
                     last = captured.last if edit is None else resume(*edit)
                     of_tokens = readout.losses(batch, last, prediction)
                     finite = of_tokens.isfinite()
-                    counted = finite.sum(dim=1).cpu().numpy()
-                    damaged = not bool((finite | of_tokens.isnan()).all())
-                    if damaged or (column and (counted != counts[batch.texts]).any()):
+                    if int(finite.sum()) < len(prediction.tokens[0]):
                         raise ReporterError("a loss is not finite; the weights may be damaged")
-                    counts[batch.texts] = counted
+                    counts[batch.texts] = finite.sum(dim=1).cpu().numpy()
                     sums[batch.texts, column] = of_tokens.where(finite, 0.0).sum(dim=1).cpu().numpy()
                     context.tell(what, number * len(edits) + column, max(len(batches) * len(edits), 1))
         return _Sums(sums, counts)
@@ -265,12 +292,8 @@ def skip(item: Skip, context: Context) -> Iterator[Value | SkippedBlocks]:
     if single:
         yield from _of_blocks(losses, cosines, angles, context)
     changes = losses.means()[1:] - whole
-    trials = [
-        (many, rank, proposal)
-        for many in item.blocks
-        if many < layers
-        for rank, proposal in enumerate(proposals(all_angles.means(), influence, many, changes), 1)
-    ]
+    propose = partial(proposals, all_angles.means(), influence, changes=changes)
+    trials = [(many, *ranked) for many in item.blocks if many < layers for ranked in enumerate(propose(many), 1)]
     measured = dict(zip(single, _columns(losses), strict=True))
     edits = dict.fromkeys(_without(proposal.blocks) for *_, proposal in trials)
     if missing := [edit for edit in edits if edit not in measured]:
@@ -282,6 +305,29 @@ def skip(item: Skip, context: Context) -> Iterator[Value | SkippedBlocks]:
         least = float(sum(influence[block - 1] for block in proposal.blocks))
         which = (many, rank, ranges(proposal.blocks, commas=True), proposal.by, proposal.angle, least)
         yield SkippedBlocks(*which, left, left - whole, low, high, len(texts), tokens)
+    if item.repeats:
+        yield from _repeats(lambda edits: losses_of(edits, "repetitions"), layers, seed)
+
+
+def _repeats(losses_of: Callable[[Sequence[Edit]], _Sums], layers: int, seed: int) -> Iterator[RepeatedBlocks]:
+    """Yield the change of the loss with blocks i + 1…j run twice, on a grid of (i, j) and then all around the best."""
+    step = max(1, round(layers / 8))
+    edges = [*range(0, layers, step), layers]
+    tried = [(i, j) for i in edges for j in edges if i < j]
+    losses = losses_of([(*pair, ()) for pair in tried])
+    first, last = tried[int(losses.means()[1:].argmin())]
+    near = range(1 - step, step)
+    more = [(first + a, last + b) for a in near for b in near if 0 <= first + a < last + b <= layers]
+    if new := [pair for pair in more if pair not in tried]:
+        tried += new
+        added = losses_of([(*pair, ()) for pair in new])
+        losses = _Sums(np.hstack([losses.sums, added.sums[:, 1:]]), losses.counts)
+    means, drawn = losses.means(), losses.replicates(seed)
+    changes, drawn = means[1:] - means[0], drawn[:, 1:] - drawn[:, :1]
+    texts = len(losses.counts)
+    intervals = simultaneous_intervals(changes, drawn, texts)
+    for (i, j), change, (low, high) in zip(tried, changes.tolist(), intervals, strict=True):
+        yield RepeatedBlocks(i + 1, j, change, low, high, texts)
 
 
 def _of_blocks(losses: _Sums, cosines: _Sums, angles: _Sums, context: Context) -> Iterator[Value]:
@@ -309,8 +355,8 @@ def _of_blocks(losses: _Sums, cosines: _Sums, angles: _Sums, context: Context) -
     for name, proxy, sign in (("rank_influence", cosines, -1), ("rank_angle", angles, 1)):
         value = float(spearman(changes, sign * proxy.means()))
         replicates = spearman(drawn, sign * proxy.replicates(context.seed))
-        error = Error(float(np.nanstd(replicates, ddof=1)) * (texts / max(texts - 1, 1)) ** 0.5, max(texts - 1, 1))
-        ends = interval(value, error if texts >= FEWEST_TEXTS else None, "fisher", (-1.0, 1.0))
+        error = Error(float(np.nanstd(replicates)) * (texts / (texts - 1)) ** 0.5, texts - 1) if gaps else None
+        ends = interval(value, error, "fisher", (-1.0, 1.0))
         yield Value(name, None, value, layers, *ends)
     yield Value("stability", None, float(np.nanmean(kendall(drawn, changes))), texts)
 

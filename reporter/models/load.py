@@ -244,8 +244,8 @@ class LoadedModel(MeasuredModel):
             captured = self.run(input_ids, attention_mask)
 
         def resume(after: int, layer: int, skipped: Collection[int] = (), full: bool | None = None) -> Tensor:
-            every = not self.resumable if full is None else full
-            with self.capture.resuming(returned, after, captured.path[layer], skipped, every):
+            full = not self.resumable if full is None else full
+            with self.capture.resuming(returned, after, captured.path[layer], skipped, full):
                 return self.run(input_ids, attention_mask).last
 
         return captured, resume
@@ -256,8 +256,8 @@ class LoadedModel(MeasuredModel):
         ids, layer = self.inputs.random_ids(texts=2), self.anatomy.layers - 1
         with torch.inference_mode(), suppress(Exception):  # other people's code, which may fail in any way
             captured, resume = self.keep(ids, torch.ones_like(ids))
-            deviation = relative(resume(layer, layer, full=False), captured.last).max()
-            return bool(deviation <= noise_of(captured.last))
+            again = resume(layer, layer, full=False)
+            return bool(relative(again, captured.last).max() <= noise_of(again))
         return False
 
     def attention_weights(self, input_ids: Tensor, attention_mask: Tensor) -> list[Tensor]:

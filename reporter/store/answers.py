@@ -27,7 +27,6 @@ class BlockAnswer(OfLastCheckpoint, table="block_answers"):
     whole: float = column("loss of the whole model on the same texts")
     runner_up: str | None = column("the next best set; NULL if there is no other set")
     runner_up_change: float | None = column("change of loss of the next best set")
-    least: str = column("all blocks, the least influential first")
     tokens: int = column("tokens that were predicted", "BIGINT")
 
 

@@ -12,14 +12,11 @@ from reporter.judge.questions.question import Advice, Box, Column, Question, Rea
 from reporter.store.answers import BlockAnswer, BlockOrder
 
 _TRIED = """
-SELECT s.*, l.value AS whole, i.least
+SELECT s.*, l.value AS whole
 FROM skipped_blocks s
 JOIN models m USING (study, model, checkpoint)
 JOIN layer_metrics l ON (l.study, l.model, l.checkpoint, l.corpus) = (s.study, s.model, s.checkpoint, s.item)
      AND l.metric = 'skip' AND l.statistic = 'loss'
-JOIN (SELECT study, model, checkpoint, corpus, string_agg(layer + 1, ', ' ORDER BY value, layer) AS least
-      FROM layer_metrics WHERE metric = 'skip' AND statistic = 'influence' AND value IS NOT NULL GROUP BY ALL) i
-     ON (i.study, i.model, i.checkpoint, i.corpus) = (s.study, s.model, s.checkpoint, s.item)
 WHERE s.study = $study AND m.baseline IS NULL AND m.is_last
 ORDER BY s.model, s.item, s.many, s.proposal
 """
@@ -51,32 +48,26 @@ def _block_rows(read: Read) -> Iterator[Row | Advice]:
             runner_up=rest[0]["blocks"] if rest else None,
             runner_up_change=rest[0]["change"] if rest else None,
         )
-    trials = [
-        {(row["statistic"], row["layer"]): row for row in rows}
-        for rows in grouped(read(_NUMBERS), "model", "checkpoint", "item")
-    ]
-    yield from _orders([numbers for numbers in trials if ("change", 0) in numbers])
+    yield from _orders(grouped(read(_NUMBERS), "model", "checkpoint", "item"))
 
 
-def _orders(trials: Sequence[Mapping[tuple[str, int | None], Record]]) -> Iterator[BlockOrder]:
+def _orders(trials: Sequence[Sequence[Record]]) -> Iterator[BlockOrder]:
     """Yield the order of the blocks of each trial, beside the other trials of its model."""
-
-    def of_blocks(numbers: Mapping[tuple[str, int | None], Record], statistic: str) -> list[Record]:
-        return [row for (name, _), row in numbers.items() if name == statistic]
-
-    for numbers in trials:
-        changes, influences, excess = (of_blocks(numbers, name) for name in ("change", "influence", "excess"))
-        cheapest = min(changes, key=lambda row: row["value"])
+    values = [np.array([row["value"] for row in rows if row["statistic"] == "change"]) for rows in trials]
+    for rows, mine in zip(trials, values, strict=True):
+        if not len(mine):
+            continue
+        numbers = {(row["statistic"], row["layer"]): row for row in rows}
+        cheapest = numbers["change", int(mine.argmin())]
+        influences = [row for row in rows if row["statistic"] == "influence"]
         proxy = numbers["excess", min(influences, key=lambda row: row["value"])["layer"]]
         taus = {
-            str(other["change", 0]["item"]): float(
-                kendall(*(np.array([row["value"] for row in side]) for side in (changes, of_blocks(other, "change"))))
-            )
-            for other in trials
-            if other is not numbers and other["change", 0]["model"] == cheapest["model"]
+            str(other[0]["item"]): float(kendall(mine, theirs))
+            for other, theirs in zip(trials, values, strict=True)
+            if other is not rows and other[0]["model"] == rows[0]["model"] and len(theirs)
         }
         least = min(taus, key=lambda item: taus[item], default=None)
-        ties = [row["layer"] + 1 for row in excess if row["ci_low"] == 0 and row["layer"] != cheapest["layer"]]
+        ties = [row["layer"] + 1 for row in rows if row["statistic"] == "excess" and row["ci_low"] == 0 < row["value"]]
         rank, stability = (numbers.get((name, None), {}) for name in ("rank_influence", "stability"))
         yield BlockOrder.of(
             cheapest,
@@ -105,12 +96,13 @@ def _block_boxes(tables: Mapping[str, Sequence[Record]]) -> list[Box]:
 def _block_box(rows: Sequence[Record], order: Record | None) -> Box:
     rows = sorted(rows, key=lambda row: row["many"])
     first = rows[0]
-    single = first if order is None else order
+    single = first if order is None else {**order, "blocks": str(order["block"])}
     change = f"{signed(single['change'])} {interval(single['ci_low'], single['ci_high'])}".strip()
-    without = _blocks(first["blocks"] if order is None else str(order["block"]))
     free = [row for row in rows if row["ci_low"] is not None and row["ci_low"] <= 0]
     least = "" if order is None else ", the least of all blocks"
-    sentences = [f"Without {without} the loss changes by {change} nats, from {first['whole']:.2f}{least}."]
+    sentences = [
+        f"Without {_blocks(single['blocks'])} the loss changes by {change} nats, from {first['whole']:.2f}{least}."
+    ]
     sentences += _about_order(order) if order is not None else []
     if free:
         most = _blocks(free[-1]["blocks"]).capitalize()
@@ -123,11 +115,9 @@ def _block_box(rows: Sequence[Record], order: Record | None) -> Box:
         )
     elif all(row["ci_low"] is not None for row in rows):
         sentences.append("No tested set of blocks can be removed without loss.")
-    by_influence = first["least"].split(", ")
-    shown = ", ".join(by_influence[:8]) + (f" and {len(by_influence) - 8} more" if len(by_influence) > 8 else "")
     return Box(
         about=f"{first['model']}, {first['item']}",
-        says=" ".join(sentences) + f" Blocks by influence, the least influential first: {shown}.",
+        says=" ".join(sentences),
         **table(
             rows,
             numeric("blocks removed", lambda row: row["many"]),

@@ -16,7 +16,7 @@ from reporter.forward.means import poisson_weights
 from reporter.metrics._items import drawn_texts
 from reporter.metrics.analysis import Context, Corpus, analyses
 from reporter.metrics.base import Value
-from reporter.metrics.skip import Proposal, Skip, SkippedBlocks, proposals
+from reporter.metrics.skip import Proposal, RepeatedBlocks, Skip, SkippedBlocks, _repeats, _Sums, proposals
 from reporter.models.places import Layout
 
 SKIP = analyses()["skip"]
@@ -216,6 +216,38 @@ def test_every_block_alone_by_brute_force(tmp_path, texts, family):
     for row in tried.values():
         left = [n for n in range(4) if f"{n + 1}" not in row.blocks.replace("–", ", ").split(", ")]
         assert row.loss == pytest.approx(losses_by_text(folder, order, left, masked)[0].sum() / counts.sum(), abs=1e-5)
+
+
+def test_blocks_run_twice_by_brute_force(tmp_path, texts):
+    folder = build_language_model("gpt2", tmp_path, n_layer=4)
+    model = loaded(folder)
+    context = Context(model, Layout.of(model.anatomy, ()), "mean", {"c": Corpus(texts, 64)}, 0)
+    item = Skip(corpus="c", blocks=[1], texts=24, every_block=False, repeats=True)
+    rows = list(SKIP.compute(item, context))
+    assert not [row for row in rows if getattr(row, "statistic", "") == "change"]
+    repeats = {(row.first, row.last): row for row in rows if isinstance(row, RepeatedBlocks)}
+    assert sorted(repeats) == [(i, j) for i in range(1, 5) for j in range(i, 5)]
+    order = drawn_texts(context.corpora["c"], 24, context)
+    sums, counts = losses_by_text(folder, order)
+    for (first, last), row in [*repeats.items()][::3]:
+        twice = losses_by_text(folder, order, [*range(last), *range(first - 1, 4)])[0]
+        assert row.change == pytest.approx((twice - sums).sum() / counts.sum(), abs=1e-5)
+        assert row.change_low < row.change < row.change_high
+
+
+def test_repetitions_are_tried_on_a_grid_and_all_around_the_best():
+    rng = np.random.default_rng(0)
+    noise = 0.01 * rng.standard_normal(30)
+
+    def losses_of(edits):
+        surface = [0.0, *(abs(i - 13) + abs(j - 17) - 0.5 for i, j, _ in edits)]
+        return _Sums(np.add.outer(noise, surface) * 10, np.full(30, 10.0))
+
+    rows = list(_repeats(losses_of, 24, 0))
+    tried = {(row.first - 1, row.last) for row in rows}
+    assert len(tried) == len(rows) < 24 * 25 / 2 / 4
+    assert {(12, 18), (13, 17), (12, 17), (11, 16)} <= tried and (0, 24) in tried
+    assert min(rows, key=lambda row: row.change).first == 14
 
 
 def test_proposals_are_the_runs_that_turn_least_and_the_blocks_that_each_do():
