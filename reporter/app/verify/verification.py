@@ -351,3 +351,9 @@ class _Verifier:
                     again += by_map.change(self.read[model], self.read[other], options, ending)
             self.result.add(compare("change", numbers, again, f"{name} | {partners[0][0]} × {corpus}", moved))
             self._note_missing("change", numbers, again, "" if len(measured) > len(partners) else _OTHER_NOT_READ)
+        for cell in self.plan.cells:
+            if isinstance(cell, MetricCell) and cell.metric.compares_only and cell.key.metric != "change":
+                side, corpus = cell.passes[0].checkpoint, cell.passes[0].texts.name
+                if (side.model, side.name) in self.moved:
+                    metrics = stored_numbers(self.store, self.study.study, side.model, side.name, corpus)
+                    self._note_missing(cell.key.metric, metrics.get(cell.key.metric, {}), (), "")

@@ -74,7 +74,7 @@ models:
 corpora:
   nested: {file: texts.txt}
   few: {generate: random-words, texts: 30, words: [4, 6]}
-metrics: [motion, {change: {sample: 400}}]
+metrics: [motion, {change: {sample: 400}}, divergence]
 views: [words, no-sinks]
 run: {precision: float32}
 """

@@ -53,6 +53,7 @@ def test_what_changed_against_a_base_is_measured_again(tmp_path, based, again):
         f"change.{name}" for name in ("cosine", "distance", "moved", "linear", "distance_seed", "linear_seed")
     }
     assert not {name for name, _ in found.unverified if name.startswith("change.")}
+    assert found.unverified["divergence.kl", "no independent path exists"] > 0
     # Two models have tokens of the same tokenizer in common with their base, one has texts.
     shutil.copytree(based, tmp_path / "copy")
     with duckdb.connect(str(tmp_path / "copy" / "results" / "results.duckdb")) as database:
