@@ -396,7 +396,10 @@ def test_a_metric_is_explained_in_full(call, name):
     assert not missing
     if metric.between is not None:
         names = [table.name for table in tables_of(metric)]
-        own = {"change": "moved_tokens"}  # its numbers are a model's own, those of its base being what they are about
+        own = {
+            "change": "moved_tokens",
+            "divergence": "layer_metrics",
+        }  # its numbers are a model's own, those of its base being what they are about
         assert own.get(name, "layer_pairs" if "models" in metric.between.of else "differences") in names
 
 

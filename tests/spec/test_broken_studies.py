@@ -75,7 +75,10 @@ BROKEN: dict[str, list[tuple[str, ...]]] = {
     ],
     MODEL: [
         ("»titel: x", "titel: unknown key; did you mean 'title'?"),
-        ("»xyzzy: {}", "xyzzy: unknown key; expected one of: study, extends, title, question, … skip, vocabulary"),
+        (
+            "»xyzzy: {}",
+            "xyzzy: unknown key; expected one of: study, extends, title, question, … skip, tuning_words, vocabulary",
+        ),
         (
             '»a\\nb: 1\n»"c\\nd\\e[1m[red]": 2',
             "'a\\nb': unknown key; expected one of",
