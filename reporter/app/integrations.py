@@ -188,10 +188,8 @@ def wandb(study: str, store: Store, folder: Path) -> None:
 # Sets of blocks to remove, for mergekit: it copies the blocks that stay into a new model.
 
 
-_REMOVED = """
-SELECT model, item, many, blocks, layers FROM block_answers JOIN models
-USING (study, model, checkpoint) WHERE study = ? AND source IN ('hub', 'path') ORDER BY ALL
-"""
+_REMOVED = """SELECT model, item, many, blocks, layers FROM block_answers JOIN models USING (study, model, checkpoint)
+WHERE study = ? AND source IN ('hub', 'path') ORDER BY ALL"""
 
 
 def mergekit(study: str, store: Store, folder: Path) -> None:

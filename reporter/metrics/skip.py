@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     Look = Callable[[TokenBatch, list[Tensor]], None]
 
 PROPOSALS = 3  # sets that angle and influence propose for each number of blocks
-FEWEST_BLOCKS = 3  # that have an order worth comparing
 
 
 def _positive(blocks: tuple[int, ...]) -> tuple[int, ...]:
@@ -83,7 +82,6 @@ STATISTICS = (
         ("hinostroza2026relevance",),
         per="step",
         unit="nats",
-        smallest=0.01,
         trap="Blocks that can go one at a time may not go together. Training afterwards repairs a part of the loss.",
         published="The paper takes the drop of the accuracy on tasks in place of the loss.",
     ),
@@ -348,9 +346,9 @@ def _of_blocks(losses: _Sums, cosines: _Sums, angles: _Sums, context: Context) -
         yield Value("change", place, float(changes[block]), tokens, *percentile_interval(drawn[:, block], texts))
         ends = (None, None) if gaps is None else (float(gaps.low[block]), float(gaps.high[block]))
         yield Value("excess", place, float(changes[block] - changes.min()), tokens, *ends)
-    if layers < FEWEST_BLOCKS:
-        reason = f"the model has fewer than {FEWEST_BLOCKS} blocks"
-        yield from undefined(("rank_influence", "rank_angle", "stability"), None, 0, reason)
+    if layers < 3:  # two have no order worth comparing
+        names = ("rank_influence", "rank_angle", "stability")
+        yield from undefined(names, None, 0, "the model has fewer than three blocks")
         return
     for name, proxy, sign in (("rank_influence", cosines, -1), ("rank_angle", angles, 1)):
         value = float(spearman(changes, sign * proxy.means()))

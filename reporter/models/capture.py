@@ -224,7 +224,6 @@ class Capture:
             entered, slot = self._entering[-1], self._input_slot
             given = state.to(entered.device)
             if not after and number == 1:
-                self._entering = [given]
                 if isinstance(slot, str):
                     kwargs[slot] = given
                 else:

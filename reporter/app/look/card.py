@@ -191,8 +191,8 @@ def _blocks(answers: Sequence[Record], turns: Sequence[Record], no_loss: str) ->
     single = next((row for row in answers if row.get("many", 1) == 1), None)
     if single is not None:
         change = f"{signed(single['change'])} {interval(single['ci_low'], single['ci_high'])}".strip()
-        block, among = (single["block"], "all blocks") if "block" in single else (single["blocks"], "the blocks tried")
-        return f"without block {block} the loss changes by {change} nats, the least of {among}"
+        block = single.get("block") or single["blocks"]
+        return f"without block {block} the loss changes by {change} nats, the least of the blocks tried"
     if not turns:
         return "not measured"
     least = listed(str(row["layer"] + 1) for row in turns)

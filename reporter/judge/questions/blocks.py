@@ -59,14 +59,14 @@ def _orders(trials: Sequence[Sequence[Record]]) -> Iterator[BlockOrder]:
             continue
         numbers = {(row["statistic"], row["layer"]): row for row in rows}
         cheapest = numbers["change", int(mine.argmin())]
-        influences = [row for row in rows if row["statistic"] == "influence"]
-        proxy = numbers["excess", min(influences, key=lambda row: row["value"])["layer"]]
+        least = min((row for row in rows if row["statistic"] == "influence"), key=lambda row: row["value"])
+        proxy = numbers["excess", least["layer"]]
         taus = {
             str(other[0]["item"]): float(kendall(mine, theirs))
             for other, theirs in zip(trials, values, strict=True)
             if other is not rows and other[0]["model"] == rows[0]["model"] and len(theirs)
         }
-        least = min(taus, key=lambda item: taus[item], default=None)
+        other_item = min(taus, key=lambda item: taus[item], default=None)
         ties = [row["layer"] + 1 for row in rows if row["statistic"] == "excess" and row["ci_low"] == 0 < row["value"]]
         rank, stability = (numbers.get((name, None), {}) for name in ("rank_influence", "stability"))
         yield BlockOrder.of(
@@ -82,8 +82,8 @@ def _orders(trials: Sequence[Sequence[Record]]) -> Iterator[BlockOrder]:
             rank_low=rank.get("ci_low"),
             rank_high=rank.get("ci_high"),
             stability=stability.get("value"),
-            other=least,
-            tau=None if least is None else taus[least],
+            other=other_item,
+            tau=None if other_item is None else taus[other_item],
         )
 
 
