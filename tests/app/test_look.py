@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 from pathlib import Path
 
 import pytest
@@ -42,7 +43,7 @@ def look(tmp_path, monkeypatch, models):
 def test_a_model_gets_a_study_a_card_and_a_report(look, monkeypatch):
     result = look("decoder", "--text", "notes.txt", "--card", "card.md")
     assert result.exit_code == 0, result.output
-    labels = ["model", "anisotropy", "dimension", "entropy", "sinks", "vectors", "blocks", "measured on"]
+    labels = ["model", "anisotropy", "dimension", "entropy", "sinks", "range", "vectors", "blocks", "measured on"]
     lines = result.stdout.splitlines()
     assert [line.strip().split("  ")[0] for line in lines if line.startswith("  ") and line[2] != " "] == labels
     assert "decoder (llama), " in result.stdout
@@ -55,6 +56,13 @@ def test_a_model_gets_a_study_a_card_and_a_report(look, monkeypatch):
     )
     where = f"layer {highest['layer']} of" if highest["layer"] else "the embedding"
     assert f"| anisotropy | mean cosine of two tokens is highest at {where}" in card
+    (lost,) = Store(Path("results/results.duckdb")).records(
+        "SELECT max(value) AS value FROM profiles WHERE metric = 'ranges' AND statistic = 'int8_tensor'"
+    )
+    assert (
+        re.search(r"\| range \| the largest activation is .* INT8 loses ([0-9.]+) % of a", card)[1]
+        == f"{100 * lost['value']:.2g}"
+    )
     opened = []
     monkeypatch.setattr("webbrowser.open", opened.append)
     again = look("decoder", "--text", "notes.txt", "--open")

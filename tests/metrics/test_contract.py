@@ -24,6 +24,7 @@ from reporter.app.verify.verification import MODEL_PATHS, PATHS
 from reporter.forward.observed import KINDS, Observed
 from reporter.metrics._coverage import texts_needed
 from reporter.metrics.base import LayerErrors, Options, PairValue, Value, catalogue
+from reporter.metrics.ranges import LOSSES
 
 TEXTS, LAYERS = 70, 4
 VIEWS = ("words", "all", "no-sinks")
@@ -251,6 +252,8 @@ def observations(name, view, of):
             }
             inside = own & ~reading.kinds.first & (reading.kinds.weight <= min(by_cloud.DOMINANCES))
             return ratios | {"sink_share": int((mask & own).sum()), "sink_sensitivity": int(inside.sum())}
+        case "ranges":
+            return dict.fromkeys(LOSSES, int(mask.sum()))
         case "token_path":
 
             def turning(place):
@@ -417,6 +420,7 @@ def test_what_moves_with_the_size_of_a_corpus_says_so():
         "convergence": {"similarity_frequent", "similarity_rare"},
         "layer_pairs": {"knn"},
         "outliers": {"largest", "largest_ratio"},
+        "ranges": {"over_median"},
     }
 
 

@@ -38,6 +38,12 @@ _TURNS = """
 SELECT layer, value FROM layers WHERE study = $study AND model = $model AND metric = 'motion'
 AND statistic = 'block_influence' AND view = 'words' AND value IS NOT NULL ORDER BY value, layer LIMIT 3
 """
+_RANGE = """
+SELECT layer, max(value) FILTER (statistic = 'largest') AS largest, max(value) FILTER (statistic = 'over_median')
+  AS ratio, max(value) FILTER (statistic = 'int8_tensor') AS tensor, max(value) FILTER (statistic = 'int8_token')
+  AS token FROM layers WHERE study = $study AND model = $model AND metric IN ('outliers', 'ranges') AND view = 'words'
+AND site IN ('embedding', 'block') GROUP BY layer HAVING ratio IS NOT NULL AND tensor IS NOT NULL ORDER BY layer
+"""
 
 _TEXTS = "SELECT corpus, texts FROM corpora WHERE study = $study AND status = 'done'"
 
@@ -119,6 +125,7 @@ def _lines(store: Store, study: str, model: Record, texts: str, seconds: float |
             ]
             yield label, f"{declared()[name][1].title} is {'; '.join(named)}"
     yield "sinks", _sinks(read(_ANSWERS.format(table="sink_answers") + " ORDER BY number"))
+    yield "range", _range(read(_RANGE))
     yield "vectors", _vectors(read(_ANSWERS.format(table="layer_answers")))
     no_loss = why("skip", "loss", "the model has one block" if blocks == 1 else "not measured")
     answers = [row for table in ("block_orders", "block_answers") for row in read(_ANSWERS.format(table=table))]
@@ -159,6 +166,18 @@ def _sink(row: Record) -> str:
     return (
         f"{name} in {row['texts']:,} of {row['measured']:,} texts, {blocks_of(row)}, norm up to "
         f"{short(row['norm_ratio'], 2)} times the median"
+    )
+
+
+def _range(rows: Sequence[Record]) -> str:
+    if not rows:
+        return "not measured"
+    top, worst = (max(rows, key=lambda row: row[name]) for name in ("largest", "tensor"))
+    tensor, token = (f"{short(100 * worst[name], 2)} %" for name in ("tensor", "token"))
+    return (
+        f"the largest activation is {short(top['largest'])} at {place(top['layer'])}, {short(top['ratio'], 2)} times "
+        f"the median; at {place(worst['layer'])}, INT8 loses {tensor} of a state's energy with one scale for all "
+        f"tokens, and {token} with one scale per token"
     )
 
 

@@ -54,6 +54,7 @@ _METRICS = {
     "motion": "how far each block moves and turns the states",
     "token_path": "how much states turn from token to token",
     "outliers": "which tokens are sinks",
+    "ranges": "how large activations get, and what rounding to 8 bits loses",
 }
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -335,3 +336,24 @@ def sinks(reading: Reading, options: Mapping[str, Any]) -> Iterator[Found]:
         }
         name = f"token {token} {'at position 0' if at_start else 'further on'}{', not own' if special else ''}"
         yield from (Found(statistic, name, None, float(value)) for statistic, value in facts.items() if value >= 0)
+
+
+def ranges(reading: Reading, options: Mapping[str, Any]) -> Iterator[Found]:
+    """Yield what ``ranges`` measures: the largest activation over the median, and the energy that rounding loses."""
+
+    def numbers(place: Place, x: Floats, view: str) -> Iterator[tuple[str, float]]:
+        mask = reading.masks[view]
+        size, drawn = np.abs(x[mask]), np.abs(x[reading.drawn(mask, 1024)])
+        if not size.any():
+            return
+        if median := float(np.median(drawn)):
+            yield "over_median", float(size.max()) / median
+        peaks = {"token": drawn.max(axis=1, keepdims=True), "channel": drawn.max(axis=0), "tensor": size.max()}
+        for (form, most), (scale, peak) in product({"int8": 127, "fp8": 448}.items(), peaks.items()):
+            step = np.where(peak > 0, peak, 1.0) / most
+            y = drawn / step
+            grid = 1.0 if form == "int8" else 2.0 ** (np.floor(np.log2(np.maximum(y, 2.0**-6))) - 3)
+            lost, energy = (((y - grid * np.rint(y / grid)) * step) ** 2).sum(axis=1), (drawn**2).sum(axis=1)
+            yield f"{form}_{scale}", float((lost / np.where(energy > 0, energy, 1.0)).mean())
+
+    return over_views(reading, numbers)

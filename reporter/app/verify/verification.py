@@ -44,6 +44,7 @@ PATHS: Mapping[str, tuple[Path_, dict[str, tuple[Any, ...]]]] = {
     "subspaces": (by_cloud.subspaces, {"axes": (), "explained": (None,)}),
     "variance": (by_cloud.variance, {"memory": (), "scatter": ()}),
     "outliers": (by_cloud.outliers, {"sample": ()}),
+    "ranges": (by_cloud.ranges, {}),
     "sinks": (by_cloud.sinks, {"sample": ()}),
     "sink_cuts": (by_cloud.sink_cuts, {"sample": ()}),
     "entropy": (by_token.entropy, {"texts": ()}),

@@ -1,0 +1,132 @@
+"""The range of activations, and the energy that rounding to 8 bits loses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from reporter.charts import Chart, parts
+from reporter.charts.layout import corpora
+from reporter.charts.styles import Styles, alt
+from reporter.geometry import noise
+from reporter.geometry.intervals import error_over_texts, interval, quantile
+from reporter.metrics._intervals import LARGEST, described, per_doubling
+from reporter.metrics.base import Options, Share, Size, Statistic, Value, metric, undefined, with_floor
+
+if TYPE_CHECKING:
+    from reporter.forward.observed import Observed
+
+SAMPLED = 1024
+"""Tokens that are rounded."""
+FORMATS = {"int8": ("INT8", 127.0, "the nearest whole number"), "fp8": ("FP8", 448.0, "the nearest number of E4M3")}
+"""The title of each format, its largest number, and how it rounds."""
+SCALES = {
+    "token": ("one scale per token", "the token's largest |x_j|"),
+    "channel": ("one scale per channel", "the largest |x_j| of dimension j over the sampled tokens"),
+    "tensor": ("one scale for all tokens", "the largest |x_j| over all tokens and dimensions"),
+}
+LOSSES = tuple(f"{form}_{scale}" for form in FORMATS for scale in SCALES)
+
+
+def _loss(name: str) -> Statistic:
+    (title, most, rounding), (scale, largest) = FORMATS[name.split("_")[0]], SCALES[name.split("_")[1]]
+    definition = (
+        f"Mean over {SAMPLED:,} sampled tokens of ‖x − Q(x)‖²/‖x‖², with Q(x)_j = s·round(x_j/s) and s = m/{most:g}. m "
+        f"is {largest}. round gives {rounding}, a tie the even one. A state of zeros loses 0. Sinks would hide other "
+        "tokens in a ratio of sums, so each token counts alike."
+    )
+    trap = "One token can set the scale of all, so there is no interval." if name == "int8_tensor" else ""
+    how, sources = described("log") if "token" in name else "", ("xiao2023smoothquant", "micikevicius2022fp8")
+    title = f"energy lost by {title} with {scale}"
+    return Share(name, title, definition, sources, interval=how, floor=True, trap=trap, smallest=0.001)
+
+
+_RATIO = Size(
+    "over_median",
+    "largest activation over the median one",
+    f"max |x_j| over all tokens and dimensions (outliers.largest), divided by the median |x_j| of {SAMPLED:,} sampled "
+    "tokens. Chance level: the median of this ratio for Gaussian states.",
+    ("sun2024massive",),
+    floor=True,
+    plainly="How many times the typical activation the largest one is.",
+    grows=per_doubling("Rises by up to 2 %", "0.5", LARGEST),
+)
+
+
+def losses(frame: Any, styles: Styles) -> Any:
+    """Draw the lost energy over layers, a line for each scale and format; ``value`` is its decimal logarithm."""
+    lines = parts.NamedLines.of(frame, "scale", "value", list(SCALES))
+    axis = alt.Axis(labelExpr="format(pow(10, datum.value), '~g')", tickMinStep=1)
+    y = alt.Y("value:Q", title="energy lost", scale=alt.Scale(zero=False), axis=axis)
+    tooltip = parts.tooltips("kind", "scale", "layer", "lost")
+    return parts.by_kind(lines, frame, {"INT8": [1, 0], "FP8": [1, 3]}, y, tooltip)
+
+
+_LOST = """
+SELECT model, role, checkpoint, step, corpus, view, upper(split_part(statistic, '_', 1)) AS kind, n,
+  split_part(statistic, '_', 2) AS scale, layer, depth, log10(nullif(value, 0)) AS value, value AS lost
+FROM layer_metrics WHERE study = $study AND metric = $metric AND regexp_matches(statistic, '^(int8|fp8)_[a-z]+$')
+  AND site IN ('embedding', 'block') ORDER BY corpus, view, role, model, step, checkpoint, kind DESC, scale, layer
+"""
+_TITLE = "energy lost by rounding to 8 bits (solid: INT8, dotted: FP8)"
+LOST = Chart("ranges.lost", _TITLE, _LOST, losses, facet="model", picks=corpora, statistics=LOSSES, alone=True)
+
+
+@metric(
+    title="Range of activations",
+    summary="How large activations get, and how much energy a state loses when it is rounded to 8 bits.",
+    statistics=(_RATIO, *map(_loss, LOSSES)),
+    question="sinks",
+    needs=("moments", "activations", "tokens"),
+    cost="six roundings of the sampled states of each layer",
+    charts=(LOST,),
+)
+def ranges(seen: Observed, options: Options) -> Iterator[Value]:
+    """Yield the largest activation over the median, and the energy that each rounding loses, at every place."""
+    from reporter.forward.outliers import Activations
+
+    n, kept, sample = seen.tokens, seen.get(Activations), seen.token_sample(SAMPLED)
+    for index, place in enumerate(seen.places):
+        x, largest = sample.states(place), float(kept.largest[index, list(seen.strata)].max())
+        if not largest:
+            yield from undefined(("over_median", *LOSSES), place, n, "all states are zero" if n else "no token")
+            continue
+        floors = _floors(n, seen.width(place), seen.seed)
+        median = float(np.median(np.abs(x.cpu().numpy())))  # on the host, where a median is a selection and not a sort
+        ratio, reason = (largest / median, "") if median else (None, "half of the activations are zero")
+        yield from with_floor(Value("over_median", place, ratio, n, reason=reason), floors["over_median"])
+        for name, each in rounding_losses(x / largest, 1.0).items():
+            value, m, of_token = float(each.mean()), len(each), name.endswith("_token")
+            error = error_over_texts(each - value, sample.texts, m, seen.texts, sample.keys) if of_token else None
+            low, high = interval(value, error, "log", (0.0, 1.0))
+            reason = "" if of_token else "a maximum sets the scale"
+            yield from with_floor(Value(name, place, value, m, low, high, reason=reason, spread=error), floors[name])
+
+
+def rounding_losses(x: Any, largest: float) -> Mapping[str, Any]:
+    """Return ‖x − Q(x)‖²/‖x‖² of each state by statistic, arrays (n,); ``largest`` is |x_j| at most over all tokens."""
+    import torch
+
+    x = torch.as_tensor(x)
+    peaks: Mapping[str, Any] = {
+        "token": x.abs().amax(dim=1)[:, None],
+        "channel": x.abs().amax(dim=0),
+        "tensor": largest,
+    }
+    energy, lost = x.square().sum(dim=1).clamp(min=1e-37), {}
+    for name, (form, scale) in ((name, name.split("_")) for name in LOSSES):
+        step = torch.as_tensor(peaks[scale] / FORMATS[form][1], device=x.device).clamp(min=1e-37)
+        y = (x / step).round() if form == "int8" else (x / step).to(torch.float8_e4m3fn).float()
+        lost[name] = ((y * step - x).square().sum(dim=1) / energy).double().cpu().numpy()
+    return lost
+
+
+@lru_cache(maxsize=256)
+def _floors(n: int, d: int, seed: int) -> Mapping[str, float]:
+    """Return each statistic of n isotropic Gaussian states; the largest number is the median of its distribution."""
+    largest = quantile((1 + 0.5 ** (1 / (n * d))) / 2)
+    lost = rounding_losses(noise.gaussian(min(n, SAMPLED), d, seed).astype(np.float32), largest)
+    return {"over_median": largest / quantile(0.75), **{name: float(each.mean()) for name, each in lost.items()}}
