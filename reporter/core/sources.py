@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _FIELD = re.compile(r"^  (\w+) = \{(.*)\},$", re.MULTILINE)
-_ACCENT = re.compile(r"\{\\(['\"v]) ?(\w)\}")
+_ACCENT = re.compile(r"\{\\(['\"vc]) ?(\w)\}")
 _PROCEEDINGS = re.compile(r"Proceedings of the .*\((.+)\)")
-_ACCENTS = {"'": "\u0301", '"': "\u0308", "v": "\u030c"}
+_ACCENTS = {"'": "\u0301", '"': "\u0308", "v": "\u030c", "c": "\u0327"}
 
 
 @dataclass(frozen=True)

@@ -48,22 +48,23 @@ CHAPTER = Chapter(
 DASHES = {"accuracy": [1, 0], "control": [6, 3], "floor": [1, 3]}
 
 
-def accuracies(column: str, *kinds: str) -> Callable[[pd.DataFrame, Styles], Any]:
+def accuracies(
+    column: str, *kinds: str, title: str = "accuracy", ticks: str = "%"
+) -> Callable[[pd.DataFrame, Styles], Any]:
     """Return what draws accuracies over layers: a colour for each value of a column, a dash for each kind."""
 
     def draw(frame: pd.DataFrame, styles: Styles) -> Any:
-        scale, axis = alt.Scale(domain=[0, 1]), alt.Axis(format="%", tickCount=5)
-        y = alt.Y("value:Q", title="accuracy", scale=scale, axis=axis)
+        scale = alt.Scale(domain=[min(0, frame["value"].min()), 1])
+        y = alt.Y("value:Q", title=title, scale=scale, axis=alt.Axis(format=ticks, tickCount=5))
         tooltips = parts.tooltips(column, "kind", "layer", "value", "ci_low", "ci_high", "n")
         lines = parts.NamedLines.of(frame, column, "value", list(dict.fromkeys(frame[column])), 0.0, 1.0)
-        return parts.by_kind(lines, frame, {kind: DASHES[kind] for kind in kinds}, y, tooltips, _band)
+        return parts.by_kind(lines, frame, {kind: DASHES[kind] for kind in kinds}, y, tooltips, band)
+
+    def band(base: Any) -> Any:
+        area = base.transform_filter("datum.kind === 'accuracy'").mark_area(opacity=0.15)
+        return area.encode(y=alt.Y("ci_low:Q", title=title), y2=alt.Y2("ci_high:Q"))
 
     return draw
-
-
-def _band(base: Any) -> Any:
-    band = base.transform_filter("datum.kind === 'accuracy'").mark_area(opacity=0.15)
-    return band.encode(y=alt.Y("ci_low:Q", title="accuracy"), y2=alt.Y2("ci_high:Q"))
 
 
 _chart = partial(Chart, chapter=CHAPTER, half=True)

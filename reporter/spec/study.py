@@ -182,9 +182,9 @@ class Study(Part):
     )
     pooling: Literal["auto", "first", "mean", "last"] = Field(
         "auto",
-        description="Text vector for groups, pairs, clouds and probes: the first token, the mean of the text's own "
-        "tokens, or the last own token. 'auto': the mean for encoders, the last token for decoders; probes of texts "
-        "try all three.",
+        description="Text vector for groups, pairs, clouds, probes and partners: the first token, the mean of the "
+        "text's own tokens, or the last own token. 'auto': the mean for encoders, the last token for decoders; probes "
+        "of texts and partners try all three.",
     )
     claims: dict[Name, Claim] = Field(
         {}, description="Statements to test against the numbers of this study; each has a short name."

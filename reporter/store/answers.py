@@ -211,7 +211,7 @@ class AlikeAnswer(OfStudy, table="alike_answers"):
     n: int = column("texts that both models read", "BIGINT")
 
 
-Kind = Literal["labels", "neighbours", "groups", "no labels"]
+Kind = Literal["labels", "scores", "partners", "neighbours", "groups", "no labels"]
 End = Literal["high", "low"]
 _NORMED = (
     "whether the states come out of a norm: the final norm (or a final projection), or the norm of the block in a "
@@ -231,12 +231,12 @@ class LayerAnswer(OfLastCheckpoint, table="layer_answers"):
     )
 
     kind: Kind = column(
-        "how layers are ranked: by 'labels' (a probe), 'neighbours' of the same class, 'groups' of texts, or 'no "
-        "labels' (a label-free proxy from the literature)"
+        "how layers are ranked: by 'labels' (a probe), human 'scores' of pairs, 'partners' found, 'neighbours' of the "
+        "same class, 'groups' of texts, or 'no labels' (a label-free proxy from the literature)"
     )
     criterion: str = column("the number, as metric.statistic", key=True)
     end: End = column("whether the highest or the lowest number is best")
-    item: str = column("name of the probe or of the corpus; '(groups)'", key=True)
+    item: str = column("name of the probe, of the table of pairs or of the corpus; '(groups)'", key=True)
     site: str = column("'embedding', 'block' or 'final'", key=True)
     layer: int = column("0 = embedding, 1..L = blocks", key=True)
     entry: str | None = column(
@@ -253,8 +253,8 @@ class LayerAnswer(OfLastCheckpoint, table="layer_answers"):
     value: float = column("the number")
     ci_low: float | None = column("lower end of the interval of the number")
     ci_high: float | None = column("upper end of the interval")
-    chance: float | None = column("chance level of a probe; NULL for other numbers")
-    n: int = column("number of texts or tokens behind the number", "BIGINT")
+    chance: float | None = column("chance level of a probe or of pairs; NULL for other numbers")
+    n: int = column("number of texts, pairs or tokens behind the number", "BIGINT")
     best: bool = column("true for the best layer and pooling that was measured")
     loss: float = column("difference from the best layer and pooling, 0 for the best")
     loss_low: float | None = column(
@@ -263,7 +263,8 @@ class LayerAnswer(OfLastCheckpoint, table="layer_answers"):
     )
     loss_high: float | None = column("upper end of the interval")
     needed: int | None = column(
-        "for a difference that is not significant: number of texts that would make it significant with 80 % power",
+        "for a difference that is not significant: number of units (see `n`) that would make it significant with 80 % "
+        "power",
         "BIGINT",
     )
     same_token: str | None = column("the token that is read, if it is the same in every text", default=None)

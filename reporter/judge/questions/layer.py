@@ -1,9 +1,10 @@
-"""The question which layer to take states from, and with which pooling: by labels, groups or without labels.
+"""The question which layer to take states from, and with which pooling: by labels, pairs, groups or without labels.
 
-Each *criterion* is a number by layer that is better when it is larger (or smaller). Only a probe of labels measures
-use, so only a probe recommends a layer. Layers and poolings are compared on the same held-out texts: what each loses
-against the best, with an interval that holds however many are tried (:mod:`reporter.geometry.statistics`). Numbers
-without labels name a layer, too; where a probe was trained, it says what their layer loses. Such rules go back to Skean
+Each *criterion* is a number by layer that is better when it is larger (or smaller). Only a probe of labels and pairs
+of texts measure use, so only they recommend a layer. Layers and poolings are compared on the same held-out texts, or
+pairs: what each loses against the best, with an interval that holds however many are tried
+(:mod:`reporter.geometry.statistics`). Numbers without labels name a layer, too; where a probe was trained, it says
+what their layer loses. Such rules go back to Skean
 et al. 2025, 'Layer by Layer' (entropy; turns of the path from token to token) and Cheng et al. 2025, 'Emergence of a
 High-Dimensional Abstraction Phase' (dimension). Pairs have an answer of their own
 (:mod:`reporter.judge.questions.concepts`).
@@ -40,10 +41,18 @@ Cell = tuple[str, int, str | None]
 
 _KINDS: Mapping[str, Kind] = {
     "probes.linear": "labels",
+    "partners.spearman": "scores",
+    "partners.recall": "partners",
     "probes.label_overlap": "neighbours",
     "groups.silhouette": "groups",
 }
 """What numbers tell good layers from bad ones by, the strongest first."""
+# What measures use, and so recommends a layer: its name before an item and over a column, and its units.
+_USE: Mapping[str, tuple[str, str, str]] = {
+    "labels": ("the accuracy of the linear probe", "accuracy", "texts"),
+    "scores": ("the correlation of cosines with the scores of", "correlation", "pairs"),
+    "partners": ("the share of texts that find their partner in", "share found", "pairs"),
+}
 LABEL_FREE: Mapping[str, tuple[End, str]] = {
     "entropy.prompt_unit": ("low", "lowest entropy of a text's states"),
     "intrinsic_dimension.twonn": ("high", "highest intrinsic dimension"),
@@ -68,7 +77,11 @@ WITH told AS (
 SELECT model, checkpoint, 'probes' AS metric, 'linear' AS statistic, probe AS item, '{_OWN_VIEW}' AS view, site, layer,
   pooling, main, accuracy AS value, ci_low, ci_high, chance, n, NULL AS same_token, units, told, folds
 FROM probe_poolings LEFT JOIN told USING (model, checkpoint, probe, pooling, site, layer)
-WHERE study = $study AND {_SITES} ORDER BY model, checkpoint, item, main DESC, pooling, layer, site
+WHERE study = $study AND {_SITES}
+UNION ALL BY NAME SELECT model, checkpoint, 'partners' AS metric, statistic, partner_set AS item, '{_OWN_VIEW}' AS view,
+  site, layer, pooling, main, value, ci_low, ci_high, chance, n, range(n) AS units, parts::DOUBLE[] AS told
+FROM partner_numbers WHERE study = $study AND {_SITES} AND variant = 'raw' AND statistic IN ('spearman', 'recall')
+ORDER BY model, checkpoint, item, main DESC, pooling, layer, site
 """
 _NUMBERS = f"""
 WITH chances AS (
@@ -85,8 +98,8 @@ SELECT model, checkpoint, metric, statistic, corpus AS item, view, site, layer, 
 FROM (SELECT *, statistic || '_floor' AS floor FROM layer_metrics WHERE study = $study)
 LEFT JOIN chances USING (model, checkpoint, metric, corpus, view, site, layer, floor)
 LEFT JOIN poolings USING (model, checkpoint, metric, corpus)
-WHERE {_SITES} AND value IS NOT NULL AND metric || '.' || statistic <> 'probes.linear'
-AND metric || '.' || statistic IN ({", ".join(f"'{name}'" for name in [*_KINDS, *LABEL_FREE])})
+WHERE {_SITES} AND value IS NOT NULL
+AND metric || '.' || statistic IN ({", ".join(f"'{n}'" for n in (*_KINDS, *LABEL_FREE) if _KINDS.get(n) not in _USE)})
 ORDER BY model, checkpoint, metric, statistic, item, {VIEWS}, layer, site
 """
 
@@ -137,10 +150,10 @@ def _answer(read: Read) -> Iterator[Row | Advice]:
         kinds |= {criterion.kind for criterion in criteria}
         for criterion in criteria:
             yield from _rows(model, criterion, criteria)
-    if "labels" not in kinds:
+    if not kinds & _USE.keys():
         says = (
-            "only a probe of labels ranks layers for a task: add a corpus with labels and "
-            "`probes: {mine: {corpus: NAME}}`"
+            "only labels or pairs of texts rank layers for a task: add a corpus with labels and "
+            "`probes: {mine: {corpus: NAME}}`, or `partners: {mine: {file: PAIRS.tsv, column: text, partner: other}}`"
         )
         yield from list(unprobed(read)) or [Advice(says, runs=True)]
 
@@ -155,14 +168,14 @@ def _criteria(rows: Sequence[Record]) -> Iterator[_Criterion]:
             made = _Criterion(_KINDS.get(name, "no labels"), name, item, LABEL_FREE.get(name, ("high", ""))[0])
             criteria.setdefault((name, item), made).rows[_cell_of(row)] = row
     for criterion in criteria.values():
-        if criterion.kind == "labels":
+        if criterion.kind in _USE:
             criterion.cells, criterion.behind = _by_text(list(criterion.rows.values()))
         if len(criterion.rows) > 1:
             yield criterion
 
 
 def _by_text(rows: Sequence[Record]) -> tuple[list[Cell], GapsToBest | None]:
-    """Compare layers and poolings by which texts a probe classified correctly.
+    """Compare layers and poolings by which texts a probe classified correctly, or by the parts of pairs in a number.
 
     Classifiers of different folds share training texts, so that their errors go together: the variance of the mean is
     taken 1 + J/(J − 1) times that of independent texts, J the number of folds (Nadeau & Bengio 2003, 'Inference for
@@ -176,8 +189,8 @@ def _by_text(rows: Sequence[Record]) -> tuple[list[Cell], GapsToBest | None]:
     if not rows:
         return [], None
     correct = np.array([row["told"] for row in rows]).T
-    folds = max(row["folds"] for row in rows)
-    return [_cell_of(row) for row in rows], behind_best(correct, inflation=1 + folds / (folds - 1))
+    folds = max(row["folds"] or 0 for row in rows)
+    return [_cell_of(row) for row in rows], behind_best(correct, inflation=1 + folds / (folds - 1) if folds else 1.0)
 
 
 def _cell_of(row: Record) -> Cell:
@@ -234,27 +247,27 @@ def _by_criterion(rows: Sequence[Record]) -> list[list[Record]]:
 
 
 def _of_model(criteria: Sequence[Sequence[Record]]) -> Iterator[Box]:
-    labels = [criterion for criterion in criteria if criterion[0]["kind"] == "labels"]
-    rest = [criterion for criterion in criteria if criterion[0]["kind"] != "labels"]
-    for criterion in labels:
-        yield _recommended(criterion, labels)
-    if rest and (labels or rest[0][0]["kind"] != "no labels"):
+    useful = [criterion for criterion in criteria if criterion[0]["kind"] in _USE]
+    rest = [criterion for criterion in criteria if criterion[0]["kind"] not in _USE]
+    for criterion in useful:
+        yield _recommended(criterion, useful)
+    if rest and (useful or rest[0][0]["kind"] != "no labels"):
         yield _compared(rest)
 
 
-def _recommended(rows: Sequence[Record], labels: Sequence[object]) -> Box:
-    """Say which layer and pooling a probe reads best, and what is known about the others."""
-    model, probe = rows[0]["model"], rows[0]["item"]
+def _recommended(rows: Sequence[Record], useful: Sequence[object]) -> Box:
+    """Say which layer and pooling a probe or pairs read best, and what is known about the others."""
+    model, item, kind = rows[0]["model"], rows[0]["item"], rows[0]["kind"]
     says, take = _advice(rows)
     return Box(
-        about=f"{model}, probe {probe}" if len(labels) > 1 else model,
+        about=f"{model}, {'probe' if kind == 'labels' else 'pairs'} {item}" if len(useful) > 1 else model,
         says=says,
         code=_code(take),
         **table(
             grouped(sorted(rows, key=lambda row: (not row["best"], -row["value"])), "pooling"),
             Column("pooling", lambda rows: rows[0]["pooling"]),
             Column("best layer", lambda rows: _place(rows[0])),
-            numeric("accuracy", lambda rows: _number(rows[0])),
+            numeric(_USE[kind][1], lambda rows: _number(rows[0])),
             numeric("points below the best", lambda rows: _below(rows[0])),
             Column("significant", lambda rows: _significant(rows[0])),
             numeric("last hidden state: points below", lambda rows: _below(_last(rows))),
@@ -309,10 +322,11 @@ def _advice(rows: Sequence[Record]) -> tuple[str, Record]:
     """Return what a probe says, and the layer and pooling of the line to copy."""
     best = next(row for row in rows if row["best"])
     last = next((row for row in rows if row["usual"] and row["loss_low"] is not None), None)
-    name = f"the accuracy of the linear probe {in_backticks(best['item'])}"
+    called, _, units = _USE[best["kind"]]
+    name = f"{called} {in_backticks(best['item'])}"
     if best["loss_low"] is None:
         return (
-            f"{capital(name)} is highest with {_label(best)}: {_number(best)}. There are too few texts to tell how "
+            f"{capital(name)} is highest with {_label(best)}: {_number(best)}. There are too few {units} to tell how "
             "much of this lead is chance.",
             best,
         )
@@ -332,11 +346,11 @@ def _advice(rows: Sequence[Record]) -> tuple[str, Record]:
         )
     if not last["loss"]:
         return f"{capital(_label(best))} and {_label(last)} score best: {name} is {_number(best)}. {_ties(rows)}", last
-    decide = f"; a decision needs about {_rounded(last['needed'])} texts" if last["needed"] else ""
+    decide = f"; a decision needs about {_rounded(last['needed'])} {units}" if last["needed"] else ""
     return (
         f"{capital(_label(best))} scores best: {name} is {_number(best)}. {capital(_label(last))} scores "
         f"{_points(last['loss'])} points less (at most {_points(last['loss_high'])}), which is not significant with "
-        f"{best['n']:,} texts{decide}. {_ties(rows)}",
+        f"{best['n']:,} {units}{decide}. {_ties(rows)}",
         best,
     )
 
@@ -416,18 +430,20 @@ def _notes(rows: Sequence[Record], take: Record) -> Iterator[str]:
             yield "Each block of this model ends in a norm, so these states are normed (measured)."
         else:
             yield "These states are the output of the block, without a norm (measured)."
+    labels, units = take["kind"] == "labels", _USE[take["kind"]][2]
+    if labels:
+        yield "A probe shows that states contain a label, not that the model uses it."
+    else:
+        yield "Cosines are those of the vectors as they are; the report has centred vectors as well. A point is 0.01."
+    yield "Another task may have another best layer."
     yield (
-        "A probe shows that states contain a label, not that the model uses it. Another task may have another best "
-        "layer."
-    )
-    yield (
-        "Intervals compare layers and poolings on the same held-out texts. They are valid for any number of layers and "
-        "poolings, and account for classifiers that share training texts."
+        f"Intervals compare layers and poolings on the same {'held-out ' * labels}{units}. They are valid for any "
+        f"number of layers and poolings{', and account for classifiers that share training texts' * labels}."
     )
     if any(row["needed"] for row in rows):
         yield (
-            "The number of texts for a decision assumes that the measured difference is the true one, and 80 % power. "
-            "The best of many layers looks better than it is, so more texts may be needed."
+            f"The number of {units} for a decision assumes that the measured difference is the true one, and 80 % "
+            f"power. The best of many layers looks better than it is, so more {units} may be needed."
         )
 
 

@@ -178,3 +178,20 @@ def test_the_probe_says_what_a_choice_without_labels_loses(layers):
     alone = layers(np.zeros((0, 6)), entropy)
     assert alone.boxes[0].says.startswith("Without labels, layers cannot be ranked") and not alone.boxes[0].code
     assert len(alone.lacks) == 1 and "add a corpus with labels and `probes:" in alone.lacks[0]
+
+
+@pytest.mark.parametrize(("statistic", "kind"), [("recall", "partners"), ("spearman", "scores")])
+def test_pairs_recommend_a_layer_and_say_what_the_last_one_costs(layers, statistic, kind):
+    right = told([0.4, 0.5, 0.9, 0.5, 0.88, 0.4])
+    of_pairs = {"metric": "partners", "statistic": statistic, "item": "talk", "folds": None}
+    answer = layers(np.zeros((0, 6)), [row | of_pairs for row in probed(right)])
+    rows = rows_of(answer, kind)
+    assert not answer.lacks and [row["layer"] for row in rows if row["loss_low"] == 0] == [2, 4]
+    x = right[:, 2].astype(float) - right[:, 5]
+    last, error = rows[-1], x.std(ddof=1) / np.sqrt(len(x))
+    assert last["loss"] == pytest.approx(x.mean())
+    assert 1.9 * error < x.mean() - last["loss_low"] < 3 * error, "folds widen no interval of pairs"
+    (box,) = answer.boxes
+    assert box.says.startswith("Take layer 2 with mean pooling: the ") and "`talk` is 0." in box.says
+    assert f"{100 * last['loss']:.1f} (" in box.says and "layers 2 and 4" in box.rows[0][-1].replace(", ", " and ")
+    assert not any("probe" in note or "texts" in note for note in box.notes)

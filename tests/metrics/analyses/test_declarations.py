@@ -9,7 +9,7 @@ from reporter.store.schema import tables
 from reporter.texts.sources import SOURCES
 
 
-@pytest.mark.parametrize("name", ["groups", "pairs", "clouds", "probes"])
+@pytest.mark.parametrize("name", ["groups", "pairs", "clouds", "probes", "partners"])
 def test_every_number_of_an_analysis_is_explained(name):
     analysis = analyses()[name]
     assert analysis.pooled and analysis.baselines and analysis.title and analysis.summary and analysis.cost

@@ -1,0 +1,163 @@
+"""Pairs of texts in a table: numbers against brute force on transformers' own states, intervals, wrong tables."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from scipy.stats import spearmanr
+
+from reporter.core.errors import ReporterError
+from reporter.metrics.analysis import analyses
+from reporter.metrics.partners import VARIANTS, PartnersFile, WrittenPartners, graded, searched, treated
+
+PARTNERS = analyses()["partners"]
+WORDS = ["cat", "dogs", "mouse", "red", "blue", "old", "town", "birds", "days", "sing", "runs", "of", "the", "in"]
+
+
+def pairs(n=24, seed=0):
+    """Texts, each with a partner that lost some of its words, and how many it kept."""
+    rng = np.random.default_rng(seed)
+    for _ in range(n):
+        words = rng.choice(WORDS, 8)
+        kept = int(rng.integers(2, 7))
+        yield " ".join(words), " ".join(rng.permutation(words)[:kept]), float(kept)
+
+
+def reference(x, y, variant, scores):
+    """Every number by its definition, from the vectors of texts and of partners."""
+    if variant != "raw":
+        both = np.concatenate([x, y])
+        x, y = x - both.mean(axis=0), y - both.mean(axis=0)
+        axes = np.linalg.svd(both - both.mean(axis=0))[2][: VARIANTS[variant]]
+        x, y = x - x @ axes.T @ axes, y - y @ axes.T @ axes
+    c = np.array([[a @ b / np.linalg.norm(a) / np.linalg.norm(b) for b in y] for a in x]).round(6)
+    n, hits, ranks, mutual = len(c), 0, [], 0
+    for i in range(n):
+        others = [c[i, j] for j in range(n) if j != i]
+        hits += c[i, i] > max(others)
+        ranks.append(1 + sum(other >= c[i, i] for other in others))
+        mutual += c[i, i] > max(*others, *(c[j, i] for j in range(n) if j != i))
+    numbers = {"recall": hits / n, "mrr": np.mean([1 / rank for rank in ranks]), "mexa": mutual / n}
+    return {"spearman": spearmanr(np.diag(c), scores)[0]} if scores else numbers
+
+
+def plain(context, texts):
+    """By layer the pooled vectors of texts that transformers reads one at a time."""
+    by_layer = []
+    for text in texts:
+        found = context.model.tokenizer(text, return_tensors="pt", return_special_tokens_mask=True)
+        own = ~found.pop("special_tokens_mask")[0].bool().numpy()
+        with torch.inference_mode():
+            states = context.model.module(input_ids=found["input_ids"], output_hidden_states=True).hidden_states
+        by_layer.append([x[0].double().numpy() for x in states])
+        by_layer[-1] = [{"mean": x[own].mean(axis=0), "last": x[own][-1], "first": x[0]} for x in by_layer[-1]]
+    return [
+        {pooling: np.array([vectors[pooling] for vectors in layer]) for pooling in layer[0]}
+        for layer in zip(*by_layer, strict=True)
+    ]
+
+
+@pytest.mark.parametrize("family", ["bert", "gpt2"])
+@pytest.mark.parametrize("scored", [True, False])
+def test_numbers_by_brute_force(of_family, computed, family, scored):
+    rows = list(pairs())
+    item = WrittenPartners(pairs=tuple((a, b, score if scored else None) for a, b, score in rows))
+    context = replace(of_family(family), auto=family == "bert")  # a decoder's first tokens are equal up to rounding
+    values, tables = computed(PARTNERS, item, context)
+    first, second = (plain(context, texts) for texts in list(zip(*rows, strict=True))[:2])
+    scores = [score for *_, score in rows] if scored else None
+    checked = set()
+    for row in tables["partner_numbers"]:
+        layer = -1 if row.place.site == "final" else row.place.layer
+        if family == "gpt2" and row.place.site == "block" and layer == context.layout.places[-2].layer:
+            continue  # transformers keeps it after the final norm alone
+        expected = reference(first[layer][row.pooling], second[layer][row.pooling], row.variant, scores)
+        assert row.value == pytest.approx(expected[row.statistic], abs=1e-9), row
+        assert row.ci_low <= row.value <= row.ci_high and row.n == len(rows)
+        checked.add((row.variant, row.pooling))
+        if row.main and row.variant == "raw":
+            assert np.mean(row.parts) == pytest.approx(row.value) and len(row.parts) == len(rows)
+            assert values[row.statistic, row.place].value == row.value
+            assert values[f"{row.statistic}_floor", row.place].value == row.chance
+    assert checked == {(v, p) for v in VARIANTS for p in (("mean", "last", "first") if context.auto else ("last",))}
+    place = context.layout.places[1]
+    assert "either scores or partners" in values["recall" if scored else "spearman", place].reason
+    if family == "bert":
+        same = context.layout.places[0]  # [CLS] alone
+        assert not any(row.pooling == "first" and row.place == same for row in tables["partner_numbers"])
+
+
+def test_one_mean_is_subtracted_from_both_sides():
+    rng = np.random.default_rng(0)
+    base, offset = rng.standard_normal((40, 6)), 2 * np.eye(6)[0]
+    x, y = base + offset, base + rng.standard_normal((40, 6)) - offset
+    for variant in VARIANTS:
+        vectors = treated(np.concatenate([x, y]), variant)
+        found = {name: value for name, value, *_ in searched(vectors[:40], vectors[40:])}
+        assert found == pytest.approx(reference(x, y, variant, None), abs=1e-12)
+    of_each = reference(x - x.mean(axis=0), y - y.mean(axis=0), "raw", None)
+    assert of_each["mexa"] != pytest.approx(reference(x, y, "centred", None)["mexa"], abs=0.02)
+
+
+def test_ties_are_misses_and_chance_is_the_mean_over_pairings():
+    rng = np.random.default_rng(0)
+    x = treated(rng.standard_normal((60, 5)), "raw")
+    a, b = x[:30], x[30:].copy()
+    b[:10] = a[:10]
+    b[1] = b[0]
+    found = {name: (value, chance, parts) for name, value, _, chance, parts in searched(a, b)}
+    assert found["recall"][2][:3].tolist() == [0, 0, 1] and found["mrr"][2][:3].tolist() == [0.5, found["mrr"][2][1], 1]
+    drawn = [{name: value for name, value, *_ in searched(a, b[rng.permutation(30)])} for _ in range(3000)]
+    assert found["recall"][1] == 1 / 30 and found["mrr"][1] == pytest.approx(sum(1 / k for k in range(1, 31)) / 30)
+    for name in ("mrr", "mexa"):
+        assert np.mean([one[name] for one in drawn]) == pytest.approx(found[name][1], abs=0.003)
+
+
+def test_an_influence_is_what_the_correlation_loses_without_the_pair():
+    rng = np.random.default_rng(0)
+    x = treated(rng.standard_normal((50, 4)), "raw")
+    a, b, scores = x[:25], x[25:], rng.integers(0, 5, 25).astype(float)
+    ((_, r, (low, high), chance, parts),) = graded(a, b, scores)
+    cosines = (a * b).sum(axis=1).round(6)
+    without = np.array([spearmanr(np.delete(cosines, i), np.delete(scores, i))[0] for i in range(25)])
+    influence = 24 * (r - without)
+    assert parts == pytest.approx(r + influence - influence.mean(), abs=1e-9)
+    error = np.sqrt(24 / 25 * np.square(without - without.mean()).sum())  # the jackknife
+    assert chance == 0 and (high - low) / 2 / (1 - r**2) == pytest.approx(2.06 * error / (1 - r**2), rel=0.15)
+    assert not list(graded(a, a, scores))
+
+
+GOOD = [f"{text}\t{partner}\t{score}" for text, partner, score in pairs(25, seed=1)]
+
+
+@pytest.mark.parametrize(
+    ("lines", "keys", "message"),
+    [
+        (GOOD, {"partner": "parner"}, r"no column 'parner' for `partner`; did you mean 'partner'\?"),
+        (GOOD, {"score": "grade"}, r"no column 'grade' for `score`"),
+        (GOOD, {"column": "txt"}, r"no column 'txt' for `column`"),
+        (GOOD[:19], {}, "pairs.tsv has 19 pairs; at least 20 are needed"),
+        ([*GOOD, "a cat\tdogs\thigh"], {}, "pair 26 has the score 'high', which is no number"),
+        ([*GOOD, "a cat\t\t2"], {}, "pair 26 lacks a text"),
+        ([*GOOD, GOOD[3]], {}, "pair 26 repeats a text of pair 4"),
+        ([*GOOD, GOOD[3].replace("\t", " too\t", 1)], {"score": None}, "pair 26 repeats a text of pair 4"),
+        ([line.rpartition("\t")[0] + "\t3" for line in GOOD], {}, "all scores in 'score' are equal"),
+    ],
+)
+def test_a_table_that_is_wrong(tmp_path, lines, keys, message):
+    (tmp_path / "pairs.tsv").write_text("\n".join(["text\tpartner\tscore", *lines]))
+    spec = PartnersFile(**{"file": Path("pairs.tsv"), "column": "text", "partner": "partner", "score": "score"} | keys)
+    with pytest.raises(ReporterError, match=message):
+        PARTNERS.resolve(spec, tmp_path)
+
+
+def test_tables_of_every_kind_are_read_alike(tmp_path):
+    (tmp_path / "p.tsv").write_text("\n".join(["text\tpartner\tscore", *GOOD]))
+    cells = [line.split("\t") for line in GOOD]
+    lines = (f'{{"text": "{a}", "partner": "{b}", "score": {score}}}' for a, b, score in cells)
+    (tmp_path / "p.jsonl").write_text("\n".join(lines))
+    keys = {"column": "text", "partner": "partner", "score": "score", "sample": 20}
+    tsv, jsonl = (PARTNERS.resolve(PartnersFile(file=Path(f"p.{e}"), **keys), tmp_path) for e in ("tsv", "jsonl"))
+    assert tsv == jsonl and len(tsv.pairs) == 20 and tsv.pairs[0] == (*cells[0][:2], float(cells[0][2]))
