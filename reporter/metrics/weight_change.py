@@ -32,7 +32,7 @@ class ChangedWeight(OfModel, table="changed_weights", corpus=WEIGHTS, metric="we
     matrix, are one weight. A tensor of more than two axes is the matrix of its last axis by the others.
     """
 
-    compared = (Comparable(("relative", "stable_rank"), "NULL", "'block ' || block || ', ' || weight"),)
+    compared = (Comparable(("relative", "stable_rank"), "NULL", of="'block ' || block || ', ' || weight"),)
 
     block: int = column("block, from 1", key=True)
     weight: str = column("kind of weight, as the model names it inside a block", key=True)
