@@ -46,7 +46,7 @@ FROM partner_numbers CROSS JOIN (VALUES ('accuracy'), ('floor')) AS kinds(kind)
 WHERE study = $study AND site IN ('embedding', 'block')
 ORDER BY model, checkpoint, partner_set, statistic DESC, main DESC, pooling, substr(method, 9), method DESC, kind, layer
 """,
-    accuracies("method", "accuracy", "floor", title="number", ticks="~g"),
+    accuracies("method", "accuracy", "floor", title="number"),
     lead="Colour: vectors as they are, centred, or without their first axes. Dotted: chance level.",
     picks=lambda frame, scene: [choices(frame, "part", "Pairs"), choices(frame, "pooling", "Pooling")],
     chapter=Chapter(SENTENCES, "partners", "Pairs", "Do cosines of pairs follow human scores, or find the partner?", 5),

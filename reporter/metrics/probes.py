@@ -48,14 +48,13 @@ CHAPTER = Chapter(
 DASHES = {"accuracy": [1, 0], "control": [6, 3], "floor": [1, 3]}
 
 
-def accuracies(
-    column: str, *kinds: str, title: str = "accuracy", ticks: str = "%"
-) -> Callable[[pd.DataFrame, Styles], Any]:
+def accuracies(column: str, *kinds: str, title: str = "accuracy") -> Callable[[pd.DataFrame, Styles], Any]:
     """Return what draws accuracies over layers: a colour for each value of a column, a dash for each kind."""
 
     def draw(frame: pd.DataFrame, styles: Styles) -> Any:
         scale = alt.Scale(domain=[min(0, frame["value"].min()), 1])
-        y = alt.Y("value:Q", title=title, scale=scale, axis=alt.Axis(format=ticks, tickCount=5))
+        axis = alt.Axis(format="%" if title == "accuracy" else "~g", tickCount=5)
+        y = alt.Y("value:Q", title=title, scale=scale, axis=axis)
         tooltips = parts.tooltips(column, "kind", "layer", "value", "ci_low", "ci_high", "n")
         lines = parts.NamedLines.of(frame, column, "value", list(dict.fromkeys(frame[column])), 0.0, 1.0)
         return parts.by_kind(lines, frame, {kind: DASHES[kind] for kind in kinds}, y, tooltips, band)

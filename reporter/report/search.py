@@ -24,6 +24,7 @@ SYNONYMS = {
     "attention": "attention sink heads",
     "skip": "ablation prune remove layer",
     "probes": "linear probe classifier accuracy",
+    "partners": "sts similarity retrieval bitext translation recall mrr mexa centring all-but-the-top",
 }
 """Words that people search for besides those of the definitions, by full name or by metric."""
 TERMS = {

@@ -255,7 +255,7 @@ def stored_pairs(store: Store, study: str, corpus: str, sides: Sequence[str]) ->
 
 NEVER = (
     "Intervals, chance levels, differences between corpora, correlations, claims and analyses (journeys, groups, "
-    "pairs, corpus comparisons, probes, static embeddings) are not measured again."
+    "pairs, partners, corpus comparisons, probes, static embeddings) are not measured again."
 )
 _MOST = 12  # cells that were left out, one by one
 

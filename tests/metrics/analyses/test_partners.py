@@ -30,7 +30,9 @@ def reference(x, y, variant, scores):
     if variant != "raw":
         both = np.concatenate([x, y])
         x, y = x - both.mean(axis=0), y - both.mean(axis=0)
-        axes = np.linalg.svd(both - both.mean(axis=0))[2][: VARIANTS[variant]]
+        axes = np.linalg.svd(both - both.mean(axis=0))[2][
+            : {"centred": 0, "without 1 axis": 1, "without 3 axes": 3}[variant]
+        ]
         x, y = x - x @ axes.T @ axes, y - y @ axes.T @ axes
     c = np.array([[a @ b / np.linalg.norm(a) / np.linalg.norm(b) for b in y] for a in x]).round(6)
     n, hits, ranks, mutual = len(c), 0, [], 0
