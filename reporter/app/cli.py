@@ -11,7 +11,7 @@ import shutil
 import signal
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
@@ -26,11 +26,14 @@ from reporter.core.threads import let_waiting_threads_sleep
 
 if TYPE_CHECKING:
     from reporter.metrics.base import Definition
+    from reporter.runs.plan import Plan
     from reporter.spec import Problem
 
 
 _T = TypeVar("_T")
 Names = list[str] | None
+_PILOT = 20
+"""Texts of each corpus that a pilot measures."""
 _RESUME = "finished work is saved; rerun the same command to resume"
 _GROUPS = {
     "Start": ("look", "init", "validate", "plan"),
@@ -299,8 +302,18 @@ def plan(
         bool, flag("--slurm", "Print the script of a Slurm job array that does the forward passes instead.")
     ] = False,
     at_once: Annotated[int, option("With --slurm: the most jobs that run at the same time.", "K", min=1)] = 64,
+    detect: Annotated[
+        float | None,
+        option(
+            "Also say how many texts detect this difference. Without stored numbers, this measures 20 texts of each "
+            "corpus first, in OUT/pilot.",
+            "DIFFERENCE",
+        ),
+    ] = None,
 ) -> None:
     """Show what would run, what is cached, and why.
+
+    With numbers in OUT, it also says which differences the texts can detect.
 
     Exit code: 0 every cell is cached or can run, 1 a cell cannot run, 2 the study
     or the call is wrong.
@@ -308,6 +321,8 @@ def plan(
     from reporter.runs.planner import plan_study
     from reporter.runs.studies import read_study
 
+    if detect is not None and not detect > 0:
+        raise UsageError("--detect DIFFERENCE must be greater than 0")
     planned = plan_study(read_study(spec, set or ()), out=out, offline=offline)
     if slurm:
         from reporter.runs.engines import job_array
@@ -318,11 +333,35 @@ def plan(
     from reporter.runs.plan import estimate
 
     _echo_lines(planned.lines())
+    _echo_lines(_detectable(planned, spec, out, set or (), detect, offline=offline))
     expected = estimate(planned, out / "cache")  # fails if the device is missing
     failed = planned.count("failed")
     if planned.count("run") or not failed:
         _echo_lines(expected.lines())
     raise typer.Exit(1 if failed else 0)
+
+
+def _detectable(
+    planned: Plan, spec: Path, out: Path, changes: Sequence[str], difference: float | None, *, offline: bool
+) -> list[str]:
+    """Return what the texts of a plan can detect, from its stored numbers or from a pilot."""
+    from reporter.judge.detecting import lines
+    from reporter.store import Store
+
+    study = planned.file.study
+    texts = {name: len(found) for name, found in planned.texts.items() if not isinstance(found, Exception)}
+    says = lines(Store(out / "results.duckdb"), study, texts, difference)
+    if difference is None and not says and texts:
+        return [f"to see which differences the texts can detect, measure {_PILOT} of them: `--detect DIFFERENCE`"]
+    if says or difference is None:
+        return says
+    from reporter.runs.runner import run_studies
+    from reporter.runs.studies import read_study
+
+    limits = [f"corpora.{name}.limit={min(_PILOT, count)}" for name, count in texts.items()]
+    run_studies([read_study(spec, [*changes, *limits])], out / "pilot", offline=offline)
+    no_number = f"{_PILOT} texts give no number an interval, so they cannot say what the study can detect"
+    return lines(Store(out / "pilot" / "results.duckdb"), study, texts, difference) or [no_number]
 
 
 @app.command(cls=_Run)

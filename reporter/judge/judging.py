@@ -146,9 +146,9 @@ def judge(store: Store, study: Study, statistics: Mapping[str, Statistic] | None
     """
     numbers = Numbers(store, study, statistics)
     tests = {
-        (name, reading): _find(numbers, claim, reading)
+        (name, reading): find_claim(numbers, claim, reading)
         for name, claim in study.claims.items()
-        for reading in _readings(claim, numbers)
+        for reading in readings_of(claim, numbers)
     }
     first = {
         name: main_finding
@@ -164,9 +164,9 @@ def judge(store: Store, study: Study, statistics: Mapping[str, Statistic] | None
         columns: dict[str, Any] = {"claim": name, "number": number, "kind": kind_of(claim).name}
         columns |= {"says": claim.says, "source": claim.source, "paper": claim.paper}
         about = _statistics_and_tables(numbers, claim)
-        readings_of = [reading for claim_name, reading in tests if claim_name == name]
+        of_name = [reading for claim_name, reading in tests if claim_name == name]
         of_claim = []
-        for reading in readings_of:
+        for reading in of_name:
             of_test = columns | {"reading": reading.place, "view": reading.view, "baseline": reading.baseline}
             finding = tests[name, reading]
             if isinstance(finding, str):
@@ -180,11 +180,11 @@ def judge(store: Store, study: Study, statistics: Mapping[str, Statistic] | None
             ]
             of_claim.append(replace(verdict, by_model=tuple(each)))
         verdicts += of_claim
-        base = tests[name, readings_of[0]]
+        base = tests[name, of_name[0]]
         # The verdicts are compared as they are without the correction, which other readings do not have.
         changes = [
             change(base, base.word(base.p), main_finding, main_finding.word(main_finding.p), str(reading.view))
-            for reading in readings_of[1:]
+            for reading in of_name[1:]
             if reading.baseline is None and isinstance(main_finding := tests[name, reading], Finding)
             if isinstance(base, Finding)
         ]
@@ -221,14 +221,15 @@ def _of_model(columns: Mapping[str, Any], model: str, finding: Finding, adjusted
     )
 
 
-def _readings(claim: Claim, numbers: Numbers) -> list[Reading]:
+def readings_of(claim: Claim, numbers: Numbers) -> list[Reading]:
+    """Return the readings of a claim; without results, only its first token set."""
     try:
         return readings(claim, numbers)
     except Exception:  # such as no results yet: the test fails with that reason, under the view that the study says
         return [Reading(1, (claim.views or numbers.study.views)[0], None)]
 
 
-def _find(numbers: Numbers, claim: Claim, reading: Reading) -> Finding | str:
+def find_claim(numbers: Numbers, claim: Claim, reading: Reading) -> Finding | str:
     """Return what the test finds, or why there is no test."""
     view = reading.view or numbers.study.views[0]
     try:

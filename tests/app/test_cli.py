@@ -126,6 +126,23 @@ def test_plan_exits_with_1_if_a_cell_cannot_run(call):
     assert "there is no folder" in result.stdout and "nothing to measure" not in result.stdout
 
 
+def test_plan_measures_a_pilot_if_no_number_says_what_texts_detect(call, monkeypatch):
+    def run(files, out, **options):
+        limits.append(({name: corpus.limit for name, corpus in files[0].study.corpora.items()}, str(out)))
+
+    limits = []
+    monkeypatch.setattr("reporter.runs.runner.run_studies", run)
+    Path("a").mkdir()
+    texts = [f"text {number}" for number in range(30)]
+    corpora = f"{{many: {{texts: {texts}}}, few: {{texts: [x, y]}}}}"
+    Path("plan.yaml").write_text(f"study: s\nmodels: {{a: {{path: a}}}}\ncorpora: {corpora}\nmetrics: [motion]\n")
+    assert "`--detect DIFFERENCE`" in call("plan", "plan.yaml").stdout and not limits
+    assert "20 texts give no number an interval" in call("plan", "plan.yaml", "--detect", "0.1").stdout
+    assert limits == [({"many": 20, "few": 2}, "results/pilot")]
+    wrong = call("plan", "plan.yaml", "--detect", "-1")
+    assert wrong.exit_code == 2 and wrong.stderr.count("\n") == 1 and "--detect" in wrong.stderr
+
+
 @pytest.mark.parametrize("out", ["good.yaml", "good.yaml/results"])
 def test_a_results_folder_that_cannot_be_written_is_named_before_anything_runs(call, out):
     result = call("run", "good.yaml", "--out", out)

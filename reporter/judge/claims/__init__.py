@@ -54,7 +54,7 @@ def power(finding: Finding, tested: int) -> str:
     part = finding.part
     if not finding.tested or part is None or not isfinite(error := float(np.ravel(part.estimates.error)[0])):
         return ""
-    reach = _detectable_ratio(part, tested, part.estimates.df) * error
+    reach = detectable_ratio(level_of(part, tested), part.estimates.df) * error
     value, bound = float(np.ravel(part.estimates.value)[0]), float(np.ravel(part.bound)[0])
     gap = abs(value - bound)
     more = (reach / gap) ** 2 if gap else float("inf")
@@ -67,10 +67,15 @@ def power(finding: Finding, tested: int) -> str:
     return advice
 
 
-def _detectable_ratio(part: Inequality, tested: int, df: float) -> float:
+def level_of(part: Inequality, tested: int) -> float:
+    """Return the one-sided level of a test that is corrected for the number of claims and for its own choices."""
+    return 2 * LEVEL / (2 * max(1, tested)) / part.scale
+
+
+def detectable_ratio(level: float, df: float = np.inf) -> float:
+    """Return how many standard errors a difference must have, so that 80 % of tests at a one-sided level detect it."""
     from scipy.special import nctdtrinc
 
-    level = 2 * LEVEL / (2 * max(1, tested)) / part.scale
     if isinf(df):
         return quantile(1 - level) + quantile(POWER)
     return float(nctdtrinc(df, 1 - POWER, quantile(1 - level, df)))
@@ -100,7 +105,7 @@ def _needed(finding: Finding, tested: int, gap: float, more: float) -> str:
     if now >= FEWEST_MODELS and not from_texts:
         for models in range(now + 1, MOST * now):
             df = estimates.df * (models - 1) / (now - 1)
-            if _detectable_ratio(finding.part, tested, df) <= gap * (models / now) ** 0.5:
+            if detectable_ratio(level_of(finding.part, tested), df) <= gap * (models / now) ** 0.5:
                 break
         return f"{models} independent models"
     return f"{more:.2g} times as many texts" if more < 10 else f"{ceil(more)} times as many texts"

@@ -1,0 +1,142 @@
+"""The smallest differences that the texts of a study can detect, from the errors on errors that are stored.
+
+With standard error e and critical value c of a test, a difference of (c + z_0.8)·e is detected in 80 % of studies:
+:func:`reporter.judge.claims.detectable_ratio`. Student's t allows for an error that few texts estimate. The part of an
+error that is due to texts falls with the square root of their number, so errors of a few texts tell what more texts can
+detect.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from reporter.core.numbers import counted, short
+from reporter.core.places import listed
+from reporter.geometry.intervals import FEWEST_TEXTS, SKEW, freedom, quantile
+from reporter.judge.claims import detectable_ratio, level_of
+from reporter.judge.judging import find_claim, readings_of
+from reporter.judge.numbers import Numbers, headlines
+from reporter.judge.points import FEWEST_MODELS, LEVEL, Finding
+from reporter.spec import Study
+from reporter.store import Store
+
+_WIDTHS = """
+SELECT metric || '.' || statistic AS name, [corpus] AS corpora, max(ci_high - ci_low) AS width, '' AS kind
+FROM layer_metrics WHERE study = $study AND view = $view AND metric || '.' || statistic IN (SELECT unnest($names))
+GROUP BY ALL UNION ALL
+SELECT metric || '.' || statistic, [corpus_a, corpus_b], max(ci_high - ci_low), kind
+FROM differences WHERE study = $study AND view = $view AND metric || '.' || statistic IN (SELECT unnest($names))
+GROUP BY ALL ORDER BY ALL
+"""
+_KINDS = {"": "two models", "base": "a model and its base, on the same texts", "corpora": "two corpora"}
+
+
+@dataclass(frozen=True)
+class Detectable:
+    """The smallest difference that texts can detect.
+
+    Args:
+        name: the claim, or the statistic.
+        number: what differs.
+        ratio: c + z_0.8 of its test.
+        texts: the part of its standard error that is due to texts, on ``stored`` texts.
+        rest: the other part.
+        stored: texts that the error is from.
+        planned: texts that the study has.
+    """
+
+    name: str
+    number: str
+    ratio: float
+    texts: float
+    rest: float
+    stored: int
+    planned: int
+
+    @property
+    def least(self) -> float:
+        """The smallest difference that the planned texts detect."""
+        return self.ratio * float(np.hypot(self.texts * (self.stored / self.planned) ** 0.5, self.rest))
+
+    def texts_for(self, difference: float) -> float:
+        """Return how many texts detect a difference; infinite where no number of them does."""
+        room = (difference / self.ratio) ** 2 - self.rest**2
+        return self.stored * self.texts**2 / room if room > 0 else float("inf")
+
+
+def detectable(store: Store, study: Study, planned: Mapping[str, int]) -> Iterator[Detectable | str]:
+    """Yield the smallest detectable difference of each claim and of each headline statistic, or why there is none.
+
+    Args:
+        store: numbers of the study, on any number of texts.
+        study: the study.
+        planned: texts of each corpus that the study has.
+    """
+    numbers = Numbers(store, study)
+    stored = numbers.texts()
+    for name, claim in study.claims.items():
+        finding = find_claim(numbers, claim, readings_of(claim, numbers)[0])
+        if isinstance(finding, str) or not finding.tested or finding.part is None:
+            yield f"claim {name}: {finding if isinstance(finding, str) else finding.why or 'no number has an interval'}"
+            continue
+        corpora = [corpus for corpus in finding.detail.get("corpora", stored) if corpus in stored and corpus in planned]
+        yield _of_claim(name, finding, len(study.claims), *_sizes(corpora or list(stored), stored, planned))
+    widths = store.records(_WIDTHS, {"study": study.study, "view": study.views[0], "names": list(headlines())})
+    for row in widths:
+        corpora = [corpus for corpus in dict.fromkeys(row["corpora"]) if corpus in stored and corpus in planned]
+        if row["width"] and corpora:
+            count, now = _sizes(corpora, stored, planned)
+            df = freedom(max(count, FEWEST_TEXTS))
+            error = row["width"] / 2 / quantile(0.975, df) * (1 if row["kind"] else 2**0.5)
+            number = f"{_KINDS[row['kind']]} ({listed(corpora)})"
+            yield Detectable(row["name"], number, detectable_ratio(LEVEL, df), error, 0.0, count, now)
+
+
+def _sizes(corpora: list[str], stored: Mapping[str, int], planned: Mapping[str, int]) -> tuple[int, int]:
+    """Return the stored and the planned texts of the corpus that gains least."""
+    return min(((stored[corpus], planned.get(corpus, stored[corpus])) for corpus in corpora), key=lambda n: n[1] / n[0])
+
+
+def _widened(texts: float) -> float:
+    """Return the factor by which a claim widens an error over so many texts."""
+    factor: float = 1 + SKEW / texts**0.5
+    return factor
+
+
+def _of_claim(name: str, finding: Finding, tested: int, stored: int, planned: int) -> Detectable:
+    assert finding.part is not None
+    part, estimates = finding.part, finding.part.estimates
+    error, bound = float(np.ravel(estimates.error)[0]), float(np.ravel(part.bound)[0])
+    of_texts = error if finding.models < FEWEST_MODELS else 0.0
+    if estimates.texts is not None:
+        of_texts = float(np.ravel(estimates.texts)[0])
+    ratio = detectable_ratio(level_of(part, tested), estimates.df)
+    of_texts, rest = of_texts * _widened(planned) / _widened(stored), max(0.0, error**2 - of_texts**2) ** 0.5
+    # Claims are tested on a scale of their own; nearby, a step there is a step on the scale that people read.
+    unit = abs(part.shown(bound + error) - part.shown(bound)) / error
+    return Detectable(f"claim {name}", part.name, ratio, unit * of_texts, unit * rest, stored, planned)
+
+
+def lines(store: Store, study: Study, planned: Mapping[str, int], difference: float | None) -> list[str]:
+    """Return what texts can detect for people, and how many texts detect ``difference``; nothing without numbers."""
+    rows = list(detectable(store, study, planned)) if store.path.exists() else []
+    known = [row for row in rows if isinstance(row, Detectable)]
+    if not known:
+        return []
+    texts = listed(f"{counted(count, 'text')} of {corpus}" for corpus, count in Numbers(store, study).texts().items())
+    width = max(len(row.name) for row in known)
+    made = [
+        f"smallest differences that this study can detect (80 % power, two-sided 5 %, claims corrected for "
+        f"their number), from the errors on {texts}:"
+    ]
+    for row in rows:
+        if isinstance(row, str):
+            made.append(f"  {row}")
+            continue
+        made.append(f"  {row.name:<{width}}  {row.least:<8.2g}  {row.number}")
+        if difference is not None:
+            needed = row.texts_for(difference)
+            enough = f"about {np.ceil(needed):,.0f} texts" if needed < 1e9 else "more models, whatever the texts"
+            made[-1] += f"; {short(difference)} takes {enough}"
+    return made
