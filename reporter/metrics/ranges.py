@@ -21,26 +21,25 @@ if TYPE_CHECKING:
 
 SAMPLED = 1024
 """Tokens that are rounded."""
-FORMATS = {"int8": ("INT8", 127.0, "the nearest whole number"), "fp8": ("FP8", 448.0, "the nearest number of E4M3")}
+FORMATS = {"int8": ("INT8", 127, "the nearest whole number"), "fp8": ("FP8", 448, "the nearest number of E4M3")}
 """The title of each format, its largest number, and how it rounds."""
-SCALES = {
-    "token": ("one scale per token", "the token's largest |x_j|"),
-    "channel": ("one scale per channel", "the largest |x_j| of dimension j over the sampled tokens"),
-    "tensor": ("one scale for all tokens", "the largest |x_j| over all tokens and dimensions"),
-}
+SCALES = {"token": "of the token", "channel": "of dimension j in the sample", "tensor": "of all tokens and dimensions"}
+"""The numbers that share a scale, by name, and whose largest |x_j| sets it."""
 LOSSES = tuple(f"{form}_{scale}" for form in FORMATS for scale in SCALES)
+_TRAPS = {"int8_tensor": "One token can set the scale of all, so there is no interval."}
+_TRAPS["int8_token"] = "The states between blocks are rounded here; kernels round the inputs of matrix products."
 
 
 def _loss(name: str) -> Statistic:
-    (title, most, rounding), (scale, largest) = FORMATS[name.split("_")[0]], SCALES[name.split("_")[1]]
+    (title, most, rounding), scale = FORMATS[name.split("_")[0]], name.split("_")[1]
     definition = (
-        f"Mean over {SAMPLED:,} sampled tokens of ‖x − Q(x)‖²/‖x‖², with Q(x)_j = s·round(x_j/s) and s = m/{most:g}. m "
-        f"is {largest}. round gives {rounding}, a tie the even one. A state of zeros loses 0. Sinks would hide other "
-        "tokens in a ratio of sums, so each token counts alike."
+        f"Mean over {SAMPLED:,} sampled tokens of ‖x − Q(x)‖²/‖x‖², with Q(x)_j = s·round(x_j/s) and s = m/{most}. m "
+        f"is the largest |x_j| {SCALES[scale]}. round gives {rounding}, of two the even one. A state of zeros loses "
+        "0. Sinks would hide other tokens in a ratio of sums, so each token counts alike."
     )
-    trap = "One token can set the scale of all, so there is no interval." if name == "int8_tensor" else ""
-    how, sources = described("log") if "token" in name else "", ("xiao2023smoothquant", "micikevicius2022fp8")
-    title = f"energy lost by {title} with {scale}"
+    sources = ("xiao2023smoothquant", "micikevicius2022fp8")[: 1 + name.startswith("fp8")]
+    how = described("log") if scale == "token" else ""
+    title, trap = f"energy lost by {title} with one scale per {scale}", _TRAPS.get(name, "")
     return Share(name, title, definition, sources, interval=how, floor=True, trap=trap, smallest=0.001)
 
 
@@ -59,8 +58,8 @@ _RATIO = Size(
 def losses(frame: Any, styles: Styles) -> Any:
     """Draw the lost energy over layers, a line for each scale and format; ``value`` is its decimal logarithm."""
     lines = parts.NamedLines.of(frame, "scale", "value", list(SCALES))
-    axis = alt.Axis(labelExpr="format(pow(10, datum.value), '~g')", tickMinStep=1)
-    y = alt.Y("value:Q", title="energy lost", scale=alt.Scale(zero=False), axis=axis)
+    axis = alt.Axis(labelExpr="format(pow(10, datum.value), '.2~g')", tickMinStep=1)
+    y = alt.Y("value:Q", title="energy lost", scale=alt.Scale(zero=False, nice=True), axis=axis)
     tooltip = parts.tooltips("kind", "scale", "layer", "lost")
     return parts.by_kind(lines, frame, {"INT8": [1, 0], "FP8": [1, 3]}, y, tooltip)
 
@@ -101,21 +100,16 @@ def ranges(seen: Observed, options: Options) -> Iterator[Value]:
         for name, each in rounding_losses(x / largest, 1.0).items():
             value, m, of_token = float(each.mean()), len(each), name.endswith("_token")
             error = error_over_texts(each - value, sample.texts, m, seen.texts, sample.keys) if of_token else None
-            low, high = interval(value, error, "log", (0.0, 1.0))
-            reason = "" if of_token else "a maximum sets the scale"
-            yield from with_floor(Value(name, place, value, m, low, high, reason=reason, spread=error), floors[name])
+            (low, high), why = interval(value, error, "log", (0.0, 1.0)), "" if of_token else "a maximum sets the scale"
+            yield from with_floor(Value(name, place, value, m, low, high, reason=why, spread=error), floors[name])
 
 
 def rounding_losses(x: Any, largest: float) -> Mapping[str, Any]:
     """Return ‖x − Q(x)‖²/‖x‖² of each state by statistic, arrays (n,); ``largest`` is |x_j| at most over all tokens."""
     import torch
 
-    x = torch.as_tensor(x)
-    peaks: Mapping[str, Any] = {
-        "token": x.abs().amax(dim=1)[:, None],
-        "channel": x.abs().amax(dim=0),
-        "tensor": largest,
-    }
+    size = (x := torch.as_tensor(x)).abs()
+    peaks: Mapping[str, Any] = {"token": size.amax(dim=1)[:, None], "channel": size.amax(dim=0), "tensor": largest}
     energy, lost = x.square().sum(dim=1).clamp(min=1e-37), {}
     for name, (form, scale) in ((name, name.split("_")) for name in LOSSES):
         step = torch.as_tensor(peaks[scale] / FORMATS[form][1], device=x.device).clamp(min=1e-37)
