@@ -37,7 +37,7 @@ def _loss(name: str) -> Statistic:
         f"is the largest |x_j| {SCALES[scale]}. round gives {rounding}, of two the even one. A state of zeros loses "
         "0. Sinks would hide other tokens in a ratio of sums, so each token counts alike."
     )
-    sources = ("xiao2023smoothquant", "micikevicius2022fp8")[: 1 + name.startswith("fp8")]
+    sources = ("xiao2023smoothquant", "micikevicius2022formats")[: 1 + name.startswith("fp8")]
     how = described("log") if scale == "token" else ""
     title, trap = f"energy lost by {title} with one scale per {scale}", _TRAPS.get(name, "")
     return Share(name, title, definition, sources, interval=how, floor=True, trap=trap, smallest=0.001)
