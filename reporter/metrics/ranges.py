@@ -40,7 +40,8 @@ def _loss(name: str) -> Statistic:
     sources = ("xiao2023smoothquant", "micikevicius2022formats")[: 1 + name.startswith("fp8")]
     how = described("log") if scale == "token" else ""
     title, trap = f"energy lost by {title} with one scale per {scale}", _TRAPS.get(name, "")
-    return Share(name, title, definition, sources, interval=how, floor=True, trap=trap, smallest=0.001)
+    grows = per_doubling("Rises by up to 6 %", "0 to 0.7", "A maximum sets its scale.") if name == "int8_tensor" else ""
+    return Share(name, title, definition, sources, interval=how, floor=True, trap=trap, smallest=0.001, grows=grows)
 
 
 _RATIO = Size(
@@ -51,7 +52,7 @@ _RATIO = Size(
     ("sun2024massive",),
     floor=True,
     plainly="How many times the typical activation the largest one is.",
-    grows=per_doubling("Rises by up to 2 %", "0.5", LARGEST),
+    grows=per_doubling("Rises by up to 3 %", "0 to 0.7", LARGEST),
 )
 
 

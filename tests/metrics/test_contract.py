@@ -420,7 +420,7 @@ def test_what_moves_with_the_size_of_a_corpus_says_so():
         "convergence": {"similarity_frequent", "similarity_rare"},
         "layer_pairs": {"knn"},
         "outliers": {"largest", "largest_ratio"},
-        "ranges": {"over_median"},
+        "ranges": {"over_median", "int8_tensor"},
     }
 
 
