@@ -73,10 +73,12 @@ function showBoard() {
     }
     find(".cards-of-figures", board).append(figure.element);
   }
+  const names = pinned();
   for (const { element, name } of figures) {
-    const button = element.querySelector("button.pin"), isPinned = pinned().includes(name);
-    button?.setAttribute("aria-pressed", String(isPinned));
-    if (button) button.textContent = isPinned ? "−" : "+";
+    const button = element.querySelector("button.pin");
+    if (!button) continue;
+    button.setAttribute("aria-pressed", String(names.includes(name)));
+    button.textContent = names.includes(name) ? "−" : "+";
   }
   refreshAll(panel => board.contains(panel.element));
 }

@@ -309,9 +309,13 @@ def jackknife_interval(value: float, without: Floats, scale: Literal["fisher", "
 VERDICT_TEXTS = 12
 """A verdict needs this many texts; with fewer, a widened interval still misses more often than in 5 %."""
 SKEW = 1.5
-"""An error over T texts is widened by the factor 1 + SKEW/√T at least."""
 OPEN = 4.0
 """Of a number without an upper bound the factor is 1 + OPEN · relative error where that is more."""
+
+
+def widened_for_skew(texts: float) -> float:
+    """Return the least factor by which a test widens an error over so many texts: 1 + SKEW/√T."""
+    return float(1.0 + SKEW / max(texts, 1) ** 0.5)
 
 
 def freedom(texts: int | None) -> float:
@@ -358,7 +362,7 @@ def text_errors(
         return down, up
     least, most = bounds
     distance = np.inf if least is None or most is not None else max(value - least, error)
-    wider = 1.0 + max(SKEW / max(texts, 1) ** 0.5, OPEN * error / distance)
+    wider = max(widened_for_skew(texts), 1.0 + OPEN * error / distance)
     return wider * down, wider * up
 
 

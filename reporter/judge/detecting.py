@@ -13,7 +13,7 @@ import numpy as np
 
 from reporter.core.numbers import counted, short
 from reporter.core.places import listed
-from reporter.geometry.intervals import FEWEST_TEXTS, SKEW, freedom, quantile
+from reporter.geometry.intervals import FEWEST_TEXTS, freedom, quantile, widened_for_skew
 from reporter.judge.claims import detectable_ratio, level_of
 from reporter.judge.judging import find_claim, readings_of
 from reporter.judge.numbers import Numbers, headlines
@@ -98,12 +98,6 @@ def _sizes(corpora: list[str], stored: Mapping[str, int], planned: Mapping[str, 
     return min(((stored[corpus], planned.get(corpus, stored[corpus])) for corpus in corpora), key=lambda n: n[1] / n[0])
 
 
-def _widened(texts: float) -> float:
-    """Return the factor by which a claim widens an error over so many texts."""
-    factor: float = 1 + SKEW / texts**0.5
-    return factor
-
-
 def _of_claim(name: str, finding: Finding, tested: int, stored: int, planned: int) -> Detectable:
     assert finding.part is not None
     part, estimates = finding.part, finding.part.estimates
@@ -112,7 +106,8 @@ def _of_claim(name: str, finding: Finding, tested: int, stored: int, planned: in
     if estimates.texts is not None:
         of_texts = float(np.ravel(estimates.texts)[0])
     ratio = detectable_ratio(level_of(part, tested), estimates.df)
-    of_texts, rest = of_texts * _widened(planned) / _widened(stored), max(0.0, error**2 - of_texts**2) ** 0.5
+    rest = max(0.0, error**2 - of_texts**2) ** 0.5
+    of_texts *= widened_for_skew(planned) / widened_for_skew(stored)
     # Claims are tested on a scale of their own; nearby, a step there is a step on the scale that people read.
     unit = abs(part.shown(bound + error) - part.shown(bound)) / error
     return Detectable(f"claim {name}", part.name, ratio, unit * of_texts, unit * rest, stored, planned)

@@ -245,23 +245,25 @@ def skip(item: Skip, context: Context) -> Iterator[Value | SkippedBlocks | Repea
     batches = list(batched(tokenised_texts(texts, model, corpus.max_tokens), context.batch_tokens, model))
     readout, problem = _readout(model)
 
-    def losses_of(edits: Sequence[Edit], what: str, look: Look | None = None) -> _Sums:
-        """Return Σ −log p, (texts, 1 + edits), of the whole model and of edited ones; ``look`` sees the states."""
+    def losses_of(edits: Sequence[Edit | None], what: str, look: Look | None = None) -> _Sums:
+        """Return Σ −log p, (texts, edits), of edited models; None is the whole model, and ``look`` sees its states."""
         import torch
 
-        sums, counts = np.zeros((len(texts), 1 + len(edits))), np.zeros(len(texts))
+        sums, counts = np.zeros((len(texts), len(edits))), np.zeros(len(texts))
+        masked = readout is not None and not readout.predicts_next
         for number, batch in enumerate(batches):
             with torch.inference_mode():
                 ids, mask = (torch.as_tensor(x, device=model.device) for x in (batch.ids, batch.mask))
-                captured, resume = model.keep(ids, mask)
+                if look is not None or not masked:
+                    captured, resume = model.keep(ids, mask)
                 if look is not None:
                     look(batch, captured.path)
                 if readout is None:
                     continue
                 prediction = readout.prediction(batch, seed)
-                if not readout.predicts_next:
+                if masked:
                     captured, resume = model.keep(torch.as_tensor(prediction.ids, device=model.device), mask)
-                for column, edit in enumerate([None, *edits]):
+                for column, edit in enumerate(edits):
                     last = captured.last if edit is None else resume(*edit)
                     of_tokens = readout.losses(batch, last, prediction)
                     finite = of_tokens.isfinite()
@@ -269,13 +271,13 @@ def skip(item: Skip, context: Context) -> Iterator[Value | SkippedBlocks | Repea
                         raise ReporterError("a loss is not finite; the weights may be damaged")
                     counts[batch.texts] = finite.sum(dim=1).cpu().numpy()
                     sums[batch.texts, column] = of_tokens.where(finite, 0.0).sum(dim=1).cpu().numpy()
-                    context.tell(what, number * len(edits) + column, max(len(batches) * len(edits), 1))
+                    context.tell(what, number * len(edits) + column + 1, len(batches) * len(edits))
         return _Sums(sums, counts)
 
     layers = model.anatomy.layers
     (cosines, all_angles), look = _between_layers(len(texts), layers + 1)
     single = [_without((block,)) for block in range(1, layers + 1)] if item.every_block and layers > 1 else []
-    losses = losses_of(single, "blocks", look)
+    losses = losses_of([None, *single], "blocks", look)
     cosines, angles = (_Sums(np.diagonal(sums.sums, 1, 1, 2), sums.counts) for sums in (cosines, all_angles))
     influence, turned = 1 - cosines.means(), 1 - cosines.replicates(seed)
     for block, place in enumerate(context.layout.path[:-1]):
@@ -285,17 +287,18 @@ def skip(item: Skip, context: Context) -> Iterator[Value | SkippedBlocks | Repea
     if not tokens:
         yield Value("loss", None, None, 0, reason=problem or "no token is predicted")
         return
-    whole, drawn = float(losses.means()[0]), losses.replicates(seed)[:, 0]
+    of_whole = losses.column(0)
+    whole, drawn = float(of_whole.means()), of_whole.replicates(seed)
     yield Value("loss", None, whole, tokens, *percentile_interval(drawn, len(texts)))
     if single:
         yield from _of_blocks(losses, cosines, angles, context)
-    changes = losses.means()[1:] - whole
-    propose = partial(proposals, all_angles.means(), influence, changes=changes)
+    propose = partial(proposals, all_angles.means(), influence, changes=losses.means()[1:] - whole)
     trials = [(many, *ranked) for many in item.blocks if many < layers for ranked in enumerate(propose(many), 1)]
-    measured = dict(zip(single, _columns(losses), strict=True))
+    measured = {edit: losses.column(number) for number, edit in enumerate(single, 1)}
     edits = dict.fromkeys(_without(proposal.blocks) for *_, proposal in trials)
     if missing := [edit for edit in edits if edit not in measured]:
-        measured |= zip(missing, _columns(losses_of(missing, "sets of blocks")), strict=True)
+        of_sets = losses_of(missing, "sets of blocks")
+        measured |= {edit: of_sets.column(number) for number, edit in enumerate(missing)}
     for many, rank, proposal in trials:
         without = measured[_without(proposal.blocks)]
         left = float(without.means())
@@ -304,25 +307,24 @@ def skip(item: Skip, context: Context) -> Iterator[Value | SkippedBlocks | Repea
         which = (many, rank, ranges(proposal.blocks, commas=True), proposal.by, proposal.angle, least)
         yield SkippedBlocks(*which, left, left - whole, low, high, len(texts), tokens)
     if item.repeats:
-        yield from _repeats(lambda edits: losses_of(edits, "repetitions"), layers, seed)
+        yield from _repeats(of_whole, lambda edits: losses_of(edits, "repetitions"), layers, seed)
 
 
-def _repeats(losses_of: Callable[[Sequence[Edit]], _Sums], layers: int, seed: int) -> Iterator[RepeatedBlocks]:
+def _repeats(
+    whole: _Sums, losses_of: Callable[[Sequence[Edit]], _Sums], layers: int, seed: int
+) -> Iterator[RepeatedBlocks]:
     """Yield the change of the loss with blocks i + 1…j run twice, on a grid of (i, j) and then all around the best."""
     step = max(1, round(layers / 8))
     edges = [*range(0, layers, step), layers]
     tried = [(i, j) for i in edges for j in edges if i < j]
-    losses = losses_of([(*pair, ()) for pair in tried])
+    losses = whole.beside(losses_of([(*pair, ()) for pair in tried]))
     first, last = tried[int(losses.means()[1:].argmin())]
     near = range(1 - step, step)
     more = [(first + a, last + b) for a in near for b in near if 0 <= first + a < last + b <= layers]
     if new := [pair for pair in more if pair not in tried]:
         tried += new
-        added = losses_of([(*pair, ()) for pair in new])
-        losses = _Sums(np.hstack([losses.sums, added.sums[:, 1:]]), losses.counts)
-    means, drawn = losses.means(), losses.replicates(seed)
-    changes, drawn = means[1:] - means[0], drawn[:, 1:] - drawn[:, :1]
-    texts = len(losses.counts)
+        losses = losses.beside(losses_of([(*pair, ()) for pair in new]))
+    (changes, drawn), texts = losses.changes(seed), len(losses.counts)
     intervals = simultaneous_intervals(changes, drawn, texts)
     for (i, j), change, (low, high) in zip(tried, changes.tolist(), intervals, strict=True):
         yield RepeatedBlocks(i + 1, j, change, low, high, texts)
@@ -338,8 +340,7 @@ def _of_blocks(losses: _Sums, cosines: _Sums, angles: _Sums, context: Context) -
         context: of the analysis.
     """
     texts, tokens, layers = len(losses.counts), int(losses.counts.sum()), cosines.sums.shape[1]
-    means, drawn = losses.means(), losses.replicates(context.seed)
-    changes, drawn = means[1:] - means[0], drawn[:, 1:] - drawn[:, :1]
+    changes, drawn = losses.changes(context.seed)
     of_texts = losses.sums[:, 1:] - losses.sums[:, :1] - changes * losses.counts[:, None]
     gaps = behind_best(-changes - of_texts * texts / tokens)  # the mean of each is that over tokens
     for block, place in enumerate(context.layout.path[:-1]):
@@ -393,13 +394,17 @@ def proposals(angles: Floats, influence: Floats, many: int, changes: Floats) -> 
         for first in runs
     ]
     angle_of = {proposal.blocks: proposal.angle for proposal in ordered}
-    for place, by, numbers in ((1, "influence", influence), (PROPOSALS, "loss", changes)):
+    chosen = ordered[:PROPOSALS]
+
+    def propose(place: int, by: str, numbers: Floats) -> None:
         least = tuple(sorted(int(block) + 1 for block in np.argsort(numbers, kind="stable")[:many]))
-        if least and all(least != proposal.blocks for proposal in ordered[:PROPOSALS]):
-            ordered.insert(place, Proposal(least, by, angle_of.get(least)))
-        elif by == "loss":
-            return ordered[:PROPOSALS]
-    return ordered[: PROPOSALS + 1]
+        if least and all(least != proposal.blocks for proposal in chosen):
+            chosen.insert(place, Proposal(least, by, angle_of.get(least)))
+
+    propose(1, "influence", influence)
+    del chosen[PROPOSALS:]
+    propose(PROPOSALS, "loss", changes)
+    return chosen
 
 
 @dataclass(frozen=True, eq=False)
@@ -421,10 +426,18 @@ class _Sums:
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.asarray(((weights @ self.sums).T / (weights @ self.counts)).T)
 
+    def column(self, number: int) -> _Sums:
+        """Return one quantity of several, (texts, k)."""
+        return _Sums(self.sums[:, number], self.counts)
 
-def _columns(losses: _Sums) -> list[_Sums]:
-    """Return the losses of each edited model, without those of the whole model."""
-    return [_Sums(column, losses.counts) for column in losses.sums.T[1:]]
+    def beside(self, others: _Sums) -> _Sums:
+        """Return these quantities and others over the same tokens."""
+        return _Sums(np.column_stack([self.sums, others.sums]), self.counts)
+
+    def changes(self, seed: int) -> tuple[Floats, Floats]:
+        """Return how far the later quantities are from the first, (k − 1,), and the same of each replicate."""
+        means, drawn = self.means(), self.replicates(seed)
+        return means[1:] - means[0], drawn[:, 1:] - drawn[:, :1]
 
 
 def _between_layers(texts: int, places: int) -> tuple[tuple[_Sums, _Sums], Look]:

@@ -169,15 +169,17 @@ def _words(
     """Yield the tokens that the head reads from a mean difference, up to its length, and those of the opposite."""
     import torch
 
-    for direction, sign in (("up", 1.0), ("down", -1.0)):
+    def read(states: Tensor) -> Tensor:
         with torch.inference_mode():
-            read = partial(lambda x, sign: head.logits(model.close(sign * x.to(model.device))).cpu(), sign=sign)
-            logits = read(mean[None])[0]
-            best = logits.topk(min(LISTED, len(logits))).indices
-            near = max(1, round(NEAR * len(logits)))
-            agree = [
-                (own[:, best] >= own.topk(near).values[:, -1:]).double() for own in map(read, torch.split(each, 64))
-            ]
+            return head.logits(model.close(states.to(model.device))).cpu()
+
+    for direction, sign in (("up", 1.0), ("down", -1.0)):
+        logits = read(sign * mean[None])[0]
+        best = logits.topk(min(LISTED, len(logits))).indices
+        near = max(1, round(NEAR * len(logits)))
+        agree = [
+            (own[:, best] >= own.topk(near).values[:, -1:]).double() for own in map(read, torch.split(sign * each, 64))
+        ]
         names, shares = token_names(model.tokenizer, best.tolist()), torch.cat(agree).mean(dim=0).tolist()
         for rank, (token, share) in enumerate(zip(best.tolist(), shares, strict=True), 1):
             yield TuningWord(layer, positions, direction, rank, token, names[token], share)

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from reporter.core.numbers import estimate, p_value, short
 from reporter.core.table import Row
+from reporter.geometry.statistics import LEVEL
 from reporter.judge.questions.question import (
     VIEWS,
     Advice,
@@ -45,7 +46,7 @@ def _box(rows: Sequence[Record]) -> Box:
     a, b = first["model_a"], first["model_b"]
     layers = f"Layer {first['layer_a']} of {a} and layer {first['layer_b']} of {b}"
     similarity = estimate(first["calibrated"], first["ci_low"], first["ci_high"])
-    chance = "Chance does not explain this" if first["p"] <= 0.05 else "Chance may explain this"
+    chance = "Chance does not explain this similarity" if first["p"] <= LEVEL else "Chance may explain this similarity"
     return Box(
         about=f"{a} and {b} on {first['corpus']}",
         says=f"{layers} are the most similar: calibrated similarity {similarity} (0: chance, 1: same). "
