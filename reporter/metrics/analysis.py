@@ -22,7 +22,6 @@ from reporter.spec.offer import Section
 from reporter.spec.study import Study
 
 if TYPE_CHECKING:
-    from reporter.models.checkpoint import Checkpoint
     from reporter.models.load import LoadedModel
     from reporter.models.places import Layout
     from reporter.spec import Study
@@ -78,7 +77,7 @@ class Context:
         batch_tokens: the most tokens in a batch, padding included; changes no number.
         tell: told of progress.
         warnings: what a reader should know before believing the numbers; an analysis appends to it.
-        base: of an analysis with ``against_base``, the last checkpoint of the model's base.
+        base: loads the last checkpoint of the model's base, once for all analyses with ``against_base``.
     """
 
     model: LoadedModel
@@ -90,7 +89,7 @@ class Context:
     tell: Tell = silent
     auto: bool = False
     warnings: list[str] = field(default_factory=list)
-    base: Checkpoint | None = None
+    base: Callable[[], LoadedModel] | None = None
 
 
 def as_written(item: Any, folder: Path) -> Any:

@@ -94,17 +94,17 @@ class TuningWord(OfModel, table="tuning_words", metric="tuning_words"):
     ),
     last_only=True,
     against_base=True,
+    version=2,
 )
 def tuning_words(item: TuningWords, context: Context) -> Iterator[Value | TuningWord]:
     """Yield the static share at each layer, and the words at the middle layer and the last one."""
     import torch
 
-    from reporter.forward.measure import tokenised_texts
+    from reporter.forward.measure import batched, tokenised_texts
     from reporter.models.head import load_head
-    from reporter.models.load import load
 
     assert context.base is not None  # the planner asks for no other model
-    model, base = context.model, load(context.base, str(context.model.device), offline=True)
+    model, base = context.model, context.base()
     if model.tokenizer_hash != base.tokenizer_hash or model.anatomy.width != base.anatomy.width:
         raise ReporterError("the model and its base differ in width or tokenizer, so states cannot be subtracted")
     head = None
@@ -116,17 +116,23 @@ def tuning_words(item: TuningWords, context: Context) -> Iterator[Value | Tuning
     layers = min(model.anatomy.layers, base.anatomy.layers)
     sums = {name: torch.zeros(len(texts), layers + 1, model.anatomy.width) for name in POSITIONS}
     squares, counts = ({name: np.zeros((len(texts), width)) for name in POSITIONS} for width in (layers + 1, 1))
-    for row, text in enumerate(tokenised_texts(texts, model, context.corpora[item.corpus].max_tokens)):
-        ids = torch.as_tensor(text.ids, device=model.device)[None]
+    done, tokens = 0, tokenised_texts(texts, model, context.corpora[item.corpus].max_tokens)
+    for batch in batched(tokens, context.batch_tokens, model):
+        ids, mask = (torch.as_tensor(x, device=model.device) for x in (batch.ids, batch.mask))
+        own = (batch.mask == 1) & ~batch.special
+        order = np.where(own, own.cumsum(axis=1) - 1, -1)
         with torch.inference_mode():
-            paths = [side.states(ids, torch.ones_like(ids))[: layers + 1] for side in (model, base)]
-            delta = torch.stack([(x - y)[0].float().cpu() for x, y in zip(*paths, strict=True)])
-        own = np.flatnonzero(~text.special)
-        for name, span in POSITIONS.items():
-            some = delta[:, own[span]]
-            sums[name][row], counts[name][row] = some.sum(dim=1), some.shape[1]
-            squares[name][row] = some.double().square().sum(dim=(1, 2))
-        context.tell("texts", row + 1, len(texts))
+            paths = [side.states(ids, mask)[: layers + 1] for side in (model, base)]
+            for layer, (x, y) in enumerate(zip(*paths, strict=True)):
+                delta = (x - y).float().cpu()
+                of_tokens = delta.double().square().sum(dim=2).numpy()
+                for name, span in POSITIONS.items():
+                    kept = (order >= span.start) & (order < (span.stop or order.size))
+                    sums[name][batch.texts, layer] = torch.einsum("tlw,tl->tw", delta, torch.from_numpy(kept).float())
+                    squares[name][batch.texts, layer] = (of_tokens * kept).sum(axis=1)
+                    counts[name][batch.texts, 0] = kept.sum(axis=1)
+        done += len(batch.texts)
+        context.tell("texts", done, len(texts))
     for name in POSITIONS:
         n, total = counts[name][:, 0], int(counts[name].sum())
         for layer, place in enumerate(context.layout.path[: layers + 1]):

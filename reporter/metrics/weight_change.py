@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,20 +23,29 @@ if TYPE_CHECKING:
     import pandas as pd
     from torch import Tensor
 
+    from reporter.models.load import LoadedModel
+
+_WHERE = "kind || if(kind = 'block', ' ' || block, '')"
 _BLOCK = re.compile(r"(?:^|\.)(\d+)\.")  # the first number is that of the block: experts come after it
 
 
 class ChangedWeight(OfModel, table="changed_weights", corpus=WEIGHTS, metric="weight_change"):
-    """A weight W of a block against the same weight W⁰ of the base. Both are exact, so there is no interval.
+    """A weight W against the same weight W⁰ of the base. Both are exact, so there is no interval.
 
     Adapters are merged and quantised weights unpacked. Weights that are fused, such as queries, keys and values in one
-    matrix, are one weight. A tensor of more than two axes is the matrix of its last axis by the others.
+    matrix, are one weight. A tensor of more than two axes is the matrix of its last axis by the others. A head that is
+    tied to the embedding counts once, as the embedding.
     """
 
-    compared = (Comparable(("relative", "stable_rank"), "NULL", of="'block ' || block || ', ' || weight"),)
+    compared = (Comparable(("relative", "stable_rank"), "NULL", of=f"{_WHERE} || ', ' || weight"),)
 
-    block: int = column("block, from 1", key=True)
-    weight: str = column("kind of weight, as the model names it inside a block", key=True)
+    kind: str = column(
+        "'block', 'embedding' (tokens and positions, with their norms and projections) or 'head' (final norm, pooler "
+        "and language-model head)",
+        key=True,
+    )
+    block: int = column("block, from 1; 0 outside of blocks", key=True)
+    weight: str = column("name of the weight in the model, or inside its block", key=True)
     relative: float | None = column("‖W − W⁰‖ / ‖W⁰‖ (Frobenius norms); NULL where W⁰ is zero and W is not")
     stable_rank: float | None = column(
         "‖W − W⁰‖² / σ₁², with σ₁ the largest singular value of W − W⁰; NULL for vectors and where nothing changed"
@@ -46,7 +56,10 @@ class ChangedWeight(OfModel, table="changed_weights", corpus=WEIGHTS, metric="we
 def heat(frame: pd.DataFrame, styles: Styles) -> Any:
     """Draw the relative change of each weight by block; what did not change at all stays grey."""
     kinds = alt.Y("weight:N", title=None, sort=None, axis=alt.Axis(grid=False, domain=False, labelLimit=260))
-    blocks = alt.X("block:O", axis=alt.Axis(grid=False, domain=False, labelAngle=0, labelOverlap=True))
+    axis = alt.Axis(
+        grid=False, domain=False, labelAngle=0, labelOverlap=True, labelExpr="datum.value ? datum.value : 'none'"
+    )
+    blocks = alt.X("block:O", axis=axis)
     colour = alt.Color("relative:Q", scale=alt.Scale(type="log", scheme="viridis"), title="relative change")
     tips = parts.tooltips("block", "weight", "relative", "stable_rank", "parameters")
     every = alt.Chart().mark_rect(color="#8884").encode(x=blocks, y=kinds, tooltip=tips)
@@ -59,8 +72,9 @@ CHART = Chart(
     "weight_change.blocks",
     "Change of the weights by block",
     """
-SELECT model, checkpoint, block, weight, relative, stable_rank, parameters FROM changed_weights
-WHERE study = $study ORDER BY model, checkpoint, weight, block
+SELECT model, checkpoint, block, if(kind = 'block', '', kind || ' ') || weight AS weight, relative, stable_rank,
+  parameters
+FROM changed_weights WHERE study = $study ORDER BY model, checkpoint, kind = 'head', block > 0, weight, block
 """,
     heat,
     lead="Grey: exactly the weights of the base. The colours are logarithmic.",
@@ -73,7 +87,8 @@ WHERE study = $study ORDER BY model, checkpoint, weight, block
 
 @analysis(
     title="Change of the weights",
-    summary="How far each weight is from the same weight of the base, and the stable rank of the change, by block.",
+    summary="How far each weight is from the same weight of the base, and the stable rank of the change: blocks, "
+    "embedding and head.",
     statistics=(),
     cost="loads the weights of the base; no forward pass",
     tables=(ChangedWeight,),
@@ -88,27 +103,47 @@ WHERE study = $study ORDER BY model, checkpoint, weight, block
     resolve=lambda spec, folder: Part(),
     last_only=True,
     against_base=True,
+    version=2,
 )
 def weight_change(item: Part, context: Context) -> Iterator[ChangedWeight]:
-    """Yield the change of each weight in the blocks of a model against its base."""
-    from reporter.models.checkpoint import loading, local_folder
-    from reporter.models.weights import load_module
-
+    """Yield the change of each weight of a model against its base."""
     assert context.base is not None  # the planner asks for no other model
-    with loading(context.base, offline=True):
-        base = dict(load_module(context.base, local_folder(context.base, offline=True))[0].named_parameters())
-    mine = {name: weight for name, weight in context.model.module.named_parameters() if _BLOCK.search(name)}
-    shared = [name for name, weight in mine.items() if name in base and weight.shape == base[name].shape]
+    mine, base = (_weights(model) for model in (context.model, context.base()))
+    tied = {name for name, (kind, _) in mine.items() if kind == "tied"}
+    tied &= {name for name, (kind, _) in base.items() if kind == "tied"}
+    names = [name for name in {**mine, **base} if name not in tied]
+    shared = [name for name in names if name in mine and name in base and mine[name][1].shape == base[name][1].shape]
     if not shared:
         raise ReporterError("no weight of the model has the name and the shape of a weight of its base")
-    if lacking := [name for name in {**mine, **base} if _BLOCK.search(name) and name not in shared]:
+    if lacking := [name for name in names if name not in shared]:
         how_many = f"{len(lacking)} weights of model and base have no counterpart of the same shape"
         context.warnings.append(f"{how_many}, such as {lacking[0]}; they are left out")
     for name in shared:
-        block = _BLOCK.search(name)
-        assert block is not None
-        kind = name[block.end() :].removesuffix(".weight")
-        yield ChangedWeight(int(block[1]) + 1, kind, *_change(mine[name], base[name]), base[name].numel())
+        (kind, weight), (_, before) = mine[name], base[name]
+        block = _BLOCK.search(name) if kind == "block" else None
+        place = (0, name) if block is None else (int(block[1]) + 1, name[block.end() :])
+        change, kind = _change(weight, before), "head" if kind == "tied" else kind
+        yield ChangedWeight(kind, place[0], place[1].removesuffix(".weight"), *change, before.numel())
+
+
+def _weights(model: LoadedModel) -> dict[str, tuple[str, Tensor]]:
+    """Return the weights of a model by name, each with its kind; ``tied`` is a head that has an embedding's weight."""
+    from torch import nn
+
+    from reporter.models.head import load_head
+
+    weights: dict[str, tuple[str, Tensor]] = {}
+    embeddings = tuple(f"{name}." for name, part in model.module.named_modules() if isinstance(part, nn.Embedding))
+    for name, weight in model.module.named_parameters():
+        embeds = "emb" in name or name.startswith(embeddings)
+        if name not in model.drawn:
+            weights[name] = "block" if _BLOCK.search(name) else "embedding" if embeds else "head", weight
+    places = {weight.data_ptr() for _, weight in weights.values()}
+    with suppress(ReporterError):  # without a head there is nothing more to compare
+        for name, of_head in load_head(model.checkpoint, model, offline=True).weights.items():
+            weights[name] = "tied" if of_head.data_ptr() in places else "head", of_head
+            places.add(of_head.data_ptr())
+    return weights
 
 
 def _change(weight: Tensor, base: Tensor) -> tuple[float | None, float | None]:
@@ -116,7 +151,7 @@ def _change(weight: Tensor, base: Tensor) -> tuple[float | None, float | None]:
     import torch
     from scipy.sparse.linalg import svds
 
-    before = base.detach().float()
+    before = base.detach().cpu().float()
     delta = weight.detach().cpu().float() - before
     size, of_base = (float(torch.linalg.vector_norm(x, dtype=torch.float64)) for x in (delta, before))
     relative = size / of_base if of_base else None if size else 0.0
@@ -126,5 +161,6 @@ def _change(weight: Tensor, base: Tensor) -> tuple[float | None, float | None]:
     if min(matrix.shape) < 2:
         return relative, 1.0
     start = np.random.default_rng(0).standard_normal(min(matrix.shape)).astype(matrix.dtype)
-    largest = svds(matrix / size, k=1, v0=start, return_singular_vectors=False)[0]
+    matrix /= size
+    largest = svds(matrix, k=1, v0=start, return_singular_vectors=False)[0]
     return relative, max(1.0, float(largest) ** -2)

@@ -38,6 +38,17 @@ class Head:
     _model: nn.Module = field(repr=False)
     _base: nn.Module = field(repr=False)
 
+    @property
+    def weights(self) -> dict[str, Tensor]:
+        """Its weights by name, those that are tied to an embedding among them."""
+        inside = {id(part) for part in self._base.modules()}
+        return {
+            f"{path}.{name}".lstrip("."): weight
+            for path, part in self._model.named_modules()
+            if id(part) not in inside
+            for name, weight in part.named_parameters(recurse=False)
+        }
+
     def in_float32(self) -> "Head":
         """Return the head with its weights in float32."""
         self._model.float()

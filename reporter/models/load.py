@@ -150,6 +150,7 @@ class LoadedModel(MeasuredModel):
         tokenizer: its transformers tokenizer, padding on the right.
         device: where it is; of a model that is split, where its states are gathered.
         groups: the hash of each group of weights that was read, see :func:`reporter.models.load.weight_groups`.
+        drawn: names of weights that its files lack and no state needs, such as those of a pooler.
     """
 
     checkpoint: Checkpoint
@@ -157,6 +158,7 @@ class LoadedModel(MeasuredModel):
     tokenizer: Any
     device: torch.device
     groups: Mapping[str, str] = field(default_factory=dict, repr=False)
+    drawn: frozenset[str] = frozenset()
 
     @cached_property
     def tokenizer_hash(self) -> str:
@@ -320,6 +322,7 @@ def load(checkpoint: Checkpoint, device: str, offline: bool) -> LoadedModel:
         with limited(folder):
             tokenizer = load_tokenizer(checkpoint, folder, offline)
             module, part, lacking = load_module(checkpoint, folder)
+            drawn = frozenset(name for name, weight in module.named_parameters() if any(weight is x for x in lacking))
             groups: Mapping[str, str] = {}
             if checkpoint.initialised is None:
                 files = [] if checkpoint.gguf else weight_files(folder, checkpoint.allow_pickle)
@@ -333,4 +336,4 @@ def load(checkpoint: Checkpoint, device: str, offline: bool) -> LoadedModel:
                 "tokenizer of this model"
             )
     loaded = {"checkpoint": checkpoint, "module": module, "tokenizer": tokenizer, "device": place, "groups": groups}
-    return LoadedModel(**vars(examined), **loaded)
+    return LoadedModel(**vars(examined), **loaded, drawn=drawn)

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
@@ -78,7 +78,13 @@ def compute(cell: MetricCell, sides: Sequence[Measured]) -> Computed:
     return Computed(rows.tables, rows.reasons(), time.perf_counter() - began)
 
 
-def analyse(cell: AnalysisCell, model: LoadedModel, batch_tokens: int, tell: Tell) -> Computed:
+def analyse(
+    cell: AnalysisCell,
+    model: LoadedModel,
+    batch_tokens: int,
+    tell: Tell,
+    base: Callable[[], LoadedModel] | None = None,
+) -> Computed:
     """Return the rows of an analysis.
 
     Args:
@@ -86,6 +92,7 @@ def analyse(cell: AnalysisCell, model: LoadedModel, batch_tokens: int, tell: Tel
         model: its checkpoint, loaded.
         batch_tokens: the most tokens in a batch, padding included; changes no number.
         tell: told of progress.
+        base: loads the base, where the analysis compares with it.
     """
     from reporter.models.places import Layout
 
@@ -99,7 +106,7 @@ def analyse(cell: AnalysisCell, model: LoadedModel, batch_tokens: int, tell: Tel
         batch_tokens=batch_tokens,
         tell=tell,
         auto=cell.pooling == "auto",
-        base=cell.base,
+        base=base,
     )
     parts = {
         "model": cell.checkpoint.model,

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -154,8 +154,12 @@ class _Worker:
         def model() -> LoadedModel:
             return or_raise(loaded())
 
+        @cache
+        def base(name: str) -> LoadedModel:
+            return self._loaded(or_raise(self.prepared(name))[-1])
+
         for cell in self._left([cell for cell in todo if isinstance(cell, AnalysisCell)], checkpoint):
-            self._analyse(cell, checkpoint, model)
+            self._analyse(cell, checkpoint, model, base)
         of_metrics = [cell for cell in todo if isinstance(cell, MetricCell)]
         for _, group in groupby(of_metrics, key=lambda cell: cell.key.corpus):
             if cells := self._left(list(group), checkpoint):
@@ -177,15 +181,20 @@ class _Worker:
         if str(side.of) not in self.needed_later:
             self.passes.drop(side.of)
 
-    def _analyse(self, cell: AnalysisCell, checkpoint: Checkpoint, model: Callable[[], LoadedModel]) -> None:
+    def _analyse(
+        self,
+        cell: AnalysisCell,
+        checkpoint: Checkpoint,
+        model: Callable[[], LoadedModel],
+        base: Callable[[str], LoadedModel],
+    ) -> None:
         try:
             ready = model()
             self._put_model(checkpoint, records.loaded_columns(ready, self.study))
             with self.progress.telling(str(cell.key)) as tell:
                 with self.clock.within("analyses"):
-                    if cell.base is not None:
-                        cell = replace(cell, base=self._ready(cell.base))
-                    done = analyse(cell, ready, self.study.run.batch_tokens, tell)
+                    load_base = None if cell.base is None else partial(base, cell.base.model)
+                    done = analyse(cell, ready, self.study.run.batch_tokens, tell, load_base)
                 warning = warnings(*(windowed(self.study, corpus) for corpus in cell.corpora), *done.warnings)
                 self._put_computed(cell, done, {"warning": warning})
         except Exception as error:  # an analysis that fails must not take the others down

@@ -83,7 +83,8 @@ class ChangeAnswer(OfLastCheckpoint, table="change_answers"):
     same_low: float | None = column("lower end of its 95 % interval")
     same_high: float | None = column("upper end of its interval")
     untouched: str | None = column(
-        "blocks with exactly the weights of the base, such as 1–11, 13; empty if none, NULL if weights are unknown"
+        "blocks with exactly the weights of the base, then 'embedding' and 'head' if theirs are equal, such as "
+        "1–11, 13, embedding; empty if none, NULL if weights are unknown. A tied head is a part of the embedding"
     )
     changed: bool = column("true if any layer differs from the base by more than noise")
     small: bool = column(

@@ -26,7 +26,7 @@ from reporter.core.table import (
 from reporter.store.rows import CellKey
 
 # Raise it whenever a table or a column is added: a file of another version is refused instead of misread.
-SCHEMA_VERSION = 20
+SCHEMA_VERSION = 21
 
 
 Word = Literal["supported", "refuted", "inconclusive", "failed"]

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from reporter.core.numbers import counted, estimate, interval, short, signed
-from reporter.core.places import capital, in_backticks, place, ranges
+from reporter.core.places import capital, in_backticks, listed, place, ranges
 from reporter.core.table import Row
 from reporter.geometry.intervals import freedom, quantile, text_error
 from reporter.judge.claims import SHARE
@@ -76,6 +76,7 @@ DISTANCE, LOSS = "change.distance", "loss.lm"
 SEED = f"{DISTANCE}_seed"
 INDISTINGUISHABLE, SMALL = 0.001, 0.01
 """Nats of mean divergence below which a model counts as indistinguishable from its base, or as changed a little."""
+_OUTSIDE = {"embeddings": "embedding", "head": "head"}  # groups of weights outside of blocks, and their names
 _CASE = ("model", "corpus", "view")
 
 
@@ -209,12 +210,15 @@ def _verdict(most: float | None, changed: bool, small: bool) -> str:
 
 
 def _untouched(tuned: Record, base: Record) -> str | None:
-    """Return the blocks with exactly the weights of the base, by their hashes; None where these are unknown."""
+    """Return what has exactly the weights of the base, by hashes; None where these are unknown."""
     mine, theirs = (json.loads(model.get("weights") or "{}") for model in (tuned, base))
     blocks = [group for group in mine if group.isdigit()]
     if not blocks or not theirs:
         return None
-    return ranges([int(block) for block in blocks if mine[block] == theirs.get(block)], commas=True)
+    alike = [group for group in mine if mine[group] == theirs.get(group)]
+    outside = [_OUTSIDE[group] for group in alike if group in _OUTSIDE]
+    numbers = ranges([int(group) for group in alike if group.isdigit()], commas=True)
+    return ", ".join([numbers] * bool(numbers) + outside)
 
 
 def _deviation(by_statistic: Mapping[str, Mapping[int, Record]], tuned: Record, base: Record) -> float:
@@ -404,11 +408,14 @@ def _states(row: Record) -> str:
 
 
 def _weights(row: Record) -> str:
-    blocks = row["untouched"] if row["changed"] else None
-    if not blocks:
+    alike = (row["untouched"] or "").split(", ") if row["changed"] else [""]
+    if alike == [""]:
         return ""
-    named, have = ("Blocks", "have") if set(blocks) & set("–,") else ("Block", "has")
-    return f"{named} {blocks} {have} exactly the weights of the base."
+    blocks = ", ".join(part for part in alike if part not in _OUTSIDE.values())
+    named = [f"block{'s' * bool(set(blocks) & set('–,'))} {blocks}"] * bool(blocks)
+    named += [f"the {part}" for part in alike if part in _OUTSIDE.values()]
+    have = "have" if len(named) > 1 or named[0].startswith("blocks") else "has"
+    return f"{capital(listed(named))} {have} exactly the weights of the base."
 
 
 def _loss(row: Record) -> str:

@@ -85,7 +85,8 @@ def test_the_first_layer_that_moved_is_named():
 def test_blocks_with_the_weights_of_the_base_are_named():
     hashes = '{"embeddings": "a", "1": "b", "2": "c", "3": "d", "4": "e"}'
     row, said, _ = say(distances=[0, 0, 0.2, 0.1, 0.15], weights=(hashes.replace('"c"', '"x"'), hashes))
-    assert row["untouched"] == "1, 3–4" and "Blocks 1, 3–4 have exactly the weights of the base." in said
+    assert row["untouched"] == "1, 3–4, embedding"
+    assert "Blocks 1, 3–4 and the embedding have exactly the weights of the base." in said
     assert say(distances=[0, 0.1, 0.1])[0]["untouched"] is None
 
 

@@ -36,8 +36,8 @@ def models(tmp_path_factory):
 def rows_of(model, base, texts=60):
     corpus = SimpleNamespace(texts=TEXTS, max_tokens=40)
     context = SimpleNamespace(
-        model=model, base=base.checkpoint, corpora={"c": corpus}, seed=0, tell=lambda *_: None, warnings=[],
-        layout=Layout.of(model.anatomy, ()),
+        model=model, base=lambda: base, batch_tokens=32, corpora={"c": corpus}, seed=0, tell=lambda *_: None,
+        warnings=[], layout=Layout.of(model.anatomy, ()),
     )  # fmt: skip
     return list(ANALYSIS.compute(SimpleNamespace(corpus="c", texts=texts), context))
 

@@ -1,15 +1,17 @@
 """Change of the weights against NumPy on the files, through a run: fused and tied weights, and a block that is lost."""
 
 import io
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import yaml
 from oracles.damages import damaged
-from oracles.families import build_language_model
+from oracles.families import build_language_model, loaded
 from safetensors.numpy import load_file, save_file
 
 from reporter.core.progress import Progress
+from reporter.metrics.analysis import analyses
 from reporter.runs.runner import run_studies
 from reporter.runs.studies import offer
 from reporter.spec import load_study
@@ -28,6 +30,7 @@ def folder(tmp_path_factory):
     shape = weights[name].shape
     rng = np.random.default_rng(0)
     weights[name] = weights[name] + (rng.normal(size=(shape[0], 1)) @ rng.normal(size=(1, shape[1]))).astype("float32")
+    weights["transformer.wte.weight"][3] += 1  # the tied head changes as well
     weights["transformer.h.2.ln_1.bias"] = weights["transformer.h.2.ln_1.bias"] * np.float32(1.5)
     save_file(weights, folder / "low/model.safetensors", metadata={"format": "pt"})
     return folder
@@ -56,7 +59,7 @@ def rows(folder):
     store = Store(folder / "out/results.duckdb")
     (warning,) = store.records("SELECT warning FROM cells WHERE model = 'fewer'")
     assert "12 weights" in warning["warning"] and "such as h.2." in warning["warning"]
-    stored = store.records("SELECT model, block, weight, relative, stable_rank, parameters FROM changed_weights")
+    stored = store.records("FROM changed_weights")
     return {(row["model"], row["block"], row["weight"]): row for row in stored}
 
 
@@ -64,11 +67,12 @@ def rows(folder):
 def test_each_weight_is_compared_as_numpy_does(folder, rows, model):
     mine, base = (load_file(folder / name / "model.safetensors") for name in (model, "base"))
     of_model = {key[1:]: row for key, row in rows.items() if key[0] == model}
-    base = {name: weight for name, weight in base.items() if ".h." in name}
     assert len(of_model) == len(base)
     for name, weight in base.items():
-        _, _, block, kind = name.removesuffix(".weight").split(".", 3)
+        inside = name.removesuffix(".weight").removeprefix("transformer.")
+        _, block, kind = inside.split(".", 2) if inside.startswith("h.") else (None, -1, inside)
         row, delta = of_model[int(block) + 1, kind], mine[name].astype(float) - weight
+        assert row["kind"] == {"w": "embedding", "l": "head"}.get(inside[0], "block")
         assert row["parameters"] == weight.size
         assert row["relative"] == pytest.approx(np.linalg.norm(delta) / np.linalg.norm(weight), rel=1e-5)
         if not delta.any() or weight.ndim < 2:
@@ -82,5 +86,20 @@ def test_each_weight_is_compared_as_numpy_does(folder, rows, model):
 
 
 def test_what_is_untouched_is_exactly_zero(rows):
-    assert {key[1] for key, row in rows.items() if key[0] == "low" and row["relative"] > 0} == {3}
+    assert {key[1] for key, row in rows.items() if key[0] == "low" and row["relative"] > 0} == {0, 3}
     assert {key[1] for key, row in rows.items() if key[0] == "fewer" and row["relative"] > 0} == {2}
+
+
+def test_a_head_of_its_own_is_compared_and_a_pooler_that_was_drawn_is_not(tmp_path):
+    for name in ("base", "head"):
+        build_language_model("bert", tmp_path / name, tie_word_embeddings=False)
+    weights = load_file(tmp_path / "head/model.safetensors")
+    weights["cls.predictions.decoder.weight"] *= np.float32(1.25)
+    save_file(weights, tmp_path / "head/model.safetensors", metadata={"format": "pt"})
+    model, base = (loaded(tmp_path / name) for name in ("head", "base"))
+    context = SimpleNamespace(model=model, base=lambda: base, warnings=[])
+    rows = {(row.kind, row.weight): row for row in analyses()["weight_change"].compute(None, context)}
+    assert {key for key, row in rows.items() if row.relative} == {("head", "cls.predictions.decoder")}
+    assert rows["head", "cls.predictions.decoder"].relative == pytest.approx(0.25, rel=1e-5)
+    assert {weight for kind, weight in rows if kind == "embedding"} >= {"embeddings.word_embeddings"}
+    assert not any("pooler" in weight for _, weight in rows) and not context.warnings
