@@ -185,25 +185,32 @@ def wandb(study: str, store: Store, folder: Path) -> None:
         tool.teardown()  # its helper process holds back what it has not written yet
 
 
-# Sets of blocks to remove, for mergekit: it copies the blocks that stay into a new model.
+# Sets of blocks to remove or to run twice, for mergekit: it copies blocks into a new model.
 
 
-_REMOVED = """SELECT model, item, many, blocks, layers FROM block_answers JOIN models USING (study, model, checkpoint)
-WHERE study = ? AND source IN ('hub', 'path') ORDER BY ALL"""
+_EDITS = """SELECT model, item, 'without-' || many AS edit, blocks, NULL AS first, NULL AS last, layers
+FROM block_answers JOIN models USING (study, model, checkpoint) WHERE study = $study AND source IN ('hub', 'path')
+UNION ALL
+SELECT model, item, 'twice-' || first || '-' || last, NULL, first, last, layers
+FROM repeat_answers JOIN models USING (study, model, checkpoint) WHERE study = $study AND source IN ('hub', 'path')
+ORDER BY ALL"""
 
 
 def mergekit(study: str, store: Store, folder: Path) -> None:
-    """Write a configuration for each number of blocks, which leaves out the best set: ``mergekit-yaml FILE FOLDER``."""
-    rows = store.records(_REMOVED, [study])
+    """Write a configuration for each best set to leave out, and best repetition: ``mergekit-yaml FILE FOLDER``."""
+    rows = store.records(_EDITS, {"study": study})
     if not rows:
         raise UsageError(f"study '{study}' removed no block; add `skip:` and a model by `hub` or `path`")
     folder.mkdir(parents=True, exist_ok=True)
     models = find_study(study, store.path.parent).study.models
     for row in rows:
-        ends = [[int(end) for end in part.split("–")] for part in row["blocks"].split(", ")]
         # Numbered from 0, the end excluded: before the first removed block, between removed blocks, after the last one.
-        starts, stops = [0, *(part[-1] for part in ends)], [*(part[0] - 1 for part in ends), row["layers"]]
-        name = re.sub(r"[^\w.-]+", "-", f"{row['model']}-{row['item']}-without-{row['many']}")
+        if row["blocks"] is None:
+            starts, stops = [0, row["first"] - 1], [row["last"], row["layers"]]
+        else:
+            ends = [[int(end) for end in part.split("–")] for part in row["blocks"].split(", ")]
+            starts, stops = [0, *(part[-1] for part in ends)], [*(part[0] - 1 for part in ends), row["layers"]]
+        name = re.sub(r"[^\w.-]+", "-", f"{row['model']}-{row['item']}-{row['edit']}")
         parts = (getattr(models[row["model"]], key, None) for key in ("hub", "path", "adapter"))
         model = "+".join(str(part) for part in parts if part)
         slices = [[start, stop] for start, stop in zip(starts, stops, strict=True) if start < stop]

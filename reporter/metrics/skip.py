@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     Edit = tuple[int, int, tuple[int, ...]]  # the block behind which the model starts, from which layer, without which
     Look = Callable[[TokenBatch, list[Tensor]], None]
 
+_NO_INTERVAL = "no interval: a jackknife over texts covers 72 % in a model of 4 blocks, and is too wide with 30 blocks"
 PROPOSALS = 3  # sets that angle and influence propose for each number of blocks
 
 
@@ -357,7 +358,7 @@ def _of_blocks(losses: _Sums, cosines: _Sums, angles: _Sums, context: Context) -
         error = Error(float(np.nanstd(replicates)) * (texts / (texts - 1)) ** 0.5, texts - 1) if gaps else None
         ends = interval(value, error, "fisher", (-1.0, 1.0))
         yield Value(name, None, value, layers, *ends)
-    yield Value("stability", None, float(np.nanmean(kendall(drawn, changes))), texts)
+    yield Value("stability", None, float(np.nanmean(kendall(drawn, changes))), texts, reason=_NO_INTERVAL)
 
 
 def _without(blocks: tuple[int, ...]) -> Edit:

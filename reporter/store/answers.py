@@ -55,6 +55,20 @@ class BlockOrder(OfLastCheckpoint, table="block_orders"):
     tau: float | None = column("Kendall's τ of the two orders; 0 for random orders")
 
 
+class RepeatAnswer(OfLastCheckpoint, table="repeat_answers"):
+    """The consecutive blocks that lower the loss most, or raise it least, if they run twice."""
+
+    compared = (Comparable(("change",), "item", of="'the best repetition'", interval=True),)
+
+    item: str = column("name of the trial in the study", key=True)
+    first: int = column("the first block that runs twice, from 1")
+    last: int = column("the last block that runs twice")
+    change: float = column("loss with the repetition minus loss of the whole model, in nats")
+    ci_low: float | None = column("lower end of its 95 % interval, corrected for all repetitions tried")
+    ci_high: float | None = column("upper end of the interval")
+    tried: int = column("repetitions that were tried")
+
+
 class ChangeAnswer(OfLastCheckpoint, table="change_answers"):
     """Changes of a model against its base, on a corpus."""
 
@@ -390,6 +404,7 @@ ANSWERS: tuple[type[Row], ...] = (
     ChangedNumber,
     BlockAnswer,
     BlockOrder,
+    RepeatAnswer,
     DepthAnswer,
     AlikeAnswer,
     TrainingAnswer,

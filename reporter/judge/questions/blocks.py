@@ -9,7 +9,7 @@ from reporter.core.places import ranges
 from reporter.core.table import Row
 from reporter.geometry.statistics import kendall
 from reporter.judge.questions.question import Advice, Box, Column, Question, Read, Record, gaps, grouped, numeric, table
-from reporter.store.answers import BlockAnswer, BlockOrder
+from reporter.store.answers import BlockAnswer, BlockOrder, RepeatAnswer
 
 _TRIED = """
 SELECT s.*, l.value AS whole
@@ -25,6 +25,13 @@ SELECT model, checkpoint, corpus AS item, statistic, layer, value, ci_low, ci_hi
 FROM layer_metrics JOIN models USING (study, model, checkpoint)
 WHERE study = $study AND metric = 'skip' AND value IS NOT NULL AND baseline IS NULL AND is_last
 ORDER BY model, item, layer
+"""
+
+_REPEATS = """
+SELECT model, checkpoint, item, min_by(first, change) AS first, min_by(last, change) AS last, min(change) AS change,
+       count(*) AS tried, min_by(change_low, change) AS ci_low, min_by(change_high, change) AS ci_high
+FROM repeated_blocks JOIN models USING (study, model, checkpoint)
+WHERE study = $study AND baseline IS NULL AND is_last GROUP BY ALL ORDER BY ALL
 """
 
 NEGLIGIBLE = 0.01
@@ -49,6 +56,7 @@ def _block_rows(read: Read) -> Iterator[Row | Advice]:
             runner_up_change=rest[0]["change"] if rest else None,
         )
     yield from _orders(grouped(read(_NUMBERS), "model", "checkpoint", "item"))
+    yield from (RepeatAnswer.of(row) for row in read(_REPEATS))
 
 
 def _orders(trials: Sequence[Sequence[Record]]) -> Iterator[BlockOrder]:
@@ -88,12 +96,14 @@ def _orders(trials: Sequence[Sequence[Record]]) -> Iterator[BlockOrder]:
 
 
 def _block_boxes(tables: Mapping[str, Sequence[Record]]) -> list[Box]:
-    orders = {(row["model"], row["item"]): row for row in tables["block_orders"]}
-    answers = grouped(tables["block_answers"], "model", "item")
-    return [_block_box(rows, orders.get((rows[0]["model"], rows[0]["item"]))) for rows in answers]
+    orders, repeats = (
+        {(row["model"], row["item"]): row for row in tables[name]} for name in ("block_orders", "repeat_answers")
+    )
+    answers = {(rows[0]["model"], rows[0]["item"]): rows for rows in grouped(tables["block_answers"], "model", "item")}
+    return [_block_box(rows, orders.get(trial), repeats.get(trial)) for trial, rows in answers.items()]
 
 
-def _block_box(rows: Sequence[Record], order: Record | None) -> Box:
+def _block_box(rows: Sequence[Record], order: Record | None, repeat: Record | None) -> Box:
     rows = sorted(rows, key=lambda row: row["many"])
     first = rows[0]
     single = first if order is None else {**order, "blocks": str(order["block"])}
@@ -115,6 +125,7 @@ def _block_box(rows: Sequence[Record], order: Record | None) -> Box:
         )
     elif all(row["ci_low"] is not None for row in rows):
         sentences.append("No tested set of blocks can be removed without loss.")
+    sentences += _about_repeat(repeat) if repeat is not None else []
     return Box(
         about=f"{first['model']}, {first['item']}",
         says=" ".join(sentences),
@@ -147,9 +158,22 @@ def _about_order(order: Record) -> Iterator[str]:
     if order["rank"] is not None:
         rank = f"{short(order['rank'], 2)} {interval(order['rank_low'], order['rank_high'])}".strip()
         yield f"The rank correlation of influence and loss is {rank}."
-        yield f"Resampled texts order the blocks alike: τ = {short(order['stability'], 2)}; random orders have 0."
+        stability = short(order["stability"], 2)
+        yield f"Resampled texts order the blocks alike: τ = {stability}, without an interval; random orders have 0."
     if order["tau"] is not None:
         yield f"Trial {order['other']} orders the blocks alike with τ = {short(order['tau'], 2)}."
+
+
+def _about_repeat(row: Record) -> Iterator[str]:
+    """Yield what the best repetition changes, with the interval that is corrected for the search."""
+    blocks = _blocks(ranges(range(row["first"], row["last"] + 1), commas=True))
+    verb = "runs" if row["first"] == row["last"] else "run"
+    change = f"{signed(row['change'])} {interval(row['ci_low'], row['ci_high'])}".strip()
+    yield f"If {blocks} {verb} twice, the loss changes by {change} nats, the best of {row['tried']} repetitions."
+    if row["ci_high"] is not None:
+        low, high = row["ci_low"] > 0, row["ci_high"] < 0
+        verdict = "lowers the loss" if high else "raises the loss" if low else "does not change the loss"
+        yield f"Corrected for the search, the repetition {verdict} significantly."
 
 
 def _next_best(row: Record) -> str:
@@ -160,4 +184,5 @@ def _blocks(blocks: str) -> str:
     return f"{'block' if blocks.isdecimal() else 'blocks'} {blocks}"
 
 
-BLOCKS = Question("blocks", "Which blocks can go?", (BlockAnswer, BlockOrder), _block_rows, _block_boxes)
+_ROWS = (BlockAnswer, BlockOrder, RepeatAnswer)
+BLOCKS = Question("blocks", "Which blocks can go?", _ROWS, _block_rows, _block_boxes)

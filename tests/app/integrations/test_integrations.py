@@ -118,7 +118,8 @@ def test_mergekit_copies_the_blocks_that_stay(tmp_path, monkeypatch):
         1: ("10", [10]),
         9: ("1–4, 6–10", [*range(1, 5), *range(6, 11)]),
     }
-    rows = [row | {"many": many, "blocks": text} for many, (text, _) in removed.items()]
+    rows = [row | {"edit": f"without-{many}", "blocks": text} for many, (text, _) in removed.items()]
+    rows += [row | {"edit": "twice", "blocks": None, "first": 3, "last": 10}]
     mergekit("s", SimpleNamespace(records=lambda sql, values: rows, path=database), tmp_path)
     for many, (_, blocks) in removed.items():
         config = yaml.safe_load((tmp_path / f"my.model-drop-without-{many}.yml").read_text("utf-8"))
@@ -127,6 +128,8 @@ def test_mergekit_copies_the_blocks_that_stay(tmp_path, monkeypatch):
         assert all(source.keys() == {"model", "layer_range"} and source["model"] == "org/name" for source in sources)
         kept = [block + 1 for source in sources for block in range(*source["layer_range"])]
         assert kept == [block for block in range(1, 11) if block not in blocks]
+    config = yaml.safe_load((tmp_path / "my.model-drop-twice.yml").read_text("utf-8"))
+    assert [part["sources"][0]["layer_range"] for part in config["slices"]] == [[0, 10], [2, 10]]
 
 
 def test_mergekit_needs_a_removed_block_of_a_model_on_disk(place):

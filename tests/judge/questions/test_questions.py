@@ -1,5 +1,7 @@
 """All questions alike, claims and findings in Markdown, and which blocks can be removed."""
 
+import duckdb
+import pandas as pd
 import pytest
 
 from reporter.judge.questions import QUESTIONS, stated
@@ -98,6 +100,38 @@ def without(blocks, change, half):
 def test_a_block_can_be_removed_only_if_no_meaningful_loss_is_left_open(rows, says):
     (box,) = answered(BLOCKS, "s", lambda sql: rows if "FROM skipped_blocks" in sql else []).boxes
     assert says in box.says
+
+
+@pytest.mark.parametrize(
+    ("best", "says"),
+    [
+        ((-0.2, -0.3, -0.1), "If blocks 2–3 run twice, the loss changes by −0.2 [−0.3, −0.1] nats, the best of 2"),
+        ((-0.2, -0.5, 0.1), "does not change the loss significantly"),
+        ((0.1, 0.05, 0.2), "raises the loss significantly"),
+    ],
+)
+def test_the_best_repetition_of_blocks_is_in_the_answer(best, says):
+    models = [{"study": "s", "model": "dec", "checkpoint": "final", "baseline": None, "is_last": True}]
+    numbers = {(1, 4): (0.5, 0.4, 0.6), (2, 3): best}
+    repeated_blocks = [
+        {"study": "s", "model": "dec", "checkpoint": "final", "item": "trial", "first": first, "last": last}
+        | dict(zip(("change", "change_low", "change_high"), number, strict=True))
+        for (first, last), number in numbers.items()
+    ]
+    frames = {"models": pd.DataFrame(models), "repeated_blocks": pd.DataFrame(repeated_blocks)}
+
+    def read(sql):
+        if "FROM repeated_blocks" not in sql:
+            return [without("3", 0.1, 0.1)] if "FROM skipped_blocks" in sql else []
+        with duckdb.connect() as connection:
+            for name, frame in frames.items():
+                connection.register(name, frame)
+            return connection.execute(sql, {"study": "s"}).df().to_dict("records")
+
+    answer = answered(BLOCKS, "s", read)
+    row = answer.tables["repeat_answers"][0]
+    assert (row["first"], row["last"], row["tried"], row["change"]) == (2, 3, 2, best[0])
+    assert says in answer.boxes[0].says
 
 
 def trial(item, changes, influences, lows):
