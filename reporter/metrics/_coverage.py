@@ -17,6 +17,8 @@ MOST_MEAN = 0.98
 LEAST_IN_LAYER = 0.90
 MOST_LAYERS_BELOW = 0.1
 """Share of the layers in which an interval that is shown may cover less than ``LEAST_IN_LAYER``."""
+SHOWN_ANYWAY = ("divergence.kl",)
+"""Too narrow for some inputs, which no sample can know: the interval is shown, and answers say so."""
 UNMEASURED = 0
 """Texts for the interval of a statistic that was not measured, such as a plug-in's: its metric decides."""
 
@@ -112,6 +114,8 @@ def texts_needed(name: str) -> int:
 
     A difference that was not measured needs as many as the number that it is a difference of.
     """
+    if name in SHOWN_ANYWAY:
+        return 0
     return _needed().get(name, _needed().get(name.removeprefix("difference:"), UNMEASURED))
 
 

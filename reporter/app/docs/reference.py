@@ -125,7 +125,8 @@ def _interval(metric: str, statistic: Statistic) -> str:
     if not (covered := counted(name)):
         return statistic.interval
     table = ", ".join(f"{share:.2f} with {texts} texts" for texts, share in covered.items())
-    return f"{statistic.interval} Shown from {texts_needed(name)} texts on. Measured coverage: {table}."
+    needed = f" Shown from {texts} texts on." if (texts := texts_needed(name)) else ""
+    return f"{statistic.interval}{needed} Measured coverage: {table}."
 
 
 def _fixed(ends: tuple[tuple[str, float], ...]) -> str:

@@ -34,10 +34,10 @@ WHERE study = $study AND l.metric = 'change' AND l.site IN ('embedding', 'block'
 {_WORDS}
 """
 _OUTPUTS = f"""
-SELECT l.model, l.corpus, l.view, l.statistic, l.value, l.ci_low, l.ci_high
+SELECT l.model, l.corpus, l.view, l.statistic, l.value, l.ci_low, l.ci_high, l.n
 FROM layer_metrics l JOIN models m USING (study, model, checkpoint)
-WHERE study = $study AND l.metric = 'divergence' AND l.statistic IN ('kl', 'same_top') AND l.value IS NOT NULL
-  AND m.is_last
+WHERE study = $study AND l.metric = 'divergence' AND l.statistic IN ('kl', 'kl_median', 'kl_max', 'same_top')
+  AND l.value IS NOT NULL AND m.is_last
 {_WORDS}
 """
 _MODELS = """
@@ -77,6 +77,8 @@ SEED = f"{DISTANCE}_seed"
 INDISTINGUISHABLE, SMALL = 0.001, 0.01
 """Nats of mean divergence below which a model counts as indistinguishable from its base, or as changed a little."""
 _OUTSIDE = {"embeddings": "embedding", "head": "head"}  # groups of weights outside of blocks, and their names
+DOMINANT = 0.05
+"""Share of the mean divergence from which on the answer names that one token makes it up."""
 _CASE = ("model", "corpus", "view")
 
 
@@ -167,7 +169,8 @@ def _change_of_states(
     steepest = max(value, key=lambda layer: value[layer] - value.get(layer - 1, 0.0))
     last, linear = max(value), by_statistic.get("linear", {})
     none = {"value": None, "ci_low": None, "ci_high": None}
-    loss, divergence, same = loss or none, predictions.get("kl", none), predictions.get("same_top", none)
+    loss = loss or none
+    divergence, median, most, same = (predictions.get(name, none) for name in ("kl", "kl_median", "kl_max", "same_top"))
     changed = first_layer is not None
     small = _small([row["value"] for row in by_statistic["cosine"].values()], loss, numbers)
     return ChangeAnswer(
@@ -176,6 +179,10 @@ def _change_of_states(
         divergence=divergence["value"],
         divergence_low=divergence["ci_low"],
         divergence_high=divergence["ci_high"],
+        median=median["value"],
+        median_low=median["ci_low"],
+        median_high=median["ci_high"],
+        largest_share=most["value"] / divergence["value"] / most["n"] if most["value"] else None,
         same_top=same["value"],
         same_low=same["ci_low"],
         same_high=same["ci_high"],
@@ -369,9 +376,15 @@ def _verdict_line(row: Record) -> str:
 def _outputs(row: Record) -> str:
     if row["divergence"] is None:
         return ""
-    divergence = estimate(row["divergence"], row["divergence_low"], row["divergence_high"])
+    mean = estimate(row["divergence"], row["divergence_low"], row["divergence_high"])
+    median = estimate(row["median"], row["median_low"], row["median_high"]) if row["median"] is not None else ""
+    says = [f"The mean divergence is {mean} nats{', the median ' * bool(median)}{median}."]
+    if (row["largest_share"] or 0.0) > DOMINANT:
+        says.append(f"One token makes up {100 * row['largest_share']:.0f} % of the mean.")
+    if row["divergence"] and row["divergence_high"] is not None:
+        says.append("The interval of the mean is too narrow if rarer tokens, which these texts lack, diverge most.")
     same = estimate(row["same_top"], row["same_low"], row["same_high"])
-    return f"The mean divergence is {divergence} nats. The most likely token is the same for {same} of the tokens."
+    return " ".join([*says, f"The most likely token is the same for {same} of the tokens."])
 
 
 _UNCHANGED = {

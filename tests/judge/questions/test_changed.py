@@ -51,7 +51,11 @@ def reading(
         if "metric = 'divergence'" in sql:
             ends = dict(zip(("value", "ci_low", "ci_high"), divergence or (), strict=False))
             names = {"kl": ends, "same_top": {"value": 0.9, "ci_low": 0.88, "ci_high": 0.92}} if divergence else {}
-            return [{"model": "new", "corpus": "wiki", "view": "words", "statistic": s} | x for s, x in names.items()]
+            names |= (
+                {"kl_median": {"value": 0.0004, "ci_low": 0.0003, "ci_high": 0.0005}, "kl_max": ends} if ends else {}
+            )
+            of = {"model": "new", "corpus": "wiki", "view": "words", "n": 10}
+            return [of | {"statistic": s} | x for s, x in names.items()]
         if "tuning_words" in sql:
             return [{"model": "new", "token": "␣furious"}]
         if "FROM models" in sql:
@@ -202,5 +206,8 @@ def test_what_is_beyond_noise_but_not_worth_a_word_is_said_to_be_small():
 )
 def test_the_verdict_is_by_the_upper_end_of_the_divergence(divergence, distances, verdict, says):
     row, said, _ = say(distances=distances, divergence=divergence)
+    assert (row["median"], row["median_high"]) == (0.0004, 0.0005) and row["largest_share"] == pytest.approx(0.1)
+    assert "nats, the median 0.0004" in said and "One token makes up 10 %" in said
+    assert ("of the mean is too narrow if rarer" in said) is (divergence[2] is not None)
     assert row["verdict"] == verdict and said.startswith(f"Verdict: {says}") and said.count("Verdict") == 1
     assert "most likely token is the same for 0.90 [0.88, 0.92] of the tokens" in said
