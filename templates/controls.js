@@ -119,7 +119,19 @@ function showName(button) {
 function rename(model, name) {
   const taken = buttons.some(button => button.dataset.model !== model && nameOf(String(button.dataset.model)) === name);
   choose(`name.${model}`, name && name !== model && !taken ? name : null);
+  showNames();
   refreshAll();
+}
+// Sentences and tables use the reader's names, too: their words as written, of which "the base" is no model.
+const written = /** @type {Map<any, string>} */ (new Map());
+function showNames() {
+  const names = Object.keys(chosen.names).map(name => name.replace(/[^\w-]/g, "\\$&"));
+  if (names.length && !written.size) for (const part of all("header.top, main")) {
+    const texts = document.createTreeWalker(part, NodeFilter.SHOW_TEXT);
+    while (texts.nextNode()) if (!texts.currentNode.parentElement?.closest("svg, pre, code, option, button, output, .panel")) written.set(texts.currentNode, String(texts.currentNode.nodeValue));
+  }
+  const whole = new RegExp(`(?<![\\w-]|\\bthe )(${names.join("|")})(?![\\w-])`, "g");
+  for (const [node, text] of written) node.nodeValue = names.length ? text.replace(whole, name => nameOf(name)) : text;
 }
 function askName(button) {
   const model = button.dataset.model;
@@ -173,6 +185,7 @@ function showChoices() {
   showBoxes();
   if (slider) showMoment();
   for (const button of buttons) showName(button);
+  showNames();
   if (buttons.length) { showHidden(); showHighlight(); }
 }
 if (page.views) {

@@ -336,7 +336,9 @@ function keyOf(chart) {
   if (chart.kind === "dots" || !findScale(chart.spec, "model")) return [];
   const there = new Set([...chart.frames.values()].flatMap(columns => columns.model ?? []));
   const shown = name => there.has(name) && !chosen.hidden.has(name) && !(chosen.baselines === "without" && page.baselines.includes(name));
-  return all(".legend button.model").filter(button => shown(button.dataset.model))
+  const buttons = all(".legend button.model").filter(button => shown(button.dataset.model));
+  const named = ["profile", "training"].includes(chart.kind) && buttons.length > 1 && buttons.length <= 6;  // at the ends of lines
+  return (named ? [] : buttons)
     .map(button => make("span", { class: "entry" }, button.querySelector("svg")?.cloneNode(true), isolated(nameOf(String(button.dataset.model)))));
 }
 // Draws a figure, and says what it shows once its rows are there.

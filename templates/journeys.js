@@ -288,7 +288,7 @@ export function showNear(slot, side, app, name) {
     const rank = column.row?.(app.rank) ?? null;
     return make("td", { class: `rank${column.key === side.layer ? " on" : ""}${rank === 0 ? " zero" : ""}`, text: rank === null ? "–" : whole(rank) });
   });
-  const table = make("table", { class: "near", style: `--columns:${columns.length}` },
+  const table = make("table", { class: columns.length > 12 ? "near many" : "near", style: `--columns:${columns.length}` },
     make("caption", { class: "sr", text: `Nearest vocabulary tokens of ${plain(token.token)} by ${shared.measure}: a column for each layer, the nearest first` }),
     make("thead", {}, make("tr", {}, make("th", { scope: "col", class: "corner", text: "layer" }), heads)),
     make("tbody", {}, Array.from({ length: top }, (_, place) => make("tr", {}, make("th", { scope: "row", text: place + 1 }), columns.map((column, i) => cell(column, i, place))))),

@@ -6,7 +6,7 @@
 
     trainer = Trainer(..., processing_class=tokenizer, callbacks=[MeasureCheckpoints("study.yaml")])
 
-Each saved folder is measured as ``reporter run`` would measure it, the report is written again, and headline numbers go
+Each saved folder is measured as ``reporter run`` would measure it, the report is written again, and main statistics go
 to the trackers that the training reports to.
 """
 
@@ -111,7 +111,7 @@ class MeasureCheckpoints(TrainerCallback):  # type: ignore[misc]
 
 
 def scalars(results: Results, model: str = "trained") -> dict[str, float]:
-    """Return the headline numbers of a model's last checkpoint, by ``CORPUS/METRIC.STATISTIC``.
+    """Return the main statistics of a model's last checkpoint, by ``CORPUS/METRIC.STATISTIC``.
 
     Args:
         results: the results of a study.

@@ -550,7 +550,7 @@ def export(
     tool: Annotated[
         str | None,
         option(
-            "Write for another tool instead: tensorboard, mlflow, wandb (headline numbers over training), "
+            "Write for another tool instead: tensorboard, mlflow, wandb (main statistics over training), "
             "huggingface (a data set with its card, and a model-index) or mergekit (models without the blocks that "
             "can go). Nothing is sent.",
             "TOOL",
@@ -568,7 +568,7 @@ def export(
     --single-file, --site: the report without database and cache.
     --format parquet: all tables, by study and model, for other engines;
     studies may share a folder, and `reporter sql --out DIR` reads it.
-    --guard: a study that extends STUDY. Each headline number becomes a claim
+    --guard: a study that extends STUDY. Each main statistic becomes a claim
     with its values at every layer, on the same texts, within the tolerance of
     float32 rounding. A run in mixed precision cannot become a guard. If STUDY
     is an id, the guard is self-contained: it has the whole text of the study,

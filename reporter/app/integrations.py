@@ -61,7 +61,7 @@ def hub(study: str, store: Store, folder: Path) -> None:
 
 
 def model_indices(study: str, store: Store) -> dict[str, dict[str, Any]]:
-    """Return, by model, an entry for ``model-index``: headline numbers at the last block, with their intervals."""
+    """Return, by model, an entry for ``model-index``: main statistics at the last block, with their intervals."""
     by_name = headlines()
     indices: dict[str, dict[str, Any]] = {}
     for row in store.records(_LAST, [study]):
@@ -107,7 +107,7 @@ def _yaml(content: Any) -> str:
     return text
 
 
-# Headline numbers as scalars over training, for TensorBoard, MLflow and Weights & Biases: a run is a model.
+# Main statistics as scalars over training, for TensorBoard, MLflow and Weights & Biases: a run is a model.
 
 
 _NUMBERS = """
@@ -132,7 +132,7 @@ class Scalar:
 
 
 def scalars(study: str, store: Store) -> Iterator[Scalar]:
-    """Yield the headline numbers of a study, by model and step."""
+    """Yield the main statistics of a study, by model and step."""
     by_name = headlines()
     for row in store.records(_NUMBERS, [study]):
         if row["name"] in by_name:

@@ -290,8 +290,8 @@ def of_training(rows: pd.DataFrame, scene: Scene) -> str:
         digits, size = digits_of([*starts, *ends]), max(map(abs, [*starts, *ends]))
         first, last = min(line.places[0] for line in group), max(line.places[-1] for line in group)
         clauses.append(
-            f"{name}: {span(starts, digits, size)} (step {whole(first)}) to {span(ends, digits, size)} "
-            f"(step {whole(last)})"
+            f"{name}: {span(starts, digits, size)} (step\xa0{whole(first)}) to {span(ends, digits, size)} "
+            f"(step\xa0{whole(last)})"
         )
     return " · ".join(clauses)
 

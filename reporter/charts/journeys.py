@@ -82,7 +82,9 @@ def _axes() -> dict[str, Any]:
         ),
         "log": (
             alt.Scale(type="log", domain=[low, high], nice=False),
-            alt.Axis(grid=True, tickCount=4, format=",.3~g", labelOverlap="greedy"),
+            alt.Axis(
+                grid=True, tickCount=4, format=",.3~g", labelExpr=f"datum.label && ({thousands})", labelOverlap="greedy"
+            ),
         ),
         "rank": (
             alt.Scale(type="symlog", domain=[0, high], nice=False, reverse=True),

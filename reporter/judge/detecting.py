@@ -66,7 +66,7 @@ class Detectable:
 
 
 def detectable(store: Store, study: Study, planned: Mapping[str, int]) -> Iterator[Detectable | str]:
-    """Yield the smallest detectable difference of each claim and of each headline statistic, or why there is none.
+    """Yield the smallest detectable difference of each claim and of each main statistic, or why there is none.
 
     Args:
         store: numbers of the study, on any number of texts.

@@ -43,7 +43,7 @@ def with_analyses() -> dict[str, Statistic]:
 
 
 def headlines() -> dict[str, Statistic]:
-    """Return the headline statistics of metrics and analyses by full name."""
+    """Return the main statistics of metrics and analyses by full name."""
     return {name: statistic for name, statistic in with_analyses().items() if statistic.headline}
 
 

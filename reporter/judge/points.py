@@ -3,7 +3,7 @@
 Two sources of uncertainty are kept apart:
 
 - *Texts*: each number has an interval from its texts or batches. Numbers of different layers come from the same texts,
-  so their errors are correlated. Of a profile over depth of most headline statistics the database says how strongly
+  so their errors are correlated. Of a profile over depth of most main statistics the database says how strongly
   (``layer_errors``), and a weighted sum Σ c_l v_l has the standard error sqrt(Σ c_l c_k C_lk), C the covariance of the
   errors: the layers are paired. Of others it does not. Errors of layers that move together are then taken as not
   negatively correlated; the standard error of a weighted sum is at most

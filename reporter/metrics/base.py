@@ -152,7 +152,7 @@ class Statistic:
         trap: a caution for readers, at most 25 words; no other caution repeats it.
         bounds: the range the number can take, for axes; None where it is open.
         headline: shown among the first charts of a report; so is every statistic with ``plainly``.
-        plainly: what a headline number says, in at most 14 words without formulas, for readers new to it.
+        plainly: what a main statistic says, in at most 14 words without formulas, for readers new to it.
         fixed: ends of a profile over depth that can have a certain value by definition, as (end, value): S(L) = 1 says
             nothing of a model. A number there with that value has no interval and the mark ``by_definition``; means
             over layers and claims leave it out (:mod:`reporter.metrics.base`).
@@ -245,13 +245,13 @@ class Value(UnderView, table="layer_metrics"):
     texts: int | None = aside(default=None, kw_only=True, compare=False)
     """Distinct texts that the number rests on, where these are fewer than the corpus has."""
     spread: Spread | None = aside(default=None, kw_only=True, compare=False)
-    """How it varies over texts: for :class:`LayerErrors` of headline statistics and differences from a base."""
+    """How it varies over texts: for :class:`LayerErrors` of main statistics and differences from a base."""
     paired: Error | None = aside(default=None, kw_only=True, compare=False)
     """Its error as a difference from a base takes it, where that is not ``spread``."""
 
 
 class LayerErrors(UnderView, table="layer_errors"):
-    """Errors of the differences between a headline number at one layer and at each earlier layer, on the same texts.
+    """Errors of the differences between a main statistic at one layer and at each earlier layer, on the same texts.
 
     All layers read the same texts, so the error of a difference does not follow from the two intervals. The lists of
     all layers together give the error of any weighted sum over layers.

@@ -205,6 +205,7 @@ STATISTICS = (
     title="Corpus comparison",
     summary="How the texts of two or more corpora differ: norms of their vectors, distances between them, and how "
     "well a linear classifier predicts the corpus.",
+    question="similarity",
     statistics=STATISTICS,
     version=3,  # a corpus whose texts all end in one token is warned of
     cost="a forward pass over the samples; all distances and five classifiers per layer",

@@ -281,6 +281,7 @@ class GroupSpread(OfModel, table="groups", corpus=ALL_GROUPS, metric="groups"):
     title="Groups of texts that mean the same",
     summary="Are the texts of a group closer to each other than to texts of other groups, at each layer? And are "
     "meaningless texts of the same length?",
+    question="similarity",
     statistics=STATISTICS,
     cost="a forward pass over three times the texts; all distances per layer",
     tables=(GroupSpread, Point),

@@ -382,6 +382,7 @@ def _resolve(spec: WrittenPairs | PairsFile | ShippedPairs, folder: Path) -> Wri
     title="Concepts as directions",
     summary="Do pairs of texts that differ in one concept differ in the same direction? How similar are the directions "
     "of several concepts?",
+    question="directions",
     statistics=STATISTICS,
     cost="a forward pass over the pairs; per concept and layer, a thousand replicates and ten thousand sign flips, on "
     "products of its pairs",

@@ -178,6 +178,7 @@ class PartnerNumber(OfModel, table="partner_numbers", metric="partners"):
 @analysis(
     title="Pairs of texts",
     summary="Do cosines of pairs of texts follow human scores? Is a text's partner, such as a translation, nearest?",
+    question="similarity",
     statistics=STATISTICS,
     cost="a forward pass over the pairs; per layer, pooling and treatment the cosines of all pairs",
     tables=(PartnerNumber,),

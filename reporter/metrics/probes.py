@@ -386,6 +386,7 @@ def _written(data: dict[str, Any]) -> dict[str, tuple[str, ...]]:
     summary="How well a linear classifier, and a classifier with a hidden layer, predict the class of a text or word "
     "from its vector at each layer. How much the classifier itself contributes, and whether neighbours share the "
     "class.",
+    question="prediction",
     statistics=STATISTICS,
     cost="a forward pass over the sample; per layer and fold four classifiers, and with `pooling: auto` two more for "
     "the other poolings",

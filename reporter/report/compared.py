@@ -1,4 +1,4 @@
-"""The headline comparison as a table to download: models and roles on the headline statistics, with and without sinks.
+"""The headline comparison as a table to download: models and roles on the main statistics, with and without sinks.
 
 The number of a model is its mean over the embedding and the blocks at the last checkpoint, without values that a
 definition fixes. The ends of its interval are the means of the layers' ends. Layers share their texts, so their errors

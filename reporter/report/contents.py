@@ -238,12 +238,12 @@ def read_contents(
     sinks = read_sinks(read, name, models)
     if sinks and not any(explorer.name == "tokens" for explorer in explorers):
         explorers = (Explorer("tokens", "Tokens", about="Which tokens have extreme states?"), *explorers)
+    contents = replace(contents, answers=read_answers(read, name, order))
     return replace(
         contents,
         overview=read_overview(read, contents),
         explorers=explorers,
         sinks=sinks,
-        answers=read_answers(read, name, order),
         compared=read_compared(read, scene, headlines, [*findings.about, *claims.about]),
         texts=read_texts(read, name),
         numbers_hash=read_hash(read, name),

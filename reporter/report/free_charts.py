@@ -63,7 +63,7 @@ def over_training(metric: str, statistic: Statistic) -> Chart:
         partial(profile.training, subject=statistic),
         kind="training",
         say=of_training,
-        reach=AxisLimits(statistic.bounds, by="layer"),
+        reach=AxisLimits(statistic.bounds, zero=None not in statistic.bounds, by="layer"),
         facet=ASKED if statistic.within_role else "corpus",
         picks=partial(profile.which_layer, step=statistic.per == "step"),
         definition=f"The number at each checkpoint, for models with several checkpoints.{layers} The axis of steps is "

@@ -183,18 +183,13 @@ def _rows(numbers: MainStatistics, charts: Mapping[str, Drawn], corpus: str) -> 
 def _cells(numbers: MainStatistics, name: str, corpus: str, view: str, lines: tuple[tuple[Side, str], ...]) -> Cells:
     difference = None
     if numbers.sides and numbers.comparable(name):
-        difference = _difference(numbers, name, corpus, view)
+        difference = numbers.difference(name, corpus, view, *numbers.sides)
     several = any(side.several for side in numbers.columns)
     columns, models = numbers.columns, map(Side.of, numbers.styles) if several else ()
     of_columns, of_models = (
         tuple(numbers.number(name, corpus, view, side) for side in sides) for sides in (columns, models)
     )
     return Cells(of_columns, difference, lines, of_models)
-
-
-def _difference(numbers: MainStatistics, name: str, corpus: str, view: str) -> Number:
-    a, b = (numbers.number(name, corpus, view, side) for side in numbers.sides)
-    return a.minus(b)
 
 
 def _paths(numbers: MainStatistics, name: str, corpus: str) -> dict[str, tuple[tuple[Side, str], ...]]:

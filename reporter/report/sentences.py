@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from reporter.core.numbers import counted, estimate, short, whole
+from reporter.core.numbers import estimate, short, whole
 from reporter.core.places import capital, end, listed, places, token_set
 from reporter.geometry.intervals import VERDICT_TEXTS
 from reporter.judge.questions.subjects import MATERIAL, share_of_range, topic
@@ -146,7 +146,8 @@ def _compared(numbers: MainStatistics, corpus: str, sides: tuple[Side, Side]) ->
     found.sort(key=lambda contrast: -contrast.effect)
     shown = [contrast for contrast in found if contrast.view == numbers.views[0]]
     if not found:
-        yield _nothing(numbers, f"{_the(sides[0])} and {_the(sides[1])}")
+        if not numbers.judged:  # else the answer above has the verdict, and what differs
+            yield _nothing(numbers, f"{_the(sides[0])} and {_the(sides[1])}")
         return
     first = (shown or found)[0]
     yield _contrast_sentence(numbers, corpus, first)
@@ -184,7 +185,9 @@ def _contrast(
     of, other = sides if spans[0] >= spans[1] else sides[::-1]
     here, there = (a, b) if of is sides[0] else (b, a)
     here, there = at_common_depths(here, there)
-    gaps = [here.number(index).minus(there.number(index)) for index in range(len(here.x))]
+    pair = numbers.paired(name, corpus, view, of, other)
+    points = range(len(here.x))
+    gaps = [pair.number(i) if pair is not None else here.number(i).minus(there.number(i)) for i in points]
     values = here.values - there.values
     sizes = effects(numbers.known[name], here, there)
     top = int(sizes.argmax())
@@ -197,7 +200,7 @@ def _contrast(
         gap = number_of(ends[0], ends[1], ends[2], gaps[top].df)
         return _Contrast(name, view, of, other, gap, run, float(sizes[inside].sum() / len(sizes)))
     first, second = (numbers.number(name, corpus, view, side) for side in (of, other))
-    gap = first.minus(second)
+    gap = numbers.difference(name, corpus, view, of, other)
     if not gap.differs(tests):
         return None
     effect = share_of_range(numbers.known[name], gap.value or 0.0, first.value or 0.0, second.value or 0.0)
@@ -312,7 +315,7 @@ def _where(profile: Profile, inside: Sequence[int], step: bool) -> str:
     if profile.layers:
         layers = [profile.layers[index] for index in inside]
         return f"{'at' if layers == [0] and not step else 'in'} {places(layers, step)}"
-    first, last = (f"{profile.x[index]:.2f}" for index in (inside[0], inside[-1]))
+    first, last = (f"{profile.x[index]:.2g}" for index in (inside[0], inside[-1]))
     return f"at depth {first}" if first == last else f"at depths {first} to {last}"
 
 
@@ -340,7 +343,7 @@ def _written(values: Sequence[float] | Array, width: float, title: str) -> str:
             decimals += 1  # 0.9996 is not 1
         texts = [f"{end:,.{decimals}f}".replace("-", "−") for end in ends] if decimals <= 5 else [*map(short, ends)]
     joined = texts[0] if texts[0] == texts[1] else " to ".join(texts) if "−" in "".join(texts) else "–".join(texts)
-    return joined + " %" * percent
+    return joined + "\N{NO-BREAK SPACE}%" * percent
 
 
 def _strength(
@@ -358,9 +361,9 @@ def _strength(
 
 
 def scope_of(numbers: MainStatistics) -> str:
-    """Say what intervals are over, for how many tests they are corrected, and what the sentences say nothing about."""
+    """Say what intervals are over, what they are corrected for, and what the sentences say nothing about."""
     over = f"95 % intervals over {'models' if numbers.over_models else 'texts'}; significant after correction for "
-    over += f"{counted(tests_of(numbers), 'test')}."
+    over += "all comparisons."
     if len(numbers.styles) == 1:
         return f"{over} One model: descriptive, says nothing about others."
     if not numbers.both:
@@ -390,7 +393,8 @@ def _sinks_sentence(numbers: MainStatistics, corpus: str, first: _Contrast, test
         if here.layers != before.layers or len(here.x) != len(before.x):
             return None
         inside = list(first.run)
-        gaps = [here.number(i).minus(there.number(i)) for i in inside]
+        pair = numbers.paired(first.name, corpus, PAIR[1], first.of, first.other)
+        gaps = [pair.number(i) if pair is not None else here.number(i).minus(there.number(i)) for i in inside]
         value = float(np.mean([gap.value for gap in gaps if gap.value is not None]))
         sure = all(gap.differs(tests) for gap in gaps)
         changed = all(before.number(i).minus(here.number(i)).differs(tests) for i in inside)
@@ -399,7 +403,7 @@ def _sinks_sentence(numbers: MainStatistics, corpus: str, first: _Contrast, test
         where = "the same layers" if here.layers else "the same depths"
     else:
         means = [numbers.number(first.name, corpus, PAIR[1], side) for side in (first.of, first.other)]
-        gap = means[0].minus(means[1])
+        gap = numbers.difference(first.name, corpus, PAIR[1], first.of, first.other)
         value, sure = gap.value or 0.0, gap.differs(tests)
         changed = numbers.number(first.name, corpus, first.view, first.of).minus(means[0]).differs(tests)
         a, b = (np.array([number.value or 0.0]) for number in means)

@@ -5,7 +5,7 @@ over the models of a role. A mean over layers is the plain mean over the embeddi
 whose value a definition fixes. The ends of its interval are the means of the layers' ends, which is never too narrow.
 From three models of a role on, the interval is Student's over models. The interval of a difference follows from both
 (Zou and Donner 2008, "Construction of confidence limits about effect measures", Statistics in Medicine 27), as if the
-errors were independent.
+errors were independent. A model and its base have the stored intervals that are paired over texts.
 """
 
 from __future__ import annotations
@@ -43,6 +43,15 @@ WHERE study = $study AND list_contains(string_split($statistics, ' '), metric ||
   AND {LAST_CHECKPOINT}
 ORDER BY full_name, corpus, view, model, layer
 """
+PAIRED = f"""
+SELECT metric || '.' || statistic AS full_name, corpus_a AS corpus, view, model_a AS model, layer, depth, value, ci_low,
+  ci_high
+FROM (SELECT *, model_a AS model, checkpoint_a AS checkpoint FROM differences WHERE study = $study AND kind = 'base')
+WHERE list_contains(string_split($statistics, ' '), metric || '.' || statistic) AND ci_low IS NOT NULL
+  AND (site IS NULL OR site IN ('embedding', 'block')) AND {LAST_CHECKPOINT}
+ORDER BY full_name, corpus, view, model, layer
+"""
+"""Differences from the base, paired over texts."""
 
 
 @dataclass(frozen=True)
@@ -158,12 +167,17 @@ class MainStatistics:
             if row["model"] in own and row["checkpoint"] == last.get(row["model"])
         }
         self.blocks = {str(row["model"]): int(row["layers"]) for row in contents.models if row.get("layers")}
-        self._profiles = self._read(read, scene.study) if known else {}
+        bases = {str(row["model"]): row["base"] for row in contents.models if row["is_last"]}
+        pair = {style.model for style in self.styles} if len(self.styles) == 2 else set()
+        self.tuned = next((model for model in pair if bases.get(model) in pair - {model}), None)
+        self.judged = bool(self.tuned) and any(answer["name"] == "changed" for answer in contents.answers)
+        self._profiles = self._read(read, PROFILES, scene.study) if known else {}
+        self._paired = self._read(read, PAIRED, scene.study) if known and self.tuned else {}
         self._of_side: dict[tuple[str, str, str, tuple[str, ...]], Profile | None] = {}
         self._means: dict[tuple[str, str, str, tuple[str, ...]], Number] = {}
 
-    def _read(self, read: Read, study: str) -> dict[tuple[str, str, str, str], Profile]:
-        frame = read(filled(PROFILES, study=study, statistics=" ".join(self.known)))
+    def _read(self, read: Read, sql: str, study: str) -> dict[tuple[str, str, str, str], Profile]:
+        frame = read(filled(sql, study=study, statistics=" ".join(self.known)))
         columns = {name: frame[name].to_numpy(float) for name in ("layer", "depth", "value", "ci_low", "ci_high")}
         keys = ["full_name", "corpus", "view", "model"]
         profiles = {}
@@ -187,9 +201,10 @@ class MainStatistics:
 
     @cached_property
     def styles_by_role(self) -> list[ModelStyle]:
-        """The models, encoders first."""
+        """The models, encoders first, and a tuned model before its base."""
         order = (ENCODER, DECODER)
-        return sorted(self.styles, key=lambda style: order.index(style.role) if style.role in order else len(order))
+        by_role = sorted(self.styles, key=lambda style: style.model != self.tuned)
+        return sorted(by_role, key=lambda style: order.index(style.role) if style.role in order else len(order))
 
     @cached_property
     def both(self) -> bool:
@@ -215,10 +230,10 @@ class MainStatistics:
 
     @cached_property
     def sides(self) -> tuple[Side, Side] | tuple[()]:
-        """The two sides that are compared; none of a single model, or of several of one role."""
+        """The two sides that are compared, a base last; none of a single model, or of several of one role."""
         if self.both:
             return self.role_side(ENCODER), self.role_side(DECODER)
-        return (Side.of(self.styles[0]), Side.of(self.styles[1])) if len(self.styles) == 2 else ()
+        return (Side.of(self.styles_by_role[0]), Side.of(self.styles_by_role[1])) if len(self.styles) == 2 else ()
 
     @cached_property
     def over_models(self) -> bool:
@@ -247,6 +262,26 @@ class MainStatistics:
             means = [profile.mean for profile in found if profile is not None]
             self._means[key] = _mean_of(means) if means else Number()
         return self._means[key]
+
+    def paired(self, name: str, corpus: str, view: str, of: Side, other: Side) -> Profile | None:
+        """Return the differences of a model and its base, paired over texts; None unless all their layers have one."""
+        pair = self._paired.get((name, corpus, view, self.tuned or ""))
+        a, b = (self.profile(name, corpus, view, side) for side in (of, other))
+        if pair is None or a is None or b is None or a.layers != b.layers or not set(a.layers) <= set(pair.layers):
+            return None
+        if a.layers:
+            index = [pair.layers.index(layer) for layer in a.layers]
+            pair = replace(pair, x=a.x, values=pair.values[index], low=pair.low[index], high=pair.high[index])
+        if of.name == self.tuned:
+            return pair
+        return replace(pair, values=-pair.values, low=-pair.high, high=-pair.low)
+
+    def difference(self, name: str, corpus: str, view: str, of: Side, other: Side) -> Number:
+        """Return the difference of the means over layers, paired over texts where that is known."""
+        pair = self.paired(name, corpus, view, of, other)
+        if pair is not None:
+            return pair.mean
+        return self.number(name, corpus, view, of).minus(self.number(name, corpus, view, other))
 
     def effect(self, name: str, corpus: str, view: str) -> float:
         """Return the standardised difference: the mean over depth of the difference as a share of the range."""

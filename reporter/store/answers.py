@@ -106,7 +106,7 @@ class ChangeAnswer(OfLastCheckpoint, table="change_answers"):
     )
     changed: bool = column("true if any layer differs from the base by more than noise")
     small: bool = column(
-        "true if no change reaches the minimum meaningful difference: mean cosine of each layer, headline numbers, loss"
+        "true if no change reaches the minimum meaningful difference: mean cosine of each layer, main statistics, loss"
     )
     noise: str = column(
         "the noise that changes are compared with: 'rounding' of the kept states, 'precision' of bf16 products, or "
@@ -133,7 +133,7 @@ class ChangeAnswer(OfLastCheckpoint, table="change_answers"):
 
 
 class ChangedNumber(OfStudy, table="changed_numbers"):
-    """A headline number of a model minus its base, at the layer with the largest significant change.
+    """A main statistic of a model minus its base, at the layer with the largest significant change.
 
     If no layer changed significantly, the row has the layer that comes nearest.
     """
@@ -365,7 +365,7 @@ class SinkAnswer(OfLastCheckpoint, table="sink_answers"):
 
 
 class TrainingAnswer(OfStudy, table="training_answers"):
-    """Steps of training at which a headline number of a model changes: its mean over layers, or the model's own."""
+    """Steps of training at which a main statistic of a model changes: its mean over layers, or the model's own."""
 
     compared = (
         Comparable(

@@ -212,7 +212,7 @@ class Verdict(OfStudy, table="claims"):
 class Found(OfStudy, table="findings"):
     """Exploratory findings: numbers of a study that stand out although no claim named them.
 
-    Every headline statistic is asked the same few questions; p is corrected for all of them, not only for what is
+    Every main statistic is asked the same few questions; p is corrected for all of them, not only for what is
     shown. ``detail`` is stored as a JSON object with these keys:
 
     ``what``

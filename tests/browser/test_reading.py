@@ -114,7 +114,7 @@ def test_a_finger_moves_the_cursor(page):
     assert page.run(f"return {ROWS}") == 4
 
 
-def test_models_are_hidden_alone_and_renamed_and_the_address_says_so(page, open_at):
+def test_models_are_hidden_alone_and_renamed_and_the_address_says_so(page, open_at, reports):
     def use(model, tool):
         row = f"document.querySelector('button.model[data-model={model}]').parentElement"
         page.run(f"{row}.querySelector('.{tool}').click()")
@@ -149,6 +149,9 @@ def test_models_are_hidden_alone_and_renamed_and_the_address_says_so(page, open_
     assert not any("minilm" in label for label in page.run(f"return {LABELS}"))
     colours = page.run(f"return new Set({POINTS}.map(mark => mark.getAttribute('fill'))).size")
     assert colours == 3, "a renamed model keeps its colour"
+    page.open(reports / "made-up" / "index.html", query="?name.minilm=Mini")
+    page.until("return document.querySelector('main').innerText.includes('Mini')")
+    assert "minilm" not in page.run("return document.querySelector('.turned').innerText")
     page.assert_quiet()
 
 

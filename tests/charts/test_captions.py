@@ -185,7 +185,7 @@ def test_points_and_training():
     points = rows({"bert": [0.08], "gpt2": [0.1], "opt": [-0.2], "llama": [0.0]}, [0]).drop(columns="depth")
     assert of_statistic(points[:3], SCENE) == "bert: 0.08 · gpt2: 0.1 · opt: −0.2"
     assert of_statistic(points, SCENE) == "bert: 0.08 · 3 decoders: −0.2 to 0.1"
-    assert of_training(rows({"gpt2": [0.05, 0.41]}, [0, 600]), SCENE) == "gpt2: 0.05 (step 0) to 0.41 (step 600)"
+    assert of_training(rows({"gpt2": [0.05, 0.41]}, [0, 600]), SCENE) == "gpt2: 0.05 (step\xa00) to 0.41 (step\xa0600)"
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from reporter.app.verify.by_token import mean_cosine
 
 
 def numbers(x, types, weights):
-    """Return the headline numbers of states with integer weights, by the paths of ``reporter verify``.
+    """Return the main statistics of states with integer weights, by the paths of ``reporter verify``.
 
     Args:
         x: states, (n, d).

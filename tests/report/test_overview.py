@@ -1,6 +1,7 @@
 """The overview against means taken by SQL, and what it says of one model, of two and of forty."""
 
 import re
+from dataclasses import replace
 
 import duckdb
 import pytest
@@ -10,6 +11,7 @@ from report.reading import part_of, read
 from reporter.metrics.base import catalogue
 from reporter.report import render
 from reporter.report.contents import read_contents
+from reporter.report.overview import read_overview
 from reporter.report.sentences import MOST_WORDS
 from reporter.report.sides import Number
 from reporter.report.tables import STUDIES, rows_of
@@ -161,3 +163,28 @@ def test_the_page_has_all_parts_for_both_token_sets(folder):
     assert html.count('<p class="says">') <= 3
     assert "The same for each of 40 models" in read(folder / "many" / "index.html")
     assert 'id="compared"' not in read(folder / "empty" / "index.html")
+
+
+def test_a_model_and_its_base_are_compared_as_stored_paired_over_texts(tmp_path):
+    models = (("gpt2", "decoder", 4, 64, (None,)), ("tuned", "decoder", 4, 64, (None,)))
+    store = fill(tmp_path / "results.duckdb", "base", models=models, corpora=("nested",), metrics=("entropy", "motion"))
+    with duckdb.connect(str(tmp_path / "results.duckdb")) as connection:
+        connection.execute("UPDATE models SET base = 'gpt2' WHERE model = 'tuned'")
+        connection.execute("""
+            INSERT INTO differences BY NAME
+            SELECT study, 'base' AS kind, view, metric, statistic, model AS model_a, checkpoint AS checkpoint_a,
+              corpus AS corpus_a, 'gpt2' AS model_b, checkpoint AS checkpoint_b, corpus AS corpus_b, site, layer, depth,
+              0.001 * layer AS value, 0.001 * layer - 0.003 AS ci_low, 0.001 * layer + 0.002 AS ci_high, 500 AS n
+            FROM layer_metrics WHERE model = 'tuned' AND (metric = 'motion' OR layer > 0)
+        """)
+    with store.reading() as reading:
+        contents = read_contents(reading, rows_of(reading(STUDIES))[0], catalogue())
+        judged = read_overview(reading, replace(contents, answers=({"name": "changed"},)))
+    overview = contents.overview
+    assert [side.name for side in overview.columns] == ["tuned", "gpt2"] and overview.difference == "tuned − gpt2"
+    whole = row(overview, "motion.step_cosine").cells["words"].difference
+    assert [whole.value, whole.low, whole.high] == pytest.approx([0.0015, -0.0015, 0.0035]), "the mean of blocks 1 to 4"
+    cells = row(overview, "entropy.prompt_normalised").cells["words"]
+    a, b = cells.numbers
+    assert cells.difference.value == pytest.approx(a.value - b.value), "a layer is not paired"
+    assert [len(overview.sentences), len(judged.sentences)] == [1, 0], "an answer with a verdict needs no sentence"

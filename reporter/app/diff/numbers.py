@@ -157,7 +157,7 @@ ORDER BY list_position(['changed', 'NULL in B', 'NULL in A', 'only in A', 'only 
   {", ".join(NAMES)}
 """
 
-# The numbers of a statistic at all layers are one row. Headline statistics come first, and numbers that a run derives
+# The numbers of a statistic at all layers are one row. Main statistics come first, and numbers that a run derives
 # from others (answers, findings) last.
 _PROFILES = f"""
 WITH located AS (

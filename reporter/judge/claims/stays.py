@@ -145,7 +145,7 @@ def _compared(claim: StaysClaim, profile: list[MetricRow]) -> list[_Comparison]:
     ]
 
 
-# Turns a run into a guard: its headline numbers as claims that each is unchanged at every layer.
+# Turns a run into a guard: its main statistics as claims that each is unchanged at every layer.
 #
 # The guard reads the same texts as the run, so their choice is no error, and an interval over texts would be far too
 # wide a tolerance: int8 rounding of a block moves no number beyond it. What may move a number is rounding. Its
@@ -175,10 +175,10 @@ def frozen(store: Store, study: Study, begins: Mapping[str, Any], only: Sequence
         store: the database.
         study: the study that ran.
         begins: what the guard says besides: which study it ``extends``, or all that such a study says.
-        only: metrics to freeze; all that have headline numbers if empty.
+        only: metrics to freeze; all that have main statistics if empty.
 
     Raises:
-        UsageError: the study did not run, has no such metric or no headline number, or ran in mixed precision.
+        UsageError: the study did not run, has no such metric or no main statistic, or ran in mixed precision.
     """
     store.require(study.study)
     metrics = catalogue()
@@ -196,7 +196,7 @@ def frozen(store: Store, study: Study, begins: Mapping[str, Any], only: Sequence
                 name = _name(f"{profile[0].model}-{profile[0].corpus}-{metric}.{statistic.name}", taken)
                 lines += _claim(name, f"{metric}.{statistic.name}", profile, study.views[0])
     if not lines:
-        raise UsageError(f"study '{study.study}' has no headline number to freeze")
+        raise UsageError(f"study '{study.study}' has no main statistic to freeze")
     run = study.run.model_dump(mode="json", exclude_defaults=True) | {"precision": "float32"}
     return "\n".join(
         [

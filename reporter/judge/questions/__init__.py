@@ -3,7 +3,7 @@
 A :class:`~reporter.judge.questions.question.Question` yields rows of its own tables and says what they come to.
 Claims and findings are such questions too; the run stores their rows.
 
-Findings are exploratory. Every kind puts the same tests to every headline statistic, trained model and corpus. Their
+Findings are exploratory. Every kind puts the same tests to every main statistic, trained model and corpus. Their
 number m is known before any result is, and each is done at the level 0.05/m (Bonferroni). So the probability that even
 one finding is false is at most 5 %. Sets of layers are made at that level as well, so they hold all at once. Which
 significant results are shown (those with the largest effects) makes no difference to that. Intervals are 95 % each and

@@ -109,9 +109,9 @@ def _block_box(rows: Sequence[Record], order: Record | None, repeat: Record | No
     single = first if order is None else {**order, "blocks": str(order["block"])}
     change = f"{signed(single['change'])} {interval(single['ci_low'], single['ci_high'])}".strip()
     free = [row for row in rows if row["ci_low"] is not None and row["ci_low"] <= 0]
-    least = "" if order is None else ", the least of all blocks"
+    least = "" if order is None else " least:"
     sentences = [
-        f"Without {_blocks(single['blocks'])} the loss changes by {change} nats, from {first['whole']:.2f}{least}."
+        f"Without {_blocks(single['blocks'])} the loss changes{least} by {change} nats, from {first['whole']:.2f}."
     ]
     sentences += _about_order(order) if order is not None else []
     if free:
@@ -148,10 +148,10 @@ def _block_box(rows: Sequence[Record], order: Record | None, repeat: Record | No
 def _about_order(order: Record) -> Iterator[str]:
     """Yield what the order by measured loss says: ties, what the proxy costs, correlation, stability."""
     if order["ties"]:
-        many = not order["ties"].isdecimal()
-        yield f"{_blocks(order['ties']).capitalize()} {'do' if many else 'does'} not differ significantly from it."
+        verb = "does" if order["ties"].isdecimal() else "do"
+        yield f"{_blocks(order['ties']).capitalize()} {verb} not differ significantly from block {order['block']}."
     if order["proxy"] == order["block"]:
-        yield "It is also the block with the least influence."
+        yield f"Block {order['block']} also has the least influence."
     else:
         cost = f"{signed(order['proxy_excess'])} {interval(order['proxy_low'], order['proxy_high'])}".strip()
         yield f"The block with the least influence is block {order['proxy']}, which costs {cost} nats more."

@@ -341,14 +341,14 @@ def _differ(numbers: Sequence[Record]) -> str:
     beyond = sorted((change for change in numbers if change["beyond"]), key=lambda change: -change["largest"])
     large = [change for change in beyond if change["largest"] >= 1]
     if not beyond:
-        return "No headline number changed significantly."
+        return "No main statistic changed significantly."
     if not large:
         return (
-            "No headline number changed by the minimum meaningful difference; the largest change is "
+            "No main statistic changed by the minimum meaningful difference; the largest change is "
             f"{short(beyond[0]['largest'], 2)} times this difference, in `{beyond[0]['number']}`."
         )
     names = ", ".join(f"`{change['number']}` ({short(change['largest'], 2)} times the minimum)" for change in large)
-    return f"Headline numbers with more than the minimum meaningful difference: {names}."
+    return f"Main statistics with more than the minimum meaningful difference: {names}."
 
 
 def _depth(row: Record) -> str:
@@ -486,7 +486,7 @@ def ask_loss(subjects: Subjects) -> Iterator[Test]:
 
 
 def ask_numbers(subjects: Subjects) -> Iterator[Test]:
-    """Yield tests of whether each headline statistic of layers differs from the base's, at any layer."""
+    """Yield tests of whether each main statistic of layers differs from the base's, at any layer."""
     for full_name, statistic in subjects.statistics.items():
         if statistic.per not in ("layer", "step") or full_name in subjects.against_base:
             continue

@@ -1,4 +1,4 @@
-"""Subjects of findings (headline statistics, trained models, corpora) and their numbers.
+"""Subjects of findings (main statistics, trained models, corpora) and their numbers.
 
 **An untrained model has no findings.** Its states have shapes, too: cosines that grow with depth, a dimension that is
 highest at the embedding. They lie beyond any interval over texts and only reflect how weights are drawn. So a model is
@@ -181,7 +181,7 @@ Test = Callable[[float], Observation | None]
 
 @dataclass(frozen=True)
 class Subject:
-    """A headline statistic of one trained model on one corpus, among all subjects of the study."""
+    """A main statistic of one trained model on one corpus, among all subjects of the study."""
 
     study: Subjects
     full_name: str
@@ -388,7 +388,7 @@ class Subjects:
         return answered(CHANGED, self.numbers.study.study, self._records).tables["change_answers"]
 
     def each(self, *per: str, copies: bool = False) -> Iterator[Subject]:
-        """Yield each headline statistic of each model on each corpus that has numbers of it.
+        """Yield each main statistic of each model on each corpus that has numbers of it.
 
         Args:
             per: kinds of statistics (:attr:`~reporter.metrics.base.Statistic.per`).

@@ -1,4 +1,4 @@
-"""The question when in training: at which step each headline number changes, and from when on it is stable."""
+"""The question when in training: at which step each main statistic changes, and from when on it is stable."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
@@ -69,7 +69,7 @@ def _training_rows(read: Read) -> Iterator[Row | Advice]:
             f"no model has {FEWEST_CHECKPOINTS} checkpoints with a known step: add `checkpoints: […]` to a model"
         )
     elif not tested:
-        yield Advice("no headline number with an interval was measured at the checkpoints: add `metrics: [all]`")
+        yield Advice("no main statistic with an interval was measured at the checkpoints: add `metrics: [all]`")
     yield from _rows(tested)
 
 
@@ -143,7 +143,7 @@ def _box(rows: Sequence[Record]) -> Box:
 
 def _says(changed: Mapping[str, Mapping[str, Record]], titles: Mapping[str, str], tested: int) -> str:
     if not changed:
-        return f"None of {tested} headline numbers changes significantly, averaged over layers."
+        return f"None of {tested} main statistics changes significantly, averaged over layers."
     passed = [(name, kinds["half-way"]) for name, kinds in changed.items() if "half-way" in kinds]
     count = f"All {tested}" if len(changed) == tested > 1 else f"{len(changed)} of {tested}"
     verb = "changes" if len(changed) == 1 else "change"
@@ -153,7 +153,7 @@ def _says(changed: Mapping[str, Mapping[str, Record]], titles: Mapping[str, str]
         order = f": the {titles[first]}{' first' * (len(passed) > 1)} (half of its change {_steps(early)})"
         if late["step"] > early["step"]:
             order += f", the {titles[latest]} last ({_steps(late)})"
-    sentences = [f"{count} headline numbers {verb} significantly, averaged over layers{order}."]
+    sentences = [f"{count} main statistics {verb} significantly, averaged over layers{order}."]
     turned = [titles[name] for name, kinds in changed.items() if "turn" in kinds]
     if turned:
         sentences.append(f"Not monotonic: {', '.join(turned)}.")

@@ -34,7 +34,7 @@ def test_a_guard_passes_the_same_numbers_and_refutes_others(world, study, monkey
     measured(world, "s")
     with pytest.raises(UsageError, match="the study has no metric 'convergense'; did you mean 'convergence'"):
         frozen(world.store, study, {"extends": "study.yaml"}, ["convergense"])
-    with pytest.raises(UsageError, match="no headline number"):
+    with pytest.raises(UsageError, match="no main statistic"):
         frozen(world.store, study, {"extends": "study.yaml"}, ["variance"])
     guard = guard_of(world, study)
     assert guard.texts == "fixed"

@@ -30,7 +30,7 @@ def test_a_planted_jump_is_found_and_a_flat_number_is_not():
     assert (half["step_low"], half["step"], half["step_high"]) == (100, 1000, 1000) and half["p_adjusted"] < 1e-6
     assert rows["mean_cosine", "rest"]["step"] == 1000 and rows["step_cosine", "rest"]["step"] == 0
     (box,) = found.boxes
-    assert "1 of 2 headline numbers" in box.says and "between steps 100 and 1,000" in box.says and len(box.rows) == 1
+    assert "1 of 2 main statistics" in box.says and "between steps 100 and 1,000" in box.says and len(box.rows) == 1
 
 
 def test_of_noise_nothing_is_said():
@@ -41,7 +41,7 @@ def test_of_noise_nothing_is_said():
         )
         for _ in range(100)
     ]
-    assert sum(found.boxes[0].says.startswith("None of 2 headline numbers changes") for found in said) >= 93
+    assert sum(found.boxes[0].says.startswith("None of 2 main statistics changes") for found in said) >= 93
 
 
 def test_a_change_that_moves_from_layer_to_layer_is_not_denied():
