@@ -56,8 +56,7 @@ STATISTICS = (
         interval=f"{_RARE} Too narrow if rarer tokens, which the texts lack, diverge most: see its coverage.",
         smallest=0.01,
         plainly="How much the predictions differ from the base's (0: equal).",
-        trap="A few tokens dominate the mean; compare the median and the maximum. With 8-bit weights its interval covered "
-        "61 to 84 %, the interval of the median 94 %.",
+        trap="A few tokens dominate the mean; compare the median. With 8-bit weights its interval covered 61 to 84 %.",
     ),
     _quantile("median", "median", "Half of the tokens may be nearly certain in both models, and hide a change."),
     _quantile("90", "90 % quantile", "Depends on how many tokens of the texts are easy to predict."),
