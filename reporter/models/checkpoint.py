@@ -11,7 +11,6 @@ from typing import Literal
 
 from reporter.core.errors import ReporterError
 from reporter.core.imports import changed
-from reporter.models.libraries import import_transformers
 from reporter.models.model_folder import fingerprint, hash_files, identifying_files
 from reporter.spec.recipes import Recipe
 from reporter.texts.texts import Texts
@@ -22,7 +21,6 @@ from reporter.texts.texts import Texts
 @contextmanager
 def quiet() -> Iterator[None]:
     """Silence transformers, and warnings of the libraries below it, and put everything back afterwards."""
-    import_transformers()
     from transformers.utils import logging
 
     verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()

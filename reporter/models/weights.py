@@ -15,7 +15,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from reporter.core.deferred import deferring
 from reporter.core.errors import ReporterError, failing_as, library_error
 from reporter.core.imports import changed, optional
 from reporter.models.checkpoint import Checkpoint, seeded
@@ -104,12 +103,7 @@ def build(
     if safe:
         _check_safetensors(files, config)
     loading = f"cannot load the weights in {folder} (check {CONFIG})"
-    # transformers asks whether weights are distributed
-    with (
-        failing_as(loading),
-        deferring("torch.distributed.tensor"),
-        _no_bars() if checkpoint.gguf else unpacking(config),
-    ):
+    with failing_as(loading), _no_bars() if checkpoint.gguf else unpacking(config):
         model, info = kind.from_pretrained(
             str(folder),
             config=config,
