@@ -8,12 +8,13 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from contextlib import suppress
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import IO, Any
 
-from jinja2 import ChoiceLoader, Environment, FileSystemLoader, PrefixLoader, StrictUndefined
+from jinja2 import ChoiceLoader, Environment, FileSystemBytecodeCache, FileSystemLoader, PrefixLoader, StrictUndefined
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from markupsafe import Markup, escape
 
@@ -35,6 +36,17 @@ def folder() -> Path:
     return _PACKED if _PACKED.is_dir() else _SOURCE
 
 
+@cache
+def kept() -> Path | None:
+    """Return a folder that outlives a run, where Python keeps bytecode; None where nothing can be written."""
+    place = folder() / "__pycache__"
+    try:
+        place.mkdir(exist_ok=True)
+    except OSError:
+        return None
+    return place if os.access(place, os.W_OK) else None
+
+
 def environment(templates: Path | None = None) -> Environment:
     """Return an environment that escapes everything and fails on a name that does not exist."""
     ours = FileSystemLoader(folder())
@@ -46,6 +58,8 @@ def environment(templates: Path | None = None) -> Environment:
     made = (Environment if templates is None else ImmutableSandboxedEnvironment)(
         loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
+    if templates is None and (place := kept()):
+        made.bytecode_cache = FileSystemBytecodeCache(str(place))
     made.globals["build"] = build()  # a run writes pages of another build again
     made.filters |= {"short": short, "p_value": p_value, "whole": whole, "duration": seconds, "inline": inline_json}
     made.filters |= {"folded": folded, "coded": coded, "typeset": typeset, "plain": as_plain, "when": when}
@@ -137,7 +151,7 @@ def begin_script(out: Path) -> None:
     Another process and not a thread: it leaves no memory behind.
     """
     global _begun
-    if _begun is None and sys.executable and not _is_current(out, _own_parts()[2]):
+    if _begun is None and sys.executable and not _kept_bundle() and not _is_current(out, _own_parts()[2]):
         result = tempfile.TemporaryFile()  # noqa: SIM115 (read, and closed, when the script is written)
         try:
             command = [sys.executable, "-P", "-c", _MAKING, *_BUNDLED]
@@ -208,7 +222,17 @@ def _is_current(out: Path, stamp: str) -> bool:
 
 @cache
 def _bundle() -> str:
-    """Return Vega, Vega-Lite and its embedding as one script; making it takes seconds, unless it was begun before."""
+    """Return Vega, Vega-Lite and its embedding as one script; making it takes seconds, so that it is kept."""
+    if text := _kept_bundle():
+        return text
+    made = _made_bundle()
+    if place := _place_of_bundle():
+        with suppress(OSError):
+            write(place, made)
+    return made
+
+
+def _made_bundle() -> str:
     if _begun is not None:
         process, result = _begun
         with result:
@@ -220,6 +244,18 @@ def _bundle() -> str:
     snippet, vega_lite = _BUNDLED
     made: str = vl_convert.javascript_bundle(snippet, vl_version=vega_lite)
     return made
+
+
+def _place_of_bundle() -> Path | None:
+    place = kept()
+    return place and place / f"vega-{version('vl-convert-python')}-{VEGA_LITE}.bundle"
+
+
+def _kept_bundle() -> str:
+    place = _place_of_bundle()
+    with suppress(OSError):
+        return place.read_text(encoding="utf-8") if place else ""
+    return ""
 
 
 def write(path: Path, text: str) -> None:

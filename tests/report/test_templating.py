@@ -61,6 +61,9 @@ def test_what_cannot_be_joined_is_said(tmp_path, modules, message):
 
 @pytest.mark.slow
 def test_a_script_that_was_begun_is_the_same_and_its_process_may_fail(tmp_path, reports, monkeypatch):
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    monkeypatch.setattr(templating, "kept", lambda: kept)
     monkeypatch.setattr(templating, "_begun", None)
 
     def written(name):
@@ -76,6 +79,12 @@ def test_a_script_that_was_begun_is_the_same_and_its_process_may_fail(tmp_path, 
     with monkeypatch.context() as patch:
         patch.setitem(sys.modules, "vl_convert", None)  # this process makes none
         assert written("begun") == plain
+        monkeypatch.setattr(templating, "_begun", None)
+        templating.begin_script(tmp_path / "again")
+        assert templating._begun is None, "the last one is kept"
+        assert written("again") == plain
+    [bundle] = kept.glob("*.bundle")
+    bundle.unlink()
     monkeypatch.setattr(templating, "_MAKING", "raise SystemExit(1)")
     monkeypatch.setattr(templating, "_begun", None)
     templating.begin_script(tmp_path / "failed")
