@@ -27,13 +27,16 @@ from reporter.core.threads import let_waiting_threads_sleep
 if TYPE_CHECKING:
     from reporter.metrics.base import Definition
     from reporter.runs.plan import Plan
-    from reporter.spec import Problem
+    from reporter.spec import Problem, StudyFile
 
 
 _T = TypeVar("_T")
 Names = list[str] | None
 _PILOT = 20
 """Texts of each corpus that a pilot measures."""
+_TO_DETECT = (
+    f"to see which differences the texts can detect, measure {_PILOT} of them: `reporter plan {{}} --detect DIFFERENCE`"
+)
 _RESUME = "finished work is saved; rerun the same command to resume"
 _GROUPS = {
     "Start": ("look", "init", "validate", "plan"),
@@ -237,6 +240,7 @@ def init(
 @app.command()
 def validate(
     specs: Annotated[list[Path] | None, typer.Argument(metavar="SPEC...", help="Studies, as YAML files.")] = None,
+    out: Out = Path("results"),
     set: Override = None,
     paths: Annotated[bool, flag("--paths", "Also check that folders, files, packages and the device exist.")] = False,
     register: Annotated[bool, flag("--register", "Also write the claims and a date to STUDY.registered.json.")] = False,
@@ -246,7 +250,8 @@ def validate(
 
     With --register, the report says of each claim whether it was registered
     before the first number, and what changed since. A registration is never
-    overwritten.
+    overwritten. With numbers in OUT, validate also says which differences the
+    texts can detect.
 
     Exit code: 0 all are valid, 2 a study has a mistake, or differs from its
     registration.
@@ -284,6 +289,9 @@ def validate(
         typer.echo(f"{one_line(str(path))}: ok ({', '.join(counts)})")
         for note in (*file.notes, *(beyond_limits(file) if paths else ())):
             typer.echo(f"  {note}")
+        if study.corpora and (study.claims or study.metrics):
+            for line in _stored_power(file, out) or [_TO_DETECT.format(one_line(str(path)))]:
+                typer.echo(f"  {line}")
         if register:
             from reporter.runs.registered import register as write_registration
 
@@ -341,27 +349,46 @@ def plan(
     raise typer.Exit(1 if failed else 0)
 
 
-def _detectable(
-    planned: Plan, spec: Path, out: Path, changes: Sequence[str], difference: float | None, *, offline: bool
-) -> list[str]:
-    """Return what the texts of a plan can detect, from its stored numbers or from a pilot."""
+def _stored_power(file: StudyFile, out: Path) -> list[str]:
+    """Return what the texts of a study can detect, from its stored numbers or a pilot; nothing without numbers."""
+    databases = [path for folder in (out, out / "pilot") if (path := folder / "results.duckdb").exists()]
+    if not databases:  # the usual case costs no import
+        return []
+    from reporter.runs.planner import plan_study
+    from reporter.store import Store
+
+    is_stored = any(file.study.study in Store(path).studies() for path in databases)
+    return _power(plan_study(file, out=out, offline=True), out) if is_stored else []
+
+
+def _power(planned: Plan, out: Path, difference: float | None = None, pilot: str = "pilot") -> list[str]:
+    """Return what the texts of a plan can detect, from its stored numbers or those of a pilot."""
     from reporter.judge.detecting import lines
     from reporter.store import Store
 
-    study = planned.file.study
     texts = {name: len(found) for name, found in planned.texts.items() if not isinstance(found, Exception)}
-    says = lines(Store(out / "results.duckdb"), study, texts, difference)
-    if difference is None and not says and texts:
-        return [f"to see which differences the texts can detect, measure {_PILOT} of them: `--detect DIFFERENCE`"]
-    if says or difference is None:
+    says: list[str] = []
+    for folder in (out, out / pilot):
+        says = says or lines(Store(folder / "results.duckdb"), planned.file.study, texts, difference)
+    return says
+
+
+def _detectable(
+    planned: Plan, spec: Path, out: Path, changes: Sequence[str], difference: float | None, *, offline: bool
+) -> list[str]:
+    """Return what the texts of a plan can detect, from its stored numbers or from a pilot, which it may run."""
+    if difference is None:
+        return _power(planned, out) or [_TO_DETECT.format(one_line(str(spec)))] * bool(planned.texts)
+    if says := _power(planned, out, difference, pilot="."):
         return says
     from reporter.runs.runner import run_studies
     from reporter.runs.studies import read_study
 
-    limits = [f"corpora.{name}.limit={min(_PILOT, count)}" for name, count in texts.items()]
+    counts = {name: len(found) for name, found in planned.texts.items() if not isinstance(found, Exception)}
+    limits = [f"corpora.{name}.limit={min(_PILOT, count)}" for name, count in counts.items()]
     run_studies([read_study(spec, [*changes, *limits])], out / "pilot", offline=offline)
     no_number = f"{_PILOT} texts give no number an interval, so they cannot say what the study can detect"
-    return lines(Store(out / "pilot" / "results.duckdb"), study, texts, difference) or [no_number]
+    return _power(planned, out, difference) or [no_number]
 
 
 @app.command(cls=_Run)

@@ -78,7 +78,7 @@ def instead_of(path: Path, fits: Callable[[Path], bool] = Path.is_file) -> str:
 SEAL = "seal.json"
 DAMAGED = "damaged-"  # the beginning of the new name
 
-_KEY = "seal"  # under which a note holds its own checksum
+_KEY, _FORMER_KEY = "checksum", "seal"  # under which a note holds its own checksum
 _PIECE = 1 << 16  # bytes that are hashed at a time
 
 _log = logging.getLogger(__name__)
@@ -96,14 +96,14 @@ def sha256(file: Path) -> str:
 def write_note(path: Path, value: Mapping[str, Any]) -> None:
     """Write JSON with its checksum, as a whole or not at all."""
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
-    part.write_text(json.dumps({**value, _KEY: _sealed(value)}, indent=1), "utf-8")
+    part.write_text(json.dumps({**value, _KEY: _checksum(value)}, indent=1), "utf-8")
     part.replace(path)
 
 
 def read_note(path: Path) -> dict[str, Any] | None:
     """Return what ``write_note`` wrote; None where the file is missing or damaged."""
     note = read_json(path)
-    return None if note is None or note.pop(_KEY, None) != _sealed(note) else note
+    return None if note is None or note.pop(_KEY, note.pop(_FORMER_KEY, None)) != _checksum(note) else note
 
 
 def is_damaged(path: Path) -> bool:
@@ -111,7 +111,7 @@ def is_damaged(path: Path) -> bool:
     if not path.exists():
         return False
     note = read_json(path)
-    return note is None or (_KEY in note and read_note(path) is None)
+    return note is None or (not note.keys().isdisjoint((_KEY, _FORMER_KEY)) and read_note(path) is None)
 
 
 def write_checksums(folder: Path) -> None:
@@ -173,7 +173,7 @@ def read_json(path: Path) -> dict[str, Any] | None:
     return content if isinstance(content, dict) else None
 
 
-def _sealed(value: Mapping[str, Any]) -> str:
+def _checksum(value: Mapping[str, Any]) -> str:
     as_read = json.loads(json.dumps(value))  # keys that are numbers become strings, which sort otherwise
     return hashlib.sha256(json.dumps(as_read, sort_keys=True).encode()).hexdigest()
 

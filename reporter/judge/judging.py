@@ -108,6 +108,15 @@ class Reading:
 NO_SINKS = "no-sinks"
 CORRECTION = "Holm, two one-sided tests of each claim, 5 %"
 """The rule of :func:`judge` in words, as registrations have it: change both together."""
+NOT_REGISTERED = "not registered"
+
+
+def registration_lines(by_claim: Mapping[str, str]) -> list[str]:
+    """Return a line for each claim; one for all if they are equal, none if no claim was registered."""
+    different = set(by_claim.values())
+    if len(different) > 1:
+        return [f"claim {name}: {sentence}" for name, sentence in by_claim.items()]
+    return [f"claims: {sentence}" for sentence in different - {NOT_REGISTERED}]
 
 
 def readings(claim: Claim, numbers: Numbers) -> list[Reading]:

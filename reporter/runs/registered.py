@@ -18,7 +18,7 @@ from reporter.core.errors import ReporterError, UsageError, one_line
 from reporter.core.files import read_note, sha256, write_note, writing
 from reporter.core.imports import code_of
 from reporter.judge.claims import kind_of
-from reporter.judge.judging import CORRECTION
+from reporter.judge.judging import CORRECTION, NOT_REGISTERED
 from reporter.metrics.analysis import analyses
 from reporter.metrics.base import catalogue
 from reporter.spec import Study, StudyFile
@@ -28,9 +28,8 @@ from reporter.spec.references import queries_of, statistics_of
 from reporter.store import Store
 from reporter.texts.sources import SourceContext, source_of
 
-NOT_REGISTERED = "not registered"
 _UNREADABLE = "cannot be read"
-_EDITED = "the registration file was edited"
+_EDITED = "the registration file was edited or is damaged"
 _SETTINGS = ("texts", "views", "sinks", "sites", "baselines", "pooling")
 _SHARED = ("settings", "metrics", "models", "corpora")
 # The numbers of another study with the same fingerprints are the same numbers: a new id does not make them unknown.
@@ -132,7 +131,11 @@ def register(file: StudyFile) -> str:
 def _read(path: Path, study: str) -> dict[str, Any] | None:
     """Return a registration; None if it is damaged or was edited, empty if it is of a study with another id."""
     note = read_note(path)
-    if note is None or not {"registered_utc", "reporter", "claims", *_SHARED} <= note.keys():
+    if note is None or not all(isinstance(note.get(key), str) for key in ("registered_utc", "reporter")):
+        return None
+    if not all(isinstance(part, dict) for part in (note.get("claims"), *map(note.get, _SHARED))):
+        return None
+    if not all(isinstance(claim, dict) for claim in note["claims"].values()):
         return None
     return note if note.get("study") == study else {}
 
@@ -211,14 +214,6 @@ def _sentence(claim: str, found: Mapping[str, Any], first: datetime | None) -> s
     elif first and not found["in_time"]:
         when = f"dated {date[:16]} UTC, but not there when the first number was stored on {str(first)[:16]} UTC"
     return f"changed since it was registered: {_some(changes)} ({when})" if changes else when
-
-
-def lines(by_claim: Mapping[str, str]) -> list[str]:
-    """Return a line for each claim; one for all if they are equal, none if no claim was registered."""
-    different = set(by_claim.values())
-    if len(different) > 1:
-        return [f"claim {name}: {sentence}" for name, sentence in by_claim.items()]
-    return [f"claims: {sentence}" for sentence in different - {NOT_REGISTERED}]
 
 
 def _some(changes: Sequence[str]) -> str:

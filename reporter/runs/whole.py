@@ -22,12 +22,12 @@ from reporter.core.places import ranges
 from reporter.core.progress import Progress
 from reporter.core.table import FREE
 from reporter.geometry.intervals import quantile
-from reporter.judge.judging import judge
+from reporter.judge.judging import judge, registration_lines
 from reporter.judge.numbers import with_analyses
 from reporter.judge.questions import QUESTIONS, STATED, stated
 from reporter.judge.questions.models import write_correlations
 from reporter.judge.questions.question import Answer, answered
-from reporter.runs.registered import lines, sentences
+from reporter.runs.registered import sentences
 from reporter.runs.studies import study_of_text
 from reporter.spec import Study
 from reporter.store import Store
@@ -243,7 +243,7 @@ def judge_claims(study: Study, store: Store, progress: Progress, partial: bool =
         progress.note(f"  claim {name}: not tested, because this run measured only a part of the study")
     if tested:
         progress.note(f"{study.study}: {tally(tested)}")
-    for text in lines(registered):
+    for text in registration_lines(registered):
         progress.note(f"  {text}")
     return [verdict.verdict for verdict in tested]
 

@@ -112,7 +112,9 @@ def test_validate_looks_at_every_file_and_counts_what_a_study_has(call):
     result = call("validate", "bad.yaml", "good.yaml", "none.yaml")
     assert result.exit_code == 2
     metrics = sum(not metric.optional for metric in catalogue().values())
-    assert result.stdout == f"good.yaml: ok (1 model, 1 corpus, {metrics} metrics)\n"
+    counts, power = result.stdout.splitlines()
+    assert counts == f"good.yaml: ok (1 model, 1 corpus, {metrics} metrics)"
+    assert "`reporter plan good.yaml --detect DIFFERENCE`" in power
     first, second = result.stderr.splitlines(keepends=True)
     assert first == BAD_LINE and second.startswith("none.yaml: there is no such file; check the path")
     assert call("validate", "good.yaml").exit_code == 0
@@ -136,7 +138,7 @@ def test_plan_measures_a_pilot_if_no_number_says_what_texts_detect(call, monkeyp
     texts = [f"text {number}" for number in range(30)]
     corpora = f"{{many: {{texts: {texts}}}, few: {{texts: [x, y]}}}}"
     Path("plan.yaml").write_text(f"study: s\nmodels: {{a: {{path: a}}}}\ncorpora: {corpora}\nmetrics: [motion]\n")
-    assert "`--detect DIFFERENCE`" in call("plan", "plan.yaml").stdout and not limits
+    assert "plan.yaml --detect DIFFERENCE`" in call("plan", "plan.yaml").stdout and not limits
     assert "20 texts give no number an interval" in call("plan", "plan.yaml", "--detect", "0.1").stdout
     assert limits == [({"many": 20, "few": 2}, "results/pilot")]
     wrong = call("plan", "plan.yaml", "--detect", "-1")
@@ -302,7 +304,7 @@ def test_validate_names_the_path_that_was_meant_and_the_limit_that_cuts_texts(ca
         assert "; did you mean '" in line and line.endswith(meant)
     study = study.replace("MODEL", "model").replace("STYLE", "look.css").replace("FILE", "data/tweets.txt")
     assert problems(study) == []
-    (line,) = call("validate", "lost.yaml", "--paths").stdout.splitlines()[1:]
+    line = call("validate", "lost.yaml", "--paths").stdout.splitlines()[1]
     assert "corpus 'c': max_tokens is 5,000, but model 'm' takes at most 512 tokens" in line
 
 

@@ -9,7 +9,8 @@ from typer.testing import CliRunner
 from reporter.app.cli import app
 from reporter.core.errors import UsageError
 from reporter.core.files import read_note, write_note
-from reporter.runs.registered import beside, content, register, sentences
+from reporter.judge.judging import NOT_REGISTERED
+from reporter.runs.registered import _EDITED, beside, content, register, sentences
 from reporter.runs.studies import read_study
 
 CLAIMS = """claims:
@@ -78,6 +79,12 @@ def test_a_registration_is_never_overwritten(study, store):
     assert path.read_bytes() == before
     with pytest.raises(UsageError, match="no claims"):
         register(study())
+    note = read_note(path)
+    for harm in ({"claims": ["turns"]}, {"claims": {"turns": 5}}, {"metrics": "motion"}, {"registered_utc": 2026}):
+        write_note(path, note | harm)
+        with pytest.raises(UsageError, match="edited or is damaged"):
+            register(file)
+        assert set(sentences(file.study, store, file).values()) == {f"{NOT_REGISTERED}: {_EDITED}"}
 
 
 def test_files_of_corpora_and_the_study_that_is_extended_count(study, store, tmp_path):
@@ -128,9 +135,12 @@ def test_registered_before_the_first_number(study, run, store):
     honest = path.read_text()
     path.write_text(honest.replace('"above": 0.0', '"above": 0.9'))
     run(edited)
-    assert stored(store)["rises"] == f"changed since it was registered: the registration file was edited ({before})"
+    assert (
+        stored(store)["rises"]
+        == f"changed since it was registered: the registration file was edited or is damaged ({before})"
+    )
     note = json.loads(honest.replace('"above": 0.0', '"above": 0.9'))
-    del note["seal"]
+    del note["checksum"]
     write_note(path, note)
     run(edited)
     assert all(text.startswith("dated ") and "not there" in text for text in stored(store).values())

@@ -23,10 +23,11 @@ from reporter.app.verify.reading import Found, NoPath, Reading, Rule, tokenised
 from reporter.core.errors import ReporterError, UsageError
 from reporter.core.numbers import counted
 from reporter.core.progress import Progress
+from reporter.judge.judging import registration_lines
 from reporter.models.toy.training import prepare
 from reporter.runs.plan import MetricCell, or_raise
 from reporter.runs.planner import plan_study
-from reporter.runs.registered import lines, sentences
+from reporter.runs.registered import sentences
 from reporter.runs.studies import find_study
 from reporter.store import Store, joined
 
@@ -128,7 +129,7 @@ def verify(
     store = Store(out / "results.duckdb")
     cells, left_out = choose(plan, store, selection)
     result = Verification(file.study.study, left_out=left_out)
-    result.notes += lines(sentences(file.study, store, file if file.path.is_file() else None))
+    result.notes += registration_lines(sentences(file.study, store, file if file.path.is_file() else None))
     if not cells:
         if not left_out and plan.cells:
             raise UsageError(

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from reporter.core.numbers import short
 from reporter.core.places import capital, listed, token_set
+from reporter.judge.judging import NOT_REGISTERED, registration_lines
 from reporter.judge.numbers import Numbers, declared
 from reporter.judge.questions.alike import ALIKE
 from reporter.judge.questions.blocks import BLOCKS
@@ -190,7 +191,10 @@ def _claims(tables: Mapping[str, Sequence[Record]]) -> Iterator[Box]:
     says = Column("claim", lambda row: row["says"] if row["reading"] == 1 else "the same")
     tokens = Column("tokens", lambda row: ", ".join(filter(None, (token_set(row["view"] or ""), row["baseline"]))))
     verdict = f"{counts}, corrected for the number of claims."
-    yield Box("Verdicts", verdict, **table(rows, says, tokens, *estimate), notes=tuple(_undecided(rows)))
+    registered = {row["claim"]: row["registration"] or NOT_REGISTERED for row in rows if row["reading"] == 1}
+    lines = registration_lines(registered) or [f"claims: {NOT_REGISTERED}"]
+    notes = (*_undecided(rows), *(f"{capital(line)}." for line in lines))
+    yield Box("Verdicts", verdict, **table(rows, says, tokens, *estimate), notes=notes)
     if by_model := tables.get("claims_by_model"):
         of_claim = {row["claim"]: row["says"] for row in rows}
         says, model = Column("claim", lambda row: of_claim[row["claim"]]), Column("model", lambda row: row["model"])

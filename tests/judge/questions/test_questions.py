@@ -52,11 +52,20 @@ def test_an_answer_names_why_the_numbers_are_missing():
 
 
 CLAIM = {"claim": "c", "number": 1, "reading": 1, "says": "a | b\nis large", "view": "words", "baseline": None}
+CLAIM |= {"registration": "registered 2026-11-01, before the first number"}
 CLAIMS = [
     CLAIM | {"verdict": "supported", "value": 0.98765, "ci_low": 0.9, "ci_high": 0.99},
     CLAIM | {"reading": 2, "view": "no-sinks", "verdict": "refuted", "value": 0.1, "ci_low": None, "ci_high": None},
     CLAIM
-    | {"claim": "sql", "number": 2, "view": None, "verdict": "failed", "value": None, "ci_low": None}
+    | {
+        "claim": "sql",
+        "number": 2,
+        "registration": None,
+        "view": None,
+        "verdict": "failed",
+        "value": None,
+        "ci_low": None,
+    }
     | {"detail": '{"reason": "the query returned no rows"}'},
 ]
 BY_MODEL = [{"claim": "c", "model": "bert", "verdict": "refuted", "value": 0.2, "ci_low": 0.1, "ci_high": 0.3}]
@@ -77,6 +86,7 @@ def test_verdicts_are_a_table_and_findings_a_list():
     assert "| the same | without sinks | refuted | 0.1 |  |" in text
     assert "- Failed: a | b\nis large The query returned no rows." in text
     assert "| a \\| b is large | bert | refuted | 0.2 | 0.1 to 0.3 |" in text
+    assert "- Claim c: registered 2026-11-01, before" in text and "- Claim sql: not registered." in text
     assert "1,234 tests" in text and "In m it peaks. (Difference 0.5, 95 %: 0.4 to 0.6.)" in text
     assert text.index("## What does it claim?") < text.index("## What stands out?")
     assert "claim" not in as_markdown(["findings"]).partition("\n")[0]
