@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from reporter.charts import parts
@@ -82,6 +84,38 @@ def profile(frame: pd.DataFrame, styles: Styles, subject: parts.Subject, log: bo
     return _over_depth(
         course, frame, styles, subject, layers, bool((frame["statistic"] == f"{subject.name}_floor").any()), log
     )
+
+
+@dataclass(frozen=True)
+class _Blank:
+    """A statistic whose words are filled in later, see :func:`worded`."""
+
+    name: str = "\ue000"
+    title: str = "\ue001"
+    short: str = "\ue002"
+    noise: str = "\ue003"
+    unit: str = ""
+    per: str = "layer"
+
+
+BLANK = _Blank()
+
+
+def features(frame: pd.DataFrame, subject: parts.Subject) -> tuple[bool, ...]:
+    """Return all that a profile depends on of its frame."""
+    numbers = (parts.has(frame, column) for column in ("ci_low", "ci_high"))
+    floor, final = frame["statistic"] == f"{subject.name}_floor", "site" in frame and (frame["site"] == FINAL).any()
+    return (*numbers, bool(final), bool(floor.any()), "undetermined" in frame, "model_b" in frame)
+
+
+def worded(spec: str, subject: parts.Subject) -> dict[str, Any]:
+    """Return the profile of a statistic from that of the blank one."""
+    for blank, text in ((BLANK.name, subject.name), (BLANK.noise, subject.noise)):  # inside of expressions of Vega
+        spec = spec.replace(json.dumps(blank)[1:-1], json.dumps(parts.quoted(text)[1:-1])[1:-1])
+    for words, value in ((BLANK.title, subject.title), ([BLANK.short], parts.axis_title(subject))):
+        spec = spec.replace(json.dumps(words), json.dumps(value))
+    filled: dict[str, Any] = json.loads(spec)
+    return filled
 
 
 def difference(frame: pd.DataFrame, styles: Styles, subject: parts.Subject) -> Any:
