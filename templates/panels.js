@@ -280,7 +280,7 @@ export class Panel {
     const label = `${[chart.title, this.label, said.view].filter(Boolean).join(", ")}. ${reading}`;
     if (empty) return labelChart(this.plot, `${label} No numbers.`);  // a chart of nothing has no axes: what was drawn before waits under the note
     if (chart.kind === "points") (this.cloud ??= new Points(this.plot, chart)).set(rows);
-    else if (chart.kind === "table") this.plot.replaceChildren(table(rows, chart));
+    else if (chart.kind === "table") this.plot.replaceChildren(table(rows, { options: chart.options, title: `${chart.title}, ${this.label}` }));
     else {
       const own = Object.fromEntries(Object.entries(chart.picks).filter(([name]) => name.startsWith("$")).map(([name, value]) => [name.slice(1), value]));
       await mountChart(this.plot, chart.spec, rows, {
