@@ -40,6 +40,7 @@ OPTIONS = SMALL | {
 }
 WITHOUT_PATH = {
     "contextuality": {"explained_by_first_baseline", "explained_by_first_adjusted"},  # drawn at random
+    # Its path needs whole language models: tests/app/verify compares it.
     "divergence": {statistic.name for statistic in catalogue()["divergence"].statistics},
     "contributions": {"attention_ratio", "attention_cosine", "feed_forward_ratio", "feed_forward_cosine"},
 }

@@ -266,6 +266,51 @@ def _first_near(divergences: Sequence[float], factor: float) -> float:
     return float(near[0]) if len(near) else math.nan
 
 
+def divergence(
+    reading: Reading, base: Reading, options: Mapping[str, Any], subjects: tuple[Subject, Subject]
+) -> Iterator[Found]:
+    """Yield what ``divergence`` measures of a model and its base: both whole models read each text.
+
+    Raises:
+        NoPath: a run in bf16, whose products move predictions as much as tuning may; or a model without a head.
+    """
+    if any(subject.moved for subject in subjects):
+        raise NoPath("bf16 products move predictions by more than a small change does; run in float32")
+    if not np.array_equal(reading.ids, base.ids):
+        return
+    shared: dict[str, Ints] = {}
+    for view in reading.views:
+        mine, theirs = (side.drawn(side.masks[view], options["sample"]) for side in (reading, base))
+        shared[view] = np.intersect1d(mine, theirs)
+    following, values = _following(reading), np.full((4, len(reading.ids)), np.nan)
+    every = np.unique(np.concatenate(list(shared.values())))
+    for _, span in reading.spans:
+        some = every[(every >= span.start) & (every < span.stop)]
+        if not len(some):
+            continue
+        x, both = torch.from_numpy(reading.ids[span])[None], []
+        for subject in subjects:
+            with torch.inference_mode():
+                logits = subject.whole(input_ids=x, attention_mask=torch.ones_like(x)).logits[0]
+            both.append(_log_softmax(logits[torch.from_numpy(some - span.start)]))
+        p, q = np.exp(both[0]), np.exp(both[1])
+        values[0, some] = np.where(q > 0, q * (both[1] - both[0]), 0.0).sum(axis=1)
+        values[1, some] = p.argmax(axis=1) == q.argmax(axis=1)
+        values[2, some] = np.where(following[some] < 0, np.nan, (p - q)[np.arange(len(some)), following[some]])
+        values[3, some] = np.any([np.diff(np.sort(side, axis=1)[:, -2:]) < _TIED for side in both], axis=0)[:, 0]
+    for view, tokens in shared.items():
+        kl, same, change, near = values[:, tokens]
+        if len(tokens) < 2:
+            continue
+        yield Found("kl", view, None, float(kl.mean()))
+        for name, share in (("median", 0.5), ("90", 0.9), ("99", 0.99), ("999", 0.999), ("max", 1.0)):
+            yield Found(f"kl_{name}", view, None, float(np.quantile(kl, share)))
+        yield Found("same_top", view, None, float(same.mean()), float(near.mean()))
+        if len(change := change[np.isfinite(change)]):
+            yield Found("next", view, None, float(change.mean()))
+            yield Found("next_rms", view, None, float(np.sqrt((change**2).mean())))
+
+
 def _log_softmax(logits: Tensor) -> Floats:
     x = logits.double().numpy()
     x = x - x.max(axis=1, keepdims=True)

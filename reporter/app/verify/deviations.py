@@ -59,6 +59,8 @@ LOOSER: dict[str, float] = {
     "lens": 1e-3,  # logits are sums over the width, and a divergence is what they have beyond each other
     "token_path": 1e-4,  # angles, of cosines in float32
     "change": 1e-3,
+    "divergence": 1e-2,  # of logits that hardly differ
+    "partners": 1e-3,  # a faint axis of few texts
 }
 OF_ONE = (
     "angular_distance",
@@ -224,6 +226,9 @@ _TABLES = (
     f"""SELECT 'sinks' AS metric, unnest({list(_FACTS)}) AS statistic, concat('token ', token_id, if(position_first = 0,
         ' at position 0', ' further on'), if(own, '', ', not own')) AS view, NULL AS site, NULL AS layer,
         unnest([{", ".join(_FACTS)}]::DOUBLE[]) AS value FROM sinks {_CELL}""",
+    f"""SELECT 'partners' AS metric, unnest([statistic, statistic || '_floor']) AS statistic,
+        variant || ', pooling ' || pooling AS view, site, layer, unnest([value, chance]) AS value
+        FROM partner_numbers {_CELL.replace("corpus", "partner_set")}""",
     f"""SELECT 'sinks' AS metric, 'types' AS statistic, '' AS view, NULL AS site, NULL AS layer, count(*) AS value
         FROM sinks {_CELL}""",
 )
@@ -254,8 +259,8 @@ def stored_pairs(store: Store, study: str, corpus: str, sides: Sequence[str]) ->
 
 
 NEVER = (
-    "Intervals, chance levels, differences between corpora, correlations, claims and analyses (journeys, groups, "
-    "pairs, partners, corpus comparisons, probes, static embeddings) are not measured again."
+    "Intervals, chance levels, differences between corpora, correlations, claims and analyses other than `partners` "
+    "(journeys, groups, pairs, corpus comparisons, probes, static embeddings) are not measured again."
 )
 _MOST = 12  # cells that were left out, one by one
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from reporter.app.verify import by_cloud, by_map, by_model, by_token
+from reporter.app.verify import by_cloud, by_map, by_model, by_pair, by_token
 from reporter.app.verify.by_model import PlainModel, Subject
 from reporter.app.verify.by_token import Means, compare_means, text_means
 from reporter.app.verify.cells import Asked, Cell, Side, choose
@@ -24,8 +25,9 @@ from reporter.core.errors import ReporterError, UsageError
 from reporter.core.numbers import counted
 from reporter.core.progress import Progress
 from reporter.judge.judging import registration_lines
+from reporter.metrics.analysis import POOLINGS, default_pooling
 from reporter.models.toy.training import prepare
-from reporter.runs.plan import MetricCell, or_raise
+from reporter.runs.plan import AnalysisCell, MetricCell, or_raise
 from reporter.runs.planner import plan_study
 from reporter.runs.registered import sentences
 from reporter.runs.studies import find_study
@@ -66,6 +68,8 @@ MODEL_PATHS: Mapping[str, Callable[[Reading, Mapping[str, Any], Subject], Iterat
     "contributions": by_map.contributions,
 }
 """Each metric whose path needs the model itself."""
+AGAINST_BASE = ("change", "divergence")
+"""Each metric whose path needs the base as well."""
 TABLES: Mapping[str, tuple[str, ...]] = {"outliers": ("sinks", "sink_cuts")}
 """Tables of a metric that have numbers of their own."""
 
@@ -150,6 +154,7 @@ def verify(
                 shutil.rmtree(Path(folder) / str(number), ignore_errors=True)
         verifier.between(cells)
         verifier.change()
+        verifier.partners()
     return result
 
 
@@ -176,7 +181,8 @@ class _Verifier:
         self.rule = Rule() if factor is None and dominance is None else Rule(factor or Rule.factor, dominance)
         self.means: dict[tuple[str, str, str], dict[str, Means]] = {}
         self.moved: dict[tuple[str, str], float] = {}
-        self.read: dict[Side, Reading] = {}  # what changed models, their bases and their twins read
+        self.read: dict[Side, tuple[Reading, Subject]] = {}  # changed models, their bases and their twins
+        self.plain: dict[tuple[str, str], tuple[PlainModel, Mapping[str, Any]]] = {}  # models that read pairs
         self.other_sinks: set[Side] = set()
 
     def cell(self, cell: Cell, folder: Path) -> None:
@@ -188,8 +194,10 @@ class _Verifier:
         subject = Subject(model, reading.causal, self.offline, moved / MIXED)
         row = {"cell": str(cell), "precision": cell.facts["precision"], "texts": len(reading.texts)}
         self.result.cells.append({**row, "tokens": len(reading.ids)})
-        if any(cell.side in sides for sides, _ in self.changes):
-            self.read[cell.side] = reading
+        if any(cell.side in sides for _, sides, _ in self.changes):
+            self.read[cell.side] = reading, subject
+        if any((one.key.model, one.key.checkpoint) == cell.side[:2] for one in self.pairs):
+            self.plain[cell.side[:2]] = model, cell.facts
         kinds = reading.kinds
         counted = {
             "texts": len(reading.texts),
@@ -213,13 +221,23 @@ class _Verifier:
                 self._note_missing(name, numbers, again, reason)
 
     @cached_property
-    def changes(self) -> list[tuple[list[Side], Mapping[str, Any]]]:
-        """The sides that ``change`` compares: a model, its base and, where there is one, its twin; and the options."""
+    def changes(self) -> list[tuple[str, list[Side], Mapping[str, Any]]]:
+        """The metrics against a base with their sides (a model, its base, any twin) and options."""
         return [
-            ([(run.checkpoint.model, run.checkpoint.name, run.texts.name) for run in cell.passes], cell.settings)
+            (
+                cell.key.metric,
+                [(run.checkpoint.model, run.checkpoint.name, run.texts.name) for run in cell.passes],
+                cell.settings,
+            )
             for cell in self.plan.cells
-            if isinstance(cell, MetricCell) and cell.key.metric == "change" and cell.state == "cached"
+            if isinstance(cell, MetricCell) and cell.key.metric in AGAINST_BASE and cell.state == "cached"
         ]
+
+    @cached_property
+    def pairs(self) -> list[AnalysisCell]:
+        """The finished tables of pairs, of every model."""
+        cells = (cell for cell in self.plan.cells if isinstance(cell, AnalysisCell) and cell.state == "cached")
+        return [cell for cell in cells if cell.key.metric == "partners"]
 
     def _other_sinks(self, cell: Cell, sinks_counted: int, reading: Reading, stored: Numbers) -> bool:
         measured = [number for number in by_cloud.sinks(reading, {}) if number.statistic in _COUNTED]
@@ -339,23 +357,50 @@ class _Verifier:
 
     def change(self) -> None:
         """Compare what is stored of models and their bases, where both were measured again."""
-        for (model, *partners), options in self.changes:
+        for metric, (model, *partners), options in self.changes:
             if model not in self.read:
                 continue
             name, checkpoint, corpus = model
-            stored = stored_numbers(self.store, self.study.study, name, checkpoint, corpus).get("change", {})
+            stored = stored_numbers(self.store, self.study.study, name, checkpoint, corpus).get(metric, {})
+            partners = partners[: None if metric == "change" else 1]
             measured = [side for side in (model, *partners) if side in self.read]
             moved = max(self.moved[side[:2]] for side in measured)
-            numbers = self._comparable("change", stored, moved, not self.other_sinks.isdisjoint(measured))
+            numbers = self._comparable(metric, stored, moved, not self.other_sinks.isdisjoint(measured))
             again: list[Found] = []
+            reason = "" if len(measured) > len(partners) else _OTHER_NOT_READ
+            (reading, subject) = self.read[model]
             for other, ending in zip(partners, ("", "_seed"), strict=False):
-                if other in self.read:
-                    again += by_map.change(self.read[model], self.read[other], options, ending)
-            self.result.add(compare("change", numbers, again, f"{name} | {partners[0][0]} × {corpus}", moved))
-            self._note_missing("change", numbers, again, "" if len(measured) > len(partners) else _OTHER_NOT_READ)
+                if other not in self.read:
+                    continue
+                base, of_base = self.read[other]
+                if metric == "change":
+                    again += by_map.change(reading, base, options, ending)
+                    continue
+                try:
+                    again += by_model.divergence(reading, base, options, (subject, of_base))
+                except NoPath as why:
+                    reason = str(why)
+            self.result.add(compare(metric, numbers, again, f"{name} | {partners[0][0]} × {corpus}", moved))
+            self._note_missing(metric, numbers, again, reason)
         for cell in self.plan.cells:
-            if isinstance(cell, MetricCell) and cell.metric.compares_only and cell.key.metric != "change":
+            if isinstance(cell, MetricCell) and cell.metric.compares_only and cell.key.metric not in AGAINST_BASE:
                 side, corpus = cell.passes[0].checkpoint, cell.passes[0].texts.name
                 if (side.model, side.name) in self.moved:
                     metrics = stored_numbers(self.store, self.study.study, side.model, side.name, corpus)
                     self._note_missing(cell.key.metric, metrics.get(cell.key.metric, {}), (), "")
+
+    def partners(self) -> None:
+        """Compare the numbers of tables of pairs, with every model that was measured again."""
+        for cell in self.pairs:
+            if (side := (cell.key.model, cell.key.checkpoint)) not in self.plain:
+                continue
+            model, facts = self.plain[side]
+            main = default_pooling(facts["role"]) if cell.pooling == "auto" else cell.pooling
+            poolings = POOLINGS if cell.pooling == "auto" else (main,)
+            item: Any = cell.item
+            again = list(by_pair.partners(model, item.pairs, poolings, int(facts["max_tokens"] or sys.maxsize)))
+            again += [number._replace(view="words") for number in again if number.view == f"raw, pooling {main}"]
+            stored = stored_numbers(self.store, self.study.study, *side, cell.key.corpus).get("partners", {})
+            name = f"{cell.key.model} × {cell.key.corpus}"
+            self.result.add(compare("partners", stored, again, name, self.moved[side]))
+            self._note_missing("partners", stored, again, "")

@@ -75,6 +75,9 @@ corpora:
   nested: {file: texts.txt}
   few: {generate: random-words, texts: 30, words: [4, 6]}
 metrics: [motion, {change: {sample: 400}}, divergence]
+partners:
+  found: {file: pairs.tsv, column: text, partner: partner}
+  graded: {file: pairs.tsv, column: text, partner: partner, score: score}
 views: [words, no-sinks]
 run: {precision: float32}
 """
@@ -85,6 +88,9 @@ def based(tmp_path_factory):
     """A folder with a study of models and their base, ``tiny.yaml``, and its results."""
     folder = tmp_path_factory.mktemp("based")
     write_study(folder, BASED, 30)
+    lines = list(dict.fromkeys(record.text for record in grammar_texts(90, (5, 14), 1)))[:48]
+    rows = [f"{a}\t{b}\t{number % 7}" for number, (a, b) in enumerate(zip(lines[::2], lines[1::2], strict=True))]
+    (folder / "pairs.tsv").write_text("\n".join(["text\tpartner\tscore", *rows]), "utf-8")
     compute(folder / "tiny.yaml", folder / "results")
     return folder
 

@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 from reporter.app.cli import app
 from reporter.core.errors import UsageError
+from reporter.metrics.base import catalogue
 from reporter.models.load import LoadedModel
 
 
@@ -53,7 +54,14 @@ def test_what_changed_against_a_base_is_measured_again(tmp_path, based, again):
         f"change.{name}" for name in ("cosine", "distance", "moved", "linear", "distance_seed", "linear_seed")
     }
     assert not {name for name, _ in found.unverified if name.startswith("change.")}
-    assert found.unverified["divergence.kl", "no independent path exists"] > 0
+    divergences = {statistic.name for statistic in catalogue()["divergence"].statistics}
+    assert {f"divergence.{name}" for name in divergences} <= set(found.deviations)
+    assert not {name for name, _ in found.unverified if name.startswith(("divergence.", "partners."))}
+    # Four models at up to three layers, three poolings and four treatments; in `words` those of the main pooling again.
+    assert found.deviations["partners.mexa"].numbers == (3 + 3 + 3 + 2 + 4) * 12 + 15
+    assert {
+        f"partners.{name}{floor}" for name in ("recall", "mrr", "mexa", "spearman") for floor in ("", "_floor")
+    } <= {*found.deviations}
     # Two models have tokens of the same tokenizer in common with their base, one has texts.
     shutil.copytree(based, tmp_path / "copy")
     with duckdb.connect(str(tmp_path / "copy" / "results" / "results.duckdb")) as database:
@@ -62,8 +70,12 @@ def test_what_changed_against_a_base_is_measured_again(tmp_path, based, again):
         assert texts == (30,)
         for model in ("tuned", "other"):
             database.execute(f"UPDATE layer_metrics SET value = value * 1.05 WHERE model = '{model}' AND {where}")
+        database.execute("UPDATE layer_metrics SET value = value * 1.05 WHERE model = 'tuned' AND statistic = 'kl_90'")
+        where = "statistic = 'spearman' AND variant = 'without 1 axis' AND pooling = 'mean' AND layer = 1"
+        database.execute(f"UPDATE partner_numbers SET value = value + 0.01 WHERE model = 'other' AND {where}")
     found = again(tmp_path / "copy", cells=9, corpus="nested")
-    assert {one.name for one in found.deviations.values() if not one.passed} == {"change.distance"}
+    wrong = {one.name for one in found.deviations.values() if not one.passed}
+    assert wrong == {"change.distance", "divergence.kl_90", "partners.spearman"}
 
 
 def test_what_a_model_is_compared_with_must_be_measured_again_too(based, again):
