@@ -31,6 +31,7 @@ from reporter.models.load import LoadedModel
 from reporter.runs.plan import AnalysisCell, MetricCell
 
 Record = dict[str, Any]
+Load = Callable[[], LoadedModel]
 T = TypeVar("T")
 
 
@@ -78,13 +79,7 @@ def compute(cell: MetricCell, sides: Sequence[Measured]) -> Computed:
     return Computed(rows.tables, rows.reasons(), time.perf_counter() - began)
 
 
-def analyse(
-    cell: AnalysisCell,
-    model: LoadedModel,
-    batch_tokens: int,
-    tell: Tell,
-    base: Callable[[], LoadedModel] | None = None,
-) -> Computed:
+def analyse(cell: AnalysisCell, model: LoadedModel, batch_tokens: int, tell: Tell, base: Load) -> Computed:
     """Return the rows of an analysis.
 
     Args:
@@ -92,7 +87,7 @@ def analyse(
         model: its checkpoint, loaded.
         batch_tokens: the most tokens in a batch, padding included; changes no number.
         tell: told of progress.
-        base: loads the base, where the analysis compares with it.
+        base: loads the model's base; called where the analysis compares with it.
     """
     from reporter.models.places import Layout
 

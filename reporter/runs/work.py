@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -22,7 +22,7 @@ from reporter.models.load import LoadedModel, load
 from reporter.models.states import SavedStates, load_states
 from reporter.models.toy.training import prepare, prepare_together
 from reporter.runs import records
-from reporter.runs.cells import NO_INTERVAL, Computed, analyse, compute, wanted_by
+from reporter.runs.cells import NO_INTERVAL, Computed, Load, analyse, compute, wanted_by
 from reporter.runs.plan import FORCED, AnalysisCell, Cell, MetricCell, Plan, in_windows, or_raise, windowed
 from reporter.spec import Study
 from reporter.store import CellKey, CellName, Store
@@ -155,8 +155,8 @@ class _Worker:
             return or_raise(loaded())
 
         @cache
-        def base(name: str) -> LoadedModel:
-            return self._loaded(or_raise(self.prepared(name))[-1])
+        def base() -> LoadedModel:
+            return self._loaded(or_raise(self.prepared(self.study.models[checkpoint.model].base or ""))[-1])
 
         for cell in self._left([cell for cell in todo if isinstance(cell, AnalysisCell)], checkpoint):
             self._analyse(cell, checkpoint, model, base)
@@ -165,7 +165,7 @@ class _Worker:
             if cells := self._left(list(group), checkpoint):
                 self._corpus(checkpoint, cells, model)
 
-    def _corpus(self, checkpoint: Checkpoint, cells: list[MetricCell], model: Callable[[], LoadedModel]) -> None:
+    def _corpus(self, checkpoint: Checkpoint, cells: list[MetricCell], model: Load) -> None:
         """Compute the metrics of a checkpoint on a corpus, which goes through it once for all of them."""
         try:
             # What compares it later must find there what it needs: else the corpus would go through once more.
@@ -181,20 +181,13 @@ class _Worker:
         if str(side.of) not in self.needed_later:
             self.passes.drop(side.of)
 
-    def _analyse(
-        self,
-        cell: AnalysisCell,
-        checkpoint: Checkpoint,
-        model: Callable[[], LoadedModel],
-        base: Callable[[str], LoadedModel],
-    ) -> None:
+    def _analyse(self, cell: AnalysisCell, checkpoint: Checkpoint, model: Load, base: Load) -> None:
         try:
             ready = model()
             self._put_model(checkpoint, records.loaded_columns(ready, self.study))
             with self.progress.telling(str(cell.key)) as tell:
                 with self.clock.within("analyses"):
-                    load_base = None if cell.base is None else partial(base, cell.base.model)
-                    done = analyse(cell, ready, self.study.run.batch_tokens, tell, load_base)
+                    done = analyse(cell, ready, self.study.run.batch_tokens, tell, base)
                 warning = warnings(*(windowed(self.study, corpus) for corpus in cell.corpora), *done.warnings)
                 self._put_computed(cell, done, {"warning": warning})
         except Exception as error:  # an analysis that fails must not take the others down
@@ -224,14 +217,12 @@ class _Worker:
         with self.clock.within("loading", f"{checkpoint.model} {checkpoint.name}"), importing():
             return load(checkpoint, self.device, self.offline)
 
-    def _measured(
-        self, forward_pass: Pass, checkpoint: Checkpoint, cells: list[MetricCell], model: Callable[[], LoadedModel]
-    ) -> Measured:
+    def _measured(self, forward_pass: Pass, checkpoint: Checkpoint, cells: list[MetricCell], model: Load) -> Measured:
         forward_pass = replace(forward_pass, checkpoint=checkpoint)
         wants = wanted_by((cell.metric, cell.options, cell.views) for cell in cells)
         return self.passes.measured(forward_pass, wants, self._load(forward_pass, model))
 
-    def _load(self, forward_pass: Pass, model: Callable[[], LoadedModel]) -> Loading:
+    def _load(self, forward_pass: Pass, model: Load) -> Loading:
         if not forward_pass.checkpoint.states:
             return model
 
