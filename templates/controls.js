@@ -69,7 +69,6 @@ if (slider) {
     }, 900);
   });
 }
-// The legend.
 const legend = /** @type {any} */ (document.querySelector(".legend"));
 const buttons = all("button.model");
 const ofRole = role => Object.keys(page.roles).filter(model => page.roles[model] === role);
@@ -130,8 +129,8 @@ function showNames() {
     const texts = document.createTreeWalker(part, NodeFilter.SHOW_TEXT);
     while (texts.nextNode()) if (!texts.currentNode.parentElement?.closest("svg, pre, code, option, button, output, .panel")) written.set(texts.currentNode, String(texts.currentNode.nodeValue));
   }
-  const whole = new RegExp(`(?<![\\w-]|\\bthe )(${names.join("|")})(?![\\w-])`, "g");
-  for (const [node, text] of written) node.nodeValue = names.length ? text.replace(whole, name => nameOf(name)) : text;
+  const whole = new RegExp(`(?<![\\w-]|\\bthe )(?:${names.join("|")})(?![\\w-])`, "g");
+  for (const [node, text] of written) node.nodeValue = text.replace(whole, nameOf);
 }
 function askName(button) {
   const model = button.dataset.model;
@@ -270,7 +269,6 @@ function stops() {
   const depths = inSight().filter(follows).flatMap(panel => panel.rows.flatMap(row => (typeof row.depth === "number" ? [row.depth] : [])));
   return [...new Set(depths.length ? depths : [0, 1])].sort((a, b) => a - b);
 }
-// The table.
 const depthSlider = field("depth");
 const depthOutput = document.querySelector("output[for=depth]");
 const readings = make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Values at this depth" });
@@ -307,7 +305,6 @@ function readout() {
         return make("td", { class: "n" }, row ? short(row.value, 4) : "", row && interval(row));
       }))))));
 }
-// The line.
 let frameAsked = 0;
 // Sets the line in what is near the window; what is not catches up when it comes.
 function point(depth) {

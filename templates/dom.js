@@ -25,6 +25,3 @@ export const make = (tag, properties = {}, ...children) => {
   made.append(...children.flat(Infinity).filter(child => child !== null && child !== undefined && child !== false));
   return /** @type {any} */ (made);
 };
-
-/** @type {<T extends keyof HTMLElementTagNameMap>(tag: T, className?: string, text?: string) => HTMLElementTagNameMap[T]} */
-export const element = (tag, className = "", text = "") => Object.assign(document.createElement(tag), { className, textContent: text });

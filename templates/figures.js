@@ -1,7 +1,7 @@
 // Figures: a card opens as a drawer that fills the window, / searches, j and k go on and back, + pins a figure to the board.
 
 import { drawnIn } from "./charts.js";
-import { all, element, find, make } from "./dom.js";
+import { all, find, make } from "./dom.js";
 import { drawTheme, given, givenAll, keep, onBack, page, part } from "./page.js";
 import { chartOf, chosen, controlsSaid, findScale, hidePanels, nameOf, refreshAll } from "./panels.js";
 import { columnsOf, isFloor } from "./rows.js";
@@ -46,7 +46,7 @@ function show(figure, quiet = false) {
   }
   hidePanels();
   dispatchEvent(new Event("resize"));
-  refreshAll(panel => !!was?.element.contains(panel.element) || !!figure?.element.contains(panel.element));
+  refreshAll(panel => panel.stale || !!was?.element.contains(panel.element) || !!figure?.element.contains(panel.element));
 }
 document.addEventListener("fullscreenchange", () => dispatchEvent(new Event("resize")));
 
@@ -299,7 +299,7 @@ for (const { element: figure, name, title } of figures) {
   const place = figure.querySelector(".exports");
   if (!place || !figure.querySelector(".panels")) continue;
   const width = make("input", { type: "number", min: 30, max: 600, value: 170, "aria-label": "Width in millimetres" });
-  const told = element("span", "hint");
+  const told = make("span", { class: "hint" });
   const made = async format => {
     const millimetres = Math.min(600, Math.max(30, Number(width.value) || 170));
     const { svg, labels, ratio } = await svgOf(figure, millimetres, title);
@@ -323,7 +323,7 @@ function pictureButtons(made, name, told) {
 // The headline picture of Overview, in one press.
 const four = /** @type {HTMLElement | null} */ (document.querySelector("#glance"));
 if (four) {
-  const told = element("span", "hint");
+  const told = make("span", { class: "hint" });
   const made = async format => {
     const { svg, ratio } = await svgOf(four, 254, document.title);
     return format === "svg" ? new Blob([svg], { type: "image/svg+xml" }) : picture(svg, 2400, Math.round(2400 * ratio));
@@ -407,7 +407,7 @@ async function fillTable(lid) {
     for (const row of columns ? chart.rows(columns, panel) : []) rows.push(chart.facet || chart.parts === undefined ? row : { model: panel.label, ...row });
   }
   rows.sort((a, b) => Number(isFloor(a)) - Number(isFloor(b)));
-  find(".scroll", lid).replaceChildren(rows.length ? tableOf(rows, chart.title) : element("p", "nothing", "No numbers for this choice."));
+  find(".scroll", lid).replaceChildren(rows.length ? tableOf(rows, chart.title) : make("p", { class: "nothing", text: "No numbers for this choice." }));
 }
 // Panels of one chart are shown one after the other: its table is made once for them all.
 const waiting = /** @type {Set<HTMLDetailsElement>} */ (new Set());
@@ -416,7 +416,7 @@ function refill(lid) {
   waiting.add(lid);
   requestAnimationFrame(() => {
     waiting.delete(lid);
-    fillTable(lid).catch(error => find(".scroll", lid).replaceChildren(element("p", "broken", `This table could not be made. ${error}`)));
+    fillTable(lid).catch(error => find(".scroll", lid).replaceChildren(make("p", { class: "broken", text: `This table could not be made. ${error}` })));
   });
 }
 
@@ -432,7 +432,6 @@ const csvField = value => {
   const text = value === null || value === undefined ? "" : String(value);
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 };
-// Columns as CSV.
 export function csvOf(frames) {
   const names = Object.keys(frames[0] ?? {}).filter(name => name !== "rows");
   const lines = frames.flatMap(frame => Array.from({ length: frame.rows }, (_, i) => names.map(name => csvField(frame[name][i])).join(",")));

@@ -133,7 +133,6 @@ export function showOwn(app) {
     segmented("zoom", "Frame", { all: "all tokens", chosen: "the chosen one" }, shared.zoom, zoom => app.choose({ zoom })),
     several ? segmented("texts", "Texts", { over: "in one", beside: "side by side" }, shared.texts, texts => app.choose({ texts })) : "");
 }
-// Journeys: profiles of the chosen token.
 // The lines of the profiles: the token of side A in every model, or that of both sides.
 export function followed(app) {
   const { sides } = app;
@@ -235,7 +234,6 @@ function profileTable(lines, app) {
         columns.map(column => make("td", { class: "n", text: column.startsWith("rank") ? whole(row?.(column)) : short(row?.(column)) })));
     }))));
 }
-// Journeys: the nearest tokens, and the strip of cells.
 export function showNear(slot, side, app, name) {
   const { shared } = app;
   const { data, token } = side;
@@ -385,7 +383,6 @@ export function showHeat(slot, side, app, name) {
 
 // Journeys: the path of the tokens in one plane.
 
-
 export function showPath(slot, side, app, name) {
   const { shared } = app;
   const { data, token } = side;
@@ -528,7 +525,6 @@ export async function showJourneys() {
   let turn = 0, drawn = 0;
   // What a side was when it was drawn last, where its journey or model has changed since.
   let from = /** @type {{ a?: Side, b?: Side }} */ ({});
-  // Shows what is chosen.
   async function show(focus = /** @type {string | null} */ (null)) {
     const own = ++turn;
     await settle(sides.a, from.a);

@@ -92,7 +92,6 @@ export function part(name) {
   parts.set(name, loading);
   return loading;
 }
-// Theme, copying: every page has them.
 const listeners = /** @type {(() => void)[]} */ ([]);
 // Calls a function whenever the theme has changed.
 export const onTheme = listener => listeners.push(listener);
@@ -144,8 +143,6 @@ for (const button of all("button.share")) button.addEventListener("click", async
 // What this page has to show, or null where it is no such page.
 export const explorer = /** @type {any} */ (page.name ? page : null);
 
-// Addresses, SQL.
-// What is chosen stands in the address, so that a link shows the same.
 export function readAddress() {
   return Object.fromEntries(new URLSearchParams(location.hash.includes("=") ? location.hash.slice(1) : ""));
 }

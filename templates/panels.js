@@ -1,7 +1,7 @@
 // Charts on a page: the data of each, its selectors, and its panels, small drawings that follow the controls.
 
 import { labelChart, letRead, mountChart, unmountChart, viewOf } from "./charts.js";
-import { all, element, find, make } from "./dom.js";
+import { all, find, make } from "./dom.js";
 import { given, givenAll, givenUnder, isPrinting, keep, onBack, onTheme, page, part, twin } from "./page.js";
 import { Points } from "./points.js";
 import { clausesOf, columnsOf, isFloor, reachOf, roleMeans, roomFor } from "./rows.js";
@@ -50,7 +50,6 @@ const opening = { view: views[0], site: "path", moment: moments.length - 1 };
 // What a model is called.
 export const nameOf = model => chosen.names[model] ?? model;
 
-// Charts.
 // Which model stands in a row, and at which checkpoint; a row about two models has the last two pairs or one of them.
 const WHO = [["model", "checkpoint"], ["model_a", "checkpoint_a"], ["model_b", "checkpoint_b"]];
 
@@ -168,7 +167,6 @@ export function chartOf(id) {
   charts.set(id, own);
   return own;
 }
-// Panels.
 const TALL = /\b(profile|training|differences)\b/;
 // Rows of a panel, and of all panels of a chart, that are drawn as SVG elements; more of them are drawn on a canvas.
 const MOST_ELEMENTS = [600, 4000];
@@ -233,7 +231,9 @@ export class Panel {
 
   async refresh() {
     this.stale = true;
-    if (!(this.near || isPrinting()) || this.busy || this.element.hidden) return;
+    // a figure that fills the window lies over all others
+    const covered = document.documentElement.classList.contains("with-open") && !this.element.closest(".figure.open");
+    if (!(this.near && !covered || isPrinting()) || this.busy || this.element.hidden) return;
     this.busy = true;
     try {
       while (this.stale) {
@@ -243,7 +243,7 @@ export class Panel {
     } catch (error) {
       unmountChart(this.plot);
       this.cloud = null;
-      this.plot.replaceChildren(element("p", "broken", `This chart could not be drawn. ${error}`));
+      this.plot.replaceChildren(make("p", { class: "broken", text: `This chart could not be drawn. ${error}` }));
     } finally {
       this.busy = false;
     }
@@ -276,7 +276,7 @@ export class Panel {
     const clauses = clausesOf(reading, chosen.hidden, chosen.names);
     // a range of a role holds the numbers of its hidden models, and a mean is of all of them
     const whole = chart.kind === "profile" && (averaged || clauses.some(clause => chosen.hidden.size && /^\d+ \w+: /.test(clause)));
-    this.sentence.replaceChildren(...clauses.map((clause, i) => element("span", "", whole && i === 0 ? `all models: ${clause}` : clause)));
+    this.sentence.replaceChildren(...clauses.map((clause, i) => make("span", { text: whole && i === 0 ? `all models: ${clause}` : clause })));
     const label = `${[chart.title, this.label, said.view].filter(Boolean).join(", ")}. ${reading}`;
     if (empty) return labelChart(this.plot, `${label} No numbers.`);  // a chart of nothing has no axes: what was drawn before waits under the note
     if (chart.kind === "points") (this.cloud ??= new Points(this.plot, chart)).set(rows);

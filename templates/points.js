@@ -1,7 +1,7 @@
 // A picture of vectors as points, that can be turned and searched.
 
 import { WAYS, nextMark } from "./charts.js";
-import { all, element, make } from "./dom.js";
+import { all, make } from "./dom.js";
 import { isPrinting, page, twin } from "./page.js";
 import { isolated, number, phrase, plain, tokenNode } from "./tokens.js";
 
@@ -31,8 +31,8 @@ export class Points {
     this.chart = chart;
     this.options = options;
     this.by = options.colour?.[0] ?? "part";
-    this.tools = element("div", "tools");
-    this.key = element("div", "key");
+    this.tools = make("div", { class: "tools" });
+    this.key = make("div", { class: "key" });
     this.canvas = make("canvas", {
       tabindex: 0, role: "img", style: `height:${options.height ?? 380}px`,
       onpointermove: event => this.move(event), onkeydown: event => this.press(event),
@@ -73,7 +73,6 @@ export class Points {
   node(text, most) { return this.options.search ? tokenNode(text, most) : make("bdi", { text: phrase(text, most) }); }
   label(point, most) { return this.options.search ? plain(point.row.label, most) : phrase(point.row.label, most); }
 
-  // Rows.
 
   set(rows) {
     const { options } = this;
@@ -127,7 +126,7 @@ export class Points {
 
   legendRamp(some) {
     const bar = make("span", { class: "ramp", style: `background:linear-gradient(to right, ${Object.keys(page.ramp).map(colour => twin(colour)).join(", ")})` });
-    this.key.replaceChildren(...(some ? [element("span", "", number(this.low)), bar, element("span", "", `${number(this.high)} ${this.by.replaceAll("_", " ")}`)] : []));
+    this.key.replaceChildren(...(some ? [make("span", { text: number(this.low) }), bar, make("span", { text: `${number(this.high)} ${this.by.replaceAll("_", " ")}` })] : []));
   }
 
   legendParts(names, count) {
@@ -141,7 +140,6 @@ export class Points {
     if (names.length > MOST_NAMED) this.key.append(make("span", { text: `and ${names.length - MOST_NAMED} more` }));
   }
 
-  // Drawing.
 
   project(unit) {
     let [x, y, z] = unit;
@@ -270,7 +268,6 @@ export class Points {
     pen.fillText(text, x, point.seen[1] + 4);
   }
 
-  // Reading and turning.
 
   tell(point) {
     if (this.at !== point) { this.at = point; this.draw(); }
@@ -279,7 +276,7 @@ export class Points {
     const facts = (this.options.tell ?? []).filter(name => row[name] !== null && row[name] !== undefined)
       .map(name => `${name.replaceAll("_", " ")} ${typeof row[name] === "number" ? number(row[name]) : row[name]}`);
     const at = this.names.map((name, i) => number(point.at[i])).join(", ");
-    this.told.replaceChildren(this.node(row.label, 160), element("span", "", ` ${[...facts, `at ${at}`].map(fact => phrase(fact, 80)).join(" · ")}`));
+    this.told.replaceChildren(this.node(row.label, 160), make("span", { text: ` ${[...facts, `at ${at}`].map(fact => phrase(fact, 80)).join(" · ")}` }));
   }
 
   move(event) {
@@ -332,10 +329,10 @@ export class Points {
   sayFound() {
     const wanted = this.input?.value ?? "";
     if (wanted === "") return [`Point at a mark, or press ${this.dims === 3 ? "Shift and " : ""}an arrow key on the picture, to read it.`];
-    const elsewhere = [element("span", "", " The whole vocabulary: "), element("code", "", `SELECT * FROM vocabulary WHERE study = '${page.study}' AND token LIKE '%${wanted.replaceAll("'", "''")}%'`)];
+    const elsewhere = [make("span", { text: " The whole vocabulary: " }), make("code", { text: `SELECT * FROM vocabulary WHERE study = '${page.study}' AND token LIKE '%${wanted.replaceAll("'", "''")}%'` })];
     if (this.found.length === 0) return ["Not among the points that are drawn.", ...elsewhere];
     const exact = String(this.found[0].row.label).toLowerCase() === wanted.toLowerCase();
     const said = this.found.slice(0, 12).flatMap(point => [this.node(point.row.label, 30), " "]);
-    return [`${this.found.length} marked: `, ...said, ...(exact ? [] : [element("span", "", "The token itself is not drawn."), ...elsewhere])];
+    return [`${this.found.length} marked: `, ...said, ...(exact ? [] : [make("span", { text: "The token itself is not drawn." }), ...elsewhere])];
   }
 }

@@ -59,7 +59,6 @@ export function phrase(text, most = 90) {
 }
 export const isolated = text => make("bdi", { text: phrase(text, 60) });
 
-// Numbers as text.
 // As powers of ten are printed.
 function powered(size, digits) {
   const [front, power] = size.toExponential(digits - 1).split("e");

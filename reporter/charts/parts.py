@@ -282,15 +282,20 @@ def is_statistic(name: str) -> str:
 
 @cache
 def floor_note(least: int = 0) -> Any:
-    """A line above the top right corner that says where the floor is off the axis; two in a narrow panel.
+    """A line above the top right corner that says where the floor is off the axis; several in a narrow panel.
 
     Args:
         least: a panel of fewer pixels has none.
     """
-    text = alt.ExprRef(f"width < {least} ? '' : width < 210 ? split(note, ', ') : note")
+    # a chart is laid out twice, so the lines may not depend on the width of its plot where a page gives one to the chart
+    narrow = "(containerSize()[0] || width + 60) < 5.6 * length(note)"
+    split = "split(replace(note, regexp(' · ', 'g'), ', '), ', ')"
+    lines = f"({narrow} && indexof(note, ',') >= 0 ? {split} : [note])"
+    text = alt.ExprRef(f"width < {least} ? '' : {lines}")
+    up = alt.ExprRef(f"-12.5 * (length({lines}) - 1)")  # Vega puts the first line where the text stands
     return (
         alt.Chart(alt.InlineData(values=[{}]))
-        .mark_text(align="right", baseline="bottom", fontSize=10.5, color=FLOOR_GREY, text=text)
+        .mark_text(align="right", baseline="bottom", fontSize=10.5, color=FLOOR_GREY, text=text, dy=up)
         .encode(x=alt.XValue("width"), y=alt.YValue(-4))
     )
 

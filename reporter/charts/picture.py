@@ -369,9 +369,11 @@ class Figure:
     @property
     def hollow(self) -> str:
         """The meaning of hollow marks; empty where there are none."""
-        sites = [rows["site"] for _, rows in self.panels() if "site" in rows and self.drawn.chart.kind == "profile"]
-        is_final = any((column == "final").any() for column in sites)
-        return "Hollow marks: the state after the final norm" if is_final else ""
+        shown = [rows for _, rows in self.panels() if self.drawn.chart.kind == "profile"]
+        open_marks = any("undetermined" in rows and rows["undetermined"].any() for rows in shown)
+        is_final = any("site" in rows and (rows["site"] == "final").any() for rows in shown)
+        meanings = ["values that are not determined"] * open_marks + ["the state after the final norm"] * is_final
+        return f"Hollow marks: {', or '.join(meanings)}" if meanings else ""
 
     def spec(self, rows: pd.DataFrame, width: float) -> dict[str, Any]:
         """Return the Vega-Lite of a panel without its rows; its axis says what the numbers are."""
