@@ -287,7 +287,7 @@ def floor_note(least: int = 0) -> Any:
     Args:
         least: a panel of fewer pixels has none.
     """
-    # a chart is laid out twice, so the lines may not depend on the width of its plot where a page gives one to the chart
+    # a chart is laid out twice: the lines may not depend on the width of its plot where a page gives one to the chart
     narrow = "(containerSize()[0] || width + 60) < 5.6 * length(note)"
     split = "split(replace(note, regexp(' · ', 'g'), ', '), ', ')"
     lines = f"({narrow} && indexof(note, ',') >= 0 ? {split} : [note])"
