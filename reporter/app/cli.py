@@ -257,7 +257,7 @@ def validate(
     registration.
     """
     from reporter.metrics.analysis import analyses
-    from reporter.runs.studies import absent, beyond_limits, offer, read_study
+    from reporter.runs.studies import absent, beyond_limits, few_clusters, offer, read_study
     from reporter.spec import SpecError, study_schema
 
     if schema:
@@ -287,7 +287,7 @@ def validate(
             *([counted(len(study.claims), "claim")] if study.claims else []),
         ]
         typer.echo(f"{one_line(str(path))}: ok ({', '.join(counts)})")
-        for note in (*file.notes, *(beyond_limits(file) if paths else ())):
+        for note in (*file.notes, *((*beyond_limits(file), *few_clusters(file)) if paths else ())):
             typer.echo(f"  {note}")
         if study.corpora and (study.claims or study.metrics):
             for line in _stored_power(file, out) or [_TO_DETECT.format(one_line(str(path)))]:
@@ -366,7 +366,7 @@ def _power(planned: Plan, out: Path, difference: float | None = None, pilot: str
     from reporter.judge.detecting import lines
     from reporter.store import Store
 
-    texts = {name: len(found) for name, found in planned.texts.items() if not isinstance(found, Exception)}
+    texts = {name: found.units for name, found in planned.texts.items() if not isinstance(found, Exception)}
     says: list[str] = []
     for folder in (out, out / pilot):
         says = says or lines(Store(folder / "results.duckdb"), planned.file.study, texts, difference)
@@ -384,8 +384,8 @@ def _detectable(
     from reporter.runs.runner import run_studies
     from reporter.runs.studies import read_study
 
-    counts = {name: len(found) for name, found in planned.texts.items() if not isinstance(found, Exception)}
-    limits = [f"corpora.{name}.limit={min(_PILOT, count)}" for name, count in counts.items()]
+    read = {name: found for name, found in planned.texts.items() if not isinstance(found, Exception)}
+    limits = [f"corpora.{name}.limit={found.holding(_PILOT)}" for name, found in read.items()]
     run_studies([read_study(spec, [*changes, *limits])], out / "pilot", offline=offline)
     no_number = f"{_PILOT} texts give no number an interval, so they cannot say what the study can detect"
     return _power(planned, out, difference) or [no_number]

@@ -95,7 +95,7 @@ HALF_SAMPLES = GROUPS - 1
 
 
 def groups_of(texts: NDArray[np.int64], seed: int) -> NDArray[np.int64]:
-    """Return the group of each text, 0…63, by a hash of its place in the corpus, shape (texts,)."""
+    """Return the group of each text, 0…63, by a hash of the place of its unit in the corpus, shape (texts,)."""
     return np.asarray(mix(key_of(seed, texts)) >> np.uint64(58), dtype=np.int64)
 
 
@@ -151,8 +151,9 @@ class HiddenBatch:
         peaks: max |x_j| of each state, on the host, shape (places, tokens).
         token_ids: shape (tokens,).
         texts: number of each token's text, or of its window (see ``TokenisedText``), shape (tokens,).
-        originals: place of the first text of the corpus with the same content, shape (tokens,): texts that say the same
-            are one observation, and share their bootstrap weights; so do the windows of a text.
+        originals: place of the first text of the corpus with the same content, shape (tokens,).
+        units: the unit of observation, by its first text, shape (tokens,): texts that say the same, windows of a text
+            and texts of a cluster are one observation, and share their bootstrap weights.
         positions: place of each token in its text, or in its window of a long one, 0 = first, shape (tokens,).
         first_own: whether a token is the first own one of its text, or of a window, shape (tokens,).
         contexts: key of what decided the block states, shape (tokens,).
@@ -175,6 +176,7 @@ class HiddenBatch:
     token_ids: NDArray[np.int64]
     texts: NDArray[np.int64]
     originals: NDArray[np.int64]
+    units: NDArray[np.int64]
     positions: NDArray[np.int64]
     first_own: NDArray[np.bool_]
     contexts: Keys
@@ -368,7 +370,8 @@ def joined(
             peaks=_on_host(parts, 1)[:, index],
             token_ids=ids,
             texts=texts,
-            originals=corpus.original(texts),
+            originals=corpus.originals[corpus.text_of(texts)],
+            units=corpus.units[corpus.text_of(texts)],
             positions=positions,
             first_own=first,
             contexts=keys,

@@ -109,7 +109,7 @@ class Cross(Observable):
     def start(self, batch: HiddenBatch) -> None:
         """Sort the tokens of a batch by half and stratum."""
         super().start(batch)
-        halves, device = half_of(batch.originals, self.seed), batch.device
+        halves, device = half_of(batch.units, self.seed), batch.device
         self._parts, self._batch, self._centred, self._final = [], {}, {}, {}
         places = self.layout.layers + 1
         for half in range(SIDES):
@@ -256,7 +256,7 @@ class LayerAngles(Observable):
 
     def finish(self, batch: HiddenBatch) -> None:
         """Add the angles of a batch."""
-        groups, last = groups_of(batch.originals, self.seed), _last_tokens(batch)
+        groups, last = groups_of(batch.units, self.seed), _last_tokens(batch)
         rows = torch.as_tensor(groups * len(STRATA) + batch.strata, device=batch.device)
         last_rows = np.concatenate([groups[text] * len(VIEWS) + view for view, text in enumerate(last)])
         states = batch.states[: self.layout.layers + 1]

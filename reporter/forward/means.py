@@ -3,8 +3,8 @@
 Drawing n texts with replacement gives each text a Binomial(n, 1/n) weight, which is Poisson(1) but for tiny n. So each
 text can draw its own weights, from a hash of its place in the corpus, the moment it is seen: sums over texts become
 sums over replicates that merge, in memory that does not grow with the corpus. And since the weights know nothing of
-model, layer or view, replicates of two models on the same corpus are paired. A text that repeats another is no new
-observation: it draws the weights of the first text of the corpus with its content.
+model, layer or view, replicates of two models on the same corpus are paired. A text that repeats another, or is of the
+cluster of another, is no new observation: it draws the weights of the first text of their unit.
 
 Source: Hanley & MacGibbon 2006, "Creating non-parametric bootstrap samples using Poisson frequencies"; Chamandy et al.
 2012, "Estimating uncertainty for massive data streams".
@@ -133,7 +133,7 @@ class PerToken(Bootstrapped):
     A token for which a quantity is undefined (NaN, or infinite) is left out of its sum and count.
     """
 
-    _of_texts: list[torch.Tensor]  # of the batch at hand, and the texts in it, each content once
+    _of_texts: list[torch.Tensor]  # of the batch at hand, and the units in it
     _row_of_text: torch.Tensor
     _texts: NDArray[np.int64]
 
@@ -147,9 +147,9 @@ class PerToken(Bootstrapped):
         """Return the quantities of every token, NaN where one is undefined, shape (tokens, Q)."""
 
     def start(self, batch: HiddenBatch) -> None:
-        """Give each (text, stratum) of the batch a row; texts that say the same share it."""
+        """Give each (unit, stratum) of the batch a row."""
         super().start(batch)
-        self._texts, text = np.unique(batch.originals, return_inverse=True)
+        self._texts, text = np.unique(batch.units, return_inverse=True)
         self._row_of_text = torch.as_tensor(text * len(STRATA) + batch.strata, device=batch.device)
         self._of_texts = []
 
@@ -215,7 +215,8 @@ class PerText(Bootstrapped):
     columns: ClassVar[Mapping[str, tuple[int, ...]]] = {view: (column,) for column, view in enumerate(VIEWS)}
     fields: ClassVar[Mapping[str, Field]] = {**Bootstrapped.fields, "squares": Sum(), "distinct": Sum()}
     texts: NDArray[np.int64]  # place in the corpus of each text of the batch at hand, ascending, (texts,)
-    _originals: NDArray[np.int64]
+    _units: NDArray[np.int64]
+    _is_new: NDArray[np.bool_]  # whether each text repeats no earlier one
     _row: torch.Tensor  # of each token, by text and stratum
     _of_places: list[torch.Tensor]
 
@@ -234,7 +235,7 @@ class PerText(Bootstrapped):
         """Number the texts of the batch."""
         super().start(batch)
         self.texts, first, text = batch.by_text
-        self._originals = batch.originals[first]
+        self._units, self._is_new = batch.units[first], self.texts == batch.originals[first]
         self._row = torch.as_tensor(text * len(STRATA) + batch.strata, device=batch.device)
         self._of_places = []
 
@@ -256,9 +257,9 @@ class PerText(Bootstrapped):
         defined = values.isfinite()
         values = values.where(defined, 0.0)
         self.squares += values.square().sum(dim=0)
-        distinct = torch.as_tensor(self.texts == self._originals, device=values.device)
+        distinct = torch.as_tensor(self._is_new, device=values.device)
         self.distinct += (defined & distinct[:, None, None, None]).sum(dim=0)
-        self._add(values, defined.double(), self._originals, slice(None))
+        self._add(values, defined.double(), self._units, slice(None))
 
     def average(self, quantity: str, place: Place, view: str) -> Average:
         """Return the mean over texts of a quantity of a view at a place."""

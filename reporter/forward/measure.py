@@ -139,7 +139,7 @@ class Counts:
         short_texts: texts of at most one own token.
         strained: tokens with a state in float16 that comes near the end of its range.
         seconds: how long it took.
-        distinct_texts: texts that repeat no earlier one.
+        distinct_texts: units of observation: texts that repeat no earlier one, or clusters of texts.
         model_seconds: how much of that the model took, finding the sinks in its states included; the rest went into
             observables.
         windows: what the model read at once: texts, or windows of long ones.
@@ -335,7 +335,7 @@ def _counts(windows: list[TokenisedText], corpus: TokenisedCorpus, sizes: NDArra
     return Counts(
         texts=len(tokens),
         windows=len(windows),
-        distinct_texts=sum(int(corpus.originals[i]) == i for i in {text.index % len(corpus) for text in windows}),
+        distinct_texts=int(corpus.representatives[[text.index % len(corpus) for text in tokens]].sum()),
         tokens=int(sizes.sum()),
         ordinary=int(sizes[ORDINARY]),
         special=int(sizes[SPECIAL]),

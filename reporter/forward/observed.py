@@ -57,7 +57,7 @@ class Observed:
     Args:
         observables: by name.
         layout: the places that were read.
-        texts: texts measured, those that repeat an earlier one left out.
+        texts: units of observation measured: texts, those that repeat an earlier one left out, or clusters of texts.
         view: a key of :data:`reporter.forward.token_categories.VIEWS`.
         seed: the study's seed.
         memo: results that several views or metrics share; one for a checkpoint and corpus.
@@ -69,6 +69,7 @@ class Observed:
         views: all views that are read one after the other, if there are others.
         only: the statistics to compute, all if empty; a metric may skip others that take long.
         load_head: loads the language-model head, in float32; None where the model is not here.
+        clustered: whether the units are clusters.
     """
 
     observables: Mapping[str, Observable]
@@ -85,6 +86,7 @@ class Observed:
     views: tuple[str, ...] = ()
     only: tuple[str, ...] = ()
     load_head: Callable[[], Head] | None = None
+    clustered: bool = False
 
     def wants(self, *statistics: str) -> bool:
         """Return whether any of some statistics is read."""

@@ -76,6 +76,7 @@ class Measured:
             self.device,
             views,
             load_head=self._head,
+            clustered=texts.clusters is not None,
         )
 
     def _head(self) -> Head:

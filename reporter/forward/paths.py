@@ -284,7 +284,7 @@ class FrequencySplit(PerToken):
         bits = np.zeros(len(batch), dtype=np.int64)
         counted = batch.token_ids < len(self.splits)
         bits[counted] = self.splits[batch.token_ids[counted]]
-        frequent, held = unpacked(bits), samples_of(batch.originals, self.seed)
+        frequent, held = unpacked(bits), samples_of(batch.units, self.seed)
         kinds = (held & frequent, held & ~frequent)
         self._masks = tuple(torch.as_tensor(mask, device=batch.device).double() for mask in kinds)
         self._of_places = []

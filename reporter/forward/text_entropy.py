@@ -33,9 +33,9 @@ class TextEntropy(Observable):
 
     A text is measured if a hash of its place in the corpus, as a number from 0 to 1, is below ``count``/``total``,
     so that about ``count`` texts are, the same ones however a corpus is split, and those of a smaller number are
-    among those of a larger one. For each it keeps ``originals`` (): the place of the first text of the corpus with the
-    same content; ``lengths`` (V,): tokens in each view; and ``entropies`` (P, V, F), F the ``FORMS``: NaN for fewer
-    than three tokens and for states that are all equal.
+    among those of a larger one. For each it keeps ``originals`` (): its unit of observation; ``lengths`` (V,): tokens
+    in each view; and ``entropies`` (P, V, F), F the ``FORMS``: NaN for fewer than three tokens and for states that are
+    all equal.
 
     On a processor texts and places are spread over the cores. On an accelerator the eigenvalues of many places are one
     call, and nothing comes to the host before the observable is read.
@@ -84,7 +84,7 @@ class TextEntropy(Observable):
         of_view = np.stack([np.isin(batch.strata, VIEWS[view]) for view in self.views])
         views = [of_view[:, of_text] for of_text in rows]
         lengths = np.array([view.sum(axis=1) for view in views], dtype=np.int64).reshape(len(rows), len(self.views))
-        self._add(texts, batch.originals[first], lengths)
+        self._add(texts, batch.units[first], lengths)
         device = batch.device
         self._bunches = {width: batches_by_length(rows, views, width, device) for width in set(self.layout.widths)}
         shape = (len(rows), len(self.layout.places), len(self.views), len(FORMS))

@@ -23,10 +23,11 @@ from reporter.forward.token_categories import STRATA, VIEWS
 from reporter.geometry.arrays import Ints
 from reporter.models.places import Layout, Place
 
-# Columns of ``facts``: what is known of a kept token besides its key and its states; its text is the first one of the
-# corpus with the same content. The last four are only in ``Tokens``: whether it is the first own token of its text,
+# Columns of ``facts``: what is known of a kept token besides its key and its states; its text is the first one of its
+# unit of observation. The last four are only in ``Tokens``: whether it is the first own token of its text,
 # the bits of two float64, those of ``Sinks``, and the key of its context.
 COUNT, EMBEDDING_CONTEXT, TOKEN, TEXT, POSITION, FIRST, RATIO, DOMINANCE, CONTEXT = range(9)
+UNIT = POSITION  # of whole texts
 
 
 class _Kept:
@@ -84,7 +85,7 @@ class TokenSample(Observable):
     def facts(self, batch: HiddenBatch) -> list[Ints]:
         """Return what is known of each token of a batch, column by column."""
         ones = np.ones(len(batch), dtype=np.int64)
-        return [ones, batch.embedding_contexts.view(np.int64), batch.token_ids, batch.originals, batch.positions]
+        return [ones, batch.embedding_contexts.view(np.int64), batch.token_ids, batch.units, batch.positions]
 
     def start(self, batch: HiddenBatch) -> None:
         """Choose the tokens of a batch that enter the sample."""
@@ -101,7 +102,7 @@ class TokenSample(Observable):
             candidates = facts[rows][first]
             candidates[:, COUNT] = count
             # The first text of the corpus, not of the batch, so that neither batches nor merges change it.
-            np.minimum.at(candidates[:, TEXT], which, batch.originals[rows])
+            np.minimum.at(candidates[:, TEXT], which, batch.units[rows])
             chosen, slots = kept.admit(distinct, candidates, self.size)
             if len(chosen):
                 of_batch = torch.from_numpy(first[chosen] + rows.start).to(batch.device)
@@ -212,7 +213,7 @@ class Selection:
 
     @property
     def texts(self) -> Ints:
-        """Place in the corpus of each token's text, or of the first one that says the same, shape (n,)."""
+        """The unit of observation of each token, by the place of its first text in the corpus, shape (n,)."""
         return self.facts[:, TEXT]
 
     def halves(self, seed: int) -> NDArray[np.bool_]:
@@ -295,7 +296,7 @@ class Pooled(TokenSample):
     with the smallest keys among those that have a token there are kept; so the texts with the smallest keys in any
     union of strata are there with all their tokens. A text that repeats an earlier one of the corpus is left out:
     the two are one observation, and would be each other's nearest neighbours. ``facts`` counts a text's tokens in the
-    stratum.
+    stratum, and has its unit of observation in place of a position.
 
     A text must come whole, in one batch, as it does in a pass. Memory: 4·size·d bytes for each place and stratum, half
     of that once the pass is finished.
@@ -304,7 +305,7 @@ class Pooled(TokenSample):
     name = "pooled"
     in_windows = "first"
     bounded = "at least"
-    version = 3  # of its own, not of the sample that it is built on
+    version = 4  # of its own, not of the sample that it is built on
 
     @classmethod
     def drawn(cls, setting: Setting, tokens: Sequence[int]) -> list[int]:
@@ -328,6 +329,7 @@ class Pooled(TokenSample):
             )
             facts = np.zeros((len(distinct), 5), dtype=np.int64)
             facts[:, COUNT], facts[:, TEXT] = count, batch.texts[tokens][first]
+            facts[:, UNIT] = batch.units[tokens][first]
             chosen, slots = kept.admit(distinct, facts, self.size)
             if not len(chosen):
                 continue
@@ -350,13 +352,13 @@ class Pooled(TokenSample):
         held = [self._kept[stratum] for stratum in strata]
         keys, first = np.unique(np.concatenate([kept.keys for kept in held]), return_index=True)
         keys, first = keys[:size], first[:size]
-        texts = np.concatenate([kept.facts[:, TEXT] for kept in held])[first]
+        texts, units = (np.concatenate([kept.facts[:, column] for kept in held])[first] for column in (TEXT, UNIT))
         counts = np.zeros((len(strata), len(keys)), dtype=np.int64)
         slots = np.zeros_like(counts)
         for index, kept in enumerate(held):
             _, here, rows = np.intersect1d(keys, kept.keys, assume_unique=True, return_indices=True)
             counts[index, here], slots[index, here] = kept.facts[rows, COUNT], kept.slots[rows]
-        return PooledTexts(self, strata, texts, counts, slots, device)
+        return PooledTexts(self, strata, texts, units, counts, slots, device)
 
 
 @dataclass(frozen=True, eq=False)
@@ -366,6 +368,7 @@ class PooledTexts:
     sample: Pooled
     strata: tuple[int, ...]
     texts: Ints
+    units: Ints
     counts: Ints
     slots: Ints
     device: str = "cpu"
@@ -381,7 +384,8 @@ class PooledTexts:
 
     def take(self, rows: Ints) -> PooledTexts:
         """Return some of the texts, in the order of ``rows``."""
-        return replace(self, texts=self.texts[rows], counts=self.counts[:, rows], slots=self.slots[:, rows])
+        texts, units = self.texts[rows], self.units[rows]
+        return replace(self, texts=texts, units=units, counts=self.counts[:, rows], slots=self.slots[:, rows])
 
     def vectors(self, place: Place) -> torch.Tensor:
         """Return the mean state of each text's tokens at a place, float64 on the device, shape (n, width)."""

@@ -61,7 +61,8 @@ def count_types(corpus: TokenisedCorpus, vocabulary_size: int, seed: int) -> Typ
     counts, added = np.zeros((2, GROUPS, vocabulary_size), dtype=np.int32)
     for shard in corpus.shards:
         tokenised = corpus.of(shard)
-        groups = groups_of(corpus.original(np.array([text.index for text in tokenised], dtype=np.int64)), seed)
+        texts = corpus.text_of(np.array([text.index for text in tokenised], dtype=np.int64))
+        groups = groups_of(corpus.units[texts], seed)
         for text, group in zip(tokenised, groups, strict=True):
             np.add.at(counts[group], text.ids[text.counted & ~text.special], 1)
             np.add.at(added[group], text.ids[text.counted & text.special], 1)
@@ -119,7 +120,7 @@ class TypeSample(Observable):
         rank = ranks_of(batch.token_ids, self._rank)
         rows = np.flatnonzero((rank >= 0) & np.isin(batch.strata, TYPED))
         groups = batch.strata[rows] * len(self.types) + rank[rows]
-        chosen, slots = self._admit(groups, batch.contexts[rows], batch.originals[rows])
+        chosen, slots = self._admit(groups, batch.contexts[rows], batch.units[rows])
         self._rows, self._into = (torch.from_numpy(x).to(batch.device) for x in (rows[chosen], slots))
 
     def observe(self, layer: LayerStates) -> None:
@@ -207,7 +208,7 @@ class Occurrences:
         types: their token ids.
         sizes: occurrences of each.
         slots: where the state of each occurrence lies in the sample, type after type.
-        texts: which text each occurrence belongs to; those that say the same have one number.
+        texts: which unit of observation each occurrence belongs to.
     """
 
     def __init__(

@@ -87,6 +87,63 @@ def wilson(right: int, n: int) -> tuple[float, float]:
     return min(share, float(proportion.low)), max(share, float(proportion.high))
 
 
+def of_units(values: Floats, units: Ints | None) -> Floats:
+    """Return a number of each unit from numbers of texts, (n, …): clusters of texts are resampled as a whole.
+
+    The mean of k units with sums S of deviations is that of the n texts, and k/(k − 1)·Σ S²/n² its variance, that of a
+    mean over clusters of unequal sizes.
+
+    Source: Cochran 1977, "Sampling Techniques", section 9A.
+
+    Args:
+        values: a number of each text.
+        units: the unit of each, (n,); each text is a unit if None.
+    """
+    if units is None or len(np.unique(units)) == len(values):
+        return values
+    mean = values.mean(axis=0)
+    sums = sums_of_units(values - mean, units)
+    return np.asarray(mean + sums * (len(sums) / len(values)))
+
+
+def sums_of_units(values: Floats, units: Ints) -> Floats:
+    """Return the sum over the texts of each unit, units ascending, of numbers of texts, (n, …)."""
+    numbers, which = np.unique(units, return_inverse=True)
+    sums = np.zeros((len(numbers), *values.shape[1:]))
+    np.add.at(sums, which, values)
+    return sums
+
+
+SHARED_TRAINING = 1.2
+"""By so much classifiers of different folds raise the variance of their share over clusters, of which there are few."""
+
+
+def share_interval(right: NDArray[np.bool_], units: Ints | None) -> tuple[float, float]:
+    """Return the 95 % interval of a share of texts that classifiers predict: Wilson's, with clusters of fewer texts.
+
+    Clusters are worth as many independent texts as would give the share the same error and, by Student's t, the same
+    reach; never more than there are, and one each where all are right or all wrong.
+
+    Source: Korn & Graubard 1998, "Confidence intervals for proportions with small expected number of positive counts
+    estimated from survey data", Survey Methodology 24.
+
+    Args:
+        right: of each text, (n,).
+        units: the unit of each, (n,); each text is a unit if None.
+    """
+    n, share = len(right), float(right.mean())
+    by_unit = of_units(right.astype(np.float64), units)
+    k = len(by_unit)
+    if k == n:
+        return wilson(int(right.sum()), n)
+    z2, square = quantile(0.975) ** 2 / k, float(by_unit.var()) / (k - 1) if k > 1 else 0.0
+    if square > 0:
+        square *= SHARED_TRAINING * (quantile(0.975, k - 1) / quantile(0.975)) ** 2
+        z2 = max(quantile(0.975) ** 2 / n, quantile(0.975) ** 2 * square / (share * (1 - share)))
+    middle, half = (share + z2 / 2) / (1 + z2), (z2 * share * (1 - share) + z2**2 / 4) ** 0.5 / (1 + z2)
+    return min(share, middle - half), max(share, middle + half)
+
+
 @dataclass(frozen=True)
 class Error:
     """The error of a number.
@@ -288,12 +345,12 @@ def half_sample_interval(
 def jackknife_interval(value: float, without: Floats, scale: Literal["fisher", "log"] = "fisher") -> Interval:
     """Return a 95 % interval of a number in −1…1 from its values without each group, shape (G,).
 
-    There is none where the number does not exist without some group (NaN). On the scale ``log`` the number is any
-    positive one.
+    There is none for few groups, or where the number does not exist without some group (NaN). On the scale ``log`` the
+    number is any positive one.
 
     Source: Busing, Meijer & van der Leeden 1999, "Delete-m Jackknife for Unequal m", for groups of about equal size.
     """
-    if not np.isfinite(without).all():
+    if not np.isfinite(without).all() or len(without) < FEWEST_TEXTS:
         return None, None
     every = np.array([value, *without])
     every = np.log(every) if scale == "log" else np.arctanh(np.clip(every, -_ALMOST_ONE, _ALMOST_ONE))

@@ -42,8 +42,9 @@ class Detectable:
         ratio: c + z_0.8 of its test.
         texts: the part of its standard error that is due to texts, on ``stored`` texts.
         rest: the other part.
-        stored: texts that the error is from.
-        planned: texts that the study has.
+        stored: texts, or clusters of texts, that the error is from.
+        planned: texts, or clusters, that the study has.
+        unit: ``text`` or ``cluster``.
     """
 
     name: str
@@ -53,6 +54,7 @@ class Detectable:
     rest: float
     stored: int
     planned: int
+    unit: str = "text"
 
     @property
     def least(self) -> float:
@@ -60,7 +62,7 @@ class Detectable:
         return self.ratio * float(np.hypot(self.texts * (self.stored / self.planned) ** 0.5, self.rest))
 
     def texts_for(self, difference: float) -> float:
-        """Return how many texts detect a difference; infinite where no number of them does."""
+        """Return how many texts or clusters detect a difference; infinite where no number of them does."""
         room = (difference / self.ratio) ** 2 - self.rest**2
         return self.stored * self.texts**2 / room if room > 0 else float("inf")
 
@@ -71,17 +73,18 @@ def detectable(store: Store, study: Study, planned: Mapping[str, int]) -> Iterat
     Args:
         store: numbers of the study, on any number of texts.
         study: the study.
-        planned: texts of each corpus that the study has.
+        planned: texts, or clusters, of each corpus that the study has.
     """
     numbers = Numbers(store, study)
-    stored = numbers.texts()
+    stored, units = numbers.texts(), numbers.units()
     for name, claim in study.claims.items():
         finding = find_claim(numbers, claim, readings_of(claim, numbers)[0])
         if isinstance(finding, str) or not finding.tested or finding.part is None:
             yield f"claim {name}: {finding if isinstance(finding, str) else finding.why or 'no number has an interval'}"
             continue
         corpora = [corpus for corpus in finding.detail.get("corpora", stored) if corpus in stored and corpus in planned]
-        yield _of_claim(name, finding, len(study.claims), *_sizes(corpora or list(stored), stored, planned))
+        sizes = _sizes(corpora or list(stored), stored, planned)
+        yield _of_claim(name, finding, len(study.claims), *sizes, units[(corpora or list(units))[0]])
     widths = store.records(_WIDTHS, {"study": study.study, "view": study.views[0], "names": list(headlines())})
     for row in widths:
         corpora = [corpus for corpus in dict.fromkeys(row["corpora"]) if corpus in stored and corpus in planned]
@@ -90,7 +93,9 @@ def detectable(store: Store, study: Study, planned: Mapping[str, int]) -> Iterat
             df = freedom(max(count, FEWEST_TEXTS))
             error = row["width"] / 2 / quantile(0.975, df) * (1 if row["kind"] else 2**0.5)
             number = f"{_KINDS[row['kind']]} ({listed(corpora)})"
-            yield Detectable(row["name"], number, detectable_ratio(LEVEL, df), error, 0.0, count, now)
+            yield Detectable(
+                row["name"], number, detectable_ratio(LEVEL, df), error, 0.0, count, now, units[corpora[0]]
+            )
 
 
 def _sizes(corpora: list[str], stored: Mapping[str, int], planned: Mapping[str, int]) -> tuple[int, int]:
@@ -98,7 +103,7 @@ def _sizes(corpora: list[str], stored: Mapping[str, int], planned: Mapping[str, 
     return min(((stored[corpus], planned.get(corpus, stored[corpus])) for corpus in corpora), key=lambda n: n[1] / n[0])
 
 
-def _of_claim(name: str, finding: Finding, tested: int, stored: int, planned: int) -> Detectable:
+def _of_claim(name: str, finding: Finding, tested: int, stored: int, planned: int, of: str) -> Detectable:
     assert finding.part is not None
     part, estimates = finding.part, finding.part.estimates
     error, bound = float(np.ravel(estimates.error)[0]), float(np.ravel(part.bound)[0])
@@ -110,16 +115,21 @@ def _of_claim(name: str, finding: Finding, tested: int, stored: int, planned: in
     of_texts *= widened_for_skew(planned) / widened_for_skew(stored)
     # Claims are tested on a scale of their own; nearby, a step there is a step on the scale that people read.
     unit = abs(part.shown(bound + error) - part.shown(bound)) / error
-    return Detectable(f"claim {name}", part.name, ratio, unit * of_texts, unit * rest, stored, planned)
+    return Detectable(f"claim {name}", part.name, ratio, unit * of_texts, unit * rest, stored, planned, of)
 
 
 def lines(store: Store, study: Study, planned: Mapping[str, int], difference: float | None) -> list[str]:
     """Return what texts can detect for people, and how many texts detect ``difference``; nothing without numbers."""
-    rows = list(detectable(store, study, planned)) if store.path.exists() else []
+    units = Numbers(store, study).units() if store.path.exists() else {}
+    asked = {corpus for corpus, part in study.corpora.items() if getattr(part, "cluster", None)}
+    if asked & units.keys() != {corpus for corpus, unit in units.items() if unit == "cluster"}:
+        return []  # the errors are of other units
+    rows = list(detectable(store, study, planned)) if units else []
     known = [row for row in rows if isinstance(row, Detectable)]
     if not known:
         return []
-    texts = listed(f"{counted(count, 'text')} of {corpus}" for corpus, count in Numbers(store, study).texts().items())
+    sizes = Numbers(store, study).texts().items()
+    texts = listed(f"{counted(count, units[corpus])} of {corpus}" for corpus, count in sizes)
     width = max(len(row.name) for row in known)
     made = [
         f"smallest differences that this study can detect (80 % power, two-sided 5 %, claims corrected for "
@@ -132,6 +142,6 @@ def lines(store: Store, study: Study, planned: Mapping[str, int], difference: fl
         made.append(f"  {row.name:<{width}}  {row.least:<8.2g}  {row.number}")
         if difference is not None:
             needed = row.texts_for(difference)
-            enough = f"about {np.ceil(needed):,.0f} texts" if needed < 1e9 else "more models, whatever the texts"
+            enough = f"about {np.ceil(needed):,.0f} {row.unit}s" if needed < 1e9 else "more models, whatever the texts"
             made[-1] += f"; {short(difference)} takes {enough}"
     return made

@@ -144,14 +144,19 @@ class Numbers:
         return {"metric": metric, "statistic": statistic, "view": self.view_of(full_name, view)}
 
     def corpus_sizes(self) -> list[dict[str, Any]]:
-        """Return the columns corpus, words and texts of each corpus of the study that was read."""
+        """Return corpus, words, units and their kind (texts or clusters) of each corpus that was read."""
         return self._records(
-            "SELECT corpus, words, texts FROM corpora WHERE study = $study AND words > 0 AND texts > 0"
+            "SELECT corpus, words, coalesce(clusters, texts) AS texts, if(clusters IS NULL, 'text', 'cluster') AS unit "
+            "FROM corpora WHERE study = $study AND words > 0 AND texts > 0"
         )
 
     def texts_of(self, full_name: str, corpus: str) -> int | None:
-        """Return how many texts a statistic's intervals are over; None of an analysis, or where it is not known."""
+        """Return how many texts or clusters a statistic's intervals are over; None if it is an analysis or unknown."""
         return None if full_name.partition(".")[0] in self.study.sections else self.texts().get(corpus)
+
+    def units(self) -> dict[str, str]:
+        """Return of each corpus what its intervals are over: ``text`` or ``cluster``."""
+        return {row["corpus"]: row["unit"] for row in self.corpus_sizes()}
 
     def bounds(self, full_name: str) -> tuple[float | None, float | None]:
         """Return the least and the most that a statistic can be, as far as that is known."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from reporter.geometry.arrays import Floats, Ints
 from reporter.geometry.clouds import ROUNDING
-from reporter.geometry.intervals import student_interval
+from reporter.geometry.intervals import of_units, student_interval, sums_of_units
 from reporter.metrics._items import stream
 
 if TYPE_CHECKING:
@@ -126,8 +126,19 @@ def _logits(x: torch.Tensor, weights: list[torch.Tensor]) -> torch.Tensor:
     return (x @ a + b).relu() @ c + d
 
 
-def stratified(y: Ints, folds: int, rng: np.random.Generator) -> Ints:
-    """Return the fold of each vector, (n,): drawn at random, each class spread evenly over folds of one size."""
+def stratified(y: Ints, folds: int, rng: np.random.Generator, units: Ints | None = None) -> Ints:
+    """Return the fold of each vector, (n,): drawn at random, each class spread evenly over folds of one size.
+
+    With clusters each is in one fold, and the largest ones choose first: the fold that has least of their classes.
+    """
+    if units is not None and len(np.unique(units)) < len(units):
+        counts = sums_of_units(np.eye(y.max() + 1)[y], units) / np.bincount(y)
+        held, fold_of = np.zeros((folds, counts.shape[1])), np.zeros(len(counts), dtype=np.int64)
+        order = rng.permutation(len(counts))
+        for unit in order[np.argsort(-counts[order].sum(axis=1), kind="stable")].tolist():
+            fold_of[unit] = (held @ counts[unit]).argmin()
+            held[fold_of[unit]] += counts[unit]
+        return np.asarray(fold_of[np.unique(units, return_inverse=True)[1]])
     fold, start = np.empty(len(y), dtype=np.int64), 0
     for label in np.unique(y).tolist():
         rows = rng.permutation(np.flatnonzero(y == label))
@@ -161,7 +172,7 @@ def all_the_same(x: Floats) -> bool:
     return not np.any(standardised(x, x[:1])[0])
 
 
-def paired(a: Bools, b: Bools) -> tuple[float, float, float]:
-    """Return the mean of a − b and its 95 % interval by Student's t, cut at −1 and 1."""
-    mean, low, high = student_interval(a.astype(np.float64) - b)
+def paired(a: Bools, b: Bools, units: Ints | None = None) -> tuple[float, float, float]:
+    """Return the mean of a − b and its 95 % interval by Student's t over units, cut at −1 and 1."""
+    mean, low, high = student_interval(of_units(a.astype(np.float64) - b, units))
     return mean, max(-1.0, low), min(1.0, high)

@@ -48,19 +48,28 @@ def evenly(count: int, most: int) -> list[int]:
     return [round(place) for place in np.linspace(0, count - 1, most).tolist()]
 
 
-def drawn_texts(corpus: Corpus, size: int, context: Context) -> list[str]:
-    """Return the first ``size`` distinct texts of a corpus in a random order.
+def drawn_texts(corpus: Corpus, size: int, context: Context) -> tuple[list[str], Ints]:
+    """Return the first ``size`` distinct texts of a corpus in a random order, and the unit of each: 0, 1, ….
 
     Texts in which the tokenizer finds no token are passed over. A smaller sample is the beginning of a larger one.
     """
     order = stream(context.seed, "texts").permutation(len(corpus.texts))
-    distinct: dict[str, None] = {}
+    distinct: dict[str, int] = {}
     for start in range(0, len(order), _AT_ONCE):
-        texts = [corpus.texts[index] for index in order[start : start + _AT_ONCE].tolist()]
-        distinct |= dict.fromkeys(readable(texts, context))
+        rows: dict[str, int] = {}
+        for row in order[start : start + _AT_ONCE].tolist():
+            rows.setdefault(corpus.texts[row], row)
+        distinct |= {text: rows[text] for text in readable(list(rows), context) if text not in distinct}
         if len(distinct) >= size:
             break
-    return list(distinct)[:size]
+    return list(distinct)[:size], units_of(corpus, list(distinct.values())[:size])
+
+
+def units_of(corpus: Corpus, rows: Sequence[int]) -> Ints:
+    """Return the unit of observation of some texts of a corpus, each another one or those of a cluster one: 0, 1, …."""
+    clusters = rows if corpus.texts.clusters is None else corpus.texts.clusters[list(rows)].tolist()
+    numbers = {cluster: number for number, cluster in enumerate(dict.fromkeys(clusters))}
+    return np.array([numbers[cluster] for cluster in clusters], dtype=np.int64)
 
 
 def readable(texts: Sequence[str], context: Context) -> list[str]:

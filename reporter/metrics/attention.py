@@ -21,8 +21,8 @@ from reporter.charts.styles import Styles, alt
 from reporter.core.errors import ReporterError
 from reporter.core.table import Comparable, OfModel, Row, at_place, column, of_cell
 from reporter.geometry.arrays import Floats, Ints
-from reporter.geometry.intervals import student_interval
-from reporter.metrics._items import stream
+from reporter.geometry.intervals import of_units, student_interval
+from reporter.metrics._items import stream, units_of
 from reporter.metrics.analysis import Context, Corpus, analysis
 from reporter.metrics.base import Statistic, Value
 from reporter.models.places import Place
@@ -215,7 +215,7 @@ def attention(item: AttentionSpec, context: Context) -> Iterator[Row]:
     Raises:
         ReporterError: the model returns no weights, or too few texts are long enough.
     """
-    texts = _long_enough(context.corpora[item.corpus], item, context)
+    texts, units = _long_enough(context.corpora[item.corpus], item, context)
     blocks = _heads_of_texts(texts, item, context)
     causal = context.model.anatomy.role == "decoder"
     floors = dict(zip(("first_token", "distance"), _evenly(item.tokens, causal), strict=True))
@@ -223,7 +223,7 @@ def attention(item: AttentionSpec, context: Context) -> Iterator[Row]:
         place = Place("block", layer)
         for statistic in STATISTICS:
             name, values = statistic.name, read[HEAD.index(statistic.name)]
-            number = _value(statistic, place, values.mean(axis=1))
+            number = _value(statistic, place, values.mean(axis=1), units)
             yield number
             if name in floors:
                 yield Value(f"{name}_floor", place, floors[name], number.n)
@@ -231,18 +231,18 @@ def attention(item: AttentionSpec, context: Context) -> Iterator[Row]:
             yield AttentionHead(place, head, *means)
 
 
-def _value(statistic: Statistic, place: Place, values: Floats) -> Value:
-    if len(values) < FEWEST:
+def _value(statistic: Statistic, place: Place, values: Floats, units: Ints) -> Value:
+    if len(by_unit := of_units(values, units)) < FEWEST:
         return Value(statistic.name, place, float(values.mean()), len(values))
-    mean, low, high = student_interval(values)
+    mean, low, high = student_interval(by_unit)
     top = statistic.bounds[1]
     return Value(
         statistic.name, place, mean, len(values), max(0.0, low), high if top is None else min(float(top), high)
     )
 
 
-def _long_enough(corpus: Corpus, item: AttentionSpec, context: Context) -> Ints:
-    """Return the token ids of the sampled texts, (texts, item.tokens)."""
+def _long_enough(corpus: Corpus, item: AttentionSpec, context: Context) -> tuple[Ints, Ints]:
+    """Return the token ids of the sampled texts, (texts, item.tokens), and the unit of each."""
     from reporter.forward.measure import longest, tokenised_texts
 
     limit = longest(min(item.tokens, corpus.max_tokens), context.model)
@@ -251,18 +251,20 @@ def _long_enough(corpus: Corpus, item: AttentionSpec, context: Context) -> Ints:
             f"texts are cut at {limit} tokens, which is less than `tokens: {item.tokens}`; lower `tokens`"
         )
     order = stream(context.seed, "texts").permutation(len(corpus.texts))
-    distinct: dict[bytes, Ints] = {}
+    distinct: dict[bytes, tuple[Ints, int]] = {}
     for start in range(0, len(order), _AT_ONCE):
-        texts = [corpus.texts[index] for index in order[start : start + _AT_ONCE].tolist()]
+        rows = order[start : start + _AT_ONCE].tolist()
+        texts = [corpus.texts[row] for row in rows]
         for text in tokenised_texts(texts, context.model, limit):
             if len(text.ids) == item.tokens:
-                distinct.setdefault(text.ids.tobytes(), text.ids)
+                distinct.setdefault(text.ids.tobytes(), (text.ids, rows[text.index]))
         if len(distinct) >= item.texts:
             break
     if len(distinct) < 2:
         many = "no text" if not distinct else "only one text"
         raise ReporterError(f"corpus '{item.corpus}' has {many} of {item.tokens} tokens or more; lower `tokens`")
-    return np.stack(list(distinct.values())[: item.texts])
+    ids, chosen = zip(*list(distinct.values())[: item.texts], strict=True)
+    return np.stack(ids), units_of(corpus, chosen)
 
 
 def _heads_of_texts(ids: Ints, item: AttentionSpec, context: Context) -> list[Floats]:

@@ -202,7 +202,7 @@ class _Shared:
         size = options.size_of("pooled")
         ours, base_texts = (side.get(Pooled).texts(side.strata, size, side.device) for side in (seen, other))
         ours, base_texts = ours.shared(base_texts)
-        return cls(ours, base_texts, ours.texts, None)
+        return cls(ours, base_texts, ours.units, None)
 
     def states(self, place: Place, counterpart: Place) -> tuple[Tensor, Tensor]:
         """Return the states of both in float64, each (n, d)."""

@@ -23,10 +23,10 @@ from reporter.charts.styles import Styles
 from reporter.core.errors import ReporterError
 from reporter.core.table import Row
 from reporter.core.threads import spread
-from reporter.geometry.arrays import Floats
+from reporter.geometry.arrays import Floats, Ints
 from reporter.geometry.clouds import counted, overlap, spreads
 from reporter.geometry.components import components
-from reporter.geometry.intervals import student_interval, wilson
+from reporter.geometry.intervals import of_units, share_interval, student_interval
 from reporter.metrics import _classifiers as classifiers
 from reporter.metrics._items import Explained, HistogramBin, Point, drawn_texts, points, stream
 from reporter.metrics.analysis import Context, analysis, texts_share
@@ -224,10 +224,10 @@ def clouds(item: CloudSpec, context: Context) -> Iterator[Row]:
     """Yield how the corpora lie to each other at each place, and pictures of them."""
     from reporter.metrics._items import pooled, same_token
 
-    texts, vectors = {}, {}
+    texts, vectors, units = {}, {}, {}
     for name in item.corpora:
         corpus = context.corpora[name]
-        texts[name] = drawn_texts(corpus, item.sample, context)
+        texts[name], units[name] = drawn_texts(corpus, item.sample, context)
         if not texts[name]:
             raise ReporterError(f"the tokenizer finds no token in any text of corpus '{name}'")
         vectors[name] = pooled(texts[name], context, corpus.max_tokens, name)
@@ -239,7 +239,8 @@ def clouds(item: CloudSpec, context: Context) -> Iterator[Row]:
     done = count(1)
 
     def at(place: Place) -> list[Value]:
-        values = list(_values(place, {name: by_place[place] for name, by_place in vectors.items()}, context.seed))
+        clouds = {name: by_place[place] for name, by_place in vectors.items()}
+        values = list(_values(place, clouds, units, context.seed))
         context.tell("layers", next(done), len(places))
         return values
 
@@ -260,24 +261,25 @@ def _explained(place: Place, name: str, x: Floats) -> Iterator[Explained]:
         yield Explained(name, place, number, min(share, 1.0), len(x))
 
 
-def _values(place: Place, clouds: Mapping[str, Floats], seed: int) -> Iterator[Value]:
+def _values(place: Place, clouds: Mapping[str, Floats], units: Mapping[str, Ints], seed: int) -> Iterator[Value]:
     x = np.concatenate(list(clouds.values()))
     y = np.repeat(np.arange(len(clouds)), [len(cloud) for cloud in clouds.values()])
-    few = [name for name, cloud in clouds.items() if len(cloud) < FOLDS]
-    reason = f"corpus '{few[0]}' has fewer than {FOLDS} different texts" if few else ""
+    few = [name for name, of_texts in units.items() if len(np.unique(of_texts)) < FOLDS]
+    what = "clusters of texts" if few and len(clouds[few[0]]) >= FOLDS else "texts"
+    reason = f"corpus '{few[0]}' has fewer than {FOLDS} different {what}" if few else ""
     if not reason and classifiers.all_the_same(x):
         reason = "all texts have the same vector here"
     if reason:
         yield from undefined(STATISTICS, place, 0, reason)
         return
     n = len(x)
-    outcome = classifiers.cross_validated(
-        x, y, classifiers.stratified(y, FOLDS, stream(seed, "folds")), classifiers.linear
-    )
-    number = Value("separability", place, outcome.accuracy, n, *wilson(int(outcome.right.sum()), n))
+    unit = y * n + np.concatenate(list(units.values()))
+    fold = classifiers.stratified(y, FOLDS, stream(seed, "folds"), unit)
+    outcome = classifiers.cross_validated(x, y, fold, classifiers.linear)
+    number = Value("separability", place, outcome.accuracy, n, *share_interval(outcome.right, unit))
     yield from with_floor(number, float(np.bincount(y).max() / n))
     yield _centroids(place, clouds, x, y)
-    mixed, low, high = student_interval(overlap(x, y))
+    mixed, low, high = student_interval(of_units(overlap(x, y), unit))
     yield Value("overlap", place, mixed, n, max(0.0, low), high)
 
 

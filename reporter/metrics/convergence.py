@@ -292,13 +292,14 @@ def convergence(seen: Observed, options: ConvergenceOptions) -> Iterator[Value]:
             yield Value("similarity_floor", place, noise.pair_cosine(n, seen.width(place), seen.seed), n)
     gap = "frequency_gap_to_final" if final else "frequency_gap"
     for place in seen.path:
-        yield paired_test(seen.average("text_means", gap, place), place)
+        yield paired_test(seen.average("text_means", gap, place), place, seen.texts if seen.clustered else None)
 
 
-def paired_test(gap: Average, place: Place) -> Value:
+def paired_test(gap: Average, place: Place, clusters: int | None = None) -> Value:
     """Return the two-sided p of a paired t-test that the mean over texts of a difference is zero.
 
-    Texts that say the same are one observation: the error and the degrees of freedom are those of distinct texts.
+    Texts that say the same are one observation: the error and the degrees of freedom are those of distinct texts. With
+    clusters they are those of replicates over clusters.
     """
     from scipy.special import stdtr
 
@@ -307,5 +308,8 @@ def paired_test(gap: Average, place: Place) -> Value:
     variance = (gap.square - gap.value**2) * gap.distinct / (gap.distinct - 1)
     if not variance > max(1e-12 * gap.square, ROUNDING**2):
         return Value("frequency_gap_p", place, None, gap.n, reason="the difference is the same in every text")
-    t = gap.value / (variance / gap.distinct) ** 0.5
-    return Value("frequency_gap_p", place, float(2 * stdtr(gap.distinct - 1, -abs(t))), gap.n)
+    units, square = gap.distinct, variance / gap.distinct
+    if clusters is not None:
+        units = min(units, clusters)
+        square = float(np.nanvar(gap.replicates)) * units / max(units - 1, 1)
+    return Value("frequency_gap_p", place, float(2 * stdtr(units - 1, -abs(gap.value / square**0.5))), gap.n)

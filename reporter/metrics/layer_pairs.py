@@ -15,7 +15,7 @@ from reporter.charts import Chart, models
 from reporter.core.sources import BIBLIOGRAPHY
 from reporter.core.table import CORPUS, METRIC, VIEW, Comparable, OfModel, Row, column, of_cell
 from reporter.core.threads import spread
-from reporter.geometry.arrays import Floats
+from reporter.geometry.arrays import Floats, Ints
 from reporter.geometry.intervals import jackknife_interval
 from reporter.metrics._intervals import MORE_NEIGHBOURS, ON_TWEETS, described, per_doubling
 from reporter.metrics.base import Between, Options, PairValue, Statistic, metric
@@ -185,6 +185,7 @@ class _Side:
     Args:
         grams: shape (layers, n, n).
         own: HSIC of each layer with itself, shape (1 + G, layers).
+        starts: of the units among the texts, (units,).
         near: neighbours, nearest first, and as many as the loss of a group may call for, shape (layers, n, m).
         still: for each layer why it has no CKA; empty where it has.
         pointless: for each layer why it has no neighbours; empty where it has.
@@ -192,6 +193,7 @@ class _Side:
 
     grams: torch.Tensor
     own: Floats
+    starts: Ints
     near: torch.Tensor
     still: list[str]
     pointless: list[str]
@@ -209,7 +211,7 @@ def _between(
             if not within or (x <= y and not statistic.name.endswith("_calibrated")):
                 yield PairValue(statistic.name, x, y, None, len(a), reason=f"fewer than {FEWEST} texts")
         return
-    groups = _groups(len(a))
+    groups = _groups(len(a), _starts(a))
     side = _measured_side(a, first, groups, options)
     other = side if within else _measured_side(b, second, groups, options)
     measured = list(_pairs(side, other, groups, options, first.seed))
@@ -244,12 +246,28 @@ def layer_pairs(seen: Observed, options: PairOptions) -> Iterator[PairValue]:
 def _texts(seen: Observed, options: PairOptions) -> PooledTexts:
     from reporter.forward.token_sample import Pooled
 
-    return seen.get(Pooled).texts(seen.strata, options.texts, seen.device)
+    texts = seen.get(Pooled).texts(seen.strata, options.texts, seen.device)
+    _, first, unit = np.unique(texts.units, return_index=True, return_inverse=True)
+    return texts.take(np.argsort(first[unit], kind="stable"))  # texts of a cluster stand together
 
 
-def _groups(n: int) -> list[slice]:
-    ends = np.linspace(0, n, GROUPS + 1).astype(int).tolist()
-    return [slice(start, stop) for start, stop in pairwise(ends)]
+def _starts(texts: PooledTexts) -> Ints:
+    return np.flatnonzero(np.diff(texts.units, prepend=-1))
+
+
+def _groups(n: int, starts: Ints | None = None) -> list[slice]:
+    """Return groups of n texts that split no unit, given where units start; a single unit is split in two."""
+    ends = np.linspace(0, n, GROUPS + 1).astype(int)
+    if starts is not None:
+        between = np.append(starts, n) if len(starts) > 1 else np.array([0, n // 2, n])
+        ends = np.unique(between[np.abs(between[:, None] - ends).argmin(axis=0)])
+    return [slice(start, stop) for start, stop in pairwise(ends.tolist())]
+
+
+def _permuted(draws: np.random.Generator, n: int, starts: Ints) -> Ints:
+    """Return n texts with their units, which start there, in a random order."""
+    parts = np.split(np.arange(n), starts[1:])
+    return np.concatenate([parts[index] for index in draws.permutation(len(parts)).tolist()])
 
 
 def _measured_side(texts: PooledTexts, seen: Observed, groups: list[slice], options: PairOptions) -> _Side:
@@ -274,7 +292,7 @@ def _measured_side(texts: PooledTexts, seen: Observed, groups: list[slice], opti
             pointless.append(f"at most {options.k} texts")
         else:
             pointless.append(still[-1] if no_zero else "the mean state of a text is zero")
-    return _Side(grams, own_hsic(grams, groups), near, still, pointless)
+    return _Side(grams, own_hsic(grams, groups), _starts(texts), near, still, pointless)
 
 
 def _pairs(a: _Side, b: _Side, groups: list[slice], options: PairOptions, seed: int) -> Iterator[PairValue]:
@@ -282,7 +300,7 @@ def _pairs(a: _Side, b: _Side, groups: list[slice], options: PairOptions, seed: 
 
     n = a.grams.shape[1]
     similar = cka_of(hsic(a.grams, b.grams, groups), a.own, b.own)
-    order = np.random.default_rng([seed, n]).permutation(n)
+    order = _permuted(np.random.default_rng([seed, n]), n, a.starts)
     # rows of U-centred matrices add up to 0, so no other term of HSIC₁ is left
     chance = cka_of(permuted_products(a.grams, b.grams, [order]), a.own[:1], b.own[:1])[0]
     shared = overlaps(a.near[:, :, : options.k], b.near[:, :, : options.k], groups)
@@ -336,7 +354,7 @@ def _against_chance(
         return
     n, k = a.grams.shape[1], options.k
     draws = np.random.default_rng([seed, n, 1])
-    orders = [draws.permutation(n) for _ in range(options.permutations)]
+    orders = [_permuted(draws, n, a.starts) for _ in range(options.permutations)]
     few, many = (a, b) if len(a.grams) < len(b.grams) else (b, a)  # fewer layers are copied
     if name == "cka":
         chance = cka_of(permuted_products(many.grams, few.grams, orders), many.own[:1], few.own[:1])

@@ -251,7 +251,7 @@ def token_path(seen: Observed, options: Options) -> Iterator[Value]:
     first = seen.average("token_path", "curvature", seen.path[0])
     for place in seen.places:
         average = seen.average("token_path", "curvature", place)
-        number = mean_with_interval("curvature", place, average, average.distinct, _NO_TRIPLE)
+        number = mean_with_interval("curvature", place, average, min(average.distinct, seen.texts), _NO_TRIPLE)
         floor = noise.step_angle(_TRIPLES, seen.width(place), seen.seed)
         yield from with_floor(number, floor) if average.n else (number,)
         if not average.n or not first.n:
@@ -259,5 +259,5 @@ def token_path(seen: Observed, options: Options) -> Iterator[Value]:
             yield Value("straightening", place, None, 0, reason=reason)
             continue
         both = first.replicates - average.replicates
-        n, texts = min(first.n, average.n), min(first.distinct, average.distinct)
+        n, texts = min(first.n, average.n), min(first.distinct, average.distinct, seen.texts)
         yield Value("straightening", place, first.value - average.value, n, *percentile_interval(both, texts))

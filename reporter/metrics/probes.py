@@ -24,9 +24,9 @@ from reporter.core.errors import ReporterError
 from reporter.core.table import HIGH, LOW, Comparable, OfModel, Row, at_place, column, of_cell
 from reporter.core.threads import spread
 from reporter.geometry.arrays import Floats, Ints
-from reporter.geometry.intervals import jackknife_interval, wilson
+from reporter.geometry.intervals import jackknife_interval, share_interval
 from reporter.metrics import _classifiers as classifiers
-from reporter.metrics._intervals import described
+from reporter.metrics._intervals import described, group_of_state
 from reporter.metrics._items import LISTS, Point, points, read_list, readable, stream, under
 from reporter.metrics.analysis import POOLED, POOLINGS, Context, Corpus, Pooling, analysis
 from reporter.metrics.base import Cosine, Share, Statistic, Value, undefined, with_floor
@@ -347,6 +347,7 @@ class ProbeText(OfProbe, table="probe_texts"):
         "position in the corpus, or among the words of all classes, from 0; the same in every model", key=True
     )
     label: str = column("class of the text")
+    unit: int = column("position of the first text of its cluster; without clusters, its own")
     fold: int = column("fold that held it out, from 0")
     pooling: str = column(POOLED, key=True)
     place: Place = at_place()
@@ -416,12 +417,14 @@ def probes(item: CorpusProbe | WrittenWords, context: Context) -> Iterator[Row]:
     places = context.layout.places
     if len(read.names) < 2:
         for place in places:
-            reason = f"fewer than two labels have at least {item.folds} different texts, one for each fold"
+            clustered = isinstance(item, CorpusProbe) and context.corpora[item.corpus].texts.clusters is not None
+            what = "clusters of texts" if clustered else "texts"
+            reason = f"fewer than two labels have at least {item.folds} different {what}, one for each fold"
             yield from undefined(STATISTICS, place, 0, reason)
         return
     by_pooling = pooled_by(read.texts, context, (context.pooling, *further), read.max_tokens)
     vectors = by_pooling[context.pooling]
-    fold = classifiers.stratified(read.y, item.folds, stream(context.seed, "folds"))
+    fold = classifiers.stratified(read.y, item.folds, stream(context.seed, "folds"), read.units)
     done = count(1)
 
     def at(place: Place) -> list[Row]:
@@ -431,7 +434,7 @@ def probes(item: CorpusProbe | WrittenWords, context: Context) -> Iterator[Row]:
         else:
             rows = [
                 *_classified(place, x, read, fold, item.hidden, context),
-                *_overlap(place, x, read.y, item.neighbours),
+                *_overlap(place, x, read, item.neighbours),
             ]
         for pooling in further:
             x = by_pooling[pooling][place].astype(np.float64)
@@ -468,11 +471,11 @@ def _classified(place: Place, x: Floats, read: Labelled, fold: Ints, hidden: int
         outcome = classifiers.cross_validated(x, y, fold, train)
         of_control = classifiers.cross_validated(x, control, fold, train_control)
         right_by[name] = outcome.right
-        ends = wilson(int(outcome.right.sum()), n)
+        ends = share_interval(outcome.right, read.units)
         yield from with_floor(Value(name, place, outcome.accuracy, n, *ends), majority)
-        ends = wilson(int(of_control.right.sum()), n)
+        ends = share_interval(of_control.right, read.units)
         yield Value(f"{name}_control", place, of_control.accuracy, n, *ends)
-        selectivity, low, high = classifiers.paired(outcome.right, of_control.right)
+        selectivity, low, high = classifiers.paired(outcome.right, of_control.right, read.units)
         yield Value(f"{name}_selectivity", place, selectivity, n, low, high)
         yield Value(f"{name}_memorised", place, of_control.memorised, n)
     yield from _by_text(place, context.pooling, right_by["linear"], right_by.get("hidden"), read, fold, main=True)
@@ -490,24 +493,26 @@ def _by_text(
     """Yield the accuracy with one pooling, and which texts were classified correctly."""
     y, n = read.y.tolist(), len(read.y)
     majority = float(np.bincount(read.y).max() / n)
-    yield ProbePooling(pooling, place, main, float(right.mean()), *wilson(int(right.sum()), n), majority, n)
+    yield ProbePooling(pooling, place, main, float(right.mean()), *share_interval(right, read.units), majority, n)
     also = [None] * n if by_hidden is None else by_hidden.tolist()
-    for row, code, out, *by in zip(read.rows, y, fold.tolist(), right.tolist(), also, strict=True):
-        yield ProbeText(row, read.names[code], out, pooling, place, *by)
+    for row, code, unit, out, *by in zip(
+        read.rows, y, read.units.tolist(), fold.tolist(), right.tolist(), also, strict=True
+    ):
+        yield ProbeText(row, read.names[code], unit, out, pooling, place, *by)
 
 
-def _overlap(place: Place, x: Floats, y: Ints, k: int) -> Iterator[Value]:
+def _overlap(place: Place, x: Floats, read: Labelled, k: int) -> Iterator[Value]:
     """Yield the share of the k nearest that have the class of the text, and what chance would give."""
     from reporter.geometry.neighbours import nearest
 
-    n = len(y)
+    y, n = read.y, len(read.y)
     if n <= 2 * k:
         yield Value("label_overlap", place, None, n, reason=f"at most {2 * k} texts, twice the neighbours")
         return
     near = nearest(x, k, listed=min(2 * k + _SPARE, n - 1)).places.cpu().numpy()
-    same, group = y[near] == y[:, None], np.arange(n) % _GROUPS  # texts stand by class, so that each group has all
+    same, group = y[near] == y[:, None], group_of_state(read.units, _GROUPS)  # by class, so that each group has all
     without = []
-    for left_out in range(_GROUPS):
+    for left_out in np.unique(group).tolist():
         kept = group[near] != left_out
         kept &= kept.cumsum(axis=1) <= k
         rows = group != left_out
@@ -531,6 +536,7 @@ class Labelled:
         names: of the classes, each with enough texts.
         max_tokens: where texts are cut; the model's own limit if None.
         rows: place of each in the corpus, or among the words of all classes.
+        units: place of the first text of each one's cluster; its own without clusters.
     """
 
     texts: list[str]
@@ -538,12 +544,13 @@ class Labelled:
     names: list[str]
     max_tokens: int | None
     rows: list[int]
+    units: Ints
 
 
 def of_corpus(corpus: Corpus, size: int, fewest: int, context: Context) -> Labelled:
     """Return at most ``size`` distinct texts that have a label, as evenly from the classes as these allow.
 
-    Texts without a token, and classes of fewer than ``fewest`` texts, are left out.
+    Texts without a token, and classes of fewer than ``fewest`` texts or clusters, are left out.
     """
     texts, codes = corpus.texts, corpus.texts.label_codes
     names = corpus.texts.labels or ()
@@ -564,7 +571,7 @@ def of_corpus(corpus: Corpus, size: int, fewest: int, context: Context) -> Label
             of_class |= {text: batch[text] for text in readable(list(batch), context) if text not in taken}
             taken |= of_class.keys()
         chosen[name] = dict(list(of_class.items())[:quota])
-    return _joined_classes(chosen, fewest, corpus.max_tokens)
+    return _joined_classes(chosen, fewest, corpus.max_tokens, texts.clusters)
 
 
 def of_words(words: Mapping[str, Sequence[str]], size: int, fewest: int, context: Context) -> Labelled:
@@ -587,8 +594,14 @@ def quotas(counts: Mapping[str, int], size: int) -> dict[str, int]:
     return {name: quota[name] for name in counts}
 
 
-def _joined_classes(texts_by_class: Mapping[str, Mapping[str, int]], fewest: int, max_tokens: int | None) -> Labelled:
-    kept = {name: texts for name, texts in texts_by_class.items() if len(texts) >= fewest}
+def _joined_classes(
+    texts_by_class: Mapping[str, Mapping[str, int]], fewest: int, max_tokens: int | None, clusters: Ints | None = None
+) -> Labelled:
+    def units(texts: Mapping[str, int]) -> list[int]:
+        return [row if clusters is None else int(clusters[row]) for row in texts.values()]
+
+    kept = {name: texts for name, texts in texts_by_class.items() if len(set(units(texts))) >= fewest}
     y = np.repeat(np.arange(len(kept)), [len(texts) for texts in kept.values()])
     rows = [row for texts in kept.values() for row in texts.values()]
-    return Labelled([text for texts in kept.values() for text in texts], y, list(kept), max_tokens, rows)
+    of_rows = np.array([unit for texts in kept.values() for unit in units(texts)], dtype=np.int64)
+    return Labelled([text for texts in kept.values() for text in texts], y, list(kept), max_tokens, rows, of_rows)

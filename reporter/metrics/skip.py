@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,7 +16,7 @@ from reporter.charts.layout import corpora
 from reporter.core.errors import ReporterError
 from reporter.core.places import ranges
 from reporter.core.table import Comparable, OfModel, column, of_cell
-from reporter.geometry.arrays import Floats
+from reporter.geometry.arrays import Floats, Ints
 from reporter.geometry.intervals import Error, interval, percentile_interval, simultaneous_intervals
 from reporter.geometry.statistics import behind_best, kendall, spearman
 from reporter.metrics._intervals import BOOTSTRAP
@@ -240,17 +240,18 @@ def skip(item: Skip, context: Context) -> Iterator[Value | SkippedBlocks | Repea
     from reporter.forward.measure import batched, tokenised_texts
 
     model, corpus, seed = context.model, context.corpora[item.corpus], context.seed
-    texts = drawn_texts(corpus, item.texts, context)
+    texts, unit = drawn_texts(corpus, item.texts, context)
     if not texts:
         raise ReporterError(f"the tokenizer finds no token in any text of corpus '{item.corpus}'")
+    units = int(unit.max()) + 1
     batches = list(batched(tokenised_texts(texts, model, corpus.max_tokens), context.batch_tokens, model))
     readout, problem = _readout(model)
 
     def losses_of(edits: Sequence[Edit | None], what: str, look: Look | None = None) -> _Sums:
-        """Return Σ −log p, (texts, edits), of edited models; None is the whole model, and ``look`` sees its states."""
+        """Return Σ −log p, (units, edits), of edited models; None is the whole model, and ``look`` sees its states."""
         import torch
 
-        sums, counts = np.zeros((len(texts), len(edits))), np.zeros(len(texts))
+        sums, counts = np.zeros((units, len(edits))), np.zeros(units)
         masked = readout is not None and not readout.predicts_next
         for number, batch in enumerate(batches):
             with torch.inference_mode():
@@ -264,25 +265,27 @@ def skip(item: Skip, context: Context) -> Iterator[Value | SkippedBlocks | Repea
                 prediction = readout.prediction(batch, seed)
                 if masked:
                     captured, resume = model.keep(torch.as_tensor(prediction.ids, device=model.device), mask)
+                rows = unit[batch.texts]
                 for column, edit in enumerate(edits):
                     last = captured.last if edit is None else resume(*edit)
                     of_tokens = readout.losses(batch, last, prediction)
                     finite = of_tokens.isfinite()
                     if int(finite.sum()) < len(prediction.tokens[0]):
                         raise ReporterError("a loss is not finite; the weights may be damaged")
-                    counts[batch.texts] = finite.sum(dim=1).cpu().numpy()
-                    sums[batch.texts, column] = of_tokens.where(finite, 0.0).sum(dim=1).cpu().numpy()
+                    if not column:
+                        np.add.at(counts, rows, finite.sum(dim=1).cpu().numpy())
+                    np.add.at(sums[:, column], rows, of_tokens.where(finite, 0.0).sum(dim=1).cpu().numpy())
                     context.tell(what, number * len(edits) + column + 1, len(batches) * len(edits))
         return _Sums(sums, counts)
 
     layers = model.anatomy.layers
-    (cosines, all_angles), look = _between_layers(len(texts), layers + 1)
+    (cosines, all_angles), look = _between_layers(unit, layers + 1)
     single = [_without((block,)) for block in range(1, layers + 1)] if item.every_block and layers > 1 else []
     losses = losses_of([None, *single], "blocks", look)
     cosines, angles = (_Sums(np.diagonal(sums.sums, 1, 1, 2), sums.counts) for sums in (cosines, all_angles))
     influence, turned = 1 - cosines.means(), 1 - cosines.replicates(seed)
     for block, place in enumerate(context.layout.path[:-1]):
-        ends = percentile_interval(turned[:, block], len(texts))
+        ends = percentile_interval(turned[:, block], units)
         yield Value("influence", place, float(influence[block]), int(cosines.counts.sum()), *ends)
     tokens = int(losses.counts.sum())
     if not tokens:
@@ -290,7 +293,7 @@ def skip(item: Skip, context: Context) -> Iterator[Value | SkippedBlocks | Repea
         return
     of_whole = losses.column(0)
     whole, drawn = float(of_whole.means()), of_whole.replicates(seed)
-    yield Value("loss", None, whole, tokens, *percentile_interval(drawn, len(texts)))
+    yield Value("loss", None, whole, tokens, *percentile_interval(drawn, units))
     if single:
         yield from _of_blocks(losses, cosines, angles, context)
     propose = partial(proposals, all_angles.means(), influence, changes=losses.means()[1:] - whole)
@@ -303,12 +306,13 @@ def skip(item: Skip, context: Context) -> Iterator[Value | SkippedBlocks | Repea
     for many, rank, proposal in trials:
         without = measured[_without(proposal.blocks)]
         left = float(without.means())
-        low, high = percentile_interval(without.replicates(seed) - drawn, len(texts))
+        low, high = percentile_interval(without.replicates(seed) - drawn, units)
         least = float(sum(influence[block - 1] for block in proposal.blocks))
         which = (many, rank, ranges(proposal.blocks, commas=True), proposal.by, proposal.angle, least)
         yield SkippedBlocks(*which, left, left - whole, low, high, len(texts), tokens)
     if item.repeats:
-        yield from _repeats(of_whole, lambda edits: losses_of(edits, "repetitions"), layers, seed)
+        for row in _repeats(of_whole, lambda edits: losses_of(edits, "repetitions"), layers, seed):
+            yield replace(row, texts=len(texts))
 
 
 def _repeats(
@@ -410,7 +414,7 @@ def proposals(angles: Floats, influence: Floats, many: int, changes: Floats) -> 
 
 @dataclass(frozen=True, eq=False)
 class _Sums:
-    """Sums of a quantity over the tokens of each text, (texts, …), and how many tokens have it, (texts,)."""
+    """Sums of a quantity over the tokens of each unit, (units, …), and how many tokens have it, (units,)."""
 
     sums: Floats
     counts: Floats
@@ -420,7 +424,7 @@ class _Sums:
         return np.asarray(self.sums.sum(axis=0) / max(self.counts.sum(), 1.0))
 
     def replicates(self, seed: int) -> Floats:
-        """Return the means under each set of Poisson weights of the texts, paired between calls, (R, …)."""
+        """Return the means under each set of Poisson weights of the units, paired between calls, (R, …)."""
         from reporter.forward.means import poisson_weights
 
         weights = poisson_weights(np.arange(len(self.counts)), seed).T.astype(float)
@@ -441,25 +445,26 @@ class _Sums:
         return means[1:] - means[0], drawn[:, 1:] - drawn[:, :1]
 
 
-def _between_layers(texts: int, places: int) -> tuple[tuple[_Sums, _Sums], Look]:
-    """Return cosines and angles between all layers by text, and what fills them from the states of a batch."""
+def _between_layers(unit: Ints, places: int) -> tuple[tuple[_Sums, _Sums], Look]:
+    """Return cosines and angles between all layers by unit, and what fills them from the states of a batch."""
     import torch
 
     from reporter.forward.between_layers import cosines_of_layers
 
-    counts = np.zeros(texts)
-    cosines, angles = (_Sums(np.zeros((texts, places, places)), counts) for _ in range(2))
+    units = int(unit.max()) + 1
+    counts = np.zeros(units)
+    cosines, angles = (_Sums(np.zeros((units, places, places)), counts) for _ in range(2))
 
     def look(batch: TokenBatch, path: list[Tensor]) -> None:
         text_tokens = (batch.mask == 1) & ~batch.special
-        for row, text in enumerate(batch.texts.tolist()):
+        for row, text in enumerate(unit[batch.texts].tolist()):
             positions = torch.from_numpy(np.flatnonzero(text_tokens[row])).to(path[0].device)
             if not len(positions):
                 continue
             between = cosines_of_layers([state[row].index_select(0, positions) for state in path])
             between = between[between.isfinite().all(dim=2).all(dim=1)]
-            cosines.sums[text] = between.sum(dim=0).cpu().numpy()
-            angles.sums[text] = (between.arccos().sum(dim=0) / torch.pi).cpu().numpy()
-            counts[text] = len(between)
+            cosines.sums[text] += between.sum(dim=0).cpu().numpy()
+            angles.sums[text] += (between.arccos().sum(dim=0) / torch.pi).cpu().numpy()
+            counts[text] += len(between)
 
     return (cosines, angles), look

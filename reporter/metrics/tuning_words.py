@@ -12,7 +12,7 @@ from pydantic import Field
 from reporter.core.errors import ReporterError
 from reporter.core.table import TOKEN, TOKEN_ID, OfModel, column, of_cell
 from reporter.geometry.arrays import Floats
-from reporter.geometry.intervals import percentile_interval
+from reporter.geometry.intervals import percentile_interval, sums_of_units
 from reporter.metrics._intervals import BOOTSTRAP
 from reporter.metrics._items import drawn_texts
 from reporter.metrics.analysis import Context, analysis
@@ -112,7 +112,7 @@ def tuning_words(item: TuningWords, context: Context) -> Iterator[Value | Tuning
         head = load_head(model.checkpoint, model, offline=True)
     except ReporterError as why:
         context.warnings.append(f"no words: {why}")
-    texts = drawn_texts(context.corpora[item.corpus], item.texts, context)
+    texts, units = drawn_texts(context.corpora[item.corpus], item.texts, context)
     layers = min(model.anatomy.layers, base.anatomy.layers)
     sums = {name: torch.zeros(len(texts), layers + 1, model.anatomy.width) for name in POSITIONS}
     squares, counts = ({name: np.zeros((len(texts), width)) for name in POSITIONS} for width in (layers + 1, 1))
@@ -135,10 +135,12 @@ def tuning_words(item: TuningWords, context: Context) -> Iterator[Value | Tuning
         context.tell("texts", done, len(texts))
     for name in POSITIONS:
         n, total = counts[name][:, 0], int(counts[name].sum())
+        counted, energy = sums_of_units(n, units), sums_of_units(squares[name], units)
         for layer, place in enumerate(context.layout.path[: layers + 1]):
-            shares = _static(sums[name][:, layer].double().numpy(), squares[name][:, layer], n, context.seed)
+            of_units = sums_of_units(sums[name][:, layer].double().numpy(), units)
+            shares = _static(of_units, energy[:, layer], counted, context.seed)
             if np.isfinite(shares[0]):
-                ends = percentile_interval(shares[1:], len(texts))
+                ends = percentile_interval(shares[1:], len(counted))
                 yield Value(f"static_{name}", place, float(shares[0]), total, *ends)
             else:
                 yield Value(f"static_{name}", place, None, total, reason="no state changed")
@@ -151,12 +153,12 @@ def tuning_words(item: TuningWords, context: Context) -> Iterator[Value | Tuning
 
 
 def _static(sums: Floats, squares: Floats, n: Floats, seed: int) -> Floats:
-    """Return the static share, then its replicates under Poisson weights of the texts.
+    """Return the static share, then its replicates under Poisson weights of the units.
 
     Args:
-        sums: sum of the differences of each text, (texts, width).
-        squares: sum of their squared lengths, (texts,).
-        n: tokens of each text, (texts,).
+        sums: sum of the differences of each unit, (units, width).
+        squares: sum of their squared lengths, (units,).
+        n: tokens of each unit, (units,).
         seed: of the weights.
     """
     from reporter.forward.means import poisson_weights

@@ -240,6 +240,8 @@ def _corpus(row: Row, spec: Mapping[str, Any]) -> str:
     part = (spec.get("corpora") or {}).get(row["corpus"])
     part = part if isinstance(part, dict) else {}
     facts, location = [counted(row["texts"], "text")], str(row.get("location") or "")
+    if clusters := row.get("clusters"):
+        facts.append(f"in {whole(clusters)} clusters by `{part.get('cluster')}`, each a unit of intervals and tests")
     if location:
         name = PurePath(location).name if row.get("source") == "file" else location
         facts.append(f"generated: {location}" if row.get("source") == "generated" else f"from {name}")

@@ -247,7 +247,8 @@ def _line(contents: Contents, numbers: MainStatistics) -> str:
         return f"{models}."
     if len(corpora) > 3:
         return f"{models} on {counted(len(corpora), 'corpus', 'corpora')}."
-    texts = [f"{counted(numbers.texts[corpus], 'text')} of {corpus}" for corpus in corpora]
+    sizes = [(corpus, numbers.texts[corpus], numbers.units[corpus]) for corpus in corpora]
+    texts = [f"{counted(n, 'text')}{f' in {units} clusters' * (units < n)} of {corpus}" for corpus, n, units in sizes]
     return f"{models} on {listed(texts)}."
 
 

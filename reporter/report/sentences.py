@@ -104,8 +104,7 @@ class _Contrast:
 def sentences_of(numbers: MainStatistics) -> Iterator[Sentence]:
     """Yield at most three sentences about the first corpus; none if it has too few texts for a verdict."""
     corpus = numbers.corpora[0]
-    texts = numbers.texts.get(corpus, 0)
-    if not numbers.fixed and texts < VERDICT_TEXTS:
+    if not numbers.fixed and numbers.units.get(corpus, 0) < VERDICT_TEXTS:
         return
     if len(numbers.styles) == 1:
         yield from _described(numbers, corpus)

@@ -155,6 +155,8 @@ class MainStatistics:
         self.views = PAIR if set(PAIR) <= set(scene.views) else tuple(scene.views[:2])
         self.corpora = list(scene.corpora)
         self.texts = {str(row["corpus"]): int(row["texts"] or 0) for row in contents.corpora}
+        clusters = {str(row["corpus"]): row["clusters"] for row in contents.corpora}
+        self.units = {corpus: int(clusters[corpus] or count) for corpus, count in self.texts.items()}
         self.fixed = "texts: fixed" in str(contents.study.get("spec") or "")
         self.styles = list(scene.styles.own)
         searched = [row for row in contents.cells if row.get("sinks") is not None]
@@ -191,8 +193,8 @@ class MainStatistics:
         return profiles
 
     def df(self, corpus: str) -> float:
-        """Return the degrees of freedom of intervals over the texts of a corpus."""
-        return inf if self.fixed else max(1, self.texts.get(corpus, 0) - 1)
+        """Return the degrees of freedom of intervals over the texts, or the clusters, of a corpus."""
+        return inf if self.fixed else max(1, self.units.get(corpus, 0) - 1)
 
     @cached_property
     def roles(self) -> dict[str, tuple[ModelStyle, ...]]:

@@ -257,7 +257,8 @@ class Plan:
 
         study = self.file.study
         windows = [windowed(study, name) for name in self.texts if study.corpora[name].window]
-        hints = [*self.file.notes, *self._left_out(), *filter(None, windows), *beyond_limits(self.file)]
+        few = [texts.warning for texts in self.texts.values() if not isinstance(texts, Exception)]
+        hints = [*self.file.notes, *self._left_out(), *filter(None, [*windows, *few]), *beyond_limits(self.file)]
         if not study.claims:
             return hints
         from reporter.judge.claims import untestable_claims

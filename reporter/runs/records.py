@@ -86,6 +86,7 @@ def corpus_row(study: str, name: str, texts: Texts | Exception) -> Record:
     if texts.labels is not None and texts.label_codes is not None:
         codes, counts = np.unique(texts.label_codes, return_counts=True)
         labels = {texts.labels[code]: int(n) for code, n in zip(codes, counts, strict=True) if code >= 0}
+    row["clusters"] = None if texts.clusters is None else texts.units
     row |= {"content_hash": texts.hash, "texts": len(texts), "labels": labels and json.dumps(labels)}
     return row | {"status": "done", "error": None}
 

@@ -4,6 +4,7 @@ import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from reporter.core.errors import ReporterError, UsageError, no_results, no_study
@@ -235,6 +236,19 @@ def beyond_limits(file: StudyFile) -> Iterator[str]:
                     f"corpus '{name}': max_tokens is {corpus.max_tokens:,}, but model '{model}' takes at most "
                     f"{limit:,} tokens, where it cuts longer texts"
                 )
+
+
+def few_clusters(file: StudyFile) -> Iterator[str]:
+    """Yield a warning for each file with few clusters among the first texts, which are built for this."""
+    from reporter.texts.build import build_texts
+    from reporter.texts.sources.stored import DatasetCorpus
+
+    for name, part in file.study.corpora.items():
+        if getattr(part, "cluster", None) and not isinstance(part, DatasetCorpus):
+            part = part.model_copy(update={"limit": min(part.limit or MOST_READ, MOST_READ), "size_of": None})
+            with TemporaryDirectory() as cache:
+                if few := build_texts(name, part, file.folder, Path(cache)).warning:
+                    yield few
 
 
 def _find_model(model: HubModel | PathModel, folder: Path, chats: bool) -> None:

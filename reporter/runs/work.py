@@ -188,7 +188,9 @@ class _Worker:
             with self.progress.telling(str(cell.key)) as tell:
                 with self.clock.within("analyses"):
                     done = analyse(cell, ready, self.study.run.batch_tokens, tell, base)
-                warning = warnings(*(windowed(self.study, corpus) for corpus in cell.corpora), *done.warnings)
+                windows = [windowed(self.study, corpus) for corpus in cell.corpora]
+                few = [corpus.texts.warning for corpus in cell.corpora.values()]
+                warning = warnings(*windows, *few, *done.warnings)
                 self._put_computed(cell, done, {"warning": warning})
         except Exception as error:  # an analysis that fails must not take the others down
             self._fail([cell], describe(error))
@@ -309,9 +311,9 @@ class _Worker:
 
 def _warned(cell: MetricCell, sides: Sequence[Measured], columns: Mapping[str, Any], study: Study) -> Mapping[str, Any]:
     read = [side.of.texts.name for side in sides if side.facts.counts.windows > side.facts.counts.texts]
-    if not read or not in_windows(cell.metric):
-        return columns
-    return {**columns, "warning": warnings(columns["warning"], *(windowed(study, corpus) for corpus in read))}
+    windows = [windowed(study, corpus) for corpus in read if in_windows(cell.metric)]
+    few = (side.of.texts.warning for side in sides)
+    return {**columns, "warning": warnings(columns["warning"], *windows, *few)}
 
 
 def pick_device(name: str) -> str:

@@ -80,6 +80,11 @@ class LabelledCorpus(CorpusPart):
     """The keys of a corpus whose source has labels."""
 
     label: Text | None = Field(None, description="Column with the label of each text.")
+    cluster: Text | None = Field(
+        None,
+        description="Column with the author, document or thread of each text. Texts of one value are one unit of "
+        "intervals and tests.",
+    )
     only: Annotated[tuple[Text, ...], AsTuple] | None = Field(
         None, min_length=1, description="Keep only texts with these labels."
     )
@@ -97,6 +102,11 @@ class LabelledCorpus(CorpusPart):
     def share_of(self, label: str) -> dict[str, Any]:
         """Return the keys in which the corpus of one label differs."""
         return {"only": (label,)}
+
+    @property
+    def marks(self) -> Mapping[str, str | None]:
+        """The columns of what a table tells of each text, by key."""
+        return {"label": self.label, "cluster": self.cluster}
 
     @model_validator(mode="after")
     def _labels_are_there(self) -> LabelledCorpus:

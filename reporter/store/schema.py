@@ -351,6 +351,9 @@ class Corpus(OfStudy, table="corpora"):
         "texts that passed the filters and were left out, to match the words of another corpus (size_of)", "BIGINT"
     )
     labels: dict[str, int] | None = column("JSON object: how many texts carry each label; NULL without labels")
+    clusters: int | None = column(
+        "clusters of texts (`cluster` in the study), the units of intervals and tests; NULL where texts are", "BIGINT"
+    )
     status: Literal["done", "failed"] = column("'done' or 'failed'")
     error: str | None = column("why it failed")
 

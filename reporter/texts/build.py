@@ -28,7 +28,7 @@ from reporter.spec.problems import Location
 from reporter.texts.chat import no_role, require_role
 from reporter.texts.readers import listed
 from reporter.texts.sources import Origin, SourceContext, WholeWords, source_of
-from reporter.texts.texts import BLOB, LABELS, META, OFFSETS, Record, Texts, open_texts
+from reporter.texts.texts import BLOB, CLUSTERS, LABELS, META, OFFSETS, Record, Texts, open_texts
 
 # Writes a folder of texts one text at a time: memory holds one text, and twelve bytes of each that was written.
 #
@@ -50,13 +50,14 @@ class TextsWriter:
     Leaving the block without ``finish`` (an exception, Ctrl-C) removes what was written.
     """
 
-    def __init__(self, folder: Path, labelled: bool) -> None:
+    def __init__(self, folder: Path, labelled: bool, clustered: bool = False) -> None:
         self._folder = folder
         self._exit = ExitStack()
         self._temporary = self._exit.enter_context(unfinished_folder(folder.parent))
         self._blob = self._exit.enter_context((self._temporary / BLOB).open("wb"))
         self._offsets, self._labels = array("q", [0]), array("i") if labelled else None
         self._codes: dict[str, int] = {}
+        self._clusters, self._firsts = array("q") if clustered else None, dict[str, int]()
         self._text_digest, self._label_digest = hashlib.sha256(), hashlib.sha256()
         self.texts = self.words = self.characters = 0
 
@@ -66,7 +67,7 @@ class TextsWriter:
     def __exit__(self, *error: object) -> None:
         self._exit.close()
 
-    def add(self, text: str, words: int, label: str | None = None) -> None:
+    def add(self, text: str, words: int, label: str | None = None, cluster: str | None = None) -> None:
         """Append one text.
 
         Raises:
@@ -84,6 +85,8 @@ class TextsWriter:
         self._blob.write(data)
         self._offsets.append(self._offsets[-1] + len(data))
         _update(self._text_digest, data)
+        if self._clusters is not None:
+            self._clusters.append(self.texts if cluster is None else self._firsts.setdefault(cluster, self.texts))
         self.texts += 1
         self.words += words
         self.characters += len(text)
@@ -107,6 +110,10 @@ class TextsWriter:
             whole = hashlib.sha256()
             for digest in (self._text_digest, self._label_digest):
                 _update(whole, digest.digest())
+        if self._clusters is not None:
+            clusters = np.asarray(self._clusters, dtype="<i8")
+            np.save(self._temporary / CLUSTERS, clusters)
+            whole.update(b"clusters" + clusters.tobytes())
         meta = {
             "hash": whole.hexdigest(),
             "texts": self.texts,
@@ -173,9 +180,10 @@ def _opened(place: Path, name: str, source: str, location: str, write: Callable[
 def _write_thinned(place: Path, texts: Texts, words: int) -> None:
     lengths = np.fromiter((len(text.split()) for text in texts), np.int64, len(texts))
     kept = _rows_with_words(_places(texts), lengths, words)
-    with TextsWriter(place, texts.labels is not None) as writer:
+    with TextsWriter(place, texts.labels is not None, texts.clusters is not None) as writer:
         for index in kept.tolist():
-            writer.add(texts[index], int(lengths[index]), label=texts.label(index))
+            cluster = None if texts.clusters is None else str(texts.clusters[index])
+            writer.add(texts[index], int(lengths[index]), texts.label(index), cluster)
         writer.finish(texts.dropped, len(texts) - len(kept))
 
 
@@ -325,9 +333,9 @@ def _write(place: Path, spec: CorpusPart, origin: Origin) -> None:
     Raises:
         ReporterError: no text passes, or a label of ``only`` is missing.
     """
-    labelled, only = getattr(spec, "label", None) is not None, getattr(spec, "only", None) or ()
+    only = getattr(spec, "only", None) or ()
     chosen = _Filter(spec, dict.fromkeys(only, ("only",)))
-    with TextsWriter(place, labelled) as writer:
+    with TextsWriter(place, *(getattr(spec, key, None) is not None for key in ("label", "cluster"))) as writer:
         for record in _records(origin):
             text = (record.text or "").strip()
             words = len(text.split())
@@ -337,7 +345,7 @@ def _write(place: Path, spec: CorpusPart, origin: Origin) -> None:
                 raise ReporterError(
                     f"text {writer.texts + 1} of the kept texts has more than {LONGEST_TEXT:,} characters; split it"
                 )
-            writer.add(text, words, label=record.label)
+            writer.add(text, words, record.label, record.cluster)
             if chosen.is_full:
                 break
         for complaint in chosen.complaints(origin.location):
@@ -396,6 +404,8 @@ def _key(spec: CorpusPart, state: str, code: str) -> str:
     not_part = {"max_tokens", "window", "stride", "role", "by", "size_of"}
     settings: dict[str, Any] = spec.model_dump(mode="json", exclude=not_part)
     # What came later and is not said leaves the names of texts that were built before as they are.
-    settings = {key: value for key, value in settings.items() if key not in ("only", "streaming", "chat") or value}
+    settings = {
+        key: value for key, value in settings.items() if key not in ("only", "streaming", "chat", "cluster") or value
+    }
     everything = json.dumps([FORMAT, settings, state, *([code] if code else [])], sort_keys=True)
     return hashlib.sha256(everything.encode("utf-8", errors="surrogatepass")).hexdigest()[:32]

@@ -7,7 +7,7 @@ import gzip
 import json
 import re
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import IO, Any, Literal, cast
@@ -170,7 +170,11 @@ def read_text_files(files: list[Path], unit: Unit) -> Iterator[Record]:
 _DELIMITERS = (",", ";", "\t", "|")
 
 
-def read_csv(path: Path, column: str | None, label: str | None, tabs: bool) -> Iterator[Record]:
+Marks = Mapping[str, str | None]
+"""The columns with labels and clusters, by key of the study; None where a study names none."""
+
+
+def read_csv(path: Path, column: str | None, marks: Marks, tabs: bool) -> Iterator[Record]:
     """Yield the texts of a column. The first row names the columns.
 
     Raises:
@@ -185,10 +189,12 @@ def read_csv(path: Path, column: str | None, label: str | None, tabs: bool) -> I
     try:
         header = [name.strip() for name in next(rows)]
         place = header.index(require_column(column, header, str(path)))
-        label_column = None if label is None else header.index(require_column(label, header, str(path), "label"))
+        marked = {
+            key: header.index(require_column(name, header, str(path), key)) for key, name in marks.items() if name
+        }
         for row in rows:
             if len(row) == len(header):
-                yield Record(row[place], None if label_column is None else row[label_column] or None)
+                yield Record(row[place], **{key: row[at] or None for key, at in marked.items()})
             elif row:
                 raise ReporterError(
                     f"{path}:{rows.line_num}: this row has {len(row)} columns, but the first row has {len(header)}; "
@@ -201,7 +207,7 @@ def read_csv(path: Path, column: str | None, label: str | None, tabs: bool) -> I
 # Texts from a file with one JSON object on each line (also gzipped).
 
 
-def read_json_lines(path: Path, column: str | None, label: str | None, chat: bool = False) -> Iterator[Record]:
+def read_json_lines(path: Path, column: str | None, marks: Marks, chat: bool = False) -> Iterator[Record]:
     """Yield the values of a key; an object without it, or with null, has no text. Blank lines are skipped.
 
     Raises:
@@ -218,11 +224,12 @@ def read_json_lines(path: Path, column: str | None, label: str | None, chat: boo
             require_column(None, list(row), str(path))
         keys.update(dict.fromkeys(row))
         value = row.get(str(column))
-        yield Record(written(value, where) if chat else _text(value, str(column), where), _label(row, label, where))
+        text = written(value, where) if chat else _text(value, str(column), where)
+        yield Record(text, **{key: _mark(row, name, where, key) for key, name in marks.items()})
     if keys:
-        require_column(column, list(keys), str(path))
-        if label is not None:
-            require_column(label, list(keys), str(path), "label")
+        for key, name in {"column": column, **marks}.items():
+            if key == "column" or name is not None:
+                require_column(name, list(keys), str(path), key)
 
 
 def _parse(line: str, where: str) -> dict[str, object]:
@@ -244,11 +251,11 @@ def _text(value: object, column: str, where: str) -> str | None:
     )
 
 
-def _label(row: dict[str, object], label: str | None, where: str) -> str | None:
-    value = None if label is None else row.get(label)
+def _mark(row: dict[str, object], name: str | None, where: str, key: str) -> str | None:
+    value = None if name is None else row.get(name)
     if isinstance(value, dict | list):
         raise ReporterError(
-            f"{where}: the label '{label}' must be one value, got {json.dumps(value)[:40]}; name another `label`"
+            f"{where}: the {key} '{name}' must be one value, got {json.dumps(value)[:40]}; name another `{key}`"
         )
     return value if value is None or isinstance(value, str) else json.dumps(value)
 
@@ -266,7 +273,7 @@ _NESTED = ("STRUCT", "MAP", "UNION", "BLOB", "JSON")
 
 
 def read_with_duckdb(
-    path: Path, kind: Literal["parquet", "json"], column: str | None, label: str | None
+    path: Path, kind: Literal["parquet", "json"], column: str | None, marks: Marks
 ) -> Iterator[Record]:
     """Yield the texts of a column in the file's order; NULL is no text.
 
@@ -284,31 +291,30 @@ def read_with_duckdb(
             options = ", sample_size = -1" if kind == "json" else ""
             described = connection.execute(f"DESCRIBE SELECT * FROM read_{kind}(?{options})", [literal]).fetchall()
             types = {name: type_ for name, type_, *_ in described}
-            columns = [_of_type(types, path, column, "column", kind)]
-            if label is not None:
-                columns.append(_of_type(types, path, label, "label", kind))
-            texts = ", ".join(f"CAST({_quoted(name)} AS VARCHAR)" for name in columns)
+            named = {"text": _of_type(types, path, column, "column", kind)}
+            named |= {key: _of_type(types, path, name, key, kind) for key, name in marks.items() if name is not None}
+            texts = ", ".join(f"CAST({_quoted(name)} AS VARCHAR)" for name in named.values())
             if kind == "json":
                 # Typed as text while it is read, so that "2020-1-1" stays what it is and does not become a date.
-                parameters: list[Any] = [literal, dict.fromkeys(columns, "VARCHAR")]
+                parameters: list[Any] = [literal, dict.fromkeys(named.values(), "VARCHAR")]
                 connection.execute(f"SELECT {texts} FROM read_json(?, columns = ?)", parameters)
             else:
                 connection.execute(f"SELECT {texts} FROM read_parquet(?)", [literal])
             while rows := connection.fetchmany(_AT_ONCE):
-                yield from (Record(*row) for row in rows)
+                yield from (Record(**dict(zip(named, row, strict=True))) for row in rows)
         except duckdb.Error as error:
             message = first_line(error)
             advice = "; save the file as UTF-8" if "UTF-8" in message else ""
             raise ReporterError(f"cannot read {path}: {message}{advice}") from error
 
 
-def _of_type(types: dict[str, str], path: Path, column: str | None, key: Literal["column", "label"], kind: str) -> str:
-    """Return a column if it holds what a text, or a label, can be made of."""
+def _of_type(types: dict[str, str], path: Path, column: str | None, key: str, kind: str) -> str:
+    """Return a column if it holds what a text, a label or a cluster can be made of."""
     name = require_column(column, list(types), str(path), key)
     fits = types[name].startswith(_TEXT[kind]) if key == "column" else not types[name].startswith(_NESTED)
     if not fits or types[name].endswith("]"):
         what = (
-            f"column '{name}' must hold text" if key == "column" else f"label column '{name}' must hold single values"
+            f"column '{name}' must hold text" if key == "column" else f"{key} column '{name}' must hold single values"
         )
         raise ReporterError(f"{path}: the {what}, got {types[name]}; name another `{key}`")
     return name

@@ -2,8 +2,8 @@
 
 A folder of texts holds ``texts.bin`` (all texts in UTF-8, one after the other), ``offsets.npy`` (int64, where
 each one begins, and the end of the last), ``labels.npy`` (int32 places in the list of label names, -1 for
-none; only where there are labels) and ``meta.json``. Offsets rather than separators, because a text may hold
-any character.
+none; only where there are labels), ``clusters.npy`` (int64; only where there are clusters) and ``meta.json``.
+Offsets rather than separators, because a text may hold any character.
 """
 
 import hashlib
@@ -28,10 +28,12 @@ class Record(NamedTuple):
     Args:
         text: the text, or None where the source has none (an SQL NULL, a JSON null, a missing key).
         label: its label as text, or None where it has none.
+        cluster: its author, document or thread; None where it has none, and is a cluster of its own.
     """
 
     text: str | None
     label: str | None = None
+    cluster: str | None = None
 
 
 # Equal texts: they are one observation, however often a corpus repeats them.
@@ -48,8 +50,9 @@ def originals(texts: Iterable[str]) -> NDArray[np.int64]:
     return first[which].astype(np.int64)
 
 
-BLOB, OFFSETS, LABELS, META = "texts.bin", "offsets.npy", "labels.npy", "meta.json"
+BLOB, OFFSETS, LABELS, CLUSTERS, META = "texts.bin", "offsets.npy", "labels.npy", "clusters.npy", "meta.json"
 _AT_ONCE = 1024  # texts read in one go while iterating
+FEWEST_CLUSTERS = 20
 
 
 @dataclass(frozen=True)
@@ -60,7 +63,7 @@ class Texts:
         name: the name of the corpus in the study.
         source: which source of texts they came from.
         location: the source in words: a path, a dataset and its split, a generator and its seed.
-        hash: SHA-256 over the texts in order (and over the labels, where there are any); it does not depend
+        hash: SHA-256 over the texts in order (and over labels and clusters, where there are any); it does not depend
             on the kind of source, so the same texts from a CSV and from Parquet have the same hash.
         words: words separated by white space, over all texts.
         characters: Unicode code points, over all texts.
@@ -123,6 +126,29 @@ class Texts:
         return None if self.labels is None else np.load(self.folder / LABELS, mmap_mode="r")
 
     @cached_property
+    def clusters(self) -> NDArray[np.int64] | None:
+        """For each text the place of the first one of its cluster, shape (texts,); None where the corpus has none."""
+        path = self.folder / CLUSTERS
+        return np.load(path, mmap_mode="r") if path.exists() else None
+
+    @property
+    def units(self) -> int:
+        """How many units intervals are over: clusters, or texts."""
+        return len(self) if self.clusters is None else len(np.unique(self.clusters))
+
+    @property
+    def warning(self) -> str:
+        """A warning of few clusters; empty where there are enough, or none."""
+        few = self.clusters is not None and self.units < FEWEST_CLUSTERS
+        less = f"intervals and tests over fewer than {FEWEST_CLUSTERS} clusters may be too narrow"
+        return few * f"corpus '{self.name}' has {self.units} clusters; {less}: add texts of others"
+
+    def holding(self, units: int) -> int:
+        """Return how many texts from the first one on hold so many units, or all of them."""
+        firsts = np.arange(len(self)) if self.clusters is None else np.unique(self.clusters)
+        return int(firsts[min(units, len(firsts)) - 1]) + 1
+
+    @cached_property
     def _offsets(self) -> NDArray[np.int64]:
         offsets: NDArray[np.int64] = np.load(self.folder / OFFSETS, mmap_mode="r")
         return offsets
@@ -146,7 +172,7 @@ def open_texts(folder: Path, name: str, source: str, location: str) -> Texts | N
         known = {key: meta[key] for key in ("hash", "words", "characters", "dropped", "thinned")}
         texts = Texts(name, source, location, labels=labels, folder=folder, **known)
         whole = len(texts) == meta["texts"] > 0 and len(texts._blob) == meta["bytes"]
-        labelled = texts.label_codes is None or len(texts.label_codes) == meta["texts"]
+        labelled = all(x is None or len(x) == meta["texts"] for x in (texts.label_codes, texts.clusters))
     except (OSError, ValueError, KeyError):
         return None
     return texts if whole and labelled else None

@@ -17,6 +17,7 @@ import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar
@@ -224,6 +225,7 @@ class TokenisedCorpus:
         special: True where a token is not the text's own, shape (tokens,).
         marks: bit 0 where a window begins, bit 1 where a token is context alone, shape (tokens,); None where each text
             is read as one and all of it counts.
+        clusters: for each text the place of the first one of its cluster, shape (texts,); None without clusters.
     """
 
     name: str
@@ -234,9 +236,26 @@ class TokenisedCorpus:
     ids: NDArray[np.int32]
     special: NDArray[np.bool_]
     marks: NDArray[np.uint8] | None = None
+    clusters: NDArray[np.int64] | None = None
 
     def __len__(self) -> int:
         return len(self.cut)
+
+    @cached_property
+    def units(self) -> NDArray[np.int64]:
+        """The unit of observation of each text, by its first text, shape (texts,).
+
+        Texts that say the same are one observation, and so are all texts of a cluster.
+        """
+        return self.originals if self.clusters is None else np.asarray(self.clusters[self.originals])
+
+    @cached_property
+    def representatives(self) -> NDArray[np.bool_]:
+        """Whether a text is the first one with tokens of its unit, shape (texts,)."""
+        read = np.flatnonzero(np.diff(self.starts) > 0)
+        first = np.zeros(len(self), dtype=np.bool_)
+        first[read[np.unique(self.units[read], return_index=True)[1]]] = True
+        return first
 
     @property
     def windows(self) -> int:
@@ -264,13 +283,9 @@ class TokenisedCorpus:
                 inputs.append(TokenisedText(index + window * len(self), ids[part], special[part], cut, context))
         return inputs
 
-    def original(self, texts: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return for the numbers of texts or windows the first text with the same content as theirs, shape (n,).
-
-        It is the unit of observation: windows of one text are not independent of each other.
-        """
-        firsts: NDArray[np.int64] = self.originals[texts % max(1, len(self))]
-        return firsts
+    def text_of(self, texts: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the places of the texts that numbers of texts or windows belong to, shape (n,)."""
+        return np.asarray(texts % max(1, len(self)))
 
 
 _BEGINS, _CONTEXT = 1, 2  # bits of ``marks``
@@ -292,7 +307,8 @@ def tokenise_corpus(
         files = [io.BytesIO() for _ in kinds]
         starts, cut = _write(inputs, len(texts), files)
         of_tokens = (np.frombuffer(x.getvalue(), kind) for x, kind in zip(files, kinds.values(), strict=True))
-        return TokenisedCorpus(texts.name, tuple(parts), starts, cut, originals(texts), *of_tokens)
+        made = TokenisedCorpus(texts.name, tuple(parts), starts, cut, originals(texts), *of_tokens)
+        return replace(made, clusters=texts.clusters)
     corpus = _opened(texts, folder)
     if corpus is None:
         with unfinished_folder(folder.parent) as place:
@@ -348,7 +364,8 @@ def _opened(texts: Texts, folder: Path) -> TokenisedCorpus | None:
         return None
     if marks is not None and len(marks) != len(ids):
         return None
-    return TokenisedCorpus(texts.name, tuple(shards(texts)), starts, cut, of_first, ids, special, marks)
+    parts = tuple(shards(texts))
+    return TokenisedCorpus(texts.name, parts, starts, cut, of_first, ids, special, marks, texts.clusters)
 
 
 def _mapped(path: Path, dtype: Any) -> NDArray[Any]:

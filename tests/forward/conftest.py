@@ -8,7 +8,7 @@ import pytest
 def make_batch():
     """Return a function that makes a batch from states and facts in any order of rows."""
 
-    def make(states, texts, positions=None, strata=None, contexts=None, token_ids=None, layout=None):
+    def make(states, texts, positions=None, strata=None, contexts=None, token_ids=None, layout=None, units=None):
         """``states`` has (tokens, width) for each place; ``strata`` is one of 0, 1, 2 for each token."""
         import torch
 
@@ -41,6 +41,7 @@ def make_batch():
             token_ids=token_ids[order],
             texts=texts[order],
             originals=texts[order],
+            units=(texts if units is None else np.asarray(units, dtype=np.int64))[order],
             positions=positions[order],
             first_own=first[order],
             contexts=contexts.astype(np.uint64)[order],

@@ -144,6 +144,7 @@ class Recording:
             token_ids=facts["token_ids"],
             texts=texts,
             originals=first_of[texts],
+            units=first_of[texts],
             positions=facts["positions"],
             first_own=facts["first_own"],
             contexts=contexts,

@@ -35,7 +35,9 @@ def read_again(model, texts):
         encoding, original = model.tokenizer(text), first.setdefault(text, index)
         if ids := encoding["input_ids"]:
             special = np.array(encoding["special_tokens_mask"], dtype=bool)
-            parts.append(Tokenised(index, ids, special, False, original))
+            clusters = getattr(texts, "clusters", None)
+            unit = original if clusters is None else int(clusters[original])
+            parts.append(Tokenised(index, ids, special, False, original, unit))
     states = [model.reference(part.ids) for part in parts]
     kinds = [kinds_of_text(path[1:], part.special, Rule()) for path, part in zip(states, parts, strict=True)]
     whole = [np.concatenate(layer) for layer in zip(*states, strict=True)]
@@ -116,7 +118,7 @@ def again(metric, states, texts=None, originals=None, final=None, **options):
     for text in np.unique(texts).tolist():
         size = int((texts == text).sum())
         original = text if originals is None else int(originals[text])
-        parts.append(Tokenised(text, [0] * size, np.zeros(size, dtype=bool), False, original))
+        parts.append(Tokenised(text, [0] * size, np.zeros(size, dtype=bool), False, original, original))
     kinds = Kinds(never, never, never, none, none, zeros, zeros, none - 1)
     reading = _reading(parts, states, [kinds], final)
     return {

@@ -164,6 +164,7 @@ class FakeTexts(list):
     """Texts with the face of ``reporter.texts.Texts``."""
 
     name = "made-up"
+    clusters = None
 
     def lengths(self):
         return [len(text) for text in self]

@@ -49,7 +49,7 @@ def test_a_corpus_of_windows_is_read_back_as_it_was_tokenised(tmp_path, kept):
     ]
     assert corpus.windows == 5 and len(corpus) == 3 and not corpus.cut.any()
     # Windows of one text, and of one that says the same, are one observation.
-    assert corpus.original(np.array([text.index for text in found])).tolist() == [0, 0, 1, 0, 0]
+    assert corpus.units[corpus.text_of(np.array([text.index for text in found]))].tolist() == [0, 0, 1, 0, 0]
     said = [text for shard in shards(texts) for text in tokenise(texts, shard, tokenizer, 9, Windows(5, 2))]
     assert [text.ids.tolist() for text in said] == [text.ids.tolist() for text in found]
 

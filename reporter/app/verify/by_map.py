@@ -22,7 +22,7 @@ FEWEST = 3  # tokens
 
 def linearity(reading: Reading, options: Mapping[str, Any]) -> Iterator[Found]:
     """Yield what ``linearity`` measures of each layer, the next one and the last."""
-    halves = {text: half_of(reading.seed, original) for text, original in reading.originals.items()}
+    halves = {text: half_of(reading.seed, unit) for text, unit in reading.units.items()}
     half = np.array([halves[text] for text in reading.text.tolist()])
     for index, place in enumerate(reading.path[:-1]):
         for view, mask in reading.masks.items():
@@ -121,7 +121,7 @@ def _same_tokens(reading: Reading, base: Reading, view: str, sample: int) -> tup
     both = [name for name in drawn[0] if name in drawn[1]]
     mine, theirs = (np.array([rows[name] for name in both], dtype=np.int64) for rows in drawn)
     if np.array_equal(reading.ids[mine], base.ids[theirs]):
-        texts = np.array([reading.originals[text] for text, _ in both], dtype=np.int64)
+        texts = np.array([reading.units[text] for text, _ in both], dtype=np.int64)
         return texts, lambda place: reading.at(place)[mine], lambda place: base.at(place)[theirs]
     spans = [text_rows(side, view, min(sample, TEXTS)) for side in (reading, base)]
     shared = [text for text in spans[0] if text in spans[1]]
@@ -130,7 +130,7 @@ def _same_tokens(reading: Reading, base: Reading, view: str, sample: int) -> tup
         x = (reading, base)[which].at(place)
         return np.stack([x[spans[which][text]].mean(axis=0) for text in shared])
 
-    return np.array(shared, dtype=np.int64), partial(of, 0), partial(of, 1)
+    return np.array([reading.units[text] for text in shared], dtype=np.int64), partial(of, 0), partial(of, 1)
 
 
 def _numbers(x: Floats, y: Floats, half: Ints) -> Iterator[tuple[str, float, float]]:

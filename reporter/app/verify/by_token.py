@@ -71,7 +71,8 @@ def convergence(reading: Reading, options: Mapping[str, Any]) -> Iterator[Found]
             yield Found("similarity_rare", view, place, rare)
             yield Found("similarity_frequent", view, place, often)
             yield Found("frequency_gap", view, place, rare - often)
-            yield Found("frequency_gap_p", view, place, _paired_p(reading, to_target[layer], mask))
+            if reading.units == reading.originals:  # that over clusters is of a bootstrap
+                yield Found("frequency_gap_p", view, place, _paired_p(reading, to_target[layer], mask))
         for layer, place in enumerate(path[:-1]):
             drop = (to_target[layer] - to_target[layer + 1])[mask]
             drop = drop[np.isfinite(drop)]

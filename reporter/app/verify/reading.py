@@ -199,6 +199,7 @@ class Tokenised:
     special: Mask
     cut: bool
     original: int
+    unit: int
 
 
 @dataclass
@@ -348,6 +349,11 @@ class Reading:
         return {text.index: text.original for text in self.texts}
 
     @cached_property
+    def units(self) -> dict[int, int]:
+        """The place of the first text of the unit of observation of each text, by its own place."""
+        return {text.index: text.unit for text in self.texts}
+
+    @cached_property
     def _draws(self) -> NDArray[np.uint64]:
         pairs = zip(self.text.tolist(), self.position.tolist(), strict=True)
         return np.array([key(self.seed, text, position) for text, position in pairs], dtype=np.uint64)
@@ -366,10 +372,11 @@ def tokenised(texts: Texts, tokenizer: Any, limit: int) -> list[Tokenised]:
     tokenised_texts = []
     for index, text in enumerate(texts):
         original = first.setdefault(text, index)
+        unit = original if texts.clusters is None else int(texts.clusters[original])
         whole = tokenizer(text, verbose=False)["input_ids"]
         encoding = tokenizer(text, truncation=True, max_length=limit, return_special_tokens_mask=True, verbose=False)
         ids, added = list(encoding["input_ids"]), encoding["special_tokens_mask"]
         if ids:
             special = np.array([bool(a) or i in never for i, a in zip(ids, added, strict=True)])
-            tokenised_texts.append(Tokenised(index, ids, special, len(whole) > limit, original))
+            tokenised_texts.append(Tokenised(index, ids, special, len(whole) > limit, original, unit))
     return tokenised_texts

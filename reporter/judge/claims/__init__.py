@@ -12,6 +12,7 @@ import numpy as np
 
 from reporter.core.errors import SHORT, ReporterError
 from reporter.core.imports import Registry
+from reporter.core.numbers import counted
 from reporter.geometry.intervals import quantile
 from reporter.judge.numbers import PATH, Incomparable, Missing, Numbers
 from reporter.judge.points import FEWEST_MODELS, LEVEL, ROUNDING, Array, Finding, Inequality
@@ -451,7 +452,10 @@ def at_equal_size(numbers: Numbers, full_name: str, a: Sequence[str], b: Sequenc
     words = {corpus: int(rows[corpus]["words"]) for corpus in dict.fromkeys([*a, *b]) if corpus in rows}
     if why := unequal(numbers.study, full_name, words):
         raise Incomparable(why)
-    sizes = (f"{corpus} {n:,} words in {int(rows[corpus]['texts']):,} texts" for corpus, n in words.items())
+    sizes = (
+        f"{corpus} {n:,} words in {counted(rows[corpus]['texts'], rows[corpus].get('unit', 'text'))}"
+        for corpus, n in words.items()
+    )
     return [f"compared at equal size, since the number depends on it: {', '.join(sizes)}"]
 
 

@@ -52,7 +52,7 @@ WHERE study = $study AND kind = 'base' AND value IS NOT NULL AND coalesce(site, 
 """
 _NUMBERS = f"""
 SELECT l.model, l.checkpoint, l.corpus, l.view, l.metric || '.' || l.statistic AS name, l.site, l.layer, l.value,
-       l.ci_low, l.ci_high, l.n, c.texts
+       l.ci_low, l.ci_high, l.n, coalesce(c.clusters, c.texts) AS texts
 FROM layer_metrics l JOIN models m USING (study, model, checkpoint) LEFT JOIN corpora c USING (study, corpus)
 WHERE study = $study AND m.is_last AND l.value IS NOT NULL AND l.site IN ('embedding', 'block')
   AND l.metric || '.' || l.statistic IN (NAMES)

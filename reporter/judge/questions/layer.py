@@ -11,7 +11,7 @@ High-Dimensional Abstraction Phase' (dimension). Pairs have an answer of their o
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ import numpy as np
 from reporter.core.numbers import estimate, short
 from reporter.core.places import capital, in_backticks, listed, place, ranges, together
 from reporter.core.table import ALL_GROUPS, Row
+from reporter.geometry.intervals import of_units
 from reporter.geometry.statistics import GapsToBest, behind_best
 from reporter.judge.questions.concepts import same_token_warning
 from reporter.judge.questions.probes import unprobed
@@ -71,11 +72,12 @@ WHERE study = $study AND status = 'done' AND baseline IS NULL AND is_last ORDER 
 _PROBED = f"""
 WITH told AS (
   SELECT model, checkpoint, probe, pooling, site, layer, list(text ORDER BY text) AS units,
-    list(linear::DOUBLE ORDER BY text) AS told, count(DISTINCT fold) AS folds
+    list(linear::DOUBLE ORDER BY text) AS told, list(coalesce(unit, text) ORDER BY text) AS clusters,
+    count(DISTINCT fold) AS folds
   FROM probe_texts WHERE study = $study GROUP BY ALL
 )
 SELECT model, checkpoint, 'probes' AS metric, 'linear' AS statistic, probe AS item, '{_OWN_VIEW}' AS view, site, layer,
-  pooling, main, accuracy AS value, ci_low, ci_high, chance, n, NULL AS same_token, units, told, folds
+  pooling, main, accuracy AS value, ci_low, ci_high, chance, n, NULL AS same_token, units, told, clusters, folds
 FROM probe_poolings LEFT JOIN told USING (model, checkpoint, probe, pooling, site, layer)
 WHERE study = $study AND {_SITES}
 UNION ALL BY NAME SELECT model, checkpoint, 'partners' AS metric, statistic, partner_set AS item, '{_OWN_VIEW}' AS view,
@@ -188,9 +190,11 @@ def _by_text(rows: Sequence[Record]) -> tuple[list[Cell], GapsToBest | None]:
     rows = [row for row in rows if row["units"] == rows[0]["units"]]
     if not rows:
         return [], None
-    correct = np.array([row["told"] for row in rows]).T
+    correct = of_units(np.array([row["told"] for row in rows]).T, rows[0].get("clusters"))
     folds = max(row["folds"] or 0 for row in rows)
-    return [_cell_of(row) for row in rows], behind_best(correct, inflation=1 + folds / (folds - 1) if folds else 1.0)
+    behind = behind_best(correct, inflation=1 + folds / (folds - 1) if folds else 1.0)
+    behind = behind and replace(behind, needed=behind.needed * (most / len(correct)))  # texts, of clusters as large
+    return [_cell_of(row) for row in rows], behind
 
 
 def _cell_of(row: Record) -> Cell:

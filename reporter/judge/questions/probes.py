@@ -10,8 +10,8 @@ import numpy as np
 from reporter.core.numbers import interval, short
 from reporter.core.places import in_backticks, together
 from reporter.core.table import Row
-from reporter.geometry.arrays import Floats
-from reporter.geometry.intervals import FEWEST_TEXTS, quantile
+from reporter.geometry.arrays import Floats, Ints
+from reporter.geometry.intervals import FEWEST_TEXTS, of_units, quantile
 from reporter.judge.questions.question import Advice, Box, Column, Question, Read, Record, gaps, grouped, numeric, table
 from reporter.store.answers import ProbeDifference
 
@@ -21,7 +21,8 @@ FROM models WHERE study = $study AND status = 'done' AND baseline IS NULL ORDER 
 """
 _TOLD = """
 SELECT model, checkpoint, probe, statistic, layer, list(text ORDER BY text) AS texts,
-  list(told::DOUBLE ORDER BY text) AS told, count(DISTINCT fold) AS folds
+  list(told::DOUBLE ORDER BY text) AS told, list(coalesce(unit, text) ORDER BY text) AS clusters,
+  count(DISTINCT fold) AS folds
 FROM (UNPIVOT (
     SELECT * FROM probe_texts SEMI JOIN (SELECT * FROM probe_poolings WHERE main)
       USING (study, model, checkpoint, probe, pooling, site, layer)
@@ -34,7 +35,9 @@ KINDS = {"linear": "linear", "hidden": "one-hidden-layer"}
 """Kinds of probes, by their column in ``probe_texts``, as people call them."""
 
 
-def difference(a: Floats, b: Floats, folds: int, many: int = 1) -> tuple[float, float | None, float | None]:
+def difference(
+    a: Floats, b: Floats, folds: int, many: int = 1, units: Ints | None = None
+) -> tuple[float, float | None, float | None]:
     """Return the mean of a − b and its interval, from the same texts in both.
 
     The variance is 1 + J/(J − 1) times that of independent texts, J the number of folds, since classifiers of different
@@ -45,8 +48,9 @@ def difference(a: Floats, b: Floats, folds: int, many: int = 1) -> tuple[float, 
         b: the same of the second side.
         folds: of the cross-validation.
         many: how many differences are looked at together.
+        units: the unit of each text, (n,); each text is one if None.
     """
-    steps = a - b
+    steps = of_units(a - b, units)
     value, n = float(steps.mean()), len(steps)
     if n < FEWEST_TEXTS:
         return value, None, None
@@ -91,7 +95,8 @@ def _rows(
         if not len(texts):
             continue
         a, b = np.array(mine["told"])[index], np.array(theirs["told"])[at_other]
-        value, low, high = difference(a, b, min(mine["folds"], theirs["folds"]), len(pairs))
+        units = np.array(mine.get("clusters") or mine["texts"])[index]
+        value, low, high = difference(a, b, min(mine["folds"], theirs["folds"]), len(pairs), units)
         apart = low is not None and high is not None and not low <= 0 <= high
         yield ProbeDifference.of(
             mine,

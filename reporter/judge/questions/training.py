@@ -34,7 +34,7 @@ from reporter.store.answers import TrainingAnswer
 FEWEST_CHECKPOINTS = 3
 """The fewest checkpoints with a known step for a change to lie between two of them."""
 _SERIES = f"""
-SELECT * FROM (SELECT model, corpus, view, metric, statistic, step, max(c.texts) AS texts,
+SELECT * FROM (SELECT model, corpus, view, metric, statistic, step, max(coalesce(c.clusters, c.texts)) AS texts,
     avg(value) AS value, avg(greatest(ci_high - value, value - ci_low)) AS half, count(value) = count(ci_low) AS sure
 FROM layer_metrics LEFT JOIN corpora AS c USING (study, corpus)
 WHERE study = $study AND step IS NOT NULL AND value IS NOT NULL AND {FREE}

@@ -76,8 +76,9 @@ def file(corpus: FileCorpus, context: SourceContext) -> Origin:
     files = readers.find_files(path, corpus.unit if kind == "text" else "line")
     if kind != "text" and "unit" in corpus.model_fields_set:
         raise ReporterError(f"{path} is a table, where each row is one text; remove `unit` and add `column: NAME`")
-    if kind == "text" and (corpus.column or corpus.label):
-        key = "column" if corpus.column else "label"
+    named = {"column": corpus.column, **corpus.marks}
+    if kind == "text" and any(named.values()):
+        key = next(key for key, name in named.items() if name)
         raise ReporterError(
             f"`{key}` needs a table (.csv, .tsv, .jsonl, .json, .parquet), but {path} is plain text; remove `{key}`"
         )
@@ -92,10 +93,10 @@ def file(corpus: FileCorpus, context: SourceContext) -> Origin:
             return readers.read_text_files(files, corpus.unit)
         if kind == "jsonl":
             column = corpus.column or ("messages" if corpus.chat else None)
-            return readers.read_json_lines(path, column, corpus.label, corpus.chat)
+            return readers.read_json_lines(path, column, corpus.marks, corpus.chat)
         if kind == "json" or kind == "parquet":
-            return readers.read_with_duckdb(path, kind, corpus.column, corpus.label)
-        return readers.read_csv(path, corpus.column, corpus.label, tabs=kind == "tsv")
+            return readers.read_with_duckdb(path, kind, corpus.column, corpus.marks)
+        return readers.read_csv(path, corpus.column, corpus.marks, tabs=kind == "tsv")
 
     return Origin(shared(corpus.file, context.folder), digest(map(file_hash, files)), read)
 
@@ -151,7 +152,7 @@ class SampleCorpus(LabelledCorpus):
 def sample(corpus: SampleCorpus, context: SourceContext) -> Origin:
     """Find the texts that ship with reporter."""
     path = Path(__file__).parents[1] / f"{corpus.sample}.jsonl"
-    read = partial(readers.read_json_lines, path, "text", corpus.label)
+    read = partial(readers.read_json_lines, path, "text", corpus.marks)
     return Origin(f"reporter's sample '{corpus.sample}'", file_hash(path), read)
 
 
@@ -209,21 +210,21 @@ def read_dataset(spec: DatasetCorpus, folder: Path, offline: bool) -> Iterator[R
     if names is None:  # a stream may not know its columns before its first row
         names = list(next(iter(rows), {}))
     columns = [readers.require_column(spec.column, names, where)]
-    if spec.label is not None:
-        columns.append(readers.require_column(spec.label, names, where, "label"))
-    label_of = None if spec.label is None or rows.features is None else rows.features[spec.label]
+    marked = {key: readers.require_column(name, names, where, key) for key, name in spec.marks.items() if name}
+    columns += marked.values()
+    features = {key: None if rows.features is None else rows.features[name] for key, name in marked.items()}
     rows = rows.select_columns(list(dict.fromkeys(columns)))  # a column named twice is read once
     start = 0
     for batch in rows.iter(batch_size=_AT_ONCE):
         texts = batch[spec.column]
-        labels = [None] * len(texts) if spec.label is None else batch[spec.label]
-        for row, (text, label) in enumerate(zip(texts, labels, strict=True), start):
+        for row, text in enumerate(texts):
             if text is not None and not isinstance(text, str):
                 kind = type(text).__name__
                 raise ReporterError(
-                    f"{where} row {row}: the column '{spec.column}' must hold text, got {kind}; name another `column`"
+                    f"{where} row {start + row}: the column '{spec.column}' must hold text, got {kind}; name another "
+                    "`column`"
                 )
-            yield Record(text, _label(label, label_of))
+            yield Record(text, **{key: _name(batch[name][row], features[key]) for key, name in marked.items()})
         start += len(texts)
 
 
@@ -257,7 +258,7 @@ def _load(spec: DatasetCorpus, folder: Path, offline: bool) -> Any:
             ) from error
 
 
-def _label(value: Any, feature: Any) -> str | None:
+def _name(value: Any, feature: Any) -> str | None:
     if value is None or isinstance(value, str):
         return value
     if hasattr(feature, "int2str"):

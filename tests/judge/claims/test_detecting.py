@@ -6,6 +6,7 @@ from scipy import stats
 
 from reporter.judge.claims import detectable_ratio
 from reporter.judge.detecting import Detectable, detectable, lines
+from reporter.texts.sources.stored import FileCorpus
 
 ERROR, STORED = 0.01, 40
 
@@ -62,3 +63,18 @@ def test_four_of_five_studies_detect_it(planned):
         gap = a.mean() + least - b.mean()
         detected.append(abs(gap) > 1.96 * np.sqrt((a.var(ddof=1) + b.var(ddof=1)) / planned))
     assert np.mean(detected) == pytest.approx(0.8, abs=0.05)
+
+
+def test_the_units_of_power_are_clusters(rows, world):
+    plain = rows(STORED)
+    world.put_corpus("wiki", words=1000, texts=300, clusters=STORED)
+    rows(STORED, 0.02)
+    assert world.says == [], "the errors are over other units than those of the study"
+    study = world.study(
+        "above: value: {metric: anisotropy.mean_cosine, model: bert, layer: 1}, above: 0.25", models="bert"
+    )
+    study = study.model_copy(update={"corpora": {"wiki": FileCorpus(file="w.csv", column="text", cluster="author")}})
+    found = [row for row in detectable(world.store, study, {"wiki": 4 * STORED}) if row.name in plain]
+    assert [row.least for row in found][-1] == pytest.approx(plain["anisotropy.mean_cosine"].least / 2)
+    says = "\n".join(lines(world.store, study, {"wiki": 4 * STORED}, 0.02))
+    assert "the errors on 40 clusters of wiki" in says and " clusters" in says.rpartition("takes about")[2]

@@ -139,6 +139,6 @@ def test_equal_distances_favour_no_cloud():
 def test_samples_are_seeded_distinct_and_nested(made_up, corpora):
     texts = corpus([f"{i % 50}" for i in range(80)] + ["", " "])
     context = made_up(vector_of)
-    few, many = drawn_texts(texts, 10, context), drawn_texts(texts, 1000, context)
+    few, many = drawn_texts(texts, 10, context)[0], drawn_texts(texts, 1000, context)[0]
     assert many[:10] == few and sorted(many, key=int) == [str(i) for i in range(50)]
     assert drawn_texts(texts, 10, made_up(vector_of, seed=1)) != few

@@ -165,3 +165,24 @@ def test_a_wrong_file_is_named(tmp_path, text, message):
     with pytest.raises(ReporterError) as caught:
         PROBES.resolve(WordsProbe(words="w.yaml"), tmp_path)
     assert message in str(caught.value) and str(tmp_path) in str(caught.value)
+
+
+@pytest.mark.parametrize("by_author", [False, True])
+def test_a_probe_predicts_authors_that_it_has_not_seen(made_up, by_author):
+    authors = [f"author {i % 20}" for i in range(200)]
+    labels = [("x", "y")[(i % 20) % 2] for i in range(200)]
+    noise = np.random.default_rng(0)
+    of_author = {author: noise.standard_normal(12) * 3 for author in authors}
+    vectors = {f"text {i}": of_author[author] + 0.1 * noise.standard_normal(12) for i, author in enumerate(authors)}
+    corpora = {"c": corpus(list(vectors), labels, clusters=authors if by_author else None)}
+    context = made_up(lambda text, place: vectors[text], corpora)
+    rows = list(PROBES.compute(CorpusProbe(corpus="c", hidden=0), context))
+    [linear] = [row for row in rows if getattr(row, "statistic", "") == "linear" and row.place.layer == 1]
+    texts = [row for row in rows if type(row).__name__ == "ProbeText" and row.place.layer == 1]
+    if by_author:  # nothing but the author tells the class
+        assert linear.ci_low < 0.5 < linear.ci_high and len({row.unit for row in texts}) == 20
+    else:
+        assert linear.value > 0.8 and all(row.unit == row.text for row in texts)
+    same = made_up(lambda text, place: vectors[text], {"c": corpus(list(vectors), authors, clusters=authors)})
+    rows = list(PROBES.compute(CorpusProbe(corpus="c", hidden=0), same))
+    assert "clusters of texts" in rows[0].reason and rows[0].value is None

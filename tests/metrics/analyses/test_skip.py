@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 import transformers
+from oracles.corpora import corpus
 from oracles.families import build_language_model, language_model_class, loaded
 from scipy.stats import kendalltau, spearmanr
 
@@ -14,7 +15,7 @@ from reporter.core.imports import changed
 from reporter.core.places import ranges
 from reporter.forward.means import poisson_weights
 from reporter.metrics._items import drawn_texts
-from reporter.metrics.analysis import Context, Corpus, analyses
+from reporter.metrics.analysis import Context, analyses
 from reporter.metrics.base import Value
 from reporter.metrics.skip import Proposal, RepeatedBlocks, Skip, SkippedBlocks, _repeats, _Sums, proposals
 from reporter.models.places import Layout
@@ -122,7 +123,7 @@ def texts():
 
 @pytest.mark.parametrize("family", ["gpt2", "bert"])
 def test_losses_and_angles_by_brute_force(of_family, family, texts):
-    context = of_family(family, {"c": Corpus(texts, 64)})
+    context = of_family(family, {"c": corpus(texts)})
     item = Skip(corpus="c", blocks=[1], texts=24)
     rows = list(SKIP.compute(item, context))
     values = {(row.statistic, row.place and row.place.layer): row for row in rows if hasattr(row, "statistic")}
@@ -188,10 +189,10 @@ def test_every_block_alone_by_brute_force(tmp_path, texts, family):
     masked = family == "bert"
     folder = build_language_model(family, tmp_path, **({"num_hidden_layers": 4} if masked else {"n_layer": 4}))
     model = loaded(folder)
-    context = Context(model, Layout.of(model.anatomy, ()), "mean", {"c": Corpus(texts, 64)}, 0, batch_tokens=64)
+    context = Context(model, Layout.of(model.anatomy, ()), "mean", {"c": corpus(texts)}, 0, batch_tokens=64)
     rows = list(SKIP.compute(Skip(corpus="c", blocks=[2], texts=24), context))
     values = {(row.statistic, row.place and row.place.layer): row for row in rows if isinstance(row, Value)}
-    order = drawn_texts(context.corpora["c"], 24, context)
+    order = drawn_texts(context.corpora["c"], 24, context)[0]
     sums, counts = losses_by_text(folder, order, masked=masked)
     without = [losses_by_text(folder, order, [n for n in range(4) if n != block], masked)[0] for block in range(4)]
     changes = (np.array(without).sum(axis=1) - sums.sum()) / counts.sum()
@@ -221,13 +222,13 @@ def test_every_block_alone_by_brute_force(tmp_path, texts, family):
 def test_blocks_run_twice_by_brute_force(tmp_path, texts):
     folder = build_language_model("gpt2", tmp_path, n_layer=4)
     model = loaded(folder)
-    context = Context(model, Layout.of(model.anatomy, ()), "mean", {"c": Corpus(texts, 64)}, 0)
+    context = Context(model, Layout.of(model.anatomy, ()), "mean", {"c": corpus(texts)}, 0)
     item = Skip(corpus="c", blocks=[1], texts=24, every_block=False, repeats=True)
     rows = list(SKIP.compute(item, context))
     assert not [row for row in rows if getattr(row, "statistic", "") == "change"]
     repeats = {(row.first, row.last): row for row in rows if isinstance(row, RepeatedBlocks)}
     assert sorted(repeats) == [(i, j) for i in range(1, 5) for j in range(i, 5)]
-    order = drawn_texts(context.corpora["c"], 24, context)
+    order = drawn_texts(context.corpora["c"], 24, context)[0]
     sums, counts = losses_by_text(folder, order)
     for (first, last), row in [*repeats.items()][::3]:
         twice = losses_by_text(folder, order, [*range(last), *range(first - 1, 4)])[0]

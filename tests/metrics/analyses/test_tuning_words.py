@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from oracles.corpora import corpus
 from oracles.families import WORDS, build_language_model, loaded
 from safetensors.torch import load_file, save_file
 
@@ -34,10 +35,9 @@ def models(tmp_path_factory):
 
 
 def rows_of(model, base, texts=60):
-    corpus = SimpleNamespace(texts=TEXTS, max_tokens=40)
     context = SimpleNamespace(
-        model=model, base=lambda: base, batch_tokens=32, corpora={"c": corpus}, seed=0, tell=lambda *_: None,
-        warnings=[], layout=Layout.of(model.anatomy, ()),
+        model=model, base=lambda: base, batch_tokens=32, corpora={"c": corpus(TEXTS, max_tokens=40)}, seed=0,
+        tell=lambda *_: None, warnings=[], layout=Layout.of(model.anatomy, ()),
     )  # fmt: skip
     return list(ANALYSIS.compute(SimpleNamespace(corpus="c", texts=texts), context))
 

@@ -1,0 +1,171 @@
+"""Intervals over clusters cover what they say where texts of a cluster are alike, and without the key they do not.
+
+40 clusters of 5 to 10 texts share 0.3 of their variance. The full simulation is in README.md.
+"""
+
+import numpy as np
+import pytest
+from oracles.again import read_again
+from oracles.fake_model import FakeModel, FakeTexts
+from oracles.tokens import all_tokens
+
+from reporter.app.verify import by_map
+from reporter.forward.means import poisson_weights
+from reporter.forward.observed import KINDS, Observed
+from reporter.geometry.intervals import (
+    error_over_texts,
+    interval,
+    of_units,
+    percentile_interval,
+    share_interval,
+    student_interval,
+    wilson,
+)
+from reporter.judge.questions.probes import difference
+from reporter.metrics import _classifiers
+from reporter.metrics.base import catalogue
+
+CLUSTERS, CORPORA = 40, 100
+
+
+def drawn(rng):
+    """Return the cluster of each text, and a function that draws numbers of texts, 0.3 of them the clusters'."""
+    cluster = np.repeat(np.arange(CLUSTERS), rng.integers(5, 11, CLUSTERS))
+
+    def alike(*shape):
+        of_clusters, of_texts = (rng.standard_normal((n, *shape)) for n in (CLUSTERS, len(cluster)))
+        return 0.3**0.5 * of_clusters[cluster] + 0.7**0.5 * of_texts
+
+    return cluster, alike
+
+
+def measured(rng, units, cluster, alike, y):
+    """Yield the number and interval of a mean, a ratio of means, a paired difference and accuracies of a probe."""
+    n, count = len(cluster), len(np.unique(units))
+    a, b = 5 + alike(), 9 + 2 * alike()
+    yield "mean", a.mean(), interval(a.mean(), error_over_texts(a - a.mean(), units, n, count), "plain", (-9, 99))
+    weights = poisson_weights(units, int(rng.integers(2**31))).T.astype(float)
+    yield "ratio", a.sum() / b.sum(), percentile_interval((weights @ a) / (weights @ b), count)
+    step = 0.1 + 0.5 * alike()
+    yield "paired", step.mean(), percentile_interval((weights @ (a + step) - weights @ a) / weights.sum(axis=1), count)
+
+    def nearest_mean(x, y, fold):
+        means = [x[y == label].mean(axis=0) for label in (0, 1)]
+        return lambda rows: np.square(rows[:, None] - means).sum(axis=2).argmin(axis=1)
+
+    x = np.outer(2 * y - 1, [0.5, 0.4, 0.2, 0.1]) + alike(4)
+    fold = _classifiers.stratified(y, 5, rng, units)
+    assert len(set(zip(units, fold, strict=True))) == count, "a unit is in two folds"
+    right = _classifiers.cross_validated(x, y, fold, nearest_mean).right
+    yield "accuracy", right.mean(), share_interval(right, units)
+    other = _classifiers.cross_validated(x + 0.6 * alike(4), y, fold, nearest_mean).right
+    value, low, high = difference(right.astype(float), other.astype(float), 5, 1, units)
+    yield "accuracies", value, (low, high)
+
+
+def test_coverage_with_the_key_and_without():
+    covered = {}
+    for clustered in (True, False):
+        found = {}
+        for seed in range(CORPORA):
+            rng = np.random.default_rng(seed)
+            cluster, alike = drawn(rng)
+            y = (rng.permutation(CLUSTERS) % 2)[cluster]
+            units = cluster if clustered else np.arange(len(cluster))
+            for name, value, ends in measured(rng, units, cluster, alike, y):
+                found.setdefault(name, []).append((value, *ends))
+        for name, rows in found.items():
+            values, low, high = np.array(rows).T
+            covered[name, clustered] = np.mean((low <= values.mean()) & (values.mean() <= high))
+    for name in ("mean", "ratio", "paired", "accuracy"):
+        assert covered[name, True] > 0.9 and covered[name, False] < 0.88, (name, covered)
+    assert covered["accuracies", True] > 0.93  # wider by design (Nadeau & Bengio)
+
+
+CORPUS = FakeTexts(  # each cluster has words of its own, so that its states are alike
+    " ".join(map(str, np.random.default_rng(i).integers(3 * (i % 12), 3 * (i % 12) + 6, 3 + i % 9))) for i in range(96)
+)
+
+
+@pytest.fixture
+def seen(observe):
+    """Return a function that measures the texts with some clusters."""
+
+    def run(clusters, **options):
+        texts = FakeTexts(CORPUS)
+        texts.clusters = clusters
+        observables, counts = observe(FakeModel(role="decoder"), texts, **options)
+        layout = observables["moments"].layout
+        return Observed(observables, layout, counts.distinct_texts, "words", 0, clustered=clusters is not None)
+
+    return run
+
+
+def test_clusters_of_one_text_change_nothing(seen):
+    plain, single = seen(None), seen(np.arange(96))
+    assert plain.texts == single.texts
+    for name in KINDS:
+        tensors, others = (side.observables[name].tensors() for side in (plain, single))
+        assert tensors.keys() == others.keys()
+        assert all(np.array_equal(tensors[key].numpy(), others[key].numpy(), equal_nan=True) for key in tensors), name
+
+
+def test_intervals_are_those_of_leaving_out_clusters_however_the_corpus_is_split(seen):
+    clusters = np.arange(96) % 12
+    whole, parts, plain = seen(clusters), seen(clusters, shard_characters=150, batch_tokens=60), seen(None)
+    assert whole.texts == parts.texts == 12 and plain.texts == 96
+    model = FakeModel(role="decoder")
+    tokens = all_tokens(model.reference, CORPUS, model.tokenizer, decoder=True, positions=True).view("words")
+    x, of = tokens.states[1], tokens.texts % 12
+
+    def mean_cosine(x):
+        total = (x / np.linalg.norm(x, axis=1, keepdims=True)).sum(axis=0)
+        return (total @ total - len(x)) / (len(x) * (len(x) - 1))
+
+    numbers = {"motion.norm": lambda x: np.linalg.norm(x, axis=1).mean(), "anisotropy.mean_cosine": mean_cosine}
+    for name, number in numbers.items():
+        metric, _, statistic = name.partition(".")
+
+        def half(side, metric=metric, statistic=statistic):
+            rows = catalogue()[metric].compute(side, catalogue()[metric].options())
+            [row] = [r for r in rows if r.statistic == statistic and r.place == side.path[1]]
+            return row.value, (row.ci_high - row.ci_low) / 2
+
+        without = np.array([number(x[of != left_out]) for left_out in range(12)])
+        error = ((12 - 1) / 12 * np.square(without - without.mean()).sum()) ** 0.5 * 2.201  # t with 11 df
+        (value, of_clusters), (again, of_parts), (_, of_texts) = map(half, (whole, parts, plain))
+        assert value == pytest.approx(number(x), rel=1e-5) and again == pytest.approx(value, rel=1e-6)
+        assert of_clusters == pytest.approx(error, rel=0.25) and of_parts == pytest.approx(of_clusters, rel=1e-3)
+        assert of_texts < 0.75 * of_clusters
+    gap = list(catalogue()["convergence"].compute(whole, catalogue()["convergence"].options()))
+    assert any(r.statistic == "frequency_gap_p" and r.value is not None for r in gap)
+    pairs = list(catalogue()["layer_pairs"].compute(whole, catalogue()["layer_pairs"].options()))
+    assert any(r.statistic == "cka" and r.ci_low is not None for r in pairs)
+    texts = FakeTexts(CORPUS)
+    texts.clusters = clusters
+    found = by_map.linearity(read_again(model, texts), {})
+    again = {(r.statistic, r.place.layer): r.value for r in found if r.view == "words" and r.place.site != "final"}
+    rows = list(catalogue()["linearity"].compute(whole, catalogue()["linearity"].options()))
+    held_out = [r for r in rows if r.statistic == "linearity_heldout" and r.value is not None]
+    assert held_out
+    for row in held_out:
+        assert row.value == pytest.approx(again[row.statistic, row.place.layer], abs=1e-6), "halves split a cluster"
+    single = seen(np.zeros(96, dtype=np.int64))
+    pairs = list(catalogue()["layer_pairs"].compute(single, catalogue()["layer_pairs"].options()))
+    assert {r.value is None for r in pairs if r.statistic == "cka"} == {False} and single.texts == 1
+    assert all(r.ci_low is None for r in pairs)
+
+
+def test_a_share_of_clusters_is_worth_as_many_texts_as_clusters_vary():
+    rng = np.random.default_rng(0)
+    right = rng.random(60) < 0.7
+    assert share_interval(right, None) == share_interval(right, np.arange(60)) == wilson(int(right.sum()), 60)
+    copies, units = np.repeat(right, 5), np.repeat(np.arange(60), 5)  # five texts that always share an outcome
+    wider = (np.diff(share_interval(copies, units)) / np.diff(wilson(int(right.sum()), 60))).item()
+    assert 1 < wider < 1.2  # t instead of z, and classifiers that share training texts
+    low, high = share_interval(np.ones(50, bool), np.repeat(np.arange(10), 5))
+    assert high == pytest.approx(1) and low == pytest.approx(wilson(10, 10)[0])
+    values = rng.standard_normal((60, 2))
+    assert of_units(values, np.arange(60)) is values
+    pseudo = of_units(np.repeat(values[:, 0], 3), np.repeat(np.arange(60), 3))
+    assert student_interval(pseudo) == pytest.approx(student_interval(values[:, 0]))
