@@ -188,28 +188,27 @@ def wandb(study: str, store: Store, folder: Path) -> None:
 # Sets of blocks to remove or to run twice, for mergekit: it copies blocks into a new model.
 
 
-_EDITS = """SELECT model, item, 'without-' || many AS edit, blocks, NULL AS first, NULL AS last, layers
-FROM block_answers JOIN models USING (study, model, checkpoint) WHERE study = $study AND source IN ('hub', 'path')
-UNION ALL
-SELECT model, item, 'twice-' || first || '-' || last, NULL, first, last, layers
-FROM repeat_answers JOIN models USING (study, model, checkpoint) WHERE study = $study AND source IN ('hub', 'path')
-ORDER BY ALL"""
+_EDITS = """WITH edits AS (
+  SELECT study, model, checkpoint, item, 'without-' || many AS edit, blocks, false AS twice FROM block_answers
+  UNION SELECT study, model, checkpoint, item, 'twice-' || twice, twice, true FROM block_answers WHERE twice IS NOT NULL
+)
+SELECT model, item, edit, blocks, twice, layers FROM edits JOIN models USING (study, model, checkpoint)
+WHERE study = ? AND source IN ('hub', 'path') ORDER BY ALL"""
 
 
 def mergekit(study: str, store: Store, folder: Path) -> None:
     """Write a configuration for each best set to leave out, and best repetition: ``mergekit-yaml FILE FOLDER``."""
-    rows = store.records(_EDITS, {"study": study})
+    rows = store.records(_EDITS, [study])
     if not rows:
         raise UsageError(f"study '{study}' removed no block; add `skip:` and a model by `hub` or `path`")
     folder.mkdir(parents=True, exist_ok=True)
     models = find_study(study, store.path.parent).study.models
     for row in rows:
+        ends = [[int(end) for end in part.split("–")] for part in row["blocks"].split(", ")]
         # Numbered from 0, the end excluded: before the first removed block, between removed blocks, after the last one.
-        if row["blocks"] is None:
-            starts, stops = [0, row["first"] - 1], [row["last"], row["layers"]]
-        else:
-            ends = [[int(end) for end in part.split("–")] for part in row["blocks"].split(", ")]
-            starts, stops = [0, *(part[-1] for part in ends)], [*(part[0] - 1 for part in ends), row["layers"]]
+        starts, stops = [0, *(part[-1] for part in ends)], [*(part[0] - 1 for part in ends), row["layers"]]
+        if row["twice"]:  # up to the last repeated block, then from the first one on
+            starts, stops = [0, stops[0]], [starts[1], stops[1]]
         name = re.sub(r"[^\w.-]+", "-", f"{row['model']}-{row['item']}-{row['edit']}")
         parts = (getattr(models[row["model"]], key, None) for key in ("hub", "path", "adapter"))
         model = "+".join(str(part) for part in parts if part)

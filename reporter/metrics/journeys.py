@@ -44,8 +44,8 @@ class OfToken(OfModel, metric="journeys"):
 
 
 _NORM = (
-    "norm applied to a state before the comparison with the vocabulary: 'closing' (the model's final norm, as in the "
-    "logit lens; the default for decoders) or 'none' (the residual stream)"
+    "norm applied to a state before its comparison with the vocabulary: 'closing' (the final norm, as in the logit "
+    "lens; the default for decoders) or 'none'"
 )
 _WITH = "'without': the vectors of the vocabulary; 'with': plus the position vector of the token's position"
 

@@ -157,8 +157,8 @@ class SkippedBlocks(OfModel, table="skipped_blocks", metric="skip"):
     proposal: int = column("rank of the proposal, 1 = first", key=True)
     blocks: str = column("the blocks, from 1, as 12–15 or 3, 7, 9")
     by: str = column(
-        "reason: 'angle' (consecutive blocks that rotate states least; Gromov et al. 2025), 'influence' (blocks that "
-        "each rotate states least; Men et al. 2024) or 'loss' (blocks whose removal one by one costs least)"
+        "reason: 'angle' (consecutive blocks that rotate states least), 'influence' (blocks that each rotate states "
+        "least) or 'loss' (blocks whose removal one by one costs least)"
     )
     angle: float | None = column(
         "mean over tokens of arccos(cos(h_l, h_{l+n}))/π; NULL where the blocks are not consecutive"

@@ -39,11 +39,7 @@ class ChangedWeight(OfModel, table="changed_weights", corpus=WEIGHTS, metric="we
 
     compared = (Comparable(("relative", "stable_rank"), "NULL", of=f"{_WHERE} || ', ' || weight"),)
 
-    kind: str = column(
-        "'block', 'embedding' (tokens and positions, with their norms and projections) or 'head' (final norm, pooler "
-        "and language-model head)",
-        key=True,
-    )
+    kind: str = column("'block', 'embedding' (with its norms), 'head' (with final norm and pooler)", key=True)
     block: int = column("block, from 1; 0 outside of blocks", key=True)
     weight: str = column("name of the weight in the model, or inside its block", key=True)
     relative: float | None = column("‖W − W⁰‖ / ‖W⁰‖ (Frobenius norms); NULL where W⁰ is zero and W is not")

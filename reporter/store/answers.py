@@ -28,6 +28,11 @@ class BlockAnswer(OfLastCheckpoint, table="block_answers"):
     runner_up: str | None = column("the next best set; NULL if there is no other set")
     runner_up_change: float | None = column("change of loss of the next best set")
     tokens: int = column("tokens that were predicted", "BIGINT")
+    tried: int | None = column("repetitions of blocks that the trial tried", default=None)
+    twice: str | None = column("the best of them: blocks that run twice", default=None)
+    twice_change: float | None = column("change of the loss by it", default=None)
+    twice_low: float | None = column("lower end of its interval, corrected for the search", default=None)
+    twice_high: float | None = column("upper end", default=None)
 
 
 class BlockOrder(OfLastCheckpoint, table="block_orders"):
@@ -55,20 +60,6 @@ class BlockOrder(OfLastCheckpoint, table="block_orders"):
     tau: float | None = column("Kendall's τ of the two orders; 0 for random orders")
 
 
-class RepeatAnswer(OfLastCheckpoint, table="repeat_answers"):
-    """The consecutive blocks that lower the loss most, or raise it least, if they run twice."""
-
-    compared = (Comparable(("change",), "item", of="'the best repetition'", interval=True),)
-
-    item: str = column("name of the trial in the study", key=True)
-    first: int = column("the first block that runs twice, from 1")
-    last: int = column("the last block that runs twice")
-    change: float = column("loss with the repetition minus loss of the whole model, in nats")
-    ci_low: float | None = column("lower end of its 95 % interval, corrected for all repetitions tried")
-    ci_high: float | None = column("upper end of the interval")
-    tried: int = column("repetitions that were tried")
-
-
 class ChangeAnswer(OfLastCheckpoint, table="change_answers"):
     """Changes of a model against its base, on a corpus."""
 
@@ -86,9 +77,8 @@ class ChangeAnswer(OfLastCheckpoint, table="change_answers"):
     corpus: str = column("name of the corpus", key=True)
     view: str = column("which tokens were compared")
     verdict: str = column(
-        "'indistinguishable', 'small' or 'changed': the upper end of the mean divergence is below 0.001 nats, "
-        "below 0.01 nats, or not; without a divergence by `changed` and `small`. 'seed': changed no more than another "
-        "seed changes"
+        "'indistinguishable', 'small' or 'changed': upper end of the mean divergence below 0.001 nats, 0.01 nats, or "
+        "not (without it by `changed` and `small`); 'seed': no more than another seed changes"
     )
     divergence: float | None = column("mean KL(p⁰ ‖ p) over tokens, in nats; NULL if not measured")
     divergence_low: float | None = column("lower end of its 95 % interval")
@@ -96,21 +86,21 @@ class ChangeAnswer(OfLastCheckpoint, table="change_answers"):
     median: float | None = column("median KL(p⁰ ‖ p) over tokens, in nats; NULL if not measured")
     median_low: float | None = column("lower end of its 95 % interval")
     median_high: float | None = column("upper end of its interval")
-    largest_share: float | None = column("share of the sum of divergences that one token, the largest, makes up")
-    same_top: float | None = column("share of tokens whose most likely next token is that of the base")
+    largest_share: float | None = column("share of one token in the sum of divergences")
+    same_top: float | None = column("share of tokens with the base's most likely next token")
     same_low: float | None = column("lower end of its 95 % interval")
     same_high: float | None = column("upper end of its interval")
     untouched: str | None = column(
-        "blocks with exactly the weights of the base, then 'embedding' and 'head' if theirs are equal, such as "
-        "1–11, 13, embedding; empty if none, NULL if weights are unknown. A tied head is a part of the embedding"
+        "blocks, 'embedding', 'head' with exactly the weights of the base, such as 1–11, 13, embedding; empty if none, "
+        "NULL if unknown"
     )
     changed: bool = column("true if any layer differs from the base by more than noise")
     small: bool = column(
-        "true if no change reaches the minimum meaningful difference: mean cosine of each layer, main statistics, loss"
+        "true if no change of cosine, main statistics and loss reaches the minimum meaningful difference"
     )
     noise: str = column(
-        "the noise that changes are compared with: 'rounding' of the kept states, 'precision' of bf16 products, or "
-        "'seed', the distance to a seed replicate"
+        "what changes are compared with: 'rounding' of kept states, 'precision' of bf16 products, or 'seed' (distance "
+        "to a seed replicate)"
     )
     layers: int = column("blocks of the model")
     base_layers: int = column("blocks of the base")
@@ -122,13 +112,13 @@ class ChangeAnswer(OfLastCheckpoint, table="change_answers"):
     last_high: float | None = column("upper end of its interval")
     last_cosine: float | None = column("mean of cos(h, h⁰) at the last layer")
     last_linear: float | None = column(
-        "share of variance at the last layer that a linear map from the states of the base explains (R²), held out"
+        "share of variance at the last layer that a linear map from the base's states explains (R²), held out"
     )
     loss: float | None = column("loss minus the loss of the base, in nats; NULL if not measured")
     loss_low: float | None = column("lower end of its 95 % interval, paired over texts")
     loss_high: float | None = column("upper end of its interval")
-    tokens: str = column("JSON array: the token types that moved most at the last layer, the largest change first")
-    words: str = column("JSON array: tokens that the head reads from the mean change of states, the most likely first")
+    tokens: str = column("JSON array: token types that moved most at the last layer, largest first")
+    words: str = column("JSON array: tokens that the head reads from the mean change of states, most likely first")
     n: int = column("tokens that were compared, or texts if the tokenizers differ", "BIGINT")
 
 
@@ -177,8 +167,8 @@ class ConceptAnswer(OfLastCheckpoint, table="concept_answers"):
     ci_high: float | None = column(HIGH)
     chance: float | None = column("chance level: the consistency of texts of the set that are paired at random")
     p: float | None = column(
-        "p-value of a consistency above the chance level, corrected for the layers (Holm); 1 where random turns of the "
-        "pairs do not confirm it; NULL for fewer than three different pairs"
+        "p-value of a consistency above the chance level, corrected for the layers (Holm); 1 where random turns of "
+        "pairs disagree; NULL for fewer than three pairs"
     )
     p_untrained: float | None = column(
         "p-value of a consistency above the model with random weights, corrected for the layers; NULL without that "
@@ -233,8 +223,8 @@ class AlikeAnswer(OfStudy, table="alike_answers"):
 Kind = Literal["labels", "scores", "partners", "neighbours", "groups", "no labels"]
 End = Literal["high", "low"]
 _NORMED = (
-    "whether the states come out of a norm: the final norm (or a final projection), or the norm of the block in a "
-    "post-norm model; NULL for the embedding, where it was not measured"
+    "whether the states come out of a norm: the final norm or projection, or the block's norm in a post-norm model; "
+    "NULL for the embedding"
 )
 
 
@@ -251,7 +241,7 @@ class LayerAnswer(OfLastCheckpoint, table="layer_answers"):
 
     kind: Kind = column(
         "how layers are ranked: by 'labels' (a probe), human 'scores' of pairs, 'partners' found, 'neighbours' of the "
-        "same class, 'groups' of texts, or 'no labels' (a label-free proxy from the literature)"
+        "same class, 'groups' of texts, or 'no labels' (a proxy)"
     )
     criterion: str = column("the number, as metric.statistic", key=True)
     end: End = column("whether the highest or the lowest number is best")
@@ -277,8 +267,8 @@ class LayerAnswer(OfLastCheckpoint, table="layer_answers"):
     best: bool = column("true for the best layer and pooling that was measured")
     loss: float = column("difference from the best layer and pooling, 0 for the best")
     loss_low: float | None = column(
-        "lower end of the 95 % interval of the difference from the true best, paired over texts and valid for any "
-        "number of layers and poolings; 0 = no significant difference; NULL if results of single texts are unknown"
+        "lower end of the 95 % interval of the difference from the true best, paired over texts, for all layers and "
+        "poolings at once; 0 = not significant; NULL if unknown"
     )
     loss_high: float | None = column("upper end of the interval")
     needed: int | None = column(
@@ -328,8 +318,8 @@ class ProbeDifference(OfStudy, table="probe_differences"):
     layer_b: int = column("layer of the side that is subtracted", key=True)
     value: float = column("accuracy, first side minus second side, on the same texts")
     ci_low: float | None = column(
-        "lower end of the 95 % interval, paired over texts, for classifiers that share training texts, and corrected "
-        "for all differences of this checkpoint, probe, kind and statistic; NULL for fewer than 5 texts"
+        "lower end of the 95 % interval, paired over texts, for shared training texts, corrected for all differences "
+        "of this checkpoint, probe, kind and statistic; NULL for fewer than 5 texts"
     )
     ci_high: float | None = column("upper end of the interval")
     n: int = column("texts that both sides classified", "BIGINT")
@@ -382,8 +372,8 @@ class TrainingAnswer(OfStudy, table="training_answers"):
     metric: str = column(METRIC.comment, key=True)
     statistic: str = column("the second part of a number's name", key=True)
     kind: Literal["half-way", "turn", "rest"] = column(
-        "'half-way': the number passes the middle between its first and last value; 'turn': it is highest or lowest in "
-        "between; 'rest': from here on it does not differ significantly from its last value",
+        "'half-way': the number passes the middle of its first and last value; 'turn': its highest or lowest in "
+        "between; 'rest': from here on no significant difference from its last value",
         key=True,
     )
     step: int = column(
@@ -408,7 +398,6 @@ ANSWERS: tuple[type[Row], ...] = (
     ChangedNumber,
     BlockAnswer,
     BlockOrder,
-    RepeatAnswer,
     DepthAnswer,
     AlikeAnswer,
     TrainingAnswer,

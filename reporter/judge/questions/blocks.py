@@ -9,11 +9,18 @@ from reporter.core.places import ranges
 from reporter.core.table import Row
 from reporter.geometry.statistics import kendall
 from reporter.judge.questions.question import Advice, Box, Column, Question, Read, Record, gaps, grouped, numeric, table
-from reporter.store.answers import BlockAnswer, BlockOrder, RepeatAnswer
+from reporter.store.answers import BlockAnswer, BlockOrder
 
 _TRIED = """
-SELECT s.*, l.value AS whole
+WITH repeats AS (
+  SELECT study, model, checkpoint, item, count(*) AS tried, min(change) AS twice_change,
+    min_by(first || if(first < last, '–' || last, ''), change) AS twice,
+    min_by(change_low, change) AS twice_low, min_by(change_high, change) AS twice_high
+  FROM repeated_blocks GROUP BY ALL
+)
+SELECT s.*, l.value AS whole, tried, twice, twice_change, twice_low, twice_high
 FROM skipped_blocks s
+LEFT JOIN repeats USING (study, model, checkpoint, item)
 JOIN models m USING (study, model, checkpoint)
 JOIN layer_metrics l ON (l.study, l.model, l.checkpoint, l.corpus) = (s.study, s.model, s.checkpoint, s.item)
      AND l.metric = 'skip' AND l.statistic = 'loss'
@@ -25,13 +32,6 @@ SELECT model, checkpoint, corpus AS item, statistic, layer, value, ci_low, ci_hi
 FROM layer_metrics JOIN models USING (study, model, checkpoint)
 WHERE study = $study AND metric = 'skip' AND value IS NOT NULL AND baseline IS NULL AND is_last
 ORDER BY model, item, layer
-"""
-
-_REPEATS = """
-SELECT model, checkpoint, item, min_by(first, change) AS first, min_by(last, change) AS last, min(change) AS change,
-       count(*) AS tried, min_by(change_low, change) AS ci_low, min_by(change_high, change) AS ci_high
-FROM repeated_blocks JOIN models USING (study, model, checkpoint)
-WHERE study = $study AND baseline IS NULL AND is_last GROUP BY ALL ORDER BY ALL
 """
 
 NEGLIGIBLE = 0.01
@@ -56,7 +56,6 @@ def _block_rows(read: Read) -> Iterator[Row | Advice]:
             runner_up_change=rest[0]["change"] if rest else None,
         )
     yield from _orders(grouped(read(_NUMBERS), "model", "checkpoint", "item"))
-    yield from (RepeatAnswer.of(row) for row in read(_REPEATS))
 
 
 def _orders(trials: Sequence[Sequence[Record]]) -> Iterator[BlockOrder]:
@@ -96,14 +95,12 @@ def _orders(trials: Sequence[Sequence[Record]]) -> Iterator[BlockOrder]:
 
 
 def _block_boxes(tables: Mapping[str, Sequence[Record]]) -> list[Box]:
-    orders, repeats = (
-        {(row["model"], row["item"]): row for row in tables[name]} for name in ("block_orders", "repeat_answers")
-    )
-    answers = {(rows[0]["model"], rows[0]["item"]): rows for rows in grouped(tables["block_answers"], "model", "item")}
-    return [_block_box(rows, orders.get(trial), repeats.get(trial)) for trial, rows in answers.items()]
+    orders = {(row["model"], row["item"]): row for row in tables["block_orders"]}
+    answers = grouped(tables["block_answers"], "model", "item")
+    return [_block_box(rows, orders.get((rows[0]["model"], rows[0]["item"]))) for rows in answers]
 
 
-def _block_box(rows: Sequence[Record], order: Record | None, repeat: Record | None) -> Box:
+def _block_box(rows: Sequence[Record], order: Record | None) -> Box:
     rows = sorted(rows, key=lambda row: row["many"])
     first = rows[0]
     single = first if order is None else {**order, "blocks": str(order["block"])}
@@ -125,7 +122,7 @@ def _block_box(rows: Sequence[Record], order: Record | None, repeat: Record | No
         )
     elif all(row["ci_low"] is not None for row in rows):
         sentences.append("No tested set of blocks can be removed without loss.")
-    sentences += _about_repeat(repeat) if repeat is not None else []
+    sentences += _about_repeat(first) if first["twice"] is not None else []
     return Box(
         about=f"{first['model']}, {first['item']}",
         says=" ".join(sentences),
@@ -166,13 +163,12 @@ def _about_order(order: Record) -> Iterator[str]:
 
 def _about_repeat(row: Record) -> Iterator[str]:
     """Yield what the best repetition changes, with the interval that is corrected for the search."""
-    blocks = _blocks(ranges(range(row["first"], row["last"] + 1), commas=True))
-    verb = "runs" if row["first"] == row["last"] else "run"
-    change = f"{signed(row['change'])} {interval(row['ci_low'], row['ci_high'])}".strip()
-    yield f"If {blocks} {verb} twice, the loss changes by {change} nats, the best of {row['tried']} repetitions."
-    if row["ci_high"] is not None:
-        low, high = row["ci_low"] > 0, row["ci_high"] < 0
-        verdict = "lowers the loss" if high else "raises the loss" if low else "does not change the loss"
+    low, high = row["twice_low"], row["twice_high"]
+    run = f"{_blocks(row['twice'])} {'runs' if row['twice'].isdecimal() else 'run'} twice"
+    change = f"{signed(row['twice_change'])} {interval(low, high)}".strip()
+    yield f"If {run}, the loss changes by {change} nats, the best of {row['tried']} repetitions."
+    if high is not None:
+        verdict = "lowers the loss" if high < 0 else "raises the loss" if low > 0 else "does not change the loss"
         yield f"Corrected for the search, the repetition {verdict} significantly."
 
 
@@ -184,5 +180,4 @@ def _blocks(blocks: str) -> str:
     return f"{'block' if blocks.isdecimal() else 'blocks'} {blocks}"
 
 
-_ROWS = (BlockAnswer, BlockOrder, RepeatAnswer)
-BLOCKS = Question("blocks", "Which blocks can go?", _ROWS, _block_rows, _block_boxes)
+BLOCKS = Question("blocks", "Which blocks can go?", (BlockAnswer, BlockOrder), _block_rows, _block_boxes)

@@ -118,8 +118,8 @@ def test_mergekit_copies_the_blocks_that_stay(tmp_path, monkeypatch):
         1: ("10", [10]),
         9: ("1–4, 6–10", [*range(1, 5), *range(6, 11)]),
     }
-    rows = [row | {"edit": f"without-{many}", "blocks": text} for many, (text, _) in removed.items()]
-    rows += [row | {"edit": "twice", "blocks": None, "first": 3, "last": 10}]
+    rows = [row | {"edit": f"without-{many}", "blocks": text, "twice": False} for many, (text, _) in removed.items()]
+    rows += [row | {"edit": "twice", "blocks": "3–10", "twice": True}]
     mergekit("s", SimpleNamespace(records=lambda sql, values: rows, path=database), tmp_path)
     for many, (_, blocks) in removed.items():
         config = yaml.safe_load((tmp_path / f"my.model-drop-without-{many}.yml").read_text("utf-8"))

@@ -121,26 +121,29 @@ def test_a_block_can_be_removed_only_if_no_meaningful_loss_is_left_open(rows, sa
     ],
 )
 def test_the_best_repetition_of_blocks_is_in_the_answer(best, says):
-    models = [{"study": "s", "model": "dec", "checkpoint": "final", "baseline": None, "is_last": True}]
+    of = {"study": "s", "model": "dec", "checkpoint": "final"}
     numbers = {(1, 4): (0.5, 0.4, 0.6), (2, 3): best}
-    repeated_blocks = [
-        {"study": "s", "model": "dec", "checkpoint": "final", "item": "trial", "first": first, "last": last}
-        | dict(zip(("change", "change_low", "change_high"), number, strict=True))
-        for (first, last), number in numbers.items()
-    ]
-    frames = {"models": pd.DataFrame(models), "repeated_blocks": pd.DataFrame(repeated_blocks)}
+    names = ("first", "last", "change", "change_low", "change_high")
+    rows = [of | {"item": "trial"} | dict(zip(names, (*run, *x), strict=True)) for run, x in numbers.items()]
+    loss = {"corpus": "trial", "metric": "skip", "statistic": "loss", "value": 4.5}
+    frames = {
+        "models": [of | {"baseline": None, "is_last": True}],
+        "repeated_blocks": rows,
+        "skipped_blocks": [of | without("3", 0.1, 0.1)],
+        "layer_metrics": [of | loss],
+    }
 
     def read(sql):
-        if "FROM repeated_blocks" not in sql:
-            return [without("3", 0.1, 0.1)] if "FROM skipped_blocks" in sql else []
+        if "FROM skipped_blocks" not in sql:
+            return []
         with duckdb.connect() as connection:
             for name, frame in frames.items():
-                connection.register(name, frame)
+                connection.register(name, pd.DataFrame(frame))
             return connection.execute(sql, {"study": "s"}).df().to_dict("records")
 
     answer = answered(BLOCKS, "s", read)
-    row = answer.tables["repeat_answers"][0]
-    assert (row["first"], row["last"], row["tried"], row["change"]) == (2, 3, 2, best[0])
+    row = answer.tables["block_answers"][0]
+    assert (row["twice"], row["tried"], row["twice_change"]) == ("2–3", 2, best[0])
     assert says in answer.boxes[0].says
 
 
