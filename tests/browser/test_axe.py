@@ -45,7 +45,7 @@ LIDS = "for (const lid of document.querySelectorAll('main details, header detail
 DRAWN = """
 const near = [...document.querySelectorAll(".panel")].filter(panel => {
   const box = panel.getBoundingClientRect();
-  return box.top < innerHeight && box.bottom > 0 && panel.checkVisibility();
+  return box.top < innerHeight && box.bottom > 0 && panel.checkVisibility() && !panel.closest("[inert]");
 });
 return near.every(panel => panel.querySelector("svg.marks, canvas, table, .void"));
 """
