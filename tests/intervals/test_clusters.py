@@ -25,7 +25,7 @@ from reporter.judge.questions.probes import difference
 from reporter.metrics import _classifiers
 from reporter.metrics.base import catalogue
 
-CLUSTERS, CORPORA = 40, 100
+CLUSTERS, CORPORA = 40, 60
 
 
 def drawn(rng):
@@ -82,6 +82,7 @@ def test_coverage_with_the_key_and_without():
     assert covered["accuracies", True] > 0.93  # wider by design (Nadeau & Bengio)
 
 
+NEEDS = {name: metric.needs for name, metric in catalogue().items()}
 CORPUS = FakeTexts(  # each cluster has words of its own, so that its states are alike
     " ".join(map(str, np.random.default_rng(i).integers(3 * (i % 12), 3 * (i % 12) + 6, 3 + i % 9))) for i in range(96)
 )
@@ -112,7 +113,12 @@ def test_clusters_of_one_text_change_nothing(seen):
 
 def test_intervals_are_those_of_leaving_out_clusters_however_the_corpus_is_split(seen):
     clusters = np.arange(96) % 12
-    whole, parts, plain = seen(clusters), seen(clusters, shard_characters=150, batch_tokens=60), seen(None)
+    names = {
+        need for name in ("motion", "anisotropy", "convergence", "layer_pairs", "linearity") for need in NEEDS[name]
+    }
+    some = {"names": sorted(names)}
+    whole, plain = seen(clusters, **some), seen(None, **some)
+    parts = seen(clusters, shard_characters=150, batch_tokens=200, **some)
     assert whole.texts == parts.texts == 12 and plain.texts == 96
     model = FakeModel(role="decoder")
     tokens = all_tokens(model.reference, CORPUS, model.tokenizer, decoder=True, positions=True).view("words")
@@ -150,7 +156,7 @@ def test_intervals_are_those_of_leaving_out_clusters_however_the_corpus_is_split
     assert held_out
     for row in held_out:
         assert row.value == pytest.approx(again[row.statistic, row.place.layer], abs=1e-6), "halves split a cluster"
-    single = seen(np.zeros(96, dtype=np.int64))
+    single = seen(np.zeros(96, dtype=np.int64), names=["moments", "pooled"])
     pairs = list(catalogue()["layer_pairs"].compute(single, catalogue()["layer_pairs"].options()))
     assert {r.value is None for r in pairs if r.statistic == "cka"} == {False} and single.texts == 1
     assert all(r.ci_low is None for r in pairs)
