@@ -5,6 +5,11 @@ from layer l to layer l + 1 (``Statistic.per == "step"``) is stored at l, and it
 """
 
 from collections.abc import Iterable, Sequence
+from typing import Literal
+
+Pooling = Literal["first", "mean", "last"]
+"""Which states of a text become one vector."""
+POOLINGS: tuple[Pooling, ...] = ("mean", "last", "first")
 
 EMBEDDING = "the embedding"
 TOKEN_SETS = {"words": "all tokens", "no-sinks": "without sinks", "all": "with added tokens"}

@@ -23,6 +23,7 @@ from reporter.forward.batch import FLOAT16_END, HiddenBatch, ModelOutput, joined
 from reporter.forward.inputs import Pass
 from reporter.forward.observable import Observable
 from reporter.forward.readout import Readout, Vocabulary
+from reporter.forward.text_vectors import TextVectors
 from reporter.forward.token_categories import DEFAULT_RULE, ORDINARY, SPECIAL, STRATA, SinkRule, find_sinks
 from reporter.models.load import LoadedModel
 from reporter.models.parts import pad_id
@@ -243,7 +244,7 @@ def tokens_name(model: LoadedModel | SavedStates, forward_pass: Pass) -> str:
 def measure(
     model: LoadedModel | SavedStates,
     corpus: TokenisedCorpus,
-    watchers: Sequence[Observable],
+    watchers: Sequence[Observable | TextVectors],
     settings: Settings,
     tick: Callable[[int], None] = lambda tokens: None,
     shrunk: Callable[[int], None] = lambda tokens: None,
@@ -315,7 +316,7 @@ def _halved(group: list[TokenBatch], model: LoadedModel | SavedStates) -> int:
     return size // 2
 
 
-def _show(hidden: HiddenBatch, watchers: Sequence[Observable]) -> None:
+def _show(hidden: HiddenBatch, watchers: Sequence[Observable | TextVectors]) -> None:
     try:
         for watcher in watchers:
             watcher.start(hidden)

@@ -32,6 +32,7 @@ from reporter.forward.measure import (
 from reporter.forward.observable import Observable, Setting
 from reporter.forward.observed import KINDS, Observed
 from reporter.forward.readout import Readout, Vocabulary
+from reporter.forward.text_vectors import TextVectors
 from reporter.forward.token_categories import SinkRule
 from reporter.forward.type_moments import FEWEST_OCCURRENCES
 from reporter.forward.type_sample import TypeCounts, count_types
@@ -97,6 +98,7 @@ class Passes:
     device: str = "cpu"
     keep: Keep = "all"
     safe: dict[str, int] = field(default_factory=dict)  # tokens in a batch, by fingerprint, where memory was short
+    gathering: dict[str, TextVectors] = field(default_factory=dict)  # by pass: what gathers vectors while it runs
     _said: set[str] = field(default_factory=set)  # what was warned of already
 
     def measured(self, forward_pass: Pass, amounts: Wanted, load: Loading) -> Measured:
@@ -362,7 +364,11 @@ class ReadyPass:
         advance: Callable[[int], None],
     ) -> Counts:
         """Feed the observables the shards from ``first`` on; return the counts of what went through the model."""
+        fed: list[Observable | TextVectors]
         fed = [observable for name, observable in observables.items() if name not in self._unfed]
+        gathering = self._passes.gathering.get(str(self._of))
+        if gathering and self._settings.precision == "float32":
+            fed.append(gathering)
         corpus = replace(self._corpus, shards=tuple(shard for shard in part.shards if shard.index >= first))
         forward, last, cost = Counts(), time.perf_counter(), 0.0
         with self._clock.within("observables"):

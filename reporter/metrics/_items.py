@@ -26,8 +26,8 @@ from reporter.spec.yaml_reader import read_yaml
 if TYPE_CHECKING:
     import torch
 
-    from reporter.metrics.analysis import Context, Corpus, Pooling
-    from reporter.texts.tokens import TokenisedText
+    from reporter.core.places import Pooling
+    from reporter.metrics.analysis import Context, Corpus
 
 # Random choices of an analysis: each has a stream of its own, so that one more of them changes no other.
 
@@ -284,30 +284,23 @@ def pooled_by(
         }
         for pooling in poolings
     }
-    for done, text in enumerate(encode(distinct, context, max_tokens), 1):
-        for pooling, by_place in vectors.items():
-            rows = chosen(text, pooling)
-            for place, x in text.states.items():
-                by_place[place][text.index] = x[rows].double().mean(dim=0).numpy()
-        context.tell(what, done, len(distinct))
+    from reporter.forward.text_vectors import rows_pooled
+
     row_of = {text: row for row, text in enumerate(distinct)}
+    known = context.known.get(max_tokens or sys.maxsize, {})
+    for text in distinct:
+        for pooling, by_place in vectors.items() if text in known else ():
+            for place, vector in zip(layout.places, known[text][pooling], strict=True):
+                by_place[place][row_of[text]] = vector
+    unread = [text for text in distinct if text not in known]
+    for done, encoded in enumerate(encode(unread, context, max_tokens) if unread else (), 1):
+        for pooling, by_place in vectors.items():
+            rows = rows_pooled(encoded.special, pooling)
+            for place, x in encoded.states.items():
+                by_place[place][row_of[unread[encoded.index]]] = x[rows].double().mean(dim=0).numpy()
+        context.tell(what, done, len(unread))
     order = [row_of[text] for text in texts]
     return {pooling: {place: x[order] for place, x in by_place.items()} for pooling, by_place in vectors.items()}
-
-
-def chosen(text: EncodedText | TokenisedText, pooling: Pooling) -> Ints:
-    """Return the positions whose states are averaged.
-
-    ``first``: position 0, whatever stands there ([CLS] where there is one). ``mean``: all tokens of the text itself,
-    sinks included (the view ``words``). ``last``: the last token of the text itself. A text without tokens of its own
-    falls back on all of its tokens.
-    """
-    if pooling == "first":
-        return np.array([0])
-    text_tokens = np.flatnonzero(~text.special)
-    if not len(text_tokens):
-        text_tokens = np.arange(len(text.ids))
-    return text_tokens if pooling == "mean" else text_tokens[-1:]
 
 
 def same_token(texts: Sequence[str], context: Context, max_tokens: int | None = None) -> str | None:
@@ -316,6 +309,7 @@ def same_token(texts: Sequence[str], context: Context, max_tokens: int | None = 
     Special tokens do not count in an encoder: [CLS] is there to be read.
     """
     from reporter.forward.measure import tokenised_texts
+    from reporter.forward.text_vectors import rows_pooled
 
     if context.pooling == "mean" or len(set(texts)) < 2:
         return None
@@ -323,7 +317,7 @@ def same_token(texts: Sequence[str], context: Context, max_tokens: int | None = 
     read = {
         (int(text.ids[position]), bool(text.special[position]))
         for text in tokenised_texts(list(dict.fromkeys(texts)), model, max_tokens or sys.maxsize)
-        for position in chosen(text, context.pooling)
+        for position in rows_pooled(text.special, context.pooling)
     }
     if len(read) > 1:
         return None

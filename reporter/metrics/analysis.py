@@ -11,24 +11,24 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
 from reporter.core.errors import ReporterError
 from reporter.core.imports import Registry
+from reporter.core.places import Pooling
 from reporter.metrics.base import HELPERS, Definition, declaring
 from reporter.spec.offer import Section
 from reporter.spec.study import Study
 
 if TYPE_CHECKING:
+    from reporter.forward.text_vectors import OfText
     from reporter.models.load import LoadedModel
     from reporter.models.places import Layout
     from reporter.spec import Study
     from reporter.texts import Texts
 
-Pooling = Literal["first", "mean", "last"]
-POOLINGS: tuple[Pooling, ...] = ("mean", "last", "first")
 POOLED = "pooling of a text's tokens into one vector: 'first', 'mean' or 'last'"
 SAME_TOKEN = (
     "the token that pooling reads, if it is the same in all texts; NULL where texts differ, or with mean pooling"
@@ -78,6 +78,7 @@ class Context:
         tell: told of progress.
         warnings: what a reader should know before believing the numbers; an analysis appends to it.
         base: loads the last checkpoint of the model's base, once for all analyses with ``against_base``.
+        known: by where texts are cut the vectors of texts that a pass gathered, by text.
     """
 
     model: LoadedModel
@@ -90,6 +91,7 @@ class Context:
     auto: bool = False
     warnings: list[str] = field(default_factory=list)
     base: Callable[[], LoadedModel] | None = None
+    known: Mapping[int, Mapping[str, OfText]] = field(default_factory=dict)
 
 
 def as_written(item: Any, folder: Path) -> Any:

@@ -13,6 +13,7 @@ from pydantic import Field
 
 from reporter.charts import SENTENCES, Chapter, Chart, choices
 from reporter.core.errors import ReporterError
+from reporter.core.places import POOLINGS, Pooling
 from reporter.core.table import HIGH, LOW, Comparable, OfModel, Row, at_place, column, of_cell
 from reporter.geometry.arrays import Floats
 from reporter.geometry.clouds import ROUNDING
@@ -21,7 +22,7 @@ from reporter.geometry.intervals import error_over_texts, interval, student_inte
 from reporter.geometry.statistics import correlation, ranks
 from reporter.metrics._classifiers import all_the_same
 from reporter.metrics._items import evenly
-from reporter.metrics.analysis import POOLED, POOLINGS, Context, Pooling, analysis
+from reporter.metrics.analysis import POOLED, Context, analysis
 from reporter.metrics.base import Statistic, Value, with_floor
 from reporter.metrics.probes import accuracies
 from reporter.spec.offer import Section

@@ -21,6 +21,7 @@ from reporter.charts.layout import titled
 from reporter.charts.profile import beside
 from reporter.charts.styles import Styles, alt
 from reporter.core.errors import ReporterError
+from reporter.core.places import POOLINGS, Pooling
 from reporter.core.table import HIGH, LOW, Comparable, OfModel, Row, at_place, column, of_cell
 from reporter.core.threads import spread
 from reporter.geometry.arrays import Floats, Ints
@@ -28,7 +29,7 @@ from reporter.geometry.intervals import jackknife_interval, share_interval
 from reporter.metrics import _classifiers as classifiers
 from reporter.metrics._intervals import described, group_of_state
 from reporter.metrics._items import LISTS, Point, points, read_list, readable, stream, under
-from reporter.metrics.analysis import POOLED, POOLINGS, Context, Corpus, Pooling, analysis
+from reporter.metrics.analysis import POOLED, Context, Corpus, analysis
 from reporter.metrics.base import Cosine, Share, Statistic, Value, undefined, with_floor
 from reporter.spec.offer import Reference, Section
 from reporter.spec.part import AsTuple, Complaint, InheritedText, Name, Part, Prose, failure, one_of

@@ -12,6 +12,7 @@ from reporter.core.table import Row
 from reporter.forward.kept import Amount
 from reporter.forward.observed import KINDS
 from reporter.forward.passes import Measured
+from reporter.forward.text_vectors import OfText
 from reporter.geometry.intervals import errors_apart
 from reporter.metrics._coverage import shown
 from reporter.metrics.analysis import Context, Tell, default_pooling
@@ -79,7 +80,14 @@ def compute(cell: MetricCell, sides: Sequence[Measured]) -> Computed:
     return Computed(rows.tables, rows.reasons(), time.perf_counter() - began)
 
 
-def analyse(cell: AnalysisCell, model: LoadedModel, batch_tokens: int, tell: Tell, base: Load) -> Computed:
+def analyse(
+    cell: AnalysisCell,
+    model: LoadedModel,
+    batch_tokens: int,
+    tell: Tell,
+    base: Load,
+    known: Mapping[int, Mapping[str, OfText]],
+) -> Computed:
     """Return the rows of an analysis.
 
     Args:
@@ -88,6 +96,7 @@ def analyse(cell: AnalysisCell, model: LoadedModel, batch_tokens: int, tell: Tel
         batch_tokens: the most tokens in a batch, padding included; changes no number.
         tell: told of progress.
         base: loads the model's base; called where the analysis compares with it.
+        known: vectors of texts that a pass gathered, see ``Context``.
     """
     from reporter.models.places import Layout
 
@@ -102,6 +111,7 @@ def analyse(cell: AnalysisCell, model: LoadedModel, batch_tokens: int, tell: Tel
         tell=tell,
         auto=cell.pooling == "auto",
         base=base,
+        known=known,
     )
     parts = {
         "model": cell.checkpoint.model,

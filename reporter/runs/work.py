@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from reporter.core.errors import ReporterError, describe
 from reporter.core.imports import importing
 from reporter.core.numbers import counted
+from reporter.core.places import POOLINGS
 from reporter.core.progress import REST, Progress
 from reporter.core.threads import given
 from reporter.forward.inputs import PRECISIONS, Pass, warnings
 from reporter.forward.passes import Loading, Measured, Passes
+from reporter.forward.text_vectors import MOST_GATHERED, OfText, TextVectors
 from reporter.models.checkpoint import FINAL, Checkpoint
 from reporter.models.load import LoadedModel, load
 from reporter.models.states import SavedStates, load_states
@@ -158,12 +160,34 @@ class _Worker:
         def base() -> LoadedModel:
             return self._loaded(or_raise(self.prepared(self.study.models[checkpoint.model].base or ""))[-1])
 
-        for cell in self._left([cell for cell in todo if isinstance(cell, AnalysisCell)], checkpoint):
-            self._analyse(cell, checkpoint, model, base)
+        analyses = self._left([cell for cell in todo if isinstance(cell, AnalysisCell)], checkpoint)
         of_metrics = [cell for cell in todo if isinstance(cell, MetricCell)]
-        for _, group in groupby(of_metrics, key=lambda cell: cell.key.corpus):
-            if cells := self._left(list(group), checkpoint):
+        groups = [list(group) for _, group in groupby(of_metrics, key=lambda cell: cell.key.corpus)]
+        first = [group for group in groups if self._gathers(group[0].passes[0], analyses)]
+        for group in (*first, None, *(group for group in groups if group not in first)):
+            if group is None:
+                for cell in analyses:
+                    self._analyse(cell, checkpoint, model, base)
+                self.passes.gathering.clear()
+            elif cells := self._left(group, checkpoint):
                 self._corpus(checkpoint, cells, model)
+
+    def _gathers(self, of: Pass, analyses: Sequence[AnalysisCell]) -> bool:
+        """Prepare a pass to gather the vectors of texts that analyses read; return whether there are any."""
+        readers = [
+            cell
+            for cell in analyses
+            if cell.analysis.pooled
+            and of.texts.name in cell.corpora
+            and cell.sites == of.sites
+            and cell.corpora[of.texts.name].max_tokens == of.max_tokens
+        ]
+        if not readers or len(of.texts) > MOST_GATHERED or of.windows or of.chat or of.shuffled:
+            return False
+        every = any(cell.pooling == "auto" for cell in readers)
+        poolings = [cell.pooling for cell in readers[:1] if cell.pooling != "auto"]
+        self.passes.gathering[str(of)] = TextVectors(of, POOLINGS if every else poolings)
+        return True
 
     def _corpus(self, checkpoint: Checkpoint, cells: list[MetricCell], model: Load) -> None:
         """Compute the metrics of a checkpoint on a corpus, which goes through it once for all of them."""
@@ -187,13 +211,20 @@ class _Worker:
             self._put_model(checkpoint, records.loaded_columns(ready, self.study))
             with self.progress.telling(str(cell.key)) as tell:
                 with self.clock.within("analyses"):
-                    done = analyse(cell, ready, self.study.run.batch_tokens, tell, base)
+                    done = analyse(cell, ready, self.study.run.batch_tokens, tell, base, self._known(cell))
                 windows = [windowed(self.study, corpus) for corpus in cell.corpora]
                 few = [corpus.texts.warning for corpus in cell.corpora.values()]
                 warning = warnings(*windows, *few, *done.warnings)
                 self._put_computed(cell, done, {"warning": warning})
         except Exception as error:  # an analysis that fails must not take the others down
             self._fail([cell], describe(error))
+
+    def _known(self, cell: AnalysisCell) -> Mapping[int, Mapping[str, OfText]]:
+        known: dict[int, dict[str, OfText]] = {}
+        for gathered in self.passes.gathering.values():
+            if gathered.of.sites == cell.sites:
+                known.setdefault(gathered.of.max_tokens, {}).update(gathered.by_text)
+        return known
 
     def _compare(self, cells: list[MetricCell]) -> None:
         try:

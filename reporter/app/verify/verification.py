@@ -23,9 +23,10 @@ from reporter.app.verify.deviations import Deviation, Numbers, compare, counts, 
 from reporter.app.verify.reading import Found, NoPath, Reading, Rule, tokenised
 from reporter.core.errors import ReporterError, UsageError
 from reporter.core.numbers import counted
+from reporter.core.places import POOLINGS
 from reporter.core.progress import Progress
 from reporter.judge.judging import registration_lines
-from reporter.metrics.analysis import POOLINGS, default_pooling
+from reporter.metrics.analysis import default_pooling
 from reporter.models.toy.training import prepare
 from reporter.runs.plan import AnalysisCell, MetricCell, or_raise
 from reporter.runs.planner import plan_study

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from reporter.core.places import POOLINGS
 from reporter.metrics import _items as _encode
-from reporter.metrics.analysis import POOLINGS
 
 
 @pytest.mark.parametrize("family", ["bert", "gpt2", "llama"])
