@@ -150,8 +150,8 @@ class Point(OfItem, table="projections"):
     """A point of a projection to 2 or 3 dimensions: vectors of a layer, of a path through layers or of the weights."""
 
     projection: str = column(
-        "kind of projection: 'pca' (each layer separately), 'pca-joint' (all layers and texts in one plane), "
-        "'pca-joint-without-last' or 'tsne'; '… of token' for one kind of vector only",
+        "'pca' (each layer separately), 'pca-joint' (all layers and texts in one plane), 'pca-joint-without-last' or "
+        "'tsne'; '… of token' for one kind of vector",
         key=True,
     )
     place: Place | None = at_place()

@@ -246,8 +246,8 @@ class SinkCut(OfCorpus, table="sink_cuts"):
     compared = (Comparable(("value", "left_out"), "corpus", of="statistic || ', cut at ' || rule || ' ' || cut"),)
 
     rule: str = column(
-        "'dominance': a norm of more than 2 medians, and a coordinate whose weight against all others exceeds the "
-        "threshold; 'factor': a norm that exceeds the threshold, in medians of the text",
+        "'dominance': a norm over 2 medians, and a coordinate whose weight exceeds the threshold; 'factor': a norm "
+        "over the threshold, in medians of the text",
         key=True,
     )
     cut: float = column("threshold that a token must exceed at some block to be a sink", key=True)

@@ -228,7 +228,7 @@ class Value(UnderView, table="layer_metrics"):
     statistic: str = column("statistic, the second part of a number's name", key=True)
     place: Place | None = at_place(
         "'embedding' (input of the first block), 'block' (output of a block), 'final' (after the final norm) or "
-        "'attention' (after a block's attention, before its feed-forward)",
+        "'attention' (before a block's feed-forward)",
         "0 = embedding, 1..L = blocks; NULL for a number of the whole model",
     )
     value: float | None = column(VALUE)
@@ -260,8 +260,8 @@ class LayerErrors(UnderView, table="layer_errors"):
     statistic: str = column("statistic, the second part of a number's name", key=True)
     layer: int = column("0 = embedding, 1..L = blocks", key=True)
     errors: list[float] = column(
-        "JSON list: standard error over texts of this layer's number minus that of each earlier layer that has a row "
-        "here, from the first on; at the end that of the number itself"
+        "JSON list: standard error over texts of this layer's number minus that of each earlier layer with a row "
+        "here; at the end that of the number itself"
     )
 
 

@@ -66,8 +66,8 @@ class JourneyStep(OfToken, table="journeys"):
     positions: WithPositions = column(_WITH, key=True)
     norm_before: Norm = column(_NORM)
     cosine: float | None = column(
-        "cosine of the state, after `norm_before`, and the token's own vocabulary vector; cosine, distance and ranks "
-        "are NULL where their dimensions differ or one of them is zero"
+        "cosine of the state, after `norm_before`, and the token's vocabulary vector; cosine, distance and ranks are "
+        "NULL if dimensions differ or one is zero"
     )
     distance: float | None = column("Euclidean distance of the state and the token's own vocabulary vector")
     rank_cosine: int | None = column("vocabulary vectors with a larger cosine than the token's own; 0 = still itself")
@@ -107,8 +107,8 @@ class TokenPair(OfModel, table="journey_pairs", metric="journeys"):
     cosine: float | None = column("cosine of both states; NULL where one of them is zero")
     distance: float = column("Euclidean distance of both states")
     mean_cosine: float | None = column(
-        "mean cosine of any two different tokens of the trajectory's texts at this layer, without tokens that the "
-        "tokenizer added; NULL for fewer than two states that are not zero"
+        "mean cosine of two different tokens of the trajectory's texts at this layer, without added tokens; NULL for "
+        "fewer than two nonzero states"
     )
 
 

@@ -30,7 +30,6 @@ from reporter.spec.part import AsPath, Part, Text
 
 if TYPE_CHECKING:
     from reporter.models.places import Place
-    from reporter.texts.texts import Record
 
 FEWEST = 20
 DIGITS = 6  # of a cosine: vectors that are equal but for rounding in float32 have equal cosines
@@ -79,17 +78,21 @@ def _resolve(spec: PartnersFile, folder: Path) -> WrittenPartners:
     from reporter.texts.sources import SourceContext
     from reporter.texts.sources.stored import FileCorpus, file
 
-    def read(key: str, name: str) -> Iterator[Record]:
-        try:
-            yield from file(FileCorpus(file=spec.file, column=spec.column, label=name), SourceContext(folder)).read()
-        except ReporterError as error:
-            raise ReporterError(str(error).replace("`label`", f"`{key}`")) from error
-
-    scores = [row.label or "" for row in read("score", spec.score)] if spec.score else []
+    columns = FileCorpus(file=spec.file, column=spec.column, label=spec.partner, cluster=spec.score)
     pairs, first = [], dict[Any, int]()
-    for number, row in enumerate(read("partner", spec.partner), 1):
-        text, partner, score = row.text or "", row.label or "", scores[number - 1] if scores else "0"
-        earlier = min(first.setdefault(x, number) for x in ([(text, partner)] if scores else [(0, text), (1, partner)]))
+    try:
+        rows = list(file(columns, SourceContext(folder)).read())
+    except ReporterError as error:
+        says = str(error)
+        for key, meant, name in (("label", "partner", spec.partner), ("cluster", "score", spec.score)):
+            for form in (f"`{key}`", f"{key} '{name}'", f"{key} column '{name}'"):
+                says = says.replace(form, form.replace(key, meant, 1))
+        raise ReporterError(says) from error
+    for number, row in enumerate(rows, 1):
+        text, partner, score = row.text or "", row.label or "", (row.cluster or "") if spec.score else "0"
+        earlier = min(
+            first.setdefault(x, number) for x in ([(text, partner)] if spec.score else [(0, text), (1, partner)])
+        )
         faults = {
             "lacks a text": not text.strip() or not partner.strip(),
             f"has the score '{score}', which is no number": not _NUMBER.fullmatch(score),
@@ -97,10 +100,10 @@ def _resolve(spec: PartnersFile, folder: Path) -> WrittenPartners:
         }
         for problem in (fault for fault, holds in faults.items() if holds):
             raise ReporterError(f"{spec.file}: pair {number} {problem}; correct the row or remove it")
-        pairs.append((text, partner, float(score) if scores else None))
+        pairs.append((text, partner, float(score) if spec.score else None))
     if len(pairs) < FEWEST:
         raise ReporterError(f"{spec.file} has {len(pairs)} pairs; at least {FEWEST} are needed")
-    if scores and len({score for *_, score in pairs}) < 2:
+    if spec.score and len({score for *_, score in pairs}) < 2:
         raise ReporterError(f"{spec.file}: all scores in '{spec.score}' are equal; name another column as `score`")
     return WrittenPartners(pairs=tuple(pairs[row] for row in evenly(len(pairs), spec.sample)))
 

@@ -28,8 +28,7 @@ class BlockAnswer(OfLastCheckpoint, table="block_answers"):
     runner_up: str | None = column("the next best set; NULL if there is no other set")
     runner_up_change: float | None = column("change of loss of the next best set")
     tokens: int = column("tokens that were predicted", "BIGINT")
-    tried: int | None = column("repetitions of blocks that the trial tried", default=None)
-    twice: str | None = column("the best of them: blocks that run twice", default=None)
+    twice: str | None = column("the best repetition that the trial tried: blocks that run twice", default=None)
     twice_change: float | None = column("change of the loss by it", default=None)
     twice_low: float | None = column("lower end of its interval, corrected for the search", default=None)
     twice_high: float | None = column("upper end", default=None)
@@ -111,9 +110,7 @@ class ChangeAnswer(OfLastCheckpoint, table="change_answers"):
     last_low: float | None = column("lower end of its 95 % interval")
     last_high: float | None = column("upper end of its interval")
     last_cosine: float | None = column("mean of cos(h, h⁰) at the last layer")
-    last_linear: float | None = column(
-        "share of variance at the last layer that a linear map from the base's states explains (R²), held out"
-    )
+    last_linear: float | None = column("held-out R² of a linear map from the base's states, at the last layer")
     loss: float | None = column("loss minus the loss of the base, in nats; NULL if not measured")
     loss_low: float | None = column("lower end of its 95 % interval, paired over texts")
     loss_high: float | None = column("upper end of its interval")
@@ -387,7 +384,7 @@ class TrainingAnswer(OfStudy, table="training_answers"):
     size: float | None = column("last minus first; for a turn, the extreme minus the nearer end; NULL for a rest")
     size_low: float | None = column("lower end of its 95 % interval, over texts")
     size_high: float | None = column("upper end of its interval")
-    p_adjusted: float | None = column("p-value of the change over texts, after Holm's correction for all tests")
+    p_adjusted: float | None = column("p-value of the change over texts, Holm-corrected")
     checkpoints: int = column("number of checkpoints")
 
 

@@ -159,8 +159,8 @@ class Verdict(OfStudy, table="claims"):
     claim: str = column("name of the claim in the study", key=True)
     number: int = column("place of the claim in the study, from 1")
     reading: int = column(
-        "1 = the claim itself: its first view, on the models; 2, 3, … = the claim under another view or on a baseline, "
-        "to show what the verdict depends on; these do not count as tested claims",
+        "1 = the claim itself: its first view, on the models; 2, 3, … = under another view or on a baseline (not "
+        "counted as tested)",
         key=True,
     )
     says: str = column("the claim in words")
@@ -169,8 +169,8 @@ class Verdict(OfStudy, table="claims"):
     view: str | None = column("which tokens counted; NULL for a claim by SQL, where the query decides")
     baseline: str | None = column("'random-init' or 'shuffled'; NULL = the models themselves")
     verdict: Word = column(
-        "'supported', 'refuted' (the opposite is shown), 'inconclusive' (neither is shown) or 'failed' (numbers are "
-        "missing; detail says which); corrected for the number of claims"
+        "'supported', 'refuted' (the opposite is shown), 'inconclusive' (neither) or 'failed' (see detail); "
+        "corrected for the number of claims"
     )
     value: float | None = column(
         "the number that decides the verdict (detail.statistic says what it is)",
@@ -198,8 +198,8 @@ class Verdict(OfStudy, table="claims"):
         default=None,
     )
     p_adjusted: float | None = column(
-        "p-value of the whole claim, the largest of its parts, after Holm's correction over the claims of the study, "
-        "two tests each; at most 0.05 for 'supported' and 'refuted'; readings after the first are not corrected",
+        "p-value of the whole claim, the largest of its parts, Holm-corrected over the study's claims, two tests "
+        "each; not corrected for readings after the first",
         default=None,
     )
     registration: str | None = column("whether it was registered before the first number, in words", default=None)
@@ -299,12 +299,12 @@ class Model(OfModel, table="models"):
     sink_rule: str = column("which tokens are sinks, in words")
     self_test: float = column("largest relative deviation between hooks and the hidden_states that the model returns")
     part: str | None = column(
-        "the part that was measured: 'encoder' or 'decoder' of an encoder–decoder (both read the same text), 'text' of "
-        "a model for texts and images; NULL for a whole model"
+        "the part that was measured: 'encoder' or 'decoder' of an encoder–decoder, 'text' of a model for texts and "
+        "images; NULL for a whole model"
     )
     own_states: str | None = column(
-        "'same' if the hidden_states that the model returns begin with the input of the first block, 'shifted' if they "
-        "begin with its output, as in state-space models; NULL if unknown"
+        "'same' if the model's hidden_states begin with the input of the first block, 'shifted' if with its output; "
+        "NULL if unknown"
     )
     initialised: bool | None = column(
         "true if the weights are untrained (the gains of each norm are all equal), so that no finding is about the "
@@ -325,8 +325,8 @@ class Model(OfModel, table="models"):
     )
     warning: str | None = column("a caution for readers, such as a training that learned token frequencies only")
     weights: dict[str, str] | None = column(
-        "JSON object: the hash of each group of weights as loaded: 'embeddings', '1'…'L' for the blocks, 'other' for "
-        "other weights of the model, 'head' for further weights in the files, such as an untied head; NULL if unknown"
+        "JSON object: hash of each group of weights as loaded: 'embeddings', '1'…'L' (blocks), 'other', 'head' "
+        "(further weights in the files, such as an untied head); NULL if unknown"
     )
     same_weights: str | None = column(
         "a sentence that says which weights equal the weights of an earlier checkpoint although training should have "
@@ -433,8 +433,8 @@ class Study(OfStudy, table="studies"):
     )
     first_number: datetime | None = column("time when its first number was stored, UTC; also of one since replaced")
     registration: dict[str, Any] | None = column(
-        "JSON object: note (the registered claims), in_time (a run found them before there were numbers), changed "
-        "(keys that differ, by claim; under '' for every claim); NULL without a registration"
+        "JSON object: note (the registered claims), in_time (found before there were numbers), changed (keys that "
+        "differ, by claim; '' for all); NULL without a registration"
     )
     cells_run: int = column("cells computed in the last run")
     cells_cached: int = column("cells that were done before")

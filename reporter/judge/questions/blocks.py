@@ -13,12 +13,12 @@ from reporter.store.answers import BlockAnswer, BlockOrder
 
 _TRIED = """
 WITH repeats AS (
-  SELECT study, model, checkpoint, item, count(*) AS tried, min(change) AS twice_change,
+  SELECT study, model, checkpoint, item, min(change) AS twice_change,
     min_by(first || if(first < last, '–' || last, ''), change) AS twice,
     min_by(change_low, change) AS twice_low, min_by(change_high, change) AS twice_high
   FROM repeated_blocks GROUP BY ALL
 )
-SELECT s.*, l.value AS whole, tried, twice, twice_change, twice_low, twice_high
+SELECT s.*, l.value AS whole, twice, twice_change, twice_low, twice_high
 FROM skipped_blocks s
 LEFT JOIN repeats USING (study, model, checkpoint, item)
 JOIN models m USING (study, model, checkpoint)
@@ -166,7 +166,7 @@ def _about_repeat(row: Record) -> Iterator[str]:
     low, high = row["twice_low"], row["twice_high"]
     run = f"{_blocks(row['twice'])} {'runs' if row['twice'].isdecimal() else 'run'} twice"
     change = f"{signed(row['twice_change'])} {interval(low, high)}".strip()
-    yield f"If {run}, the loss changes by {change} nats, the best of {row['tried']} repetitions."
+    yield f"If {run}, the loss changes by {change} nats, the best repetition of all tried."
     if high is not None:
         verdict = "lowers the loss" if high < 0 else "raises the loss" if low > 0 else "does not change the loss"
         yield f"Corrected for the search, the repetition {verdict} significantly."
