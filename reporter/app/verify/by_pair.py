@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.stats import rankdata
@@ -24,8 +24,7 @@ def partners(
     """Yield each number with its chance level; its view is the treatment and the pooling."""
     texts, others, scores = zip(*pairs, strict=True)
     vectors: dict[tuple[str, Place], list[Floats]] = {}
-    every: Any = [*texts, *others]
-    for text in tokenised(every, model.tokenizer, limit):
+    for text in tokenised([*texts, *others], model.tokenizer, limit):
         path, final = model.states(text.ids)
         own = np.arange(len(text.ids)) if text.special.all() else np.flatnonzero(~text.special)
         rows = {"mean": own, "last": own[-1:], "first": np.array([0])}

@@ -365,14 +365,14 @@ class Reading:
         return np.array([value for keys in hashes for value in keys], dtype=np.uint64)
 
 
-def tokenised(texts: Texts, tokenizer: Any, limit: int) -> list[Tokenised]:
+def tokenised(texts: Texts | Sequence[str], tokenizer: Any, limit: int) -> list[Tokenised]:
     """Return the texts as the model reads them, cut at ``limit`` tokens; texts without tokens are left out."""
-    never = never_a_word(tokenizer)
+    never, clusters = never_a_word(tokenizer), getattr(texts, "clusters", None)  # texts of pairs have none
     first: dict[str, int] = {}
     tokenised_texts = []
     for index, text in enumerate(texts):
         original = first.setdefault(text, index)
-        unit = original if texts.clusters is None else int(texts.clusters[original])
+        unit = original if clusters is None else int(clusters[original])
         whole = tokenizer(text, verbose=False)["input_ids"]
         encoding = tokenizer(text, truncation=True, max_length=limit, return_special_tokens_mask=True, verbose=False)
         ids, added = list(encoding["input_ids"]), encoding["special_tokens_mask"]
