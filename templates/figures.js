@@ -320,7 +320,7 @@ function pictureButtons(made, name, told) {
     make("button", { type: "button", text: "Copy", title: "Copy as PNG", onclick: attempt(async () => { await navigator.clipboard.write([new ClipboardItem({ "image/png": await made("png") })]); told.textContent = " Copied."; }) }),
   ];
 }
-// The headline picture of Overview, in one press.
+// The main picture of Overview, in one press.
 const four = /** @type {HTMLElement | null} */ (document.querySelector("#glance"));
 if (four) {
   const told = make("span", { class: "hint" });

@@ -117,10 +117,10 @@ def scalars(results: Results, model: str = "trained") -> dict[str, float]:
         results: the results of a study.
         model: its name there.
     """
-    headlines = {name for name, (_, statistic) in declared().items() if statistic.headline}
+    main = {name for name, (_, statistic) in declared().items() if statistic.main}
     (study,) = results.ids
     rows = Store(results.folder / DATABASE).records(_SCALARS, {"study": study, "model": model})
-    return {f"{row['corpus']}/{row['name']}": row["value"] for row in rows if row["name"] in headlines}
+    return {f"{row['corpus']}/{row['name']}": row["value"] for row in rows if row["name"] in main}
 
 
 @contextmanager

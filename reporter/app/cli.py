@@ -546,9 +546,7 @@ def export(
     to: Annotated[Path | None, option("The folder to write. Default: OUT/STUDY/export.", "DIR")] = None,
     figures: Annotated[
         Names,
-        option(
-            "Figures by name or number, a metric for all its figures, 'all', or 'headlines' (the default).", "NAME,…"
-        ),
+        option("Figures by name or number, a metric for all its figures, 'all', or 'main' (the default).", "NAME,…"),
     ] = None,
     format: Annotated[
         Names,
@@ -653,7 +651,7 @@ def export(
         from reporter.report.export import export as write
 
         controls = {name: value for name, _, value in (text.partition("=") for text in choose or ())}
-        named = _names(figures, "--figures") or ("headlines",)
+        named = _names(figures, "--figures") or ("main",)
         wanted = Wanted(named, formats or ("svg", "pdf"), width, font_size, controls, bare)
         written = write(study, out, folder, wanted)
         typer.echo(f"wrote {counted(len(written), 'file')} into {folder}")

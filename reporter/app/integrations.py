@@ -20,7 +20,7 @@ from reporter.core.errors import UsageError, hint, one_line
 from reporter.core.files import writing
 from reporter.core.imports import optional
 from reporter.core.places import place, tag
-from reporter.judge.numbers import headlines
+from reporter.judge.numbers import main_statistics
 from reporter.runs.studies import find_study
 from reporter.store import Store
 from reporter.store.schema import tables
@@ -62,7 +62,7 @@ def hub(study: str, store: Store, folder: Path) -> None:
 
 def model_indices(study: str, store: Store) -> dict[str, dict[str, Any]]:
     """Return, by model, an entry for ``model-index``: main statistics at the last block, with their intervals."""
-    by_name = headlines()
+    by_name = main_statistics()
     indices: dict[str, dict[str, Any]] = {}
     for row in store.records(_LAST, [study]):
         if (statistic := by_name.get(name := f"{row['metric']}.{row['statistic']}")) is None:
@@ -133,7 +133,7 @@ class Scalar:
 
 def scalars(study: str, store: Store) -> Iterator[Scalar]:
     """Yield the main statistics of a study, by model and step."""
-    by_name = headlines()
+    by_name = main_statistics()
     for row in store.records(_NUMBERS, [study]):
         if row["name"] in by_name:
             step = by_name[row["name"]].per == "step"

@@ -112,7 +112,7 @@ class Chart:
         grows: how the number moves with the size of the corpus.
         unit: empty for a pure number.
         interval: how its intervals are made.
-        headline: whether it is among the first charts of a report.
+        main: whether it is among the first charts of a report.
         behind: whether it waits behind *show all*.
         within_role: whether encoders and decoders have different numbers, so that nothing compares them.
         columns: of the table that its query reads first, those whose comments belong to the definition; the table's
@@ -147,7 +147,7 @@ class Chart:
     grows: str = ""
     unit: str = ""
     interval: str = ""
-    headline: bool = False
+    main: bool = False
     behind: bool = False
     within_role: bool = False
     columns: tuple[str, ...] = ()

@@ -16,7 +16,7 @@ from reporter.core.places import listed
 from reporter.geometry.intervals import FEWEST_TEXTS, freedom, quantile, widened_for_skew
 from reporter.judge.claims import detectable_ratio, level_of
 from reporter.judge.judging import find_claim, readings_of
-from reporter.judge.numbers import Numbers, headlines
+from reporter.judge.numbers import Numbers, main_statistics
 from reporter.judge.points import FEWEST_MODELS, LEVEL, Finding
 from reporter.spec import Study
 from reporter.store import Store
@@ -85,7 +85,7 @@ def detectable(store: Store, study: Study, planned: Mapping[str, int]) -> Iterat
         corpora = [corpus for corpus in finding.detail.get("corpora", stored) if corpus in stored and corpus in planned]
         sizes = _sizes(corpora or list(stored), stored, planned)
         yield _of_claim(name, finding, len(study.claims), *sizes, units[(corpora or list(units))[0]])
-    widths = store.records(_WIDTHS, {"study": study.study, "view": study.views[0], "names": list(headlines())})
+    widths = store.records(_WIDTHS, {"study": study.study, "view": study.views[0], "names": list(main_statistics())})
     for row in widths:
         corpora = [corpus for corpus in dict.fromkeys(row["corpora"]) if corpus in stored and corpus in planned]
         if row["width"] and corpora:

@@ -42,9 +42,9 @@ def with_analyses() -> dict[str, Statistic]:
     }
 
 
-def headlines() -> dict[str, Statistic]:
+def main_statistics() -> dict[str, Statistic]:
     """Return the main statistics of metrics and analyses by full name."""
-    return {name: statistic for name, statistic in with_analyses().items() if statistic.headline}
+    return {name: statistic for name, statistic in with_analyses().items() if statistic.main}
 
 
 class Missing(Exception):

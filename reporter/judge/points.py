@@ -171,7 +171,7 @@ class Points:
         return self.combine((eye[:, None, :] - eye[None, :, :]).reshape(-1, len(self.x)))
 
     def smoothed(self) -> Points:
-        """Return running medians of three points, so that one odd point neither makes nor hides a hill or a valley.
+        """Return running medians of three points, so that one odd point neither makes nor hides a peak or a valley.
 
         The first and the last point stay as they are. A median's error is taken to be the largest of the three.
         """

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from reporter.judge.points import LEVEL, Array, Estimates, Inequality, Points, Range, span
 
 FLAT = 0.10  # of the size of the mean
-VALLEY = 0.25  # of the hill's height
+VALLEY = 0.25  # of the peak's height
 PEAK_WITHIN = 0.1  # of the depth
 
 
@@ -42,7 +42,7 @@ class Ruling:
         head: what to show as the value, where it is none of the numbers that are compared: its name, the value, its
             interval (None where it is not known) and the range in which the claim holds.
         positive: the one of ``needs`` to show of a supported claim, which it says and the others only do not
-            contradict: how high a hill is rather than that no valley cuts it. None: the least sure one.
+            contradict: how high a peak is rather than that no valley cuts it. None: the least sure one.
     """
 
     needs: tuple[Inequality, ...]
@@ -258,15 +258,15 @@ def peak_at(points: Points, at: float, within: float, at_least: float = 0.0) -> 
 def valleys(
     points: Points, least: Array, tolerance: float | None, tests: int
 ) -> tuple[Array, tuple[Inequality, ...], tuple[Inequality, ...]]:
-    """Test for valleys between two hills, after running medians of three points.
+    """Test for valleys between two peaks, after running medians of three points.
 
-    A valley at a point is as deep as the point lies below the lower of the two hills beside it. One that is a quarter
-    as deep as the hill is high (its top over the higher end of the profile) makes two hills of one.
+    A valley at a point is as deep as the point lies below the lower of the two peaks beside it. One that is a quarter
+    as deep as the peak is high (its top over the higher end of the profile) makes two peaks of one.
 
     Args:
         points: the points.
         least: the smallest effect.
-        tolerance: how deep a valley may be; by default a quarter of the hill's height.
+        tolerance: how deep a valley may be; by default a quarter of the peak's height.
         tests: for how many tests one that there is a valley is corrected, besides all ordered pairs of points.
 
     Returns:
@@ -274,8 +274,8 @@ def valleys(
     """
     size, smooth = len(points.x), points.smoothed()
     mean, over = smooth.mean, smooth.differences()  # v_i − v_j for every pair, P = K²
-    hill = mean.max(axis=-1, keepdims=True) - np.maximum(mean[..., :1], mean[..., -1:])
-    allowed = np.maximum(least, VALLEY * hill) if tolerance is None else points.least(tolerance)
+    height = mean.max(axis=-1, keepdims=True) - np.maximum(mean[..., :1], mean[..., -1:])
+    allowed = np.maximum(least, VALLEY * height) if tolerance is None else points.least(tolerance)
     if size < 4:
         return allowed, (), ()
 

@@ -148,7 +148,7 @@ STATISTICS = (
         "the published code.",
         ("gu2025sink",),
         bounds=(0, 1),
-        headline=True,
+        main=True,
         plainly="Share of heads that attend mainly to the first token.",
         trap="With few tokens a decoder's first row alone comes near the threshold. The first token may be a [CLS] or "
         "BOS.",

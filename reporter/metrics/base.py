@@ -151,7 +151,7 @@ class Statistic:
             same n and d unless the definition says otherwise.
         trap: a caution for readers, at most 25 words; no other caution repeats it.
         bounds: the range the number can take, for axes; None where it is open.
-        headline: shown among the first charts of a report; so is every statistic with ``plainly``.
+        main: shown among the first charts of a report; so is every statistic with ``plainly``.
         plainly: what a main statistic says, in at most 14 words without formulas, for readers new to it.
         fixed: ends of a profile over depth that can have a certain value by definition, as (end, value): S(L) = 1 says
             nothing of a model. A number there with that value has no interval and the mark ``by_definition``; means
@@ -180,7 +180,7 @@ class Statistic:
     floor: bool = False
     trap: str = ""
     bounds: tuple[float | None, float | None] = (None, None)
-    headline: bool = False
+    main: bool = False
     plainly: str = ""
     fixed: tuple[tuple[Literal["first", "last"], float], ...] = ()
     smallest: float | None = None
@@ -194,7 +194,7 @@ class Statistic:
     noise: str = "random vectors"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "headline", self.headline or bool(self.plainly))
+        object.__setattr__(self, "main", self.main or bool(self.plainly))
         if self.smallest is None and None not in self.bounds:
             object.__setattr__(self, "smallest", 0.01)
         for key in self.sources:

@@ -86,7 +86,7 @@ STATISTICS = (
         short="distance from the base",
         bounds=(0, None),
         smallest=0.001,
-        headline=True,
+        main=True,
         plainly="Distance of a token's state from the base's, relative to the base's norm.",
     ),
     *_sides(

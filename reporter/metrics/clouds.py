@@ -169,7 +169,7 @@ STATISTICS = (
         interval=classifiers.WILSON,
         floor=True,
         noise="chance",
-        headline=True,
+        main=True,
         plainly="How often a linear classifier recognises the corpus of a text.",
         trap="Near 1 for any corpora of different length, layout or names. With few texts per dimension it is a lower "
         "bound.",
@@ -194,7 +194,7 @@ STATISTICS = (
         short="share of neighbours",
         interval="95 % CI over texts (mean ± t standard errors). Slightly too narrow, since neighbours share "
         "neighbours.",
-        headline=True,
+        main=True,
         plainly="How mixed the corpora are among nearest texts (1: mixed, 0: separate).",
         trap="In many dimensions, hubs dominate: texts that are near to very many others.",
     ),

@@ -198,7 +198,7 @@ SILHOUETTE = Cosine(
     f"distance to the nearest other group (0 where a = b = 0). {_ROUNDING} This is scikit-learn's silhouette_score. "
     f"{_ALL}",
     ("luisto2024toybox", "rousseeuw1987silhouettes"),
-    headline=True,
+    main=True,
     plainly="How clearly the groups are separated (1: fully, 0: not).",
     trap="Shared words and text length separate groups without any meaning. The controls show the effect of length, "
     "the embedding the effect of shared words.",
@@ -208,7 +208,7 @@ RATIO = _distance(
     "distance within groups over between",
     f"groups.within / groups.between. {_ALL}",
     short="distance within over between",
-    headline=True,
+    main=True,
     plainly="Mean distance within groups divided by mean distance between groups.",
     trap="Large groups weigh more: a group of n texts has n·(n − 1)/2 pairs. The table groups has every group.",
 )
@@ -235,7 +235,7 @@ STATISTICS = (
             title=f"{of.title} (random {control})",
             definition=f"As groups.{of.name}, on one draw of random texts of matched length, given by the study's "
             f"seed. {how}",
-            headline=False,
+            main=False,
             plainly="",
             trap=f"One draw of random {control}. {none}",
         )

@@ -72,7 +72,7 @@ STATISTICS = (
         "razzhigaev2024linear",
         "Stored at layer l = 0…L−1.",
         "With few tokens per dimension the map fits noise and this falls below 0, which says nothing about the block.",
-        headline=True,
+        main=True,
         plainly="How well one linear map predicts the next layer's states (1: exactly).",
         trap="The residual stream alone makes it high; see update_linearity. d directions fit n tokens by chance; "
         "compare the chance level and the held-out form.",

@@ -247,10 +247,10 @@ _SIGNS = (
 )
 
 _of_pairs = partial(Statistic, floor=True, noise="chance")
-_headline = partial(_of_pairs, headline=True)
+_main = partial(_of_pairs, main=True)
 
 STATISTICS = (
-    _headline(
+    _main(
         "consistency",
         "consistency of a concept's differences",
         "Mean over the pairs i of a concept of cos(δ_i, Σ_{j≠i} δ_j), then over the concepts of the set. δ_i is the "
@@ -269,7 +269,7 @@ STATISTICS = (
         trap="Grows with the number of pairs: compare concepts of equal size. A word that all second texts share "
         "makes it large even at the embedding.",
     ),
-    _headline(
+    _main(
         "aligned",
         "absolute cosine between concepts",
         "Mean over all pairs of concepts of |cos(δ̄_a, δ̄_b)|, with δ̄ the mean difference of a concept. n is the "

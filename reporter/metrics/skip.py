@@ -133,7 +133,7 @@ STATISTICS = (
         unit="nats",
         interval=BOOTSTRAP,
         smallest=0.01,
-        headline=True,
+        main=True,
         plainly="How badly the whole model predicts the sample; lower is better.",
     ),
 )

@@ -1,4 +1,4 @@
-"""The headline comparison as a table to download: models and roles on the main statistics, with and without sinks.
+"""The main comparison as a table to download: models and roles on the main statistics, with and without sinks.
 
 The number of a model is its mean over the embedding and the blocks at the last checkpoint, without values that a
 definition fixes. The ends of its interval are the means of the layers' ends. Layers share their texts, so their errors
@@ -50,7 +50,7 @@ ORDER BY statistic, corpus, view, model NULLS FIRST, role
 
 @dataclass(frozen=True)
 class Compared:
-    """The headline comparison.
+    """The main comparison.
 
     Args:
         charts: the statistics, as the charts of their profiles.
@@ -68,9 +68,9 @@ class Compared:
     frame: pd.DataFrame
 
 
-def read_compared(read: Read, scene: Scene, headlines: Sequence[Drawn], first: Sequence[str]) -> Compared | None:
+def read_compared(read: Read, scene: Scene, main: Sequence[Drawn], first: Sequence[str]) -> Compared | None:
     """Compare the models; None where fewer than two have numbers, or there are none."""
-    charts = [drawn for drawn in headlines if drawn.chart.kind in ("profile", "dots") and not drawn.empty]
+    charts = [drawn for drawn in main if drawn.chart.kind in ("profile", "dots") and not drawn.empty]
     if len(scene.styles.own) < 2 or not charts:
         return None
     order = list(dict.fromkeys([*first, *(drawn.id for drawn in charts)]))

@@ -57,7 +57,7 @@ class Section:
         name: name of the metric.
         title: heading.
         summary: what question it answers.
-        charts: its charts, those that are seen at once first: headlines, followed over training where they can be,
+        charts: its charts, those that are seen at once first: main ones, followed over training where they can be,
             and what several statistics or other tables show; then those of the other statistics.
         question: the question on *Layers* under which its charts stand.
         absent: its statistics that have no numbers.
@@ -172,9 +172,9 @@ class Contents:
 
     @property
     def glance(self) -> list[Drawn]:
-        """The headline charts; none that has encoders and decoders on one axis though they cannot be compared."""
+        """The main charts; none that has encoders and decoders on one axis though they cannot be compared."""
         both = len({style.role for style in self.scene.styles.own}) > 1
-        return [drawn for drawn in self.charts if drawn.chart.headline and not (both and drawn.chart.within_role)]
+        return [drawn for drawn in self.charts if drawn.chart.main and not (both and drawn.chart.within_role)]
 
     def drawn(self) -> Contents:
         """Return the same study with every chart drawn; needs no database any more."""
@@ -186,9 +186,7 @@ class Contents:
         return replace(self, sections=tuple(sections))
 
 
-def read_contents(
-    read: Read, study: Row, catalogue: Mapping[str, Definition], headlines_only: bool = False
-) -> Contents:
+def read_contents(read: Read, study: Row, catalogue: Mapping[str, Definition], main_only: bool = False) -> Contents:
     """Read one study."""
     name = str(study["study"])
     order = order_of(study.get("spec"))
@@ -224,16 +222,16 @@ def read_contents(
     cells = rows(queries.CELLS)
     trained = len(steps) > len({model for model, _ in steps})
     apply = sample.apply if sample else None
-    sections = _sections(read, name, catalogue, [row["metric"] for row in cells], trained, headlines_only, apply)
+    sections = _sections(read, name, catalogue, [row["metric"] for row in cells], trained, main_only, apply)
     claims = read_claims(read, name)
     findings = read_findings(read, name, study.get("looked_at"), scene.styles)
     contents = Contents(study, scene, tuple(sections), models, corpora, cells, claims, findings)
-    if headlines_only:
+    if main_only:
         return contents
     # models that only an explorer shows come last, so that the others look the same on every page
     loaded = roles | {row["model"]: str(row["role"]) for row in models if row["role"] and row["model"] not in roles}
     named = (*(row["corpus"] for row in corpora), *order["groups"], *order["pairs"])
-    headlines = [drawn for drawn in contents.charts if drawn.chart.headline]
+    main = [drawn for drawn in contents.charts if drawn.chart.main]
     explorers = read_explorers(read, name, replace(style_models(loaded, null), named=named), catalogue)
     sinks = read_sinks(read, name, models)
     if sinks and not any(explorer.name == "tokens" for explorer in explorers):
@@ -244,7 +242,7 @@ def read_contents(
         overview=read_overview(read, contents),
         explorers=explorers,
         sinks=sinks,
-        compared=read_compared(read, scene, headlines, [*findings.about, *claims.about]),
+        compared=read_compared(read, scene, main, [*findings.about, *claims.about]),
         texts=read_texts(read, name),
         numbers_hash=read_hash(read, name),
     )
@@ -262,7 +260,7 @@ def _sections(
     catalogue: Mapping[str, Definition],
     tried: Sequence[str],
     trained: bool,
-    headlines_only: bool,
+    main_only: bool,
     sample: Sample | None,
 ) -> list[Section]:
     """One section for each metric that has numbers, and for each that was tried and has none; analyses come last.
@@ -275,7 +273,7 @@ def _sections(
     for row in read_rows(read, queries.STATISTICS, study):
         rows.setdefault(row["metric"], {})[row["statistic"]] = row
     tables: dict[str, set[str]] = {}
-    for row in [] if headlines_only else read_rows(read, queries.BESIDES, study):
+    for row in [] if main_only else read_rows(read, queries.BESIDES, study):
         rows.setdefault(row["metric"], {})
         tables.setdefault(row["metric"], set()).add(row["name"])
 
@@ -294,19 +292,19 @@ def _sections(
             return read_chart(read, chart, open, sample, study=study, metric=name, **of_it)
 
         first: list[Drawn] = []
-        for statistic in [s for s in singles if s.headline]:
+        for statistic in [s for s in singles if s.main]:
             first.append(drawn(of_statistic(name, statistic), statistic))
-            if trained and not headlines_only:
+            if trained and not main_only:
                 training = drawn(over_training(name, statistic), statistic)
                 first += [] if training.empty else [training]
         rest: list[Drawn] = []
-        if not headlines_only:
+        if not main_only:
             charts = [explained(chart, metric) for chart in named] if metric else []
             charts += of_tables(name, [s for s in statistics if s.name not in together], beside)
             present_charts = [drawn(chart, open=not chart.behind) for chart in charts]
             first += [chart for chart in present_charts if chart.open and not chart.empty]
             rest += [chart for chart in present_charts if not chart.open and not chart.empty]
-            minor = [s for s in singles if not s.headline]
+            minor = [s for s in singles if not s.main]
             # a section opens on something, and a single chart needs no collapsible section
             opened = len(minor) if len(minor) + len(first) <= 2 else 0 if first else 1
             for place, statistic in enumerate(minor):

@@ -28,7 +28,7 @@ from reporter.store.formats import Result, write
 if TYPE_CHECKING:
     import pandas as pd
 
-HEADLINES, ALL = "headlines", "all"
+MAIN, ALL = "main", "all"
 
 
 def chosen_figures(contents: Contents, names: Sequence[str]) -> dict[str, Drawn]:
@@ -40,7 +40,7 @@ def chosen_figures(contents: Contents, names: Sequence[str]) -> dict[str, Drawn]
     for name in names:
         if name == ALL:
             names_found |= figures.keys()
-        elif name == HEADLINES:
+        elif name == MAIN:
             names_found |= {drawn.id for drawn in contents.glance}
         elif name in figures or name in numbers:
             names_found.add(numbers.get(name, name))
@@ -51,7 +51,7 @@ def chosen_figures(contents: Contents, names: Sequence[str]) -> dict[str, Drawn]
         elif name.partition(".")[0] == "journeys":
             raise UsageError("token trajectories are not exported; open their page and save them there, or print it")
         else:
-            offered = [HEADLINES, ALL, *sections, *figures]
+            offered = [MAIN, ALL, *sections, *figures]
             raise UsageError(f"no figure '{one_line(name)}'{hint(name, offered, 'figures')}")
     return {name: drawn for name, drawn in figures.items() if name in names_found}
 
@@ -114,7 +114,7 @@ class Wanted:
         bare: figures without title, sentences and caption, which ``figures.tex`` has.
     """
 
-    figures: Sequence[str] = (HEADLINES,)
+    figures: Sequence[str] = (MAIN,)
     formats: Sequence[str] = ("svg", "pdf")
     width: float = 170.0
     font_size: float = 8.0

@@ -43,7 +43,7 @@ def of_statistic(metric: str, statistic: Statistic) -> Chart:
         grows=statistic.grows,
         unit=statistic.unit,
         interval=statistic.interval,
-        headline=statistic.headline,
+        main=statistic.main,
         within_role=statistic.within_role,
     )
 

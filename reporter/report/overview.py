@@ -11,7 +11,7 @@ from reporter.charts.chart import Drawn, Read
 from reporter.charts.styles import DECODER, ENCODER, ModelStyle
 from reporter.core.numbers import counted, whole
 from reporter.core.places import capital, listed, token_set
-from reporter.judge.numbers import headlines
+from reporter.judge.numbers import main_statistics
 from reporter.report import tables as queries
 from reporter.report.claims import VERDICTS
 from reporter.report.compared import PAIR, path_of
@@ -140,9 +140,11 @@ def read_overview(read: Read, contents: Contents) -> Overview:
     """
     own = contents.scene.styles.own
     charts = {
-        drawn.id: drawn for drawn in contents.charts if drawn.chart.kind in ("profile", "dots") and drawn.chart.headline
+        drawn.id: drawn for drawn in contents.charts if drawn.chart.kind in ("profile", "dots") and drawn.chart.main
     }
-    known = {name: statistic for name, statistic in headlines().items() if name in charts and not charts[name].empty}
+    known = {
+        name: statistic for name, statistic in main_statistics().items() if name in charts and not charts[name].empty
+    }
     numbers = MainStatistics(read, contents, known)
     tables = tuple(
         Table(corpus, rows) for corpus in contents.scene.corpora if (rows := tuple(_rows(numbers, charts, corpus)))

@@ -194,7 +194,7 @@ def facts(contents: Contents) -> list[str]:
 
 
 def sparkline(contents: Contents) -> dict[str, Any] | None:
-    """Return a study's first headline profile on its first corpus, for the list of studies."""
+    """Return a study's first main profile on its first corpus, for the list of studies."""
     scene = contents.scene
     for drawn in contents.glance:
         if drawn.chart.kind != "profile" or drawn.frame is None or drawn.frame.empty:
@@ -250,7 +250,7 @@ def with_images(contents: Contents, folder: Path, address: str = "") -> Contents
 
 
 def _write_preview(contents: Contents, folder: Path) -> str:
-    """Write the picture of the first sentence, or of the first headline figure; return its path, empty without one."""
+    """Write the picture of the first sentence, or of the first main figure; return its path, empty without one."""
     sentences = contents.overview.sentences if contents.overview else ()
     first, *_ = [*sentences, None]
     choice, names = first_choice(contents.scene), [drawn.id for drawn in contents.glance]
@@ -290,7 +290,7 @@ def render(
         chosen = _wanted(database, [str(row["study"]) for row in rows], studies)
         definitions = {**catalogue(), **analyses()}
         shown = [
-            read_contents(read, row, definitions, headlines_only=row["study"] not in chosen)
+            read_contents(read, row, definitions, main_only=row["study"] not in chosen)
             for row in rows
             if row["study"] in chosen or not alone
         ]

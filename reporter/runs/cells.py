@@ -155,7 +155,7 @@ class Rows:
     Args:
         cell: the parts of the cell or its two sides; see :attr:`reporter.core.table.Column.part`.
         layers: blocks of the (first) model, for the depth.
-        statistics: the metric's statistics by name. Some values are fixed by their definition; layers of headline
+        statistics: the metric's statistics by name. Some values are fixed by their definition; layers of main
             statistics have errors of their differences.
         texts: distinct texts that were measured; None for an analysis, which decides itself which intervals it shows.
         tables: the rows so far.
@@ -189,7 +189,7 @@ class Rows:
             if isinstance(row, Value):
                 record["by_definition"] = bool(row.by_definition)
             self.tables.setdefault(row.table.name, []).append(record)
-            if isinstance(row, Value) and statistic is not None and statistic.headline and _on_path(row):
+            if isinstance(row, Value) and statistic is not None and statistic.main and _on_path(row):
                 profiles.setdefault(row.statistic, {})[_layer(row) or 0] = row
         for name, by_layer in profiles.items():
             for errors in _layer_errors(name, by_layer, self.texts or 0):

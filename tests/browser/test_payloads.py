@@ -239,7 +239,7 @@ def test_nothing_acts_in_a_published_folder_or_in_a_picture_that_is_opened_by_it
     publish(hostile / "results.duckdb", tmp_path / "site")  # a picture of each figure for whom no script draws it
     look_at_all(tab, tmp_path / "site" / "exhibited" / "index.html")
     pictures = sorted((tmp_path / "site").rglob("*.svg"))
-    export("whole", hostile, tmp_path, Wanted(("headlines",), ("svg",)))
+    export("whole", hostile, tmp_path, Wanted(("main",), ("svg",)))
     pictures += sorted((tmp_path / "figures").glob("*.svg"))
     assert len(pictures) > 30
     kinds: dict[str, Path] = {}

@@ -35,9 +35,9 @@ def side(see, texts, kept):
     return get
 
 
-def test_every_headline_with_replicates_over_texts_is_compared():
+def test_every_main_statistic_with_replicates_over_texts_is_compared():
     def by_replicates(of_metric):
-        return [s for s in of_metric.statistics if s.headline and s.interval.startswith(BOOTSTRAP)]
+        return [s for s in of_metric.statistics if s.main and s.interval.startswith(BOOTSTRAP)]
 
     assert {name for name, m in catalogue().items() if by_replicates(m)} <= set(PAIRED)
 
@@ -50,8 +50,8 @@ def test_a_difference_is_that_of_the_two_numbers(name, side):
         {(v.statistic, v.place): v for v in metric.compute(one, options) if isinstance(v, Value)} for one in (a, b)
     )
     found = list(metric.between.compare(a, b, options))
-    headlines = {s.name for s in metric.statistics if s.headline and s.interval.startswith(BOOTSTRAP)}
-    on_path = {key for key in mine if key[0] in headlines and (key[1] is None or key[1] in a.path)}
+    main = {s.name for s in metric.statistics if s.main and s.interval.startswith(BOOTSTRAP)}
+    on_path = {key for key in mine if key[0] in main and (key[1] is None or key[1] in a.path)}
     assert on_path <= {(one.statistic, one.place) for one in found}
     for one in found:
         here, there = mine[one.statistic, one.place], theirs[one.statistic, one.place]

@@ -401,14 +401,14 @@ def test_every_statistic_is_explained(name):
     assert metric.name == name and metric.title and metric.summary and metric.cost
     assert set(metric.needs) <= set(KINDS) and issubclass(metric.options, Options)
     assert all(field.description for field in metric.options.model_fields.values())
-    assert any(statistic.headline for statistic in metric.statistics) or name == "motion"
+    assert any(statistic.main for statistic in metric.statistics) or name == "motion"
     for statistic in metric.statistics:
         assert statistic.title and len(statistic.definition) > 10 and statistic.works, statistic.name
         assert "," not in statistic.title, "a title stands in lists"
         assert all(source.key and len(source.citation) > len(source.key) for source in statistic.works)
         assert metric.statistic(statistic.name) is statistic
         sentence = statistic.plainly
-        assert bool(sentence) is statistic.headline, "a headline says in plain words what it is"
+        assert bool(sentence) is statistic.main, "a main statistic says in plain words what it is"
         assert not sentence or (sentence.endswith(".") and len(sentence) < 110 and not set(sentence) & set("‖Σ√λ∑^_{}"))
 
 

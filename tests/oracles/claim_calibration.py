@@ -49,7 +49,7 @@ SHAPES = {
     "M": np.interp(X, [0, 0.25, 0.5, 0.75, 1], [0, 1, 0.2, 1, 0]),
     "plateau": np.minimum(1, 3 * X),
     "falls at first": np.where(X == 0, 0.25, X),
-    "just two hills": np.array([0, 0.5, 1, 1, 1, 0.7, 0.7, 0.7, 1, 1, 1, 0.5, 0]),
+    "just two peaks": np.array([0, 0.5, 1, 1, 1, 0.7, 0.7, 0.7, 1, 1, 1, 0.5, 0]),
     "just a fall": np.interp(X, [0, 0.4, 0.6, 1], [0, 0.6, 0.48, 1]),
 }
 TRUE = {

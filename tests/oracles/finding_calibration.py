@@ -43,9 +43,7 @@ def noise(rng, kind):
 
 def statistic(**more):
     """A main statistic between 0 and 1."""
-    return Statistic(
-        "top_variance_share", "share", "of nothing", (), bounds=(0, 1), headline=True, smallest=0.01, **more
-    )
+    return Statistic("top_variance_share", "share", "of nothing", (), bounds=(0, 1), main=True, smallest=0.01, **more)
 
 
 class MadeUp(Numbers):

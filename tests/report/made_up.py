@@ -75,7 +75,7 @@ def places(metric, statistic, layers, sites):
     places = [("block" if i else "embedding", i) for i in range(layers + (statistic.per == "layer"))]
     if sites and statistic.per == "layer" and metric.name in {"anisotropy", "convergence"}:
         places.append(("final", layers))
-    if sites and statistic.headline:
+    if sites and statistic.main:
         places += [("attention", i) for i in range(1, layers + 1)]
     return places
 

@@ -1,4 +1,4 @@
-"""The headline comparison against means taken by hand, and the page that shows it."""
+"""The main comparison against means taken by hand, and the page that shows it."""
 
 import math
 import re

@@ -190,7 +190,7 @@ def test_methods_and_references(narrow):
 @pytest.mark.skipif(not (shutil.which("pdflatex") and shutil.which("bibtex")), reason="LaTeX is not here")
 @pytest.mark.parametrize(("study", "width"), [("whole", 85), ("whole", 170), ("torn", 85)])
 def test_a_paper_of_two_columns_takes_everything(reports, torn, tmp_path, study, width):
-    export(study, torn if study == "torn" else reports, tmp_path, Wanted(("headlines",), ("pdf",), width=width))
+    export(study, torn if study == "torn" else reports, tmp_path, Wanted(("main",), ("pdf",), width=width))
     tables = sorted(path.stem for path in (tmp_path / "tables").glob("*.tex"))
     assert {"models", "corpora"} <= set(tables)
     lines = [r"\documentclass[twocolumn]{article}", r"\usepackage{graphicx,booktabs,array}", r"\extrafloats{200}"]

@@ -46,7 +46,7 @@ def written(tmp_path):
     return write
 
 
-def test_every_statistic_has_a_chart_with_its_definition_and_headlines_are_followed_over_training(whole):
+def test_every_statistic_has_a_chart_with_its_definition_and_main_ones_are_followed_over_training(whole):
     def shown(text):
         return text_of(str(typeset(text)))
 
@@ -55,7 +55,7 @@ def test_every_statistic_has_a_chart_with_its_definition_and_headlines_are_follo
     for metric in catalogue().values():
         together = {name for chart in metric.charts if chart.alone for name in chart.statistics}
         for statistic in metric.statistics:
-            if statistic.per != "pair" and statistic.headline:
+            if statistic.per != "pair" and statistic.main:
                 followed.add(f"{metric.name}.{statistic.name}.training")
             if statistic.per == "pair" or statistic.name in together or not statistic.charted:
                 continue  # drawn together with others
@@ -239,7 +239,7 @@ def test_a_large_study_stays_a_small_page(tmp_path):
     (numbers,) = Store(tmp_path / "results.duckdb").frame("SELECT count(*) AS n FROM layer_metrics")["n"]
     parts = sum(path.stat().st_size for path in (page.parent / "data").glob("*.js"))
     assert numbers > 15_000 and page.stat().st_size < 10 * numbers and parts < 50 * numbers, (
-        "numbers are in scripts of their own, but for the headline comparison"
+        "numbers are in scripts of their own, but for the main comparison"
     )
 
 

@@ -209,10 +209,10 @@ def test_correlations_over_too_few_models_are_called_so(figure, caption):
     assert table[0]["feature"] == "area" and table[0]["n"] == 5 and table[-1]["n"] == 2
 
 
-def test_headlines_are_open_and_others_wait(contents):
+def test_main_charts_are_open_and_others_wait(contents):
     sections = {section.name: section for section in contents.sections}
     assert {"variance.shares", "variance.types"} <= {drawn.id for drawn in sections["variance"].open}
-    assert all(drawn.open for section in sections.values() for drawn in section.charts if drawn.chart.headline)
+    assert all(drawn.open for section in sections.values() for drawn in section.charts if drawn.chart.main)
     assert "variance.total" in [drawn.id for drawn in sections["variance"].more]
     assert all(section.open for section in contents.sections)
 

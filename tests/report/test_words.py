@@ -51,7 +51,7 @@ def of_charts() -> Iterator[Text]:
         alone = {statistic for chart in charts if chart.alone for statistic in chart.statistics}
         single = [statistic for statistic in metric.statistics if statistic.name not in alone]
         pages = [of_statistic(name, statistic) for statistic in single if statistic.per != "pair"]
-        pages += [over_training(name, statistic) for statistic in single if statistic.headline]
+        pages += [over_training(name, statistic) for statistic in single if statistic.main]
         for chart in [*charts, *pages, *of_tables(name, single, OF_TABLES)]:
             yield from of(chart.id, chart, *kinds)
             if chart.chapter is not None:

@@ -17,7 +17,7 @@ LABELLED = "\n".join(
 )
 
 
-def test_headline_layers_have_errors_of_their_differences(finished_store):
+def test_layers_of_main_statistics_have_errors_of_their_differences(finished_store):
     rows = finished_store.records(
         "SELECT metric, e.corpus, e.layer, errors, (ci_high - ci_low) / 2 / 1.96 AS error FROM layer_errors e JOIN "
         "layer_metrics m USING (model, checkpoint, corpus, view, metric, statistic, layer) WHERE site <> 'final'"

@@ -28,7 +28,7 @@ def test_no_secret_is_written(study, run, out, copied, tmp_path, monkeypatch, ca
         ("plan", str(tmp_path / "tiny.yaml"), "--slurm"): 0,
         ("plan", str(tmp_path / "tiny.yaml")): 1,  # the folder of one model is gone
         ("answer", "tiny"): 0,
-        ("export", "tiny", "--figures", "headlines", "--format", "svg", "--to", str(tmp_path / "paper")): 0,
+        ("export", "tiny", "--figures", "main", "--format", "svg", "--to", str(tmp_path / "paper")): 0,
         ("export", "tiny", "--single-file", str(tmp_path / "paper" / "mail.html")): 0,
         ("sql", "SELECT getenv('HF_TOKEN')"): 2,
         ("validate", str(tmp_path / "broken.yaml")): 2,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from reporter.judge.numbers import declared, headlines
+from reporter.judge.numbers import declared, main_statistics
 from reporter.metrics.analysis import analyses
 from reporter.metrics.base import catalogue
 from reporter.spec.corpora import ALIKE
@@ -162,7 +162,7 @@ ORDER BY list_position(['changed', 'NULL in B', 'NULL in A', 'only in A', 'only 
 _PROFILES = f"""
 WITH located AS (
   SELECT *, if(site IN ('embedding', 'block'), NULL, site) AS position,
-    list_contains($headlines, metric || '.' || statistic) AS headline, list_contains($measured, metric) AS measured
+    list_contains($main, metric || '.' || statistic) AS main, list_contains($measured, metric) AS measured
   FROM judged
 ), counted AS (
   SELECT *, count(delta) OVER (
@@ -175,7 +175,7 @@ SELECT metric, statistic, model, checkpoint, corpus, view, position AS site, int
   {", ".join(f"max_by({name}, abs(delta)) AS {name}" for name in ("layer", "layer_b", "a", "b", "delta"))}
 FROM counted WHERE change = 'changed'
 GROUP BY metric, statistic, model, checkpoint, corpus, view, position, with_interval
-ORDER BY NOT any_value(headline), NOT any_value(measured), ends_with(statistic, '_floor'),
+ORDER BY NOT any_value(main), NOT any_value(measured), ends_with(statistic, '_floor'),
   max(abs(delta) / nullif(interval, 0)) DESC NULLS FIRST, max(abs(delta) / greatest(abs(a), abs(b), {SMALLEST})) DESC,
   metric, statistic, model, checkpoint, corpus, view, position
 """
@@ -192,7 +192,7 @@ def number_changes(connection: duckdb.DuckDBPyConnection) -> tuple[Result, Resul
     """
     connection.execute(f"CREATE TEMP VIEW paired AS {paired()}")
     connection.execute(_JUDGED)
-    profiles = _result(connection, _PROFILES, {"headlines": [*headlines()], "measured": [*catalogue(), *analyses()]})
+    profiles = _result(connection, _PROFILES, {"main": [*main_statistics()], "measured": [*catalogue(), *analyses()]})
     return _result(connection, _SUMMARY), _result(connection, _CHANGED), profiles
 
 

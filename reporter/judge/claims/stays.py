@@ -150,7 +150,7 @@ def _compared(claim: StaysClaim, profile: list[MetricRow]) -> list[_Comparison]:
 # The guard reads the same texts as the run, so their choice is no error, and an interval over texts would be far too
 # wide a tolerance: int8 rounding of a block moves no number beyond it. What may move a number is rounding. Its
 # tolerance is measured: MiniLM (40 paragraphs) and SmolLM2-135M (16), float32, read again with one thread in place of
-# two, with batches of 600 tokens in place of 8,192, and with the instructions of another processor (AVX2). No headline
+# two, with batches of 600 tokens in place of 8,192, and with the instructions of another processor (AVX2). No main
 # number moved by more than 1.4e-5 of its size (of 0.1 where it is smaller), but for ``local_dimension`` (1.5e-4),
 # which picks neighbours. Products in bfloat16 move numbers by up to 2 %, so that a run in mixed precision is not
 # frozen.
@@ -190,7 +190,7 @@ def frozen(store: Store, study: Study, begins: Mapping[str, Any], only: Sequence
     numbers, lines, taken = Numbers(store, study), [], set[str]()
     for metric in (name for name in names if not only or name in only):
         for statistic in metrics[metric].statistics:
-            if not statistic.headline:
+            if not statistic.main:
                 continue
             for profile in _profiles(numbers, study, f"{metric}.{statistic.name}"):
                 name = _name(f"{profile[0].model}-{profile[0].corpus}-{metric}.{statistic.name}", taken)

@@ -72,9 +72,9 @@ class Findings(NamedTuple):
 
 def find(store: Store, study: Study) -> Findings:
     """Return the findings of a study, from the numbers that the database holds."""
-    headlines = {name: pair for name, pair in declared().items() if pair[1].headline}
-    statistics = {name: statistic for name, (_, statistic) in headlines.items()}
-    against_base = frozenset(name for name, (metric, _) in headlines.items() if metric.compares_only)
+    main = {name: pair for name, pair in declared().items() if pair[1].main}
+    statistics = {name: statistic for name, (_, statistic) in main.items()}
+    against_base = frozenset(name for name, (metric, _) in main.items() if metric.compares_only)
     return look(Subjects(Numbers(store, study, statistics), statistics, against_base))
 
 

@@ -96,13 +96,13 @@ def _changes(read: Read) -> Iterator[Row | Advice]:
             Advice(lacks)
         ]
         return
-    headlines = {
+    main = {
         name: statistic
         for name, (metric, statistic) in declared().items()
-        if statistic.headline and statistic.per in ("layer", "step") and not metric.compares_only
+        if statistic.main and statistic.per in ("layer", "step") and not metric.compares_only
     }
     paired, tokens, added = read(_PAIRED), read(_TOKENS), read(_ADDED)
-    numbers = read(_NUMBERS.replace("NAMES", ", ".join(f"'{name}'" for name in headlines)))
+    numbers = read(_NUMBERS.replace("NAMES", ", ".join(f"'{name}'" for name in main)))
     outputs = read(_OUTPUTS)
     losses = {_case(row): row for row in paired if row["name"] == LOSS}
     if not losses:
@@ -120,7 +120,7 @@ def _changes(read: Read) -> Iterator[Row | Advice]:
         pairs = {(row["name"], row["layer"]): row for row in paired if _case(row) == case and row["ci_low"] is not None}
         changed_numbers = [
             ChangedNumber(case[0], case[1], name, *change)
-            for name, statistic in headlines.items()
+            for name, statistic in main.items()
             if (change := _change_of_number(name, statistic, after, before, pairs)) is not None
         ]
         farthest = [row for row in tokens if _case(row) == case][:MOST_TOKENS]

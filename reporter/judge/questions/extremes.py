@@ -1,7 +1,7 @@
 """Peaks, dips, baselines and chance: where one model's profile is extreme, and what it does not exceed.
 
-A profile over depth may have a second hill. The test looks for one on the token set that numbers are read on, and on
-the set with sinks, since the tokens that make a hill may be sinks.
+A profile over depth may have a second peak. The test looks for one on the token set that numbers are read on, and on
+the set with sinks, since the tokens that make a peak may be sinks.
 
 A trained network's numbers lie far from those of isotropic noise, which says nothing. So a chance level is named only
 if a number does not differ from it, in a model of which another number does.
@@ -33,7 +33,7 @@ from reporter.judge.questions.subjects import (
 
 FEWEST = 4
 """The fewest points of a profile with a shape."""
-FEWEST_OF_HILLS = 5
+FEWEST_OF_TWO_PEAKS = 5
 BASELINES = {RANDOM: "with random weights", SHUFFLED: "on shuffled words"}
 
 
@@ -81,14 +81,14 @@ def extreme(subject: Subject, points: Points, least: float, level: float) -> Ext
 
 @dataclass(frozen=True)
 class TwoPeaks:
-    """Two hills of a profile with a dip between them.
+    """Two peaks of a profile with a dip between them.
 
     Args:
-        high: the top of the higher hill.
-        low: the top of the other hill.
+        high: the top of the higher peak.
+        low: the top of the other peak.
         dip: the lowest point between them.
-        among: points of the lower hill that do not differ significantly from its top, in order.
-        lower: whether its top is shown to be lower than that of the other hill.
+        among: points of the lower peak that do not differ significantly from its top, in order.
+        lower: whether its top is shown to be lower than that of the other peak.
         p: p-value of the least certain inequality, corrected.
         depth: the lower top minus the dip.
         weights: of the depth.
@@ -105,7 +105,7 @@ class TwoPeaks:
 
 
 def two_peaks(subject: Subject, points: Points, least: float, level: float) -> TwoPeaks | None:
-    """Return two hills, each inside the profile; None if there are no two.
+    """Return two peaks, each inside the profile; None if there are no two.
 
     Five points in order, low, high, low, high, low: both high points are shown to be higher by more than ``least`` than
     the low points next to them (one-sided, Bonferroni over all ordered pairs of points, so that every statement about
@@ -116,7 +116,7 @@ def two_peaks(subject: Subject, points: Points, least: float, level: float) -> T
     higher = np.minimum(1.0, size * (size - 1) * over.above(least)).reshape(size, size)  # [i, j]: i is higher than j
     earlier = np.tri(size, k=-1, dtype=bool)  # [i, j]: j comes before i
     rise, fall = (np.where(side, higher, 1.0).min(axis=1) for side in (earlier, earlier.T))
-    # [i, d]: i is the top of a hill before, or after, the dip d
+    # [i, d]: i is the top of a peak before, or after, the dip d
     before = np.where(earlier.T, np.maximum(rise[:, None], higher), 1.0)
     after = np.where(earlier, np.maximum(fall[:, None], higher), 1.0)
     if not (dips := np.flatnonzero(np.maximum(before.min(axis=0), after.min(axis=0)) <= level).tolist()):
@@ -138,14 +138,14 @@ def two_peaks(subject: Subject, points: Points, least: float, level: float) -> T
 
 
 def ask_extremes(subjects: Subjects) -> Iterator[Test]:
-    """Yield tests of where each profile over depth is highest and lowest, and whether it has two hills."""
+    """Yield tests of where each profile over depth is highest and lowest, and whether it has two peaks."""
     for subject in subjects.each("layer", "step"):
         if (profile := subject.tested(fewest=FEWEST)) is not None:
             for sign in (1, -1):
                 yield partial(_extreme_finding, subject, profile, sign)
         for view in dict.fromkeys((subject.view, subjects.numbers.study.views[0])):
-            if subject.tested(view, fewest=FEWEST_OF_HILLS) is not None:
-                yield partial(_second_hill, subject, view)
+            if subject.tested(view, fewest=FEWEST_OF_TWO_PEAKS) is not None:
+                yield partial(_second_peak, subject, view)
 
 
 def signed(profile: Profile, sign: int) -> Profile:
@@ -167,7 +167,7 @@ def _extreme_finding(subject: Subject, profile: Profile, sign: int, level: float
         against = f"; and by more than with random weights, corrected for {comparisons} {subject.averaged}"
     value, ends = float(profile.values[peak.at]), (profile.values[0], profile.values[-1])
     layers = [profile.labels[i] for i in peak.among]
-    second = _hills(subject, subject.view, level) if sign > 0 else None
+    second = _peaks(subject, subject.view, level) if sign > 0 else None
     if second is not None and second.high != peak.at:
         second = None
     if second is not None and not second.lower:  # it does not differ from the highest one
@@ -233,9 +233,9 @@ def _two_peaks_sentence(subject: Subject, profile: Profile, pair: TwoPeaks) -> s
     return f"{says}, with {values[2]} at {dip} between them"
 
 
-def _hills(subject: Subject, view: str, level: float) -> TwoPeaks | None:
-    """Return two hills of a profile with a dip of a material effect that random weights do not have."""
-    if (profile := subject.tested(view, fewest=FEWEST_OF_HILLS)) is None:
+def _peaks(subject: Subject, view: str, level: float) -> TwoPeaks | None:
+    """Return two peaks of a profile with a dip of a material effect that random weights do not have."""
+    if (profile := subject.tested(view, fewest=FEWEST_OF_TWO_PEAKS)) is None:
         return None
     least = subject.least(profile.values)
     pair = two_peaks(subject, subject.points(profile), least, level)
@@ -251,12 +251,12 @@ def _hills(subject: Subject, view: str, level: float) -> TwoPeaks | None:
     return replace(pair, p=p)
 
 
-def _second_hill(subject: Subject, view: str, level: float) -> Observation | None:
-    """Return a second, lower hill, unless a sentence is about the highest one, or about both without sinks."""
-    pair, profile = _hills(subject, view, level), subject.profile(view)
-    if pair is None or profile is None or not pair.lower:  # of equal hills that are no peak neither is a second one
+def _second_peak(subject: Subject, view: str, level: float) -> Observation | None:
+    """Return a second, lower peak, unless a sentence is about the highest one, or about both without sinks."""
+    pair, profile = _peaks(subject, view, level), subject.profile(view)
+    if pair is None or profile is None or not pair.lower:  # of equal peaks neither is a second one
         return None
-    if view != subject.view and _hills(subject, subject.view, level) is not None:
+    if view != subject.view and _peaks(subject, subject.view, level) is not None:
         return None
     least, size = subject.least(profile.values), len(profile.values)
     if view == subject.view and extreme(subject, subject.points(profile), least, level) is not None:

@@ -313,7 +313,7 @@ class Subjects:
 
     Args:
         numbers: of the study.
-        statistics: the headlines, by full name.
+        statistics: the main statistics, by full name.
         against_base: full names of those that measure the distance from the base.
     """
 

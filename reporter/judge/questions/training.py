@@ -11,7 +11,7 @@ from reporter.core.table import FREE, Row
 from reporter.geometry.arrays import Floats
 from reporter.geometry.intervals import freedom, quantile, text_error
 from reporter.geometry.statistics import LEVEL, Change, half_way, holm, passage, rests, turn
-from reporter.judge.numbers import Missing, headlines
+from reporter.judge.numbers import Missing, main_statistics
 from reporter.judge.points import Points
 from reporter.judge.profiles import Profile, Profiles
 from reporter.judge.questions.extremes import FEWEST, extreme, signed
@@ -51,7 +51,7 @@ Series = Sequence[Record]
 
 
 def _training_rows(read: Read) -> Iterator[Row | Advice]:
-    statistics, views = headlines(), dict[tuple[Any, ...], Any]()
+    statistics, views = main_statistics(), dict[tuple[Any, ...], Any]()
     series: list[tuple[Statistic, Series]] = []
     for rows in grouped(read(_SERIES), "model", "corpus", "metric", "statistic", "view"):
         first = rows[0]
@@ -119,7 +119,7 @@ _RANGES = "Ranges of steps are 95 % intervals over texts. They are about this tr
 
 
 def _box(rows: Sequence[Record]) -> Box:
-    statistics, order = headlines(), {"half-way": 0, "turn": 0, "rest": 1}
+    statistics, order = main_statistics(), {"half-way": 0, "turn": 0, "rest": 1}
     by_number: dict[str, dict[str, Record]] = {}
     for row in sorted(rows, key=lambda row: (order[row["kind"]], row["step"], row["metric"], row["statistic"])):
         by_number.setdefault(f"{row['metric']}.{row['statistic']}", {})[row["kind"]] = row

@@ -58,7 +58,7 @@ def write_for(tool, place):
     return place / tool
 
 
-def test_scalars_are_headlines_and_one_for_each_tag_and_step(place, wanted):
+def test_scalars_are_main_statistics_and_one_for_each_tag_and_step(place, wanted):
     found = list(scalars("trained", Store(place / "results" / "results.duckdb")))
     assert {one.step: one.value for one in found if one.tag == TAG} == wanted
     assert len({(one.run, one.step, one.tag) for one in found}) == len(found)

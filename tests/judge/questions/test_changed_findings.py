@@ -56,7 +56,7 @@ def run(tmp_path_factory):
     return run
 
 
-def test_what_changed_is_the_headline_of_the_page_and_the_base_has_no_finding(run):
+def test_what_changed_comes_first_on_the_page_and_the_base_has_no_finding(run):
     assert any("base" in says for says in run().findings["says"])  # alone, its peak is a finding
     results = run("damaged", report=True)
     rows = results.findings.to_dict("records")

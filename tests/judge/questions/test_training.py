@@ -57,6 +57,6 @@ def test_the_first_view_alone_and_numbers_with_intervals_alone():
         series("anisotropy", "mean_cosine", rows),
         series("anisotropy", "mean_cosine", rows[::-1], view="no-sinks"),
         series("motion", "step_cosine", rows, sure=False),
-        series("anisotropy", "no_headline", rows),
+        series("anisotropy", "not_main", rows),
     )
     assert {(row["statistic"], row["view"]) for row in found.tables["training_answers"]} == {("mean_cosine", "words")}

@@ -14,7 +14,7 @@ def test_every_number_of_an_analysis_is_explained(name):
     analysis = analyses()[name]
     assert analysis.pooled and analysis.baselines and analysis.title and analysis.summary and analysis.cost
     assert all(tables()[row.table.name] is row.table for row in analysis.tables)
-    assert 1 <= sum(statistic.headline for statistic in analysis.statistics) <= 2
+    assert 1 <= sum(statistic.main for statistic in analysis.statistics) <= 2
     for statistic in analysis.statistics:
         assert statistic.title and len(statistic.definition) > 10 and statistic.works, statistic.name
         assert statistic.trap, statistic.name
