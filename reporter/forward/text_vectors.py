@@ -15,6 +15,8 @@ from reporter.forward.token_categories import SPECIAL
 
 MOST_GATHERED = 2000
 """Texts; of more, analyses read a sample, and to gather all would take longer."""
+MOST_BYTES = 2**28
+"""Of vectors; analyses read the texts beyond it themselves."""
 OfText = Mapping[Pooling, Sequence[NDArray[Any]]]
 """By pooling the vector of a text at each place, in float64."""
 
@@ -44,6 +46,7 @@ class TextVectors:
     def __init__(self, of: Pass, poolings: Sequence[Pooling]) -> None:
         self.of, self._poolings = of, poolings
         self.by_text: dict[str, OfText] = {}
+        self._bytes = 0
 
     def start(self, batch: HiddenBatch) -> None:
         """Nothing is needed before the states."""
@@ -52,7 +55,9 @@ class TextVectors:
         """Nothing is needed of one layer alone."""
 
     def finish(self, batch: HiddenBatch) -> None:
-        """Pool the states of each text at all places."""
+        """Pool the states of each text at all places, while there is room for them."""
+        if self._bytes >= MOST_BYTES:
+            return
         order, special = np.lexsort((batch.positions, batch.texts)), batch.strata == SPECIAL
         numbers, starts = np.unique(batch.texts[order], return_index=True)
         for number, rows in zip(numbers.tolist(), np.split(order, starts[1:]), strict=True):
@@ -61,6 +66,7 @@ class TextVectors:
                 pooling: [x[chosen].double().mean(dim=0).cpu().numpy() for x in batch.states]
                 for pooling, chosen in pooled.items()
             }
+        self._bytes += len(numbers) * len(self._poolings) * sum(8 * x.shape[1] for x in batch.states)
 
     def settle(self) -> None:
         """Nothing is left for the end of a shard."""

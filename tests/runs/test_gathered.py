@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from reporter.forward import text_vectors
 from reporter.metrics import _items
-from reporter.runs import work
 
 TEXTS = [f"{who} {what} {where}" for who in ("a dog", "the cat") for what in ("sleeps", "runs") for where in "123456"]
 
@@ -28,7 +28,7 @@ def test_probes_take_the_vectors_of_the_pass_bit_for_bit(study, run, store, monk
     with monkeypatch.context() as patch:
         patch.setattr(_items, "encode", lambda *_: pytest.fail("a text goes through the model once more"))
         gathered = results()
-    monkeypatch.setattr(work, "MOST_GATHERED", 0)
+    monkeypatch.setattr(text_vectors, "MOST_BYTES", 0)
     read = []
     encode = _items.encode
     monkeypatch.setattr(_items, "encode", lambda texts, *more: read.append(len(texts)) or encode(texts, *more))
