@@ -351,26 +351,24 @@ def plan(
 
 def _stored_power(file: StudyFile, out: Path) -> list[str]:
     """Return what the texts of a study can detect, from its stored numbers or a pilot; nothing without numbers."""
-    databases = [path for folder in (out, out / "pilot") if (path := folder / "results.duckdb").exists()]
-    if not databases:  # the usual case costs no import
+    folders = [folder for folder in (out, out / "pilot") if (folder / "results.duckdb").exists()]
+    if not folders:  # the usual case costs no import
         return []
     from reporter.runs.planner import plan_study
     from reporter.store import Store
 
-    is_stored = any(file.study.study in Store(path).studies() for path in databases)
-    return _power(plan_study(file, out=out, offline=True), out) if is_stored else []
+    is_stored = any(file.study.study in Store(folder / "results.duckdb").studies() for folder in folders)
+    return _power(plan_study(file, out=out, offline=True), folders) if is_stored else []
 
 
-def _power(planned: Plan, out: Path, difference: float | None = None, pilot: str = "pilot") -> list[str]:
-    """Return what the texts of a plan can detect, from its stored numbers or those of a pilot."""
+def _power(planned: Plan, folders: Sequence[Path], difference: float | None = None) -> list[str]:
+    """Return what the texts of a plan can detect, from its numbers in the first folder that has any."""
     from reporter.judge.detecting import lines
     from reporter.store import Store
 
-    texts = {name: found.units for name, found in planned.texts.items() if not isinstance(found, Exception)}
-    says: list[str] = []
-    for folder in (out, out / pilot):
-        says = says or lines(Store(folder / "results.duckdb"), planned.file.study, texts, difference)
-    return says
+    study, texts = planned.file.study, {name: found.units for name, found in planned.read.items()}
+    says = (lines(Store(folder / "results.duckdb"), study, texts, difference) for folder in folders)
+    return next(filter(None, says), [])
 
 
 def _detectable(
@@ -378,17 +376,16 @@ def _detectable(
 ) -> list[str]:
     """Return what the texts of a plan can detect, from its stored numbers or from a pilot, which it may run."""
     if difference is None:
-        return _power(planned, out) or [_TO_DETECT.format(one_line(str(spec)))] * bool(planned.texts)
-    if says := _power(planned, out, difference, pilot="."):
+        return _power(planned, [out, out / "pilot"]) or [_TO_DETECT.format(one_line(str(spec)))] * bool(planned.texts)
+    if says := _power(planned, [out], difference):
         return says
     from reporter.runs.runner import run_studies
     from reporter.runs.studies import read_study
 
-    read = {name: found for name, found in planned.texts.items() if not isinstance(found, Exception)}
-    limits = [f"corpora.{name}.limit={found.holding(_PILOT)}" for name, found in read.items()]
+    limits = [f"corpora.{name}.limit={found.holding(_PILOT)}" for name, found in planned.read.items()]
     run_studies([read_study(spec, [*changes, *limits])], out / "pilot", offline=offline)
     no_number = f"{_PILOT} texts give no number an interval, so they cannot say what the study can detect"
-    return _power(planned, out, difference) or [no_number]
+    return _power(planned, [out, out / "pilot"], difference) or [no_number]
 
 
 @app.command(cls=_Run)

@@ -98,7 +98,7 @@ class Passes:
     device: str = "cpu"
     keep: Keep = "all"
     safe: dict[str, int] = field(default_factory=dict)  # tokens in a batch, by fingerprint, where memory was short
-    gathering: dict[str, TextVectors] = field(default_factory=dict)  # by pass: what gathers vectors while it runs
+    gathering: list[TextVectors] = field(default_factory=list)  # what gathers vectors while a pass runs
     _said: set[str] = field(default_factory=set)  # what was warned of already
 
     def measured(self, forward_pass: Pass, amounts: Wanted, load: Loading) -> Measured:
@@ -366,9 +366,8 @@ class ReadyPass:
         """Feed the observables the shards from ``first`` on; return the counts of what went through the model."""
         fed: list[Observable | TextVectors]
         fed = [observable for name, observable in observables.items() if name not in self._unfed]
-        gathering = self._passes.gathering.get(str(self._of))
-        if gathering and self._settings.precision == "float32":
-            fed.append(gathering)
+        if self._settings.precision == "float32":
+            fed += [gathering for gathering in self._passes.gathering if gathering.watches(self._of)]
         corpus = replace(self._corpus, shards=tuple(shard for shard in part.shards if shard.index >= first))
         forward, last, cost = Counts(), time.perf_counter(), 0.0
         with self._clock.within("observables"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -47,6 +48,10 @@ class TextVectors:
         self.of, self._poolings = of, poolings
         self.by_text: dict[str, OfText] = {}
         self._bytes = 0
+
+    def watches(self, of: Pass) -> bool:
+        """Return whether a pass reads the same texts in the same way; ``auto`` may have come to a precision by then."""
+        return replace(of, precision=self.of.precision).inputs == self.of.inputs
 
     def start(self, batch: HiddenBatch) -> None:
         """Nothing is needed before the states."""

@@ -136,10 +136,11 @@ def share_interval(right: NDArray[np.bool_], units: Ints | None) -> tuple[float,
     k = len(by_unit)
     if k == n:
         return wilson(int(right.sum()), n)
-    z2, square = quantile(0.975) ** 2 / k, float(by_unit.var()) / (k - 1) if k > 1 else 0.0
+    z = quantile(0.975)
+    z2, square = z**2 / k, float(by_unit.var()) / (k - 1) if k > 1 else 0.0
     if square > 0:
-        square *= SHARED_TRAINING * (quantile(0.975, k - 1) / quantile(0.975)) ** 2
-        z2 = max(quantile(0.975) ** 2 / n, quantile(0.975) ** 2 * square / (share * (1 - share)))
+        square *= SHARED_TRAINING * (quantile(0.975, k - 1) / z) ** 2
+        z2 = max(z**2 / n, z**2 * square / (share * (1 - share)))
     middle, half = (share + z2 / 2) / (1 + z2), (z2 * share * (1 - share) + z2**2 / 4) ** 0.5 / (1 + z2)
     return min(share, middle - half), max(share, middle + half)
 

@@ -229,6 +229,11 @@ class Plan:
     cells: tuple[Cell, ...]
     partial: bool
 
+    @property
+    def read(self) -> dict[str, Texts]:
+        """The corpora that are available."""
+        return {name: texts for name, texts in self.texts.items() if not isinstance(texts, Exception)}
+
     def count(self, state: State) -> int:
         """Return how many cells are in a state."""
         return sum(cell.state == state for cell in self.cells)
@@ -257,7 +262,7 @@ class Plan:
 
         study = self.file.study
         windows = [windowed(study, name) for name in self.texts if study.corpora[name].window]
-        few = [texts.warning for texts in self.texts.values() if not isinstance(texts, Exception)]
+        few = [texts.warning for texts in self.read.values()]
         hints = [*self.file.notes, *self._left_out(), *filter(None, [*windows, *few]), *beyond_limits(self.file)]
         if not study.claims:
             return hints
@@ -279,13 +284,13 @@ class Plan:
         return hints
 
     def _words(self) -> dict[str, int]:
-        return {name: texts.words for name, texts in self.texts.items() if not isinstance(texts, Exception)}
+        return {name: texts.words for name, texts in self.read.items()}
 
     def _thinned(self) -> list[str]:
         words, lines = self._words(), []
-        for name, texts in self.texts.items():
+        for name, texts in self.read.items():
             other = self.file.study.corpora[name].size_of
-            if other is not None and not isinstance(texts, Exception):
+            if other is not None:
                 size = f"the {words[other]:,} words of {other}" if other in words else f"the size of {other}"
                 kept = f"{len(texts):,} of {len(texts) + texts.thinned:,} texts"
                 lines.append(f"corpus {name}: {kept} with {texts.words:,} words, to match {size} (size_of)")

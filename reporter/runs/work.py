@@ -186,7 +186,7 @@ class _Worker:
             return False
         every = any(cell.pooling == "auto" for cell in readers)
         poolings = [cell.pooling for cell in readers[:1] if cell.pooling != "auto"]
-        self.passes.gathering[str(of)] = TextVectors(of, POOLINGS if every else poolings)
+        self.passes.gathering.append(TextVectors(of, POOLINGS if every else poolings))
         return True
 
     def _corpus(self, checkpoint: Checkpoint, cells: list[MetricCell], model: Load) -> None:
@@ -221,7 +221,7 @@ class _Worker:
 
     def _known(self, cell: AnalysisCell) -> Mapping[int, Mapping[str, OfText]]:
         known: dict[int, dict[str, OfText]] = {}
-        for gathered in self.passes.gathering.values():
+        for gathered in self.passes.gathering:
             if gathered.of.sites == cell.sites:
                 known.setdefault(gathered.of.max_tokens, {}).update(gathered.by_text)
         return known
