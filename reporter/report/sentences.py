@@ -6,7 +6,7 @@ and if it is large enough to mention.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import ceil, floor, log10
@@ -184,9 +184,7 @@ def _contrast(
     of, other = sides if spans[0] >= spans[1] else sides[::-1]
     here, there = (a, b) if of is sides[0] else (b, a)
     here, there = at_common_depths(here, there)
-    pair = numbers.paired(name, corpus, view, of, other)
-    points = range(len(here.x))
-    gaps = [pair.number(i) if pair is not None else here.number(i).minus(there.number(i)) for i in points]
+    gaps = _gaps(numbers.paired(name, corpus, view, of, other), here, there, range(len(here.x)))
     values = here.values - there.values
     sizes = effects(numbers.known[name], here, there)
     top = int(sizes.argmax())
@@ -205,6 +203,11 @@ def _contrast(
     effect = share_of_range(numbers.known[name], gap.value or 0.0, first.value or 0.0, second.value or 0.0)
     # one side may lack the embedding: its mean then differs though the profiles agree where both have numbers
     return _Contrast(name, view, of, other, gap, (), min(effect, float(sizes.mean())))
+
+
+def _gaps(pair: Profile | None, here: Profile, there: Profile, points: Iterable[int]) -> list[Number]:
+    """Return how two profiles differ at some points, paired over texts where that is known."""
+    return [pair.number(i) if pair is not None else here.number(i).minus(there.number(i)) for i in points]
 
 
 def _apart(numbers: MainStatistics, name: str, corpus: str, view: str, sides: tuple[Side, Side]) -> bool:
@@ -392,8 +395,7 @@ def _sinks_sentence(numbers: MainStatistics, corpus: str, first: _Contrast, test
         if here.layers != before.layers or len(here.x) != len(before.x):
             return None
         inside = list(first.run)
-        pair = numbers.paired(first.name, corpus, PAIR[1], first.of, first.other)
-        gaps = [pair.number(i) if pair is not None else here.number(i).minus(there.number(i)) for i in inside]
+        gaps = _gaps(numbers.paired(first.name, corpus, PAIR[1], first.of, first.other), here, there, inside)
         value = float(np.mean([gap.value for gap in gaps if gap.value is not None]))
         sure = all(gap.differs(tests) for gap in gaps)
         changed = all(before.number(i).minus(here.number(i)).differs(tests) for i in inside)
