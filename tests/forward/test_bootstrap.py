@@ -1,4 +1,4 @@
-"""Weights of texts, sums under them, and the intervals that come of them, against the textbook."""
+"""Weights of texts, half-samples, sums under them, and the intervals that come of them, against the textbook."""
 
 from dataclasses import replace
 
@@ -6,7 +6,11 @@ import numpy as np
 import pytest
 import torch
 from oracles import bootstrap
+from oracles.fake_model import FakeModel, FakeTexts, made_up_texts
+from oracles.tokens import all_tokens
 
+from reporter.app.verify.by_token import cosines
+from reporter.forward.batch import FEW_HALVES, GROUPS, HALF_SAMPLES, HALVES, groups_of, packed, unpacked
 from reporter.forward.means import REPLICATES, PerText, PerToken, poisson_weights
 from reporter.forward.observed import Observed
 from reporter.forward.paths import QUANTITIES, FrequencySplit, TextSums
@@ -14,21 +18,17 @@ from reporter.forward.readout import Lens
 from reporter.forward.token_categories import VIEWS
 from reporter.geometry.intervals import percentile_interval
 from reporter.models.places import Layout
+from reporter.texts.texts import originals
 
 
-def test_weights_are_poisson_with_mean_1():
-    weights = poisson_weights(np.arange(2000), seed=0).astype(float)
-    assert weights.shape == (2000, REPLICATES)
-    count = weights.size
-    assert weights.mean() == pytest.approx(1, abs=5 / np.sqrt(count))
-    assert weights.var() == pytest.approx(1, abs=5 * np.sqrt(3 / count) + 1e-3)
+def test_weights_are_poisson_with_mean_1_and_independent_over_texts_and_replicates():
+    weights = poisson_weights(np.arange(1000), seed=0).astype(float)
+    assert weights.shape == (1000, REPLICATES)
+    assert weights.mean() == pytest.approx(1, abs=5 / np.sqrt(weights.size))
+    assert weights.var() == pytest.approx(1, abs=5 * np.sqrt(3 / weights.size) + 1e-3)
     for k, probability in enumerate(np.exp(-1) / np.array([1, 1, 2, 6, 24, 120])):
         assert (weights == k).mean() == pytest.approx(probability, abs=2e-3)
-
-
-def test_weights_are_independent_over_texts_and_replicates():
-    weights = poisson_weights(np.arange(1000), seed=0).astype(float) - 1
-    for matrix in (weights, weights.T):
+    for matrix in (weights - 1, weights.T - 1):
         correlation = matrix @ matrix.T / matrix.shape[1]
         np.fill_diagonal(correlation, 0)
         # Of half a million correlations with deviation 1/√1000 hardly one exceeds 5.5 of them by chance.
@@ -38,15 +38,9 @@ def test_weights_are_independent_over_texts_and_replicates():
 
 def test_a_texts_weights_depend_on_its_number_and_the_seed_alone():
     whole = poisson_weights(np.arange(100), seed=4)
-    some = poisson_weights(np.array([70, 3]), seed=4)
-    assert (some == whole[[70, 3]]).all()
+    assert (poisson_weights(np.array([70, 3]), seed=4) == whole[[70, 3]]).all()
     assert (poisson_weights(np.arange(100), seed=5) != whole).mean() > 0.5
     assert poisson_weights(np.zeros(0, dtype=np.int64), seed=0).shape == (0, REPLICATES)
-
-
-def weighted_interval(sums, counts, seed):
-    weights = poisson_weights(np.arange(len(sums)), seed).astype(float).T
-    return percentile_interval((weights @ sums) / (weights @ counts), len(sums))
 
 
 @pytest.mark.parametrize("texts", [100, 400])
@@ -56,21 +50,13 @@ def test_intervals_are_as_wide_as_those_of_the_textbook(texts):
         rng = np.random.default_rng(seed)
         counts = rng.integers(1, 40, texts).astype(float)
         sums = counts * (0.5 + 0.1 * rng.standard_normal(texts)) + 0.1 * np.sqrt(counts) * rng.standard_normal(texts)
-        low, high = weighted_interval(sums, counts, seed)
+        weights = poisson_weights(np.arange(texts), seed).astype(float).T
+        low, high = percentile_interval((weights @ sums) / (weights @ counts), texts)
         expected = bootstrap.interval(sums, counts, seed=seed)
         ratios.append((high - low) / (expected[1] - expected[0]))
         assert abs((high + low) / 2 - sum(expected) / 2) < 0.15 * (high - low)
     assert np.abs(np.array(ratios) - 1).max() < 0.15
     assert np.mean(ratios) == pytest.approx(1, abs=0.05)
-
-
-def test_intervals_need_two_texts_and_replicates_that_drew_any():
-    assert percentile_interval(np.arange(10.0), texts=1) == (None, None)
-    assert percentile_interval(np.array([np.nan] * 6 + [1.0] * 4), texts=5) == (None, None)
-    assert percentile_interval(np.array([np.nan] * 4 + [1.0] * 6), texts=5) == (1.0, 1.0)
-    assert percentile_interval(np.arange(0, 1001.0), texts=10**6) == pytest.approx((25, 975), abs=0.01)
-    # Φ(−2.262·√(10/9)) = 0.00856
-    assert percentile_interval(np.arange(0, 1001.0), texts=10) == pytest.approx((8.56, 991.44), abs=0.01)
 
 
 def test_replicates_are_weighted_sums_of_texts(make_batch, feed):
@@ -144,7 +130,6 @@ def test_numbers_of_texts_are_over_those_with_a_token_in_the_view(make_batch, fe
     rng = np.random.default_rng(0)
     texts = np.repeat(rng.permutation(40), rng.integers(1, 6, 40))
     stratum, states = rng.choice(3, len(texts), p=[0.4, 0.3, 0.3]), rng.standard_normal((2, len(texts), 3)) + 1
-
     batches = [np.flatnonzero(texts % 3 == part) for part in range(3)]
     batches = [make_batch(states[:, at], texts[at], strata=stratum[at]) for at in batches]
     kept = feed(Largest(Layout(1, 3), seed=9), *batches)
@@ -164,5 +149,90 @@ def test_numbers_of_texts_are_over_those_with_a_token_in_the_view(make_batch, fe
             if layer:
                 assert squared.n == mean.n and squared.value == mean.square
             else:
-                assert squared.n == 0 and np.isnan([squared.value, squared.square]).all()
-                assert np.isnan(squared.replicates).all()
+                assert squared.n == 0 and np.isnan([squared.value, squared.square, *squared.replicates]).all()
+
+
+def test_the_spread_of_the_halves_is_the_spread_of_the_groups():
+    x = np.random.default_rng(0).standard_normal(GROUPS)
+    assert (HALVES.sum(axis=1) == GROUPS // 2).all()
+    for halves, groups in ((HALVES, x), (FEW_HALVES, x.reshape(-1, 2).mean(axis=1))):
+        spread = np.mean((halves @ x / (GROUPS // 2) - x.mean()) ** 2)
+        assert spread == pytest.approx(groups.var(ddof=1) / len(groups), rel=1e-12)
+
+
+def test_texts_fall_evenly_into_groups_and_bits_survive():
+    groups = groups_of(np.arange(64_000), seed=3)
+    assert np.bincount(groups, minlength=GROUPS).min() > 850
+    assert (groups != groups_of(np.arange(64_000), seed=4)).mean() > 0.9
+    bits = np.random.default_rng(0).random((50, 64)) < 0.5
+    np.testing.assert_array_equal(unpacked(packed(bits)), bits)
+
+
+def test_each_half_has_its_own_split_of_frequent_and_rare_tokens(observe):
+    model, texts = FakeModel(role="decoder", final_width=16), made_up_texts(80)
+    observables, _ = observe(model, texts, seed=5, names=("moments", FrequencySplit.name))
+    corpus = all_tokens(model.reference, texts, model.tokenizer, decoder=True, positions=True)
+    first = originals(texts)  # texts that say the same fall into one group
+    for view in ("words", "all"):
+        tokens, seen = corpus.view(view), Observed(observables, observables["moments"].layout, 80, view, 5)
+        x = cosines(tokens.states[1], tokens.states[-1])
+        kept = HALVES[:, groups_of(first[tokens.texts], 5)]
+        for half in (0, 7, HALF_SAMPLES - 1):
+            here = HALVES[half][groups_of(first[corpus.texts], 5)]
+            counts = np.bincount(corpus.ids[here & ~corpus.special], minlength=100)
+            frequent = (np.bincount(corpus.ids[here], minlength=100) > np.median(counts[counts > 0]))[tokens.ids]
+            for name, kind in (("frequent", frequent), ("rare", ~frequent)):
+                found = seen.get(FrequencySplit).average(f"cosine_{name}", seen.path[1], seen.view).replicates[half]
+                assert found == pytest.approx(x[kept[half] & kind].mean(), rel=1e-5), name
+
+
+# Texts that say the same are one observation: a corpus and its copy know no more than the corpus.
+
+METRICS = ("convergence", "motion", "contextuality", "entropy", "lens", "layer_pairs")
+
+
+def test_each_text_points_to_the_first_that_says_the_same():
+    assert originals(["a", "b", "a", "", "b", "A", "a"]).tolist() == [0, 1, 0, 3, 1, 5, 0]
+    assert originals([]).tolist() == []
+
+
+@pytest.fixture
+def distinct():
+    return list(dict.fromkeys(made_up_texts(60, shortest=3)))
+
+
+@pytest.mark.parametrize("role", ["encoder", "decoder"])
+def test_a_corpus_and_its_copy_have_the_same_intervals(observe, values, distinct, role):
+    """Only lens samples tokens by their places; all of them are read here."""
+    found = []
+    for texts in (distinct, [*distinct, *reversed(distinct)]):
+        model = FakeModel(role=role, layers=2)
+        observables, counts = observe(model, FakeTexts(texts), sample=1_000_000, shard_characters=400)
+        assert (counts.texts, counts.distinct_texts) == (len(texts), len(distinct))
+        found.append(values(model, observables, counts.distinct_texts, "words", METRICS, entropy={"texts": 1000}))
+    checked = 0
+    for key, once in found[0].items():
+        # Numbers of types see each occurrence; so does which types are frequent.
+        if once.ci_low is None or "explained" in key[0] or "self_similarity" in key[0] or "adjusted" in key[0]:
+            continue
+        several = [(value.value, value.ci_low, value.ci_high) for value in (once, found[1][key])]
+        assert several[1] == pytest.approx(several[0], rel=1e-4, abs=1e-6), key
+        checked += 1
+    assert checked > 30
+    for layer in range(2):
+        p = [of["convergence.frequency_gap_p", layer].value for of in found]
+        assert p[0] == pytest.approx(p[1], rel=1e-3)
+
+
+def test_an_unevenly_repeated_text_weighs_as_the_textbook_says(observe, values, distinct):
+    """Bootstrap over distinct texts, each with all its copies, by hand."""
+    texts = [*distinct, *[distinct[0]] * 15, *[distinct[1]] * 15]
+    model = FakeModel(special=False)
+    observables, counts = observe(model, FakeTexts(texts), names=("moments", "text_sums", "text_means"))
+    value = values(model, observables, counts.distinct_texts, "words", ["motion"])["motion.norm", 2]
+    copies = np.array([texts.count(text) for text in distinct])
+    norms = [np.linalg.norm(model.reference(model.tokenizer(text)["input_ids"])[2], axis=1) for text in distinct]
+    sums, tokens = np.array([of.sum() for of in norms]) * copies, np.array([len(of) for of in norms]) * copies
+    low, high = bootstrap.interval(sums, tokens, 4000)
+    assert value.value == pytest.approx(sums.sum() / tokens.sum(), rel=1e-5)
+    assert value.ci_high - value.ci_low == pytest.approx(high - low, rel=0.12)

@@ -1,15 +1,22 @@
+"""A pass shows each text as it is alone, and batches, shards, padding, windows and a resumed half change no number."""
+
 import json
 from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
 import torch
-from forward.passes import Collector, settings_for
-from oracles.fake_model import FIRST_WORD, SINK_WORD, FakeModel, FakeTexts, made_up_texts
+from forward.passes import settings_for
+from oracles.fake_model import EDGE, FIRST_WORD, SINK_WORD, FakeModel, FakeTexts, made_up_texts
 from oracles.tokens import all_tokens
 
 from reporter.core.errors import ReporterError
+from reporter.forward.means import poisson_weights
 from reporter.forward.measure import Counts, longest, measure, settle_precision, tokenised
+from reporter.forward.paths import TextSums
+from reporter.forward.type_sample import count_types
+from reporter.models.places import Layout
+from reporter.texts.tokens import Windows
 
 UNTIMED = {"seconds": 0, "model_seconds": 0}
 VARIANTS = [
@@ -20,20 +27,39 @@ VARIANTS = [
 ]
 
 
-@pytest.fixture(params=VARIANTS)
-def model(request):
-    return FakeModel(**request.param)
+class Collector:
+    """Keeps of every token that passes by these columns of its batch, and last its states."""
+
+    def __init__(self, *columns):
+        self.columns, self.rows = columns, []
+
+    def start(self, batch):
+        self.states = []
+
+    def observe(self, layer):
+        assert layer.index == len(self.states) and layer.states.dtype == torch.float32
+        torch.testing.assert_close(layer.norms, layer.states.norm(dim=1))
+        self.states.append(layer.states.double().numpy())
+
+    def finish(self, batch):
+        assert len(self.states) == len(batch.states)
+        for i, facts in enumerate(zip(*(getattr(batch, name) for name in self.columns), strict=True)):
+            self.rows.append((*(int(fact) for fact in facts), np.stack([x[i] for x in self.states])))
+
+    def settle(self):
+        pass
 
 
-def collect(model, texts, max_tokens=256, batch_tokens=64):
+def collect(model, texts):
     collector = Collector("texts", "positions", "token_ids", "strata", "contexts", "embedding_contexts")
-    for _ in measure(model, tokenised(model, texts, max_tokens), [collector], settings_for(model, batch_tokens)):
+    for _ in measure(model, tokenised(model, texts, 256), [collector], settings_for(model, 64)):
         pass
     return sorted(collector.rows, key=lambda row: row[:2])
 
 
-def test_the_batch_holds_what_the_model_does_to_each_text_alone(model):
-    texts = made_up_texts(80, longest=12)
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_the_batch_holds_what_the_model_does_to_each_text_alone(variant):
+    model, texts = FakeModel(**variant), made_up_texts(80, longest=12)
     rows = collect(model, texts)
     decoder = model.role == "decoder"
     expected = all_tokens(model.reference, texts, model.tokenizer, decoder=decoder, positions=model.positions)
@@ -58,44 +84,25 @@ def test_sinks_are_looked_for_in_blocks_not_in_what_enters_the_first():
     assert [row[3] for row in rows] == [2, 0, 0, 0, 0, 0, 0]
 
 
-# What makes more of the rounding of float32 sums: a difference of two nearly equal angles; axes of nearly equal
-# eigenvalues; the smallest eigenvalues of few states.
-DELICATE = ("token_path.straightening", "subspaces.", "spectrum.alpha_req", "spectrum.effective_rank_without_first")
+def assert_same(some, others, within=1e-9):
+    """Compare everything that two sets of observables hold."""
+    for name, observable in some.items():
+        tensors = others[name].tensors()
+        for key, tensor in observable.tensors().items():
+            size = float(tensor.abs().max()) if tensor.is_floating_point() and tensor.numel() else 1.0
+            torch.testing.assert_close(
+                tensors[key], tensor, rtol=within, atol=within * max(size, 1.0), equal_nan=True,
+                msg=lambda text, where=(name, key): f"{where}: {text}",
+            )  # fmt: skip
 
 
-def assert_same(a, b):
-    assert a.keys() == b.keys()
-    for key, value in a.items():
-        other = b[key]
-        assert (value.value is None) == (other.value is None), key
-        assert value.n == other.n, key
-        for part in ("value", "ci_low", "ci_high"):
-            y = getattr(other, part)
-            within = 2e-4 if key[0].startswith(DELICATE) else 1e-5
-            # A mean cosine of nearly 0 is a difference of nearly equal numbers: absolute there. So is a share of nearly
-            # 0 that is one minus a ratio.
-            least = within * (1e-1 if key[0].endswith("_heldout") else 1e-2)
-            assert getattr(value, part) == (None if y is None else pytest.approx(y, rel=within, abs=least)), key
-
-
-@pytest.mark.parametrize("model", [VARIANTS[0], VARIANTS[2]], indirect=True)
-def test_batch_size_and_shards_change_no_number(model, observe, values):
-    texts = made_up_texts(60)
-    usual, counts = observe(model, texts, batch_tokens=512)
-    expected = {view: values(model, usual, 60, view) for view in ("all", "no-sinks")}
-    for how in ({"batch_tokens": 32, "shard_characters": 300}, {"batch_tokens": 16384}):
-        other, again = observe(model, texts, **how)
-        assert {**asdict(again), **UNTIMED} == {**asdict(counts), **UNTIMED}
-        # Once for each view, and further for the one that leaves out most: what a view is made of is the same sums.
-        for view in expected if how["batch_tokens"] == 32 else ("no-sinks",):
-            assert_same(expected[view], values(model, other, 60, view))
-
-
-@pytest.mark.parametrize("model", [VARIANTS[1], VARIANTS[2]], indirect=True)
-def test_halves_resumed_or_merged_are_the_whole(model, observe, tmp_path):
-    texts = made_up_texts(60)
-    how = {"batch_tokens": 64, "shard_characters": 400}
+@pytest.mark.parametrize("variant", [VARIANTS[0], VARIANTS[2]])
+def test_batches_shards_and_a_resumed_or_merged_half_change_no_number(variant, observe, tmp_path):
+    model, texts, how = FakeModel(**variant), made_up_texts(24), {"batch_tokens": 64, "shard_characters": 200}
     whole, counts = observe(model, texts, **how)
+    other, again = observe(model, texts, batch_tokens=16384)
+    assert {**asdict(again), **UNTIMED} == {**asdict(counts), **UNTIMED}
+    assert_same(whole, other, 1e-4)
     first, some = observe(model, texts, shards=2, **how)
     for name, observable in first.items():
         observable.save(tmp_path / name)
@@ -106,10 +113,23 @@ def test_halves_resumed_or_merged_are_the_whole(model, observe, tmp_path):
         second[name].merge(first[name])
     assert {**asdict(some + rest), **UNTIMED} == {**asdict(counts), **UNTIMED}
     assert 0 < some.texts < counts.texts
-    for name, observable in whole.items():
-        for key, tensor in observable.tensors().items():
-            for parts in (resumed, second):
-                torch.testing.assert_close(parts[name].tensors()[key], tensor, rtol=1e-9, atol=1e-9)
+    assert_same(whole, resumed)
+    assert_same(whole, second)
+
+
+@pytest.mark.parametrize("role", ["encoder", "decoder"])
+def test_padding_that_is_not_finite_and_a_text_longer_than_the_budget_change_no_number(observe, role):
+    class Careless(FakeModel):
+        def states(self, input_ids, attention_mask):
+            padding = (attention_mask == 0)[..., None]
+            return [x.masked_fill(padding, torch.nan) for x in super().states(input_ids, attention_mask)]
+
+    texts = FakeTexts([*made_up_texts(12), " ".join("4 5 6 7" for _ in range(40))])
+    expected, counts = observe(FakeModel(role=role), texts)
+    assert_same(expected, observe(Careless(role=role), texts)[0], 1e-5)
+    alone, again = observe(FakeModel(role=role), texts, batch_tokens=10)
+    assert_same(expected, alone, 1e-4)
+    assert counts.tokens == again.tokens > 162
 
 
 @pytest.mark.parametrize("layer", [0, 2])
@@ -123,55 +143,37 @@ def test_states_that_are_not_finite_say_where(observe, layer, poison):
 
     texts = FakeTexts(["1 2", "3 4 5", "1 2 3 4 5 6 7", "8"])
     with pytest.raises(ReporterError, match=f"layer {layer}, text 2 of corpus 'made-up', token 4;"):
-        observe(FakeModel(change=spoil), texts)
+        observe(FakeModel(change=spoil), texts, names=("moments",))
 
 
-def test_padding_that_is_not_finite_changes_no_number(observe, values):
-    class Careless(FakeModel):
-        def states(self, input_ids, attention_mask):
-            padding = (attention_mask == 0)[..., None]
-            return [x.masked_fill(padding, torch.nan) for x in super().states(input_ids, attention_mask)]
-
-    texts = made_up_texts(20)
-    for role in ("encoder", "decoder"):
-        a, b = (observe(kind(role=role), texts)[0] for kind in (Careless, FakeModel))
-        assert_same(values(FakeModel(), a, 20), values(FakeModel(), b, 20))
-
-
-def test_counts_of_cut_short_and_empty_texts_can_be_written_as_json(observe):
-    texts = FakeTexts(["1 2 4 5 6 7 8", "", "5", "6 7", "8 9 1 2 4"])
-    _, counts = observe(FakeModel(role="encoder", special=True, sinks=False), texts, max_tokens=5)
-    assert (counts.texts, counts.cut_texts, counts.short_texts) == (5, 2, 2)
-    assert (counts.tokens, counts.special, counts.ordinary, counts.sinks) == (5 + 2 + 3 + 4 + 5, 10, 9 - 4, 0)
+@pytest.mark.parametrize(
+    ("model", "texts", "tokens", "special"),
+    [
+        (FakeModel(sinks=False), (5, 2, 2), 5 + 2 + 3 + 4 + 5, 10),
+        (FakeModel(role="decoder", special=False, sinks=False), (4, 1, 1), 13, 0),  # a text without a token is none
+        (FakeModel(max_tokens=4, sinks=False), (5, 2, 2), 4 + 2 + 3 + 4 + 4, 10),  # the model's own limit counts
+    ],
+)
+def test_counts_of_cut_short_and_empty_texts_can_be_written_as_json(observe, model, texts, tokens, special):
+    said = FakeTexts(["1 2 4 5 6 7 8", "", "5", "6 7", "8 9 1 2 4"])
+    _, counts = observe(model, said, max_tokens=5, names=("moments",))
+    assert (counts.texts, counts.cut_texts, counts.short_texts) == texts
+    assert (counts.tokens, counts.special, counts.sinks) == (tokens, special, 0)
+    assert counts.ordinary == tokens - special - 4  # the first words of four texts are set aside
     assert Counts(**json.loads(json.dumps(asdict(counts)))) == counts
-    _, counts = observe(FakeModel(role="decoder", special=False, sinks=False), texts, max_tokens=5)
-    assert (counts.texts, counts.cut_texts, counts.short_texts) == (4, 1, 1)
-    assert (counts.tokens, counts.special, counts.ordinary, counts.sinks) == (13, 0, 13 - 4, 0)
 
 
-def test_the_models_own_limit_counts(observe):
-    model = FakeModel(max_tokens=4, sinks=False)
-    assert longest(256, model) == 4 and longest(3, model) == 3 and longest(256, FakeModel()) == 256
-    _, counts = observe(model, FakeTexts(["1 2 4 5 6 7", "1 2"]))
-    assert (counts.tokens, counts.cut_texts) == (8, 1)
+def test_the_longest_input_is_that_of_the_study_or_of_the_model():
+    model = FakeModel(max_tokens=4)
+    assert (longest(256, model), longest(3, model), longest(256, FakeModel())) == (4, 3, 256)
 
 
-def test_a_text_longer_than_the_budget_goes_alone(observe, values):
-    model = FakeModel()
-    texts = FakeTexts(["1 2", " ".join("4 5 6 7" for _ in range(40)), "5"])
-    a, counts = observe(model, texts, batch_tokens=10)
-    assert counts.tokens == 4 + 162 + 3
-    assert_same(values(model, a, 3), values(model, observe(model, texts, batch_tokens=10**6)[0], 3))
-
-
-def test_ticks_tell_of_every_token_and_shards_come_in_order():
-    texts, ticks = made_up_texts(50), []
-    settings = settings_for(FakeModel(), 64)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("reporter.texts.tokens.SHARD_CHARACTERS", 200)
-        corpus = tokenised(FakeModel(), texts, 256)
-        steps = list(measure(FakeModel(), corpus, [], settings, tick=ticks.append))
-        late = list(measure(FakeModel(), replace(corpus, shards=corpus.shards[2:]), [], settings))
+def test_ticks_tell_of_every_token_and_shards_come_in_order(monkeypatch):
+    texts, ticks, settings = made_up_texts(50), [], settings_for(FakeModel(), 64)
+    monkeypatch.setattr("reporter.texts.tokens.SHARD_CHARACTERS", 200)
+    corpus = tokenised(FakeModel(), texts, 256)
+    steps = list(measure(FakeModel(), corpus, [], settings, tick=ticks.append))
+    late = list(measure(FakeModel(), replace(corpus, shards=corpus.shards[2:]), [], settings))
     assert sum(ticks) == sum(counts.tokens for _, counts in steps) > 500
     assert len(ticks) > len(steps) > 3
     assert [shard.index for shard, _ in steps] == list(range(len(steps)))
@@ -182,8 +184,70 @@ def test_padding_uses_an_id_that_the_model_has(observe):
     model = FakeModel(special=False)
     model.tokenizer.pad_token_id = 10_000  # beyond the embedding: a tokenizer with an added pad token
     model.tokenizer.eos_token_id = None
-    assert observe(model, FakeTexts(["1 2 4", "1"]))[1].tokens == 4
+    assert observe(model, FakeTexts(["1 2 4", "1"]), names=("moments",))[1].tokens == 4
 
 
 def test_without_a_token_nothing_is_tried():
     assert settle_precision("mixed", FakeModel(special=False), FakeTexts(["", ""]), 256).precision == "float32"
+
+
+SIZE, STRIDE = 8, 3
+DOCUMENTS = [" ".join(str(4 + (7 * i + k) % 30) for i in range(n)) for k, n in enumerate((29, 3, 14, 8, 29, 11))]
+
+
+def by_hand(model, text):
+    """Cut a text into windows; yield each token once: id, position in its window, special, first, states."""
+    words = [FIRST_WORD + int(word) for word in text.split()]
+    edges = 1 if model.special else 0
+    room, done, start = SIZE - 2 * edges, 0, 0
+    if len(words) <= room:
+        room = len(words)
+    while done < len(words):
+        inside = words[start : start + room]
+        end = start + len(inside)
+        ids = [EDGE] * edges + inside + [EDGE] * edges
+        states = np.stack(model.reference(ids))
+        for place, token in enumerate(ids):
+            word = start + place - edges
+            first_edge, last_edge = place < edges, place >= edges + len(inside)
+            if (first_edge and start > 0) or (last_edge and end < len(words)):
+                continue
+            if not first_edge and not last_edge and word < done:
+                continue
+            yield token, place, first_edge or last_edge, word == start, states[:, place]
+        done, start = end, start + STRIDE
+
+
+@pytest.mark.parametrize(
+    ("role", "special", "batch_tokens"),
+    [("encoder", True, 8), ("encoder", False, 200), ("decoder", True, 200), ("decoder", False, 8)],
+)
+def test_a_pass_over_windows_is_what_each_window_gives_alone(role, special, batch_tokens):
+    model, texts = FakeModel(role=role, special=special, sinks=False), FakeTexts(DOCUMENTS)
+    corpus = tokenised(model, texts, SIZE, windows=Windows(SIZE, STRIDE))
+    seen = Collector("originals", "token_ids", "positions", "strata", "first_own")
+    ((_, counts),) = measure(model, corpus, [seen], settings_for(model, batch_tokens))
+    expected = [(text, *row) for text, said in enumerate(DOCUMENTS) for row in by_hand(model, said)]
+    assert counts.texts == len(DOCUMENTS) and counts.cut_texts == 0 and counts.windows == corpus.windows > counts.texts
+    words = sum(len(text.split()) for text in DOCUMENTS)
+    assert counts.tokens == len(expected) == words + 2 * special * len(DOCUMENTS)
+    found, wanted = (sorted(rows, key=lambda row: (*row[:3], row[5][1].tolist())) for rows in (seen.rows, expected))
+    for one, other in zip(found, wanted, strict=True):
+        assert one[:3] == other[:3]
+        assert (one[3] == 1) == other[3] and (one[3] == 2) == bool(one[4]) == (other[4] and not other[3])
+        np.testing.assert_allclose(one[5], other[5], rtol=1e-4, atol=1e-5)
+    types = count_types(corpus, model.anatomy.vocabulary_size, 0)
+    assert types.counts.sum() == words and types.added.sum() == counts.special
+
+
+def test_intervals_are_over_documents():
+    """Two documents of many windows have two weights each replicate, and no more."""
+    model, texts = FakeModel(role="decoder", special=False, sinks=False), FakeTexts(DOCUMENTS[:2])
+    corpus = tokenised(model, texts, SIZE, windows=Windows(SIZE, STRIDE))
+    sums = TextSums(Layout.of(model.anatomy, ()), 0, replicates=400)
+    for _ in measure(model, corpus, [sums], settings_for(model, 64)):
+        pass
+    counts = sums.replicate_counts[:, 0].sum(dim=1)[:, sums.quantities.index("norm")]
+    first, second = (len(text.split()) for text in DOCUMENTS[:2])
+    weights = poisson_weights(np.array([0, 1]), 0, 400).astype(float)
+    np.testing.assert_allclose(counts.numpy(), first * weights[0] + second * weights[1])

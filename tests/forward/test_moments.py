@@ -1,9 +1,10 @@
-"""Means, variances, sums of directions and covariances in float32 states, against NumPy in float64."""
+"""Means, variances, directions and covariances of float32 states against NumPy, in memory and from a file."""
 
 import numpy as np
 import pytest
+import torch
 
-from reporter.forward.moments import Gram, Moments
+from reporter.forward.moments import Gram, Moments, correlations_of, from_correlations, matrix_of, triangle_of
 from reporter.models.places import Layout
 
 WIDTH = 12
@@ -91,3 +92,37 @@ def test_states_that_repeat_at_the_embedding_leave_no_axes_of_rounding(make_batc
     gram = feed(Gram(Layout(1, 40)), *batches)
     values = np.linalg.eigvalsh(gram.covariance(0, (0,))[1].numpy())[::-1]
     assert (values[8:] < 1e-13 * values.sum()).all() and values[7] > 1e-3 * values.sum()
+
+
+def with_outliers(n, d):
+    """Coordinates of unequal size about a long mean, as models make them, and sinks of a thousand times the norm."""
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((n, d)) * np.logspace(-2, 1, d) + 30 * rng.standard_normal(d)
+    x[::17, 3] += 40_000
+    return x.astype(np.float32)
+
+
+def test_triangles():
+    x = torch.from_numpy(with_outliers(300, 20)).double()
+    matrix = x.T @ x
+    assert torch.equal(matrix_of(triangle_of(matrix), 20), matrix)
+    scale, triangle = correlations_of(matrix)
+    found = from_correlations(scale, triangle)
+    assert triangle.dtype == torch.float32 and len(triangle) == 210
+    roots = matrix.diagonal().sqrt()
+    assert ((found - matrix).abs() <= roots * roots[:, None] * 2**-23).all() and torch.equal(found, found.T)
+    torch.testing.assert_close(found.diagonal(), matrix.diagonal(), rtol=1e-14, atol=0)
+    assert (from_correlations(*correlations_of(torch.zeros(4, 4))) == 0).all()
+
+
+def test_a_finished_gram_is_exact_at_the_embedding_and_close_elsewhere(make_batch, feed, tmp_path):
+    x = with_outliers(200, WIDTH)
+    kept = feed(Gram(Layout(1, 12)), make_batch([x, x], np.arange(200)))
+    kept.save(tmp_path / "gram", finished=True)
+    found = Gram.load(tmp_path / "gram")
+    for place, within in ((0, 0), (1, 1e-6)):
+        before, after = (one.covariance(place, (0,))[1] for one in (kept, found))
+        values = [torch.linalg.eigvalsh(x) for x in (before, after)]
+        assert (values[0] - values[1]).abs().max() <= within * before.trace()
+    kept.save(tmp_path / "whole")
+    assert (tmp_path / "gram").stat().st_size < 0.75 * (tmp_path / "whole").stat().st_size
