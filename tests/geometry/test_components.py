@@ -1,11 +1,22 @@
-"""One axis by products alone, against all of them."""
+"""Axes and subspaces: one by products alone against all of them, distances, and what each row does to them."""
 
 import numpy as np
 import pytest
 import torch
+from scipy.linalg import subspace_angles
 
 from reporter.geometry import components
-from reporter.geometry.components import first_axis, fixed_random_vector, largest_eigenvalue
+from reporter.geometry.components import (
+    apart,
+    coordinates,
+    first_axis,
+    fixed_random_vector,
+    largest_eigenvalue,
+    leading,
+    menger,
+    menger_by,
+    principal_axes,
+)
 
 RNG = np.random.default_rng
 
@@ -88,3 +99,44 @@ def test_products_suffice_where_an_axis_stands_out_and_do_not_where_none_does():
 
     assert found(steep(RNG(0))) is not None and len(asked) <= 24
     assert found(alike(RNG(0))) is None and len(asked) == components._PRODUCTS
+
+
+@pytest.mark.parametrize("rows", [30, 9])
+def test_axes_and_coordinates_are_those_of_a_singular_value_decomposition(rows):
+    x = RNG(0).standard_normal((rows, 12)) * np.geomspace(3, 0.3, 12) + 2
+    centred = x - x.mean(axis=0)
+    left, singular, right = np.linalg.svd(centred, full_matrices=False)
+    told, tables = [], [torch.from_numpy(part) for part in (x[:4], x[4:])]
+    axes = principal_axes(tables, progress=lambda *of: told.append(of))
+    assert axes.n == rows and axes.mean == pytest.approx(x.mean(axis=0))
+    assert axes.eigenvalues == pytest.approx((singular**2 / rows)[: rows - 1], rel=1e-5, abs=1e-7)
+    assert np.abs(np.sum(axes.directions * right[:3], axis=1)) == pytest.approx(1, rel=1e-5)
+    assert (axes.directions[np.arange(3), np.abs(axes.directions).argmax(axis=1)] > 0).all()
+    assert axes.coordinates(tables[1]) == pytest.approx(centred[4:] @ axes.directions.T, abs=1e-5)
+    assert told == ([("components", 4, rows), ("components", rows, rows)] if rows > 12 else [])
+    found, expected = coordinates(x, 3), (left * singular)[:, :3]
+    assert found == pytest.approx(expected * np.sign(np.sum(found * expected, axis=0)))
+    assert (found[np.abs(found).argmax(axis=0), np.arange(3)] > 0).all()
+    assert (coordinates(x[:2], 3)[:, 1:] == pytest.approx(0)) and principal_axes([torch.ones(5, 3)]) is None
+
+
+@pytest.mark.parametrize(("d", "k"), [(10, 3), (80, 2)])
+def test_the_distance_of_leading_subspaces_and_what_a_token_does_to_it(d, k):
+    a, b = (np.cov((RNG(seed).standard_normal((200, d)) * np.geomspace(4, 0.2, d)).T) for seed in (0, 1))
+    mine, theirs = leading(a, k), leading(b, k)
+    found = apart(mine, theirs)
+    angles = subspace_angles(np.linalg.eigh(a)[1][:, -k:], np.linalg.eigh(b)[1][:, -k:])
+    assert found.distance == pytest.approx(np.linalg.norm(angles))
+    assert apart(mine, mine).distance == pytest.approx(0, abs=1e-7)
+    for axes, pull, move in ((mine, found.first, (1, 0)), (theirs, found.second, (0, 1))):
+        x = 3 * RNG(2).standard_normal(d)
+        moved = [leading(c + 1e-6 * by * (np.outer(x, x) - c), k) for c, by in zip((a, b), move, strict=True)]
+        expected = (apart(*moved).distance - found.distance) / 1e-6
+        assert (x @ axes.axes) @ (x @ pull) == pytest.approx(expected, rel=1e-3 if d == 10 else 0.1)
+    assert leading(np.diag([1.0, 0, 0]), 2) is None
+
+
+def test_the_circle_through_three_points():
+    assert menger(3, 4, 5) == pytest.approx(0.4)  # a right angle: the hypotenuse is its diameter
+    steps = [(menger(*(np.array([3, 4, 5.5]) + h)) - menger(3, 4, 5.5)) / 1e-7 for h in 1e-7 * np.eye(3)]
+    assert menger_by(3, 4, 5.5) == pytest.approx(steps, rel=1e-4)

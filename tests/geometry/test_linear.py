@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from scipy.linalg import orthogonal_procrustes, subspace_angles
 
 from reporter.app.verify.by_map import explained as by_rows
 from reporter.geometry.linear import (
@@ -66,16 +67,16 @@ def test_parts_merge_to_the_whole(pair):
         torch.testing.assert_close(getattr(parts, name), getattr(whole, name))
 
 
-def test_likeness_against_the_formulas_on_rows(pair):
-    x, y = pair
+def test_likeness_is_that_of_scipy_and_of_all_products_of_two_rows(pair):
+    """The best of all rotations (Williams et al. 2021), principal angles (Björck & Golub 1973), Gram matrices."""
+    x, y = pair[0] / np.logspace(-3, 3, 6), pair[1]
     a, b = x - x.mean(axis=0), y - y.mean(axis=0)
-    of = joint(x, y)
-    nuclear = np.linalg.svd(a.T @ b, compute_uv=False).sum()
-    assert procrustes(of).value == pytest.approx(nuclear / (np.linalg.norm(a) * np.linalg.norm(b)), rel=1e-9)
-    expected = np.linalg.norm(a.T @ b) ** 2 / (np.linalg.norm(a.T @ a) * np.linalg.norm(b.T @ b))
+    of, wide = joint(x, y), np.pad(b / np.linalg.norm(b), ((0, 0), (0, 2)))
+    assert procrustes(of).value == pytest.approx(orthogonal_procrustes(a / np.linalg.norm(a), wide)[1], rel=1e-9)
+    grams = [(side @ side.T).ravel() for side in (a, b)]
+    expected = grams[0] @ grams[1] / (np.linalg.norm(grams[0]) * np.linalg.norm(grams[1]))
     assert token_cka(of).value == pytest.approx(expected, rel=1e-9)
-    qa, qb = np.linalg.qr(a)[0], np.linalg.qr(b)[0]
-    assert canonical(of) == pytest.approx(np.square(np.linalg.svd(qa.T @ qb, compute_uv=False)).mean(), rel=1e-6)
+    assert canonical(of) == pytest.approx(np.square(np.cos(subspace_angles(a, b))).mean(), rel=1e-6)
 
 
 @pytest.mark.parametrize("measure", [procrustes, token_cka])

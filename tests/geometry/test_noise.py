@@ -2,7 +2,9 @@
 
 import numpy as np
 import pytest
+from numpy.linalg import norm
 from oracles.dimension import gride, twonn, twonn_ml
+from scipy.linalg import subspace_angles
 
 from reporter.app.verify.by_cloud import eigenvalues
 from reporter.app.verify.by_token import cosines, mean_cosine
@@ -62,8 +64,8 @@ def test_the_limit_for_many_vectors_meets_the_exact_draw():
 @pytest.mark.parametrize("d", [1, 2, 10, 300])
 def test_pair_cosine_and_step_angle(d):
     rng, n = np.random.default_rng(9), 100
-    direct = [cosines(rng.standard_normal((n, d)), rng.standard_normal((n, d))).mean() for _ in range(200)]
-    assert_same_mean([noise.pair_cosine(n, d, seed) for seed in range(200)], direct)
+    direct = [cosines(rng.standard_normal((n, d)), rng.standard_normal((n, d))).mean() for _ in range(100)]
+    assert_same_mean([noise.pair_cosine(n, d, seed) for seed in range(100)], direct)
     steps = [rng.standard_normal((3, n, d)) for _ in range(60)]
     direct = [np.arccos(np.clip(cosines(b - a, c - b), -1, 1)).mean() for a, b, c in steps]
     # Seeds three apart: a floor draws its three states with the seeds s, s + 1, s + 2.
@@ -71,10 +73,68 @@ def test_pair_cosine_and_step_angle(d):
     assert d < 300 or noise.step_angle(10_000, d, 0) == pytest.approx(2 * np.pi / 3, abs=0.01)
 
 
+def r_squared(x, y):
+    x, y = x - x.mean(axis=0), y - y.mean(axis=0)
+    return 1 - np.square(y - x @ np.linalg.lstsq(x, y, rcond=None)[0]).sum() / np.square(y).sum()
+
+
+def path(h):
+    """Return the length of a path over its sum of directions, and the share of it that leads from end to end."""
+    steps = np.diff(h, axis=0)
+    lengths = np.linalg.norm(steps, axis=1)
+    turned = np.linalg.norm((steps / lengths[:, None]).sum(axis=0))
+    return len(steps) / turned, np.linalg.norm(h[-1] - h[0]) / lengths.sum()
+
+
+def between(x, types):
+    inside = sum(np.square(x[types == one] - x[types == one].mean(axis=0)).sum() for one in np.unique(types))
+    return 1 - inside / np.square(x - x.mean(axis=0)).sum()
+
+
+def paths(x):
+    return np.mean([path(h) for h in x.reshape(10, 6, 12)], axis=0)
+
+
+FLOORS = {  # what is drawn from a distribution, and the same of one draw of states
+    "linear fit": (lambda seed: noise.linear_fit(30, 7, 4, seed), lambda x: r_squared(x[:30, :7], x[:30, 7:11])),
+    "between": (lambda seed: noise.between_share(40, 6, 3, seed), lambda x: between(x[:40, :3], np.arange(40) % 6)),
+    "types": (
+        lambda seed: noise.self_similarity((5, 9, 3), 12, seed),
+        lambda x: np.mean([mean_cosine(part) for part in np.split(x[:17], [5, 14])]),
+    ),
+    "turns": (lambda seed: noise.path_shape(5, 12, seed)[0], lambda x: paths(x)[0]),
+    "ends": (lambda seed: noise.path_shape(5, 12, seed)[1], lambda x: paths(x)[1]),
+    "subspaces": (lambda seed: noise.subspaces(12, 3, seed), lambda x: norm(subspace_angles(x[:3].T, x[3:6].T))),
+}
+
+
+@pytest.mark.parametrize("name", FLOORS)
+def test_what_is_drawn_from_a_distribution_has_the_mean_of_states(name):
+    fast, direct = FLOORS[name]
+    states = np.random.default_rng(9).standard_normal((300, 60, 12))
+    drawn = [direct(x) for x in states]
+    found = [fast(seed) for seed in range(300)]
+    error = np.hypot(np.std(found), np.std(drawn)) / 300**0.5
+    assert abs(np.mean(found) - np.mean(drawn)) < 4 * error
+    if name not in ("turns", "ends", "subspaces"):  # these are means over many draws
+        assert np.std(found) == pytest.approx(np.std(drawn), rel=0.2)
+
+
+def test_probabilities_and_expectations_are_those_of_many_draws():
+    x = np.random.default_rng(0).standard_normal((20_000, 4, 6))
+    cosine = cosines(x[:, 0], x[:, 1])
+    for threshold in (0.1, 0.5, 0.9):
+        assert noise.cosine_above(threshold, 6) == pytest.approx((np.abs(cosine) > threshold).mean(), abs=0.012)
+    assert (noise.cosine_above(1.0, 6), noise.cosine_above(0.3, 1)) == (0, 1)
+    several = [cosines(x[:, 0], x[:, :n].sum(axis=1)).mean() for n in (1, 2, 4)]
+    assert noise.isotropic_cosine(np.array([1, 2, 4]), 6) == pytest.approx(several, abs=0.012)
+    assert (noise.between_share(9, 1, 4, 0), noise.between_share(9, 9, 4, 0), noise.linear_fit(5, 4, 2, 0)) == (0, 1, 1)
+
+
 def test_dimension():
     rng = np.random.default_rng(9)
-    direct = [rng.standard_normal((150, 12)) for _ in range(40)]
-    found = [intrinsic_dimension._floors_at(150, 12, seed, 0.3) for seed in range(40)]
+    direct = [rng.standard_normal((150, 12)) for _ in range(20)]
+    found = [intrinsic_dimension._floors_at(150, 12, seed, 0.3) for seed in range(20)]
     assert_same_mean([f["twonn"] for f in found], [twonn(x, 0.3) for x in direct])
     assert_same_mean([f["twonn_published"] for f in found], [twonn(x, 0.8) for x in direct])
     assert_same_mean([f["twonn_ml"] for f in found], [twonn_ml(x) for x in direct])

@@ -66,6 +66,24 @@ def test_eigenvalues_that_rounding_leaves_have_no_part_in_the_decay():
     assert spectra.decay_of(rounded, spectra.upper_half(rounded, 16)) == pytest.approx(2)
 
 
+@pytest.mark.parametrize(
+    ("name", "number"),
+    [
+        ("top_variance_share", spectra.top_share_of),
+        ("participation_ratio", spectra.participation_ratio_of),
+        ("effective_rank", spectra.effective_rank_of),
+        ("effective_rank_without_first", lambda values: spectra.effective_rank_of(values[1:])),
+        ("decay", lambda values: spectra.decay_of(values, spectra.upper_half(values, 40))),
+        ("alpha_req", lambda values: spectra.decay_of(values, spectra.tail(values))),
+    ],
+)
+def test_gradients_are_the_derivatives_by_each_eigenvalue(name, number):
+    values = np.geomspace(5, 0.1, 40)
+    steps = 1e-6 * np.diag(values)
+    expected = [(number(values + step) - number(values - step)) / (2 * step.sum()) for step in steps]
+    assert spectra.gradients(values, 40)[name] == pytest.approx(expected, abs=1e-6)
+
+
 def curve(x):
     logs = log_ratios(torch.from_numpy(x))
     return {n: gride_of(logs[:, at], n) for at, n in enumerate(SCALES[: logs.shape[1]])}

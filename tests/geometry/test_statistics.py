@@ -1,10 +1,28 @@
 """The best of several, correlations, and where a series changes: by hand, by SciPy, and where the truth is known."""
 
+from itertools import permutations
+
 import numpy as np
 import pytest
-from scipy.stats import rankdata, spearmanr
+from scipy.stats import kendalltau, pearsonr, rankdata, spearmanr
 
-from reporter.geometry.statistics import FEWEST, behind_best, correlation, fisher_interval, half_way, ranks, rests, turn
+from reporter.geometry.intervals import quantile
+from reporter.geometry.statistics import (
+    FEWEST,
+    behind_best,
+    by_chance,
+    correlation,
+    effective_points,
+    far_points,
+    fisher_interval,
+    half_way,
+    kendall,
+    near_perfect,
+    ranks,
+    rests,
+    spearman,
+    turn,
+)
 
 
 def by_bootstrap(values, one, rng, replicates=3000):
@@ -80,6 +98,59 @@ def test_spearman_with_ties_and_ranks_are_those_of_scipy_and_rounding_makes_no_o
     np.testing.assert_array_equal(ranks(x), rankdata(x))
     noisy = x * (1 + 1e-8 * np.random.default_rng(1).standard_normal(50))
     np.testing.assert_array_equal(ranks(noisy, 1e-6), rankdata(x))
+    many = np.random.default_rng(0).standard_normal((2, 3, 9))
+    for found, theirs in ((spearman, spearmanr), (kendall, kendalltau)):
+        assert found(*many) == pytest.approx([theirs(a, b).statistic for a, b in zip(*many, strict=True)])
+
+
+@pytest.mark.parametrize("n", [5, 8, 30])
+@pytest.mark.parametrize("method", ["spearman", "pearson"])
+def test_chance_is_that_of_all_orders_or_of_students_t(n, method):
+    x, y = np.random.default_rng(n).standard_normal((2, n))
+    high, low = by_chance(x, y, method)
+    if n > 7:
+        sides = (rankdata(x), rankdata(y)) if method == "spearman" else (x, y)
+        assert high == pytest.approx(pearsonr(*sides, alternative="greater").pvalue)
+        assert low == pytest.approx(1 - high)
+    else:
+        every = np.array([correlation(x, y[list(order)], method) for order in permutations(range(n))])
+        observed = correlation(x, y, method)
+        assert (high, low) == ((every >= observed - 1e-9).mean(), (every <= observed + 1e-9).mean())
+
+
+def test_neighbouring_layers_are_worth_fewer_points():
+    noise = np.random.default_rng(0).standard_normal((2, 4000))
+    for step, expected in ((0.0, 4000), (0.8, 4000 * (1 - 0.64) / (1 + 0.64))):
+        x, y = noise.copy()
+        for i in range(1, 4000):
+            x[i], y[i] = x[i] + step * x[i - 1], y[i] + step * y[i - 1]
+        assert effective_points(x, y, "pearson") == pytest.approx(expected, rel=0.1)
+    trend = np.arange(13.0)
+    assert effective_points(trend, trend**2, "spearman") < 3.5
+    assert effective_points(np.ones(13), trend, "pearson") == 13
+
+
+@pytest.mark.parametrize(
+    ("r", "n", "bound", "factor"),
+    [
+        (0.3, 10, 0.6, (1.18 / 1.045) ** 0.5),
+        (0.6, 10, 0.3, 1.0),
+        (1.0, 5, 0.5, (np.arctanh(0.9999) - np.arctanh(0.5)) / (np.arctanh(0.95) - np.arctanh(0.5))),
+        (1.0, 5, 0.95, np.inf),
+    ],
+)
+def test_a_perfect_order_of_few_points_counts_as_half_a_step_below_it(r, n, bound, factor):
+    assert near_perfect(r, n, bound) == pytest.approx(factor) == near_perfect(-r, n, bound)
+
+
+def test_far_points_widen_the_error_as_the_jackknife_does():
+    x, y = np.random.default_rng(4).standard_normal((2, 20))
+    x[0], y[0] = 9, 8
+    z = np.arctanh([np.corrcoef(np.delete(x, i), np.delete(y, i))[0, 1] for i in range(20)])
+    bias = 19 * abs(z.mean() - np.arctanh(np.corrcoef(x, y)[0, 1]))
+    assert far_points(x, y) == pytest.approx((19 / 20**0.5 * z.std() + bias) * 17**0.5)
+    assert far_points(x, y) > 2 and 1 <= far_points(x[1:], y[1:]) < 2
+    assert far_points(*2 * [np.eye(9)[0]]) == np.inf  # one point makes all of the correlation
 
 
 def test_the_interval_of_a_rank_correlation_covers_the_truth():
@@ -125,6 +196,9 @@ def test_a_slow_change_has_a_wide_range_and_noise_widens_it():
     assert (sharp.low, sharp.high) == (3, 4)
     assert wide.low < 3 and wide.high > 4 and wide.at == sharp.at == 4
     assert half_way(values, np.full(8, 0.6)) is None
+    for beyond, low in ((0.98, 2), (1.02, 3)):  # just within, and just beyond, what is told from the middle
+        values[3] = 0.5 - beyond * quantile(1 - 0.05 / 16) * 0.02 * 1.5**0.5
+        assert half_way(values, ERRORS).low == low
     assert half_way(values, ERRORS, least=0.99) is None
 
 

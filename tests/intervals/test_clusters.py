@@ -15,11 +15,8 @@ from reporter.forward.observed import KINDS, Observed
 from reporter.geometry.intervals import (
     error_over_texts,
     interval,
-    of_units,
     percentile_interval,
     share_interval,
-    student_interval,
-    wilson,
 )
 from reporter.judge.questions.probes import difference
 from reporter.metrics import _classifiers
@@ -160,18 +157,3 @@ def test_intervals_are_those_of_leaving_out_clusters_however_the_corpus_is_split
     pairs = list(catalogue()["layer_pairs"].compute(single, catalogue()["layer_pairs"].options()))
     assert {r.value is None for r in pairs if r.statistic == "cka"} == {False} and single.texts == 1
     assert all(r.ci_low is None for r in pairs)
-
-
-def test_a_share_of_clusters_is_worth_as_many_texts_as_clusters_vary():
-    rng = np.random.default_rng(0)
-    right = rng.random(60) < 0.7
-    assert share_interval(right, None) == share_interval(right, np.arange(60)) == wilson(int(right.sum()), 60)
-    copies, units = np.repeat(right, 5), np.repeat(np.arange(60), 5)  # five texts that always share an outcome
-    wider = (np.diff(share_interval(copies, units)) / np.diff(wilson(int(right.sum()), 60))).item()
-    assert 1 < wider < 1.2  # t instead of z, and classifiers that share training texts
-    low, high = share_interval(np.ones(50, bool), np.repeat(np.arange(10), 5))
-    assert high == pytest.approx(1) and low == pytest.approx(wilson(10, 10)[0])
-    values = rng.standard_normal((60, 2))
-    assert of_units(values, np.arange(60)) is values
-    pseudo = of_units(np.repeat(values[:, 0], 3), np.repeat(np.arange(60), 3))
-    assert student_interval(pseudo) == pytest.approx(student_interval(values[:, 0]))
