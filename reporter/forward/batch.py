@@ -18,6 +18,7 @@ import torch
 from numpy.typing import NDArray
 
 from reporter.forward.token_categories import STRATA, Sinks, first_own, strata
+from reporter.geometry.arrays import Bools, Ints
 from reporter.models.places import Layout
 from reporter.models.states import SavedStates
 from reporter.texts.tokens import TokenBatch, TokenisedCorpus
@@ -42,7 +43,7 @@ def mix(x: Keys) -> Keys:
         return x ^ (x >> np.uint64(31))
 
 
-def key_of(*parts: NDArray[np.int64] | int) -> Keys:
+def key_of(*parts: Ints | int) -> Keys:
     """Return one key for each element of the (broadcast) integer arrays; the order of the parts matters."""
     key = np.zeros(1, dtype=np.uint64)
     for part in parts:
@@ -50,7 +51,7 @@ def key_of(*parts: NDArray[np.int64] | int) -> Keys:
     return key
 
 
-def prefix_keys(ids: NDArray[np.int64], seed: int) -> Keys:
+def prefix_keys(ids: Ints, seed: int) -> Keys:
     """Return a key for each prefix of each row of ``ids``, shape (texts, length): the key at t covers ids[: t + 1]."""
     keys = np.empty(ids.shape, dtype=np.uint64)
     running = np.broadcast_to(key_of(seed), ids.shape[:1]).copy()
@@ -60,7 +61,7 @@ def prefix_keys(ids: NDArray[np.int64], seed: int) -> Keys:
     return keys
 
 
-def context_keys(ids: NDArray[np.int64], lengths: NDArray[np.int64], causal: bool, seed: int) -> Keys:
+def context_keys(ids: Ints, lengths: Ints, causal: bool, seed: int) -> Keys:
     """Return what decided the block states, shape (texts, length); entries past a text's length mean nothing."""
     prefixes = prefix_keys(ids, seed)
     if causal:
@@ -70,7 +71,7 @@ def context_keys(ids: NDArray[np.int64], lengths: NDArray[np.int64], causal: boo
     return mix(whole[:, None] ^ mix(positions)[None, :])
 
 
-def embedding_keys(ids: NDArray[np.int64], positions_added: bool) -> Keys:
+def embedding_keys(ids: Ints, positions_added: bool) -> Keys:
     """Return what decided the states that enter the first block, shape (texts, length)."""
     positions = np.arange(ids.shape[1])[None, :] if positions_added else np.zeros((1, 1), dtype=np.int64)
     return key_of(ids, positions)
@@ -94,12 +95,12 @@ GROUPS = 64
 HALF_SAMPLES = GROUPS - 1
 
 
-def groups_of(texts: NDArray[np.int64], seed: int) -> NDArray[np.int64]:
+def groups_of(texts: Ints, seed: int) -> Ints:
     """Return the group of each text, 0…63, by a hash of the place of its unit in the corpus, shape (texts,)."""
     return np.asarray(mix(key_of(seed, texts)) >> np.uint64(58), dtype=np.int64)
 
 
-def _halves() -> NDArray[np.bool_]:
+def _halves() -> Bools:
     rows, columns = np.arange(1, GROUPS)[:, None], np.arange(GROUPS)
     odd = np.bitwise_count(rows & columns) % 2 == 1  # Sylvester's Hadamard matrix without its constant row
     return np.asarray(odd ^ (rows % 2 == 1))
@@ -113,18 +114,18 @@ FEW_HALVES = HALVES[1::2]
 long to compute in each."""
 
 
-def packed(columns: NDArray[np.bool_]) -> NDArray[np.int64]:
+def packed(columns: Bools) -> Ints:
     """Return 64 booleans a row as the bits of one integer, shape (rows,)."""
     return np.asarray(np.packbits(columns, axis=1, bitorder="little").view(np.int64)[:, 0])
 
 
-def unpacked(bits: NDArray[np.int64]) -> NDArray[np.bool_]:
+def unpacked(bits: Ints) -> Bools:
     """Return the bits of each integer, shape (rows, 64)."""
     booleans = np.unpackbits(np.ascontiguousarray(bits).view(np.uint8).reshape(-1, 8), axis=1, bitorder="little")
     return booleans.astype(bool)
 
 
-def samples_of(texts: NDArray[np.int64], seed: int) -> NDArray[np.bool_]:
+def samples_of(texts: Ints, seed: int) -> Bools:
     """Return which samples hold each text, shape (texts, 64): the 63 half-samples, then the whole corpus."""
     return np.asarray(_SAMPLES[groups_of(texts, seed)])
 
@@ -173,15 +174,15 @@ class HiddenBatch:
     norms: torch.Tensor
     known_norms: NDArray[np.float32]
     peaks: NDArray[np.float32]
-    token_ids: NDArray[np.int64]
-    texts: NDArray[np.int64]
-    originals: NDArray[np.int64]
-    units: NDArray[np.int64]
-    positions: NDArray[np.int64]
-    first_own: NDArray[np.bool_]
+    token_ids: Ints
+    texts: Ints
+    originals: Ints
+    units: Ints
+    positions: Ints
+    first_own: Bools
     contexts: Keys
     embedding_contexts: Keys
-    frequent: NDArray[np.bool_]
+    frequent: Bools
     sizes: tuple[int, ...]
     sinks: Sinks
     losses: torch.Tensor | None = None
@@ -201,12 +202,12 @@ class HiddenBatch:
         return tuple(slice(int(end) - size, int(end)) for end, size in zip(ends, self.sizes, strict=True))
 
     @cached_property
-    def strata(self) -> NDArray[np.int64]:
+    def strata(self) -> Ints:
         """Stratum of each token, shape (tokens,)."""
         return np.repeat(np.arange(len(STRATA)), self.sizes)
 
     @cached_property
-    def by_text(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    def by_text(self) -> tuple[Ints, Ints, Ints]:
         """The texts, ascending; the first row of each; and which of them each token is of, shape (tokens,)."""
         texts, first, of_token = np.unique(self.texts, return_index=True, return_inverse=True)
         return texts, first, of_token

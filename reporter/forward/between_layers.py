@@ -8,13 +8,12 @@ from typing import Literal
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from reporter.forward.batch import GROUPS, HALVES, HiddenBatch, LayerStates, groups_of
 from reporter.forward.means import PerToken
 from reporter.forward.observable import Observable, Setting, Sum
 from reporter.forward.token_categories import STRATA, VIEWS
-from reporter.geometry.arrays import Floats
+from reporter.geometry.arrays import Floats, Ints
 from reporter.geometry.linear import Joint, merged
 from reporter.models.places import Layout, Place
 
@@ -25,7 +24,7 @@ _NARROW = 128  # up to this width products in float64 cost next to nothing
 _ARRAYS = ("mean", "own", "updates", "steps", "last")
 
 
-def half_of(texts: NDArray[np.int64], seed: int) -> NDArray[np.int64]:
+def half_of(texts: Ints, seed: int) -> Ints:
     """Return the half of the corpus, 0 or 1, that each text is in, by a hash of its place, shape (texts,)."""
     return groups_of(texts, seed) % SIDES
 
@@ -308,7 +307,7 @@ def cosines_of_layers(states: Sequence[torch.Tensor]) -> torch.Tensor:
     return (x @ x.mT).clamp_(-1, 1)
 
 
-def _last_tokens(batch: HiddenBatch) -> list[NDArray[np.int64]]:
+def _last_tokens(batch: HiddenBatch) -> list[Ints]:
     order = np.lexsort((batch.positions, batch.texts))
     by_view = []
     for strata in VIEWS.values():
@@ -335,13 +334,7 @@ class Contributions(PerToken):
 
     name = "contributions"
     version = 2
-    quantities = (
-        "attention_ratio",
-        "attention_cosine",
-        "feed_forward_ratio",
-        "feed_forward_cosine",
-        "block_cosine",
-    )
+    quantities = ("attention_ratio", "attention_cosine", "feed_forward_ratio", "feed_forward_cosine", "block_cosine")
     reads_inside = True
 
     @property

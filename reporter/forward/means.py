@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from reporter.forward.batch import HiddenBatch, LayerStates, key_of, mix
 from reporter.forward.observable import Field, Observable, Replicates, Setting, Sum
 from reporter.forward.token_categories import STRATA, VIEWS
+from reporter.geometry.arrays import Bools, Floats, Ints
 from reporter.models.places import Layout, Place
 
 REPLICATES = 1000
@@ -36,14 +37,14 @@ def _quantiles() -> NDArray[np.uint8]:
     return np.searchsorted(cumulative, (np.arange(2**16) + 0.5) / 2**16).astype(np.uint8)
 
 
-def poisson_weights(texts: NDArray[np.int64], seed: int, replicates: int = REPLICATES) -> NDArray[np.uint8]:
+def poisson_weights(texts: Ints, seed: int, replicates: int = REPLICATES) -> NDArray[np.uint8]:
     """Return each text's weight in each replicate, shape (texts, replicates): Poisson(1), the same in every call."""
     draws = key_of(seed, texts)[:, None] ^ mix(np.arange(replicates // 4, dtype=np.uint64))[None, :]
     uniform = mix(draws).view(np.uint16).reshape(len(texts), replicates)
     return _quantiles()[uniform]
 
 
-def weights_of(texts: NDArray[np.int64], seed: int, replicates: int, device: torch.device) -> torch.Tensor:
+def weights_of(texts: Ints, seed: int, replicates: int, device: torch.device) -> torch.Tensor:
     """Return ``poisson_weights`` on a device in float64, shape (texts, replicates)."""
     return torch.from_numpy(poisson_weights(texts, seed, replicates)).to(device).double()
 
@@ -62,7 +63,7 @@ class Average:
 
     value: float
     n: int
-    replicates: NDArray[np.float64]
+    replicates: Floats
     distinct: int = 0
     square: float = np.nan
 
@@ -97,9 +98,7 @@ class Bootstrapped(Observable):
         """The first places of the layout, as many as the quantities are defined at: all unless overridden."""
         return self.layout.places
 
-    def _add(
-        self, sums: torch.Tensor, counts: torch.Tensor, texts: NDArray[np.int64], columns: list[int] | slice
-    ) -> None:
+    def _add(self, sums: torch.Tensor, counts: torch.Tensor, texts: Ints, columns: list[int] | slice) -> None:
         """Add the sums and counts of texts, (texts, P, columns, Q), to all and, weighted, to the replicates.
 
         Args:
@@ -135,7 +134,7 @@ class PerToken(Bootstrapped):
 
     _of_texts: list[torch.Tensor]  # of the batch at hand, and the units in it
     _row_of_text: torch.Tensor
-    _texts: NDArray[np.int64]
+    _texts: Ints
 
     @property
     def places(self) -> tuple[Place, ...]:
@@ -188,7 +187,7 @@ class SampledTokens(PerToken):
         """Return one that has seen nothing and reads about ``size`` tokens of the corpus."""
         return cls(setting.layout, setting.seed, min(1.0, setting.size / max(setting.tokens_in_all, 1)))
 
-    def drawn(self, batch: HiddenBatch) -> NDArray[np.bool_]:
+    def drawn(self, batch: HiddenBatch) -> Bools:
         """Return whether each token of a batch is read, (tokens,)."""
         keys = key_of(self.seed, batch.texts, batch.positions)
         return keys < np.uint64(min(self.share * 2.0**64, 2.0**64 - 2048)) if self.share < 1 else keys == keys
@@ -214,9 +213,9 @@ class PerText(Bootstrapped):
     in_windows = "each"
     columns: ClassVar[Mapping[str, tuple[int, ...]]] = {view: (column,) for column, view in enumerate(VIEWS)}
     fields: ClassVar[Mapping[str, Field]] = {**Bootstrapped.fields, "squares": Sum(), "distinct": Sum()}
-    texts: NDArray[np.int64]  # place in the corpus of each text of the batch at hand, ascending, (texts,)
-    _units: NDArray[np.int64]
-    _is_new: NDArray[np.bool_]  # whether each text repeats no earlier one
+    texts: Ints  # place in the corpus of each text of the batch at hand, ascending, (texts,)
+    _units: Ints
+    _is_new: Bools  # whether each text repeats no earlier one
     _row: torch.Tensor  # of each token, by text and stratum
     _of_places: list[torch.Tensor]
 

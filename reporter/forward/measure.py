@@ -23,8 +23,8 @@ from reporter.forward.batch import FLOAT16_END, HiddenBatch, ModelOutput, joined
 from reporter.forward.inputs import Pass
 from reporter.forward.observable import Observable
 from reporter.forward.readout import Readout, Vocabulary
-from reporter.forward.text_vectors import TextVectors
 from reporter.forward.token_categories import DEFAULT_RULE, ORDINARY, SPECIAL, STRATA, SinkRule, find_sinks
+from reporter.geometry.arrays import Bools, Ints
 from reporter.models.load import LoadedModel
 from reporter.models.parts import pad_id
 from reporter.models.places import Layout
@@ -171,7 +171,7 @@ class Settings:
     seed: int
     precision: Precision
     layout: Layout
-    frequent: NDArray[np.bool_]
+    frequent: Bools
     shuffled: bool = False
     readout: Readout | None = None
     losses: bool = False
@@ -244,7 +244,7 @@ def tokens_name(model: LoadedModel | SavedStates, forward_pass: Pass) -> str:
 def measure(
     model: LoadedModel | SavedStates,
     corpus: TokenisedCorpus,
-    watchers: Sequence[Observable | TextVectors],
+    watchers: Sequence[Observable],
     settings: Settings,
     tick: Callable[[int], None] = lambda tokens: None,
     shrunk: Callable[[int], None] = lambda tokens: None,
@@ -316,7 +316,7 @@ def _halved(group: list[TokenBatch], model: LoadedModel | SavedStates) -> int:
     return size // 2
 
 
-def _show(hidden: HiddenBatch, watchers: Sequence[Observable | TextVectors]) -> None:
+def _show(hidden: HiddenBatch, watchers: Sequence[Observable]) -> None:
     try:
         for watcher in watchers:
             watcher.start(hidden)
@@ -331,7 +331,7 @@ def _show(hidden: HiddenBatch, watchers: Sequence[Observable | TextVectors]) -> 
         raise
 
 
-def _counts(windows: list[TokenisedText], corpus: TokenisedCorpus, sizes: NDArray[np.int64], sinks: int) -> Counts:
+def _counts(windows: list[TokenisedText], corpus: TokenisedCorpus, sizes: Ints, sinks: int) -> Counts:
     tokens = list({text.index % len(corpus): text for text in reversed(windows)}.values())  # a window of each text
     return Counts(
         texts=len(tokens),

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from safetensors import safe_open
 from safetensors.torch import save_file
 
@@ -54,7 +53,7 @@ class Setting:
     counts: Mapping[int, int] = field(default_factory=dict)
     tokens: Mapping[int, str] = field(default_factory=dict)
     tokens_in_all: int = 0
-    splits: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    splits: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     views: tuple[str, ...] = tuple(VIEWS)
 
 

@@ -10,8 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from reporter.core.threads import spread
-from reporter.forward import between_layers, outliers, outputs, paths, readout, text_entropy, type_moments, type_sample
-from reporter.forward import moments as moments_of_layers
+from reporter.forward import between_layers, moments, outliers, paths, readout, text_entropy, type_moments, type_sample
 from reporter.forward import token_sample as samples
 from reporter.forward.means import Average, Bootstrapped
 from reporter.forward.moments import Gram, LayerMoments, Moments
@@ -24,18 +23,7 @@ from reporter.models.places import Layout, Place
 
 # Every observable by name: the classes with a name in these modules.
 
-_MODULES = (
-    moments_of_layers,
-    paths,
-    samples,
-    outputs,
-    readout,
-    type_moments,
-    type_sample,
-    outliers,
-    text_entropy,
-    between_layers,
-)
+_MODULES = (moments, paths, samples, readout, type_moments, type_sample, outliers, text_entropy, between_layers)
 KINDS: Mapping[str, type[Observable]] = {
     kind.name: kind
     for module in _MODULES

@@ -196,7 +196,7 @@ class Activations(ByType):
 
 
 def _above_median(
-    x: torch.Tensor, text: torch.Tensor, tokens: NDArray[np.int64], of_limit: torch.Tensor, limit: torch.Tensor
+    x: torch.Tensor, text: torch.Tensor, tokens: Ints, of_limit: torch.Tensor, limit: torch.Tensor
 ) -> torch.Tensor:
     """Return whether limits exceed the median |entry| of their text, of an even number the mean of the middle two.
 
@@ -335,7 +335,7 @@ class NormRatios(PerToken):
         return self._ratios[layer.index]
 
 
-def _medians(norms: NDArray[np.float32], text: NDArray[np.int64], inside: NDArray[np.int64]) -> NDArray[np.float32]:
+def _medians(norms: NDArray[np.float32], text: Ints, inside: Ints) -> NDArray[np.float32]:
     """Return for each token the median norm of some tokens of its text; NaN where there are none or it is 0."""
     count = np.bincount(text[inside], minlength=int(text.max(initial=-1)) + 1)
     start = np.cumsum(count) - count

@@ -364,7 +364,6 @@ class ReadyPass:
         advance: Callable[[int], None],
     ) -> Counts:
         """Feed the observables the shards from ``first`` on; return the counts of what went through the model."""
-        fed: list[Observable | TextVectors]
         fed = [observable for name, observable in observables.items() if name not in self._unfed]
         if self._settings.precision == "float32":
             fed += [gathering for gathering in self._passes.gathering if gathering.watches(self._of)]

@@ -5,12 +5,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from reporter.forward.batch import HALF_SAMPLES, HiddenBatch, LayerStates, samples_of, unpacked
 from reporter.forward.means import PerText, PerToken
 from reporter.forward.observable import Field, Given
 from reporter.forward.token_categories import STRATA, VIEWS
+from reporter.geometry.arrays import Ints
 from reporter.geometry.noise import isotropic_cosine
 from reporter.models.places import Layout
 
@@ -272,7 +272,7 @@ class FrequencySplit(PerToken):
     reads_types = True
     quantities = ("cosine_frequent", "cosine_rare", "cosine_to_final_frequent", "cosine_to_final_rare")
 
-    def __init__(self, layout: Layout, seed: int, splits: NDArray[np.int64] | None = None) -> None:
+    def __init__(self, layout: Layout, seed: int, splits: Ints | None = None) -> None:
         super().__init__(layout, seed, HALF_SAMPLES)
         self.splits = np.zeros(0, dtype=np.int64) if splits is None else splits
         self._masks: tuple[torch.Tensor, ...] = ()
@@ -312,11 +312,8 @@ class FrequencySplit(PerToken):
                 continue
             for kind, mask in enumerate(self._masks):
                 sums = (mask[rows].T @ both[rows]).view(-1, 2, *values.shape[1:])  # the whole corpus is the last sample
-                selection = (
-                    slice(None),
-                    stratum,
-                    slice(kind, None, 2),
-                )  # this kind's cosine to the last and final state
+                # This kind's cosine with the last and the final state.
+                selection = (slice(None), stratum, slice(kind, None, 2))
                 self.sums[selection] += sums[-1, 0]
                 self.counts[selection] += sums[-1, 1]
                 self.replicate_sums[:, *selection] += sums[:-1, 0]

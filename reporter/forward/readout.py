@@ -11,12 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from reporter.forward.batch import HiddenBatch, LayerStates, key_of
 from reporter.forward.means import PerToken, SampledTokens
 from reporter.forward.token_categories import SPECIAL
-from reporter.geometry.arrays import Ints
+from reporter.geometry.arrays import Bools, Ints
 from reporter.geometry.neighbours import compare
 from reporter.geometry.pairs import Rows
 from reporter.models.head import Head
@@ -39,7 +38,7 @@ class Prediction:
         tokens: rows and columns of the tokens that these states predict.
     """
 
-    ids: NDArray[np.int64]
+    ids: Ints
     read: tuple[Ints, ...]
     tokens: tuple[Ints, ...]
 
@@ -143,9 +142,9 @@ class Vocabulary:
     """
 
     table: torch.Tensor
-    kinds: NDArray[np.int64]
-    goes_on: NDArray[np.bool_]
-    unfinished: NDArray[np.bool_]
+    kinds: Ints
+    goes_on: Bools
+    unfinished: Bools
 
     @classmethod
     def of(cls, model: LoadedModel) -> Vocabulary:
@@ -158,9 +157,7 @@ class Vocabulary:
             kinds[token] = FUNCTION if word.lower() in ENGLISH_STOP_WORDS else CONTENT
         return cls(model.vocabulary, kinds, words.goes_on, words.unfinished)
 
-    def kinds_in(
-        self, ids: NDArray[np.int64], texts: NDArray[np.int64], positions: NDArray[np.int64]
-    ) -> NDArray[np.int64]:
+    def kinds_in(self, ids: Ints, texts: Ints, positions: Ints) -> Ints:
         """Return the kind of each token where it stands: the first piece of a longer word is no word, (tokens,)."""
         order = np.lexsort((positions, texts))
         sorted_ids, sorted_texts = ids[order], texts[order]
@@ -286,8 +283,8 @@ class Journey(SampledTokens):
     quantities = ("rank_function", "rank_content", "cosine_function", "cosine_content", "other_width")
     reads_vocabulary = True
 
-    _rows: NDArray[np.int64]  # words of the batch at hand that are read
-    _kinds: NDArray[np.int64]  # of each
+    _rows: Ints  # words of the batch at hand that are read
+    _kinds: Ints  # of each
 
     @property
     def places(self) -> tuple[Place, ...]:

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from reporter.core.threads import spread
 from reporter.forward.batch import HiddenBatch, key_of
 from reporter.forward.means import poisson_weights
 from reporter.forward.observable import Observable, Setting
 from reporter.forward.token_categories import VIEWS
-from reporter.geometry.arrays import Floats, Ints
+from reporter.geometry.arrays import Bools, Floats, Ints
 from reporter.geometry.entropy import FEWEST, FORMS, Bunch, batches_by_length, entropies_from, entropies_in, matrices
 from reporter.geometry.entropy import of_views as by_view
 from reporter.models.places import Layout, Place
@@ -151,7 +150,7 @@ def _on_cores(states: torch.Tensor) -> bool:
     return states.device.type == "cpu"
 
 
-def measured(texts: Ints, seed: int, count: int, total: int) -> NDArray[np.bool_]:
+def measured(texts: Ints, seed: int, count: int, total: int) -> Bools:
     """Return which texts are measured: those whose hash, from 0 to 1, is below ``count``/``total``."""
     if count >= total:
         return np.ones(len(texts), dtype=bool)

@@ -10,9 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reporter.core.places import Pooling
-from reporter.forward.batch import HiddenBatch, LayerStates
+from reporter.forward.batch import HiddenBatch
 from reporter.forward.inputs import Pass
+from reporter.forward.observable import Observable
 from reporter.forward.token_categories import SPECIAL
+from reporter.geometry.arrays import Bools, Ints
 
 MOST_GATHERED = 2000
 """Texts; of more, analyses read a sample, and to gather all would take longer."""
@@ -22,7 +24,7 @@ OfText = Mapping[Pooling, Sequence[NDArray[Any]]]
 """By pooling the vector of a text at each place, in float64."""
 
 
-def rows_pooled(special: NDArray[np.bool_], pooling: Pooling) -> NDArray[np.int64]:
+def rows_pooled(special: Bools, pooling: Pooling) -> Ints:
     """Return the positions whose states are averaged.
 
     ``first``: position 0, whatever stands there ([CLS] where there is one). ``mean``: all tokens of the text itself,
@@ -41,8 +43,8 @@ def rows_pooled(special: NDArray[np.bool_], pooling: Pooling) -> NDArray[np.int6
     return text_tokens if pooling == "mean" else text_tokens[-1:]
 
 
-class TextVectors:
-    """Gathers the vectors of the texts that a pass in float32 reads; it watches the pass as an observable does."""
+class TextVectors(Observable):
+    """Gathers the vectors of the texts that a pass in float32 reads: an observable that is not kept."""
 
     def __init__(self, of: Pass, poolings: Sequence[Pooling]) -> None:
         self.of, self._poolings = of, poolings
@@ -52,12 +54,6 @@ class TextVectors:
     def watches(self, of: Pass) -> bool:
         """Return whether a pass reads the same texts in the same way; ``auto`` may have come to a precision by then."""
         return replace(of, precision=self.of.precision).inputs == self.of.inputs
-
-    def start(self, batch: HiddenBatch) -> None:
-        """Nothing is needed before the states."""
-
-    def observe(self, layer: LayerStates) -> None:
-        """Nothing is needed of one layer alone."""
 
     def finish(self, batch: HiddenBatch) -> None:
         """Pool the states of each text at all places, while there is room for them."""
@@ -72,6 +68,3 @@ class TextVectors:
                 for pooling, chosen in pooled.items()
             }
         self._bytes += len(numbers) * len(self._poolings) * sum(8 * x.shape[1] for x in batch.states)
-
-    def settle(self) -> None:
-        """Nothing is left for the end of a shard."""

@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from reporter.geometry.arrays import Bools, Floats, Ints
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -87,18 +89,18 @@ class Sinks:
         dimension: the coordinate j where the dominance is largest; −1 where it is 0.
     """
 
-    sink: NDArray[np.bool_]
-    first: NDArray[np.int64]
-    last: NDArray[np.int64]
-    ratio: NDArray[np.float64]
-    dominance: NDArray[np.float64]
-    dimension: NDArray[np.int64]
+    sink: Bools
+    first: Ints
+    last: Ints
+    ratio: Floats
+    dominance: Floats
+    dimension: Ints
 
     def columns(self) -> tuple[NDArray[Any], ...]:
         """Return the arrays in their order."""
         return tuple(getattr(self, name) for name in self.__dataclass_fields__)
 
-    def at(self, *index: NDArray[np.int64]) -> Sinks:
+    def at(self, *index: Ints) -> Sinks:
         """Return what is known of the tokens at some places."""
         return Sinks(*(column[index] for column in self.columns()))
 
@@ -106,7 +108,7 @@ class Sinks:
 def find_sinks(
     states: Sequence[torch.Tensor],
     norms: NDArray[np.float32],
-    mask: NDArray[np.int64],
+    mask: Ints,
     rule: SinkRule = DEFAULT_RULE,
 ) -> Sinks:
     """Apply the rule to every token of a batch; padding has no meaning.
@@ -141,9 +143,7 @@ def find_sinks(
     )
 
 
-def _dominance(
-    states: Sequence[torch.Tensor], long: NDArray[np.bool_], kept: NDArray[np.bool_]
-) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+def _dominance(states: Sequence[torch.Tensor], long: Bools, kept: Bools) -> tuple[NDArray[np.float32], Ints]:
     """Return (x_j − m_j)² / Σ_{i≠j} x_i² and j of some tokens of a batch, each (long tokens,), block after block."""
     import torch
 
@@ -166,7 +166,7 @@ def _dominance(
     return both[0].astype(np.float32), both[1].astype(np.int64)
 
 
-def strata(sink: NDArray[np.bool_], mask: NDArray[np.int64], special: NDArray[np.bool_]) -> NDArray[np.int8]:
+def strata(sink: Bools, mask: Ints, special: Bools) -> NDArray[np.int8]:
     """Return the stratum of each token, shape (texts, length); padding has no meaning.
 
     Set aside are the sinks among the text's own tokens, and its first own token. What a decoder makes of the first one
@@ -176,13 +176,13 @@ def strata(sink: NDArray[np.bool_], mask: NDArray[np.int64], special: NDArray[np
     return np.where(special, SPECIAL, np.where(sink | first, ASIDE, ORDINARY)).astype(np.int8)
 
 
-def first_own(mask: NDArray[np.int64], special: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def first_own(mask: Ints, special: Bools) -> Bools:
     """Return which token is the first of its text's own, or of its window's, shape (texts, length)."""
     of_text = (mask == 1) & ~special
     return np.asarray(of_text & (of_text.cumsum(axis=1) == 1))
 
 
-def text_medians(norms: NDArray[np.float32], mask: NDArray[np.int64]) -> NDArray[np.float32]:
+def text_medians(norms: NDArray[np.float32], mask: Ints) -> NDArray[np.float32]:
     """Return the median norm of each text at each block, shape (blocks, texts); the mean of the middle two if even."""
     ordered = np.sort(np.where(mask == 1, norms, np.inf), axis=-1)
     lengths = np.broadcast_to(mask.sum(axis=-1), ordered.shape[:2])[..., None]

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from reporter.forward.batch import HiddenBatch, LayerStates
 from reporter.forward.observable import Observable, RoundedStates, Setting
@@ -299,7 +298,7 @@ class TypeView:
     centre: Floats
     within: float
     between: float
-    ranks: NDArray[np.int64]
+    ranks: Ints
     count: Floats
     means: Floats
     variances: Floats
@@ -351,7 +350,7 @@ def typed_strata(seen: Observed) -> tuple[int, ...]:
     return tuple(stratum for stratum in seen.strata if stratum in TYPED and len(kept.strata[stratum].ranks))
 
 
-def _merged(kept: TypeMoments, index: int, strata: tuple[int, ...]) -> tuple[NDArray[np.int64], Floats, Floats, Floats]:
+def _merged(kept: TypeMoments, index: int, strata: tuple[int, ...]) -> tuple[Ints, Floats, Floats, Floats]:
     """Return rank, count, mean and scatter of each type seen in some strata, by rank."""
     parts = [kept.strata[stratum] for stratum in strata]
     ranks = np.unique(np.concatenate([part.ranks for part in parts] or [np.zeros(0, dtype=np.int64)]))
@@ -369,7 +368,7 @@ def _merged(kept: TypeMoments, index: int, strata: tuple[int, ...]) -> tuple[NDA
     return ranks, count, mean, scatter
 
 
-def _view_of(ranks: NDArray[np.int64], count: Floats, mean: Floats, scatter: Floats) -> TypeView:
+def _view_of(ranks: Ints, count: Floats, mean: Floats, scatter: Floats) -> TypeView:
     n = max(count.sum(), 1.0)
     centre = count @ mean / n
     between = count @ np.square(mean - centre).sum(axis=1) / n

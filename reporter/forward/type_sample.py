@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from reporter.forward.batch import GROUPS, HALVES, HiddenBatch, Keys, LayerStates, groups_of, key_of, packed
 from reporter.forward.observable import Observable, RoundedStates, Setting, SlottedStates
 from reporter.forward.type_moments import TYPED, rank_by_id, ranks_of
-from reporter.geometry.arrays import Ints
+from reporter.geometry.arrays import Bools, Ints
 from reporter.models.places import Layout, Place
 from reporter.texts.tokens import TokenisedCorpus
 
@@ -42,7 +42,7 @@ class TypeCounts:
         return cls(counts.sum(axis=0, dtype=np.int64), added.sum(axis=0, dtype=np.int64), packed(columns))
 
     @property
-    def frequent(self) -> NDArray[np.bool_]:
+    def frequent(self) -> Bools:
         """For each token id, whether it occurs more often than the median type (of those that occur by themselves)."""
         return np.asarray(self.splits < 0)  # bit 63 is the sign
 
@@ -69,7 +69,7 @@ def count_types(corpus: TokenisedCorpus, vocabulary_size: int, seed: int) -> Typ
     return TypeCounts.of_groups(counts, added)
 
 
-def _frequent(counts: Ints, added: Ints) -> NDArray[np.bool_]:
+def _frequent(counts: Ints, added: Ints) -> Bools:
     occurring = counts[counts > 0]
     median = float(np.median(occurring)) if len(occurring) else 0.0
     return np.asarray(counts + added > median)

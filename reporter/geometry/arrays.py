@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]
+Bools: TypeAlias = NDArray[np.bool_]
 
 TINY = 1e-18
 """A norm up to it is zero: its square has no float32 value."""

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from reporter.core.threads import spread
-from reporter.geometry.arrays import Ints
+from reporter.geometry.arrays import Bools, Ints
 from reporter.geometry.spectra import EQUAL
 
 FEWEST = 3  # states: the centred Gram matrix of two has one eigenvalue, and no entropy whatever they are
@@ -55,9 +55,7 @@ class Bunch:
         return len(FORMS) * self.kept.numel() * self.kept.shape[1]
 
 
-def batches_by_length(
-    rows: Sequence[Ints], views: Sequence[NDArray[np.bool_]], d: int, device: torch.device
-) -> list[Bunch]:
+def batches_by_length(rows: Sequence[Ints], views: Sequence[Bools], d: int, device: torch.device) -> list[Bunch]:
     """Return texts in batches of about equal length, so that little of the work is on padding."""
     lengths = np.array([len(of_text) for of_text in rows], dtype=np.int64)
     order = np.argsort(lengths, kind="stable")
@@ -75,9 +73,7 @@ def batches_by_length(
     return parts
 
 
-def _bunch(
-    texts: Ints, rows: Sequence[Ints], views: Sequence[NDArray[np.bool_]], d: int, device: torch.device
-) -> Bunch:
+def _bunch(texts: Ints, rows: Sequence[Ints], views: Sequence[Bools], d: int, device: torch.device) -> Bunch:
     longest = len(rows[texts[-1]])
     positions = np.zeros((len(texts), longest), dtype=np.int64)
     kept = np.zeros((len(texts), len(views[texts[0]]), longest), dtype=bool)
@@ -91,7 +87,7 @@ def _bunch(
     sets = np.take_along_axis(sets, first, axis=1)
     masks = kept[of_set, view]
     long = np.asarray(masks.sum(axis=1) > d)
-    every: NDArray[np.bool_] = np.logical_and.reduce(kept, axis=1)
+    every: Bools = np.logical_and.reduce(kept, axis=1)
     none = ~np.logical_or.reduce(every, axis=1, keepdims=True)
     shared = every | none & np.logical_or.reduce(kept, axis=1)
 
@@ -110,7 +106,7 @@ def _bunch(
     )
 
 
-def entropies_of(states: torch.Tensor, rows: Sequence[Ints], views: Sequence[NDArray[np.bool_]]) -> torch.Tensor:
+def entropies_of(states: torch.Tensor, rows: Sequence[Ints], views: Sequence[Bools]) -> torch.Tensor:
     """Return the entropy of each text in each view and form, NaN where it has none, shape (texts, V, F)."""
     parts = batches_by_length(rows, views, states.shape[1], states.device)
     entropies_of_texts = torch.empty(len(rows), len(views[0]), len(FORMS), dtype=torch.float64, device=states.device)

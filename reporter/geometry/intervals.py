@@ -29,7 +29,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from reporter.geometry.arrays import Floats, Ints
+from reporter.geometry.arrays import Bools, Floats, Ints
 
 Scale = Literal["plain", "log", "logit", "fisher"]
 Interval = tuple[float, float] | tuple[None, None]
@@ -118,7 +118,7 @@ SHARED_TRAINING = 1.2
 """By so much classifiers of different folds raise the variance of their share over clusters, of which there are few."""
 
 
-def share_interval(right: NDArray[np.bool_], units: Ints | None) -> tuple[float, float]:
+def share_interval(right: Bools, units: Ints | None) -> tuple[float, float]:
     """Return the 95 % interval of a share of texts that classifiers predict: Wilson's, with clusters of fewer texts.
 
     Clusters are worth as many independent texts as would give the share the same error and, by Student's t, the same

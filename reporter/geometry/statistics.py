@@ -7,9 +7,8 @@ from math import atanh, inf, sqrt, tanh
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from reporter.geometry.arrays import Floats, Ints
+from reporter.geometry.arrays import Bools, Floats, Ints
 from reporter.geometry.intervals import FEWEST_TEXTS, Interval, below, quantile
 
 
@@ -322,7 +321,7 @@ def half_way(values: Floats, errors: Floats, least: float = 0.0) -> Change | Non
     return Change(index, low, high, change, *_interval(change, error), p)
 
 
-def passage(before: NDArray[np.bool_], after: NDArray[np.bool_]) -> tuple[int, int] | None:
+def passage(before: Bools, after: Bools) -> tuple[int, int] | None:
     """Return between which two points a series passes the middle; None where there is no single passage."""
     low = max([0, *np.flatnonzero(before).tolist()])
     high = min([len(after) - 1, *np.flatnonzero(after).tolist()])

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from reporter.geometry.arrays import Floats, Ints
+from reporter.geometry.arrays import Bools, Floats, Ints
 from reporter.geometry.clouds import ROUNDING
 from reporter.geometry.intervals import of_units, student_interval, sums_of_units
 from reporter.metrics._items import stream
@@ -17,7 +16,6 @@ from reporter.metrics._items import stream
 if TYPE_CHECKING:
     import torch
 
-Bools = NDArray[np.bool_]
 Train = Callable[[Floats, Ints, int], Callable[[Floats], Ints]]
 """Given training vectors, their classes and the fold that is left out: a function that predicts classes of vectors."""
 

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from reporter.core.errors import ReporterError
 from reporter.core.files import instead_of
 from reporter.core.table import ALL_GROUPS, WEIGHTS, Comparable, OfModel, at_place, column, of_cell
-from reporter.geometry.arrays import Floats, Ints
+from reporter.geometry.arrays import Bools, Floats, Ints
 from reporter.geometry.components import coordinates
 from reporter.models.places import Place
 from reporter.spec.part import Part, complaints_of, failure
@@ -221,7 +221,7 @@ class EncodedText:
 
     index: int
     ids: Ints
-    special: NDArray[np.bool_]
+    special: Bools
     states: Mapping[Place, torch.Tensor]
 
 

@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from reporter.core.errors import ReporterError
-from reporter.geometry.arrays import Floats, Ints
+from reporter.geometry.arrays import Bools, Floats, Ints
 from reporter.geometry.components import coordinates
 from reporter.geometry.neighbours import BOTH, against, compare
 from reporter.geometry.pairs import Rows
@@ -47,13 +46,13 @@ class TokenText:
 
     text: str
     ids: Ints
-    special: NDArray[np.bool_]
+    special: Bools
     tokens: tuple[str, ...]
     raw: tuple[str, ...]
     bare: tuple[str, ...]
 
 
-def followed(words: Sequence[str], texts: Sequence[TokenText], tokenizer: Any) -> list[NDArray[np.bool_]]:
+def followed(words: Sequence[str], texts: Sequence[TokenText], tokenizer: Any) -> list[Bools]:
     """Return for each text which of its tokens are followed, (tokens,).
 
     A word is looked for in each text by itself: first as a whole word as it is written, with all tokens that it is
@@ -75,7 +74,7 @@ def followed(words: Sequence[str], texts: Sequence[TokenText], tokenizer: Any) -
     return masks
 
 
-def _hits(word: str, text: TokenText, spans: Sequence[Span]) -> NDArray[np.bool_]:
+def _hits(word: str, text: TokenText, spans: Sequence[Span]) -> Bools:
     """Return the tokens of a whole word of the text, or those that read or are written so, capitals or not."""
     before, after = r"(?<!\w)" * bool(re.match(r"\w", word)), r"(?!\w)" * bool(re.search(r"\w\Z", word))
     mask = np.zeros(len(text.ids), dtype=bool)
@@ -146,7 +145,7 @@ class Journey:
 
     text: EncodedText
     tokens: Sequence[str]
-    followed: NDArray[np.bool_]
+    followed: Bools
 
 
 def steps(

@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from reporter.core.errors import ReporterError
 from reporter.core.table import Row
-from reporter.geometry.arrays import BLOCK, TINY, Floats, Ints, Progress, blocks, silent
+from reporter.geometry.arrays import BLOCK, TINY, Bools, Floats, Ints, Progress, blocks, silent
 from reporter.geometry.clouds import Histogram, Summary
 from reporter.geometry.components import Axes, principal_axes
 from reporter.geometry.noise import cosine_above
@@ -45,7 +44,7 @@ def norms(table: Tensor) -> Floats:
     return lengths
 
 
-def mean(table: Tensor, keep: NDArray[np.bool_]) -> Floats:
+def mean(table: Tensor, keep: Bools) -> Floats:
     """Return the mean of the rows to keep, (d,), in float64."""
     total = np.zeros(table.shape[1])
     for start, block in blocks(table):

@@ -98,7 +98,7 @@ class DivergenceOptions(OptionalOptions):
 
 def _compare(seen: Observed, bases: Sequence[Observed], options: DivergenceOptions) -> Iterator[Row]:
     """Yield how far the model predicts from its base."""
-    from reporter.forward.outputs import Outputs
+    from reporter.forward.token_sample import Outputs
 
     sides = seen, bases[0]
     a, b = (side.get(Outputs).select(side.strata, options.sample, side.device) for side in sides)
@@ -117,8 +117,7 @@ def _of_tokens(sides: Sequence[Observed], samples: Sequence[Selection]) -> Float
     """
     import torch
 
-    from reporter.forward.outputs import LAST, NEXT
-    from reporter.forward.token_sample import TOKEN
+    from reporter.forward.token_sample import LAST, NEXT, TOKEN
 
     a, b = samples
     if len(a) < 2:

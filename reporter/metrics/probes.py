@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field
 
 from reporter.charts import SENTENCES, Chapter, Chart, choices, parts
@@ -24,7 +23,7 @@ from reporter.core.errors import ReporterError
 from reporter.core.places import POOLINGS, Pooling
 from reporter.core.table import HIGH, LOW, Comparable, OfModel, Row, at_place, column, of_cell
 from reporter.core.threads import spread
-from reporter.geometry.arrays import Floats, Ints
+from reporter.geometry.arrays import Bools, Floats, Ints
 from reporter.geometry.intervals import jackknife_interval, share_interval
 from reporter.metrics import _classifiers as classifiers
 from reporter.metrics._intervals import described, group_of_state
@@ -467,7 +466,7 @@ def _classified(place: Place, x: Floats, read: Labelled, fold: Ints, hidden: int
         ]
     else:
         yield from undefined((s for s in STATISTICS if s.name.startswith("hidden")), place, 0, _LINEAR_ALONE)
-    right_by: dict[str, NDArray[np.bool_]] = {}
+    right_by: dict[str, Bools] = {}
     for name, (train, train_control) in trains.items():
         outcome = classifiers.cross_validated(x, y, fold, train)
         of_control = classifiers.cross_validated(x, control, fold, train_control)
@@ -485,8 +484,8 @@ def _classified(place: Place, x: Floats, read: Labelled, fold: Ints, hidden: int
 def _by_text(
     place: Place,
     pooling: Pooling,
-    right: NDArray[np.bool_],
-    by_hidden: NDArray[np.bool_] | None,
+    right: Bools,
+    by_hidden: Bools | None,
     read: Labelled,
     fold: Ints,
     main: bool,

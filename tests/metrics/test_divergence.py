@@ -15,7 +15,7 @@ from transformers import AutoTokenizer
 
 from reporter.core.progress import Progress
 from reporter.forward.observed import Observed
-from reporter.forward.outputs import Outputs
+from reporter.forward.token_sample import Outputs
 from reporter.metrics.base import catalogue
 from reporter.metrics.divergence import DivergenceOptions
 from reporter.runs.runner import run_studies
