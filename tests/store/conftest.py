@@ -43,6 +43,11 @@ def numbers_of(layers=4, **changes):
     ]
 
 
+def records(store, sql):
+    """The rows of a query as tuples."""
+    return [tuple(row.values()) for row in store.records(sql)]
+
+
 @pytest.fixture
 def cell():
     return cell_of

@@ -1,4 +1,16 @@
-"""Statements that try to leave the results: files, network, extensions, settings, other databases, the environment."""
+"""Statements that read the results, and those that try to leave them: files, network, settings, the environment."""
+
+READING = (
+    "SELECT count(*) FROM layer_metrics",
+    "FROM cells",
+    "WITH best AS (SELECT max(value) AS value FROM layer_metrics) SELECT * FROM best",
+    "DESCRIBE layer_metrics",
+    "SHOW TABLES",
+    "SUMMARIZE layer_metrics",
+    "PIVOT layer_metrics ON layer USING max(value) GROUP BY study",
+    "EXPLAIN SELECT 1",
+    "SELECT comment FROM duckdb_columns() WHERE table_name = 'cells';",
+)
 
 ESCAPES = [
     # Files.

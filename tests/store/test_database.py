@@ -1,32 +1,38 @@
+"""Cells, their numbers and other rows: written whole or not at all, replaced, found, copied and dropped."""
+
 from datetime import UTC, datetime, timedelta, timezone
 
 import duckdb
 import numpy as np
 import pandas as pd
 import pytest
+from store.conftest import records
 
 from reporter.core.errors import ReporterError, UsageError
-from reporter.store import CellKey, CellName, Store, StudyRecord, shape
+from reporter.store import CellKey, Store, StudyRecord, shape
+
+NAME = ("bert", "final", "wiki", "motion")
+COUNTS = "SELECT study, metric, count(*) FROM layer_metrics GROUP BY ALL ORDER BY ALL"
+INFINITE = float("inf")
 
 
 def test_reads_before_the_first_write_find_nothing_and_make_nothing(fresh):
-    assert fresh.cells("s") == {}
-    assert fresh.find("f1") == {}
-    assert fresh.prune("s", []) == 0
+    assert fresh.cells("s") == {} and fresh.find("f1") == {} and fresh.prune("s", []) == 0
     with pytest.raises(UsageError, match="does not exist"):
         fresh.frame("FROM cells")
     assert not fresh.path.parent.exists()
 
 
 def test_a_cell_and_its_numbers_come_back(store, cell, numbers):
-    store.commit_cell(cell(options={"sample": 4096}, error=None, tokens=10), numbers())
-    record = store.cells("s")[("bert", "final", "wiki", "motion")]
+    more = numbers()[0] | {"statistic": "rate", "layer": None}
+    store.commit_cell(cell(options={"sample": 4096}, error=None, tokens=10), [*numbers(), more])
+    record = store.cells("s")[NAME]
     assert (record.fingerprint, record.status, record.error) == ("f1", "done", None)
-    rows = store.frame("SELECT * FROM layer_metrics ORDER BY layer")
-    assert rows["value"].tolist() == [0.1 * layer for layer in range(5)]
-    assert set(rows["metric"]) == {"motion"} and set(rows["study"]) == {"s"}
-    assert rows["ci_low"].isna().all()
-    assert store.frame("SELECT options FROM cells").iloc[0, 0] == '{"sample": 4096}'
+    assert records(store, "SELECT options FROM cells") == [('{"sample": 4096}',)]
+    rows = store.records("FROM layer_metrics WHERE study = $study ORDER BY layer", {"study": "s"})
+    assert [row["value"] for row in rows] == [*(0.1 * layer for layer in range(5)), 0.0]
+    assert [row["layer"] for row in rows] == [*range(5), None] and type(rows[0]["layer"]) is int
+    assert {(row["metric"], row["ci_low"]) for row in rows} == {("motion", None)}
 
 
 def test_the_numbers_of_a_cell_are_replaced_and_others_stay(store, cell, numbers):
@@ -34,64 +40,44 @@ def test_the_numbers_of_a_cell_are_replaced_and_others_stay(store, cell, numbers
     store.commit_cell(cell(metric="anisotropy"), numbers(layers=2))
     store.commit_cell(cell(study="other"), numbers(layers=3))
     store.commit_cell(cell(fingerprint="f2"), numbers(layers=6, value=9.0))
-    counts = store.frame("SELECT study, metric, count(*) AS n FROM layer_metrics GROUP BY ALL ORDER BY ALL")
-    assert counts.values.tolist() == [["other", "motion", 4], ["s", "anisotropy", 3], ["s", "motion", 7]]
-    assert store.cells("s")[("bert", "final", "wiki", "motion")].fingerprint == "f2"
-
-
-def test_a_failed_cell_has_its_error_and_no_numbers(store, cell, numbers):
-    store.commit_cell(cell(), numbers())
-    store.commit_cell(cell(status="failed", error="out of memory"))
-    record = store.cells("s")[("bert", "final", "wiki", "motion")]
-    assert (record.status, record.error) == ("failed", "out of memory")
-    assert store.frame("SELECT count(*) FROM layer_metrics").iloc[0, 0] == 0
-    assert store.find("f1") == {}
-
-
-@pytest.mark.parametrize("column", ["value", "ci_low", "depth"])
-def test_nan_and_infinity_are_refused_and_nothing_is_written(store, cell, numbers, column):
-    for bad in (float("nan"), float("inf"), np.float32("-inf")):
-        rows = numbers()
-        rows[3][column] = bad
-        with pytest.raises(ValueError, match=rf"layer_metrics\.{column} = .*statistic='norm'.*layer=3"):
-            store.commit_cell(cell(), rows)
-    assert store.cells("s") == {}
+    assert records(store, COUNTS) == [("other", "motion", 4), ("s", "anisotropy", 3), ("s", "motion", 7)]
+    assert store.cells("s")[NAME].fingerprint == "f2"
+    store.commit_cell(cell(status="failed", error="out of memory"))  # a failed one has none
+    record = store.cells("s")[NAME]
+    assert (record.status, record.error) == ("failed", "out of memory") and store.find("f2") == {}
+    assert records(store, COUNTS) == [("other", "motion", 4), ("s", "anisotropy", 3)]
 
 
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    ("of_numbers", "of_cell", "message"),
     [
-        ({"value": "high"}, "layer_metrics.value"),
-        ({"n": 2.5}, "layer_metrics.n = 2.5: not a whole number"),
-        ({"n": float("inf")}, "layer_metrics.n = inf: not a whole number"),
-        ({"view": 3}, "layer_metrics.view = 3: not text"),
-        ({"model": "gpt2"}, "was given for cell"),
+        ({"value": float("nan")}, {}, "layer_metrics.value = .*statistic='norm'.*layer=0"),
+        ({"ci_low": INFINITE}, {}, "layer_metrics.ci_low = .*statistic='norm'.*layer=0"),
+        ({"depth": np.float32("-inf")}, {}, "layer_metrics.depth = .*statistic='norm'.*layer=0"),
+        ({"value": "high"}, {}, "layer_metrics.value"),
+        ({"n": 2.5}, {}, "layer_metrics.n = 2.5: not a whole number"),
+        ({"n": INFINITE}, {}, "layer_metrics.n = inf: not a whole number"),
+        ({"view": 3}, {}, "layer_metrics.view = 3: not text"),
+        ({"model": "gpt2"}, {}, "was given for cell"),
+        ({"site": "block", "layer": 0}, {}, "'layer': 0.* occurs twice"),
+        ({}, {"corpus": None}, "no corpus"),
+        ({}, {"status": "ok"}, "'ok'"),
+        ({}, {"colour": 1}, "colour"),
     ],
 )
-def test_wrong_numbers_are_refused(fresh, cell, numbers, changes, message):
+def test_a_wrong_cell_or_number_is_refused_and_nothing_is_written(fresh, cell, numbers, of_numbers, of_cell, message):
     with pytest.raises(ValueError, match=message):
-        fresh.commit_cell(cell(), numbers(**changes))
-    assert not fresh.path.exists()
-
-
-def test_a_wrong_cell_and_a_number_given_twice_are_refused(store, cell, numbers):
-    with pytest.raises(ValueError, match=r"'layer': 0.* occurs twice"):
-        store.commit_cell(cell(), [*numbers(), numbers()[0]])
-    for changes, message in (({"corpus": None}, "no corpus"), ({"status": "ok"}, "'ok'"), ({"colour": 1}, "colour")):
-        with pytest.raises(ValueError, match=message):
-            store.commit_cell(cell(**changes))
+        fresh.commit_cell(cell(**of_cell), numbers(**of_numbers))
+    assert fresh.cells("s") == {}
 
 
 def test_put_inserts_then_updates_and_keeps_what_is_not_given(store):
-    store.put("studies", ["study"], {"study": "s", "title": "T", "views": ["words", "all"]})
-    store.put("studies", ["study"], {"study": "t", "title": "U"})
-    store.put("studies", ["study"], {"study": "s", "seconds": 3.5, "cells_run": 2})
-    store.put("studies", ["study"], {"study": "s"})
-    rows = store.frame("SELECT study, title, views, seconds FROM studies ORDER BY study")
-    assert rows.iloc[0].tolist() == ["s", "T", '["words", "all"]', 3.5]
-    assert len(rows) == 2 and rows["title"][1] == "U"
+    for row in ({"title": "T", "views": ["words", "all"]}, {"study": "t", "title": "U"}, {"seconds": 3.5}, {}):
+        store.put("studies", ["study"], {"study": "s"} | row)
+    rows = records(store, "SELECT study, title, views, seconds FROM studies ORDER BY study")
+    assert rows == [("s", "T", '["words", "all"]', 3.5), ("t", "U", None, None)]
     store.put("studies", ["study"], {"study": "s", "title": None})
-    assert store.frame("SELECT count(*) FROM studies WHERE title IS NULL").iloc[0, 0] == 1
+    assert records(store, "SELECT study FROM studies WHERE title IS NULL") == [("s",)]
 
 
 @pytest.mark.parametrize(
@@ -109,13 +95,10 @@ def test_put_refuses_what_does_not_fit(store, table, row, message):
 
 
 def test_all_rows_of_one_study_are_replaced_with_flags_and_whole_numbers_of_numpy(store):
-    row = {"claim": "c", "holds_outside": np.bool_(True), "number": np.int64(3)}
     for study in ("s", "t"):
-        store.replace("claims", study, [row])
+        store.replace("claims", study, [{"claim": "c", "holds_outside": np.bool_(True), "number": np.int64(3)}])
     store.replace("claims", "t", [])
-    assert store.records("SELECT study, holds_outside, number FROM claims") == [
-        {"study": "s", "holds_outside": True, "number": 3}
-    ]
+    assert records(store, "SELECT study, holds_outside, number FROM claims") == [("s", True, 3)]
     assert store.frame("SELECT holds_outside FROM claims").iloc[0, 0] is np.True_
 
 
@@ -126,83 +109,67 @@ def test_times_are_stored_in_utc(store):
     assert store.study("s") == StudyRecord("h", None)
     store.put("studies", ["study"], {"study": "s", "finished": noon.astimezone(UTC)})
     assert store.study("s") == StudyRecord("h", datetime(2026, 1, 1, 10))
-    started, finished = store.frame("SELECT started, finished FROM studies").iloc[0]
-    assert started == finished == pd.Timestamp("2026-01-01 10:00")
+    assert records(store, "SELECT started FROM studies") == [(datetime(2026, 1, 1, 10),)]
 
 
 def test_prune_drops_what_the_study_no_longer_has(store, cell, numbers):
+    with store.together():
+        for study in ("s", "other"):
+            for model, corpus in [("bert", "wiki"), ("gpt2", "wiki"), ("gpt2", "tweets")]:
+                store.commit_cell(cell(study=study, model=model, corpus=corpus), numbers())
     for study in ("s", "other"):
-        for model, corpus in [("bert", "wiki"), ("gpt2", "wiki"), ("gpt2", "tweets")]:
-            store.commit_cell(cell(study=study, model=model, corpus=corpus), numbers())
-            for table, row in (("models", {"model": model, "checkpoint": "final"}), ("corpora", {"corpus": corpus})):
-                store.put(table, ["study", *row], {"study": study} | row)
-    keep = [("bert", "final", "wiki", "motion"), ("bert", "final", "wiki", "to come")]
-    assert store.prune("s", keep) == 2
-    assert store.prune("s", keep) == 0
-    assert set(store.cells("s")) == {CellName("bert", "final", "wiki", "motion")}
+        for model, corpus in (("bert", "wiki"), ("gpt2", "tweets")):
+            store.put("models", ["study", "model"], {"study": study, "model": model, "checkpoint": "final"})
+            store.put("corpora", ["study", "corpus"], {"study": study, "corpus": corpus})
+    keep = [NAME, ("bert", "final", "wiki", "to come")]
+    assert [store.prune("s", keep) for _ in range(2)] == [2, 0]
+    assert list(store.cells("s")) == [NAME]
     left = {"layer_metrics": [("other", 15), ("s", 5)], "models": [("other", 2), ("s", 1)]}
-    left["corpora"] = left["models"]
-    for table, rows in left.items():
-        found = store.frame(f"SELECT study, count(*) FROM {table} GROUP BY ALL ORDER BY ALL")
-        assert list(found.itertuples(index=False, name=None)) == rows, table
+    for table, rows in (left | {"corpora": left["models"]}).items():
+        assert records(store, f"SELECT study, count(*) FROM {table} GROUP BY ALL ORDER BY ALL") == rows, table
     assert store.prune("s", []) == 1
-    assert store.frame("SELECT count(*) FROM models WHERE study = 's'").iloc[0, 0] == 0
+    assert records(store, "SELECT DISTINCT study FROM models") == [("other",)]
 
 
 def test_find_gives_the_latest_finished_cell_of_any_study(store, cell):
     store.commit_cell(cell(status="failed", finished=datetime(2026, 3, 1)))
     store.commit_cell(cell(study="a", finished=datetime(2026, 1, 1)))
     store.commit_cell(cell(study="b", finished=datetime(2026, 2, 1)))
-    assert store.find("f1", "f3") == {"f1": ("b", "bert", "final", "wiki", "motion")}
+    assert store.find("f1", "f3") == {"f1": ("b", *NAME)}
     assert store.find("f2") == {}
 
 
 def test_copy_gives_the_same_numbers_another_name(store, cell, numbers):
     store.commit_cell(cell(why="new", seconds=2.0), numbers(step=1))
-    stale = {"study": "t", "model": "b", "corpus": "w"}
-    store.commit_cell(cell(**stale, fingerprint="old"), numbers(layers=9))
+    store.commit_cell(cell(study="t", model="b", corpus="w", fingerprint="old"), numbers(layers=9))
     target = {"study": "t", "model": "b", "checkpoint": "final", "corpus": "w", "metric": "motion"}
-    gone = (CellKey("gone", "bert", "final", "wiki", "motion"), target | {"model": "gone"})
-    copies = [gone, (CellKey("s", "bert", "final", "wiki", "motion"), target | {"why": "copied"})]
-    assert store.copy_cells(copies, {"step": 3}) == [False, True]
-    columns = "view, metric, statistic, site, layer, depth, value, n"
-    of = f"SELECT {columns} FROM layer_metrics WHERE study = "
+    gone = (CellKey("gone", *NAME), target | {"model": "gone"})
+    assert store.copy_cells([gone, (CellKey("s", *NAME), target | {"why": "copied"})], {"step": 3}) == [False, True]
+    of = "SELECT view, metric, statistic, site, layer, depth, value, n FROM layer_metrics WHERE study = "
     assert store.frame(f"{of} 's' EXCEPT ALL {of} 't'").empty
-    copied = store.frame("SELECT model, corpus, step FROM layer_metrics WHERE study = 't'")
-    assert copied.values.tolist() == [["b", "w", 3]] * 5
-    cells = store.frame("SELECT study, why, seconds, fingerprint FROM cells ORDER BY study").values.tolist()
-    assert cells == [["s", "new", 2.0, "f1"], ["t", "copied", 2.0, "f1"]]
+    assert records(store, "SELECT model, corpus, step FROM layer_metrics WHERE study = 't'") == [("b", "w", 3)] * 5
+    cells = records(store, "SELECT study, why, seconds, fingerprint FROM cells ORDER BY study")
+    assert cells == [("s", "new", 2.0, "f1"), ("t", "copied", 2.0, "f1")]
     assert store.copy_cells([(gone[0], target)]) == [False] and len(store.cells("t")) == 1  # nothing goes with it
     with pytest.raises(ValueError, match="itself"):
         store.copy_cells([(CellKey(**target), target)])
 
 
 def test_a_row_is_copied_under_another_key(store):
-    keys = ["study", "model", "checkpoint"]
+    keys, source = ["study", "model", "checkpoint"], ("s", "bert", "final")
     target = {"study": "t", "model": "b", "checkpoint": "final"}
-    assert store.copy_row("models", ("s", "bert", "final"), target) is False
-    source = {"study": "s", "model": "bert", "checkpoint": "final"}
-    store.put("models", keys, source | {"family": "bert", "layers": 12, "step": 1})
+    assert store.copy_row("models", source, target) is False
+    store.put("models", keys, dict(zip(keys, source, strict=True)) | {"family": "bert", "layers": 12, "step": 1})
     store.put("models", keys, target | {"family": "gpt2", "width": 64})
     assert store.copy_row("models", ("gone", "bert", "final"), target) is False
-    assert store.copy_row("models", ("s", "bert", "final"), target | {"step": 5}) is True
-    rows = store.frame("SELECT study, model, family, layers, width, step FROM models ORDER BY study")
-    assert rows.astype(object).where(rows.notna(), None).values.tolist() == [
-        ["s", "bert", "bert", 12, None, 1],
-        ["t", "b", "bert", 12, None, 5],
-    ]
+    assert store.copy_row("models", source, target | {"step": 5}) is True
+    rows = records(store, "SELECT study, model, family, layers, width, step FROM models ORDER BY study")
+    assert rows == [("s", "bert", "bert", 12, None, 1), ("t", "b", "bert", 12, None, 5)]
     with pytest.raises(ValueError, match="a row of models has no checkpoint"):
-        store.copy_row("models", ("s", "bert", "final"), {"study": "t", "model": "b"})
+        store.copy_row("models", source, {"study": "t", "model": "b"})
 
 
-def test_records_are_rows_in_which_null_is_none_and_whole_numbers_stay_whole(store, cell, numbers):
-    store.commit_cell(cell(), [*numbers(layers=1), numbers()[0] | {"statistic": "rate", "layer": None}])
-    found = store.records("SELECT layer, ci_low FROM layer_metrics WHERE study = $study ORDER BY 1", {"study": "s"})
-    assert found == [{"layer": layer, "ci_low": None} for layer in (0, 1, None)]
-    assert [type(row["layer"]) for row in found[:2]] == [int, int]
-
-
-def test_two_files_are_told_apart(store, cell, tmp_path):
+def test_two_files_are_two_databases(store, cell, tmp_path):
     other = Store(tmp_path / "o'ther" / "results.duckdb")
     store.commit_cell(cell())
     other.commit_cell(cell(study="t", fingerprint="f2"))
@@ -224,8 +191,7 @@ def test_cells_that_are_committed_together_are_written_in_one_transaction(store,
             store.commit_cell(cell(metric="broken"), numbers(value=float("nan")))
         assert not opened
     assert len(opened) == 1
-    counts = store.frame("SELECT metric, count(*) AS n FROM layer_metrics GROUP BY ALL ORDER BY ALL")
-    assert counts.values.tolist() == [["anisotropy", 4], ["motion", 3]]
+    assert records(store, COUNTS) == [("s", "anisotropy", 4), ("s", "motion", 3)]
     status = {name.metric: record.status for name, record in store.cells("s").items()}
     assert status == {"motion": "done", "anisotropy": "done", "spectrum": "failed"}
 
