@@ -10,8 +10,8 @@ import torch
 from models.folders import change_weights
 from oracles.families import (
     AFTER_ATTENTION,
+    CASES,
     FAMILIES,
-    GUARDED,
     HEADLESS,
     PARALLEL_ATTENTION,
     SHIFTED,
@@ -25,16 +25,14 @@ from reporter.core.errors import ReporterError
 from reporter.models.head import load_head
 from reporter.models.sublayers import Sublayer
 
-EVERY = FAMILIES | SHIFTED | GUARDED
-
 
 @pytest.fixture
 def given(request, shared):
     """Return the loaded model of a family; skip what this version of transformers lacks."""
     import transformers
 
-    if not hasattr(transformers, f"{EVERY[request.param][0]}Model"):
-        pytest.skip(f"transformers {transformers.__version__} has no {EVERY[request.param][0]}")
+    if not hasattr(transformers, f"{CASES[request.param][0]}Model"):
+        pytest.skip(f"transformers {transformers.__version__} has no {CASES[request.param][0]}")
     return request.param, shared(request.param)
 
 
@@ -58,12 +56,12 @@ def assert_close(mine, theirs, mask, **within):
         torch.testing.assert_close(ours[mask.bool()], expected[mask.bool()], **within)
 
 
-@of_families(*EVERY)
+@of_families(*CASES)
 def test_the_anatomy_is_what_is_known_of_the_family(given, language_model):
     name, model = given
     anatomy, config = model.anatomy, json.loads((language_model(name) / "config.json").read_text())
     placed = (anatomy.role, anatomy.norm_placement, anatomy.last_hidden_state, anatomy.positions, anatomy.max_tokens)
-    assert placed == EVERY[name][2:]
+    assert placed == CASES[name][2:]
     assert (anatomy.family, anatomy.vocabulary_size) == (config["model_type"], config["vocab_size"])
     assert (anatomy.width, anatomy.own_states) == (32, "shifted" if name in SHIFTED else "same")
     assert anatomy.self_test <= 1e-5 and anatomy.initialised is not True  # its norms have random weights
@@ -71,11 +69,11 @@ def test_the_anatomy_is_what_is_known_of_the_family(given, language_model):
         assert anatomy.attention == ("parallel" if name in PARALLEL_ATTENTION else "sequential")
 
 
-@of_families(*EVERY)
+@of_families(*CASES)
 def test_the_path_and_the_final_state_are_the_models_own(given, own_model):
     """Some models list the closed state last, and some leave out what enters the first block."""
     name, model = given
-    own, (ids, mask), last = own_model(name), padded(model), EVERY[name][4]
+    own, (ids, mask), last = own_model(name), padded(model), CASES[name][4]
     if name == "rwkv":
         own.config.rescale_every = 0  # it would halve the stream
     with torch.inference_mode():

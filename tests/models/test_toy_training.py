@@ -275,7 +275,7 @@ def test_unigram_entropy_by_hand(resolved):
 @pytest.mark.parametrize("architecture", ["bert", "gpt2"])
 def test_it_learns_what_there_is_to_learn(resolved, architecture):
     """Half of the words follow from their neighbours; the best possible loss is far below the unigram entropy."""
-    options = {"layers": 2, "width": 32, "steps": 200, "batch": 16, "learning_rate": 3e-3, "checkpoints": (0, 200)}
+    options = {"layers": 2, "width": 32, "steps": 80, "batch": 16, "learning_rate": 6e-3, "checkpoints": (0, 80)}
     start, end = trained(resolved(architecture=architecture, corpus=sentences(400), **options))
     assert start.loss > 0.9 * end.unigram_entropy
     assert end.loss < 0.55 * end.unigram_entropy

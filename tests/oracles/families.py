@@ -150,6 +150,8 @@ GUARDED: dict[str, Case] = {
     "xlstm": _pre("xLSTM", _XLSTM | {"qk_dim_factor": 2.0, "v_dim_factor": 2.0}, longest=None),
 }
 
+CASES = FAMILIES | SHIFTED | GUARDED
+
 # The module that the state after attention enters, {} being the number of the block.
 _BERT_SUM = "encoder.layer.{}.attention.output.LayerNorm"
 _LLAMA_SUM = "layers.{}.post_attention_layernorm"
@@ -206,45 +208,37 @@ def write_tokenizer(folder: Path, **special: str) -> int:
 
 def build_family(name: str, folder: Path, **more: Any) -> Path:
     """Save a small random model of a family with its tokenizer."""
-    import torch
     import transformers
 
-    prefix, options, role, *_ = (FAMILIES | SHIFTED | GUARDED)[name]
-    special = (
-        {"cls_token": "<s>", "sep_token": "</s>", "pad_token": "<pad>", "mask_token": "<mask>"}
-        if role == "encoder"
-        else {"eos_token": "</s>"}
-    )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        size = write_tokenizer(folder, **special)
-        config = getattr(transformers, f"{prefix}Config")(**({"vocab_size": size + 3} | options | more))
-        with torch.random.fork_rng():
-            torch.manual_seed(0)
-            model = getattr(transformers, f"{prefix}Model")(config)
-            spread(model)
-        model.save_pretrained(folder)
-    return folder
+    return _build(name, folder, getattr(transformers, f"{CASES[name][0]}Model"), 0, more)
 
 
 def language_model_class(name: str) -> Any:
     """Return transformers' class of language models of a family's kind."""
     import transformers
 
-    decoder = FAMILIES[name][2] == "decoder"
+    decoder = CASES[name][2] == "decoder"
     return transformers.AutoModelForCausalLM if decoder else transformers.AutoModelForMaskedLM
 
 
 def build_language_model(name: str, folder: Path, **more: Any) -> Path:
-    """Save a small random language model of a family, with its head, beside what ``build_family`` writes."""
-    import torch
-    from transformers import AutoConfig
+    """Save a small random language model of a family, with its head, and the tokenizer."""
+    return _build(name, folder, language_model_class(name).from_config, 1, more)
 
-    build_family(name, folder, **more)
+
+def _build(name: str, folder: Path, make: Any, seed: int, more: dict[str, Any]) -> Path:
+    import torch
+    import transformers
+
+    prefix, options, role, *_ = CASES[name]
+    special = {"eos_token": "</s>"}
+    if role == "encoder":
+        special = {"cls_token": "<s>", "sep_token": "</s>", "pad_token": "<pad>", "mask_token": "<mask>"}
     with warnings.catch_warnings(), torch.random.fork_rng():
         warnings.simplefilter("ignore")
-        torch.manual_seed(1)
-        model = language_model_class(name).from_config(AutoConfig.from_pretrained(folder))
+        size = write_tokenizer(folder, **special)
+        torch.manual_seed(seed)
+        model = make(getattr(transformers, f"{prefix}Config")(**({"vocab_size": size + 3} | options | more)))
         spread(model)
         model.save_pretrained(folder)
     return folder
