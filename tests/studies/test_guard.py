@@ -1,4 +1,4 @@
-"""Guards of a model catch every damage and name its block; an undamaged copy passes."""
+"""Guards of a model catch a damage and name its block; an undamaged copy passes."""
 
 import json
 import re
@@ -16,13 +16,12 @@ BLOCK = 3
 TOYS = """
 study: toys
 models:
-  gpt2: {recipe: {architecture: gpt2, layers: 4, width: 32, heads: 2, train_on: nested, steps: 30, batch: 8}}
-  bert: {recipe: {architecture: bert, layers: 4, width: 32, heads: 2, train_on: nested, steps: 30, batch: 8}}
+  gpt2: {recipe: {architecture: gpt2, layers: 4, width: 16, heads: 2, train_on: nested, steps: 20, batch: 8}}
+  bert: {recipe: {architecture: bert, layers: 4, width: 16, heads: 2, train_on: nested, steps: 20, batch: 8}}
 corpora:
   nested: {generate: grammar, texts: 200, words: [8, 30]}
 metrics: [motion]
 views: [words]
-run: {precision: float32}
 """
 
 PLAIN = """
@@ -47,17 +46,15 @@ def trusted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.fixture(scope="module")
-def measured(trusted: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Return folders with the frozen guard of each trusted model, ``guard.yaml``."""
-    folders = {}
-    for architecture, path in trusted.items():
-        folders[architecture] = folder = tmp_path_factory.mktemp("measured")
-        (folder / "trusted").symlink_to(path)
-        (folder / "plain.yaml").write_text(PLAIN, "utf-8")
-        call("run", folder / "plain.yaml", "--offline", "--out", folder / "results")
-        guard = call("export", folder / "plain.yaml", "--guard", "--out", folder / "results")
-        (folder / "guard.yaml").write_text(guard, "utf-8")
-    return folders
+def frozen(trusted: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the frozen guard of a trusted decoder."""
+    folder = tmp_path_factory.mktemp("measured")
+    (folder / "trusted").symlink_to(trusted["gpt2"])
+    (folder / "plain.yaml").write_text(PLAIN, "utf-8")
+    call("run", folder / "plain.yaml", "--offline", "--out", folder / "results")
+    guard = call("export", folder / "plain.yaml", "--guard", "--out", folder / "results")
+    (folder / "guard.yaml").write_text(guard, "utf-8")
+    return folder / "guard.yaml"
 
 
 def call(*arguments: object, code: int = 0) -> str:
@@ -69,10 +66,7 @@ def call(*arguments: object, code: int = 0) -> str:
     return result.stdout
 
 
-@pytest.mark.parametrize(
-    ("architecture", "damage"),
-    [("gpt2", "nothing"), ("gpt2", "dropped"), ("bert", "nothing"), ("bert", "swapped")],
-)  # fmt: skip
+@pytest.mark.parametrize(("architecture", "damage"), [("gpt2", "nothing"), ("gpt2", "dropped"), ("bert", "swapped")])
 def test_the_guard_study_catches_a_damage_and_names_its_block(
     trusted: dict[str, Path], architecture: str, damage: str, tmp_path: Path
 ) -> None:
@@ -92,29 +86,16 @@ def test_the_guard_study_catches_a_damage_and_names_its_block(
         assert ("1 block fewer than its base. Block 3 of the base is the first" in line) == (damage == "dropped")
 
 
-@pytest.mark.parametrize(
-    ("architecture", "damage"),
-    [("gpt2", "nothing"), ("gpt2", "noised"), ("gpt2", "int8"),
-     ("bert", "rounded"), ("bert", "dropped")],
-)  # fmt: skip
+@pytest.mark.parametrize("damage", ["nothing", "int8"])
 def test_a_frozen_guard_catches_a_damage_and_names_its_block(
-    trusted: dict[str, Path], measured: dict[str, Path], architecture: str, damage: str, tmp_path: Path
+    trusted: dict[str, Path], frozen: Path, damage: str, tmp_path: Path
 ) -> None:
-    damaged(trusted[architecture], tmp_path / "candidate", damage, BLOCK)
+    damaged(trusted["gpt2"], tmp_path / "candidate", damage, BLOCK)
     # A folder of its own: the cache of the first run would answer for an undamaged copy.
     changes = (f"models.m.path={tmp_path / 'candidate'}", "run.batch_tokens=300", "run.threads=1")
     settings = [part for change in changes for part in ("--set", change)]
     code = 0 if damage == "nothing" else 3
-    call(
-        "run",
-        measured[architecture] / "guard.yaml",
-        "--strict",
-        "--offline",
-        *settings,
-        "--out",
-        tmp_path / "new",
-        code=code,
-    )
+    call("run", frozen, "--strict", "--offline", *settings, "--out", tmp_path / "new", code=code)
     store = Store(tmp_path / "new" / "results.duckdb")
     claims = store.records("SELECT claim, verdict, detail FROM claims WHERE study = 'plain-frozen'", {})
     assert len(claims) >= 4

@@ -17,59 +17,45 @@ EXERCISES = re.findall(
 )
 QUESTIONS = re.findall(r"^```sql\n(.*?)^```", GUIDE.partition("## Three questions")[2], re.MULTILINE | re.DOTALL)
 SMALLER = (
-    ("texts: 1000", "texts: 60"),
-    ("texts: 300, words", "texts: 40, words"),
+    ("texts: 1000", "texts: 40"),
+    ("texts: 300, words", "texts: 20, words"),
     ("width: 96", "width: 16"),
     ("steps: 300, checkpoints: [0, 75, 150, 300]", "steps: 2, checkpoints: [0, 2]"),
-    ("steps: 160, checkpoints: [0, 30, 80, 160]", "steps: 2, checkpoints: [0, 2]"),
-    ("  - all\n", "  - entropy\n  - convergence\n"),
+    ("steps: 160, checkpoints: [0, 30, 80, 160]", "steps: 2"),
+    ("  - all\n", "  - entropy\n  - motion\n"),
+    ("  - layer_pairs: {texts: 300}\n  - loss\n", ""),
 )
 
 
-def small(text: str) -> str:
-    for old, new in SMALLER:
-        assert old in text
-        text = text.replace(old, new)
-    return text[: text.index("journeys:")] + text[text.index("claims:") :]
-
-
-def test_there_are_five_with_an_answer_each() -> None:
-    assert [number for number, *_ in EXERCISES] == ["1", "2", "3", "4", "5"]
-    assert re.findall(r"^(\d)\. ", GUIDE.partition("## Answers")[2], re.MULTILINE) == ["1", "2", "3", "4", "5"]
-
-
-def test_each_exercise_changes_one_line_and_all_are_answered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("every_interval")
+def test_each_exercise_changes_one_line_and_all_questions_have_answers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("reporter.runs.runner._report", lambda *_: ())  # the page has tests of its own
     shipped, whole, combined = load_study(STUDIES / "quickstart.yaml", offer()).study, tmp_path / "whole.yaml", STUDY
+    answers = re.findall(r"^(\d)\. ", GUIDE.partition("## Answers")[2], re.MULTILINE)
+    assert [number for number, *_ in EXERCISES] == answers == ["1", "2", "3", "4", "5"]
     for _, old, new, _ in EXERCISES:
         assert STUDY.count(f"\n{old}\n") == 1
         whole.write_text(STUDY.replace(f"\n{old}\n", f"\n{new}\n"), "utf-8")
         assert load_study(whole, offer()).study != shipped
         combined = combined.replace(f"\n{old}\n", f"\n{new}\n")
-    (tmp_path / "small.yaml").write_text(small(combined), "utf-8")
+    for old, new in SMALLER:
+        assert old in combined
+        combined = combined.replace(old, new)
+    claims = "claims:\n" + combined[combined.index("  decoder-bulges:") :]
+    (tmp_path / "small.yaml").write_text(combined[: combined.index("claims:")] + claims, "utf-8")
     run_studies([load_study(tmp_path / "small.yaml", offer())], tmp_path / "results")
     store = Store(tmp_path / "results" / "results.duckdb")
     frames = {number: store.frame(question) for number, *_, question in EXERCISES}
-    assert {number: len(frame) >= (2 if number == "3" else 5) for number, frame in frames.items()} == dict.fromkeys(
-        frames, True
-    )
+    assert [len(frame) >= (2 if number == "3" else 5) for number, frame in frames.items()] == [True] * 5
     assert {"words", "all"} <= set(frames["1"]["view"])
     assert list(frames["3"]["view"]) == ["words", "no-sinks"] and (frames["3"]["verdict"] != "failed").all()
 
-
-def test_the_questions_have_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("reporter.runs.runner._report", lambda *_: ())
-    text = STUDY[: STUDY.index("claims:")]
-    for old, new in (("texts: 1000", "texts: 200"), *SMALLER[1:-1], ("  - all\n", "  - motion\n")):
-        assert old in text
-        text = text.replace(old, new)
-    text = "\n".join(line for line in text.splitlines() if "- intrinsic" not in line and "- layer_pairs" not in line)
-    (tmp_path / "asked.yaml").write_text(text, "utf-8")
-    run_studies([load_study(tmp_path / "asked.yaml", offer())], tmp_path / "results")
     largest, trained, mouse = (query_frame(tmp_path / "results" / "results.duckdb", sql) for sql in QUESTIONS)
     assert list(largest["model"]) == ["pocket-bert", "pocket-gpt2"] and (largest["low"] <= largest["share"]).all()
-    assert list(trained["step"]) == [0, 2, 0, 2]
-    motion = Store(tmp_path / "results" / "results.duckdb").frame(
+    assert list(trained["step"]) == [0, 2, 2]
+    motion = store.frame(
         "SELECT model, layer FROM layers WHERE statistic = 'step_cosine' AND corpus = 'sentences' AND step = 2 "
         "AND \"view\" = 'words' ORDER BY ALL"
     )
