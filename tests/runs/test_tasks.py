@@ -2,13 +2,10 @@
 
 import io
 import shutil
-import signal
-import subprocess
-import sys
 from types import SimpleNamespace
 
 import pytest
-from runs.conftest import STUDY
+from runs.conftest import MODELS, NUMBERS, ONE_THREAD, ONLY
 from typer.testing import CliRunner
 
 from reporter.app.cli import app
@@ -19,73 +16,7 @@ from reporter.forward.observed import KINDS
 from reporter.forward.passes import ReadyPass
 from reporter.models.load import load
 from reporter.runs.planner import plan_study
-from reporter.runs.runner import run_studies
-from reporter.runs.studies import offer
 from reporter.runs.tasks import Worker, parse_share, share
-from reporter.spec import load_study
-from reporter.store import Store
-
-NUMBERS = "SELECT * FROM layer_metrics ORDER BY ALL"
-MODELS = "SELECT * FROM models ORDER BY ALL"
-ALL = ("metrics: [convergence, {anisotropy: {sample: 64, batches: 2}}, motion]", "metrics: [all]")
-SINGLE = ("run: {precision: float32}", "run: {precision: float32, threads: 1}")
-ONLY = ["dec", "nested"]
-SHARE = """
-import os, signal, sys
-from pathlib import Path
-from reporter.forward import kept as parts
-from reporter.runs.planner import plan_study
-from reporter.core.progress import Progress
-from reporter.runs.studies import offer
-from reporter.runs.tasks import Worker, share
-from reporter.spec import load_study
-from reporter.texts import tokens
-from reporter.core.threads import given
-
-tokens.SHARD_TEXTS, tokens.RANGE_SHARDS = 5, 2
-real = parts.Parts.write
-
-def write(self, of, *rest):
-    if of.index == 2:
-        os.kill(os.getpid(), signal.SIGKILL)
-    real(self, of, *rest)
-
-parts.Parts.write = write
-out, progress = Path(sys.argv[2]), Progress()
-plan = plan_study(load_study(Path(sys.argv[1]), offer()), out, only=["dec", "nested"], blind=True)
-with given(1):
-    worker = Worker(plan, out, True, progress)
-    share(worker, worker.tasks(), 1, 1, progress)
-"""
-
-
-def small_ranges(patch):
-    patch.setattr("reporter.texts.tokens.SHARD_TEXTS", 5)
-    patch.setattr("reporter.texts.tokens.RANGE_SHARDS", 2)
-
-
-@pytest.fixture
-def small(monkeypatch):
-    """Forty texts are four ranges of two shards."""
-    small_ranges(monkeypatch)
-
-
-@pytest.fixture(scope="module")
-def of_one_process(finished, tmp_path_factory):
-    """The numbers of a run that does all by itself, and what it stores of the model."""
-    folder = tmp_path_factory.mktemp("one-process")
-    shutil.copytree(finished / "cache" / "models", folder / "results" / "cache" / "models")
-    path = folder / "tiny.yaml"
-    path.write_text(STUDY.replace(*ALL).replace(*SINGLE), "utf-8")
-    with pytest.MonkeyPatch.context() as patch:
-        small_ranges(patch)
-        patch.setattr("reporter.runs.runner._report", lambda *_: ())
-        quiet = Progress(io.StringIO())
-        assert run_studies([load_study(path, offer())], folder / "results", only=ONLY, progress=quiet).failed == 0
-    store = Store(folder / "results" / "results.duckdb")
-    models = store.records(MODELS)
-    assert models[0]["weights"]
-    return SimpleNamespace(numbers=store.frame(NUMBERS), models=models)
 
 
 @pytest.fixture
@@ -111,7 +42,7 @@ def do_all(worker, tasks=None, number=1, of=1, *rest, log=None):
 def test_shares_in_any_order_and_twice_give_the_numbers_of_one_process(
     of_one_process, small, study, run, store, out, monkeypatch
 ):
-    file = study(ALL, SINGLE)
+    file = study(ONE_THREAD, metrics="[all]")
     for number in (3, 1, 2):
         worker = worker_of(file, out)
         tasks = worker.tasks()
@@ -130,59 +61,35 @@ def test_shares_in_any_order_and_twice_give_the_numbers_of_one_process(
         patch.setattr("reporter.runs.work.load", None)
         outcome, log = run(file, only=ONLY)
     assert outcome.failed == 0, log
-    assert of_one_process.numbers.equals(store.frame(NUMBERS))
-    assert of_one_process.models == store.records(MODELS)
-
-
-def test_a_worker_that_was_killed_and_a_torn_file_change_nothing(of_one_process, small, study, run, store, out, caplog):
-    file = study(ALL, SINGLE)
-    command = [sys.executable, "-c", SHARE, str(file.path), str(out)]
-    killed = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert killed.returncode == -signal.SIGKILL, killed.stderr
-    torn = next((out / "cache").glob("observables/*/unfinished-*/range-*/moments.safetensors"))
-    torn.write_bytes(torn.read_bytes()[:-7])
-    worker = worker_of(file, out)
-    assert sum(worker.is_done(task) for task in worker.tasks()) == 2
-    assert do_all(worker) == 0
-    outcome, _ = run(file, only=ONLY)  # which finds what is torn, and measures that range once more
-    assert outcome.failed == 0 and f"{torn.parent} is damaged" in caplog.text
-    assert of_one_process.numbers.equals(store.frame(NUMBERS))
-    assert of_one_process.models == store.records(MODELS)
-    assert not list((out / "cache").glob("observables/*/unfinished-*"))
-    assert not list((out / "cache").glob("observables/*.lock"))
+    assert of_one_process.frame(NUMBERS).equals(store.frame(NUMBERS))
+    assert of_one_process.records(MODELS) == store.records(MODELS)
 
 
 def test_processes_of_one_machine_leave_nothing_to_the_run(study, run, store, forget):
-    file, only = study(SINGLE), ["dec", "motion"]
+    file, only = study(ONE_THREAD), [*ONLY, "motion"]
     run(file, only=only)
     alone = store.frame(NUMBERS)
     forget()
     outcome, log = run(file, only=only, workers=2)
-    assert outcome.failed == 0 and "2 tasks for workers of 1 thread each" in log
-    assert "tokens in" not in log
+    assert outcome.failed == 0 and "1 task for workers of 1 thread each" in log and "tokens in" not in log
     assert len(alone) and alone.equals(store.frame(NUMBERS))
-
-
-def test_a_run_after_workers_that_did_all_starts_none(small, study, run, out):
-    file = study(SINGLE)
-    assert do_all(worker_of(file, out)) == 0
-    outcome, log = run(file, only=ONLY, workers=2)
-    assert outcome.failed == 0 and outcome.computed > 0 and "workers" not in log
+    store.path.unlink()
+    assert "workers" not in run(file, only=only, workers=2)[1], "all is measured: none is needed"
 
 
 def test_a_finished_task_is_not_done_again_and_one_load_serves_all_corpora(small, study, out, monkeypatch):
     loads = []
     monkeypatch.setattr("reporter.runs.tasks.load", lambda *given: loads.append(given[0].name) or load(*given))
-    worker = worker_of(study(SINGLE), out, ["dec"])
+    worker = worker_of(study(ONE_THREAD), out, ["dec"])
     tasks = worker.tasks()
     assert len({task.of for task in tasks}) == 2
     places = [worker.do(task) for task in tasks]
-    late = worker_of(study(SINGLE), out, ["dec"])
+    late = worker_of(study(ONE_THREAD), out, ["dec"])
     assert [late.do(task) for task in tasks] == places and loads == ["final"]
 
 
 def test_a_worker_that_waits_for_another_prints_it_once_and_does_nothing_twice(small, study, out, monkeypatch):
-    file, log = study(SINGLE), io.StringIO()
+    file, log = study(ONE_THREAD), io.StringIO()
     worker, other = worker_of(file, out), worker_of(file, out)
     tasks = worker.tasks()
     with other.locked(tasks[0]) as held:
@@ -209,7 +116,7 @@ def test_a_task_that_fails_is_reported_and_leaves_the_others(small, study, out, 
         return real(self, shard, *rest)
 
     monkeypatch.setattr(ReadyPass, "feed", feed)
-    worker = worker_of(study(SINGLE), out)
+    worker = worker_of(study(ONE_THREAD), out)
     tasks = worker.tasks()
     assert do_all(worker, tasks, log=log) == 1
     assert [worker.is_done(task) for task in tasks] == [True, False, True, True]
@@ -217,7 +124,7 @@ def test_a_task_that_fails_is_reported_and_leaves_the_others(small, study, out, 
 
 
 def test_saved_states_are_tasks_as_well(study, run, store, out, forget, given, monkeypatch):
-    file, only = study(given, SINGLE), ["given"]
+    file, only = study(given, ONE_THREAD), ["given"]
     assert run(file, only=only)[0].failed == 0
     alone = store.frame(NUMBERS)
     forget()
@@ -234,7 +141,7 @@ def test_a_range_resumes_at_its_last_saved_shard_which_goes_with_the_range(small
     def killed(*_):
         raise KeyboardInterrupt
 
-    file, log = study(SINGLE), io.StringIO()
+    file, log = study(ONE_THREAD), io.StringIO()
     first, second = worker_of(file, out), worker_of(file, out, log=log)
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr("reporter.forward.kept.Parts.write", killed)
@@ -263,7 +170,7 @@ def test_ranges_of_another_version_are_not_merged_with_those_of_this_one(tmp_pat
 @pytest.mark.ray
 def test_a_ray_cluster_leaves_nothing_to_the_run(study, run, store, forget):
     pytest.importorskip("ray")
-    file = study(SINGLE)
+    file = study(ONE_THREAD)
     run(file, only=["dec"])
     alone = store.frame(NUMBERS)
     forget()
