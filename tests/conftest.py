@@ -17,6 +17,10 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # as the command line has it beside others
 
+# Every process of the tests imports the same modules: one of them compiles each, also where Python is asked not to.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 sys.path.append(str(Path(__file__).parent))  # so that tests say ``from oracles.dimension import twonn``
 
 
