@@ -112,6 +112,23 @@ def reports(once):
     return once("reports", make)
 
 
+@pytest.fixture(scope="session")
+def documentation(once):
+    """The folder of the site, as ``reporter docs --out`` writes it; mistakes of a page would be an error."""
+    pytest.importorskip("furo", reason="needs the extra 'docs'")
+    pytest.importorskip("myst_parser", reason="needs the extra 'docs'")
+
+    def make(folder):
+        from typer.testing import CliRunner
+
+        from reporter.app.cli import app
+
+        done = CliRunner().invoke(app, ["docs", "--out", str(folder / "site")], prog_name="reporter")
+        assert done.exit_code == 0, done.output
+
+    return once("documentation", make) / "site"
+
+
 @pytest.fixture
 def observe(monkeypatch):
     """Return a function that sends texts through a model and returns its observables and counts."""

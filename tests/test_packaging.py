@@ -1,6 +1,5 @@
 """What is installed is what was tested: every dependency is pinned, and so is everything that it needs."""
 
-import importlib.util
 import re
 import subprocess
 import sys
@@ -10,6 +9,7 @@ from importlib.metadata import PackageNotFoundError, requires
 from pathlib import Path
 
 import pytest
+from hatchling.builders.wheel import WheelBuilder
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -83,19 +83,21 @@ def test_nobody_is_told_to_install_a_package_of_somebody_else():
     assert not named
 
 
-def test_a_wheel_carries_templates_and_lists(tmp_path):
-    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
-    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
-    (wheel,) = tmp_path.glob("layer_reporter-*.whl")
+def test_a_wheel_carries_templates_and_lists_and_the_documentation(tmp_path, documentation, monkeypatch):
+    """The site is copied from one that was made before, in the process that would make it."""
+    run, shipped = subprocess.run, f"import reporter.app.docs.site as s; s.SHIPPED = s.Path({str(documentation)!r}); "
+
+    def copy(command, **options):
+        return run([*command[:2], shipped + command[2], *command[3:]], **options)
+
+    monkeypatch.setattr(subprocess, "run", copy)
+    (wheel,) = WheelBuilder(str(ROOT)).build(directory=str(tmp_path), versions=["standard"])
     names = set(zipfile.ZipFile(wheel).namelist())
     templates = {path.name for path in (ROOT / "templates").iterdir() if path.is_file()}
     assert {f"reporter/report/templates/{name}" for name in templates} <= names
     lists = {path.name for path in (ROOT / "reporter/metrics/lists").iterdir()}
     assert {f"reporter/metrics/lists/{name}" for name in lists} <= names
     assert {"reporter/py.typed", "reporter/texts/english.jsonl"} <= names
-    if importlib.util.find_spec("furo"):
-        pages = {
-            name.removeprefix("reporter/app/docs/site/") for name in names if name.startswith("reporter/app/docs/site/")
-        }
-        assert {"index.html", "search.html", "searchindex.js", "metrics/variance.html", "contributing.html"} <= pages
+    site = {name.removeprefix("reporter/app/docs/site/") for name in names}
+    assert {"index.html", "search.html", "searchindex.js", "metrics/variance.html", "contributing.html"} <= site
     assert not any(name.startswith(("tests/", "templates/", "studies/")) for name in names)

@@ -448,18 +448,6 @@ def test_init_writes_a_study_that_validates_and_markup_in_a_study_is_printed_as_
     assert line.startswith("odd.yaml:3:1: '[red]x[/red]\\x1b[31m\\n': unknown key")
 
 
-def test_quick_verbs_import_nothing_heavy(tmp_path):
-    (tmp_path / "good.yaml").write_text(GOOD)
-    heavy = ["torch", "transformers", "pandas", "altair", "duckdb", "scipy", "sklearn", "rich"]
-    calls = ["--help", "validate good.yaml", "metrics motion", "validate --schema", "init new", "diff --help"]
-    code = (
-        f"import sys\nfrom reporter.app.cli import app\nfor call in {calls}:\n    sys.argv[1:] = call.split()\n"
-        "    try:\n        app()\n    except SystemExit as end:\n        assert not end.code, (call, end.code)\n"
-        f"    names = [name for name in {heavy} if name in sys.modules]\n    assert not names, (call, names)\n"
-    )
-    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True, capture_output=True)
-
-
 MAIN = "from reporter.app.cli import main\nmain()\n"
 
 

@@ -6,9 +6,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
-from typer.testing import CliRunner
 
-from reporter.app.cli import app
 from reporter.app.docs import site as docs
 from reporter.core.errors import ReporterError
 from reporter.metrics.analysis import analyses
@@ -17,14 +15,8 @@ from reporter.store.schema import tables
 
 
 @pytest.fixture(scope="session")
-def site(tmp_path_factory):
-    """The folder of the site, as ``reporter docs --out`` writes it; mistakes of a page would be an error."""
-    pytest.importorskip("furo", reason="needs the extra 'docs'")
-    pytest.importorskip("myst_parser", reason="needs the extra 'docs'")
-    folder = tmp_path_factory.mktemp("docs") / "site"
-    done = CliRunner().invoke(app, ["docs", "--out", str(folder)], prog_name="reporter")
-    assert done.exit_code == 0, done.output
-    return folder
+def site(documentation):
+    return documentation
 
 
 def test_every_link_leads_somewhere_and_nothing_comes_from_elsewhere(site):

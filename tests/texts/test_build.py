@@ -1,8 +1,6 @@
 """Building a corpus: what is kept of it, once for the cache, and what an interrupted build leaves."""
 
 import os
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -127,19 +125,6 @@ def test_random_words_of_a_model(build):
         build(spec, whole_words={"pocket": []}.__getitem__)
     with pytest.raises(ReporterError, match="corpus 'mine': the vocabulary of model 'pocket'"):
         build(spec)
-
-
-def test_generating_texts_imports_nothing_heavy(tmp_path):
-    code = f"""
-import sys
-from pathlib import Path
-from reporter.texts.sources.generated import GeneratedCorpus
-from reporter.texts import build_texts
-folder = Path({str(tmp_path)!r})
-build_texts("mine", GeneratedCorpus(generate="grammar", texts=3), folder, folder / "cache")
-assert not {{"torch", "transformers", "pandas", "duckdb", "datasets"}} & set(sys.modules)
-"""
-    subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[2], check=True)
 
 
 def test_only_some_labels_and_shares_by_label(build, tmp_path):
