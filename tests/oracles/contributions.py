@@ -42,20 +42,14 @@ def contributions(name: str, own: Any, ids: torch.Tensor) -> dict[tuple[str, int
     hooks = []
 
     def keep(what: str, block: int, module: str, entering: bool = False) -> None:
-        def tensor(x: Any) -> torch.Tensor:
-            return (x if isinstance(x, torch.Tensor) else x[0]).detach().clone().double().reshape(ids.shape[1], -1)
+        def hook(_: Any, args: Any, kwargs: Any, output: Any = None) -> None:
+            x = (*args, *kwargs.values())[0] if entering else output
+            x = x if isinstance(x, torch.Tensor) else x[0]
+            kept[what, block] = x.detach().clone().double().reshape(ids.shape[1], -1)
 
-        if entering:
-            hooks.append(
-                modules[module].register_forward_pre_hook(
-                    lambda m, args, kwargs: kept.__setitem__((what, block), tensor((*args, *kwargs.values())[0])),
-                    with_kwargs=True,
-                )
-            )
-        else:
-            hooks.append(
-                modules[module].register_forward_hook(lambda m, a, o: kept.__setitem__((what, block), tensor(o)))
-            )
+        of = modules[module]
+        register = of.register_forward_pre_hook if entering else of.register_forward_hook
+        hooks.append(register(hook, with_kwargs=True))
 
     layers = sum(1 for module in modules if module in {path.format(n) for n in range(99)})
     for block in range(layers):

@@ -13,42 +13,43 @@ ROOT = Path(__file__).parents[2]
 
 _BERT: dict[str, Any] = {"hidden_size": 16, "intermediate_size": 24, "max_position_embeddings": 200}
 _GPT2: dict[str, Any] = {"n_embd": 16, "n_positions": 200}
-_NEOX: dict[str, Any] = {"hidden_size": 16, "intermediate_size": 24, "max_position_embeddings": 200}
+SIZES: dict[str, tuple[str, dict[str, Any]]] = {  # what says how many layers there are, and how small the rest is
+    "bloom": ("n_layer", {"hidden_size": 16}),
+    "distilbert": ("n_layers", {"dim": 16, "hidden_dim": 24, "max_position_embeddings": 200}),
+    "gpt2": ("n_layer", _GPT2),
+    "gpt-neo": (
+        "num_layers",
+        {"hidden_size": 16, "attention_types": [[["global", "local"], 6]], "max_position_embeddings": 200},
+    ),
+}
 
 # The family of each model, and as many layers as claims speak of by number.
-HUB: dict[str, tuple[str, dict[str, Any]]] = {
-    "google-bert/bert-base-uncased": ("bert", _BERT | {"num_hidden_layers": 12}),
-    "google-bert/bert-base-cased": ("bert", _BERT | {"num_hidden_layers": 12}),
-    "google-bert/bert-large-uncased": ("bert", _BERT | {"num_hidden_layers": 8}),
-    "FacebookAI/roberta-base": ("roberta", _BERT | {"num_hidden_layers": 12}),
-    "FacebookAI/roberta-large": ("roberta", _BERT | {"num_hidden_layers": 8}),
-    "FacebookAI/xlm-roberta-base": ("xlm-roberta", _BERT | {"num_hidden_layers": 12}),
-    "distilbert/distilbert-base-uncased": (
-        "distilbert",
-        {"dim": 16, "hidden_dim": 24, "n_layers": 6, "max_position_embeddings": 200},
-    ),
-    "distilbert/distilroberta-base": ("roberta", _BERT | {"num_hidden_layers": 6}),
-    "albert/albert-base-v2": ("albert", _BERT | {"num_hidden_layers": 12}),
-    "answerdotai/ModernBERT-base": ("modernbert", _BERT | {"num_hidden_layers": 8}),
-    "sentence-transformers/all-MiniLM-L6-v2": ("bert", _BERT | {"num_hidden_layers": 6}),
-    "openai-community/gpt2": ("gpt2", _GPT2 | {"n_layer": 12}),
-    "openai-community/gpt2-medium": ("gpt2", _GPT2 | {"n_layer": 8}),
-    "distilbert/distilgpt2": ("gpt2", _GPT2 | {"n_layer": 6}),
-    "EleutherAI/gpt-neo-125m": (
-        "gpt-neo",
-        {"hidden_size": 16, "num_layers": 12, "attention_types": [[["global", "local"], 6]]}
-        | {"max_position_embeddings": 200},
-    ),
-    "EleutherAI/pythia-14m": ("neox, parallel", _NEOX | {"num_hidden_layers": 6}),
-    "EleutherAI/pythia-70m": ("neox, parallel", _NEOX | {"num_hidden_layers": 6}),
-    "EleutherAI/pythia-160m": ("neox, parallel", _NEOX | {"num_hidden_layers": 12}),
-    "EleutherAI/pythia-410m": ("neox, parallel", _NEOX | {"num_hidden_layers": 24}),
-    "bigscience/bloom-560m": ("bloom", {"hidden_size": 16, "n_layer": 8}),
-    "bigscience/bloom-560m-intermediate": ("bloom", {"hidden_size": 16, "n_layer": 8}),
-    "HuggingFaceTB/SmolLM2-135M": ("llama", _NEOX | {"num_hidden_layers": 8}),
-    "meta-llama/Llama-2-7b-hf": ("llama", _NEOX | {"num_hidden_layers": 32}),
-    "allenai/OLMo-2-0425-1B": ("olmo2", _NEOX | {"num_hidden_layers": 4}),
-    "Qwen/Qwen2.5-0.5B": ("qwen2", _NEOX | {"num_hidden_layers": 8}),
+HUB: dict[str, tuple[str, int]] = {
+    "google-bert/bert-base-uncased": ("bert", 12),
+    "google-bert/bert-base-cased": ("bert", 12),
+    "google-bert/bert-large-uncased": ("bert", 8),
+    "FacebookAI/roberta-base": ("roberta", 12),
+    "FacebookAI/roberta-large": ("roberta", 8),
+    "FacebookAI/xlm-roberta-base": ("xlm-roberta", 12),
+    "distilbert/distilbert-base-uncased": ("distilbert", 6),
+    "distilbert/distilroberta-base": ("roberta", 6),
+    "albert/albert-base-v2": ("albert", 12),
+    "answerdotai/ModernBERT-base": ("modernbert", 8),
+    "sentence-transformers/all-MiniLM-L6-v2": ("bert", 6),
+    "openai-community/gpt2": ("gpt2", 12),
+    "openai-community/gpt2-medium": ("gpt2", 8),
+    "distilbert/distilgpt2": ("gpt2", 6),
+    "EleutherAI/gpt-neo-125m": ("gpt-neo", 12),
+    "EleutherAI/pythia-14m": ("neox, parallel", 6),
+    "EleutherAI/pythia-70m": ("neox, parallel", 6),
+    "EleutherAI/pythia-160m": ("neox, parallel", 12),
+    "EleutherAI/pythia-410m": ("neox, parallel", 24),
+    "bigscience/bloom-560m": ("bloom", 8),
+    "bigscience/bloom-560m-intermediate": ("bloom", 8),
+    "HuggingFaceTB/SmolLM2-135M": ("llama", 8),
+    "meta-llama/Llama-2-7b-hf": ("llama", 32),
+    "allenai/OLMo-2-0425-1B": ("olmo2", 4),
+    "Qwen/Qwen2.5-0.5B": ("qwen2", 8),
 }
 PICKLED = ("bigscience/bloom-560m-intermediate",)
 """Repositories whose revisions have pickled weights and no tokenizer."""
@@ -72,12 +73,13 @@ def fill(cache: Path, models: Iterable[Any], scratch: Path, words: list[str] | N
 
 def build(hub: str, folder: Path, words: list[str], number: int = 0) -> Path:
     """Save a tiny random model of a family; ``number`` makes the weights of a training's checkpoints differ."""
-    family, options = HUB[hub]
+    family, layers = HUB[hub]
+    depth, options = SIZES.get(family, ("num_hidden_layers", _BERT))
     folder.mkdir(parents=True)
-    spread = {"init_std" if family == "opt" else "initializer_range": 0.1 + 0.02 * number}
-    build_family(family, folder, vocab_size=len(words) + 32, **options, **spread)
+    options = {"vocab_size": len(words) + 32, "initializer_range": 0.1 + 0.02 * number, depth: layers} | options
+    build_family(family, folder, **options)
     if hub not in PICKLED:
-        _add_words(folder, words)
+        add_words(folder, words)
         return folder
     import torch
     from safetensors.torch import load_file
@@ -117,7 +119,7 @@ def all_words() -> list[str]:
     return words_of((*written, *generated))
 
 
-def _add_words(folder: Path, words: list[str]) -> None:
+def add_words(folder: Path, words: list[str]) -> None:
     import json
 
     file = folder / "tokenizer.json"
