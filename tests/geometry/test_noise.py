@@ -6,7 +6,6 @@ from numpy.linalg import norm
 from oracles.dimension import gride, twonn, twonn_ml
 from scipy.linalg import subspace_angles
 
-from reporter.app.verify.by_cloud import eigenvalues
 from reporter.app.verify.by_token import cosines, mean_cosine
 from reporter.geometry import noise
 from reporter.metrics import intrinsic_dimension
@@ -19,25 +18,12 @@ def assert_same_mean(fast, direct):
     assert fast.std() == pytest.approx(direct.std(), rel=0.6)
 
 
-@pytest.mark.parametrize(
-    ("n", "d"), [(200, 10), (12, 10), (11, 10), (10, 10), (8, 10), (2, 10), (50, 1), (30, 2), (4, 3), (3, 2)]
-)
-def test_top_variance_share(n, d):
-    rng = np.random.default_rng(9)
-    rounds = 1500 if n < 5 else 200  # few numbers show best whether the degrees of freedom are right
-    direct = [(values := eigenvalues(rng.standard_normal((n, d))))[0] / values.sum() for _ in range(rounds)]
-    fast = [noise.top_variance_share(n, d, seed) for seed in range(rounds)]
-    if d == 1 or n == 2:
-        assert fast == pytest.approx([1.0] * rounds) and direct == pytest.approx([1.0] * rounds)
-    else:
-        assert_same_mean(fast, direct)
-
-
-@pytest.mark.parametrize(("n", "d"), [(200, 10), (11, 10), (10, 10), (4, 10), (2, 5), (30, 1), (2, 1)])
+@pytest.mark.parametrize(("n", "d"), [(200, 10), (12, 10), (11, 10), (10, 10), (4, 10), (3, 2), (2, 5), (30, 1)])
 def test_the_whole_spectrum(n, d):
     rng = np.random.default_rng(9)
     found = [noise.eigenvalues(n, d, seed) for seed in range(200)]
     assert all(len(spectrum) == min(d, n - 1) and (np.diff(spectrum) <= 0).all() for spectrum in found)
+    assert noise.top_variance_share(n, d, 7) == pytest.approx(found[7][0] / found[7].sum())
     with pytest.raises(ValueError, match="read-only"):
         found[0][0] = 1.0
     direct = [np.linalg.eigvalsh(np.atleast_2d(np.cov(rng.standard_normal((n, d)).T)))[::-1] for _ in range(200)]
