@@ -1,4 +1,4 @@
-"""Do the intervals cover? One pass over many texts, many random subsets of them, each measured as a corpus of its own.
+"""Do the intervals cover? Many random subsets of many texts, each measured as a corpus of its own.
 
     python tests/intervals/study.py                                # a tiny model of random weights, made-up texts
     python tests/intervals/study.py --model FOLDER --texts FILE    # a model and texts of your own
@@ -11,9 +11,8 @@ With ``--write`` it counts at each of ``--sizes`` texts and puts the coverage in
 ``reporter/metrics/coverage.csv``, from which the program takes how many texts an interval needs.
 Lines of the same input and statistics are replaced.
 
-Every text goes through the model once. The states at a few layers stay in memory (4 bytes · width · layers a token)
-and are shown again, subset by subset, to fresh observables; each subset has its own seed, so that bootstrap weights and
-samples are drawn anew as well. For each statistic, layer and view it prints
+Each subset goes through the model as a corpus of its own, with its own seed, so that bootstrap weights and samples are
+drawn anew as well. For each statistic, layer and view it prints
 
 - ``mean`` and ``sd`` of the statistic over the subsets, and ``half``, the mean half-width of its interval;
 - ``covered``: the share of subsets whose interval holds the mean over all subsets. It is the coverage of what a corpus
@@ -37,7 +36,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -47,15 +46,20 @@ import pandas as pd
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))  # for ``oracles`` and ``intervals`` when run as a script
 
-from intervals.replay import Recording, record
 from oracles.fake_model import FakeModel, FakeTexts, made_up_texts
 from oracles.families import loaded
 
+from reporter.forward.batch import HiddenBatch, LayerStates
+from reporter.forward.measure import Settings, measure, tokenised
+from reporter.forward.observable import Observable, Setting
 from reporter.forward.observed import KINDS, Observed
+from reporter.forward.type_moments import FEWEST_OCCURRENCES
+from reporter.forward.type_sample import count_types
 from reporter.geometry import noise
 from reporter.metrics import _coverage
 from reporter.metrics._coverage import Coverage, full_name
 from reporter.metrics.base import Difference, Metric, PairValue, Value, catalogue
+from reporter.models.places import Layout
 
 Key = tuple[str, str, str]  # statistic, view, layer
 SIZES = (0.5, 1, 2, 4)  # of a subset
@@ -67,6 +71,69 @@ class Series:
 
     values: dict[int, list[float]] = field(default_factory=lambda: defaultdict(list))
     intervals: list[tuple[float, float]] = field(default_factory=list)
+
+
+class AtLayers:
+    """Shows an observable some layers of each batch, as if the model had no others."""
+
+    def __init__(self, observable: Observable, layers: Sequence[int], layout: Layout) -> None:
+        self.observable, self.layers, self.layout = observable, list(layers), layout
+
+    def start(self, batch: HiddenBatch) -> None:
+        """Show a whole batch."""
+        states = [batch.states[layer] for layer in self.layers]
+        of_layers = {name: getattr(batch, name)[self.layers] for name in ("norms", "known_norms", "peaks")}
+        batch = replace(batch, layout=self.layout, states=states, **of_layers)
+        self.observable.start(batch)
+        for layer in batch.layers():
+            self.observable.observe(layer)
+        self.observable.finish(batch)
+
+    def observe(self, layer: LayerStates) -> None:
+        """Do nothing: the batch was shown as a whole."""
+
+    def finish(self, batch: HiddenBatch) -> None:
+        """Do nothing."""
+
+    def settle(self) -> None:
+        """Let the observable settle."""
+        self.observable.settle()
+
+
+class Source:
+    """A model, and the texts that subsets are drawn from.
+
+    Args:
+        model: a loaded model, or one with its face.
+        texts: with the face of ``reporter.texts.Texts``.
+        layers: which of 0..L, at least two; None: the first, the middle one and the last. They count as 0, 1, 2, …
+        max_tokens: where texts are cut.
+    """
+
+    def __init__(self, model: Any, texts: Sequence[str], layers: Sequence[int] | None, max_tokens: int) -> None:
+        last = model.anatomy.layers
+        self.layers = tuple(sorted(set(layers or (0, last // 2, last))))
+        if self.layers[0] < 0 or self.layers[-1] > last or len(self.layers) < 2:
+            raise ValueError(f"layers {list(self.layers)}: name at least two of 0 to {last}")
+        self.model, self.texts, self.max_tokens = model, texts, max_tokens
+        self.layout = Layout(len(self.layers) - 1, model.anatomy.width)
+
+    def observables(self, chosen: Sequence[int], sizes: Mapping[str, int], seed: int) -> dict[str, Observable]:
+        """Return observables that have seen the chosen texts; ``sizes`` says how much each bounded one must keep."""
+        texts, anatomy = FakeTexts(self.texts[i] for i in chosen), self.model.anatomy
+        corpus = tokenised(self.model, texts, self.max_tokens)
+        counted = count_types(corpus, anatomy.vocabulary_size, seed)
+        types, in_all = counted.at_least(FEWEST_OCCURRENCES), int(counted.counts.sum() + counted.added.sum())
+        found: dict[str, Observable] = {}
+        for name, size in sizes.items():
+            names = dict.fromkeys(types, "")
+            setting = Setting(self.layout, seed, len(texts), size, types, names, in_all, counted.splits)
+            found[name] = KINDS[name].empty(setting)
+        watchers = [AtLayers(one, self.layers, self.layout) for one in found.values()]
+        settings = Settings(4096, seed, "float32", Layout.of(anatomy, ()), counted.frequent)
+        for _ in measure(self.model, corpus, watchers, settings):
+            pass
+        return found
 
 
 class Row(NamedTuple):
@@ -98,7 +165,7 @@ class Row(NamedTuple):
 
 
 def study(
-    recording: Recording,
+    source: Source,
     metrics: Sequence[Metric],
     views: Sequence[str],
     subset: int,
@@ -106,12 +173,12 @@ def study(
     options: Mapping[str, Mapping[str, Any]] | None = None,
     sizes: Sequence[float] = SIZES,
     tick: Callable[[int], None] = lambda done: None,
-    base: Recording | None = None,
+    base: Source | None = None,
 ) -> list[Row]:
     """Measure random subsets of the texts and say of each statistic whether its interval covers.
 
     Args:
-        recording: the states of all texts.
+        source: the model and all texts.
         metrics: what to compute.
         views: under which views.
         subset: texts of a subset.
@@ -119,7 +186,7 @@ def study(
         options: of the metrics, by name.
         sizes: times ``subset``: the sizes of corpus that the drift is taken over; those that fit.
         tick: called after each subset with how many are done.
-        base: the states of the model that this one was made from, for what compares the two.
+        base: the model that this one was made from, for what compares the two.
     """
     set_up = [(metric, metric.options(**(options or {}).get(metric.name, {}))) for metric in metrics]
     kept: dict[str, int] = {}
@@ -127,22 +194,22 @@ def study(
         for name in metric.needs:
             kept[name] = max(kept.get(name, 0), own.size_of(name))
     kept.setdefault("moments", 0)  # views read their tokens there
-    known = [round(subset * size) for size in sizes if round(subset * size) <= recording.texts * 0.8]
+    known = [round(subset * size) for size in sizes if round(subset * size) <= len(source.texts) * 0.8]
     found: dict[Key, Series] = defaultdict(Series)
     rng = np.random.default_rng(0)
     with floors_of_one_size():
         for draw in range(subsets):
-            order = rng.permutation(recording.texts)
+            order = rng.permutation(len(source.texts)).tolist()
             for size in {subset, *known} if draw < max(20, subsets // 4) else {subset}:
-                both = [one for one in (recording, base) if one is not None]
+                both = [one for one in (source, base) if one is not None]
                 _measure(both, order[:size], set_up, kept, views, draw, found, size, size == subset)
             tick(draw + 1)
-    return [_row(key, series, subset, recording.texts) for key, series in found.items()]
+    return [_row(key, series, subset, len(source.texts)) for key, series in found.items()]
 
 
 def _measure(
-    sides: Sequence[Recording],
-    chosen: np.ndarray,
+    sides: Sequence[Source],
+    chosen: Sequence[int],
     metrics: list[tuple[Metric, Any]],
     kept: Mapping[str, int],
     views: Sequence[str],
@@ -151,9 +218,9 @@ def _measure(
     size: int,
     intervals: bool,
 ) -> None:
-    observables = [side.observables(chosen, list(kept), kept, seed) for side in sides]
+    observables = [side.observables(chosen, kept, seed) for side in sides]
     memos: list[dict[Any, Any]] = [{} for _ in sides]
-    distinct = len(np.unique(sides[0].originals[chosen]))
+    distinct = len({sides[0].texts[i] for i in chosen})
     for view in views:
         seen, *base = (
             Observed(of, side.layout, distinct, view, seed, memo)
@@ -327,13 +394,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
         parser.error(f"{len(texts)} texts: subsets of {largest} need at least twice as many")
     layers = [int(part) for part in asked.layers.split(",")] if asked.layers else None
     began = time.monotonic()
-    recording = record(model, texts, layers, asked.max_tokens)
-    _tell(f"{len(texts)} texts, {len(recording.facts['texts'])} tokens recorded after {time.monotonic() - began:.0f} s")
-    base = None if asked.base is None else record(loaded(asked.base), texts, layers, asked.max_tokens)
+    source = Source(model, texts, layers, asked.max_tokens)
+    base = None if asked.base is None else Source(loaded(asked.base), texts, layers, asked.max_tokens)
     chosen, views = [known[name] for name in wanted], asked.views.split(",")
     if asked.write:
         for size in sizes:
-            rows = study(recording, chosen, views, size, asked.subsets, asked.options, (1,), base=base)
+            rows = study(source, chosen, views, size, asked.subsets, asked.options, (1,), base=base)
             write(Path(_coverage.__file__).parent / _coverage.FILE, counted(rows, size, asked.write, asked.subsets))
             _tell(f"{size} texts after {time.monotonic() - began:.0f} s")
         return
@@ -343,7 +409,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             _tell(f"{done} of {asked.subsets} subsets")
 
     compared = (1,) if asked.no_drift else SIZES
-    rows = study(recording, chosen, views, asked.subset, asked.subsets, asked.options, compared, tick, base)
+    rows = study(source, chosen, views, asked.subset, asked.subsets, asked.options, compared, tick, base)
     print(f"{asked.subsets} subsets of {asked.subset} of {len(texts)} texts\n")
     print(table(rows), end="\n\n")
     print(summary(rows))
