@@ -11,31 +11,35 @@ from reporter.app.diff import compare
 SPEC = "study: s\nmodels: {bert: some/bert}\nmetrics: [motion, anisotropy]\n"
 
 
+def number(statistic, layer, value, low=None, high=None, **more):
+    """A row of layer_metrics, of the model that :func:`fill` writes unless another is named."""
+    place = {"model": "bert", "checkpoint": "final", "corpus": "wiki", "metric": "motion", "view": "words"}
+    place |= {"site": "block", "layer": layer, "statistic": statistic}
+    return ("layer_metrics", place | {"value": value, "ci_low": low, "ci_high": high} | more)
+
+
+def fill(place, empty, numbers=(), study="s", spec=SPEC, model=None, options="{}", versions='{"torch": "2.13.0"}'):
+    """Write a study into a results folder: numbers are (statistic, layer, value, low, high)."""
+    if not place.exists():
+        place.mkdir()
+        shutil.copy(empty, place / "results.duckdb")
+    bert = {"model": "bert", "checkpoint": "final"}
+    facts = {"position": 1, "is_last": True, "revision": "aa", "layers": 4, "status": "done"} | (model or {})
+    insert(
+        place,
+        ("studies", {"spec": spec, "versions": versions}),
+        ("models", bert | facts),
+        ("corpora", {"corpus": "wiki", "content_hash": "ab"}),
+        ("cells", bert | {"corpus": "wiki", "metric": "motion", "status": "done", "options": options}),
+        *(number(*values) for values in numbers),
+        study=study,
+    )
+    return place
+
+
 @pytest.fixture
 def folder(tmp_path, empty):
-    """Write a study into a results folder: numbers are (statistic, layer, value, low, high)."""
-
-    def make(name, numbers=(), study="s", spec=SPEC, model=None, options="{}", versions='{"torch": "2.13.0"}'):
-        path = tmp_path / name / "results.duckdb"
-        if not path.exists():
-            path.parent.mkdir()
-            shutil.copy(empty, path)
-        bert = {"study": study, "model": "bert", "checkpoint": "final"}
-        cell = bert | {"corpus": "wiki", "metric": "motion"}
-        facts = {"position": 1, "is_last": True, "revision": "aa", "layers": 4, "status": "done"} | (model or {})
-        rows = [
-            ("studies", {"study": study, "spec": spec, "versions": versions}),
-            ("models", bert | facts),
-            ("corpora", {"study": study, "corpus": "wiki", "content_hash": "ab"}),
-            ("cells", cell | {"status": "done", "options": options}),
-        ]
-        for statistic, layer, value, low, high in numbers:
-            place = {"view": "words", "statistic": statistic, "site": "block", "layer": layer}
-            rows.append(("layer_metrics", cell | place | {"value": value, "ci_low": low, "ci_high": high}))
-        insert(path.parent, *rows)
-        return path.parent
-
-    return make
+    return lambda name, *numbers, **options: fill(tmp_path / name, empty, *numbers, **options)
 
 
 @pytest.fixture
@@ -44,12 +48,12 @@ def sides(folder):
     return folder("old"), folder("new")
 
 
-def insert(folder, *rows):
+def insert(folder, *rows, study="s"):
     """Put rows (table, values) of a study into a folder's database."""
     with duckdb.connect(str(folder / "results.duckdb")) as connection:
         connection.begin()
         for table, values in rows:
-            values = {"study": "s"} | values
+            values = {"study": study} | values
             names = ", ".join(f'"{name}"' for name in values)
             marks = ", ".join("?" * len(values))
             connection.execute(f"INSERT INTO {table} ({names}) VALUES ({marks})", list(values.values()))

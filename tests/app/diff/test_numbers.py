@@ -1,15 +1,17 @@
-"""Which numbers changed, where the answer is known."""
+"""Which numbers changed, where the answer is known; nearly all cases are one comparison."""
 
 from collections import Counter
 from math import hypot
 
 import pytest
-from app.diff.conftest import alter, compared, insert, records
+from app.diff.conftest import compared, fill, insert, number, records
 
 from reporter.app.diff import compare
 from reporter.app.diff.show import show
 from reporter.store.schema import tables
 
+BERT = {"model": "bert", "checkpoint": "final", "corpus": "c"}
+PLACE = {"view": "words", "site": "block", "layer": 1}
 CHANGES = (
     # value, low, high
     ((1.0, 0.9, 1.1), (1.0, 0.9, 1.1), "same"),
@@ -30,33 +32,102 @@ CHANGES = (
     ((1.0, None, None), (None, None, None), "NULL in B"),
     ((None, None, None), (1.0, None, None), "NULL in A"),
     ((None, None, None), (None, None, None), "same"),
+    ((1.0, None, None), None, "only in A"),
+    (None, (1.0, None, None), "only in B"),
 )
+SIZES = {"grows": (100, 126), "shrinks": (126, 100), "alike": (100, 125)}
+"""Words of corpora in A and B."""
 
 
-def test_which_numbers_changed(folder):
-    numbers = [[(f"number_{i}", 1, *case[side]) for i, case in enumerate(CHANGES)] for side in (0, 1)]
-    found = compared(folder("old", numbers[0]), folder("new", numbers[1]))
+def of_sizes():
+    """Small and large changes, with an interval and without one."""
+    bare = ((1.0, None, None), (2.0, None, None)), ((5.0, None, None), (6.0, None, None))
+    with_interval = ((1.0, 0.9, 1.1), (3.0, 2.8, 3.1)), ((1.0, 0.9, 1.2), (3.0, 1.5, 3.1))
+    for statistic, pairs in (("norm", with_interval), ("plain", bare)):
+        for layer, pair in enumerate(pairs, 1):
+            yield [number(statistic, layer, *values, metric="size") for values in pair]
+
+
+def of_tables_with_intervals(side):
+    ends = {"model_a": "a", "checkpoint_a": "x", "model_b": "b", "checkpoint_b": "x"}
+    rows = {
+        "layer_pairs": ends | {"corpus": "c", "statistic": "cka", "layer_a": 2, "layer_b": 3},
+        "differences": ends | {"statistic": "norm", "corpus_a": "c", "corpus_b": "d"},
+        "correlations": {"corpus": "c", "feature": "rate", "score": "sst2", "method": "pearson"},
+    }
+    return [(table, row | {"metric": "m", "view": "words", "value": side}) for table, row in rows.items()]
+
+
+def of_long_lists(side):
+    """An eigenvalue curve of 23 axes, as many token types, and a single text."""
+    for i in range(1, 24):
+        yield "spectra", BERT | PLACE | {"metric": "spectrum", "rank": i, "value": i + side}
+        kind = {"token_id": i, "token": f"<{i}>", "count": i, "variance": 1 + side, "norm_of_mean": 1}
+        yield "token_types", BERT | PLACE | kind | {"metric": "types"}
+    text = {"text": 7, "site": "block", "layer": 1, "linear": bool(side), "hidden": None}
+    yield "probe_texts", {"model": "bert", "checkpoint": "final", "probe": "c", **text}
+
+
+def of_ranks(side):
+    """A finding and a sink token that have another rank in B, and one of each side alone."""
+    about = {"kind": "extremes", "metric": "m", "model": "bert", "corpus": "c", "view": "words"}
+    ends = {"value": 0.5, "ci_low": 0.4, "ci_high": 0.6}
+    for name, rank in ({"x": 1, "y": 2}, {"y": 1, "z": 2})[side].items():
+        sink = {"token": f"<{name}>", "own": True, "position_first": 1, "position_last": 4, "texts": 7}
+        yield "findings", about | ends | {"rank": rank, "statistic": name}
+        yield "sink_answers", BERT | sink | {"number": rank}
+
+
+def of_views(side):
+    """Two views with equal numbers and one with others."""
+    for layer in (1, 2):
+        for view, more in (("words", 0), ("no-sinks", 0), ("all", 0.5)):
+            yield number("norm", layer, side + more, side + more - 0.1, side + more + 0.1, view=view, metric="views")
+
+
+def of_sized_corpora(side):
+    for corpus, words in SIZES.items():
+        yield "corpora", {"corpus": corpus, "words": words[side]}
+        for statistic, value in (("total", 1.0 + side), ("tradeoff", 1.0), ("coverage", 1.0)):
+            yield number(statistic, 1, value, value - 0.1, value + 0.1, metric="variance", corpus=corpus)
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory, empty):
+    """What differs between two studies of one file."""
+    out = tmp_path_factory.mktemp("numbers") / "results"
+    for side, study in enumerate(("s", "t")):
+        numbers = [(f"number_{i}", 1, *case[side]) for i, case in enumerate(CHANGES) if case[side]]
+        fill(out, empty, numbers, study=study)
+        rows = [*(pair[side] for pair in of_sizes()), *of_tables_with_intervals(side), *of_long_lists(side)]
+        insert(out, *rows, *of_ranks(side), *of_views(side), *of_sized_corpora(side), study=study)
+    return compare("s", "t", out)
+
+
+@pytest.fixture(scope="module")
+def changed(found):
+    """Return a function that returns the changed numbers of some metrics."""
+    return lambda *metrics: [row for row in records(found.numbers) if row["metric"] in metrics]
+
+
+def test_which_numbers_changed(found, changed):
     expected = {f"number_{i}": case[2] for i, case in enumerate(CHANGES)}
-    assert {row["statistic"]: row["change"] for row in records(found.numbers)} == {
+    assert {row["statistic"]: row["change"] for row in changed("motion")} == {
         name: change for name, change in expected.items() if change not in ("same", "within")
     }
-    (summary,) = records(found.summary)
+    (summary,) = (row for row in records(found.summary) if row["metric"] == "motion")
     counts = Counter(expected.values())
-    counts["with"] = sum(a[1] is not None for a, _, _ in CHANGES)
+    counts["with"] = sum(bool(a and b and a[1]) for a, b, _ in CHANGES)
+    counts["compared"] = len(CHANGES) - counts["only in A"] - counts["only in B"]
     assert summary == {
         "metric": "motion",
-        "compared": len(CHANGES),
-        **{name: counts[name.removesuffix(" interval")] for name in list(summary)[2:]},
+        **{name: counts[name.removesuffix(" interval")] for name in list(summary)[1:]},
     }
     assert found.has_consequences
 
 
-def test_the_largest_change_comes_first_and_says_how_large(folder):
-    bare = (None, None)
-    old = [("norm", 1, 1.0, 0.9, 1.1), ("norm", 2, 1.0, 0.9, 1.2), ("plain", 1, 1.0, *bare), ("plain", 2, 5.0, *bare)]
-    new = [("norm", 1, 3.0, 2.8, 3.1), ("norm", 2, 3.0, 1.5, 3.1), ("plain", 1, 2.0, *bare), ("plain", 2, 6.0, *bare)]
-    found = compared(folder("old", old), folder("new", new))
-    rows = records(found.numbers)
+def test_the_largest_change_comes_first_and_says_how_large(changed):
+    rows = changed("size")
     assert [(row["statistic"], row["layer"]) for row in rows] == [("norm", 1), ("norm", 2), ("plain", 1), ("plain", 2)]
     assert rows[0]["interval"] == pytest.approx(hypot(0.1, 0.2))
     assert rows[0]["intervals"] == pytest.approx(2 / hypot(0.1, 0.2))
@@ -65,52 +136,64 @@ def test_the_largest_change_comes_first_and_says_how_large(folder):
     assert (rows[2]["interval"], rows[2]["relative"]) == (None, 0.5)
 
 
-def test_numbers_of_one_side_only_are_named_where_two_studies_of_one_file_are_compared(folder):
-    out = folder("results", [("norm", 1, 1.0, None, None), ("gone", 1, 1.0, None, None)])
-    folder("results", [("norm", 1, 2.0, None, None), ("norm", 2, 1.0, None, None)], study="t")
-    result = compare("s", "t", out)
-    assert [(row["change"], row["statistic"], row["layer"], row["delta"]) for row in records(result.numbers)] == [
-        ("changed", "norm", 1, 1.0),
-        ("only in A", "gone", 1, None),
-        ("only in B", "norm", 2, None),
-    ]
-    assert records(result.summary)[0]["compared"] == 1
-
-
-def test_every_table_with_intervals_is_compared(sides):
-    corpus, ends = {"corpus": "c"}, {"model_a": "a", "checkpoint_a": "x", "model_b": "b", "checkpoint_b": "x"}
-    rows = {
-        "layer_pairs": corpus | ends | {"statistic": "cka", "layer_a": 2, "layer_b": 3},
-        "differences": ends | {"statistic": "norm", "corpus_a": "c", "corpus_b": "d"},
-        "correlations": corpus | {"feature": "rate", "score": "sst2", "method": "pearson"},
-    }
-    for value, side in enumerate(sides, 1):
-        insert(side, *((table, row | {"metric": "m", "view": "words", "value": value}) for table, row in rows.items()))
+def test_every_table_with_intervals_is_compared(changed):
     parts = ("statistic", "model", "corpus", "layer", "layer_b")
-    assert {tuple(row[part] for part in parts) for row in records(compared(*sides).numbers)} == {
+    assert {tuple(row[part] for part in parts) for row in changed("m")} == {
         ("cka", "a | b", "c", 2, 3),
         ("norm", "a | b", "c | d", None, None),
         ("rate ~ sst2 (pearson)", None, "c", None, None),
     }
 
 
-BERT = {"model": "bert", "checkpoint": "final", "corpus": "c"}
+def test_long_lists_are_compared_in_part(found, changed):
+    """Of an eigenvalue curve the axes 1, 2, 4, …; of token types the 20 most frequent ones; of single texts none."""
+    names = {row["statistic"] for row in changed("spectrum", "types")}
+    axes = {f"value of axis {rank}" for rank in (1, 2, 4, 8, 16)}
+    assert names == axes | {f"variance of token <{i}>" for i in range(4, 24)}
+    assert {row[0] for row in found.summary.rows} == {
+        *("motion", "size", "m", "spectrum", "types", "views", "variance", "findings", "sink_answers"),
+    }
+
+
+def test_what_has_a_rank_is_compared_by_what_it_is(changed):
+    """A finding is the same one at another rank; one that only one side has is not compared with another one."""
+    rows = {(row["change"], row["metric"], row["statistic"]) for row in changed("findings", "sink_answers")}
+    assert {row for row in rows if row[1] == "findings" or "texts" in row[2]} == {
+        ("only in A", "findings", "value of m.x, extremes"),
+        ("only in B", "findings", "value of m.z, extremes"),
+        ("only in A", "sink_answers", "texts of token <x>"),
+        ("only in B", "sink_answers", "texts of token <z>"),
+    }
+
+
+def test_views_that_are_alike_count_once(found, changed):
+    assert sorted(row["view"] for row in changed("views")) == ["all"] * 2 + ["no-sinks, words"] * 2
+    assert [row["compared"] for row in records(found.summary) if row["metric"] == "views"] == [4]
+
+
+def test_numbers_that_change_with_the_corpus_have_a_caution_where_its_size_is_another(found):
+    for note, corpus in zip(found.notes, ("grows", "shrinks"), strict=True):
+        a, b = SIZES[corpus]
+        assert f"'{corpus}' has {a} words in A and {b} in B" in note
+        assert "variance.total" in note and "tradeoff" not in note, "a number that did not change needs no caution"
+        assert note in show(found) and note in show(found, "json")
 
 
 def test_every_number_that_a_table_declares_is_compared_under_a_name_of_its_own(sides):
     """Each is 0 on one side and 1 on the other, which an interval explains where there is one."""
     expected = Counter()
-    for table in tables().values():
-        texts = {column.name: column.name if column.type == "VARCHAR" else 3 for column in table.columns}
-        for number, side in enumerate(sides):
-            row = texts | {name: None for name in table.types if table.types[name] == "TIMESTAMP"}
+    for value, side in enumerate(sides):
+        rows = []
+        for table in (table for table in tables().values() if table.compared):
+            row = {column.name: column.name if column.type == "VARCHAR" else 3 for column in table.columns}
+            row |= {name: None for name in table.types if table.types[name] == "TIMESTAMP"}
             row |= {"study": "s", "main": False, "own": True, "rank": 4, "position_first": 0, "position_last": 0}
             for told in table.compared:
                 ends = ("ci_low", "ci_high") if told.interval is True else told.interval or ()
-                row |= dict.fromkeys(told.values, number) | dict(zip(ends, (number - 5, number + 5), strict=bool(ends)))
-                expected["within interval" if ends else "changed"] += number * len(told.values)
-            if table.compared:
-                insert(side, (table.name, {name: row[name] for name in table.types}))
+                row |= dict.fromkeys(told.values, value) | dict(zip(ends, (value - 5, value + 5), strict=bool(ends)))
+                expected["within interval" if ends else "changed"] += value * len(told.values)
+            rows.append((table.name, {name: row[name] for name in table.types}))
+        insert(side, *rows)
     result = compared(*sides)
     summary, rows = records(result.summary), records(result.numbers)
     assert {name: sum(row[name] for row in summary) for name in expected} == expected
@@ -125,62 +208,9 @@ def test_every_number_that_a_table_declares_is_compared_under_a_name_of_its_own(
     }
 
 
-def test_long_lists_are_compared_in_part(sides):
-    """Of an eigenvalue curve the axes 1, 2, 4, …; of token types the 20 most frequent ones; of single texts none."""
-    place = {"view": "words", "site": "block", "layer": 1}
-    for number, side in enumerate(sides):
-        text = {"text": 7, "site": "block", "layer": 1, "linear": bool(number), "hidden": None}
-        rows = [("probe_texts", {"model": "bert", "checkpoint": "final", "probe": "c", **text})]
-        for i in range(1, 24):
-            rows.append(("spectra", BERT | place | {"metric": "spectrum", "rank": i, "value": i + number}))
-            kind = {"token_id": i, "token": f"<{i}>", "count": i, "variance": 1 + number, "norm_of_mean": 1}
-            rows.append(("token_types", BERT | place | kind | {"metric": "variance"}))
-        insert(side, *rows)
-    rows = records(compared(*sides).numbers)
-    names = {row["statistic"] for row in rows}
-    assert {row["metric"] for row in rows} == {"spectrum", "variance"}
-    assert {name for name in names if "axis" in name} == {f"value of axis {rank}" for rank in (1, 2, 4, 8, 16)}
-    assert {name for name in names if "token" in name} == {f"variance of token <{i}>" for i in range(4, 24)}
-
-
-def test_what_has_a_rank_is_compared_by_what_it_is(sides):
-    """A finding is the same one at another rank; one that only one side has is not compared with another one."""
-    about = {"kind": "extremes", "metric": "m", "model": "bert", "corpus": "c", "view": "words"}
-    for side, ranks in zip(sides, ({"x": 1, "y": 2}, {"y": 1, "z": 2}), strict=True):
-        for name, rank in ranks.items():
-            ends = {"value": 0.5, "ci_low": 0.4, "ci_high": 0.6}
-            number = {"token": f"<{name}>", "own": True, "position_first": 1, "position_last": 4, "texts": 7}
-            insert(
-                side,
-                ("findings", about | ends | {"rank": rank, "statistic": name}),
-                ("sink_answers", BERT | number | {"number": rank}),
-            )
-    gone = {(row["change"], row["metric"], row["statistic"]) for row in records(compared(*sides).numbers)}
-    assert {row for row in gone if row[1] == "findings" or "texts" in row[2]} == {
-        ("only in A", "findings", "value of m.x, extremes"),
-        ("only in B", "findings", "value of m.z, extremes"),
-        ("only in A", "sink_answers", "texts of token <x>"),
-        ("only in B", "sink_answers", "texts of token <z>"),
-    }
-
-
 def test_what_rows_are_told_apart_by_are_columns_of_their_table():
     for table in tables().values():
         for told in table.compared:
             assert set(told.by) <= set(table.types) and set(told.values) <= set(table.types)
             if isinstance(told.interval, tuple):
                 assert set(told.interval) <= set(table.types)
-
-
-@pytest.mark.parametrize(("words", "cautioned"), [((100, 126), True), ((126, 100), True), ((100, 125), False)])
-def test_numbers_that_change_with_the_corpus_have_a_caution_where_its_size_is_another(folder, words, cautioned):
-    numbers = [("total", 1, 1.0, 0.9, 1.1), ("tradeoff", 1, 1.0, 0.9, 1.1), ("coverage", 1, 1.0, 0.9, 1.1)]
-    sides = [folder("old", numbers), folder("new", [(*n[:2], 2.0, 1.9, 2.1) for n in numbers[:1]] + numbers[1:])]
-    for side, many in zip(sides, words, strict=True):
-        alter(side, "UPDATE layer_metrics SET metric = 'variance'", f"UPDATE corpora SET words = {many}")
-    found = compared(*sides)
-    assert len(found.notes) == cautioned
-    for note in found.notes:
-        assert f"'wiki' has {words[0]} words in A and {words[1]} in B" in note
-        assert "variance.total" in note and "tradeoff" not in note, "a number that did not change needs no caution"
-    assert all(note in show(found) and note in show(found, "json") for note in found.notes)

@@ -1,12 +1,14 @@
 """What numbers were made from, told once and only what identifies it; and claims that come out differently."""
 
 import json
+from pathlib import Path
 
 import pytest
 from app.diff.conftest import alter, compared, insert
-from typer.testing import CliRunner
 
-from reporter.app.cli import app
+from reporter.app.diff.causes import provenance_changes
+from reporter.app.diff.show import show
+from reporter.app.diff.sides import find_sides, side_by_side
 
 
 @pytest.fixture
@@ -22,7 +24,8 @@ def changes(sides):
 
     def run(*statements):
         alter(sides[1], *statements)
-        return [(change.where, change.a, change.b) for change in compared(*sides).provenance]
+        with side_by_side(find_sides(*(f"{side}:" for side in sides), Path("x"))) as connection:
+            return [(change.where, change.a, change.b) for change in provenance_changes(connection)]
 
     return run
 
@@ -79,18 +82,18 @@ CLAIMS = (
 
 def test_verdicts_are_matched_by_claim_view_and_baseline(sides):
     for side, place in zip(sides, (4, 5), strict=True):
-        for claim in CLAIMS:
-            row = dict(zip(("claim", "reading", "view", "baseline"), claim, strict=False))
-            if claim[place]:
-                insert(side, ("claims", row | {"verdict": claim[place], "value": 0.5, "says": "Says it."}))
+        claims = [
+            dict(zip(("claim", "reading", "view", "baseline", "verdict"), (*c[:4], c[place]), strict=True))
+            for c in CLAIMS
+        ]
+        insert(side, *(("claims", row | {"value": 0.5, "says": "It is."}) for row in claims if row["verdict"]))
     found = compared(*sides)
     assert {row[:5] for row in found.verdicts.rows} == {
         (claim, view, baseline, old, new) for claim, _, view, baseline, old, new in CLAIMS if old != new
     }
     assert found.has_consequences
-    called = ["diff", *(f"{side}:" for side in sides)]
-    shown = CliRunner().invoke(app, called).stdout
+    shown = show(found)
     assert "Verdicts: 5\n" in shown
     turned = ["turned", "words", "random-init", "refuted", "inconclusive"]
     assert turned in [line.split()[:5] for line in shown.splitlines()]
-    assert len(json.loads(CliRunner().invoke(app, [*called, "--format", "json"]).stdout)["verdicts"]) == 5
+    assert len(json.loads(show(found, "json"))["verdicts"]) == 5

@@ -1,11 +1,17 @@
 """What `reporter diff` prints."""
 
+import contextlib
 import json
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
+from app.diff.conftest import compare, fill
 from typer.testing import CliRunner
 
 from reporter.app.cli import app
+from reporter.app.diff.causes import Change
+from reporter.app.diff.show import show
 
 BARE = (None, None)
 OLD = [("norm", 1, 1.0, 0.9, 1.1), ("norm", 2, 1.0, 0.9, 1.1), ("plain", 1, 1.0, *BARE), ("gap", 1, None, *BARE)]
@@ -14,24 +20,39 @@ NEW += [("new", 1, 1.0, *BARE)]
 HOSTILE = "\x1b[31m<b>red</b>"
 
 
-@pytest.fixture
-def diff(folder, monkeypatch):
-    monkeypatch.chdir(folder("old", OLD).parent)
-    folder(
-        "new",
+@pytest.fixture(scope="module")
+def place(tmp_path_factory, empty):
+    folder = tmp_path_factory.mktemp("diff")
+    fill(folder / "old", empty, OLD)
+    fill(folder / "again", empty, OLD)
+    fill(
+        folder / "new",
+        empty,
         NEW,
         spec='study: s\nmodels: {bert: some/bert}\nmetrics: [motion]\ntitle: "\\e[31m<b>red</b>"\n',
         model={"revision": "bb"},
         options='{"sample": 5}',
         versions='{"torch": "2.14.0"}',
     )
-    return lambda *arguments: CliRunner().invoke(app, ["diff", *arguments], prog_name="reporter")
+    return folder
 
 
-def test_a_summary_then_the_largest_moves(diff):
-    result = diff("old:", "new:")
-    assert result.exit_code == 0
-    lines = [" ".join(line.split()) for line in result.stdout.splitlines()]
+@pytest.fixture(scope="module")
+def found(place):
+    with contextlib.chdir(place):
+        return compare("old:", "new:", Path("x"))
+
+
+@pytest.fixture
+def diff(place, monkeypatch):
+    """Call the command with ``--exit-code`` beside the results."""
+    monkeypatch.chdir(place)
+    return lambda *sides: CliRunner().invoke(app, ["diff", *sides, "--exit-code"], prog_name="reporter")
+
+
+def test_a_summary_then_the_largest_moves(found):
+    shown = show(found)
+    lines = [" ".join(line.split()) for line in shown.splitlines()]
     for line in (
         "A old:s",
         "B new:s",
@@ -55,48 +76,39 @@ def test_a_summary_then_the_largest_moves(diff):
     headings = [line.split(":")[0] for line in lines if ": " in line]
     assert headings.index("Study file") < headings.index("Provenance") < headings.index("Numbers")
     assert any(line.startswith("Changed beyond their intervals: 1 statistic. Intervals are 95 %") for line in lines)
-    assert "\x1b" not in result.stdout
+    assert "\x1b" not in shown
 
 
-def test_the_same_says_so(diff, folder):
-    folder("again", OLD)
-    result = diff("old:", "again:", "--exit-code")
-    assert result.exit_code == 0
-    facts = (
-        "Study file: no difference",
-        "Provenance: models, corpora",
-        "Numbers: 4 compared, 2 with interval, 4 same",
-    )
-    lines = [line for line in result.stdout.splitlines()[2:] if line]
-    assert all(map(str.startswith, lines, (*facts, "Verdicts: none changed"))) and len(lines) == 4
-
-
-def test_json_holds_everything_and_markdown_has_the_same_tables(diff):
-    found = json.loads(diff("old:", "new:", "--format", "json").stdout)
-    assert list(found) == ["a", "b", "spec", "provenance", "summary", "numbers", "profiles", "verdicts", "notes"]
-    assert found["spec"][1] == {"where": "title", "a": None, "b": HOSTILE}
-    assert found["summary"][0]["changed"] == 2
-    assert [(row["change"], row["statistic"]) for row in found["numbers"]] == [
+def test_json_holds_everything_and_markdown_has_the_same_tables(found):
+    read = json.loads(show(found, "json"))
+    assert list(read) == ["a", "b", "spec", "provenance", "summary", "numbers", "profiles", "verdicts", "notes"]
+    assert read["spec"][1] == {"where": "title", "a": None, "b": HOSTILE}
+    assert read["summary"][0]["changed"] == 2
+    assert [(row["change"], row["statistic"]) for row in read["numbers"]] == [
         ("changed", "norm"),
         ("changed", "plain"),
         ("NULL in A", "gap"),
         ("only in B", "new"),
     ]
-
-    lines = diff("old:", "new:", "--format", "markdown").stdout.splitlines()
-    assert (
-        lines[lines.index("### Changed, without an interval") + 2] == "1 statistic"
-        and "| metrics.anisotropy | listed | – |" in lines
-    )
-    assert not any("<b>" in line for line in lines)
+    lines = show(found, "markdown").splitlines()
+    assert lines[lines.index("### Changed, without an interval") + 2] == "1 statistic"
+    assert "| metrics.anisotropy | listed | – |" in lines and not any("<b>" in line for line in lines)
 
 
-def test_exit_codes_and_limits_and_long_texts_from_where_they_differ(diff, folder):
-    assert diff("old:", "new:", "--exit-code").exit_code == 1
+def test_long_lists_are_cut_and_long_texts_are_shown_from_where_they_differ(found):
+    assert "Provenance: 3, the first 1 shown; for more use --most N" in show(found, most=1)
+    texts = (f"{'What is there to be seen in ' * 4}{end}?" for end in ("encoders", "decoders"))
+    output = show(replace(found, spec=[Change("question", *texts)]))
+    assert "encoders?" in output and "decoders?" in output
+
+
+def test_the_exit_code_tells_whether_a_number_changed(diff, found):
+    changed = diff("old:", "new:")
+    assert (changed.exit_code, changed.stdout) == (1, show(found) + "\n")
+    same = diff("old:", "again:")
+    assert same.exit_code == 0
+    facts = ("Study file: no difference", "Provenance: models, corpora", "Numbers: 4 compared, 2 with interval, 4 same")
+    lines = [line for line in same.stdout.splitlines()[2:] if line]
+    assert all(map(str.startswith, lines, (*facts, "Verdicts: none changed"))) and len(lines) == 4
     wrong = diff("old:", "nowhere:")
     assert (wrong.exit_code, wrong.stdout) == (2, "") and "nowhere/results.duckdb" in wrong.stderr
-    assert "Provenance: 3, the first 1 shown; for more use --most N" in diff("old:", "new:", "--most", "1").stdout
-    for name, end in (("one", "encoders"), ("two", "decoders")):
-        folder(name, spec=f"study: s\nquestion: {'What is there to be seen in ' * 4}{end}?\n")
-    output = diff("one:", "two:").stdout
-    assert "encoders?" in output and "decoders?" in output

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from app.diff.conftest import alter, compared, insert, records
+from app.diff.conftest import alter, insert, number, records
 
 from reporter.app.diff import compare
 from reporter.app.diff.sides import find_sides, side_by_side
@@ -84,22 +84,21 @@ def test_an_older_file_is_seen_in_the_shape_of_today_and_left_alone_and_a_newer_
 def test_two_models_of_a_study_stand_side_by_side(folder):
     """The last checkpoint of each, under one name; what is of the study and of no model is left out."""
     place = folder("results", [("norm", 1, 1.0, 0.9, 1.1)])
-    number = {"metric": "motion", "view": "words", "statistic": "norm", "site": "block", "layer": 1}
     for checkpoint, step, value in (("step-9", 9, 5.0), ("step-10", 10, 3.0)):
         key = {"model": "tuned", "checkpoint": checkpoint, "step": step}
-        ends = {"corpus": "wiki", "value": value, "ci_low": 2.9, "ci_high": 3.1}
         facts = {"is_last": step == 10, "base": "bert", "status": "done"}
-        insert(place, ("models", key | facts), ("layer_metrics", key | number | ends))
+        insert(place, ("models", key | facts), number("norm", 1, value, 2.9, 3.1, **key))
     insert(place, ("claims", {"claim": "c", "verdict": "supported"}))
-    for a, b in (("s:bert", "s:tuned"), (f"{place}:s:bert", "s:tuned")):
-        found = compare(a, b, place)
-        assert found.spec == [] and not found.verdicts.rows
-        (row,) = records(found.numbers)
-        assert (row["model"], row["checkpoint"], row["a"], row["b"]) == ("bert | tuned", "final", 1.0, 3.0)
-        assert row["change"] == "changed" and row["interval"] == pytest.approx(0.02**0.5)
+    assert find_sides("s:bert", "s:tuned", place) == find_sides(f"{place}:s:bert", "s:tuned", place)
+    found = compare("s:bert", "s:tuned", place)
+    assert found.spec == [] and not found.verdicts.rows
+    (row,) = records(found.numbers)
+    assert (row["model"], row["checkpoint"], row["a"], row["b"]) == ("bert | tuned", "final", 1.0, 3.0)
+    assert row["change"] == "changed" and row["interval"] == pytest.approx(0.02**0.5)
     both = {"kind": "base", "model_a": "tuned", "checkpoint_a": "step-10", "corpus_a": "wiki", "value": 2.0}
     both |= {"model_b": "bert", "checkpoint_b": "final", "corpus_b": "wiki", "ci_low": 1.95, "ci_high": 2.04}
-    insert(place, ("differences", both | number))
+    both |= {"metric": "motion", "view": "words", "statistic": "norm", "site": "block", "layer": 1}
+    insert(place, ("differences", both))
     assert row["texts"] == "not paired"
     for a, b in (("s:bert", "s:tuned"), ("s:tuned", "s:bert")):  # of the same texts: as far as it reaches towards 0
         (row,) = records(compare(a, b, place).numbers)
@@ -117,22 +116,15 @@ def test_models_of_different_depth_are_compared_at_equal_depth(folder):
     """Numbers that lie on one line over depth differ nowhere; of those of a step, layer 4 of 4 has none."""
     place = folder("results", [("line", layer, layer / 4, None, None) for layer in range(5)])
     alter(place, "UPDATE layer_metrics SET site = if(layer = 0, 'embedding', 'block')")
-    deep = {"model": "deep", "checkpoint": "final"}
-    rows = [("models", deep | {"layers": 6, "is_last": True, "status": "done"})]
-    number = deep | {"corpus": "wiki", "metric": "motion", "view": "words"}
-
-    def numbers(statistic, site, layer, value, low, high):
-        placed = {"statistic": statistic, "site": site, "layer": layer}
-        return ("layer_metrics", number | placed | {"value": value, "ci_low": low, "ci_high": high})
-
+    deep = {"model": "deep"}
+    rows = [("models", {"model": "deep", "checkpoint": "final", "layers": 6, "is_last": True, "status": "done"})]
     for layer in range(7):
         site = "block" if layer else "embedding"
-        rows += [
-            numbers("line", site, layer, layer / 6, None, None),
-            numbers("square", site, layer, layer**2, 0, layer),
-        ]
-    rows += [numbers("line", "final", 6, 5.0, None, None), numbers("mean", None, None, 2.0, None, None)]
-    rows.append(("spectra", number | {"metric": "spectrum", "site": "block", "layer": 4, "rank": 1, "value": 2.0}))
+        rows.append(number("line", layer, layer / 6, site=site, **deep))
+        rows.append(number("square", layer, layer**2, 0, layer, site=site, **deep))
+    rows += [number("line", 6, 5.0, site="final", **deep), number("mean", None, 2.0, site=None, **deep)]
+    of_one_layer = {"corpus": "wiki", "checkpoint": "final", "view": "words", "site": "block", "layer": 4}
+    rows.append(("spectra", of_one_layer | {"model": "deep", "metric": "spectrum", "rank": 1, "value": 2.0}))
     insert(place, *rows)
     for a, b, only, layers in (
         ("s:bert", "s:deep", "only in B", (0, 1, 2, 3, 4)),
@@ -151,18 +143,3 @@ def test_models_of_different_depth_are_compared_at_equal_depth(folder):
         assert {row["layer"]: row["b"] for row in changed if row["statistic"] == "square" and layers} == (
             {0: 0, 1: (1 + 4) / 2, 2: 9, 3: (16 + 25) / 2, 4: 36} if layers else {}
         ), "interpolated"
-
-
-def test_views_that_are_alike_are_said_once(folder):
-    sides = []
-    for name, value in (("old", 1.0), ("new", 2.0)):
-        sides.append(folder(name, [("norm", layer, value, value - 0.1, value + 0.1) for layer in (1, 2)]))
-        for view, more in (("no-sinks", 0.0), ("all", 0.5)):
-            alter(
-                sides[-1],
-                f"INSERT INTO layer_metrics BY NAME SELECT * REPLACE ('{view}' AS view, value + {more} AS value) "
-                "FROM layer_metrics WHERE view = 'words'",
-            )
-    found = compared(*sides)
-    assert sorted(row["view"] for row in records(found.numbers)) == ["all"] * 2 + ["no-sinks, words"] * 2
-    assert sum(row[1] for row in found.summary.rows) == 4
