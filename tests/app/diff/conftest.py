@@ -7,6 +7,7 @@ import duckdb
 import pytest
 
 from reporter.app.diff import compare
+from reporter.store.schema import find_table
 
 SPEC = "study: s\nmodels: {bert: some/bert}\nmetrics: [motion, anisotropy]\n"
 
@@ -35,6 +36,14 @@ def fill(place, empty, numbers=(), study="s", spec=SPEC, model=None, options="{}
         study=study,
     )
     return place
+
+
+@pytest.fixture(scope="module")
+def few_tables():
+    """Compare profiles and eigenvalues alone: reading a hundred empty tables takes most of a comparison."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("reporter.app.diff.numbers.tables", lambda: {"spectra": find_table("spectra")})
+        yield
 
 
 @pytest.fixture

@@ -10,6 +10,8 @@ from reporter.app.diff.causes import provenance_changes
 from reporter.app.diff.show import show
 from reporter.app.diff.sides import find_sides, side_by_side
 
+pytestmark = pytest.mark.usefixtures("few_tables")
+
 
 @pytest.fixture
 def changes(sides):

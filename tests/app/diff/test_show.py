@@ -38,13 +38,13 @@ def place(tmp_path_factory, empty):
 
 
 @pytest.fixture(scope="module")
-def found(place):
+def found(place, few_tables):
     with contextlib.chdir(place):
         return compare("old:", "new:", Path("x"))
 
 
 @pytest.fixture
-def diff(place, monkeypatch):
+def diff(place, few_tables, monkeypatch):
     """Call the command with ``--exit-code`` beside the results."""
     monkeypatch.chdir(place)
     return lambda *sides: CliRunner().invoke(app, ["diff", *sides, "--exit-code"], prog_name="reporter")

@@ -12,6 +12,8 @@ from reporter.app.diff.sides import find_sides, side_by_side
 from reporter.core.errors import ReporterError, UsageError
 from reporter.store.schema import tables
 
+pytestmark = pytest.mark.usefixtures("few_tables")
+
 
 def test_every_way_to_name_a_study(folder, monkeypatch):
     monkeypatch.chdir(folder("results").parent)
