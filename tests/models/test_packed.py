@@ -1,22 +1,77 @@
-"""Quantised weights: measured as the numbers that they stand for, whatever a kernel makes of a batch's shape."""
+"""Weights that are packed (GGUF, quantised) or split over memory and disk: measured as the numbers they stand for."""
 
+import json
 import warnings
 
 import pytest
 import torch
 from models.folders import configure
 from oracles.families import build_family
+from safetensors.numpy import load_file as arrays_of
 from safetensors.torch import load_file, save_file
 
+from reporter.app.verify.by_model import PlainModel
 from reporter.core.errors import ReporterError
+from reporter.models.head import load_head
 from reporter.models.model_folder import quantised_by
 
 IDS = torch.tensor([[7, 8, 9, 10, 11, 12, 7, 9]])
+MASK = torch.ones_like(IDS)
+
+
+NAMES = {
+    "embed_tokens": "token_embd",
+    "norm": "output_norm",
+    "input_layernorm": "attn_norm",
+    "post_attention_layernorm": "ffn_norm",
+    **{f"self_attn.{part}_proj": f"attn_{part}" for part in "qkv"},
+    "self_attn.o_proj": "attn_output",
+    **{f"mlp.{part}_proj": f"ffn_{part}" for part in ("gate", "up", "down")},
+}
+
+
+def write(folder, file):
+    """Write a Qwen2 model as llama.cpp names its parts, with a tokenizer of single characters."""
+    import gguf
+
+    config = json.loads((folder / "config.json").read_text())
+    to = gguf.GGUFWriter(str(file), "qwen2")
+    to.add_block_count(config["num_hidden_layers"])
+    to.add_context_length(config["max_position_embeddings"])
+    to.add_embedding_length(config["hidden_size"])
+    to.add_feed_forward_length(config["intermediate_size"])
+    to.add_head_count(config["num_attention_heads"])
+    to.add_head_count_kv(config["num_key_value_heads"])
+    to.add_layer_norm_rms_eps(config["rms_norm_eps"])
+    to.add_rope_freq_base(config["rope_parameters"]["rope_theta"])
+    to.add_vocab_size(config["vocab_size"])
+    to.add_tokenizer_model("gpt2")
+    to.add_token_list(["<|endoftext|>", "ab", *(chr(97 + i) for i in range(config["vocab_size"] - 2))])
+    to.add_token_types([gguf.TokenType.CONTROL] + [gguf.TokenType.NORMAL] * (config["vocab_size"] - 1))
+    to.add_token_merges(["a b"])
+    to.add_eos_token_id(0)
+    for name, weight in arrays_of(folder / "model.safetensors").items():
+        part, _, kind = name.rpartition(".")
+        layer, _, inside = part.removeprefix("layers.").partition(".") if part.startswith("layers.") else ("", "", part)
+        to.add_tensor((f"blk.{layer}." if layer else "") + f"{NAMES[inside]}.{kind}", weight)
+    to.write_header_to_file()
+    to.write_kv_data_to_file()
+    to.write_tensors_to_file()
+    to.close()
+
+
+def test_states_of_a_gguf_file_are_those_of_the_same_weights(family, tmp_path, loaded):
+    pytest.importorskip("gguf", reason="needs the optional package gguf")
+    write(family("qwen2"), tmp_path / "model.gguf")
+    mine, plain = loaded(tmp_path / "model.gguf"), loaded(family("qwen2"))
+    assert (mine.anatomy.role, mine.anatomy.layers, mine.anatomy.width) == ("decoder", 3, 32)
+    for a, b in zip(states(mine), states(plain), strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-6)
 
 
 def states(model):
     with torch.inference_mode():
-        return model.run(IDS, torch.ones_like(IDS)).path
+        return model.run(IDS, MASK).path
 
 
 @pytest.fixture
@@ -122,3 +177,55 @@ def test_what_is_unpacked_has_a_fingerprint_of_its_own(family, packed, found, mo
     assert len({plain, unpacked, found(folder).fingerprint}) == 3
     (folder / "config.json").write_bytes((family("llama") / "config.json").read_bytes())
     assert quantised_by(folder) == ""
+
+
+@pytest.fixture
+def split(family, tmp_path, loaded):
+    """Return a function that loads a family in main memory and on disk, a block and a half in memory."""
+    pytest.importorskip("accelerate", reason="a split model needs the optional package accelerate")
+    how = {"device_map": "auto", "max_memory": {"cpu": "60KiB"}, "offload_folder": tmp_path / "disk"}
+    return lambda name: loaded(family(name), **how)
+
+
+@pytest.mark.parametrize("name", ["llama", "bert"])
+def test_numbers_of_a_split_model_are_those_of_one_device(name, family, split, loaded):
+    plain, parts = loaded(family(name)), split(name)
+    where = set(parts.module.hf_device_map.values())
+    assert "disk" in where and len(where) > 1, where
+    with torch.inference_mode():
+        mine, theirs = (m.run(IDS, MASK, attention=True, contributions=True) for m in (parts, plain))
+        closed = [m.close(run.path[1]) for m, run in ((parts, mine), (plain, theirs))]
+    assert len(mine.path) == len(theirs.path) == 4
+    pairs = [(*run.path, *run.attention, run.last, run.contributions) for run in (mine, theirs)]
+    for a, b in [*zip(*pairs, strict=True), closed, (parts.vocabulary, plain.vocabulary)]:
+        assert torch.equal(a, b)
+    assert parts.anatomy == plain.anatomy
+    assert parts.checkpoint.fingerprint == plain.checkpoint.fingerprint
+
+
+def test_the_head_and_the_second_path_read_a_split_model(family, split, loaded):
+    plain, parts = loaded(family("gpt2")), split("gpt2")
+    x = torch.linspace(-1, 1, 5 * plain.anatomy.width).view(5, -1)
+    torch.testing.assert_close(*(load_head(model.checkpoint, model, True).logits(x) for model in (parts, plain)))
+    anatomy = parts.anatomy
+    own, _ = PlainModel(parts.checkpoint, anatomy.layers, anatomy.last_hidden_state, True).states(IDS[0].tolist())
+    for a, b in zip(own, states(plain), strict=True):
+        torch.testing.assert_close(a, b[0])
+
+
+def test_a_missing_accelerate_is_named(family, found, monkeypatch):
+    monkeypatch.setattr("reporter.core.imports.find_spec", lambda name: None)
+    with pytest.raises(
+        ReporterError, match=r"device_map needs .* accelerate; install it with: pip install 'layer-reporter\[split\]'"
+    ):
+        found(family("llama"), device_map="auto")
+
+
+def test_an_offload_folder_that_cannot_be_made_is_refused(tmp_path, family, found, monkeypatch):
+    monkeypatch.setattr("reporter.models.resolve.check_installed", lambda *_: None)
+    (tmp_path / "file").touch()
+    for place in (tmp_path / "file", tmp_path / "file" / "below"):
+        with pytest.raises(ReporterError, match=r"cannot use the offload folder .*file is a file; name another folder"):
+            found(family("llama"), device_map="auto", offload_folder=place)
+    found(family("llama"), device_map="auto", offload_folder=tmp_path / "new" / "below")
+    assert not (tmp_path / "new").exists()
