@@ -386,4 +386,4 @@ def _metric(options: dict[str, Any]) -> dict[str, Any]:
         "minProperties": 1,
         "maxProperties": 1,
     }
-    return {"anyOf": [{"enum": list(options)}, with_options]}
+    return {"anyOf": [{"enum": ["all", *options]}, with_options]}
