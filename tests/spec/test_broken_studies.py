@@ -38,16 +38,11 @@ BROKEN: dict[str, list[tuple[str, ...]]] = {
         ("# comment\n»models: {m: gpt2}\n", "study: missing key; add `study: …`"),
         ("study: »My Study\nmodels: {m: gpt2}\n", "study: id such as 'my-study', of at most 64 … got text 'My Study'"),
         ("study: »cache\nmodels: {m: gpt2}\n", "study: 'cache' … choose another id"),
-        ("study: s\n»models:\n", "models: expected a mapping, got nothing"),
         ("study: s\nmodels: »{}\n", "models: must not be empty"),
         ("study: s\n»\tmodels: x\n", ": tab … use spaces"),
         ("study: s»: t\n", ": a ':' is not allowed here; check the indentation"),
         ("study: »'s\nmodels: {}\n", ": is never closed; close it"),
-        ("study: »[a\nmodels: {}\n", ": the list that '[' opens here lacks ',' or ']' before line 2"),
-        (
-            "study: s\nmodels:\n  »a:\n    dtype: auto\n",
-            "models.a: missing key; add 'hub', 'path', 'recipe' or 'states'",
-        ),
+        ("study: s\nmodels:\n  »a:\n    dtype: auto\n", "models.a: add 'hub', 'path', 'recipe' or 'states'"),
         (
             "study: s\nmodels:\n  a:\n    »»recipe: {steps: 1}\n",
             "models.a.recipe.architecture: missing key; add `architecture: …`",
@@ -74,16 +69,8 @@ BROKEN: dict[str, list[tuple[str, ...]]] = {
         (OF_M % "»c}}", "models.m.recipe.train_on: no corpus 'c'; add it under `corpora`"),
     ],
     MODEL: [
-        ("»titel: x", "titel: unknown key; did you mean 'title'?"),
-        (
-            "»xyzzy: {}",
-            "xyzzy: unknown key; expected one of: study, extends, title, question, … skip, tuning_words, vocabulary",
-        ),
-        (
-            '»a\\nb: 1\n»"c\\nd\\e[1m[red]": 2',
-            "'a\\nb': unknown key; expected one of",
-            "'c\\nd\\x1b[1m[red]': unknown key; expected one of",
-        ),
+        ("»xyzzy: {}", "xyzzy: unknown key; expected one of: study, extends, title, … vocabulary"),
+        ('»a\\nb: 1\n»"c\\nd\\e[1m[red]": 2', "'a\\nb': unknown key", "'c\\nd\\x1b[1m[red]': unknown key"),
         ("title: »2024", "title: expected text, got the number 2024; put it in quotes"),
         ("title: t\n»title: u", "title: duplicate key; it is already on line 4"),
         ("title: »@x", ": cannot begin with this character; put it in quotes"),
@@ -91,10 +78,7 @@ BROKEN: dict[str, list[tuple[str, ...]]] = {
         ("title: a»\u0007b", ": character U+0007 is not allowed; remove it"),
         ('title: »"\\ud800"', "title: half of a character (a lone surrogate)"),
         ('title: »"\\udfff"', "title: half of a character (a lone surrogate)"),
-        (
-            "title: »!!python/object:os.system x",
-            "title: tags such as !python/object:os.system are not supported; remove the tag",
-        ),
+        ("title: »!!python/object:os.system x", "title: tags such as !python/object:os.system … remove"),
         ("run: {seed: »!!int x}", "run.seed: text 'x' does not fit the tag !!int"),
         ("run: {seed: »-1}", "run.seed: must be at least 0, got -1"),
         ("run: {seed: »4294967296}", "run.seed: must be at most 4294967295, got 4294967296"),
@@ -103,9 +87,7 @@ BROKEN: dict[str, list[tuple[str, ...]]] = {
         ("»---\nstudy: t", ": a second document begins here; remove the line `---`"),
         ("»metrics: [anisotropy]", "metrics: need texts; add a corpus under `corpora`"),
         ("views: [words, »sinks]", "views[1]: 'words', 'all' or 'no-sinks', got … did you mean 'no-sinks'?"),
-        ("views: [»word]", "views[0]: did you mean 'words'?"),  # and it is not called empty as well
         ("views: [all, »all]", "views[1]: 'all' is listed twice; remove one"),
-        ("views: »[]", "views: must not be empty"),
     ],
     HUB: [
         ("»layers: 3", "a.layers: unknown key; expected one of: bos, base, twin, … revision, tokenizer, checkpoints"),
@@ -120,23 +102,16 @@ BROKEN: dict[str, list[tuple[str, ...]]] = {
         ("»revision: main, checkpoints: [x]", "a.revision: remove `revision`; … cannot be combined with `checkpoints`"),
         ("»max_memory: {cpu: 8GiB}", "a.max_memory: needs `device_map: auto`; add it"),
         ("device_map: auto, »adapter: x", "a.adapter: cannot be merged … Merge it with PEFT"),
-        (
-            "device_map: auto, max_memory: {»gpu: 8GiB}",
-            "a.max_memory.gpu: 'cpu' or the number of a GPU in quotes, such as '0', got text 'gpu'",
-        ),
+        ("device_map: auto, max_memory: {»gpu: 8GiB}", "a.max_memory.gpu: 'cpu' or the number … '0', got text"),
     ],
     MODELS: [
-        ("a: {path: x, base: »b}", "a.base: no model 'b'; models of this study: a"),
         ("a: {path: x, twin: »a}", "a.twin: a model cannot be its own twin; name another"),
         ("a: {path: x, »revision: main}", "a.revision: this key needs 'hub', but … 'path'; remove the key"),
         ("a: »5", "a: {hub: owner/name}, got the number 5"),
         ("a: »./x", "a: './x' is not a hub id; to name a folder, write {path: ./x}"),
-        ("a: {path: »''}", "a.path: must not be empty"),
         ("a: {path: p, checkpoints: [»../x]}", "a.checkpoints[0]: must be a sub-folder of `path`, got text '../x'"),
         ("a: {states: »big.safetensors}", "a.states: one file for each corpus … {wiki: … got text 'big.safetensors'"),
         ("»a b: gpt2", "'a b': at most 64 letters, digits"),
-        ("»1: gpt2, m: gpt2", ": a key must be text, got the number 1; put it in quotes"),
-        ("»[a]: gpt2, m: gpt2", ": a key must be text, got a list"),
         ("? »{a: b} : gpt2, m: gpt2", ": a key must be text, got a mapping"),
         ("m: {»<<: {hub: gpt2}, hub: b}", "m: merge keys (<<) are not supported"),
     ],
@@ -175,41 +150,31 @@ BROKEN: dict[str, list[tuple[str, ...]]] = {
     OF_M: [
         (
             "c}}\ncorpora:\n  c: {generate: random-words, vocabulary: »m}",
-            f"corpora.c.vocabulary: {CIRCLE}corpus 'c' draws its words from model 'm', which is trained on corpus 'c'",
+            f"c.vocabulary: {CIRCLE}corpus 'c' draws its words from model 'm', … is trained on corpus 'c'",
         ),
         (
             "a}}\ncorpora:\n  a: {texts: [a], size_of: »b}\n  b: {generate: random-words, vocabulary: »m}",
-            f"corpora.a.size_of: {CIRCLE}corpus 'a' takes its size from corpus 'b', which draws its words from model "
-            "'m', "
-            "which is trained on corpus 'a'",
-            f"corpora.b.vocabulary: {CIRCLE}corpus 'b' draws its words from model 'm', which is trained on corpus 'a', "
-            "which takes its size from corpus 'b'",
+            f"a.size_of: {CIRCLE}corpus 'a' takes … corpus 'b', … draws … model 'm', … trained on corpus 'a'",
+            f"b.vocabulary: {CIRCLE}corpus 'b' draws … model 'm', … trained on corpus 'a', … from corpus 'b'",
         ),
         (
             "c}}\n  t: {recipe: {from: m, train_on: d, steps: 1}}\ncorpora:\n"
             "  c: {generate: random-words, vocabulary: »t}\n  d: {texts: [a]}",
-            f"corpora.c.vocabulary: {CIRCLE}corpus 'c' draws its words from model 't', which continues model 'm', "
-            "which "
-            "is trained on corpus 'c'",
+            f"c.vocabulary: {CIRCLE}corpus 'c' draws … model 't', which continues model 'm', … trained on corpus 'c'",
         ),
         (  # 'c' leads into the circle of the others, and is not part of it
             "b}}\n  n: {recipe: {architecture: bert, steps: 1, train_on: a}}\ncorpora:\n"
             "  a: {generate: random-words, vocabulary: »m}\n  b: {generate: random-words, vocabulary: »n}\n"
             "  c: {generate: random-words, vocabulary: n}",
-            f"corpora.a.vocabulary: {CIRCLE}",
-            f"corpora.b.vocabulary: {CIRCLE}",
+            f"a.vocabulary: {CIRCLE}",
+            f"b.vocabulary: {CIRCLE}",
         ),
     ],
     CORPUS: [
         ("texts: »[]", "texts: must not be empty"),
-        ("texts: [a, »5]", "texts[1]: expected text, got the number 5; put it in quotes"),
         ("file: a.csv, only: »[joy]", "only: needs labels; add `label: COLUMN`"),
-        ("file: a.csv, by: »[joy]", "by: needs labels; add `label: COLUMN`"),
         ("file: a.csv, label: mood, only: [joy], by: [joy, »fear]", "by[1]: 'fear' is not in `only`; add it there"),
-        (
-            "file: a.csv, label: m, by: [a], size_of: »c.a",
-            f"size_of: {CIRCLE}corpus 'c.a' takes its size from corpus 'c.a'",
-        ),
+        ("file: a.csv, label: m, by: [a], size_of: »c.a", f"size_of: {CIRCLE}corpus 'c.a' … from corpus 'c.a'"),
         ("file: a.jsonl, chat: true, role: user, by: »[user]", "by: name all roles here, and remove `role`"),
     ],
     SHARES: [
@@ -227,7 +192,6 @@ BROKEN: dict[str, list[tuple[str, ...]]] = {
     ],
     GRAMMAR: [
         ("words: »[9, 3]", "words: the fewest words (9) must not exceed the most (3)"),
-        ("words: [»0, 3]", "words[0]: must be at least 1, got 0"),
         ("»vocabulary: m", "vocabulary: needs `generate: random-words`"),
         ("words: [2, 5], min_words: »6", "min_words: must be at most the most words of `words` (5), got 6"),
     ],
@@ -236,7 +200,6 @@ BROKEN: dict[str, list[tuple[str, ...]]] = {
         ("by: [fiction, »drama]", "by[1]: no register 'drama'; registers: encyclopedic, news"),
     ],
     METRICS: [
-        ("metrics: [»anisotropi]", "metrics[0]: unknown metric 'anisotropi'; did you mean 'anisotropy'?"),
         ("metrics: »anisotropy", "metrics: 'all', 'none' or a list … got text 'anisotropy'"),
         ("metrics: »[]", "metrics: must not be empty; remove `metrics` to measure all"),
         (
@@ -286,6 +249,7 @@ BELOW = {  # what the keys of a frame begin with
     RECIPE: "models.m.recipe.",
     TUNED: "models.t.recipe.",
     CORPORA: "corpora.",
+    OF_M: "corpora.",
     CORPUS: "corpora.c.",
     SHARES: "corpora.c.",
     INLINE: "corpora.c.",

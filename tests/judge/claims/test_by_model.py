@@ -30,16 +30,10 @@ def test_each_model_has_a_verdict_that_is_corrected_for_all_models_of_all_claims
     )
     words = {name: {row.model: (row.verdict, row.alone) for row in v.by_model} for name, v in found.items()}
     assert words["plain"] == {}, "one model is the claim itself"
-    assert words["rises"] == {
-        "base": ("supported", "supported"),
-        "tuned": ("supported", "supported"),
-        "again": ("refuted", "refuted"),
-    }
-    assert words["rate"] == {
-        "base": ("inconclusive", "inconclusive"),
-        "tuned": ("inconclusive", "supported"),  # alone 0.028, but there are six models
-        "again": ("supported", "supported"),
-    }
+    yes, no, open_ = ("supported", "supported"), ("refuted", "refuted"), ("inconclusive", "inconclusive")
+    assert words["rises"] == {"base": yes, "tuned": yes, "again": no}
+    # Alone the p of tuned is 0.028, but there are six models.
+    assert words["rate"] == {"base": open_, "tuned": ("inconclusive", "supported"), "again": yes}
     rows = [row for name in ("rises", "rate") for row in found[name].by_model]
     assert rows[4].p == pytest.approx(2 * stats.norm.sf(2.2)) and rows[4].value == 0.13
     one_sided = [side for row in rows for side in (row.p / 2, 1 - row.p / 2)]

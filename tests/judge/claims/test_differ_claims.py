@@ -11,6 +11,8 @@ from reporter.spec import load_study
 A, B = [0.50, 0.62, 0.55, 0.71], [0.20, 0.31, 0.26]
 MODELS = "d0, d1, d2, d3, e0, e1, e2"
 CLAIM = "differ: {metric: convergence.rate,"
+FREE = ("variance.total", "convergence.bound")
+"""A statistic that depends on the size of the corpus, and one that does not."""
 
 
 @pytest.fixture
@@ -38,22 +40,17 @@ def test_two_roles_are_compared_by_welch_with_hedges_g(roles):
 
 
 def test_each_direction_and_least_difference(roles):
-    found = roles.judge(
-        f"""below, refuted: {CLAIM} a: decoders, b: encoders, is: below}}
-        different, supported: {CLAIM} a: decoders, b: encoders, is: different}}
-        same, refuted: {CLAIM} a: decoders, b: encoders, is: same, at_least: 0.05}}
-        much, refuted: {CLAIM} a: decoders, b: encoders, is: above, at_least: 0.8}}
-        little, inconclusive: {CLAIM} a: decoders, b: encoders, is: above, by: 0.3}}
-        one, inconclusive: {CLAIM} a: d0, b: [e0, e1, e2], is: above}}""",
-        models=MODELS,
-    )
-    assert {name: (v.holds_low, v.holds_high, v.holds_outside) for name, v in found.items() if name != "one"} == {
-        "below": (None, -0.001, False),
-        "different": (-0.001, 0.001, True),
-        "same": (-0.05, 0.05, False),
-        "much": (0.8, None, False),
-        "little": (0.3, None, False),
+    ranges = {
+        "below, refuted: is: below": (None, -0.001, False),
+        "different, supported: is: different": (-0.001, 0.001, True),
+        "same, refuted: is: same, at_least: 0.05": (-0.05, 0.05, False),
+        "much, refuted: is: above, at_least: 0.8": (0.8, None, False),
+        "little, inconclusive: is: above, by: 0.3": (0.3, None, False),
     }
+    claims = "\n".join(line.replace(":", f": {CLAIM} a: decoders, b: encoders,", 1) + "}" for line in ranges)
+    found = roles.judge(claims, models=MODELS)
+    assert [(v.holds_low, v.holds_high, v.holds_outside) for v in found.values()] == list(ranges.values())
+    roles.judge(f"one, inconclusive: {CLAIM} a: d0, b: [e0, e1, e2], is: above}}", models=MODELS)
 
 
 def test_two_models_need_intervals(world):
@@ -88,6 +85,9 @@ def test_two_corpora_are_compared_within_each_model(world):
     paired = stats.ttest_rel(a, b)
     for name in ("short", "long"):
         assert found[name].p == pytest.approx(paired.pvalue, rel=1e-4) and found[name].verdict == "supported"
+    gaps = np.subtract(a, b)
+    g = gaps.mean() / gaps.std(ddof=1) * (1 - 3 / (4 * 3 - 5))  # of paired samples, with Hedges' correction
+    assert found["short"].detail["effect"]["g"] == pytest.approx(g)
     assert found["one"].verdict == "inconclusive"
 
 
@@ -120,45 +120,38 @@ def test_what_cannot_be_compared_says_why(roles, claim, reason):
     assert (found.verdict, found.detail["reason"]) == ("failed", reason)
 
 
-@pytest.fixture
-def sizes(world):
-    """Return a function that stores corpora of 8,000, 1,000 and 1,200 words, or other ones, with a number on each."""
-
-    def put(**words):
-        for corpus, n in ({"wiki": 8000, "tweets": 1000, "news": 1200} | words).items():
-            world.put_corpus(corpus, texts=n // 20, words=n)
-            profile = [0.2, 0.4, 0.6] if corpus == "wiki" else [0.1, 0.3, 0.5]
-            for measure in ("variance.total", "convergence.similarity"):
-                world.put("bert", measure, profile, 0.01, corpus=corpus)
-        return world
-
-    return put
-
-
-CORPORA = "wiki, tweets, news"
-
-
-def test_corpora_of_other_sizes_are_compared_only_where_size_does_not_matter(sizes):
-    def judged(measure, a="wiki", b="tweets", **words):
-        claim = f"c: differ: {{metric: {measure}, a: {a}, b: {b}, models: bert, is: above}}"
-        return sizes(**words).judge(claim, corpora=CORPORA)["c"]
-
-    found = judged("variance.total")
-    assert (found.verdict, found.value) == ("inconclusive", None)
-    assert "wiki has 8,000 words, but tweets has 1,000: add the key `size_of: tweets` to corpus wiki" in str(
-        found.detail
+def test_corpora_of_other_sizes_are_compared_only_where_size_does_not_matter(world):
+    """Of corpora with as many words, up to a third of a doubling, every number is compared."""
+    sizes = {"wiki": 8000, "tweets": 1000, "news": 1300, "larger": 1251, "close": 1250}
+    for corpus, words in sizes.items():
+        world.put_corpus(corpus, texts=words // 20, words=words)
+    for corpus in sizes:
+        for measure in FREE:
+            world.put("bert", measure, [0.2, 0.4, 0.5 + 0.1 * (corpus != "tweets")], 0.01, corpus=corpus)
+    differ = "differ: {models: bert, is: above, b: tweets, layer: 2, metric:"
+    value = "value: {metric: variance.total, model: bert, layer: 2, corpus: %s}"
+    bound = "above: {metric: variance.total, model: bert, layer: 2, corpus: tweets}"
+    found = world.judge(
+        f"""one, inconclusive: {differ} variance.total, a: wiki}}
+        two, inconclusive: {differ} variance.total, a: [wiki, news]}}
+        over, inconclusive: {differ} variance.total, a: larger}}
+        under, supported: {differ} variance.total, a: close}}
+        free, supported: {differ} convergence.bound, a: wiki}}
+        value, inconclusive: {value % "wiki"}, {bound}
+        near-value, supported: {value % "close"}, {bound}
+        free-value, supported: {(value % "wiki").replace(*FREE)}, {bound.replace(*FREE)}""",
+        corpora=", ".join(sizes),
     )
-    found = judged("variance.total", a="[wiki, news]", news=1300)
-    assert "wiki has 8,000 words, news has 1,300 words, but tweets" in found.detail["reason"]
-    assert "add the key `size_of: tweets` to corpora wiki, news" in found.detail["reason"]
-    found = judged("convergence.similarity")
-    assert found.verdict == "supported" and "size" not in str(found.detail.get("notes"))
-    # As many words, up to a third of a doubling.
-    assert judged("variance.total", wiki=1251).verdict == "inconclusive"
-    found = judged("variance.total", wiki=1250)
-    assert found.verdict == "supported"
-    told = "compared at equal size, since the number depends on it: wiki 1,250 words in 62 texts, tweets 1,000 words"
-    assert any(note.startswith(told) for note in found.detail["notes"])
+    reasons = {name: verdict.detail["reason"] for name, verdict in found.items()}
+    assert found["one"].value is None
+    assert "wiki has 8,000 words, but tweets has 1,000: add the key `size_of: tweets` to corpus wiki" in reasons["one"]
+    assert "wiki has 8,000 words, news has 1,300 words, but tweets" in reasons["two"]
+    assert "add the key `size_of: tweets` to corpora wiki, news" in reasons["two"]
+    assert "the key `size_of: tweets`" in reasons["value"]
+    equal = "compared at equal size, since the number depends on it: close 1,250 words in 62 texts, tweets 1,000 words"
+    for name in ("under", "near-value"):
+        assert any(note.startswith(equal) for note in found[name].detail["notes"])
+    assert "size" not in str(found["free"].detail["notes"])
 
 
 def test_a_corpus_that_models_are_trained_on_is_not_to_be_thinned(world):
@@ -176,15 +169,3 @@ def test_a_corpus_that_models_are_trained_on_is_not_to_be_thinned(world):
     assert "trained on corpus wiki, so add a copy of it with the key `size_of: tweets`" in said[0]
     for words in ({"wiki": 1100, "tweets": 1000}, {"wiki": 9000}):
         assert not list(untestable_claims(study, words))
-
-
-def test_a_number_is_not_held_against_the_same_on_a_corpus_of_other_size(sizes):
-    def judged(measure, **words):
-        number = f"{{metric: {measure}, model: bert, layer: 2, corpus: %s}}"
-        return sizes(**words).judge(f"c: value: {number % 'wiki'}, above: {number % 'tweets'}", corpora=CORPORA)["c"]
-
-    found = judged("variance.total")
-    assert found.verdict == "inconclusive" and "the key `size_of: tweets`" in found.detail["reason"]
-    assert judged("convergence.similarity").verdict == "supported"
-    found = judged("variance.total", wiki=1010)
-    assert found.verdict == "supported" and "compared at equal size" in str(found.detail["notes"])

@@ -215,6 +215,7 @@ def test_a_model_under_two_names_is_no_other_model(world):
         ((0.2, 0.4), Range("> 0.5", low=0.5), "outside"),
         ((0.6, 0.8), Range("> 0.5", low=0.5), "inside"),
         ((0.4, 0.6), Range("> 0.5", low=0.5), None),
+        ((0.5, 0.6), Range("> 0.5", low=0.5), None),
         ((-0.1, 0.1), Range("beyond ± 0.5", -0.5, 0.5, outside=True), "outside"),
         ((0.6, 0.8), Range("beyond ± 0.5", -0.5, 0.5, outside=True), "inside"),
         ((None, None), Range("> 0.5", low=0.5), None),

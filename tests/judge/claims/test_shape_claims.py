@@ -42,33 +42,28 @@ def test_each_shape_knows_its_own_profile_and_refuses_others(world):
 def test_the_value_is_a_contrast_that_anyone_can_work_out(world):
     world.put("bert", COSINE, BELL)
     verdict = world.judge_one(f"shape: {{{MEASURE}, models: bert, is: bell}}")
-    contrast = BELL[4:9].mean() - BELL[:4].mean()
     # What speaks for a bell is the middle without its highest point.
     parts = {part["name"].partition(" minus")[0]: part for part in verdict.detail["parts"]}
     fewer = parts["middle third without layer 6"]
     assert fewer["value"] == pytest.approx(BELL[[4, 5, 7, 8]].mean() - BELL[:4].mean())
     assert fewer["ci_high"] - fewer["ci_low"] == pytest.approx(2 * 1.959964 * 0.01 * np.sqrt(2), rel=1e-4)
-    world.put("bert", COSINE, 1 - BELL)
-    assert world.judge_one(f"shape: {{{MEASURE}, models: bert, is: bell}}").value == pytest.approx(-contrast)
-    world.put("bert", COSINE, BELL)  # `at_least` and `tolerance` are in the statistic's own unit
-    world.judge(
+    world.put("gpt2", COSINE, 1 - BELL)  # `at_least` and `tolerance` are in the statistic's own unit
+    verdicts = world.judge(
         f"""small, supported: shape: {{{MEASURE}, models: bert, is: bell, at_least: 0.3}}
         large, refuted: shape: {{{MEASURE}, models: bert, is: bell, by: 0.9}}
         wide, supported: shape: {{{MEASURE}, models: bert, is: flat, tolerance: 1}}
-        narrow, refuted: shape: {{{MEASURE}, models: bert, is: flat, tolerance: 0.2}}"""
+        narrow, refuted: shape: {{{MEASURE}, models: bert, is: flat, tolerance: 0.2}}
+        valley, refuted: shape: {{{MEASURE}, models: gpt2, is: bell}}"""
     )
+    assert verdicts["valley"].value == pytest.approx(BELL[:4].mean() - BELL[4:9].mean())
 
 
 def test_one_significant_fall_refutes_increasing_but_not_one_within_the_tolerance(world):
-    dip = X.copy()
-    dip[6] -= 0.3
-    world.put("bert", COSINE, dip)
-    strict = world.judge(
-        f"""strict, refuted: shape: {{{MEASURE}, models: bert, is: increasing}}
-        loose, supported: shape: {{{MEASURE}, models: bert, is: increasing, tolerance: 0.4}}"""
-    )["strict"]
+    world.put("bert", COSINE, X - 0.3 * (np.arange(13) == 6))
+    rises = f"shape: {{{MEASURE}, models: bert, is: increasing"
+    strict = world.judge(f"strict, refuted: {rises}}}\nloose, supported: {rises}, tolerance: 0.4}}")["strict"]
     assert strict.detail["statistic"] == "largest fall, layer 5 → 6"
-    assert strict.value == pytest.approx(dip[6] - dip[5])
+    assert strict.value == pytest.approx(1 / 12 - 0.3)
 
 
 def test_noise_that_may_hide_the_shape_is_inconclusive_and_an_interval_without_width_is_none(world):
@@ -130,9 +125,8 @@ def test_one_model_without_intervals_decides_nothing_and_says_what_would(world):
     world.put("bert", "anisotropy.top_variance_share", BELL, None)
     claim = "shape: {metric: anisotropy.top_variance_share, models: bert, is: bell}"
     verdict = world.judge_one(claim)
-    assert (verdict.verdict, verdict.p, verdict.ci_low) == ("inconclusive", None, None)
+    assert (verdict.verdict, verdict.p, verdict.ci_low) == ("inconclusive", None, None) and verdict.value > 0.3
     assert "at least three independent models, or a statistic with an interval" in verdict.detail["reason"]
-    assert verdict.value > 0.3
     # The same over batches lends its error.
     world.put("bert", "anisotropy.top_variance_share_batch", BELL, 0.01)
     verdict = world.judge_one(claim)
@@ -180,10 +174,13 @@ def test_over_training_at_a_layer_and_as_a_mean_over_layers(world):
 def test_three_points_are_a_hill_or_none(world):
     world.put("bert", COSINE, [0.1, 0.9, 0.1])
     world.put("gpt2", COSINE, [0.9, 0.1, 0.9])
-    for shape in ("bell", "rise-then-fall"):
-        for tolerance in ("", ", tolerance: 0.1"):
-            claim = f"shape: {{{MEASURE}, is: {shape}{tolerance}, models:"
-            world.judge(f"hill, supported: {claim} bert}}\nvalley, refuted: {claim} gpt2}}")
+    shapes = [f"{shape}{more}" for shape in ("bell", "rise-then-fall") for more in ("", ", tolerance: 0.1")]
+    claims = [
+        f"c{i}-{model}, {word}: shape: {{{MEASURE}, is: {shape}, models: {model}}}"
+        for i, shape in enumerate(shapes)
+        for model, word in (("bert", SUPPORTED), ("gpt2", REFUTED))
+    ]
+    world.judge("\n".join(claims))
 
 
 def test_views_and_baselines_are_read_beside_the_claim_and_not_counted(world):
@@ -205,19 +202,14 @@ def test_views_and_baselines_are_read_beside_the_claim_and_not_counted(world):
 OF_BERT = f"{MEASURE}, models: bert, is:"
 LACKING = {
     f"{MEASURE}, models: gpt2, is: bell": "there are no numbers of gpt2: out of memory",
-    f"{MEASURE}, models: decoders, is: bell": (
-        f"there are no decoders with numbers of {COSINE} for token set 'words'; gpt2 failed: out of memory"
-    ),
+    f"{MEASURE}, models: decoders, is: bell": f"there are no decoders with numbers of {COSINE}",
     f"{OF_BERT} bell, checkpoint: x": "bert has no checkpoint 'x'; its checkpoints: final",
-    f"{OF_BERT} flat, over: step": "bert has 0 checkpoints with a known training step; at least 2 are needed",
-    f"{OF_BERT} peak-at, at: 0.5, within: 0.01": "no point lies within 0.01 of 0.5; raise `within` (bert on 'wiki')",
-    f"{OF_BERT} peak-at, at: 0.5, within: 1": "every point lies within 1 of 0.5; lower `within` (bert on 'wiki')",
+    f"{OF_BERT} flat, over: step": "bert has 0 checkpoints with a known training step; at least 2",
+    f"{OF_BERT} peak-at, at: 0.5, within: 0.01": "no point lies within 0.01 of 0.5; raise `within`",
+    f"{OF_BERT} peak-at, at: 0.5, within: 1": "every point lies within 1 of 0.5; lower `within`",
     f"{OF_BERT} bell, site: attention": f"bert has no numbers of {COSINE} at site 'attention'",
-    "metric: convergence.bound, models: bert, is: bell": "convergence.bound of bert on 'wiki' has no value at layer 2: "
-    "too few texts",
-    "metric: convergence.violations, models: bert, is: bell": (
-        "'bell' needs at least 3 points, got 2 (bert on 'wiki')"
-    ),
+    "metric: convergence.bound, models: bert, is: bell": "convergence.bound of bert on 'wiki' has no value at layer 2",
+    "metric: convergence.violations, models: bert, is: bell": "'bell' needs at least 3 points, got 2",
 }
 
 
@@ -231,7 +223,7 @@ def test_what_lacks_numbers_fails_with_the_reason(world, failed_model):
     verdicts = world.judge(claims, more="sites: [embedding, block, attention]")
     for verdict, reason in zip(verdicts.values(), LACKING.values(), strict=True):
         assert (verdict.value, verdict.p) == (None, None)
-        assert verdict.detail["reason"] == reason and set(verdict.detail) == {"reason", "metrics"}
+        assert verdict.detail["reason"].startswith(reason) and set(verdict.detail) == {"reason", "metrics"}
 
 
 def test_an_embedding_and_a_model_of_a_group_without_numbers_are_left_out_and_named(world, failed_model):

@@ -7,6 +7,7 @@ from scipy import stats
 from reporter.runs.whole import write_over_models
 
 RATE = "value: {metric: convergence.rate, model: bert}"
+SIMILARITY = "value: {metric: convergence.similarity, model: bert,"
 
 
 @pytest.fixture
@@ -60,6 +61,9 @@ def test_p_is_that_of_a_normal_test(rates):
     found = rates.judge_one(f"{RATE}, above: 0.082")
     assert found.p == pytest.approx(2 * stats.norm.sf((0.0841 - 0.082) / 0.0015), rel=1e-6)
     assert found.p == found.p_adjusted
+    found = rates.judge_one(f"{RATE}, between: [0.0855, 0.0875]")
+    beyond = stats.norm.cdf((0.0841 - 0.0855) / 0.0015) + stats.norm.sf((0.0875 - 0.0841) / 0.0015)
+    assert found.p == pytest.approx(2 * beyond, rel=1e-6)
     found = rates.judge_one(f"{RATE}, below: {{metric: convergence.rate, model: gpt2}}")
     assert found.p == pytest.approx(2 * stats.norm.sf((0.15 - 0.0841) / np.hypot(0.0015, 0.002)), rel=1e-6)
 
@@ -105,20 +109,19 @@ def test_layers_sites_views_and_checkpoints_are_told_apart(world):
     for step in (10, 20):
         world.put("bert", "convergence.similarity", [0.1, 0.5, step / 100], step=step)
     world.put("bert", "convergence.similarity", [0.7, 0.7, 0.7], view="all", step=20)
-    value = "value: {metric: convergence.similarity, model: bert,"
-    found = world.judge(
-        f"""zero: {value} layer: 0}}, below: 1
-        one: {value} layer: 1}}, below: 1
-        last: {value} layer: last}}, below: 1
-        step: {value} layer: last, step: 10}}, below: 1
-        name: {value} layer: last, checkpoint: step10}}, below: 1
-        site: {value} site: embedding}}, below: 1
-        view: {value} layer: 2, view: all}}, below: 1
-        views: {value} layer: 2}}, below: 0.5, views: [words, all]"""
-    )
-    values = {"zero": 0.1, "one": 0.5, "last": 0.2, "step": 0.1, "name": 0.1, "site": 0.1, "view": 0.7}
-    assert {name: verdict.value for name, verdict in found.items()} == {**values, "views": 0.2, "views/2": 0.7}
-    assert (found["views"].verdict, found["views/2"].verdict) == ("supported", "refuted")
+    readings = {
+        "layer: 0}, below: 1": 0.1,
+        "layer: 1}, below: 1": 0.5,
+        "layer: last}, below: 1": 0.2,
+        "layer: last, step: 10}, below: 1": 0.1,
+        "layer: last, checkpoint: step10}, below: 1": 0.1,
+        "site: embedding}, below: 1": 0.1,
+        "layer: 2, view: all}, below: 1": 0.7,
+    }
+    found = world.judge("\n".join(f"c{i}: {SIMILARITY} {number}" for i, number in enumerate(readings)))
+    assert [verdict.value for verdict in found.values()] == list(readings.values())
+    found = world.judge(f"c: {SIMILARITY} layer: 2}}, below: 0.5, views: [words, all]")
+    assert [(v.value, v.verdict) for v in found.values()] == [(0.2, "supported"), (0.7, "refuted")]
 
 
 def test_the_mean_over_the_models_of_a_role_can_be_claimed(world):
@@ -164,16 +167,20 @@ REASONS = {
     'value: {sql: "SELECT NULL AS value"}': "the first row of the query has no value (NULL)",
     'value: {sql: "SELECT 1 AS a, 2 AS b"}': "the query returned the columns a, b; name one of them 'value'",
     "value: {sql: \"SELECT 'x' AS value\"}": "column value of the query is not a number: 'x'",
-    "value: {sql: \"SELECT true AS value\"}": "column value of the query is not a finite number: True",
+    'value: {sql: "SELECT true AS value"}': "column value of the query is not a finite number: True",
     "value: {metric: convergence.area, model: bert}": "there are no numbers of convergence.area for token set",
-    "value: {metric: convergence.similarity, model: bert, layer: 7}": (
-        "there is no number at layer 7: convergence.similarity of bert on 'wiki' for token set 'words'"
-    ),
-    "value: {metric: convergence.similarity, model: bert, layer: 1}": (
-        "convergence.similarity of bert on 'wiki' for token set 'words' has no value: it could not be computed"
-    ),
+    f"{SIMILARITY} layer: 7}}": "there is no number at layer 7: convergence.similarity of bert on 'wiki'",
+    f"{SIMILARITY} layer: 1}}": "convergence.similarity of bert on 'wiki' for token set 'words' has no value",
     "value: {metric: convergence.rate, model: bert, step: 3}": "bert has no checkpoint at step 3; its checkpoints:",
-}  # fmt: skip
+}
+
+
+def test_what_cannot_be_tested_says_why(world):
+    world.put("bert", "convergence.rate", 0.1)
+    world.put("bert", "convergence.similarity", [0.1, None, 0.3])
+    claims = "\n".join(f"c{i}, failed: {value}, above: 0" for i, value in enumerate(REASONS))
+    for found, reason in zip(world.judge(claims).values(), REASONS.values(), strict=True):
+        assert found.detail["reason"].startswith(reason), found.detail
 
 
 def test_few_texts_decide_nothing(world):
@@ -204,14 +211,6 @@ def test_a_number_that_depends_on_the_size_of_its_corpus_names_the_size(world):
     world.put_corpus("wiki", words=1234, texts=100)
     notes = world.judge_one("value: {metric: anisotropy.mean_cosine, model: bert, layer: 1}, above: 0").detail["notes"]
     assert notes == ["anisotropy.mean_cosine depends on the size of the corpus: wiki has 1,234 words"]
-
-
-def test_what_cannot_be_tested_says_why(world):
-    world.put("bert", "convergence.rate", 0.1)
-    world.put("bert", "convergence.similarity", [0.1, None, 0.3])
-    claims = "\n".join(f"c{i}, failed: {value}, above: 0" for i, value in enumerate(REASONS))
-    for found, reason in zip(world.judge(claims).values(), REASONS.values(), strict=True):
-        assert found.detail["reason"].startswith(reason), found.detail
 
 
 def test_a_query_says_which_statistics_and_tables_it_is_about(world):
