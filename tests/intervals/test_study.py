@@ -40,9 +40,9 @@ def test_coverage_and_drift_where_they_are_known():
 
 def test_the_command_prints_its_tables(capsys):
     floor = noise.eigenvalues
-    main(["--texts-in-all", "60", "--subset", "15", "--subsets", "6", "--metrics", "motion,anisotropy"])
+    main(["--texts-in-all", "40", "--subset", "10", "--subsets", "3", "--metrics", "motion,anisotropy"])
     printed = capsys.readouterr().out
-    assert printed.startswith("6 subsets of 15 of 60 texts")
+    assert printed.startswith("3 subsets of 10 of 40 texts")
     assert "anisotropy.mean_cosine_centred" in printed and printed.count("motion.step_length ") > 2
     assert noise.eigenvalues is floor
     with pytest.raises(SystemExit):

@@ -282,7 +282,7 @@ def test_it_learns_what_there_is_to_learn(resolved, architecture):
     assert (start.warning, end.warning) == ("", "")
 
 
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("architecture", ["bert", "llama"])
 def test_a_recipe_begins_where_the_one_that_it_continues_ended(chain, architecture):
     models = chain({"architecture": architecture}, m=tuned(train_on="c", checkpoints=(0, 2)))
     progress = Progress()
