@@ -48,7 +48,7 @@ views: [words, no-sinks]          # all tokens of the texts, and without the few
 {analyses}"""
 _METRICS = {
     "anisotropy": "how much the states point the same way",
-    "intrinsic_dimension": "how many coordinates describe a state's neighbourhood",
+    "intrinsic_dimension: {sample: 2048}": "how many coordinates describe a state's neighbourhood",
     "entropy": "over how many directions the states of a text spread",
     "convergence": "how similar a state is to its last state",
     "motion": "how far each block moves and turns the states",
@@ -237,7 +237,7 @@ def _content(path: Path, stem: str, models: Sequence[_Model], corpus: _Corpus, f
         title=json.dumps("A look at " + listed(model.name for model in models), ensure_ascii=False),
         models="".join(f"  {model.name}: {_mapping(model.keys, folder)}\n" for model in models),
         corpora=f"  {corpus.name}: {_mapping(corpus.keys, folder)}{corpus.comment}\n",
-        metrics="".join(f"  - {metric:<30}# {says}\n" for metric, says in metrics.items()),
+        metrics="".join(f"  - {metric:<37}# {says}\n" for metric, says in metrics.items()),
         analyses="".join(_analyses(corpus)) + _AGAINST_BASE * ("change" in metrics),
     )
     return f"# checksum {_checksum(body)}\n{body}"
@@ -249,7 +249,7 @@ def _analyses(corpus: _Corpus) -> Iterator[str]:
         yield f"  {corpus.keys['label']}: {{corpus: {corpus.name}, hidden: 0}}\n"
         yield "pooling: mean                     # how a text becomes one vector; `auto` tries more\n"
     yield "skip:                             # the loss without each of the blocks that turn states least\n"
-    yield f"  one-block: {{corpus: {corpus.name}, blocks: [1], texts: 20, every_block: false}}\n"
+    yield f"  one-block: {{corpus: {corpus.name}, blocks: [1], texts: 12, every_block: false}}\n"
 
 
 def _is_untouched(content: str) -> bool:
