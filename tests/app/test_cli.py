@@ -480,7 +480,6 @@ ENDLESS = "SELECT levenshtein(repeat('ab', 200000), repeat('ba', 200000))"
 @pytest.mark.parametrize(
     ("arguments", "script", "number", "code", "word"),
     [
-        (["run", "good.yaml"], WAITS, signal.SIGINT, 130, "interrupted"),
         (["run", "good.yaml"], WAITS, signal.SIGTERM, 143, "terminated"),
         (["sql", ENDLESS], ASKS, signal.SIGINT, 130, "interrupted"),
     ],

@@ -31,6 +31,13 @@ def models(once):
 
 
 @pytest.fixture
+def bare(monkeypatch):
+    """Leave out the report and the findings of a run, which no card shows."""
+    monkeypatch.setattr("reporter.runs.runner._report", lambda *_: ())
+    monkeypatch.setattr("reporter.runs.whole.write_findings", lambda *_: 0)
+
+
+@pytest.fixture
 def look(tmp_path, monkeypatch, models):
     """Call the command in a folder that holds the models ``decoder``, ``copy`` and ``encoder``, and ``notes.txt``."""
     monkeypatch.chdir(tmp_path)
@@ -71,14 +78,14 @@ def test_a_model_gets_a_study_a_card_and_a_report(look, monkeypatch):
     assert "nothing to compute" in again.stderr and again.stdout.count("\n") == result.stdout.count("\n") - 1
 
 
-def test_a_copy_is_compared_with_its_base(look):
+def test_a_copy_is_compared_with_its_base(look, bare):
     result = look("copy", "--base", "decoder", "--text", "notes.txt")
     assert result.exit_code == 0, result.output
     line = " ".join(result.stdout.split("against decoder")[1].split("measured on")[0].split())
     assert "layer 2" in line and "States differ from the base" in line
 
 
-def test_the_card_says_why_something_is_not_measured(look):
+def test_the_card_says_why_something_is_not_measured(look, bare):
     build_language_model("llama", Path("narrow"), hidden_size=16)
     AutoModel.from_pretrained("encoder").save_pretrained("headless")
     AutoTokenizer.from_pretrained("encoder").save_pretrained("headless")

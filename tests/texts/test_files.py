@@ -159,7 +159,7 @@ def test_texts_and_labels_of_a_table_and_its_columns_where_one_is_missing(build,
     refused(r"is a table; .*`column: NAME`\. Columns: text, label", name)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(
     rows=st.lists(st.tuples(st.text(min_size=1), st.text(min_size=1)), min_size=1, max_size=8),
     ending=st.sampled_from(ENDINGS[:5]),
@@ -201,11 +201,14 @@ def test_unusual_tables_are_read(of, tmp_path):
     assert (list(texts), texts.dropped, texts.labels) == (["a", "b"], 1, ("true", "1.5"))
     duckdb.execute(f"COPY (SELECT 'a' AS text, 3 AS label) TO '{tmp_path}/t.parquet'")
     assert of("t.parquet", **BOTH).labels == ("3",)
-    rows, column = [(f"text {i}", "x") for i in range(5000)], """it's a "column"; --"""
+    column = """it's a "column"; --"""
+    quoted = column.replace('"', '""')
     for kind in ("parquet", "json"):  # which keep their order, and names that SQL and patterns would trip over
-        write_table(tmp_path / f"plain.{kind}", rows, (column, "label"))
+        duckdb.execute(
+            f"""COPY (SELECT 'text ' || i AS "{quoted}" FROM range(5000) t(i)) TO '{tmp_path}/plain.{kind}'"""
+        )
         (tmp_path / f"plain.{kind}").rename(tmp_path / f"it's [1]*?.{kind}")
-        assert list(of(f"it's [1]*?.{kind}", column=column)) == [text for text, _ in rows]
+        assert list(of(f"it's [1]*?.{kind}", column=column)) == [f"text {i}" for i in range(5000)]
 
 
 @pytest.mark.parametrize(
