@@ -129,6 +129,19 @@ def documentation(once):
     return once("documentation", make) / "site"
 
 
+@pytest.fixture(scope="session")
+def single(reports, once):
+    """A folder of reports in one file: a study with a hostile name, and one with journeys."""
+
+    def make(folder):
+        from reporter.report.single_file import write_single_file
+
+        for study in ("made-up", "explored"):
+            write_single_file(reports / "results.duckdb", study, folder / f"{study}.html")
+
+    return once("single", make)
+
+
 @pytest.fixture
 def observe(monkeypatch):
     """Return a function that sends texts through a model and returns its observables and counts."""

@@ -92,6 +92,14 @@ class Tab:
         where = {"block": block, "behavior": "instant"}
         self.run("document.querySelector(arguments[0]).scrollIntoView(arguments[1])", selector, where)
 
+    def scroll(self, drawn, step, *arguments):
+        """Go down the page, which grows as it is drawn, and wait at each stop until ``drawn`` returns true."""
+        top = 0
+        while top < self.run("return document.documentElement.scrollHeight"):
+            self.run("scrollTo({top: arguments[0], behavior: 'instant'})", top)
+            self.until(drawn, *arguments)
+            top += step
+
     def choose(self, selector, value, event="change"):
         """Set a control and tell the page of it."""
         script = "const e = document.querySelector(arguments[0]); e.value = arguments[1];"

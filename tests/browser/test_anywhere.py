@@ -8,7 +8,6 @@ import zlib
 import pytest
 
 from reporter.charts.styles import DARK, ENCODER, LIGHT
-from reporter.report.single_file import write_single_file
 
 pytestmark = pytest.mark.browser
 DRAWN = "return document.querySelectorAll('#glance svg.marks').length > 0"
@@ -16,21 +15,12 @@ READY = "return document.documentElement.classList.contains('all-data')"
 ON_PAPER = "return [...document.querySelectorAll('#glance .figure:first-child .on-paper')].map(one => one.textContent)"
 
 
-@pytest.fixture(scope="module")
-def single(reports, tmp_path_factory):
-    """The folder of reports in one file: a study with a hostile name, and one with journeys."""
-    folder = tmp_path_factory.mktemp("mail")
-    for study in ("made-up", "explored"):
-        write_single_file(reports / "results.duckdb", study, folder / f"{study}.html")
-    return folder
-
-
 @pytest.mark.parametrize("dark", [False, True])
 def test_one_file_shows_the_whole_report_and_asks_for_nothing(tab, single, dark):
     tab.open(single / "made-up.html", dark=dark)
     tab.until(DRAWN)
     assert tab.run("return document.querySelectorAll('a.home').length") == 0, "there is no list of studies beside it"
-    tab.run("document.querySelector('input[name=view][value=all]').click()")
+    tab.click("input[name=view][value=all]")
     tab.assert_quiet()
 
 
@@ -81,7 +71,7 @@ def test_a_page_that_is_copied_alone_says_what_is_missing(tab, reports, tmp_path
 def test_paper_has_a_key_and_the_choices_in_words(tab, reports):
     tab.open(reports / "made-up" / "index.html")
     tab.until(READY)
-    tab.run("document.querySelector('input[name=view][value=all]').click()")
+    tab.click("input[name=view][value=all]")
     tab.run("dispatchEvent(new Event('beforeprint'))")
     (choices,) = tab.run(ON_PAPER)
     assert "tokens: with added tokens" in choices and "checkpoint: last" in choices

@@ -19,16 +19,6 @@ NAMES = '[data-slots="sentences.concepts"] .panel-name'
 FIRST = f"return document.querySelector('{NAMES}').textContent === arguments[0]"
 
 
-def show(tab, page, **window):
-    """Open a page, and scroll until everything on it has been drawn."""
-    tab.open(page, **window)
-    top = 0
-    while top < tab.run("return document.documentElement.scrollHeight"):
-        tab.run("scrollTo({top: arguments[0], behavior: 'instant'})", top)
-        tab.until(DRAWN)
-        top += 800
-
-
 @pytest.fixture
 def sentences(tab, reports):
     """The page of sentences, whose heat map of concepts is drawn."""
@@ -44,7 +34,8 @@ def reveal(tab, chart):
 
 @pytest.mark.parametrize("name", ["weights", "texts"])
 def test_a_page_draws_without_network_or_complaint_and_its_tokens_are_text(tab, reports, name):
-    show(tab, reports / "exhibited" / f"{name}.html", width=420, dark=True)
+    tab.open(reports / "exhibited" / f"{name}.html", width=420, dark=True)
+    tab.scroll(DRAWN, 800)
     assert tab.run("return document.querySelectorAll('.broken').length") == 0
     assert tab.run("return document.documentElement.scrollWidth") <= 420
     assert tab.run("return document.querySelectorAll('main script, main img').length") == 0
@@ -65,30 +56,18 @@ def test_a_token_is_searched_marked_and_read_off_by_keyboard(tab, reports):
     assert tab.texts(f"{POINTS} .told") != first
 
 
-def test_one_slider_moves_every_picture_and_a_second_model_stands_beside(sentences):
+def test_one_slider_moves_every_picture_and_a_second_model_stands_beside_and_the_address_has_it(sentences, reports):
+    second = f"return document.querySelectorAll('{NAMES}')[1]?.textContent === arguments[0]"
     assert sentences.texts(NAMES) == ["bert · layer 2"]
     sentences.keys("ARROW_RIGHT", on="#stop")
     sentences.until(FIRST, "bert · layer 3")
     sentences.keys("END", on="#stop")
     sentences.until(FIRST, "bert · after the final norm")
     sentences.choose("#slot-1", "1")
-    second = f"return document.querySelectorAll('{NAMES}')[1]?.textContent === arguments[0]"
     sentences.until(second, "gpt2 · step 600 · layer 3")
     sentences.click("input[value=attention]")
     sentences.until(FIRST, "bert · layer 4")
     assert sentences.texts(".broken") == []
-
-
-def test_the_heat_map_marks_what_is_beyond_chance(sentences):
-    sentences.until(f"return document.querySelector('{CONCEPTS}').querySelectorAll('svg.marks text').length > 9")
-    texts = sentences.texts(f"{CONCEPTS} svg.marks text")
-    # doctor–nurse against female–male, on both sides
-    assert [texts.count(mark) for mark in ("●", "○", "−0.32")] == [2, 2, 2]
-
-
-def test_what_is_chosen_is_in_the_address(sentences, reports):
-    sentences.choose("#slot-1", "1")
-    sentences.choose("#stop", 0, "input")
     sentences.until("return ['beside', 'layer'].every(name => new URLSearchParams(location.search).has(name))")
     stop, query = sentences.texts("#stop-label"), sentences.run("return location.search")
     sentences.open(reports / "exhibited" / "texts.html", query=query)
@@ -96,3 +75,10 @@ def test_what_is_chosen_is_in_the_address(sentences, reports):
     assert sentences.texts("#stop-label") == stop
     sentences.until(f"return document.querySelectorAll('{NAMES}').length === 2")
     sentences.assert_quiet()
+
+
+def test_the_heat_map_marks_what_is_beyond_chance(sentences):
+    sentences.until(f"return document.querySelector('{CONCEPTS}').querySelectorAll('svg.marks text').length > 9")
+    texts = sentences.texts(f"{CONCEPTS} svg.marks text")
+    # doctor–nurse against female–male, on both sides
+    assert [texts.count(mark) for mark in ("●", "○", "−0.32")] == [2, 2, 2]

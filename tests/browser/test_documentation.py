@@ -1,8 +1,8 @@
 """The site is made without a warning, every link in it leads somewhere, and its search works from a disk."""
 
 import re
+import sys
 from html import unescape
-from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
@@ -74,7 +74,7 @@ def test_pages_of_somebody_else_are_not_replaced(tmp_path):
 def test_a_mistake_in_a_page_is_an_error(tmp_path, monkeypatch):
     pytest.importorskip("furo", reason="needs the extra 'docs'")
 
-    def write(folder: Path) -> None:
+    def write(folder):
         folder.mkdir()
         (folder / "index.md").write_text("# Page\n\n[nowhere](missing.md)\n")
 
@@ -85,7 +85,7 @@ def test_a_mistake_in_a_page_is_an_error(tmp_path, monkeypatch):
 
 
 def test_without_sphinx_it_says_what_to_install(tmp_path, monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "sphinx.application", None)
+    monkeypatch.setitem(sys.modules, "sphinx.application", None)
     with pytest.raises(ReporterError, match=r"pip install 'layer-reporter\[docs\]'"):
         docs.build(tmp_path / "site")
 

@@ -56,32 +56,29 @@ def nearest(reports, at):
 
 def test_every_choice_changes_the_table_by_keyboard_and_mouse(tab, reports):
     show(tab, reports, "journey=mouse&model=bert&text=0&token=2&layer=4")
+    word = "[data-side=a] .word[aria-checked=true]"
     seen = [tab.run(COLUMN)]
     assert tab.run(CHOSEN) == "mouse" and seen[0] == nearest(reports, address(tab))
 
-    def changed():
+    def changed(selector, *pressed, **expected):
+        keys(tab, selector, *pressed)
         seen.append(tab.run(COLUMN))
-        assert seen[-1] == nearest(reports, address(tab)) and seen[-1] not in seen[:-1]
+        at = address(tab)
+        assert seen[-1] == nearest(reports, at) and seen[-1] not in seen[:-1]
+        assert expected.items() <= at.items()
 
-    keys(tab, "[data-side=a] .word[aria-checked=true]", *["ARROW_RIGHT"] * 5)
+    changed(word, *["ARROW_RIGHT"] * 5)
     assert tab.run(CHOSEN) == "cat"
-    changed()
-    keys(tab, "[data-side=a] .word[aria-checked=true]", "ARROW_UP", "ARROW_UP")
-    assert address(tab)["layer"] == "2"
-    changed()
-    keys(tab, "input[name=measure]:checked", "ARROW_RIGHT")
-    changed()
+    changed(word, "ARROW_UP", "ARROW_UP", layer="2")
+    changed("input[name=measure]:checked", "ARROW_RIGHT")
     keys(tab, "input[name=site]:checked", "ARROW_RIGHT")
-    keys(tab, "#layer", "ARROW_RIGHT", "ARROW_RIGHT", "ARROW_RIGHT")
-    assert (address(tab)["site"], address(tab)["layer"]) == ("attention", "5")
-    changed()
-    keys(tab, "[data-side=a] .cell.on", "ARROW_UP", "ARROW_LEFT", *["ARROW_UP"] * 4)  # over to another token
-    assert (tab.run(CHOSEN), address(tab)["layer"]) == ("mouse", "4")
-    changed()
+    changed("#layer", *["ARROW_RIGHT"] * 3, site="attention", layer="5")
+    changed("[data-side=a] .cell.on", "ARROW_UP", "ARROW_LEFT", *["ARROW_UP"] * 4, layer="4")  # over to another token
+    assert tab.run(CHOSEN) == "mouse"
     click(tab, "[data-side=a] .chip input[value=gpt2]")
     tab.until("return location.hash.includes('model=gpt2')")
-    assert tab.run(CHOSEN) == "␣mouse" and address(tab)["site"] == "path", "the same word; no numbers after attention"
-    changed()
+    changed(None, site="path")  # no numbers after attention
+    assert tab.run(CHOSEN) == "␣mouse", "the same word"
     tab.assert_quiet()
 
 

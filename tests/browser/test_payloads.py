@@ -14,7 +14,6 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import duckdb
-import pandas as pd
 import pytest
 from report.made_up import fill_all
 
@@ -109,26 +108,15 @@ return found;
 """
 
 
-def poisoned(text):
-    """A text with a payload before it, always the same of the same text; a name is one name in all tables."""
-    ours = not text or text in (WEIGHTS, ALL_GROUPS)
-    return text if ours else PAYLOADS[zlib.crc32(text.encode()) % len(PAYLOADS)] + text
-
-
 def poison(found):
-    """What a column holds, poisoned: a text, or what was written as JSON."""
+    """What a column holds, with a payload before each text: the same before the same, as a name is one name."""
     if isinstance(found, dict):
         return {key: value if key in OURS else poison(value) for key, value in found.items()}
     if isinstance(found, list):
         return [poison(one) for one in found]
-    if isinstance(found, str):
-        return poisoned(found)
-    return found
-
-
-def written(text, column):
-    """What stands in a column after it was poisoned."""
-    return json.dumps(poison(json.loads(text))) if column in STRUCTURED else poisoned(text)
+    if not isinstance(found, str) or found in ("", WEIGHTS, ALL_GROUPS):
+        return found
+    return PAYLOADS[zlib.crc32(found.encode()) % len(PAYLOADS)] + found
 
 
 def poison_all(database):
@@ -142,15 +130,11 @@ def poison_all(database):
         for table, column in held:
             if column in OURS or table == "schema_version":
                 continue
-            texts = connection.execute(f'SELECT DISTINCT "{column}" FROM "{table}" WHERE "{column}" <> \'\'').fetchall()
-            if not texts:
-                continue
-            columns += 1
-            pairs = [(text, written(text, column)) for (text,) in texts]
-            frame = pd.DataFrame(pairs, columns=["before", "after"])
-            connection.register("frame", frame)
+            texts = connection.execute(f'SELECT DISTINCT "{column}" AS before FROM "{table}"').df().dropna()
+            columns += bool(len(texts))
+            after = [json.dumps(poison(json.loads(t))) if column in STRUCTURED else poison(t) for t in texts["before"]]
+            connection.register("frame", texts.assign(after=after))
             connection.execute(f'UPDATE "{table}" SET "{column}" = after FROM frame WHERE "{column}" = before')
-            connection.unregister("frame")
     return columns
 
 
@@ -159,7 +143,7 @@ def hostile(once, request):
     """A results folder whose studies have payloads for names, texts, tokens, labels, claims, findings and notes."""
 
     def make(folder):
-        database = folder / "results.duckdb"
+        database, nightly = folder / "results.duckdb", request.config.option.markexpr == "nightly"
         metrics = (
             "anisotropy",
             "convergence",
@@ -169,9 +153,9 @@ def hostile(once, request):
             "spectrum",
             "variance",
         )
-        fill_all(database, types=12, ranks=12, corpora=("nested",), metrics=metrics)
+        fill_all(database, types=12, ranks=12, corpora=("nested",), metrics=metrics if nightly else metrics[:1])
         assert poison_all(database) > 40
-        render(database, folder, list(PAGES) if request.config.option.markexpr == "nightly" else list(PAGES)[1:])
+        render(database, folder, list(PAGES) if nightly else list(PAGES)[1:])
 
     return once("results-of-payloads", make)
 

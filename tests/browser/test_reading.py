@@ -86,27 +86,23 @@ def test_a_press_keeps_the_cursor_and_a_reload_has_it(page):
 
 
 def test_keys_go_from_layer_to_layer(page):
-    page.run(PRESS, ".")
-    page.until("return new URLSearchParams(location.search).get('depth') === '0'")
-    page.run(PRESS, ".")
-    page.until("return Number(new URLSearchParams(location.search).get('depth')) > 0.1")
-    second = float(page.run(ADDRESS)["depth"])
-    assert second == pytest.approx(1 / 8, abs=1e-3), "the first layer of the deepest model comes next"
-    page.run(PRESS, ",")
-    page.until("return new URLSearchParams(location.search).get('depth') === '0'")
+    depth = "return Math.abs(Number(new URLSearchParams(location.search).get('depth') ?? NaN) - arguments[0]) < 1e-3"
+    for key, expected in ((".", 0), (".", 1 / 8), (",", 0)):  # the first layer of the deepest model comes next
+        page.run(PRESS, key)
+        page.until(depth, expected)
     assert all("layer 0" in row for row in page.run(CELLS))
 
 
 def test_a_finger_moves_the_cursor(page):
-    def touch(kind, *places):
-        points = [{"x": x, "y": y} for x, y in places]
+    def touch(kind, *depths):
+        points = [dict(zip("xy", point_of(page, depth), strict=True)) for depth in depths]
         page.browser.execute_cdp_cmd("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
 
     page.browser.execute_cdp_cmd("Emulation.setTouchEmulationEnabled", {"enabled": True})
     try:
-        touch("touchStart", point_of(page, 0.1))
-        for step in (0.2, 0.4, 0.6, 0.75):
-            touch("touchMove", point_of(page, step))
+        touch("touchStart", 0.1)
+        for depth in (0.2, 0.4, 0.75):
+            touch("touchMove", depth)
         touch("touchEnd")
     finally:
         page.browser.execute_cdp_cmd("Emulation.setTouchEmulationEnabled", {"enabled": False})
@@ -200,22 +196,10 @@ def test_a_figure_is_pinned_to_the_board_and_the_address_has_it(page, open_at):
     assert page.run("return document.querySelectorAll(arguments[0]).length", f'[id="figure-{NAME}"]') == 1
 
 
-def test_choices_travel_to_the_other_pages(page):
-    page.click("input[value=no-sinks]")
-    page.until("return document.querySelector('.pages a').href.endsWith('index.html?view=no-sinks')")
-    page.click(".pages a")
-    page.until("return location.pathname.endsWith('/index.html') && document.querySelector('input[name=view]')")
-    page.until("return document.querySelector('input[name=view]:checked').value === 'no-sinks'")
-
-
-def test_an_axis_can_be_logarithmic_and_the_address_has_it(page, open_at):
+def test_an_axis_can_be_logarithmic_and_the_address_has_it(page):
     figure = "#figure-anisotropy\\.isoscore"
     noted = "return document.querySelector(arguments[0])?.textContent.includes('logarithmic')"
-
-    def show():
-        page.run("document.querySelector(arguments[0] + ' .fill').click()", figure)
-
-    show()
+    page.click(f"{figure} .fill")
     page.until("return document.querySelector(arguments[0] + ' .role-axis-label text')", figure)
     page.choose(f"{figure} select[data-pick=axis]", "log")
     page.until(noted, f"{figure} svg.marks")
@@ -225,7 +209,7 @@ def test_an_axis_can_be_logarithmic_and_the_address_has_it(page, open_at):
     page.assert_quiet()
 
 
-def test_controls_are_in_the_address(page, open_at):
+def test_controls_are_in_the_address_and_travel_to_the_other_pages(page, open_at):
     page.click("input[value=no-sinks]")
     page.choose("#moment", 0, "input")
     page.click("button.model[data-model=bert]")
@@ -237,6 +221,10 @@ def test_controls_are_in_the_address(page, open_at):
     assert page.run("return document.querySelector('input[name=view]:checked').value") == "no-sinks"
     assert page.texts("#moment-label") == ["step 0"]
     assert page.run("return document.querySelector('button.model[data-model=bert]').ariaPressed") == "true"
+    page.until("return document.querySelector('.pages a').href.includes('index.html?view=no-sinks')")
+    page.click(".pages a")
+    page.until("return location.pathname.endsWith('/index.html') && document.querySelector('input[name=view]')")
+    page.until("return document.querySelector('input[name=view]:checked').value === 'no-sinks'")
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,6 @@ from reporter.store import Store
 
 pytestmark = pytest.mark.browser
 FIGURE = '.panel[data-chart="anisotropy.top_variance_share"][data-corpus="nested"]'
-PROFILE = FIGURE
 SENTENCE = f"{FIGURE} .reading"
 BEHIND = "#figure-anisotropy\\.top_variance_share details.behind"
 # every panel near the window has drawn marks
@@ -97,13 +96,9 @@ def test_every_chart_draws_from_a_file_without_network_or_complaint(tab, reports
 
 def draw_all(tab):
     """Go down the page until every panel that can be seen was drawn."""
-    top = 0
-    while top < tab.run("return document.documentElement.scrollHeight"):  # charts and their captions make it longer
-        tab.run("scrollTo({top: arguments[0], behavior: 'instant'})", top)
-        top += 1600  # of a window of 900; panels are drawn from 500 above it to 500 below
-        tab.until(DRAWN, "none may be near")
-        # what is far from the window is taken down again
-        tab.run("for (const p of document.querySelectorAll('.panel:has(.mark-symbol path)')) p.dataset.seen = 'yes'")
+    # what is far from the window is taken down again; panels are drawn from 500 above it to 500 below
+    seen = "for (const p of document.querySelectorAll('.panel:has(.mark-symbol path)')) p.dataset.seen = 'yes';"
+    tab.scroll(f"const drawn = (() => {{ {DRAWN} }})(); {seen} return drawn", 1600, "none may be near")
     left = "[...document.querySelectorAll('.panel:not([data-seen])')].filter(p => p.checkVisibility())"
     assert tab.run(f"return {left}.map(p => p.dataset.chart)") == []
 
@@ -119,15 +114,11 @@ def test_the_drawn_points_are_the_numbers_and_follow_view_and_checkpoint(page, r
     at_start = change(page, page.choose, "#moment", 0, "input")
     assert page.texts("#moment-label") == ["step 0"]
     assert len(at_start) == 7 + 5 + 7 + 9, "models with one checkpoint stay"
-    assert change(page, page.choose, "#moment", 3, "input") != at_start
-    page.assert_quiet()
-
-
-def test_playing_stops_at_the_last_checkpoint(page):
     page.click("button.play")
-    page.until("return document.getElementById('moment-label').textContent === 'step 0'")
     page.until("return document.getElementById('moment-label').textContent.startsWith('last')")
     page.until("return document.querySelector('button.play').textContent.includes('▶')")
+    assert marks(page) != at_start
+    page.assert_quiet()
 
 
 def test_a_name_in_the_legend_brings_its_model_out(page):
@@ -163,15 +154,15 @@ def test_the_theme_follows_the_system_and_can_be_switched(tab, reports, dark):
     tab.open(reports / "made-up" / "layers.html", dark=dark)
     see_charts(tab)
     themes = [seen()]
-    for _ in range(3):
+    for last in (False, False, True):
         tab.click("button.theme")
-        if len(themes) < 3:
+        if not last:
             tab.until(f"{stroke} !== arguments[0]", themes[-1][2])
         themes.append(seen())
-        if len(themes) == 2:
-            tab.browser.refresh()
-            see_charts(tab)
-            assert seen() == themes[-1], "the choice is remembered"
+    tab.click("button.theme")
+    tab.browser.refresh()
+    see_charts(tab)
+    assert seen() == themes[1], "the choice is remembered"
     names = ["System", "Light", "Dark", "System"] if dark else ["System", "Dark", "Light", "System"]
     assert [name for name, *_ in themes] == names
     assert themes[0] == themes[3] and themes[2][1:] == themes[0][1:]
@@ -206,15 +197,18 @@ def test_charts_follow_the_width_of_the_window(page):
     page.until(f"return Math.abs({width} - arguments[0]) > 20", before)
 
 
-def test_failures_are_seen_first_and_controls_stay_in_sight(page, reports):
-    page.open(reports / "made-up" / "index.html")
-    box = page.run("return document.querySelector('section.alarm').getBoundingClientRect().toJSON()")
-    assert 0 < box["top"] < 500 and "give another path" in page.texts("section.alarm")[0]
-    page.open(reports / "made-up" / "layers.html")
-    page.run("scrollTo({top: 3000, behavior: 'instant'})")
-    assert 0 <= page.run("return document.querySelector('input[name=view]').getBoundingClientRect().top") < 300
+@pytest.mark.parametrize("width", [390, 1440])
+def test_failures_are_seen_first_and_pages_and_controls_stay_in_sight(tab, reports, width):
+    tab.open(reports / "made-up" / "index.html", width=width)
+    box = tab.run("return document.querySelector('section.alarm').getBoundingClientRect().toJSON()")
+    assert 0 < box["top"] < 500 and "give another path" in tab.texts("section.alarm")[0]
+    tab.open(reports / "made-up" / "layers.html", width=width)
+    tab.run("scrollTo({top: 3000, behavior: 'instant'})")
+    for selector in (".pages a[aria-current]", "input[name=view]"):
+        top = tab.run("return document.querySelector(arguments[0]).getBoundingClientRect().top", selector)
+        assert 0 <= top < 300, selector
     pressed = "[...document.querySelectorAll('.model-row button, .fill, .pin')]"
-    opacities = page.run(f"return {pressed}.map(button => getComputedStyle(button).opacity)")
+    opacities = tab.run(f"return {pressed}.map(button => getComputedStyle(button).opacity)")
     assert opacities and set(opacities) == {"1"}, "nothing that can be pressed is invisible"
 
 
@@ -263,26 +257,22 @@ def test_a_whole_figure_is_saved_as_it_is_seen(page):
 
 
 def test_the_table_behind_a_chart_holds_its_numbers_and_follows_the_controls(page, reports):
-    most = (
-        "SELECT max(value) AS most FROM layer_metrics WHERE study = 'made-up' AND metric = 'anisotropy' "
-        "AND statistic IN ('top_variance_share', 'top_variance_share_floor') "
-        "AND view = '{}' AND checkpoint IN ('final', 'step600')"
+    numbers = Store(reports / "results.duckdb").frame(
+        "SELECT view, value FROM layer_metrics WHERE study = 'made-up' AND metric = 'anisotropy' AND checkpoint IN "
+        "('final', 'step600') AND statistic IN ('top_variance_share', 'top_variance_share_floor')"
     )
-    database = Store(reports / "results.duckdb")
+    values = numbers.groupby("view")["value"]
     page.click('[id="figure-anisotropy.top_variance_share"] .fill')
     page.click(f"{BEHIND} summary")
-    rows = page.until(f"return document.querySelectorAll(String.raw`{BEHIND} tbody tr`).length")
-    expected = database.frame(most.replace("max(value) AS most", "count(*) AS n").format("words"))["n"].item()
-    assert rows == expected
+    rows = f"[...document.querySelectorAll(String.raw`{BEHIND} tbody tr`)]"
+    assert page.until(f"return {rows}.length") == values.size()["words"]
     head = page.texts(f"{BEHIND} th")
     assert {"corpus", "model", "layer", "value", "ci low"} <= set(head) and "view" not in head, "all rows have the same"
-    cells = (
-        f"[...document.querySelectorAll(String.raw`{BEHIND} tbody tr`)].map(row => row.cells[{head.index('value')}])"
-    )
-    largest = f"return Math.abs(Math.max(...{cells}.map(cell => Number(cell.textContent))) / arguments[0] - 1) < 1e-3"
-    assert page.run(largest, float(database.frame(most.format("words"))["most"].item()))
-    page.run("document.querySelector('input[value=no-sinks]').click()")
-    page.until(largest, float(database.frame(most.format("no-sinks"))["most"].item()))
+    cells = f"{rows}.map(row => Number(row.cells[{head.index('value')}].textContent))"
+    largest = f"return Math.abs(Math.max(...{cells}) / arguments[0] - 1) < 1e-3"
+    assert page.run(largest, float(values.max()["words"]))
+    page.click("input[value=no-sinks]")
+    page.until(largest, float(values.max()["no-sinks"]))
     page.assert_quiet()
 
 
@@ -295,20 +285,27 @@ def test_a_chart_far_from_the_window_is_taken_down_and_comes_back_without_a_jump
     page.assert_quiet()
 
 
-def test_a_number_of_something_else_than_a_corpus_is_shown_beside_those_of_a_corpus(tab, tmp_path):
-    fill(tmp_path / "results.duckdb", "small", **SMALL | {"metrics": ("anisotropy", "motion")})
-    with duckdb.connect(tmp_path / "results.duckdb") as connection:
-        connection.execute("UPDATE layer_metrics SET corpus = '(groups)' WHERE metric = 'motion'")
-    render(tmp_path / "results.duckdb", tmp_path)
-    tab.open(tmp_path / "small" / "layers.html")
+@pytest.fixture(scope="module")
+def many(once):
+    """A study of nine models, of which the numbers of one metric are not of a corpus."""
+
+    def make(folder):
+        models = tuple((f"{'zebra' if i == 7 else 'model'}-{i}", "decoder", 2, 16, (None,)) for i in range(9))
+        fill(folder / "results.duckdb", **SMALL | {"models": models, "metrics": ("anisotropy", "motion")})
+        with duckdb.connect(folder / "results.duckdb") as connection:
+            connection.execute("UPDATE layer_metrics SET corpus = '(groups)' WHERE metric = 'motion'")
+        render(folder / "results.duckdb", folder)
+
+    return once("many-models", make) / "made-up" / "layers.html"
+
+
+def test_a_number_of_something_else_than_a_corpus_is_shown_beside_those_of_a_corpus(tab, many):
+    tab.open(many)
     assert marks(tab, panel("motion.step_cosine", "(groups)"))
 
 
-def test_two_keys_find_a_model_among_many(tab, tmp_path):
-    models = tuple((f"{'zebra' if i == 7 else 'model'}-{i}", "decoder", 2, 16, (None,)) for i in range(9))
-    fill(tmp_path / "results.duckdb", **SMALL | {"models": models})
-    render(tmp_path / "results.duckdb", tmp_path)
-    tab.open(tmp_path / "made-up" / "layers.html")
+def test_two_keys_find_a_model_among_many(tab, many):
+    tab.open(many)
     tab.browser.find_element("tag name", "body").send_keys("f")
     tab.keys("z")
     buttons = "[...document.querySelectorAll('button.model')].filter(button => button.checkVisibility())"
@@ -318,16 +315,6 @@ def test_two_keys_find_a_model_among_many(tab, tmp_path):
     assert tab.run("return document.querySelector('[data-model=zebra-7]').ariaPressed") == "true"
     tab.keys("ESCAPE")
     assert len(tab.run(shown)) == 9
-
-
-def test_pages_and_controls_are_at_hand_on_a_narrow_screen(tab, reports):
-    tab.open(reports / "made-up" / "layers.html", width=390)
-    tab.run("scrollTo({top: 2500, behavior: 'instant'})")
-    for selector in (".pages a[aria-current]", "input[name=view]"):
-        top = tab.run("return document.querySelector(arguments[0]).getBoundingClientRect().top", selector)
-        assert 0 <= top < 200, selector
-    tab.click('.pages a[href^="method.html"]')
-    tab.until("return location.pathname.endsWith('/method.html')")
 
 
 def test_tables_appear_when_their_lids_are_open(page, reports):
@@ -355,23 +342,18 @@ def test_evidence_opens_by_keyboard_and_its_sql_is_copied(whole, reports):
     whole.assert_quiet()
 
 
-def test_the_site_switches_profiles_to_the_states_after_attention(whole, reports):
-    before = marks(whole, PROFILE)
-    hollow = f"return document.querySelectorAll('{PROFILE} .mark-symbol path[fill=transparent]').length"
+def test_profiles_switch_to_the_states_after_attention_and_null_baselines_are_hidden_everywhere(whole, reports):
+    before = marks(whole)
+    hollow = f"return document.querySelectorAll('{FIGURE} .mark-symbol path[fill=transparent]').length"
     assert whole.run(hollow) == 6, "one for each model after the final norm"
     assert any("after the final norm" in label for label in before)
-    after = change(whole, whole.choose, "#site", "attention", of=PROFILE)
-    assert whole.run(hollow) == 0 and len(after) == count_of(reports, "whole", "site = 'attention'")
-    whole.assert_quiet()
-
-
-def test_null_baselines_can_be_hidden_everywhere(whole):
-    before = marks(whole, PROFILE)
-    after = change(whole, whole.click, "#baselines", of=PROFILE)
+    after = change(whole, whole.click, "#baselines")
     assert any("random-init" in label for label in before) and not any("random-init" in label for label in after)
     hidden = whole.run("return [...document.querySelectorAll('.panel[hidden]')].map(p => p.dataset.value)")
     assert "gpt2 (shuffled)" in hidden and "gpt2" not in hidden
-    assert change(whole, whole.click, "#baselines", of=PROFILE) == before
+    assert change(whole, whole.click, "#baselines") == before
+    after = change(whole, whole.choose, "#site", "attention")
+    assert whole.run(hollow) == 0 and len(after) == count_of(reports, "whole", "site = 'attention'")
     whole.assert_quiet()
 
 

@@ -70,14 +70,12 @@ def test_an_axis_holds_its_values_and_says_what_it_leaves_out(values, chance, mo
 def numbers(bert, gpt2, other=None):
     """Numbers of two models, and of the second one under the second view."""
     own = {("bert", "words"): bert, ("gpt2", "words"): gpt2, ("gpt2", "no-sinks"): other or gpt2}
-    return pd.DataFrame(
-        [
-            {"model": model, "role": "", "checkpoint": "final", "corpus": "wiki", "view": view, "statistic": "norm",
-             "site": "block", "depth": place / 2, "value": value, "ci_low": math.nan, "ci_high": math.nan}
-            for (model, view), values in own.items()
-            for place, value in enumerate(values)
-        ]
-    )  # fmt: skip
+    frames = [
+        pd.DataFrame({"model": model, "view": view, "value": values, "depth": [i / 2 for i in range(len(values))]})
+        for (model, view), values in own.items()
+    ]
+    same = {"role": "", "checkpoint": "final", "corpus": "wiki", "statistic": "norm", "site": "block"}
+    return pd.concat(frames, ignore_index=True).assign(**same, ci_low=math.nan, ci_high=math.nan)
 
 
 def test_the_smaller_model_is_no_flat_line():
@@ -117,15 +115,12 @@ def test_each_statistic_of_a_chart_has_its_own_axis_with_the_chance_level_by_its
 
 
 def rows(lines, depths, layers=None):
-    return pd.DataFrame(
-        [
-            {"model": model, "role": ROLES[model], "depth": depth, "step": depth, "value": value} | layer
-            for model, values in lines.items()
-            for depth, value, layer in zip(
-                depths, values, [{"layer": n} for n in layers] if layers else [{}] * len(values), strict=True
-            )
-        ]
-    )
+    frames = [
+        pd.DataFrame({"model": model, "role": ROLES[model], "depth": depths, "step": depths, "value": values})
+        for model, values in lines.items()
+    ]
+    frame = pd.concat(frames, ignore_index=True)
+    return frame if layers is None else frame.assign(layer=layers * len(lines))
 
 
 @pytest.mark.parametrize(
@@ -167,14 +162,10 @@ def test_two_models_are_named_with_their_layers():
     assert [part.rpartition(" at ")[2] for part in said.split(" · ")] == ["layer 3 of 12", "layer 6 of 12"]
 
 
-def test_steps_are_spoken_of_as_blocks():
+def test_steps_are_spoken_of_as_blocks_and_what_is_not_determined_is_counted_and_no_maximum():
     steps = rows({"dreams": [0.7, 0.4, 0.9, 0.8]}, [0, 0.25, 0.5, 0.75], [0, 1, 2, 3])
     said = "dreams: 0.7 (first block) to 0.8 (last block), maximum 0.9 at block 3 of 4"
     assert of_statistic(steps, SCENE, step=True) == said
-
-
-def test_what_is_not_determined_is_counted_and_is_no_maximum():
-    steps = rows({"dreams": [0.7, 0.4, 0.9, 0.8]}, [0, 0.25, 0.5, 0.75], [0, 1, 2, 3])
     steps["undetermined"] = [False, False, True, False]
     said = "dreams: 0.7 (first block) to 0.8 (last block, maximum), not determined at 1 block (open marks)"
     assert of_statistic(steps, SCENE, step=True) == said

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import math
 import re
 from dataclasses import replace
 
@@ -25,17 +26,14 @@ RATE = Statistic("rate", "Rate", "a / b", (), per="model")
 
 
 def frame(statistic="share", layers=4, interval=True, floor=True):
-    rows = [
-        {"model": model, "role": role, "checkpoint": "final", "step": step, "corpus": "c", "view": "words",
-         "statistic": name, "layer": layer, "depth": layer / layers,
-         "value": None if layer == 1 else 0.1 * layer,
-         "ci_low": 0.1 * layer - 0.02 if interval else None,
-         "ci_high": 0.1 * layer + 0.02 if interval else None, "n": 10}
-        for model, role, step in (("bert", "encoder", 0), ("gpt2", "decoder", 100))
-        for name in ((statistic, f"{statistic}_floor") if floor else (statistic,))
-        for layer in range(layers + 1)
-    ]  # fmt: skip
-    return pd.DataFrame(rows).astype({"ci_low": float, "ci_high": float, "value": float})
+    names = [statistic, f"{statistic}_floor"][: 1 + floor]
+    keys = pd.DataFrame([("bert", "encoder", 0), ("gpt2", "decoder", 100)], columns=["model", "role", "step"])
+    keys = keys.merge(pd.Series(names, name="statistic"), how="cross")
+    rows = keys.merge(pd.Series(range(layers + 1), name="layer"), how="cross")
+    rows = rows.assign(checkpoint="final", corpus="c", view="words", n=10, depth=rows["layer"] / layers)
+    value = 0.1 * rows["layer"]
+    ends = (value - 0.02, value + 0.02) if interval else (math.nan, math.nan)
+    return rows.assign(value=value.where(rows["layer"] != 1), ci_low=ends[0], ci_high=ends[1])
 
 
 def encodings(spec, channel):
@@ -103,22 +101,8 @@ def test_lines_have_their_names_at_their_ends_apart_from_each_other():
     assert parts.room_for(STYLES) > 0 == parts.room_for(many)
 
 
-def test_lines_and_chance_levels_say_nothing_aloud_and_points_do():
-    chart = profile(frame(), STYLES, SHARE).to_dict()
-    silent = [layer["mark"].get("aria", True) is False for layer in chart["layer"]]
-    kinds = {layer["mark"]["type"] for layer, own in zip(chart["layer"], silent, strict=True) if own}
-    assert kinds == {"area", "line", "text"}
-    assert chart["layer"][-2]["mark"]["type"] == "point" and not silent[-2]
-
-
-def test_a_value_axis_names_its_quantity_and_unit():
-    spec = profile(frame(), STYLES, replace(SHARE, title="a b", unit="nats")).to_dict()
-    assert {tuple(channel["title"]) for channel in encodings(spec, "y") if channel.get("title")} == {("a b (nats)",)}
-    assert parts.axis_title(replace(SHARE, short="short")) == ["short"]
-
-
 def test_a_profile_has_a_colour_for_each_model_and_runs_over_relative_depth_from_0_to_1():
-    spec = compiles(profile(frame(), STYLES, SHARE))
+    spec = compiles(profile(frame(), STYLES, replace(SHARE, title="a b", unit="nats")))
     expected = {"domain": ["bert", "gpt2"], "range": [LIGHT[ENCODER][0], LIGHT[DECODER][0]]}
     coloured = encodings(spec, "color")
     assert len(coloured) == 6, "band, chance level, name, overlaid line, line and points"
@@ -126,11 +110,15 @@ def test_a_profile_has_a_colour_for_each_model_and_runs_over_relative_depth_from
     assert encodings(spec, "shape")[0]["scale"]["range"] == ["circle", "triangle-up"]
     assert {channel["field"] for channel in encodings(spec, "x") if "field" in channel} == {"depth"}
     assert encodings(spec, "x")[0]["scale"]["domain"] == [0, 1]
+    assert {tuple(channel["title"]) for channel in encodings(spec, "y") if channel.get("title")} == {("a b (nats)",)}
+    assert parts.axis_title(replace(SHARE, short="short")) == ["short"]
+    silent = {layer["mark"]["type"] for layer in spec["layer"] if layer["mark"].get("aria", True) is False}
+    assert silent == {"area", "line", "text"}, "points alone are told to a screen reader"
 
 
 @pytest.mark.parametrize(("interval", "floor"), [(True, True), (False, True), (False, False)])
 def test_bands_and_floors_are_drawn_where_there_are_any(interval, floor):
-    spec = compiles(profile(frame(interval=interval, floor=floor), STYLES, SHARE))
+    spec = profile(frame(interval=interval, floor=floor), STYLES, SHARE).to_dict()
     assert ("area" in marks(spec)) == interval
     assert ("share_floor" in json.dumps(spec["layer"])) == floor
 

@@ -1,5 +1,12 @@
 import pytest
+from report.made_up import SMALL, fill, fill_whole
 from report.reading import read_pages
+
+from reporter.report import export, render
+from reporter.store import Store
+
+METRICS = ("angular_distance", "anisotropy", "convergence", "intrinsic_dimension", "layer_pairs", "outliers")
+METRICS += ("spectrum", "variance")
 
 
 @pytest.fixture(scope="session")
@@ -12,3 +19,26 @@ def whole(reports):
 def torn(reports):
     """The pages of a study with a hostile name and failures, and without claims, findings and answers."""
     return read_pages(reports / "made-up")
+
+
+@pytest.fixture(scope="session")
+def drawn(tmp_path_factory):
+    """A results folder with a study of null baselines, all sites and some metrics, and what its pages would show."""
+    folder = tmp_path_factory.mktemp("drawn")
+    fill_whole(folder / "results.duckdb", types=400, ranks=96, metrics=METRICS)
+    return folder, export.read_study("whole", folder)
+
+
+@pytest.fixture
+def written(tmp_path):
+    """Returns a function that fills a small study once, writes its pages as its key ``report`` says, and reads them."""
+    database = tmp_path / "results.duckdb"
+
+    def write(report="", looked_at=None, **study):
+        store = Store(database) if database.exists() else fill(database, **SMALL | study)
+        spec = {"study": "made-up", "spec": f"study: made-up\n{report}", "looked_at": looked_at}
+        store.put("studies", ("study",), spec)
+        render(database, tmp_path)
+        return read_pages(tmp_path / "made-up")
+
+    return write

@@ -122,7 +122,10 @@ def fill(path, study="made-up", **more):
     """Write a study into a database; keywords replace the usual models, corpora, metrics, title…"""
     metrics, rng, cells, numbers = catalogue(), np.random.default_rng(0), [], []
     models = list(model_rows(study, more.get("models", MODELS), more.get("bases", {})))
+    everywhere = more.get("metrics_of_all_corpora", tuple(metrics))
     for model, corpus, metric in product(models, more.get("corpora", CORPORA), more.get("metrics", tuple(metrics))):
+        if corpus != CORPORA[0] and metric not in everywhere:
+            continue
         key = {name: model[name] for name in ("study", "model", "checkpoint")} | {"corpus": corpus, "metric": metric}
         step, role, baseline = model["step"], model["role"], model["baseline"]
         age = 1.0 if step is None else min(1.0, step / 600)
@@ -213,7 +216,7 @@ def fill_exhibited(path, study="exhibited"):
 
 def fill_all(path, **whole):
     """Write ``whole`` with claims, findings, texts, answers; ``explored``, ``exhibited``, and a hostile ``made-up``."""
-    store = fill_whole(path, **whole)
+    store = fill_whole(path, **{"metrics_of_all_corpora": ("anisotropy", "convergence"), "ranks": 24} | whole)
     fill_claims(store, "whole")
     fill_findings(store, "whole")
     fill_texts(store, "whole", TEXTS)
@@ -222,7 +225,8 @@ def fill_all(path, **whole):
     fill_exhibited(path)
     models = (*MODELS[:3], (IMAGE, "decoder", 8, 64, (None,)))
     metrics = ("anisotropy", "intrinsic_dimension", "motion", "variance")
-    fill(path, title=f"Hostile {HOSTILE}", models=models, metrics=metrics)
+    hostile = {"title": f"Hostile {HOSTILE}", "models": models, "metrics": metrics}
+    fill(path, metrics_of_all_corpora=("anisotropy",), **hostile)
     fail(store, "made-up", f"OSError: {HOSTILE} is not there: give another path")
 
 

@@ -19,21 +19,7 @@ JOURNEYS = {
     "hostile": (["say", *HOSTILE, "now"],),
 }
 FOLLOWED = {"mouse": ("mouse", "cat", "screen"), "hostile": ()}
-WORDS = [
-    "rat",
-    "cat",
-    "animal",
-    "rabbit",
-    "dog",
-    "button",
-    "keyboard",
-    "screen",
-    "cursor",
-    "bird",
-    "mice",
-    "snake",
-    "he",
-]
+WORDS = ["rat", "cat", "animal", "rabbit", "dog", "button", "keyboard", "screen", "cursor", "bird", "mice", "snake"]
 """What a state may come close to; later words come in at later layers."""
 TOP = 8
 

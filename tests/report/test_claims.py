@@ -7,7 +7,6 @@ import pytest
 from report.made_up import HOSTILE, MODELS, SMALL, fill
 from report.reading import part_of, read, rows_of, text_of
 
-from reporter.report import render
 from reporter.report.claims import WIDTH, interval_plot
 from reporter.report.evidence import MOST, evidence_of
 
@@ -36,33 +35,35 @@ def test_our_number_stands_beside_the_papers(whole):
         "✓ supported BERT converges to its final layer at 0.0826 a layer. all tokens Lee 2024, §6.4",
         "0.0811 [0.0779, 0.0842] paper 0.0826 convergence.rate of bert on nested; claimed: 0.0826 ± 0.01",
         "p of the verdict, corrected 0.0032",
+        "Model by model: 1 supported, 1 inconclusive",
     ):
         assert part in rate
     label = 'aria-label="ours 0.0811; interval 0.0779 to 0.0842; paper 0.0826; holds if 0.0826 ± 0.01"'
     assert label in claim(whole, "bert-rate")
-    assert "Model by model: 1 supported, 1 inconclusive" in rate and whole.count("Model by model:") == 1
-    assert re.search(r"gpt2 .*> −0\.075", rate)
+    assert whole.count("Model by model:") == 1 and re.search(r"gpt2 .*> −0\.075", rate)
     assert "Without the correction for the number of claims: supported" in text_of(claim(whole, "frequent-first"))
     assert "svg" not in claim(whole, "loss-falls"), "there is nothing to draw"
 
 
 def test_evidence_is_laid_out_in_an_order_for_reading(whole):
-    bulge = text_of(claim(whole, "decoders-bulge"))
+    bulge, lower = text_of(claim(whole, "decoders-bulge")), text_of(claim(whole, "encoders-lower"))
     row = "model corpus value interval verdict gpt2 nested 0.1 0.08 to 0.16 ✓ supported"
     assert f"By model and corpus, not corrected {row}" in bulge
     assert "By inequality name value interval p fails p holds middle above first 0.3 0.2 to 0.4 0.999 0.001" in bulge
     assert "SELECT model, layer, value FROM layer_metrics WHERE statistic = 'top_variance_share'" in bulge
-    lower = text_of(claim(whole, "encoders-lower"))
     assert "decoders 0.21 (n = 2), encoders 0.214 (n = 2); Hedges' g −0.4" in lower
     assert lower.count(HOSTILE) == 4, "in what it says, source, statistic and notes"
 
 
 def test_flips_are_told_with_the_claim_and_in_the_grid(whole):
-    bulge, lower = text_of(claim(whole, "decoders-bulge")), text_of(claim(whole, "encoders-lower"))
+    bulge, lower, text = (
+        text_of(claim(whole, "decoders-bulge")),
+        text_of(claim(whole, "encoders-lower")),
+        text_of(whole),
+    )
     assert "✗ refuted without sinks" in bulge
     assert "It also holds for the null baseline random-init" in bulge
     assert "without sinks" not in lower and "null baseline" not in lower, "one that differs is as it should"
-    text = text_of(whole)
     assert "2 claims were also tested on other token sets or null baselines: 1 verdict depends on the token set" in text
     assert "1 claim also holds for a null baseline" in text
     (table,) = re.findall(r'<table class="flips">.*?</table>', whole, re.DOTALL)
@@ -94,21 +95,16 @@ def test_bounds_are_drawn_to_scale(holds, expected):
     assert all(0 < place < WIDTH for place in (value, paper, *interval, *(tick["x"] for tick in plot["ticks"])))
 
 
-def test_a_number_that_stands_alone_is_not_drawn():
-    assert interval_plot(NOTHING, "< 3") is None
-    assert interval_plot(NOTHING | {"value": 0.4}, "") is None
-    assert interval_plot(NOTHING | {"value": 3.0, "holds_low": 3.0}, "> 3") is None
+@pytest.mark.parametrize("more", [{}, {"value": 0.4}, {"value": 3.0, "holds_low": 3.0}])
+def test_a_number_that_stands_alone_is_not_drawn(more):
+    assert interval_plot(NOTHING | more, "> 3") is None
 
 
 def test_evidence_of_any_kind_is_shown_with_a_true_minus():
     evidence = {"evidence": "none", "parts": [{"name": i} for i in range(MOST + 5)], "notes": "one", "nothing": None}
     says = "without sinks: -0.0384 becomes -.06, p < 1e-12"
-    evidence |= {
-        "made_up": [1, True, {"a_b": None}],
-        "reason": "-2 in 2024-26",
-        "views": [{"says": says, "turned": False}],
-    }
-    found = evidence_of(evidence)
+    evidence |= {"made_up": [1, True, {"a_b": None}], "reason": "-2 in 2024-26"}
+    found = evidence_of(evidence | {"views": [{"says": says, "turned": False}]})
     assert found["facts"] == [("made up", "1, yes, a b: –"), ("evidence", "none")]
     assert (found["notes"], found["reason"], found["tables"][0]["more"]) == (["one"], "−2 in 2024-26", 5)
     assert found["views"] == ["without sinks: −0.0384 becomes −.06, p < 1e-12"]
@@ -126,26 +122,23 @@ def test_no_column_of_the_evidence_mixes_two_statistics():
     assert [name for name, _ in mixed["columns"]] == ["model", "statistic", "value"], "each says what its value is"
 
 
-def test_a_claim_names_what_it_is_about_and_leads_to_its_figures(tmp_path):
+def test_a_claim_names_what_it_is_about_and_leads_to_its_figures(written, tmp_path):
     titles = {"motion.step_cosine": "cosine of consecutive states", "motion.step_length": "length of a step"}
-    store = fill(tmp_path / "results.duckdb", **SMALL | {"models": MODELS[:3]})
     single = {"metrics": ["motion.step_cosine"], "models": ["bert", "gpt2"], "corpora": ["nested"], "tested": 1}
     both = {"metrics": list(titles), "statistic": f"correlation of {' and '.join(titles)} over layers"}
     row = NOTHING | {"reading": 1, "says": "It is so.", "verdict": "supported", "value": 0.4, "kind": "value"}
     one = row | {"claim": "one", "number": 1, "view": "all", "detail": single, "ci_low": 0.3, "ci_high": 0.5}
-    store.replace("claims", "made-up", [one, row | {"claim": "two", "number": 2, "detail": both}])
-    render(tmp_path / "results.duckdb", tmp_path)
-    html = read(tmp_path / "made-up" / "claims.html")
-    text = text_of(claim(html, "one"))
-    assert (
-        "It is so. motion.step_cosine bert, gpt2 nested with added tokens See the figure not registered 0.4 [0.3, 0.5]"
-        in text
-    )
-    assert 'href="layers.html?figure=motion.step_cosine&amp;view=all"' in claim(html, "one")
-    links = re.findall(r'<a href="layers.html\?figure=([^"&]+)">See “([^”]+)”</a>', claim(html, "two"))
-    assert "✓ supported no interval" in text_of(claim(html, "two")) and "no interval" not in text
-    assert links == list(titles.items())
-    assert f"correlation of {' and '.join(titles.values())} over layers" in text_of(claim(html, "two"))
+    two = row | {"claim": "two", "number": 2, "detail": both}
+    store = fill(tmp_path / "results.duckdb", **SMALL | {"models": MODELS[:3]})
+    store.replace("claims", "made-up", [one, two])
+    html = written()
+    one, two = claim(html, "one"), claim(html, "two")
+    about = "It is so. motion.step_cosine bert, gpt2 nested with added tokens See the figure not registered"
+    assert f"{about} 0.4 [0.3, 0.5]" in text_of(one) and "no interval" not in text_of(one)
+    assert 'href="layers.html?figure=motion.step_cosine&amp;view=all"' in one
+    assert re.findall(r'<a href="layers.html\?figure=([^"&]+)">See “([^”]+)”</a>', two) == list(titles.items())
+    assert "✓ supported no interval" in text_of(two)
+    assert f"correlation of {' and '.join(titles.values())} over layers" in text_of(two)
 
 
 def test_two_sides_and_a_p_of_0_are_written_for_readers():

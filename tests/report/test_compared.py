@@ -1,4 +1,4 @@
-"""The main comparison against means taken by hand, and the page that shows it."""
+"""The main comparison and its page, and warnings that are told once."""
 
 import math
 import re
@@ -8,56 +8,32 @@ from report.made_up import SMALL, fill
 from report.reading import read, rows_of
 from scipy.stats import t
 
-from reporter.report import render
 from reporter.report.compared import path_of
 from reporter.report.tables import ModelRow, warnings
 from reporter.runs.whole import _interval, write_over_models
-from reporter.store import Store
 
 MODELS = [(f"model-{i}", ("encoder", "decoder")[i % 2], 3, 16, (0, 50) if i == 3 else (None,)) for i in range(4)]
-SPEC = "study: side\nmodels: {model-2: {}, model-0: {}, model-3: {}, model-1: {}}\ncorpora: {b: {}, a: {}}\n"
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    """A folder with four models, which a study names in another order, beside each other, and with one alone."""
-    folder = tmp_path_factory.mktemp("compared")
-    store = fill(folder / "results.duckdb", "side", models=MODELS, corpora=("a", "b"), metrics=("motion",))
-    store.put("studies", ["study"], {"study": "side", "spec": SPEC})
-    write_over_models(store, "side")
-    fill(folder / "results.duckdb", "alone", **SMALL)
-    render(folder / "results.duckdb", folder)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def html(folder):
-    return read(folder / "side" / "index.html")
-
-
-@pytest.fixture(scope="module")
-def stored(folder):
-    rows = rows_of(read(folder / "side" / "data" / "compared.csv"))
-    return [row for row in rows if row["statistic"] == "motion.step_cosine"]
-
-
-def test_a_models_number_is_the_mean_over_its_layers_at_its_last_checkpoint(folder, stored):
-    frame = Store(folder / "results.duckdb").frame(
-        "SELECT * FROM layer_metrics WHERE study = 'side' AND metric = 'motion' AND statistic = 'step_cosine' "
-        "AND site IN ('embedding', 'block') AND step IS NOT DISTINCT FROM if(model = 'model-3', 50, NULL)"
+def test_roles_of_two_models_have_an_interval_over_texts(written, tmp_path):
+    store = fill(tmp_path / "results.duckdb", **SMALL | {"models": MODELS, "corpora": ("a", "b")})
+    write_over_models(store, "made-up")
+    written()
+    rows = [
+        row
+        for row in rows_of(read(tmp_path / "made-up" / "data" / "compared.csv"))
+        if [row[name] for name in ("statistic", "corpus", "view", "role")]
+        == ["motion.step_cosine", "a", "all", "decoder"]
+    ]
+    own, (role,) = [row for row in rows if row["model"]], [row for row in rows if not row["model"]]
+    assert role["models"] == "2" == str(len(own))
+    frame = store.frame(
+        "SELECT * FROM layer_metrics WHERE statistic = 'step_cosine' AND view = 'all' AND corpus = 'a' "
+        "AND step IS NOT DISTINCT FROM if(model = 'model-3', 50, NULL)"
     )
-    means = frame.groupby(["model", "corpus", "view"])[["value", "ci_low", "ci_high"]].mean()
-    rows = {(row["model"], row["corpus"], row["view"]): row for row in stored}
-    assert len(means) == 4 * 2 * 3
-    for key, mean in means.iterrows():
-        assert [float(rows[key][name]) for name in mean.index] == pytest.approx(list(mean), rel=1e-12)
-
-
-def test_two_models_of_a_role_have_an_interval_over_texts(html, stored):
-    rows = [row for row in stored if (row["corpus"], row["view"], row["role"]) == ("a", "all", "decoder")]
-    own = [row for row in rows if row["model"]]
-    (role,) = [row for row in rows if not row["model"]]
-    assert role["models"] == "2" and all(row["ci_low"] for row in own)
+    for row in own:
+        mean = frame[frame["model"] == row["model"]][["value", "ci_low", "ci_high"]].mean()
+        assert [float(row[name]) for name in mean.index] == pytest.approx(list(mean), rel=1e-12)
     for column in ("value", "ci_low", "ci_high"):
         assert float(role[column]) == pytest.approx(sum(float(row[column]) for row in own) / 2)
 

@@ -1,6 +1,5 @@
 """What a page leaves out of a study of very many numbers: it says so, and its own SQL gives what it shows."""
 
-from collections.abc import Callable
 from functools import partial
 
 import duckdb
@@ -16,7 +15,7 @@ from reporter.report import downsampling
 from reporter.report.downsampling import Sampling, spread
 
 STEPS = (0, 1, 10, 100, 1000)
-Read = Callable[[str], pd.DataFrame]
+TWO_STEPS = Sampling("'s'", (0, 1000), 5)
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +83,7 @@ def test_a_study_of_few_numbers_is_shown_whole(read):
 def test_checkpoints_are_left_out_but_for_each_models_last(read, monkeypatch):
     monkeypatch.setattr(downsampling, "MOST_OF_STATISTIC", 80)
     thin = downsampling.sampling(read, "s", STEPS)
-    assert thin == Sampling("'s'", (0, 1000), 5)
+    assert thin == TWO_STEPS
     whole, own = rows(read, chart(PROFILE)), rows(read, chart(PROFILE), thin)
     last = (whole.frame["model"] == "c") & (whole.frame["step"] == 10)
     there = whole.frame["step"].isin([0, 1000]) | whole.frame["step"].isna() | last
@@ -96,17 +95,13 @@ def test_checkpoints_are_left_out_but_for_each_models_last(read, monkeypatch):
     ), "the slider stops where there are rows"
 
 
-def test_layers_are_left_out_of_what_is_still_too_large(read, monkeypatch):
-    monkeypatch.setattr(downsampling, "MOST_OF_PANELS", 600)
-    whole, own = (rows(read, chart(PAIRS, facet="pair"), thin) for thin in (None, Sampling("'s'", (0, 1000), 5)))
-    assert (len(whole.frame), len(own.frame)) == (14 * 13 * 13, 7 * 7 * 7)  # two of a, b and c, one of d
-    assert set(own.frame["layer_a"]) == set(own.frame["layer_b"]) == set(range(0, 13, 2))
-    assert own.kept.endswith("one layer in 2, from the embedding on, and each model's last block")
-    monkeypatch.setattr(downsampling, "MOST_OF_PANELS", 60)
-    fewer = rows(read, chart(PAIRS, facet="pair"), Sampling("'s'", (0, 1000), 5))
-    assert set(fewer.frame["layer_a"]) == set(fewer.frame["layer_b"]) == {0, 5, 10, 12}, (
-        "the last block is none in five"
-    )
+@pytest.mark.parametrize(("most", "layers"), [(600, set(range(0, 13, 2))), (60, {0, 5, 10, 12})])
+def test_layers_are_left_out_of_what_is_still_too_large_but_for_the_last_block(read, monkeypatch, most, layers):
+    monkeypatch.setattr(downsampling, "MOST_OF_PANELS", most)
+    whole, own = (rows(read, chart(PAIRS, facet="pair"), thin) for thin in (None, TWO_STEPS))
+    assert (len(whole.frame), len(own.frame)) == (14 * 13 * 13, 7 * len(layers) ** 2)  # two of a, b and c, one of d
+    assert set(own.frame["layer_a"]) == set(own.frame["layer_b"]) == layers
+    assert "one layer in" in own.kept and own.kept.endswith("from the embedding on, and each model's last block")
     both = own.frame.merge(whole.frame, how="left", indicator=True)
     assert set(both["_merge"]) == {"both"}, "no number is another one"
 
@@ -123,12 +118,10 @@ OF_A_PLUG_IN = {
 
 @pytest.mark.parametrize("sql", OF_A_PLUG_IN.values(), ids=OF_A_PLUG_IN)
 @pytest.mark.parametrize("kind", ["profile", "training"])
-def test_queries_of_plug_ins_are_thinned_however_they_are_written(
-    read: Read, monkeypatch: pytest.MonkeyPatch, sql: str, kind: str
-) -> None:
+def test_queries_of_plug_ins_are_thinned_however_they_are_written(read, monkeypatch, sql, kind):
     monkeypatch.setattr(downsampling, "MOST_OF_FIGURE", 50)
     own = chart(sql, kind=kind)
-    whole, fewer = (rows(read, own, thin) for thin in (None, Sampling("'s'", (0, 1000), 5)))
+    whole, fewer = (rows(read, own, thin) for thin in (None, TWO_STEPS))
     assert (len(whole.frame), len(fewer.frame)) == (14 * 13, 7 * (4 if kind == "training" else 7))
     assert "the checkpoints at 2 of 5 steps" in fewer.kept and "one layer in" in fewer.kept
     keys = ["model", "step", "layer"]

@@ -9,8 +9,7 @@ import pandas as pd
 import pytest
 import vl_convert
 from oracles.columns import unpack_column
-from report.made_up_journeys import HOSTILE as TOKENS
-from report.made_up_journeys import LONG
+from report.made_up_journeys import HOSTILE, LONG
 from report.reading import queries_of, read
 
 from reporter.charts.chart import filled
@@ -23,8 +22,8 @@ from reporter.report.explorers import ChartPage
 from reporter.store import Store
 from reporter.store.schema import find_table
 
-STUDY = "exhibited"
 STYLES = style_models({"bert": "encoder", "gpt2": "decoder"})
+QUERIES = {chart.id: chart.query for analysis in analyses().values() for chart in analysis.charts}
 
 
 @pytest.fixture(scope="module")
@@ -35,25 +34,31 @@ def store(reports):
 @pytest.fixture(scope="module")
 def pages(store):
     with store.reading() as read_rows:
-        found = read_explorers(read_rows, STUDY, STYLES, {**catalogue(), **analyses()})
+        found = read_explorers(read_rows, "exhibited", STYLES, {**catalogue(), **analyses()})
     return {page.name: page for page in found if isinstance(page, ChartPage)}
 
 
-def chart_of(pages, name):
-    return next(drawn for page in pages.values() for drawn in page.charts if drawn.id == name)
+@pytest.fixture(scope="module")
+def journeys(reports):
+    """The page of journeys, and what it offers."""
+    html = read(reports / "explored" / "tokens.html")
+    return html, json.loads(re.findall(r'id="page">(.*?)</script>', html)[0])
 
 
-def query_of(name):
-    """What a chart of an analysis reads."""
-    return next(chart.query for analysis in analyses().values() for chart in analysis.charts if chart.id == name)
+def chart_of(page, name):
+    return next(drawn for drawn in page.charts if drawn.id == name)
 
 
-@pytest.mark.parametrize("name", ["weights", "texts"])
-def test_every_chart_is_shown_and_passes_altairs_own_validation(pages, reports, name):
-    html = read(reports / STUDY / f"{name}.html")
-    assert "could not be made" not in html
-    chapters = {"weights": ["distributions", "picture", "ends", "positions"]}
-    assert list(pages[name].chapters) == chapters.get(name, ["groups", "pairs", "clouds", "probes"])
+@pytest.mark.parametrize(
+    ("name", "chapters"),
+    [
+        ("weights", ["distributions", "picture", "ends", "positions"]),
+        ("texts", ["groups", "pairs", "clouds", "probes"]),
+    ],
+)
+def test_every_chart_is_shown_and_passes_altairs_own_validation(pages, reports, name, chapters):
+    html = read(reports / "exhibited" / f"{name}.html")
+    assert "could not be made" not in html and list(pages[name].chapters) == chapters
     for drawn in pages[name].charts:
         assert not drawn.error and (drawn.specs or drawn.chart.draw in ("points", "table"))
         assert f'id="figure-{drawn.id}"' in html and f'href="{drawn.csv}"' in html
@@ -62,34 +67,27 @@ def test_every_chart_is_shown_and_passes_altairs_own_validation(pages, reports, 
             vl_convert.vegalite_to_vega(spec, vl_version="6.4")
 
 
-def test_a_part_is_a_model_at_a_checkpoint_and_says_which_columns(pages):
+def test_a_part_is_a_model_at_a_checkpoint_with_every_place_in_order(pages):
     page = pages["texts"]
+    bert, *gpt2 = page.data["who"]
     assert [entry["label"] for entry in page.data["who"]] == ["bert", "gpt2 · step 600", "gpt2 · step 50"]
-    part = page_data(chart_of(pages, "sentences.groups"))["sentences.groups.1"]
-    assert "model" not in part["columns"] and part["rows"] == 2 * 3 * 4
     assert [entry["label"] for entry in pages["weights"].data["who"]] == ["bert", "gpt2"]
-
-
-def test_the_slider_stops_at_every_place_in_order(pages):
-    bert, *gpt2 = pages["texts"].data["who"]
     path = [("embedding", 0), *(("block", layer) for layer in range(1, 5)), ("final", 4)]
     assert [(stop["site"], stop["layer"]) for stop in bert["path"]] == path
     assert [stop["layer"] for stop in bert["attention"]] == [1, 2, 3, 4]
     assert all(entry["attention"] == [] and len(entry["path"]) == 4 for entry in gpt2)
+    part = page_data(chart_of(page, "sentences.groups"))["sentences.groups.1"]
+    assert "model" not in part["columns"] and part["rows"] == 2 * 3 * 4
 
 
-def test_the_means_of_concepts_are_arrows_and_no_points(pages):
-    frame = chart_of(pages, "sentences.pair-points").frame
+def test_concepts_have_an_arrow_each_and_cosines_on_both_sides_that_are_judged_together(pages, store):
+    frame = chart_of(pages["texts"], "sentences.pair-points").frame
     means = frame[frame["mean"]]
     assert set(means["concept"]) == {"female-male", "doctor-nurse", "past-present"}
     assert len(means) == 3 * frame[["model", "checkpoint", "site", "layer"]].drop_duplicates().shape[0]
-
-
-def test_cosines_of_concepts_stand_on_both_sides_and_are_judged_together(store):
-    frame = store.frame(filled(query_of("sentences.concepts"), study=STUDY))
+    frame = store.frame(filled(QUERIES["sentences.concepts"], study="exhibited"))
     layer = frame[(frame["model"] == "bert") & (frame["site"] == "block") & (frame["layer"] == 2)]
-    assert len(layer) == 6
-    assert layer["level"].to_numpy() == pytest.approx(0.05 / 3)
+    assert len(layer) == 6 and layer["level"].to_numpy() == pytest.approx(0.05 / 3)
     assert set(layer.loc[layer["beyond"], "concept_a"]) == {"female-male", "doctor-nurse"}
     assert layer.groupby("p")["cosine"].nunique().max() == 1
 
@@ -100,7 +98,7 @@ def test_what_is_known_of_positions_is_said_plainly(pages, reports):
     assert "no position vectors" in gpt2["plain"]
     assert bert["outliers"].startswith("5 of 1,680 pairs of a token and a position have |cosine| > 0.2")
     assert "1.25 pairs would" in bert["outliers"]
-    html = read(reports / STUDY / "weights.html")
+    html = read(reports / "exhibited" / "weights.html")
     assert "A note on <b>" not in html and "positions&lt;/" in html  # its formula b is set as one, its tag is text
     assert "140 tokens are in the table" in html
     assert "nan" not in re.sub(r"<script.*?</script>", "", html, flags=re.DOTALL)
@@ -117,83 +115,60 @@ INSERT INTO position_cosines BY NAME SELECT {who}, (4 * i)::INTEGER AS position_
   0.5 AS cosine FROM range(64) a(i), range(64) b(j);
 INSERT INTO positions BY NAME SELECT {who}, i::INTEGER AS position, 1.0 AS norm FROM range(8192) t(i);
 """)
-    rows = {"static.points": 2000, "static.position-cosines": 64 * 64, "static.path": 2048}
-    for name, count in rows.items():
-        sql = f"SELECT * FROM ({filled(query_of(name), study=STUDY)}) WHERE model = 'big'"
+    for name, count in {"static.points": 2000, "static.position-cosines": 64 * 64, "static.path": 2048}.items():
+        sql = f"SELECT * FROM ({filled(QUERIES[name], study='exhibited')}) WHERE model = 'big'"
         assert len(Store(tmp_path / "results.duckdb").frame(sql)) == count, name
 
 
 def test_an_analysis_shows_its_statistics_by_item_and_none_without_statistics(reports):
-    html = read(reports / STUDY / "layers.html")
+    html = read(reports / "exhibited" / "layers.html")
     assert 'id="figure-probes.linear"' in html and "not installed" not in html
     assert 'id="figure-vocabulary' not in html, "it has a page and no statistics"
     assert set(re.findall(r'data-chart="probes.linear" data-value="([^"]*)"', html)) == {"classes"}
-    together = read(reports / STUDY / "data" / "sentences.selectivity.js")
+    together = read(reports / "exhibited" / "data" / "sentences.selectivity.js")
     assert '"data":{"rows":' in together and '"parts"' not in together
 
 
-@pytest.fixture(scope="module")
-def journeys(reports):
-    """The page of journeys."""
-    return read(reports / "explored" / "tokens.html")
-
-
-@pytest.fixture(scope="module")
-def offered(journeys):
-    return json.loads(re.findall(r'id="page">(.*?)</script>', journeys)[0])
-
-
-@pytest.fixture(scope="module")
-def part(reports):
-    """Returns a function that unpacks a part of the page."""
-
-    def unpack(name):
-        text = read(reports / "explored" / "data" / f"{name}.js")
-        packed = json.loads(re.fullmatch(r'reporterPart\("[^"]+",(.*)\);\n', text, re.DOTALL)[1])
-        return {
-            what: pd.DataFrame({column: unpack_column(values) for column, values in frame["columns"].items()})
-            for what, frame in packed.items()
-            if frame
-        }
-
-    return unpack
-
-
-def test_every_journey_of_every_checkpoint_is_offered_in_its_order(reports, offered):
+def test_every_journey_of_every_checkpoint_is_offered_and_its_part_has_the_rows_of_the_database(
+    reports, store, journeys
+):
+    offered = journeys[1]
     assert offered["journeys"] == ["hostile", "mouse"]
     entries = [(entry["model"], entry["checkpoint"], entry["step"]) for entry in offered["entries"]]
     assert entries == [("bert", "final", None), ("gpt2", "step50", 50), ("gpt2", "step600", 600)] * 2
     assert [style["model"] for style in offered["models"]] == ["bert", "gpt2"]
-    assert all((reports / "explored" / "data" / f"{entry['part']}.js").exists() for entry in offered["entries"])
-
-
-def test_a_part_holds_the_rows_of_the_database_and_is_compact(reports, store, offered, part):
-    (entry,) = [e for e in offered["entries"] if (e["journey"], e["checkpoint"]) == ("mouse", "step600")]
-    where, total = "study = 'explored' AND model = 'gpt2' AND checkpoint = 'step600'", 0
-    for what, table, item in (
-        ("steps", "journeys", "journey"),
-        ("neighbours", "neighbours", "journey"),
-        ("paths", "projections", "item"),
-    ):
-        frame = part(entry["part"])[what]
+    parts = {}
+    for entry in offered["entries"]:
+        text = read(reports / "explored" / "data" / f"{entry['part']}.js")
+        parts[entry["journey"], entry["checkpoint"]] = json.loads(text.partition(",")[2].removesuffix(");\n"))
+    tables = {
+        "steps": ("journeys", "journey"),
+        "neighbours": ("neighbours", "journey"),
+        "paths": ("projections", "item"),
+    }
+    for what, (table, item) in tables.items():
+        packed = parts["mouse", "step600"][what]["columns"]
+        frame = pd.DataFrame({column: unpack_column(values) for column, values in packed.items()})
         columns = list(frame.columns)
         stored = store.frame(
-            f"SELECT {', '.join(columns)} FROM {table} WHERE {where} AND {item} = 'mouse' ORDER BY ALL"
+            f"SELECT {', '.join(columns)} FROM {table} WHERE study = 'explored' AND model = 'gpt2' "
+            f"AND checkpoint = 'step600' AND {item} = 'mouse' ORDER BY ALL"
         )
         frame = frame.sort_values(columns).reset_index(drop=True)
         pd.testing.assert_frame_equal(frame, stored, check_dtype=False, rtol=1e-5)
-        total += int(store.frame(f"SELECT count(*) n FROM {table} WHERE study = 'explored'")["n"][0])
+    assert {*HOSTILE, LONG, ""} <= set(unpack_column(parts["hostile", "final"]["steps"]["columns"]["token"]))
+    rows = "SELECT count(*) AS n FROM {} WHERE study = 'explored'"
+    total = sum(int(store.frame(rows.format(table))["n"][0]) for table, _ in tables.values())
     assert sum(path.stat().st_size for path in (reports / "explored" / "data").glob("journey-*.js")) < 60 * total
-    assert {*TOKENS, LONG, ""} <= set(part(offered["entries"][0]["part"])["steps"]["token"])
 
 
 def test_each_column_of_a_journey_is_explained_and_each_chart_has_its_sql(journeys):
+    html = journeys[0]
     for name, table in (("journeys", "journeys"), ("neighbours", "neighbours"), ("journey-paths", "projections")):
-        (about,) = re.findall(rf'id="about-{name}">(.*?)</article>', journeys, re.DOTALL)
-        sql = queries_of(about)[name]
-        columns = re.findall(r"\w+", sql.partition("FROM")[0])[1:]
+        (about,) = re.findall(rf'id="about-{name}">(.*?)</article>', html, re.DOTALL)
+        columns = re.findall(r"\w+", queries_of(about)[name].partition("FROM")[0])[1:]
         for column in find_table(table).columns:
             assert (column.name in columns) == (f"<dt><code>{column.name}</code></dt>" in about), column.name
         # each chart's own copy is what its script narrows
         (raw,) = re.findall(r"<pre><code>(.*?)</code>", about, re.DOTALL)
-        assert f'data-sql="{name}">{raw}' in journeys
+        assert f'data-sql="{name}">{raw}' in html

@@ -4,98 +4,72 @@ import re
 from pathlib import Path
 
 import pytest
-from report.made_up import SMALL, fill
-from report.reading import read_pages
 
 from reporter.core.errors import ReporterError, UsageError
-from reporter.report import render
 from reporter.report.look import keep_look, read_look
 from reporter.spec.study import ReportSpec
-from reporter.store import Store
 
 FIGURES = r'<article class="figure card[^>]*id="figure-([^"]+)"'
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("look")
-    fill(folder / "results.duckdb", **SMALL | {"metrics": ("anisotropy", "motion")})
-    return folder
-
-
-@pytest.fixture(scope="module")
-def written(folder):
-    """Returns a function that writes a small study's page as its key ``report`` says."""
-
-    def write(report):
-        key = {"study": "made-up", "spec": f"study: made-up\n{report}"}
-        Store(folder / "results.duckdb").put("studies", ("study",), key)
-        render(folder / "results.duckdb", folder)
-        return read_pages(folder / "made-up")
-
-    return write
-
-
-@pytest.fixture(scope="module")
-def plain(written):
-    return written("")
-
-
-def test_figures_are_those_asked_for_in_their_order(written, plain):
+def test_figures_are_those_asked_for_in_their_order_and_hidden_parts_are_left_out(written):
     names = ["motion.step_cosine", "anisotropy.mean_cosine", "anisotropy.top_variance_share"]
-    everything = re.findall(FIGURES, plain)
-    assert set(names) < set(everything)
+    plain = written("", metrics=("anisotropy", "motion"))
     page = written(f"report: {{figures: [{', '.join(names)}, nothing.known]}}\n")
     assert [figure for figure in re.findall(FIGURES, page) if not figure.endswith(".training")] == names
-    whole = re.findall(FIGURES, written("report: {figures: [motion]}\n"))
-    assert set(whole) == {figure for figure in everything if figure.startswith("motion.")}
-
-
-def test_parts_are_left_out_of_the_page_and_of_its_contents(written, plain):
-    page = written("report: {hide: [glance, motion, provenance, cells]}\n")
-    for part in ("glance", "figure-motion.step_cosine", "provenance", "cells"):
+    page = written("report: {figures: [motion], hide: [glance, provenance, cells]}\n")
+    motion = {figure for figure in re.findall(FIGURES, plain) if figure.startswith("motion.")}
+    assert set(re.findall(FIGURES, page)) == motion != set()
+    for part in ("glance", "provenance", "cells"):
         assert f'id="{part}"' in plain and f'id="{part}"' not in page
-    assert 'id="figure-anisotropy.mean_cosine"' in page and 'id="models"' in page
+    page = written("report: {hide: [motion]}\n")
+    assert "figure-motion.step_cosine" not in page and 'id="figure-anisotropy.mean_cosine"' in page
 
 
-def test_theme_and_style_are_the_studys_and_cannot_leave_their_element(written, plain, folder, tmp_path):
-    assert "data-theme" not in plain.partition("<head>")[0]
+def test_theme_and_style_are_the_studys_and_cannot_leave_their_element(written, tmp_path):
+    assert "data-theme" not in written("").partition("<head>")[0]
     own = tmp_path / "mine.css"
     own.write_text("h1 { color: teal } /* </style><script>alert(1)</script> */")
-    assert keep_look("made-up", None, own, folder / "made-up")
-    assert not keep_look("made-up", None, own, folder / "made-up"), "nothing is other than it was"
+    assert keep_look("made-up", None, own, tmp_path / "made-up")
+    assert not keep_look("made-up", None, own, tmp_path / "made-up"), "nothing is other than it was"
     page = written("report: {theme: dark, style: mine.css}\n")
     assert '<html lang="en" data-theme="dark">' in page
     assert "h1 { color: teal }" in page and "</style><script>alert" not in page
 
 
-def test_templates_of_its_own_build_on_the_reports_in_a_sandbox(written, folder, tmp_path):
+def test_templates_of_its_own_build_on_the_reports_in_a_sandbox(written, tmp_path):
+    (tmp_path / "own").mkdir()
+
     def keep(text):
-        (tmp_path / "study.html").write_text(text)
-        keep_look("made-up", tmp_path, None, folder / "made-up")
+        (tmp_path / "own" / "study.html").write_text(text)
+        keep_look("made-up", tmp_path / "own", None, tmp_path / "made-up")
 
     foot = '{{% extends "reporter/study.html" %}}{{% block foot %}}<footer>Of {}</footer>{{% endblock %}}'
-    keep(foot.format("{{ scene.models }}"))
-    with pytest.raises(ReporterError, match=r"'made-up', report.templates: .*correct it, or remove report.templates"):
-        written("report: {templates: ./mine}\n")  # a scene has no models
-    keep("{{ ''.__class__.__mro__[1].__subclasses__() }}")
-    with pytest.raises(ReporterError, match="unsafe"):
-        written("report: {templates: mine}\n")
+    for text, says in (
+        (foot.format("{{ scene.models }}"), r"'made-up', report.templates: .*correct it, or remove report.templates"),
+        ("{{ ''.__class__.__mro__[1].__subclasses__() }}", "unsafe"),
+    ):
+        keep(text)
+        with pytest.raises(ReporterError, match=says):
+            written("report: {templates: own}\n")
     keep(foot.format("{{ study.study }}"))
-    page = written("report: {templates: ./mine}\n")
+    page = written("report: {templates: own}\n")
     assert "<footer>Of made-up</footer>" in page and 'id="figure-motion.step_cosine"' in page
     assert "<footer>" not in written(""), "a study that no longer asks for them is written without"
 
 
-def test_what_is_not_there_is_said(tmp_path):
-    (tmp_path / "empty").mkdir()
-    for templates, style, says in (
+@pytest.mark.parametrize(
+    ("templates", "style", "says"),
+    [
         ("gone", None, "report.templates: there is no folder"),
         ("empty", None, "has no templates"),
         (None, "gone.css", "report.style: there is no file"),
-    ):
-        with pytest.raises(UsageError, match=says):
-            keep_look("s", templates and tmp_path / templates, style and tmp_path / style, tmp_path / "s")
+    ],
+)
+def test_missing_templates_and_styles_are_usage_errors(tmp_path, templates, style, says):
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(UsageError, match=says):
+        keep_look("s", templates and tmp_path / templates, style and tmp_path / style, tmp_path / "s")
 
 
 @pytest.mark.parametrize(

@@ -18,25 +18,25 @@ from reporter.report.tables import STUDIES, rows_of
 from reporter.runs.whole import write_over_models
 from reporter.store import Store
 
-METRICS = ("anisotropy", "convergence", "entropy", "loss", "motion")
+FEW = ("anisotropy", "motion")
 PAIR = (("gpt2", "decoder", 6, 96, (None,)), ("bert", "encoder", 4, 64, (0, 600)))
 MANY = tuple((f"{role[0]}{i}", role, 4 + i % 3, 64, (None,)) for role in ("encoder", "decoder") for i in range(20))
+# models, corpora, metrics
 STUDIED = {
-    "one": PAIR[1:],
-    "pair": PAIR,
-    "many": MANY,
-    "encoders": MANY[:4],
-    "few": (*MANY[:2], MANY[20]),
-    "empty": (),
+    "one": (PAIR[1:], ("nested",), FEW),
+    "pair": (PAIR, ("nested", "simple"), ("anisotropy", "convergence", "entropy", "loss", "motion")),
+    "many": (MANY, ("nested",), FEW),
+    "encoders": (MANY[:4], ("nested",), ("loss", "motion")),
+    "few": ((*MANY[:2], MANY[20]), ("nested",), FEW),
+    "empty": ((), (), FEW),
 }
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("overview")
-    for name, models in STUDIED.items():
-        corpora = ("nested", "simple") if name == "pair" else ("nested",) if models else ()
-        store = fill(folder / "results.duckdb", name, models=models, corpora=corpora, metrics=METRICS)
+    for name, (models, corpora, metrics) in STUDIED.items():
+        store = fill(folder / "results.duckdb", name, models=models, corpora=corpora, metrics=metrics)
         write_over_models(store, name)
     return folder
 
@@ -48,56 +48,64 @@ def overviews(folder):
         return {str(study["study"]): read_contents(reading, study, catalogue()).overview for study in studies}
 
 
+@pytest.fixture
+def altered(tmp_path):
+    """Returns a function that reads a study's overview after SQL statements, and the one beside an answer."""
+
+    def of(models, metrics, *statements):
+        store = fill(tmp_path / "results.duckdb", "s", models=models, corpora=("nested",), metrics=metrics)
+        with duckdb.connect(str(tmp_path / "results.duckdb")) as connection:
+            for statement in statements:
+                connection.execute(statement)
+        with store.reading() as reading:
+            contents = read_contents(reading, rows_of(reading(STUDIES))[0], catalogue())
+            return contents.overview, read_overview(reading, replace(contents, answers=({"name": "changed"},)))
+
+    return of
+
+
 def row(overview, name):
     return next(line for line in overview.rows if line.id == name)
 
 
-def test_a_number_is_the_mean_over_layers_that_no_definition_fixes_at_the_last_checkpoint(folder, overviews):
-    sql = (
-        "SELECT avg(value) AS value, avg(ci_low) AS low, avg(ci_high) AS high FROM layer_metrics WHERE study = 'pair' "
-        "AND site IN ('embedding', 'block') AND by_definition IS NOT TRUE AND metric = $metric "
-        "AND statistic = $statistic AND corpus = 'nested' AND view = $view AND model = $model AND step IS $step"
-    )
-    store = Store(folder / "results.duckdb")
+@pytest.mark.parametrize("view", ["words", "no-sinks"])
+def test_a_number_is_the_mean_over_layers_that_no_definition_fixes_at_the_last_checkpoint(folder, overviews, view):
     overview = overviews["pair"]
     assert [side.name for side in overview.columns] == ["bert", "gpt2"]
-    for name in ("anisotropy.mean_cosine", "motion.step_cosine"):
-        metric, statistic = name.split(".")
-        for view in ("words", "no-sinks"):
-            cells = row(overview, name).cells[view]
-            for side, number in zip(overview.columns, cells.numbers, strict=True):
-                step = "NOT DISTINCT FROM 600" if side.name == "bert" else "NULL"
-                values = {"metric": metric, "statistic": statistic, "view": view, "model": side.name}
-                (mean,) = store.records(sql.replace("$step", step), values)
-                assert [number.value, number.low, number.high] == pytest.approx(list(mean.values()), rel=1e-12)
-            a, b = cells.numbers
-            assert cells.difference.value == pytest.approx(a.value - b.value)
-            reach = ((a.value - a.low) ** 2 + (b.high - b.value) ** 2) ** 0.5
-            assert cells.difference.low == pytest.approx(a.value - b.value - reach)
+    cells = row(overview, "anisotropy.mean_cosine").cells[view]
+    for side, number in zip(overview.columns, cells.numbers, strict=True):
+        (mean,) = Store(folder / "results.duckdb").records(
+            "SELECT avg(value), avg(ci_low), avg(ci_high) FROM layer_metrics WHERE study = 'pair' "
+            "AND site IN ('embedding', 'block') AND by_definition IS NOT TRUE AND metric = 'anisotropy' "
+            "AND statistic = 'mean_cosine' AND corpus = 'nested' AND view = $view AND model = $model AND step IS "
+            + ("NOT DISTINCT FROM 600" if side.name == "bert" else "NULL"),
+            {"view": view, "model": side.name},
+        )
+        assert [number.value, number.low, number.high] == pytest.approx(list(mean.values()), rel=1e-12)
+    a, b = cells.numbers
+    assert cells.difference.value == pytest.approx(a.value - b.value)
+    reach = ((a.value - a.low) ** 2 + (b.high - b.value) ** 2) ** 0.5
+    assert cells.difference.low == pytest.approx(a.value - b.value - reach)
 
 
 def test_the_mean_of_a_role_is_the_stored_one_with_its_interval_over_models(folder, overviews):
     overview = overviews["many"]
     assert [side.name for side in overview.columns] == ["20 encoders", "20 decoders"] and len(overview.models) == 40
     stored = Store(folder / "results.duckdb").records(
-        "SELECT role, value, ci_low, ci_high FROM over_models WHERE study = 'many' AND layer IS NULL AND site IS NULL "
+        "SELECT value, ci_low, ci_high FROM over_models WHERE study = 'many' AND layer IS NULL AND site IS NULL "
         "AND view = 'words' AND metric = 'anisotropy' AND statistic = 'mean_cosine' ORDER BY role DESC"
     )
     numbers = row(overview, "anisotropy.mean_cosine").cells["words"].numbers
     for number, kept in zip(numbers, stored, strict=True):
-        assert [number.value, number.low, number.high] == pytest.approx(
-            [kept["value"], kept["ci_low"], kept["ci_high"]]
-        )
+        assert [number.value, number.low, number.high] == pytest.approx(list(kept.values()))
 
 
-def test_a_difference_whose_interval_has_0_in_it_is_not_said(folder, overviews):
+def test_a_difference_whose_interval_has_0_in_it_is_not_said(altered):
     assert Number(0.1, 0.01, 0.19).differs(1) and not Number(0.1, -0.01, 0.21).differs(1)
     assert not Number(0.1, 0.01, 0.19).differs(100), "corrected"
     assert not Number(0.1).differs(1)
     alike = (("gpt2", "decoder", 4, 64, (None,)), ("bert", "encoder", 4, 64, (None,)))
-    store = fill(folder / "alike.duckdb", "alike", models=alike, corpora=("nested",), metrics=("entropy", "motion"))
-    with store.reading() as reading:
-        overview = read_contents(reading, rows_of(reading(STUDIES))[0], catalogue()).overview
+    overview, _ = altered(alike, ("entropy", "motion"))
     (sentence,) = overview.sentences
     assert re.match("No .* differs", sentence.text)
     assert all(line.cells["words"].difference.low < 0 for line in overview.rows)
@@ -132,20 +140,16 @@ def test_losses_of_roles_are_not_compared(overviews):
 
 
 @pytest.mark.parametrize(("left", "word"), [(0.2, "explain most"), (0.9, "do not explain")])
-def test_whether_sinks_explain_the_difference_is_said(tmp_path, left, word):
+def test_whether_sinks_explain_the_difference_is_said(altered, left, word):
     models = (("gpt2", "decoder", 6, 96, (None,)), ("bert", "encoder", 6, 64, (None,)))
-    store = fill(tmp_path / "results.duckdb", "sinks", models=models, corpora=("nested",), metrics=("anisotropy",))
-    with duckdb.connect(str(tmp_path / "results.duckdb")) as connection:
-        connection.execute("UPDATE cells SET sinks = if(model = 'gpt2', 379, 0)")
-        for view, middle in (("words", 0.95), ("no-sinks", left)):
-            number = f"if(model = 'gpt2' AND layer IN (3, 4), {middle}, 0.2 + layer / 1000)"
-            connection.execute(
-                f"UPDATE layer_metrics SET value = {number}, ci_low = {number} - 0.01, ci_high = {number} + 0.01 "
-                "WHERE statistic = 'mean_cosine' AND view = $view",
-                {"view": view},
-            )
-    with store.reading() as reading:
-        overview = read_contents(reading, rows_of(reading(STUDIES))[0], catalogue()).overview
+    number = f"if(model = 'gpt2' AND layer IN (3, 4), if(view = 'words', 0.95, {left}), 0.2 + layer / 1000)"
+    overview, _ = altered(
+        models,
+        ("anisotropy",),
+        "UPDATE cells SET sinks = if(model = 'gpt2', 379, 0)",
+        f"UPDATE layer_metrics SET value = {number}, ci_low = {number} - 0.01, ci_high = {number} + 0.01 "
+        "WHERE statistic = 'mean_cosine' AND view IN ('words', 'no-sinks')",
+    )
     first, sinks = overview.sentences[:2]
     assert "in layers 3–4" in first.text and "0.95, against" in first.text and "bert" in first.text
     assert f"Sinks {word}" in sinks.text and "379" in sinks.text and sinks.link.endswith("&view=both")
@@ -153,7 +157,7 @@ def test_whether_sinks_explain_the_difference_is_said(tmp_path, left, word):
 
 
 def test_the_page_has_all_parts_for_both_token_sets(folder):
-    render(folder / "results.duckdb", folder)
+    render(folder / "results.duckdb", folder, ["pair", "many", "empty"])
     html = read(folder / "pair" / "index.html")
     section = part_of(html, 'id="compared"', "</section>")
     first = section[: section.index("</table>")]
@@ -165,22 +169,17 @@ def test_the_page_has_all_parts_for_both_token_sets(folder):
     assert 'id="compared"' not in read(folder / "empty" / "index.html")
 
 
-def test_a_model_and_its_base_are_compared_as_stored_paired_over_texts(tmp_path):
+def test_a_model_and_its_base_are_compared_as_stored_paired_over_texts(altered):
     models = (("gpt2", "decoder", 4, 64, (None,)), ("tuned", "decoder", 4, 64, (None,)))
-    store = fill(tmp_path / "results.duckdb", "base", models=models, corpora=("nested",), metrics=("entropy", "motion"))
-    with duckdb.connect(str(tmp_path / "results.duckdb")) as connection:
-        connection.execute("UPDATE models SET base = 'gpt2' WHERE model = 'tuned'")
-        connection.execute("""
-            INSERT INTO differences BY NAME
-            SELECT study, 'base' AS kind, view, metric, statistic, model AS model_a, checkpoint AS checkpoint_a,
-              corpus AS corpus_a, 'gpt2' AS model_b, checkpoint AS checkpoint_b, corpus AS corpus_b, site, layer, depth,
-              0.001 * layer AS value, 0.001 * layer - 0.003 AS ci_low, 0.001 * layer + 0.002 AS ci_high, 500 AS n
-            FROM layer_metrics WHERE model = 'tuned' AND (metric = 'motion' OR layer > 0)
-        """)
-    with store.reading() as reading:
-        contents = read_contents(reading, rows_of(reading(STUDIES))[0], catalogue())
-        judged = read_overview(reading, replace(contents, answers=({"name": "changed"},)))
-    overview = contents.overview
+    differences = """
+        INSERT INTO differences BY NAME
+        SELECT study, 'base' AS kind, view, metric, statistic, model AS model_a, checkpoint AS checkpoint_a,
+          corpus AS corpus_a, 'gpt2' AS model_b, checkpoint AS checkpoint_b, corpus AS corpus_b, site, layer, depth,
+          0.001 * layer AS value, 0.001 * layer - 0.003 AS ci_low, 0.001 * layer + 0.002 AS ci_high, 500 AS n
+        FROM layer_metrics WHERE model = 'tuned' AND (metric = 'motion' OR layer > 0)
+    """
+    based = "UPDATE models SET base = 'gpt2' WHERE model = 'tuned'"
+    overview, judged = altered(models, ("entropy", "motion"), based, differences)
     assert [side.name for side in overview.columns] == ["tuned", "gpt2"] and overview.difference == "tuned − gpt2"
     whole = row(overview, "motion.step_cosine").cells["words"].difference
     assert [whole.value, whole.low, whole.high] == pytest.approx([0.0015, -0.0015, 0.0035]), "the mean of blocks 1 to 4"

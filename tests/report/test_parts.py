@@ -2,35 +2,12 @@
 
 import re
 
-import pytest
-from report.made_up import HOSTILE, SMALL, fill, fill_texts
+from report.made_up import SMALL, fill, fill_texts
 from report.made_up_claims import FINDING
-from report.reading import part_of, read, read_pages, rows_of, text_of
+from report.reading import part_of, read, rows_of, text_of
 
 from reporter.charts.styles import style_models
-from reporter.report import render
 from reporter.report.findings import picture
-
-
-@pytest.fixture
-def written(tmp_path):
-    """Returns a function that writes the page of a small study of three models and returns it."""
-    models = [(name, "encoder", 2, 16, (None,)) for name in ("m", "n", "o")]
-    store = fill(tmp_path / "results.duckdb", **SMALL | {"models": models})
-
-    def write(report="", looked_at=None, **cut):
-        for model, (texts, limit) in cut.items():
-            key = {"study": "made-up", "model": model, "checkpoint": "final"}
-            store.put("models", tuple(key), key | {"max_tokens": limit})
-            cell = key | {"corpus": "nested", "metric": "motion"}
-            store.put("cells", tuple(cell), cell | {"cut_texts": texts, "inputs": '{"max_tokens": 256}'})
-        fill_texts(store, "made-up", ["one"])
-        spec = {"study": "made-up", "spec": f"study: made-up\n{report}", "looked_at": looked_at}
-        store.put("studies", ("study",), spec)
-        render(tmp_path / "results.duckdb", tmp_path)
-        return read_pages(tmp_path / "made-up")
-
-    return write
 
 
 def test_a_finding_has_its_number_its_test_and_a_link_to_its_token_set(reports):
@@ -42,11 +19,10 @@ def test_a_finding_has_its_number_its_test_and_a_link_to_its_token_set(reports):
     assert 'href="layers.html?figure=motion.step_cosine&amp;view=no-sinks"' in html
     # a p stands with the test that it belongs to, not with the number
     assert "every other layer is lower: p = 1 × 10⁻⁶; corrected for 90 tests (Bonferroni) p = 9 × 10⁻⁵" in section
-    assert "90 tests, Bonferroni-corrected" in section
     assert [row["rank"] for row in rows_of(read(reports / "whole" / "data" / "findings.csv"))] == ["1", "2"]
 
 
-def test_the_picture_of_a_finding_leads_to_the_figure_and_is_told_in_words(whole):
+def test_the_picture_of_a_finding_leads_to_the_figure_and_has_its_lines_to_scale(whole):
     first, second = re.findall(r'<li class="finding".*?</li>\s*(?=<li class="finding"|</ol>)', whole, re.DOTALL)
     assert first.count('href="layers.html?figure=motion.step_cosine') == 2 and "figure-motion.step_cosine" in whole
     assert 'aria-label="tuned, random weights over depth, from 0 to 0.4"' in first
@@ -77,8 +53,7 @@ def test_no_findings_are_said_and_those_not_looked_for_are_not(written, tmp_path
 
 def test_answers_stand_on_the_page_with_their_rows(reports, whole, torn):
     assert "Which tokens are sinks?" in read(reports / "whole" / "tokens.html")
-    sentence = "The first token of a text, whatever it is, is a sink in 40 of 40 texts: blocks 2–5, with a norm up to"
-    assert whole.count(sentence) == 7, "the summary of the question says the first two"
+    assert whole.count("The first token of a text, whatever it is, is a sink in 40 of 40 texts: blocks 2–5") == 7
     places = [whole.index(words) for words in ("gpt2 on corpus-3", "<summary>1 more</summary>", "gpt2 on corpus-4")]
     assert places == sorted(places) and "ˋ&lt;script&gt;" in whole
     assert whole.count("<article") == whole.count("</article>") and whole.count("<details") == whole.count("</details>")
@@ -87,30 +62,38 @@ def test_answers_stand_on_the_page_with_their_rows(reports, whole, torn):
     assert 'id="answer-' not in torn
 
 
-def test_sinks_are_listed_and_names_are_no_markup(whole):
-    assert "<script>alert(2)" not in whole
+def test_sinks_are_listed_with_the_rule(whole):
     section = whole[whole.index('id="sinks"') :]
-    assert (
-        "&lt;script&gt;alert(2)" in section
-        and "a token that is told apart" in section
-        and "The sink threshold" in section
-    )
-    # encoders have a [CLS] at position 0 and decoders a word: the page says what hangs on it
+    for part in ("&lt;script&gt;alert(2)", "a token that is told apart", "The sink threshold"):
+        assert part in section
+    # encoders have a [CLS] at position 0 and decoders a word: the page says what depends on it
     assert "compare encoders with decoders under no-sinks" in whole
 
 
-def test_texts_are_shown_folded_and_inert(whole, written):
+def test_texts_are_shown_folded_and_inert(whole, written, tmp_path):
     section = part_of(whole, '<section id="corpora"', "</section>")
     assert "<details><summary>4 of its texts</summary>" in section
     assert "&lt;script&gt;alert(1)&lt;/script&gt;…" in section, "the first one is longer than what is kept of it"
-    assert "{{ 7 * 7 }}{% raw %}" in section and "49" not in section and HOSTILE not in section
+    assert "{{ 7 * 7 }}{% raw %}" in section and "49" not in section
     assert "<script" not in section and "<img" not in section and section.count("</ol>") == 1
     assert section.count("<bdi>") == 4, "what turns the direction of reading around stays inside"
     assert section.count("<small>drawn</small>") == 2
-    assert "of its texts" not in written("report: {hide: [samples]}\n")
+    fill_texts(fill(tmp_path / "results.duckdb", **SMALL), "made-up", ["one"])
+    assert "of its texts" in written() and "of its texts" not in written("report: {hide: [samples]}\n")
 
 
-def test_how_many_were_cut_stands_beside_the_corpus(written):
-    assert "<td>50 of 500 (10 %), at 256 tokens</td>" in written(m=(50, None), n=(50, 512), o=(50, None))
-    cells = re.findall("<td>(m: .*?)</td>", written(m=(100, 128), n=(0, None), o=(0, None)))
-    assert cells[0] == "m: 100 of 500 (20 %), at 128 tokens<small>n, o: none</small>"
+def test_how_many_were_cut_stands_beside_the_corpus(written, tmp_path):
+    models = [(name, "encoder", 2, 16, (None,)) for name in "mno"]
+    store = fill(tmp_path / "results.duckdb", **SMALL | {"models": models})
+
+    def cut(**models):
+        for model, (texts, limit) in models.items():
+            key = {"study": "made-up", "model": model, "checkpoint": "final"}
+            store.put("models", tuple(key), key | {"max_tokens": limit})
+            cell = key | {"corpus": "nested", "metric": "motion"}
+            store.put("cells", tuple(cell), cell | {"cut_texts": texts, "inputs": '{"max_tokens": 256}'})
+        return re.findall("<td>([^<]* of 500 .*?)</td>", written())
+
+    assert cut(m=(50, None), n=(50, 512), o=(50, None)) == ["50 of 500 (10 %), at 256 tokens"]
+    cells = cut(m=(100, 128), n=(0, None), o=(0, None))
+    assert cells == ["m: 100 of 500 (20 %), at 128 tokens<small>n, o: none</small>"]

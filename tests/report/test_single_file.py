@@ -19,10 +19,8 @@ PACKED = re.compile(r'<script type="text/plain" data-packed="([^"]+)">([A-Za-z0-
 
 
 @pytest.fixture(scope="module")
-def text(reports, tmp_path_factory):
-    file = tmp_path_factory.mktemp("single") / "new" / "made-up.html"
-    write_single_file(reports / "results.duckdb", "made-up", file)
-    return read(file)
+def text(single):
+    return read(single / "made-up.html")
 
 
 def unpacked(text):
@@ -63,14 +61,6 @@ def test_its_policy_names_its_scripts_and_nothing_else_and_names_stay_inert(text
     assert "default-src 'none'" in policy and "http" not in policy
 
 
-def test_it_cannot_be_written_of_nothing_or_to_nowhere(reports, tmp_path):
-    with pytest.raises(UsageError, match="no study 'mine'"):
-        write_single_file(reports / "results.duckdb", "mine", tmp_path / "a.html")
-    (tmp_path / "file").write_text("")
-    with pytest.raises(ReporterError, match="cannot be written"):
-        write_single_file(reports / "results.duckdb", "explored", tmp_path / "file" / "a.html")
-
-
 @pytest.fixture(scope="module")
 def small(reports, tmp_path_factory):
     """A database with a small study and one with journeys, beside a script that is there."""
@@ -81,7 +71,19 @@ def small(reports, tmp_path_factory):
     return folder / "results.duckdb"
 
 
-def test_a_published_folder_has_what_its_pages_name_and_no_more_and_replaces_the_one_before(small, tmp_path):
+def test_it_cannot_be_written_of_nothing_or_to_nowhere(small, tmp_path):
+    with pytest.raises(UsageError, match="no study 'mine'"):
+        write_single_file(small, "mine", tmp_path / "a.html")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ReporterError, match="cannot be written"):
+        write_single_file(small, "small", tmp_path / "file" / "a.html")
+
+
+def files_of(site):
+    return {str(path.relative_to(site)) for path in site.rglob("*") if path.is_file()}
+
+
+def test_a_published_folder_has_what_its_pages_name_and_other_folders_are_left_as_they_are(small, tmp_path):
     site = tmp_path / "site"
     pages = publish(small, site, ["explored"])
     expected = {"index.html", *(f"explored/{name}.html" for name in ("index", "tokens", "method"))}
@@ -97,9 +99,18 @@ def test_a_published_folder_has_what_its_pages_name_and_no_more_and_replaces_the
         ElementTree.fromstring(read(site / "explored" / "figures" / f"journeys-{name}.svg"))
     assert journeys.count("<noscript><div") == 2, "the nearest tokens, and the rank of every token"
     assert "reporter export --site" not in journeys + read(site / "explored" / "index.html"), "it was published already"
-    assert [path.name for path in tmp_path.iterdir()] == ["site"]
+    before = files_of(site)
+    with pytest.raises(UsageError, match="no study 'mine'"):
+        publish(small, site, ["mine"])
+    (site / "notes.txt").write_text("mine")
+    with pytest.raises(UsageError, match="has other files"):
+        publish(small, site, ["small"])
+    assert files_of(site) == before | {"notes.txt"} and [path.name for path in tmp_path.iterdir()] == ["site"]
+
+
+def test_a_published_folder_replaces_the_one_before_and_has_pictures_and_previews(small, tmp_path):
+    site = tmp_path / "site"
     publish(small, site, ["small"], "https://example.org/reports/")
-    assert not (site / "explored").exists()
     suffixes = {path.suffix for path in site.rglob("*") if path.is_file()}
     assert suffixes == {".html", ".js", ".css", ".csv", ".bib", ".svg", ".png"}
     png = (site / "small" / "figures" / "preview.png").read_bytes()
@@ -114,20 +125,5 @@ def test_a_published_folder_has_what_its_pages_name_and_no_more_and_replaces_the
     for image in images:  # for readers without scripts, and without any in it
         text = read(site / "small" / image)
         assert ElementTree.fromstring(text).tag.endswith("svg") and "<script" not in text
-
-
-def test_a_folder_that_was_not_published_is_left_as_it_is(small, tmp_path):
-    site = tmp_path / "site"
-    publish(small, site, ["explored"])
-
-    def names():
-        return {str(path.relative_to(site)) for path in site.rglob("*") if path.is_file()}
-
-    before = names()
-    with pytest.raises(UsageError, match="no study 'mine'"):
-        publish(small, site, ["mine"])
-    assert names() == before and [path.name for path in tmp_path.iterdir()] == ["site"]
-    (site / "notes.txt").write_text("mine")
-    with pytest.raises(UsageError, match="has other files"):
-        publish(small, site, ["explored"])
-    assert names() == before | {"notes.txt"}
+    publish(small, site, [])
+    assert not (site / "small").exists()

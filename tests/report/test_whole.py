@@ -4,9 +4,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
+import numpy as np
+import pandas as pd
 import pytest
 import vl_convert
-from report.made_up import fill_whole
 
 from reporter.charts.chart import filled
 from reporter.charts.drawing import axis_shown, captions_of, first_choice, panels_shown
@@ -14,24 +15,21 @@ from reporter.charts.layout import ASKED, ATTENTION, WITH, WITHOUT
 from reporter.charts.models import PAIRS, correlation_rows
 from reporter.charts.profile import PROFILE, PROFILE_DETERMINED, TRAINING, training_query
 from reporter.metrics.base import catalogue
-from reporter.report.contents import read_contents
 from reporter.report.free_charts import of_statistic, over_training
 from reporter.report.site import facts
+from reporter.store import Store
 
-METRICS = ("angular_distance", "anisotropy", "convergence", "intrinsic_dimension", "layer_pairs", "outliers")
-METRICS += ("spectrum", "variance")
-
-
-@pytest.fixture(scope="module")
-def store(tmp_path_factory):
-    return fill_whole(tmp_path_factory.mktemp("whole") / "results.duckdb", types=400, ranks=96, metrics=METRICS)
+SHARE = {"metric": "anisotropy", "statistic": "top_variance_share"}
 
 
 @pytest.fixture(scope="module")
-def contents(store):
-    with store.reading() as read:
-        study = {"study": "whole", "views": None, "cells_cached": None}
-        return read_contents(read, study, catalogue()).drawn()
+def store(drawn):
+    return Store(drawn[0] / "results.duckdb")
+
+
+@pytest.fixture(scope="module")
+def contents(drawn):
+    return drawn[1]
 
 
 @pytest.fixture(scope="module")
@@ -63,6 +61,8 @@ def words_nested(frame):
 def test_nothing_broke_and_every_kind_passes_altairs_own_validation(contents):
     assert {drawn.id: drawn.error for drawn in contents.charts if drawn.error} == {}
     assert all(drawn.specs for drawn in contents.charts), "every one has numbers"
+    drawn = next(drawn for drawn in contents.charts if drawn.id == "anisotropy.top_variance_share")
+    assert drawn.flat == "" and replace(drawn, frame=drawn.frame.assign(value=0.0)).flat.startswith("0 throughout")
     for drawn in {drawn.chart.kind: drawn for drawn in contents.charts}.values():
         draws = drawn.chart.draw
         for draw in draws.values() if isinstance(draws, Mapping) else [draws]:
@@ -70,27 +70,22 @@ def test_nothing_broke_and_every_kind_passes_altairs_own_validation(contents):
             vl_convert.vegalite_to_svg(spec, vl_version="6.4")
 
 
-def test_only_a_profile_has_other_sites_and_it_tells_them_apart(rows, contents, figure, caption):
+def test_only_a_profile_has_other_sites_and_it_keeps_them_out_of_means(rows, contents, figure, caption):
     for drawn in contents.charts:
         assert drawn.chart.kind == "profile" or drawn.frame is None or "site" not in drawn.frame
-    name = {"metric": "anisotropy", "statistic": "top_variance_share"}
-    profile = rows(PROFILE, **name, floor="x")
+    profile = rows(PROFILE, **SHARE, floor="x")
     assert set(profile["site"]) == {"embedding", "block", "final", "attention"}
-    path = profile[profile["site"].isin(["embedding", "block"])]
-    keys = ["model", "corpus", "view", "step"]
     drawn = figure("anisotropy.top_variance_share")
-    assert (
-        "last block" in caption(drawn, "nested") == drawn.captions["nested"] != caption(drawn, "nested", site=ATTENTION)
-    )
-    training = rows(TRAINING, **name)
+    reading = caption(drawn, "nested")
+    assert "last block" in reading == drawn.captions["nested"] != caption(drawn, "nested", site=ATTENTION)
+    keys, training = ["model", "corpus", "view", "step"], rows(TRAINING, **SHARE)
     means = training[training["layer"].isna() & training["step"].notna()].set_index(keys)["value"].sort_index()
-    expected = path[path["step"].notna()].groupby(keys)["value"].mean().sort_index()
-    assert list(means.index) == list(expected.index) and list(means) == pytest.approx(list(expected))
+    path = profile[profile["site"].isin(["embedding", "block"]) & profile["step"].notna()]
+    pd.testing.assert_series_equal(means, path.groupby(keys)["value"].mean(), check_dtype=False)
 
 
 def test_what_differs_in_kind_between_roles_has_panels_of_its_own_over_training(rows):
-    query = training_query(of_model=False, within_role=True)
-    asked = rows(query, metric="anisotropy", statistic="top_variance_share")[["role", ASKED]].drop_duplicates()
+    asked = rows(training_query(of_model=False, within_role=True), **SHARE)[["role", ASKED]].drop_duplicates()
     assert len(asked) > 1 and asked[ASKED].is_unique
     assert all(value.endswith(f", {role}s") for role, value in asked.itertuples(index=False))
     loss = catalogue()["loss"].statistic("lm")
@@ -98,19 +93,12 @@ def test_what_differs_in_kind_between_roles_has_panels_of_its_own_over_training(
 
 
 def test_an_interval_that_reaches_0_is_no_interval_where_the_number_is_then_not_determined(rows):
-    name = {"metric": "anisotropy", "statistic": "top_variance_share", "floor": "x"}
-    every, determined = rows(PROFILE, **name), rows(PROFILE_DETERMINED, **name)
+    every, determined = rows(PROFILE, **SHARE, floor="x"), rows(PROFILE_DETERMINED, **SHARE, floor="x")
     kept = every["ci_low"] > 0
     assert kept.any() and determined["ci_high"].notna().tolist() == kept.tolist()
     unknown = (every["ci_low"] == 0) & (every["value"] > 0)
     assert determined["undetermined"].astype(bool).tolist() == unknown.tolist()
     assert of_statistic("subspaces", catalogue()["subspaces"].statistic("speed")).query == PROFILE_DETERMINED
-
-
-def test_a_chart_of_one_number_is_said_in_words(figure):
-    drawn = figure("anisotropy.top_variance_share")
-    assert drawn.flat == ""
-    assert replace(drawn, frame=drawn.frame.assign(value=0.0)).flat.startswith("0 throughout")
 
 
 def test_null_baselines_are_no_models_of_the_study(contents, figure, caption):
@@ -149,18 +137,14 @@ def test_types_are_the_most_frequent_at_five_depths_of_the_last_checkpoint(rows,
     assert set(middle["rho"]) == {rho} and set(middle["layer"]) == {2}
 
 
-def test_half_a_matrix_becomes_a_whole_one_and_others_stay(rows):
+def test_half_a_matrix_becomes_a_whole_one_and_a_heat_map_says_its_floor(rows, figure, caption):
     frame = rows(PAIRS, metric="layer_pairs")
-    cka = frame[frame["statistic"] == "cka"]
+    cka, knn = (frame[frame["statistic"] == name] for name in ("cka", "knn"))
     square = words_nested(cka[cka["pair"] == "gpt2 × gpt2"]).pivot(index="layer_a", columns="layer_b", values="value")
     assert square.shape == (7, 7) and (square == square.T).all(axis=None)
     other = words_nested(cka[cka["pair"] == "bert × gpt2"])
     assert len(other) == 5 * 7 and other["value"].min() < 0
-    knn = frame[frame["statistic"] == "knn"]
     assert len(cka) + len(knn) == len(frame) and cka["floor"].eq(0).all() and knn["floor"].isna().all()
-
-
-def test_a_heat_map_says_its_floor_and_what_it_cut_off(figure, caption):
     pairs = figure("layer_pairs.pairs")
     reading = caption(pairs, "bert × gpt2", picks={"among": "bert with others"})
     assert reading == "chance level 0 · n = 500 · below 0 shown as 0 (lowest −0.05)"
@@ -173,9 +157,9 @@ def test_a_tuned_model_lies_beside_its_base_in_a_line_over_depth(figure, caption
     drawn = figure("layer_pairs.beside_base")
     assert [panel.value for panel in drawn.panels] == ["tuned against bert, on nested", "tuned against bert, on simple"]
     line = drawn.frame[(drawn.frame["statistic"] == "cka") & (drawn.frame["view"] == "words")].drop_duplicates("layer")
-    assert set(line["model"]) == {"tuned"} and list(line["layer"]) == [0, 1, 2, 3, 4]
-    assert list(line["value"]) == pytest.approx([i / 20 - 0.05 for i in range(5)])  # as made up for both at layer i
-    assert list(line["depth"]) == [0, 0.25, 0.5, 0.75, 1]
+    assert set(line["model"]) == {"tuned"}
+    places = line[["layer", "depth", "value"]].to_numpy()
+    assert places == pytest.approx(np.array([[i, i / 4, i / 20 - 0.05] for i in range(5)]))  # as made up for both
     reading = caption(drawn, "tuned against bert, on nested", picks={"statistic": "cka"})
     assert reading == "tuned: −0.05 (embedding) to 0.15 (last block, maximum)"
 
@@ -183,9 +167,7 @@ def test_a_tuned_model_lies_beside_its_base_in_a_line_over_depth(figure, caption
 def test_runs_of_blocks_say_the_least_of_each_length(contents, figure, caption):
     drawn = figure("angular_distance.runs")
     assert "angular_distance.pairs" not in [drawn.id for drawn in contents.charts], "one chart shows them"
-    least = drawn.frame[
-        drawn.frame["least"] & (drawn.frame["model"] == "bert") & (drawn.frame["statistic"] == "tokens")
-    ]
+    least = drawn.frame.query("least and model == 'bert' and statistic == 'tokens'")
     assert set(least["run"]) == {"1", "1–2", "1–3", "1–4"}
     assert caption(drawn, "bert") == "smallest angles: blocks 1 (0.1), 1–2 (0.2)"
     assert list(drawn.picks[0].choices) == ["tokens", "last_token"]

@@ -117,7 +117,9 @@ def test_no_caution_is_said_twice():
         assert len(times) > 70 and not [caution for caution, times in times.items() if times > 1]
 
 
-def test_texts_are_sentences():
-    """Whoever joins them relies on it."""
+def test_texts_are_sentences_and_name_no_file_that_their_reader_has_not():
+    """Whoever joins them relies on it: the page writes "Caution:" before one."""
     prose = ("definition", "trap", "mind", "published", "interval", "grows", "plainly", "lead", "summary", "method")
     assert not [text for text in ALL if text.kind in prose and not text.text.endswith((".", "?", "!", ")"))]
+    assert not [text for text in ALL if text.kind in ("trap", "mind") and text.text[0].islower()]
+    assert not [text for text in ALL if text.kind in prose and ("tests/" in text.text or ".py" in text.text)]
