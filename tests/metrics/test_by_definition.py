@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from oracles.fake_model import SMALL
 
 import reporter
 from reporter.metrics.base import Statistic, Value, catalogue, settled
@@ -29,11 +30,9 @@ def measured(*states, metrics="all"):
 
 
 CASES = {
-    "types, rounded": (rounded(LOOKED_UP), *LATER),
-    "constant, rounded": (rounded(CONSTANT), *LATER),
-    "zero": (0 * CONSTANT, *LATER),
-    "blocks that do nothing, rounded": (LATER[0], rounded(LATER[0]), LATER[1], rounded(LATER[1])),
-    "only types": (LOOKED_UP,) * 4,
+    "types and blocks that do nothing, rounded": (rounded(LOOKED_UP), LATER[0], rounded(LATER[0]), LATER[1]),
+    "zero, and constant but for rounding": (0 * CONSTANT, LATER[0], rounded(CONSTANT), LATER[1]),
+    "only types": (LOOKED_UP,) * 3,
 }
 UNSTABLE = {"linearity_heldout", "update_linearity_heldout", "to_last_heldout"}  # an R² without a lower bound
 
@@ -42,7 +41,8 @@ UNSTABLE = {"linearity_heldout", "update_linearity_heldout", "to_last_heldout"} 
 def test_no_interval_speaks_of_rounding(states):
     """At a bound up to rounding an interval is no wider than rounding; nowhere does it take the whole range."""
     bounds = {f"{m.name}.{s.name}": s.bounds for m in catalogue().values() for s in m.statistics}
-    numbers = measured(*states, metrics=[*(m for m in catalogue() if not catalogue()[m].compares_only)])
+    names = [name for name, metric in catalogue().items() if not metric.compares_only]
+    numbers = measured(*states, metrics=[{name: SMALL.get(name, {})} for name in names])
     known = numbers.dropna(subset=["value", "ci_low"])
     assert len(known) > 30
     for (metric, statistic, layer), row in known.iterrows():

@@ -11,27 +11,24 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from oracles.again import FakeSubject, FakeWords, read_again
-from oracles.fake_model import SMALL, FakeHead, FakeModel, FakeTexts, made_up_texts
+from metrics.reading import VIEWS, Sides, Turned, computed, numbers
+from oracles.again import FakeWords
+from oracles.fake_model import SMALL, FakeModel, FakeTexts, made_up_texts
 
 import reporter
 from reporter.app.verify import by_cloud, by_map, by_model, by_token
 from reporter.app.verify.by_token import text_rows
-from reporter.app.verify.deviations import compare, missing, numbers_of
-from reporter.app.verify.reading import NoPath, Place
+from reporter.app.verify.reading import Place
 from reporter.app.verify.reading import key as hashed
-from reporter.app.verify.verification import MODEL_PATHS, PATHS
-from reporter.forward.observed import KINDS, Observed
+from reporter.forward.observed import KINDS
 from reporter.metrics._coverage import texts_needed
 from reporter.metrics.base import LayerErrors, Options, PairValue, Value, catalogue
 from reporter.metrics.ranges import LOSSES
 
 TEXTS, LAYERS = 70, 4
-VIEWS = ("words", "all", "no-sinks")
 VARIANTS = {
-    "encoder": {"role": "encoder", "special": True, "positions": True, "sinks": True},
-    "bare encoder": {"role": "encoder", "special": False, "positions": False, "sinks": False},
-    "decoder": {"role": "decoder", "special": True, "positions": False, "sinks": True},
+    "encoder": {"role": "encoder", "special": False, "positions": False, "sinks": False},
+    "decoder": {"role": "decoder", "special": True, "positions": True, "sinks": True},
 }
 OPTIONS = SMALL | {
     "anisotropy": {"sample": 100, "batches": 3},
@@ -40,8 +37,6 @@ OPTIONS = SMALL | {
 }
 WITHOUT_PATH = {
     "contextuality": {"explained_by_first_baseline", "explained_by_first_adjusted"},  # drawn at random
-    # Its path needs whole language models: tests/app/verify compares it.
-    "divergence": {statistic.name for statistic in catalogue()["divergence"].statistics},
     "contributions": {"attention_ratio", "attention_cosine", "feed_forward_ratio", "feed_forward_cosine"},
 }
 """Numbers that no path measures again here; the tests of these metrics have oracles for them."""
@@ -69,47 +64,21 @@ states decide."""
 
 @dataclass
 class Measured:
-    """A made-up model under every view: its rows by metric and view, and what independent paths read."""
+    """A made-up model, its base and its twin, and the rows of each metric under every view."""
 
-    seen: dict[str, Observed]
-    others: list[Observed]  # its base and its twin
-    subject: FakeSubject
-    readings: list[Any]  # of it, its base and its twin
+    sides: Sides
     rows: dict[str, dict[str, list[Any]]]
 
-    @classmethod
-    def of(cls, observe, variant):
-        texts, sides, readings, subjects = made_up_texts(TEXTS), [], [], []
-        for factor in (1, 1.1, 1.2):
-            model = FakeModel(layers=LAYERS, width=16, **VARIANTS[variant])
-            model.weights[1] = model.weights[1] * np.float32(factor)
-            names = ("moments", "outputs", *catalogue()["change"].needs) if sides else tuple(KINDS)
-            observables, counts = observe(model, texts, batch_tokens=300, shard_characters=2000, names=names)
-            subjects.append(FakeSubject(model))
-            of = observables["moments"].layout, counts.distinct_texts
-            sides.append(Observed(observables, *of, "words", 0, load_head=lambda model=model: FakeHead(model)))
-            readings.append(read_again(model, texts))
-            kinds = readings[-1].kinds
-            sinks, special = int((kinds.sink & ~kinds.special).sum()), int(kinds.special.sum())
-            assert (counts.tokens, counts.sinks, counts.special) == (len(kinds.special), sinks, special)
-            assert (sinks > 0) == model.sinks
-        memo = {}
-        seen = {view: replace(sides[0], view=view, memo=memo, views=VIEWS) for view in VIEWS}
-        measured = cls(seen, sides[1:], subjects[0], readings, {})
-        for name, metric in catalogue().items():
-            measured.rows[name] = {view: measured.compute(metric, side) for view, side in seen.items()}
-        return measured
-
-    def compute(self, metric, seen):
-        return computed(metric, seen, [replace(side, view=seen.view) for side in self.others], OPTIONS)
+    @property
+    def reading(self):
+        return self.sides.readings[0]
 
 
-def computed(metric, seen, others, options):
-    """Return the rows of a metric; of one that only compares, those of a model beside its base and twin."""
-    options = metric.options(**options.get(metric.name, {}))
-    return list(
-        metric.between.compare(seen, others, options) if metric.compares_only else metric.compute(seen, options)
-    )
+def scaled(variant, factor):
+    """Return a model whose second block differs by a factor."""
+    model = FakeModel(layers=LAYERS, width=16, **VARIANTS[variant])
+    model.weights[1] = model.weights[1] * np.float32(factor)
+    return model
 
 
 @pytest.fixture(scope="module")
@@ -119,78 +88,55 @@ def kept():
 
 @pytest.fixture
 def measured(kept, observe):
-    """Return what was measured of each variant of a model, by its name."""
+    """Return what was measured of each variant of a model, by its name; views share what they read, as in a run."""
+    of_others = ("moments", "outputs", *catalogue()["change"].needs)
     for variant in VARIANTS:
         if variant not in kept:
-            kept[variant] = Measured.of(observe, variant)
+            models = [scaled(variant, factor) for factor in (1, 1.1, 1.2)]
+            sides = Sides.of(observe, models, made_up_texts(TEXTS), (tuple(KINDS), of_others, of_others))
+            sides.seen[0] = replace(sides.seen[0], memo={}, views=VIEWS)
+            kept[variant] = Measured(
+                sides,
+                {
+                    name: {view: sides.compute(metric, view, **OPTIONS.get(name, {})) for view in VIEWS}
+                    for name, metric in catalogue().items()
+                },
+            )
     return kept
-
-
-def numbers(rows):
-    """Return values by statistic, site, layer and other layer, and check each for plain sanity."""
-    result = {}
-    for row in rows:
-        if isinstance(row, PairValue):
-            key = row.statistic, "block" if row.layer_a else "embedding", row.layer_a, row.layer_b
-        elif isinstance(row, Value):
-            key = row.statistic, row.place and row.place.site, row.place and row.place.layer, None
-        else:
-            continue
-        assert key not in result, f"{key} is yielded twice"
-        ends = [row.ci_low, row.ci_high]
-        assert all(type(x) is float and np.isfinite(x) for x in (row.value, *ends) if x is not None), row
-        assert type(row.n) is int and (row.value is not None or row.reason), row
-        assert (ends[0] is None) == (ends[1] is None), row
-        if ends[0] is not None:
-            assert row.value is not None and not row.reason, row
-            slack = 1e-9 + 1e-9 * abs(row.value)
-            assert ends[0] - slack <= row.value <= ends[1] + slack, row
-        result[key] = row
-    return result
-
-
-def measured_again(name, of):
-    """Yield what the independent paths of a metric find."""
-    options = catalogue()[name].options(**OPTIONS.get(name, {})).model_dump()
-    reading, *others = of.readings
-    if name in PATHS:
-        yield from PATHS[name][0](reading, options)
-    elif name in MODEL_PATHS:
-        try:
-            yield from MODEL_PATHS[name](reading, options, of.subject)
-        except NoPath:
-            return
-    elif name == "change":
-        for other, ending in zip(others, ("", "_seed"), strict=True):
-            yield from by_map.change(reading, other, options, ending)
 
 
 @pytest.mark.parametrize("name", catalogue())
 def test_numbers_agree_with_an_independent_path(name, measured, monkeypatch):
-    """The metric shares results between views, as in a run; the path reads each text alone in float64."""
+    """The path reads each text alone in float64."""
     monkeypatch.setattr(by_model, "_Words", FakeWords)
-    columns = ("statistic", "site", "layer", "other")
-    for variant, of in measured.items():
-        stored = numbers_of(
-            {"metric": name, "view": view, "value": row.value, **dict(zip(columns, key, strict=True))}
-            for view, rows in of.rows[name].items()
-            for key, row in numbers(rows).items()
-        )[name]
-        again = list(measured_again(name, of))
-        assert {number.statistic for number in again} <= {statistic for statistic, *_ in stored} | {"curve"}
-        for deviation in compare(name, stored, again, variant, 0.0).values():
-            assert deviation.relative <= deviation.allowed, deviation
-        without = {statistic for statistic in missing(stored, again) if not statistic.endswith("_floor")}
-        without -= WITHOUT_PATH.get(name, set())
-        assert not without, f"{variant}: no path in reporter/app/verify measures {without} of {name}"
-        undefined = {key for key, number in stored.items() if number.value is None}
-        wrong = [n for n in again if np.isfinite(n.value) and (n.statistic, n.view, n.place, n.other) in undefined]
-        assert not wrong, f"{variant}: {name} has no number where a path has one"
+    for of in measured.values():
+        of.sides.agree(catalogue()[name], of.rows[name], OPTIONS.get(name, {}), WITHOUT_PATH.get(name, ()))
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        *[("convergence", {"target": target, "mean": "text"}) for target in ("block", "final")],
+        ("convergence", {"target": "final"}),
+        ("layer_pairs", {"texts": 40, "k": 5}),
+        ("contextuality", {"types": 9, "occurrences": 6}),
+        ("subspaces", {"axes": 3}),
+        ("intrinsic_dimension", {"sample": 64, "discard": 0.3}),
+        ("information_imbalance", {"sample": 60}),
+        ("ranges", {}),
+    ],
+    ids=str,
+)
+def test_numbers_under_other_options_agree_with_an_independent_path(name, options, observe):
+    metric = catalogue()[name]
+    sides = Sides.of(observe, [Turned(role="decoder")], made_up_texts(TEXTS), [("moments", *metric.needs)])
+    rows = {view: sides.compute(metric, view, **options) for view in VIEWS}
+    sides.agree(metric, rows, options, WITHOUT_PATH.get(name, ()))
 
 
 def observations(name, view, of):
     """Return the number of observations behind each statistic, or a function from a place to it; "" for all others."""
-    reading, options = of.readings[0], catalogue()[name].options(**OPTIONS.get(name, {}))
+    reading, options = of.reading, catalogue()[name].options(**OPTIONS.get(name, {}))
     mask, own, spans = reading.masks[view], ~reading.kinds.special, [span for _, span in reading.spans]
 
     def texts_of(fewest):
@@ -272,7 +218,7 @@ def observations(name, view, of):
 def test_a_number_says_how_many_observations_it_rests_on(name, measured):
     for variant, of in measured.items():
         for view, rows in of.rows[name].items():
-            expected, tokens = observations(name, view, of), int(of.readings[0].masks[view].sum())
+            expected, tokens = observations(name, view, of), int(of.reading.masks[view].sum())
             for (statistic, site, layer, _), row in numbers(rows).items():
                 n = expected.get(statistic, expected.get("", tokens))
                 n = n(Place(site, layer)) if callable(n) else n
@@ -313,17 +259,16 @@ def test_what_is_yielded_is_what_is_declared(name, measured):
 @pytest.mark.parametrize("name", catalogue())
 def test_a_metric_reads_what_it_needs_and_shares_without_harm(name, measured):
     """Alone with its observables and its own memo it yields what it yields beside all others, as in a run."""
-    metric, of = catalogue()[name], measured["decoder"]
-    for view in VIEWS:
-        seen = of.seen[view]
-        observables = {kind: seen.observables[kind] for kind in metric.needs}
-        alone = numbers(of.compute(metric, replace(seen, observables=observables, memo={}, views=())))
-        beside = numbers(of.rows[name][view])
-        assert alone and alone.keys() == beside.keys()
-        for key, row in alone.items():
-            assert (row.n, row.reason) == (beside[key].n, beside[key].reason)
-            # Where arrays lie in memory decides the last bits of a product.
-            assert row.value == (None if row.value is None else pytest.approx(beside[key].value, rel=1e-7, abs=1e-10))
+    metric, of, view = catalogue()[name], measured["decoder"], "no-sinks"
+    seen, *others = (replace(side, view=view, memo={}, views=()) for side in of.sides.seen)
+    seen = replace(seen, observables={kind: seen.observables[kind] for kind in metric.needs})
+    alone = numbers(computed(metric, seen, others, **OPTIONS.get(name, {})))
+    beside = numbers(of.rows[name][view])
+    assert alone and alone.keys() == beside.keys()
+    for key, row in alone.items():
+        assert (row.n, row.reason) == (beside[key].n, beside[key].reason)
+        # Where arrays lie in memory decides the last bits of a product.
+        assert row.value == (None if row.value is None else pytest.approx(beside[key].value, rel=1e-7, abs=1e-10))
 
 
 @pytest.fixture
@@ -344,14 +289,14 @@ def in_parts(observe):
 
 def test_parts_of_a_corpus_merge_in_any_order(in_parts, values):
     model, texts = FakeModel(role="decoder", layers=2), made_up_texts(60)
-    merged = [values(model, in_parts(model, texts, order), 60) for order in ((0, 1, 2), (2, 0, 1), (1, 2, 0))]
-    for other in merged[1:]:
-        assert other.keys() == merged[0].keys()
-        for key, value in merged[0].items():
-            assert (value.n, value.reason) == (other[key].n, other[key].reason), key
-            for part in ("value", "ci_low", "ci_high"):
-                x, y = getattr(value, part), getattr(other[key], part)
-                assert x == (None if y is None else pytest.approx(y, rel=1e-9, abs=1e-9)), key
+    merged = [values(model, in_parts(model, texts, order), 60) for order in ((0, 1, 2), (2, 0, 1))]
+    assert merged[0].keys() == merged[1].keys()
+    for key, value in merged[0].items():
+        other = merged[1][key]
+        assert (value.n, value.reason) == (other.n, other.reason), key
+        for part in ("value", "ci_low", "ci_high"):
+            x, y = getattr(value, part), getattr(other, part)
+            assert x == (None if y is None else pytest.approx(y, rel=1e-9, abs=1e-9)), key
 
 
 def test_the_seed_changes_samples_and_intervals_but_no_exact_number(observe, values):
@@ -372,7 +317,7 @@ def test_intervals_shrink_with_the_number_of_texts(see):
     for count in (40, 160):
         sides = [see(FakeModel(sinks=False, seed=seed), FakeTexts(texts[:count])) for seed in (0, 1)]
         for name, metric in catalogue().items():
-            for row in numbers(computed(metric, sides[0], sides[1:], SMALL)).values():
+            for row in numbers(computed(metric, sides[0], sides[1:], **SMALL.get(name, {}))).values():
                 if row.ci_low is not None:
                     of = widths.setdefault(f"{name}.{row.statistic}", {})
                     of.setdefault(count, []).append(row.ci_high - row.ci_low)
@@ -441,3 +386,6 @@ def test_isotropic_states_read_their_floors(observe, values):
             checked += 1
     assert checked > 150
     assert found["variance.total", 1].value == pytest.approx(16, rel=0.05)
+    assert "chance level" in found["outliers.top3_cosine_share", 1].reason and found["outliers.massive", 1].value == 0
+    expected = np.sqrt(2 * np.log(found["outliers.largest", 1].n * 16))
+    assert found["outliers.largest_ratio", 1].value == pytest.approx(expected, rel=0.15)

@@ -4,13 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from oracles.again import convergence, read_again
+from oracles.again import convergence
 from oracles.fake_model import FakeModel, made_up_texts
 from oracles.tokens import all_tokens
 from scipy.stats import ttest_1samp
 
 from reporter.app.verify.by_token import of_similarity
-from reporter.app.verify.verification import PATHS
 from reporter.forward.means import Average
 from reporter.forward.observed import Observed
 from reporter.forward.paths import FrequencySplit
@@ -27,41 +26,6 @@ READ = ("moments", *CONVERGENCE.needs)
 def tokens_of(model, texts):
     decoder = model.role == "decoder"
     return all_tokens(model.reference, texts, model.tokenizer, decoder=decoder, positions=model.positions)
-
-
-class Gained(FakeModel):
-    """With a final norm that turns states, so that both targets differ."""
-
-    def close(self, x):
-        import torch
-
-        return super().close(x) * torch.linspace(0.3, 3, self.width, dtype=x.dtype)
-
-
-@pytest.mark.parametrize("mean", ["token", "text"])
-@pytest.mark.parametrize("target", ["block", "final"])
-def test_targets_and_means(observe, values, target, mean):
-    model, texts, options = (
-        Gained(role="decoder", final_width=16),
-        made_up_texts(TEXTS),
-        {"target": target, "mean": mean},
-    )
-    observables, _ = observe(model, texts, batch_tokens=100, names=READ)
-    reading, again = read_again(model, texts), {}
-    for number in PATHS["convergence"][0](reading, options):
-        again.setdefault(number.view, {})[number.statistic, number.place and number.place.layer] = number.value
-    for view, mask in reading.masks.items():
-        found = values(model, observables, TEXTS, view, ["convergence"], convergence=options)
-        in_view = len(np.unique(reading.text[mask])) if mean == "text" else int(mask.sum())
-        for (statistic, layer), expected in again[view].items():
-            value = found.pop((f"convergence.{statistic}", layer))
-            of_types = statistic.startswith(("frequency", "similarity_"))
-            assert value.n == in_view or statistic == "violations" or of_types
-            assert value.spread is None or not of_types
-            same = None if np.isnan(expected) else pytest.approx(expected, rel=1e-4, abs=1e-6)
-            assert value.value == same, (view, statistic, layer)
-        floors = {("convergence.similarity_floor", layer) for layer in range(model.layers)}  # S(L) is 1 by definition
-        assert set(found) == floors
 
 
 def paired(values):

@@ -1,11 +1,15 @@
 """Metrics of another package, with a table of their own: found through ``reporter.metrics``, in every verb."""
 
-import json
-import os
-import subprocess
 import sys
 
+import numpy as np
 import pytest
+from typer.testing import CliRunner
+
+import reporter
+from reporter.app.cli import app
+from reporter.metrics.base import METRICS
+from reporter.store.schema import tables
 
 METRIC = """
 from pydantic import Field
@@ -52,19 +56,13 @@ views: [words]
 """
 
 
-VERBS = """
-import json, sys
-from typer.testing import CliRunner
-from reporter.app.cli import app
-
-results = [CliRunner().invoke(app, arguments) for arguments in json.loads(sys.argv[1])]
-print(json.dumps([[result.exit_code, result.stdout, result.stderr] for result in results]))
-"""
-
-
 @pytest.fixture
-def call(tmp_path):
-    """Return a function that calls verbs in a new process beside an installed package of a source."""
+def call(tmp_path, monkeypatch):
+    """Return a function that calls verbs beside an installed package of a source."""
+    monkeypatch.setattr(METRICS, "_entries", dict(METRICS._entries))
+    monkeypatch.setattr(METRICS, "_offered", False)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.chdir(tmp_path)
 
     def run(*calls, source=METRIC):
         (tmp_path / "their_metrics.py").write_text(source, "utf-8")
@@ -72,34 +70,25 @@ def call(tmp_path):
         info.mkdir()
         (info / "METADATA").write_text("Metadata-Version: 2.1\nName: theirs\nVersion: 1.0\n", "utf-8")
         (info / "entry_points.txt").write_text("[reporter.metrics]\nforeign = their_metrics\n", "utf-8")
-        environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
-        command = [sys.executable, "-c", VERBS, json.dumps(calls)]
-        process = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=200)
-        return json.loads(process.stdout.splitlines()[-1])
+        results = [CliRunner().invoke(app, arguments) for arguments in calls]
+        return [(result.exit_code, result.stdout, result.stderr) for result in results]
 
-    return run
+    yield run
+    sys.modules.pop("their_metrics", None)
 
 
 def test_it_is_explained_checked_and_computed(call, tmp_path):
     (tmp_path / "wrong.yaml").write_text(STUDY.replace("factor", "factro"), "utf-8")
-    (tmp_path / "s.yaml").write_text(STUDY, "utf-8")
-    products = "SELECT DISTINCT value = 2 * n AS right FROM layer_metrics WHERE metric = 'foreign'"
-    rows = """SELECT count(*) AS places, bool_and(times * tokens = value) AS same, any_value(c.comment) AS comment
-        FROM counted JOIN layer_metrics USING (study, model, checkpoint, corpus, view, metric, site, layer),
-        duckdb_columns() AS c WHERE (c.table_name, c.column_name) = ('counted', 'times')"""
-    queries = [["sql", products], ["sql", rows, "--format", "csv"]]
-    page, wrong, finished, *answers = call(
-        ["metrics", "foreign"], ["validate", "wrong.yaml"], ["run", "s.yaml"], *queries
-    )
+    page, wrong = call(["metrics", "foreign"], ["validate", "wrong.yaml"])
     assert page[0] == 0 and "n times the factor" in page[1] and "Nobody 2026" in page[1]
     assert "counted: How many tokens there are at one place, and so many times as many." in page[1]
     assert "times: what the count is multiplied by" in page[1]
     assert wrong[0] == 2 and "did you mean 'factor'?" in wrong[2]
-    assert finished[0] == 0, finished
-    assert "true" in answers[0][1].lower() and "false" not in answers[0][1].lower()
-    table = answers[1][1].split()
-    assert table[1].startswith("3,true,") and " ".join(table[1:]).endswith("what the count is multiplied by")
-    assert "figure-" in (tmp_path / "results" / "s" / "layers.html").read_text("utf-8")
+    found = reporter.measure(np.ones((3, 20, 4), np.float32), [{"foreign": {"factor": 2.0}}])
+    assert found.layer_metrics["value"].tolist() == [40, 40, 40]
+    assert (found.counted["times"] * found.counted["tokens"]).tolist() == [40, 40, 40]
+    comment = next(column.comment for column in tables()["counted"].columns if column.name == "times")
+    assert comment == "what the count is multiplied by"
 
 
 def test_a_package_that_breaks_is_named(call):

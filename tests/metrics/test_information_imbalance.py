@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 from oracles.again import again
-from oracles.fake_model import FakeModel, FakeTexts, made_up_texts
+from oracles.fake_model import FakeModel, made_up_texts
 
 from reporter.geometry.similarity import imbalances
 from reporter.metrics.base import PairValue, catalogue
@@ -55,19 +55,6 @@ def rows(see):
         return pairs, values, seen
 
     return run
-
-
-def test_where_nothing_can_be_ranked(rows):
-    pairs, values, _ = rows(FakeModel(), FakeTexts(["1 2 3", "4 5 6"]))
-    assert {row.value for row in [*pairs.values(), *values.values()]} == {None}
-    assert "fewer than 20" in pairs[0, 1].reason
-    change = {"change": lambda s: [torch.full_like(x, 7.5) if i == 1 else x for i, x in enumerate(s)]}
-    pairs, values, _ = rows(FakeModel(**change), made_up_texts(60))
-    assert pairs[0, 1].value is pairs[1, 2].value is values["to_last", 1].value is None
-    assert "equal" in pairs[0, 1].reason and pairs[0, 2].value is not None
-    texts = made_up_texts(8, shortest=15, seed=3)[:3]
-    pairs, _, _ = rows(FakeModel(sinks=False), FakeTexts(texts))
-    assert pairs[0, 1].value is not None and pairs[0, 1].ci_low is None
 
 
 def test_a_layer_beside_itself_and_chance(rows):

@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 
 import numpy as np
-from oracles.fake_model import EDGE, FIRST_WORD, FakeModel, FakeTexts, fake_vocabulary, made_up_texts
+from oracles.fake_model import EDGE, FakeModel, fake_vocabulary, made_up_texts
 
 from reporter.forward.readout import CONTENT, FUNCTION, NO_WORD, Vocabulary
 
@@ -15,19 +15,6 @@ def test_a_sample_is_the_same_at_every_place_and_about_as_large_as_asked(observe
     assert 60 < found["journey.rank_function", 0].n < 240 and counts.tokens > 2000
     assert {where for _, where in found} == {0, 1, 2, 3, "final 3", "attention 1", "attention 2", "attention 3"}
     assert len({found["journey.rank_content", where].n for where in (0, 3, "final 3", "attention 2")}) == 1
-
-
-def test_states_of_another_width_and_texts_without_words(observe, values):
-    model = FakeModel(final_width=12)
-    observables, _ = observe(model, made_up_texts(20), names=("moments", "journey"))
-    found = values(model, observables, 20, "words", ["journey"])
-    assert found["journey.rank_content", 3].value is not None
-    reason = "its token vectors have 16 dimensions, its states 12, so they cannot be compared"
-    assert found["journey.rank_content", "final 3"].reason == reason
-    word = str(3 - FIRST_WORD + 3)  # id 6: no word
-    observables, _ = observe(model, FakeTexts([word, f"{word} {word}"]), names=("moments", "journey"))
-    none = values(model, observables, 2, "words", ["journey"])["journey.cosine_function", 1]
-    assert none.reason == "no sampled token is a function word with a state that is not zero"
 
 
 def test_a_piece_of_a_word_is_no_word():

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 import torch
-from oracles.fake_model import FakeModel, made_up_texts
 
 from reporter.geometry.ratios import local_dimensions
 
@@ -32,11 +31,3 @@ def test_against_scikit_dimension(d, k):
 def test_equal_states_have_none():
     x = np.repeat(np.random.default_rng(0).standard_normal((10, 4)), 20, axis=0)
     assert np.isnan(local_dimensions(torch.from_numpy(x), 50, 16)).all()
-
-
-def test_too_few_states(observe, values):
-    model, texts = FakeModel(), made_up_texts(10)
-    observables, counts = observe(model, texts)
-    found = values(model, observables, counts.distinct_texts, "words", ["local_dimension"], local_dimension={})
-    assert {value.value for value in found.values()} == {None}
-    assert "fewer than 256 distinct states" in found["local_dimension.mean", 2].reason

@@ -88,20 +88,3 @@ def test_outlier_dimensions_are_listed_with_their_layers_and_shares(see):
         assert row.deviations == pytest.approx(abs(mean[row.dimension] - mean.mean()) / mean.std())
         assert row.variance_share == pytest.approx(moments.squares[row.dimension] / moments.squares.sum())
         assert row.cosine_share == pytest.approx(1, abs=0.05)
-
-
-def test_isotropic_states_have_no_cosine_to_share(observe, values):
-    generator = torch.Generator().manual_seed(0)
-
-    def noise(states):
-        return [torch.randn(x.shape, generator=generator) for x in states]
-
-    observables, _ = observe(changed(noise), made_up_texts(200), names=READ)
-    found = values(FakeModel(), observables, 200, "words", ["outliers"])
-    for layer in range(4):
-        value = found["outliers.top3_cosine_share", layer]
-        assert value.value is None and "chance level" in value.reason
-        n = found["outliers.largest", layer].n
-        expected = np.sqrt(2 * np.log(n * 32))
-        assert found["outliers.largest_ratio", layer].value == pytest.approx(expected, rel=0.15)
-        assert found["outliers.massive", layer].value == 0

@@ -3,45 +3,9 @@
 import numpy as np
 import pytest
 import torch
-from oracles.fake_model import FakeModel, made_up_texts
-from oracles.tokens import all_tokens
 
 from reporter.forward.observable import RoundedStates
-from reporter.metrics.base import catalogue
 from reporter.metrics.ranges import _floors, rounding_losses
-
-READ = ("moments", *catalogue()["ranges"].needs)
-
-
-def _lost(x, step, rounded):
-    return np.square(x - step * rounded(x / step)).sum(axis=1) / np.square(x).sum(axis=1)
-
-
-def _e4m3(y):
-    return torch.from_numpy(y).to(torch.float8_e4m3fn).double().numpy()
-
-
-@pytest.mark.parametrize("view", ["words", "no-sinks"])
-def test_energy_lost_by_rounding(see, values, view):
-    """Sinks set the scale of all tokens; channels differ in size by a factor of 900."""
-
-    def change(states):
-        return [x * torch.linspace(0.1, 3, x.shape[-1]) ** 2 for x in states]
-
-    model, texts = FakeModel(role="decoder", change=change), made_up_texts(60)
-    seen = see(model, texts, names=READ, batch_tokens=100, shard_characters=500)
-    found = values(model, seen.observables, 60, view, ["ranges"])
-    tokens = all_tokens(model.reference, texts, model.tokenizer, decoder=True, positions=True).view(view)
-    assert len(tokens.states[0]) < 1024
-    for layer, x in enumerate(np.asarray(states, dtype=np.float64) for states in tokens.states):
-        size = np.abs(x)
-        assert found["ranges.over_median", layer].value == pytest.approx(size.max() / np.median(size), rel=1e-3)
-        scales = {"token": size.max(axis=1, keepdims=True), "channel": size.max(axis=0), "tensor": size.max()}
-        for name, peak in scales.items():
-            int8, fp8 = (found[f"ranges.{form}_{name}", layer] for form in ("int8", "fp8"))
-            assert int8.value == pytest.approx(_lost(x, peak / 127, np.rint).mean(), rel=0.01)
-            assert fp8.value == pytest.approx(_lost(x, peak / 448, _e4m3).mean(), rel=0.01)
-            assert (int8.ci_low is None) == (name != "token") and int8.n == len(x)
 
 
 def test_states_in_16_bits_do_not_move_what_8_bits_lose():

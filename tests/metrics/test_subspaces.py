@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import torch
 from oracles.fake_model import FakeModel, made_up_texts
 from scipy.linalg import subspace_angles
 
@@ -99,13 +98,3 @@ def test_axes_that_carry_a_share_of_the_variance(see):
     assert found["speed_floor", 0].value == noise.subspaces(16, k, 0)
     axes = [np.linalg.eigh(seen.covariance(place))[1][:, -k:] for place in seen.path]
     assert found["speed", 1].value == pytest.approx(np.linalg.norm(subspace_angles(axes[1], axes[2])), rel=1e-6)
-
-
-def test_what_cannot_be_followed_says_why(see):
-    still, _ = computed(see, FakeModel(layers=3, change=lambda states: [states[1]] * 4))
-    assert still["speed", 0].value == pytest.approx(0, abs=1e-4)
-    assert still["curvature", 0].reason == "the subspace does not move"
-    line = lambda states: [x[..., :1] * torch.ones(16) for x in states]  # noqa: E731
-    flat, _ = computed(see, FakeModel(layers=2, special=False, sinks=False, change=line))
-    assert flat["speed", 0].value is None and "fewer than 8 axes" in flat["speed", 0].reason
-    assert flat["displacement", 0].value is None and flat["displacement", 0].reason == flat["speed", 0].reason

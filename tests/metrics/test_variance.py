@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from oracles.fake_model import FakeModel, FakeTexts, made_up_texts
+from oracles.fake_model import FakeModel, made_up_texts
 
 from reporter.forward.observed import Observed
 from reporter.geometry import noise
@@ -44,20 +44,3 @@ def test_types_for_the_scatter_are_the_most_frequent_first(observe):
     assert len(rows) == 7 * 4
     assert all(row.count == counts[row.token_id] and row.token == f"t{row.token_id}" for row in rows)
     assert types_of(observables, scatter=0) == []
-
-
-def test_rare_types_alone_have_a_reason(observe, values):
-    observables, _ = observe(FakeModel(special=False, sinks=False), FakeTexts(["1 2 4", "5 6 7"]))
-    found = values(FakeModel(), observables, 2, "words", ["variance"])
-    assert "five times" in found["variance.total", 1].reason
-    assert found["variance.coverage", None].value == 0
-
-
-def test_nothing_lies_between_the_types_where_only_one_is_frequent(observe, values):
-    model = FakeModel(special=False, sinks=False)
-    observables, _ = observe(model, FakeTexts([f"1 {i} {i + 1}" for i in range(2, 14, 3)] + ["1 20 1"]))
-    found = values(model, observables, 5, "words", ["variance"])
-    assert found["variance.within", 1].value > 0 and found["variance.within", 1].ci_low is not None
-    for name in ("between", "within_share", "between_share"):
-        assert found[f"variance.{name}", 1].value is None
-        assert "one token type" in found[f"variance.{name}", 1].reason

@@ -1,0 +1,144 @@
+"""What a metric yields, checked for plain sanity and named shortly."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from oracles.again import FakeSubject, read_again
+from oracles.fake_model import FakeHead, FakeModel
+
+from reporter.app.verify import by_map, by_model
+from reporter.app.verify.deviations import compare, missing, numbers_of
+from reporter.app.verify.reading import NoPath
+from reporter.app.verify.verification import MODEL_PATHS, PATHS
+from reporter.forward.observed import Observed
+from reporter.metrics.base import PairValue, Value
+from reporter.metrics.spectrum import Eigenvalue
+
+VIEWS = ("words", "all", "no-sinks")
+
+
+def numbers(rows):
+    """Return numbers by statistic, site, layer and other layer; each is finite and in its interval, or has a reason."""
+    result = {}
+    for row in rows:
+        if isinstance(row, PairValue):
+            key = row.statistic, "block" if row.layer_a else "embedding", row.layer_a, row.layer_b
+        elif isinstance(row, Value):
+            key = row.statistic, row.place and row.place.site, row.place and row.place.layer, None
+        else:
+            continue
+        assert key not in result, f"{key} is yielded twice"
+        ends = [row.ci_low, row.ci_high]
+        assert all(type(x) is float and np.isfinite(x) for x in (row.value, *ends) if x is not None), row
+        assert type(row.n) is int and (row.value is not None or row.reason), row
+        assert (ends[0] is None) == (ends[1] is None), row
+        if ends[0] is not None:
+            assert row.value is not None and not row.reason, row
+            slack = 1e-9 + 1e-9 * abs(row.value)
+            assert ends[0] - slack <= row.value <= ends[1] + slack, row
+        result[key] = row
+    return result
+
+
+def computed(metric, seen, others=(), **options):
+    """Return the rows of a metric; of one that only compares, those of a model beside its base and twin."""
+    options = metric.options(**options)
+    return list(
+        metric.between.compare(seen, others, options) if metric.compares_only else metric.compute(seen, options)
+    )
+
+
+@dataclass
+class Sides:
+    """A model, its base and its twin: what metrics see of each, and what independent paths read of it."""
+
+    seen: list[Observed]
+    subjects: list[FakeSubject]
+    readings: list[Any]
+
+    @classmethod
+    def of(cls, observe, models, texts, names):
+        """Measure models on texts; ``names`` are the observables of each."""
+        sides = cls([], [], [])
+        for model, needed in zip(models, names, strict=True):
+            observables, counts = observe(model, texts, batch_tokens=300, shard_characters=2000, names=needed)
+            of = observables["moments"].layout, counts.distinct_texts
+            sides.seen.append(Observed(observables, *of, "words", 0, load_head=lambda model=model: FakeHead(model)))
+            sides.subjects.append(FakeSubject(model))
+            sides.readings.append(read_again(model, texts))
+            kinds = sides.readings[-1].kinds
+            sinks, special = int((kinds.sink & ~kinds.special).sum()), int(kinds.special.sum())
+            assert (counts.tokens, counts.sinks, counts.special) == (len(kinds.special), sinks, special)
+        return sides
+
+    def compute(self, metric, view, **options):
+        """Return the rows of a metric under a view."""
+        seen, *others = (replace(side, view=view) for side in self.seen)
+        return computed(metric, seen, others, **options)
+
+    def again(self, metric, options):
+        """Yield what the independent paths of a metric find."""
+        options = metric.options(**options).model_dump()
+        reading, *others = self.readings
+        if metric.name in PATHS:
+            yield from PATHS[metric.name][0](reading, options)
+        elif metric.name in MODEL_PATHS:
+            try:
+                yield from MODEL_PATHS[metric.name](reading, options, self.subjects[0])
+            except NoPath:
+                return
+        elif metric.name == "change":
+            for other, ending in zip(others, ("", "_seed"), strict=True):
+                yield from by_map.change(reading, other, options, ending)
+        elif metric.name == "divergence":
+            yield from by_model.divergence(reading, others[0], options, self.subjects[:2])
+
+    def agree(self, metric, rows_by_view, options, without=()):
+        """Compare the rows of a metric with its independent paths, in numbers and in where there are none."""
+        columns = ("statistic", "site", "layer", "other")
+        keyed = [
+            (view, key, row)
+            for view, rows in rows_by_view.items()
+            for key, row in {**numbers(rows), **curves(rows)}.items()
+        ]
+        stored = numbers_of(
+            {"metric": metric.name, "view": view, "value": row.value, **dict(zip(columns, key, strict=True))}
+            for view, key, row in keyed
+        )[metric.name]
+        again = list(self.again(metric, options))
+        assert {number.statistic for number in again} <= {statistic for statistic, *_ in stored}
+        for deviation in compare(metric.name, stored, again, "", 0.0).values():
+            assert deviation.relative <= deviation.allowed, deviation
+        unmeasured = {name for name in missing(stored, again) if not name.endswith("_floor")} - set(without)
+        assert not unmeasured, f"no path in reporter/app/verify measures {unmeasured} of {metric.name}"
+        undefined = {key for key, number in stored.items() if number.value is None}
+        wrong = [n for n in again if np.isfinite(n.value) and (n.statistic, n.view, n.place, n.other) in undefined]
+        assert not wrong, f"{metric.name} has no number where a path has one"
+
+
+def curves(rows):
+    """Return the shares of spectra by their key, whose last part is the rank."""
+    return {("curve", r.place.site, r.place.layer, r.rank): r for r in rows if isinstance(r, Eigenvalue)}
+
+
+def named(metric, rows):
+    """Return rows by name: ``motion.norm 1`` at a layer, ``layer_pairs.cka 0 2`` of two, ``… final 3`` off the path."""
+    result = {}
+    for (statistic, site, *layers), row in {**numbers(rows), **curves(rows)}.items():
+        parts = [site if site not in ("embedding", "block") else None, *layers]
+        result[" ".join([f"{metric.name}.{statistic}", *(str(x) for x in parts if x is not None)])] = row
+    return result
+
+
+class Turned(FakeModel):
+    """With a final norm that turns states, so that the last block is not the final state."""
+
+    def __init__(self, **arguments):
+        super().__init__(final_width=16, **arguments)
+
+    def close(self, x):
+        """Scale each dimension by another factor, after the norm."""
+        import torch
+
+        return super().close(x) * torch.linspace(0.3, 3, self.width, dtype=x.dtype)
