@@ -6,8 +6,8 @@ from oracles.fake_model import FakeModel, made_up_texts
 import reporter
 from reporter.app.verify.by_token import _explained, mean_cosine
 from reporter.geometry import noise
-from reporter.geometry.similarity import explained_by_first, likeness
 from reporter.geometry.similarity import floors as gaussian
+from reporter.geometry.similarity import likeness
 
 
 def of(x, sizes=None):
@@ -15,70 +15,6 @@ def of(x, sizes=None):
     x = np.asarray(x, dtype=np.float64)
     sizes = np.full(len(x), x.shape[1]) if sizes is None else sizes
     return likeness(torch.from_numpy(x), torch.from_numpy(sizes))
-
-
-def first_of(x):
-    return explained_by_first(torch.from_numpy(x))[0].numpy()
-
-
-def first_added(x):
-    return explained_by_first(torch.from_numpy(x))[1].numpy()
-
-
-def test_pairs_and_singular_values_with_zero_rows():
-    x = np.random.default_rng(0).standard_normal((3, 7, 4)) + 0.5
-    x[1, 5:] = 0
-    x[2, 1:] = 0
-    found, cosines = of(x), [mean_cosine(y) for y in (x[0], x[1, :5])]
-    assert found.similarity[:2].numpy() == pytest.approx(cosines, rel=1e-12)
-    for shares in (found.explained.numpy(), first_of(x)):
-        assert shares == pytest.approx([_explained(y)[0] for y in x], rel=1e-12)
-    assert found.similarity[2].isnan() and found.explained[2].item() == pytest.approx(1)
-    assert np.isnan(first_of(np.zeros((1, 5, 4)))).all() and of(np.zeros((1, 5, 4))).explained.isnan().all()
-    assert first_of(x * 1e-170) == pytest.approx(first_of(x), rel=1e-12)
-    assert of(x * 1e-170).similarity[:2].numpy() == pytest.approx(cosines, rel=1e-12)
-
-
-@pytest.mark.parametrize("offset", [0.0, 0.5, 20.0])
-@pytest.mark.parametrize("d", [1, 4, 30])
-def test_shares_about_the_mean_are_scikit_learns(offset, d):
-    """PCA and TruncatedSVD; rows beyond a type's size are padding."""
-    rng = np.random.default_rng(0)
-    sizes = np.array([5, 9, 7])
-    x = np.zeros((3, 9, d))
-    for at, m in enumerate(sizes):
-        x[at, :m] = rng.standard_normal((m, d)) * np.geomspace(3, 0.1, d) + offset
-    found, tiny = of(x, sizes), of(x * 1e-170, sizes)
-    for at, m in enumerate(sizes):
-        about = (found.published[at].item(), found.truncated[at].item())
-        assert about == pytest.approx(_explained(x[at, :m])[1:], rel=1e-6)
-        assert found.similarity[at].item() == pytest.approx(mean_cosine(x[at, :m]), abs=1e-12)
-    assert tiny.published.numpy() == pytest.approx(found.published.numpy())
-    assert tiny.truncated.numpy() == pytest.approx(found.truncated.numpy())
-
-
-def test_what_an_occurrence_adds_is_the_change_by_its_weight_or_without_it():
-    rng = np.random.default_rng(4)
-    sizes, x = np.array([6, 9]), rng.standard_normal((2, 9, 5)) * [3, 2, 1, 1, 0.5] + 0.7
-    x[0, 6:] = 0
-    added = of(x, sizes).added.numpy()
-    assert added.sum(axis=2) == pytest.approx(0, abs=1e-12) and (added[:, 0, 6:] == 0).all()
-
-    def forms(y, w):
-        about = y - w @ y / w.sum()
-        squares = np.linalg.eigvalsh((y.T * w) @ y), np.linalg.eigvalsh((about.T * w) @ about)
-        v1 = np.linalg.eigh((y.T * w) @ y)[1][:, -1]
-        return [*(of[-1] / of.sum() for of in squares), w @ (about @ v1) ** 2 / (w @ np.square(about).sum(axis=1))]
-
-    for at, m in enumerate(sizes):
-        y, of_mean = x[at, :m], np.sqrt(m / (m - 1))
-        for row in range(m):
-            without = mean_cosine(np.delete(y, row, axis=0))
-            alone = (mean_cosine(y) - without) * (m - 1) / m
-            step = 1e-6 * np.eye(m)[row]
-            change = np.subtract(forms(y, 1 + step), forms(y, 1 - step)) / 2e-6
-            assert added[:, at, row] == pytest.approx(of_mean * np.array([alone, *change]), abs=1e-8)
-        assert first_added(y[None])[0] == pytest.approx(added[1, at, :m])
 
 
 def test_shares_about_the_mean_of_equal_states_and_of_states_on_a_line():
@@ -109,15 +45,6 @@ def test_floors(d):
         error = np.hypot(np.std(direct) / np.sqrt(len(direct)), np.std(floors) / np.sqrt(200))
         assert abs(np.mean(direct) - np.mean(floors)) <= 4 * error + 1e-12
         assert np.std(floors) == pytest.approx(np.std(direct), rel=0.5, abs=1e-12)
-
-
-@pytest.mark.parametrize(("n", "d"), [(1, 3), (2, 1), (7, 50)])
-def test_the_floor_of_the_similarity_within_a_text(n, d):
-    x = np.random.default_rng(2).standard_normal((40_000, n, d))
-    mean = x.sum(axis=1)
-    cosine = (x[:, 0] * mean).sum(axis=1) / np.linalg.norm(x[:, 0], axis=1) / np.linalg.norm(mean, axis=1)
-    error = cosine.std() / 200
-    assert noise.isotropic_cosine(np.array([float(n)]), d)[0] == pytest.approx(cosine.mean(), abs=4 * error + 1e-9)
 
 
 def test_the_baseline_is_that_of_random_tokens_of_other_types(observe, values):

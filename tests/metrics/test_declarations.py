@@ -1,10 +1,16 @@
-"""What a declaration refuses; test_contract.py holds metrics to what they declare."""
+"""What a declaration refuses and analyses declare; test_contract.py holds metrics to what they declare."""
 
 import pytest
 from pydantic import BaseModel
 
 from reporter.core.errors import ReporterError
-from reporter.metrics.base import Options, SampleOptions, Statistic, catalogue, metric
+from reporter.metrics.analysis import ANALYSES, analyses
+from reporter.metrics.base import Options, SampleOptions, Statistic, catalogue, metric, statistics
+from reporter.metrics.pairs import PairsFile
+from reporter.metrics.probes import WordsProbe
+from reporter.runs.studies import offer
+from reporter.store.schema import tables
+from reporter.texts.sources import SOURCES
 
 
 def test_options_are_closed_and_cut_batches():
@@ -20,21 +26,77 @@ def test_options_are_closed_and_cut_batches():
     assert issubclass(Options, BaseModel)
 
 
-def test_a_name_can_be_taken_once():
-    statistics = (Statistic("x", "x", "x", ()),)
-    with pytest.raises(ReporterError, match="metric 'motion' is defined twice"):
-        metric(name="motion", title="", summary="", statistics=statistics, needs=())(lambda seen, options: iter(()))
+X = (Statistic("x", "x", "x", ()),)
+
+
+@pytest.mark.parametrize(
+    ("declare", "problem"),
+    [
+        (
+            lambda: metric(name="motion", title="", summary="", statistics=X, needs=())(lambda seen: None),
+            "'motion' is defined twice",
+        ),
+        (lambda: Statistic("x", "x", "x", ("yamagiwa20",)), "statistic 'x': .*no work 'yamagiwa20'"),
+        (
+            lambda: metric(name="y", title="", summary="", statistics=X, needs=(), question="sink"),
+            "'y'.*'sink'.*did you mean 'sinks'",
+        ),
+    ],
+)
+def test_what_a_declaration_refuses(declare, problem):
+    with pytest.raises(ReporterError, match=problem):
+        declare()
     assert catalogue()["motion"].title == "Motion through the layers"
-
-
-def test_a_work_that_the_bibliography_lacks_is_refused():
-    with pytest.raises(ReporterError, match=r"statistic 'x': .*no work 'yamagiwa20'"):
-        Statistic("x", "x", "x", ("yamagiwa20",))
-
-
-def test_a_question_is_one_of_those_that_reports_have():
-    statistics = (Statistic("x", "x", "x", ()),)
-    with pytest.raises(ReporterError, match=r"'y'.*'sink'.*did you mean 'sinks'"):
-        metric(name="y", title="", summary="", statistics=statistics, needs=(), question="sink")
-    assert metric(name="y", title="", summary="", statistics=statistics, needs=())
     assert not [name for name, definition in catalogue().items() if definition.question == "other"]
+
+
+@pytest.mark.parametrize("name", ["groups", "pairs", "clouds", "probes", "partners"])
+def test_every_number_of_an_analysis_is_explained(name):
+    analysis = analyses()[name]
+    assert analysis.pooled and analysis.baselines and analysis.title and analysis.summary and analysis.cost
+    assert all(tables()[row.table.name] is row.table for row in analysis.tables)
+    assert 1 <= sum(statistic.main for statistic in analysis.statistics) <= 2
+    for statistic in analysis.statistics:
+        assert statistic.title and len(statistic.definition) > 10 and statistic.works, statistic.name
+        assert statistic.trap, statistic.name
+        assert "Chance level: " in statistic.definition or not statistic.floor
+
+
+def test_every_analysis_is_known_and_its_statistics():
+    known = offer().statistics
+    assert set(known) == {*statistics(), *analyses()} and known["motion"] == statistics()["motion"]
+    for name, analysis in analyses().items():
+        assert known[name] == {statistic.name: statistic.per for statistic in analysis.statistics}
+
+
+def test_installed_packages_may_bring_analyses_and_sources(monkeypatch):
+    asked = []
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: asked.append(group) or [])
+    for registry in (ANALYSES, SOURCES):
+        monkeypatch.setattr(registry, "_offered", False)
+        assert registry.all()
+    assert asked == ["reporter.analyses", "reporter.sources"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("pairs", None, "there is no such file"),
+        ("pairs", "", "is empty; expected a mapping such as {female-male"),
+        ("pairs", "a: [[x, y]]", "f.yaml:1:4: a: a concept needs at least 2 pairs, got 1"),
+        ("pairs", "a:\n  - [x, y]\n  - [x]", "f.yaml:3:5: a[1]: expected two texts, [first, second], got a list of 1"),
+        ("pairs", "a: [[x, y], [x, 3]]", "f.yaml:1:17: a[1][1]: expected text, got the number 3; put it in quotes"),
+        ("probes", None, "f.yaml: there is no such file"),
+        ("probes", "a: [cat, dog]", "f.yaml:1:1: needs two or more classes, each with its words"),
+        ("probes", "a: [cat, dog]\nb: [go]", "f.yaml:2:4: b: expected a list of two or more words"),
+        ("probes", "a: [cat, dog]\nb: [go, true]", "f.yaml:2:9: b[1]: expected text, got"),
+        ("probes", "a: [run, dog]\nb: [go, run]", "f.yaml: the word 'run' is in 'a' and in 'b'; keep one of them"),
+    ],
+)
+def test_a_wrong_file_is_named(tmp_path, name, text, message):
+    if text is not None:
+        (tmp_path / "f.yaml").write_text(text)
+    spec = PairsFile(file="f.yaml") if name == "pairs" else WordsProbe(words="f.yaml")
+    with pytest.raises(ReporterError) as caught:
+        analyses()[name].resolve(spec, tmp_path)
+    assert message in str(caught.value) and str(tmp_path) in str(caught.value)

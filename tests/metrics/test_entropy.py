@@ -9,30 +9,8 @@ from reporter.app.verify.by_token import _entropies
 from reporter.forward.means import poisson_weights
 from reporter.forward.observable import Setting
 from reporter.forward.text_entropy import TextEntropy, measured
-from reporter.geometry.entropy import entropies_of
 from reporter.metrics import entropy
 from reporter.texts.texts import originals
-
-
-@pytest.mark.parametrize("width", [8, 100])
-def test_entropies_of_texts_of_any_length(width):
-    """In one padded batch: fewer and more rows than dimensions, a sink among them, and equal rows."""
-    rng = np.random.default_rng(0)
-    x = (rng.standard_normal((200, width)) + 30).astype(np.float32)
-    x[7] *= 1e4
-    x[100:110] = 3.7
-    rows = [np.arange(3), np.array([150, 3, 199, 2]), np.arange(5, 14), np.arange(100, 110), np.arange(20, 95)]
-    views = [np.ones((3, len(at)), dtype=bool) for at in rows]
-    for view in views:
-        view[0, 0] = view[2, [0, 2]] = False
-    found = entropies_of(torch.from_numpy(x), rows, views).numpy()
-    for i, (at, view) in enumerate(zip(rows, views, strict=True)):
-        for j in range(3):
-            inside = at[view[j]]
-            if len(inside) < 3 or i == 3:
-                assert np.isnan(found[i, j]).all()
-            else:
-                assert found[i, j] == pytest.approx(_entropies(x[inside].astype(np.float64)), rel=1e-6), (i, j)
 
 
 def test_a_bounded_number_of_texts(observe):

@@ -5,12 +5,11 @@ from oracles.dimension import neighbour_distances
 from oracles.dimension import twonn as reference
 from scipy.spatial.distance import cdist
 
-from reporter import geometry
 from reporter.forward.batch import FEW_HALVES, groups_of
 from reporter.geometry import noise
 from reporter.geometry.intervals import half_sample_interval
 from reporter.geometry.ratios import batches_of, half_estimates, log_ratios, neighbours, scales_read
-from reporter.geometry.spectra import estimate, gride_of, twonn_ml_of, twonn_of
+from reporter.geometry.spectra import estimate, twonn_of
 from reporter.metrics.intrinsic_dimension import _of_noise
 
 
@@ -21,13 +20,6 @@ def log_ratios_at_all_scales(x):
 def first_ratios(x):
     """Of the first two neighbours alone."""
     return log_ratios_at_all_scales(x)[:, :1].ravel()
-
-
-def in_space(x, width, seed=0):
-    """Put low-dimensional points into ``width`` dimensions by a random rotation, with a common offset."""
-    rng = np.random.default_rng(seed)
-    axes = np.linalg.qr(rng.standard_normal((width, x.shape[1])))[0]
-    return (x @ axes.T + 3 * rng.standard_normal(width)).astype(np.float32)
 
 
 @pytest.mark.parametrize("discard", [0.0, 0.3, 0.8, 0.9])
@@ -49,11 +41,6 @@ def test_a_fifth_of_a_multiple_of_five_is_a_fifth():
     assert twonn_of(logs, 0.8) == pytest.approx(-logs[:819] @ np.log(1 - f) / (logs[:819] @ logs[:819]), rel=1e-12)
 
 
-def test_ten_distinct_states_whose_neighbours_differ_have_a_dimension():
-    x = np.random.default_rng(0).standard_normal((10, 3))
-    assert geometry.twonn(x) == pytest.approx(twonn_of(first_ratios(x)), rel=1e-12)
-
-
 def test_noise_of_several_sizes_reads_what_each_reads_alone():
     """The states of a floor are the first of one row, whatever the other sizes that share its search."""
     sizes = [300, 320, 10]
@@ -64,24 +51,6 @@ def test_noise_of_several_sizes_reads_what_each_reads_alone():
         assert found.shape == alone.shape
         np.testing.assert_allclose(found[:, 0], np.sort(np.log(distances[:, 1] / distances[:, 0])), rtol=1e-9)
         np.testing.assert_allclose(np.sort(found, axis=0), np.sort(alone, axis=0), rtol=1e-4, atol=1e-6)
-
-
-def test_a_half_sample_is_measured_as_if_it_were_alone():
-    """The neighbours that a list of all states holds within a half are those that a search in the half finds."""
-    rng = np.random.default_rng(4)
-    x, held = in_space(rng.standard_normal((500, 8)), 30), rng.random((2, 500)) < 0.5
-    (found,) = batches_of(torch.from_numpy(x), torch.from_numpy(held), [slice(None)], 0.1)
-    bits = torch.from_numpy((held * np.array([[1], [2]])).sum(axis=0)).int()
-    read = scales_read(bits, bits[np.argsort(cdist(x, x), axis=1)[:, 1:241]])
-    assert [read[n] for n in (1, 2, 4, 8)] == [1, 2, 4, 8] and all(0.4 * n < read[n] < 0.6 * n for n in (16, 32, 64))
-    for half in range(2):
-        distances = np.sort(cdist(x[held[half]], x[held[half]]), axis=1)
-        alone = log_ratios_at_all_scales(x[held[half]])
-        assert found.halves["twonn"][half] == pytest.approx(twonn_of(alone[:, 0]), rel=1e-4)
-        assert found.halves["twonn_ml"][half] == pytest.approx(twonn_ml_of(alone[:, 0]), rel=1e-4)
-        for scale, m in read.items():
-            expected = gride_of(np.log(distances[:, 2 * m] / distances[:, m]), m)
-            assert found.halves[f"gride_{scale}"][half] == pytest.approx(expected, rel=1e-4)
 
 
 def test_half_samples_are_read_at_the_same_distance():
@@ -126,16 +95,6 @@ def test_batches_with_equal_states_are_measured_as_if_each_were_there_once():
     for count in (2, 3, 9):
         (few,) = batches_of(x[:1].expand(count, -1), held[:, :count], [slice(None)], 0.1)
         assert not len(few.logs) and all(np.isnan(values).all() for values in few.halves.values())
-
-
-def test_a_half_sample_of_ten_states_has_estimates_and_one_of_nine_has_none():
-    x = torch.from_numpy(np.random.default_rng(6).standard_normal((10, 3)))
-    held = torch.ones((2, 10), dtype=torch.bool)
-    held[1, 0] = False
-    (found,) = batches_of(x, held, [slice(None)], 0.1)
-    for name in ("twonn", "twonn_published", "twonn_ml", "gride_1", "gride_4"):
-        assert found.halves[name][0] == pytest.approx(estimate(name, found.logs, 0.1), rel=1e-6)
-        assert np.isnan(found.halves[name][1])
 
 
 def test_a_half_sample_whose_ratios_are_all_one_has_no_estimate():

@@ -6,7 +6,7 @@ from oracles.fake_model import FakeModel, made_up_texts
 from scipy.linalg import subspace_angles
 
 from reporter.geometry import noise
-from reporter.geometry.components import LeadingAxes, apart, leading, menger
+from reporter.geometry.components import LeadingAxes, apart
 from reporter.metrics.base import catalogue
 
 
@@ -34,61 +34,6 @@ def test_angles_that_are_known(angles):
     found = apart(LeadingAxes(a, *nothing), LeadingAxes(b, *nothing)).distance
     assert found == pytest.approx(np.linalg.norm(angles), rel=1e-8, abs=1e-12)
     assert found == pytest.approx(np.linalg.norm(subspace_angles(a, b)), rel=1e-6, abs=1e-9)
-
-
-def test_the_circle_through_three_points():
-    assert menger(np.sqrt(2), np.sqrt(2), 2) == pytest.approx(1)  # of the unit circle
-    assert menger(1.0, 2.0, 3.0) == 0  # on a line
-
-
-@pytest.mark.parametrize("k", [1, 2, 20])
-def test_leading_axes_by_either_way(k):
-    rng = np.random.default_rng(k)
-    x = rng.standard_normal((500, 60)) * np.geomspace(1, 20, 60)
-    covariance = np.cov(x.T, bias=True)
-    found = leading(covariance, k)
-    values, axes = np.linalg.eigh(covariance)
-    assert np.abs(found.axes.T @ axes[:, ::-1][:, :k]) == pytest.approx(np.eye(k), abs=1e-7)
-    q = found.next.shape[1]
-    assert found.values == pytest.approx(values[::-1][:k]) and found.next_values == pytest.approx(
-        values[::-1][k : k + q]
-    )
-    assert found.rest == pytest.approx(values[: 60 - k - q].mean() if k + q < 60 else 0)
-    assert leading(np.diag([3.0, 1.0, 0.0, 0.0]), 3) is None
-
-
-def test_influences_against_a_token_more_or_less():
-    """The derivative of the distance by the weight of a token, by differences of covariances."""
-    rng = np.random.default_rng(0)
-    x = rng.standard_normal((400, 30)) * np.geomspace(8, 0.2, 30)
-    y = x @ np.linalg.qr(np.eye(30) + 0.1 * rng.standard_normal((30, 30)))[0]
-
-    def moments(states, weights):
-        mean = weights @ states / weights.sum()
-        return np.cov(states.T, aweights=weights, bias=True), mean
-
-    def distance(weights):
-        return apart(leading(moments(x, weights)[0], 4), leading(moments(y, weights)[0], 4)).distance
-
-    sides = [leading(moments(states, np.ones(400))[0], 4) for states in (x, y)]
-    found = apart(*sides)
-    influence = sum(
-        ((states - states.mean(axis=0)) @ side.axes * ((states - states.mean(axis=0)) @ r)).sum(axis=1)
-        for states, side, r in zip((x, y), sides, (found.first, found.second), strict=True)
-    )
-    for token in (0, 7, 123):
-        step = np.zeros(400)
-        step[token] = 1e-3
-        expected = (distance(1 + step) - distance(1 - step)) / 2e-3
-        assert influence[token] / 400 == pytest.approx(expected, rel=0.02, abs=1e-6)
-
-
-def test_random_subspaces():
-    """The floor, against subspaces drawn on both sides."""
-    rng = np.random.default_rng(0)
-    drawn = [np.linalg.qr(rng.standard_normal((2, 50, 5)))[0] for _ in range(100)]
-    expected = np.mean([np.linalg.norm(subspace_angles(a, b)) for a, b in drawn])
-    assert noise.subspaces(50, 5, 0) == pytest.approx(expected, rel=0.01)
 
 
 def test_axes_that_carry_a_share_of_the_variance(see):

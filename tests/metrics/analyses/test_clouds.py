@@ -6,12 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from oracles.corpora import corpus
-from scipy.spatial.distance import cdist, pdist
+from scipy.spatial.distance import pdist
 from sklearn.decomposition import PCA
-from sklearn.neighbors import NearestNeighbors
 
 from reporter.core.errors import ReporterError
-from reporter.geometry.clouds import BINS, counted, overlap
+from reporter.geometry.clouds import counted
 from reporter.metrics._items import drawn_texts
 from reporter.metrics.analysis import analyses
 from reporter.metrics.clouds import CloudSpec
@@ -66,40 +65,6 @@ def test_a_corpus_whose_texts_end_in_one_token_is_warned_of(of_family, computed,
     assert all("'ending' " in text and " end in " in text and "`pooling: mean`" in text for text in context.warnings)
 
 
-def test_histograms_are_exact_and_share_their_bins(made_up, computed, corpora, monkeypatch):
-    monkeypatch.setattr("reporter.geometry.clouds.ROWS", 32)
-    context = made_up(vector_of, corpora)
-    _, rows = computed(CLOUDS, ITEM, context)
-    place = context.layout.places[1]
-    x = {name: np.stack([vector_of(t, place) for t in of.texts]) for name, of in corpora.items()}
-    upper = {name: np.triu_indices(len(of), 1) for name, of in x.items()}
-    unit = {name: of / np.linalg.norm(of, axis=1)[:, None] for name, of in x.items()}
-    expected = {("norm", name): np.linalg.norm(of, axis=1) for name, of in x.items()}
-    for name in x:
-        expected["distance", name] = pdist(x[name])
-        expected["dot", name] = (x[name] @ x[name].T)[upper[name]]
-        expected["cosine", name] = (unit[name] @ unit[name].T)[upper[name]]
-    expected["distance", "a–b"] = cdist(x["a"], x["b"]).ravel()
-    expected["dot", "a–b"] = (x["a"] @ x["b"].T).ravel()
-    expected["cosine", "a–b"] = (unit["a"] @ unit["b"].T).ravel()
-    found = {}
-    for row in rows["histograms"]:
-        if row.place == place:
-            found.setdefault((row.measure, row.part), []).append(row)
-    assert set(found) == set(expected)
-    for measure in ("norm", "distance", "dot", "cosine"):
-        parts = [part for of, part in found if of == measure]
-        edges = {tuple((row.low, row.high) for row in found[measure, part]) for part in parts}
-        assert len(edges) == 1 and len(next(iter(edges))) == BINS
-        everything = np.concatenate([expected[measure, part] for part in parts])
-        ends = (everything.min(), everything.max())
-        for part in parts:
-            counts = [row.count for row in found[measure, part]]
-            brute = np.histogram(expected[measure, part], BINS, ends)[0]
-            assert sum(counts) == len(expected[measure, part])
-            assert np.abs(np.array(counts) - brute).sum() <= 2  # one value on an edge may fall to either side
-
-
 def test_equal_vectors_have_one_bin_and_a_reason(made_up, computed, corpora):
     context = made_up(lambda text, place: np.ones(4), corpora)
     values, rows = computed(CLOUDS, ITEM, context)
@@ -118,22 +83,6 @@ def test_too_few_texts_have_a_reason(made_up, computed, corpora):
     assert CLOUDS.corpora(CloudSpec(corpora=["a", "b"])) == ("a", "b")
     with pytest.raises(ReporterError, match="no token in any text of corpus 'b'"):
         list(CLOUDS.compute(ITEM, made_up(vector_of, {**corpora, "b": corpus(["", " "])})))
-
-
-def test_overlap_is_the_share_of_strange_neighbours(monkeypatch):
-    monkeypatch.setattr("reporter.geometry.clouds.ROWS", 16)
-    rng = np.random.default_rng(0)
-    x, cloud = rng.standard_normal((50, 3)), np.array([0] * 30 + [1] * 20)
-    x[:30] += 0.7
-    nearest = NearestNeighbors(n_neighbors=11).fit(x).kneighbors(x)[1][:, 1:]
-    expected = (cloud[nearest] != cloud[:, None]).mean(axis=1) / np.where(cloud == 0, 20 / 49, 30 / 49)
-    assert overlap(x, cloud) == pytest.approx(expected)
-
-
-def test_equal_distances_favour_no_cloud():
-    """Where every point is as far as any other, the clouds are mixed, whatever the order of the points."""
-    assert overlap(np.eye(40), np.repeat([0, 1], [10, 30])) == pytest.approx(np.ones(40))
-    assert overlap(np.ones((12, 3)), np.repeat([0, 1], 6)) == pytest.approx(np.ones(12))
 
 
 def test_samples_are_seeded_distinct_and_nested(made_up, corpora):

@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 
 from reporter.core.errors import ReporterError
+from reporter.geometry.clouds import spreads
+from reporter.metrics._items import stream
 from reporter.metrics.analysis import analyses
-from reporter.metrics.groups import Groups, GroupSpread
+from reporter.metrics.groups import Groups, GroupSpread, alphabet_of, random_characters, random_words
 from reporter.runs.studies import offer
 from reporter.spec.study import check_study
 
@@ -81,3 +83,35 @@ def test_a_tokenizer_without_words_costs_that_control_alone(planted, computed, m
     assert "no token that is a whole word" in values["silhouette_words", place].reason
     assert values["silhouette_characters", place].value is not None
     assert {row.control for row in rows["groups"]} == {"none", "random-characters"}
+
+
+def test_rounding_is_no_distance():
+    x = np.ones((6, 4)) + 1e-7 * np.random.default_rng(0).standard_normal((6, 4))
+    found, *_ = spreads(x, np.array([0, 0, 0, 1, 1, 1]))
+    assert (found.silhouette, found.within, found.between, found.ratio) == (None, 0.0, 0.0, None)
+    alone, *_ = spreads(np.random.default_rng(0).standard_normal((5, 3)), np.zeros(5, dtype=int))
+    assert (alone.silhouette, alone.between, alone.ratio) == (None, None, None) and alone.within > 0
+
+
+def test_random_characters_keep_length_and_spaces():
+    texts = ["Hello  there, you", "a\tb"]
+    alphabet = alphabet_of(texts)
+    assert alphabet == sorted(set("Hellothere,youab"))
+    found = random_characters(texts, alphabet, np.random.default_rng(0))
+    for old, new in zip(texts, found, strict=True):
+        assert [c if c.isspace() else "x" for c in old] == [c if c.isspace() else "x" for c in new]
+        assert {c for c in new if not c.isspace()} <= set(alphabet)
+    assert found != texts
+
+
+def test_random_words_keep_the_number_of_words():
+    texts = ["one two  three", "four"]
+    found = random_words(texts, ["cat", "dog", "owl"], np.random.default_rng(0))
+    assert [len(text.split()) for text in found] == [3, 1]
+    assert {word for text in found for word in text.split()} <= {"cat", "dog", "owl"}
+
+
+def test_streams_are_apart_and_stay():
+    draws = {what: stream(0, *what).integers(0, 2**62) for what in [("a",), ("a", 1), ("b",), ("a", 2)]}
+    assert len(set(draws.values())) == 4
+    assert stream(0, "a").integers(0, 2**62) == draws["a",] != stream(1, "a").integers(0, 2**62)

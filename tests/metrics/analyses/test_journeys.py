@@ -8,6 +8,7 @@ import pytest
 import torch
 from oracles.closeness import brute_force
 from oracles.families import build_family, loaded
+from sklearn.decomposition import PCA
 
 from reporter.core.errors import ReporterError
 from reporter.metrics._items import Point
@@ -245,5 +246,12 @@ def test_two_followed_tokens_beside_each_other_against_brute_force(sized):
         special = {(s.text, s.position) for s in found[JourneyStep] if s.special}
         rows = [x for i, of in enumerate(states) for at, x in enumerate(of[1][place]) if (i, at) not in special]
         assert pair.mean_cosine == pytest.approx(np.mean([cosine(x, y) for x, y in combinations(rows, 2)]), abs=1e-5)
-    same = [p for p in found[TokenPair] if p.token_a == p.token_b and p.place.site == "embedding"]
-    assert same, "two birds"
+    assert [p for p in found[TokenPair] if p.token_a == p.token_b and p.place.site == "embedding"], "two birds"
+    path = [place for place in states[0][1] if place.site in ("embedding", "block")]
+    for name, places in (("pca-joint", path), ("pca-joint-without-last", path[:-1])):
+        points = [point for point in found[Point] if point.projection == name]
+        rows = [(f"text {i}", place, at) for i, of in enumerate(states) for place in places for at in range(len(of[0]))]
+        assert [(point.part, point.place, point.point) for point in points] == rows
+        scores = PCA(3, svd_solver="full").fit_transform(np.concatenate([of[1][p] for of in states for p in places]))
+        mine = np.array([(point.x, point.y, point.z) for point in points])
+        np.testing.assert_allclose(mine, scores * np.sign((mine * scores).sum(axis=0)), rtol=1e-4, atol=1e-5)

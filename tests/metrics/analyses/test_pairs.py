@@ -5,7 +5,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from reporter.core.errors import ReporterError
 from reporter.metrics.analysis import analyses
 from reporter.metrics.pairs import PairsFile, ShippedPairs, WrittenPairs, written_pairs
 
@@ -119,25 +118,6 @@ def test_a_file_says_the_same_as_a_study(tmp_path):
     (tmp_path / "p.yaml").write_text("a-b: [[x, y], [z, no]]\n")
     assert PAIRS.resolve(PairsFile(file="p.yaml"), tmp_path) == PAIRS.resolve(written, tmp_path)
     assert PAIRS.resolve(written, tmp_path).model_dump(mode="json") == {"concepts": {"a-b": [["x", "y"], ["z", "no"]]}}
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (None, "there is no such file"),
-        ("", "is empty; expected a mapping such as {female-male"),
-        ("a: [[x, y]]\n", "p.yaml:1:4: a: a concept needs at least 2 pairs, got 1"),
-        ("a:\n  - [x, y]\n  - [x]\n", "p.yaml:3:5: a[1]: expected two texts, [first, second], got a list of 1"),
-        ("a: [[x, y], [x, 3]]\n", "p.yaml:1:17: a[1][1]: expected text, got the number 3; put it in quotes"),
-    ],
-)
-def test_a_wrong_file_is_named(tmp_path, text, message):
-    path = tmp_path / "p.yaml"
-    if text is not None:
-        path.write_text(text)
-    with pytest.raises(ReporterError) as caught:
-        PAIRS.resolve(PairsFile(file="p.yaml"), tmp_path)
-    assert message in str(caught.value) and str(path) in str(caught.value)
 
 
 SENTENCES = {"cat-dogs": [["the cat sleeps .", "the dogs sleeps ."], ["a cat runs in town .", "a dogs runs in town ."]]}

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from oracles.corpora import corpus
 
-from reporter.core.errors import ReporterError
 from reporter.metrics.analysis import analyses
 from reporter.metrics.probes import CorpusProbe, WordsProbe, of_corpus, of_words, quotas
 
@@ -147,24 +146,6 @@ def test_words_are_resolved(tmp_path):
     assert PROBES.resolve(CorpusProbe(corpus="c"), tmp_path).corpus == "c"
     assert PROBES.corpora(CorpusProbe(corpus="c")) == ("c",)
     assert PROBES.corpora(WordsProbe(words="shipped")) == ()
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (None, "w.yaml: there is no such file"),
-        ("noun: [cat, dog]\n", "w.yaml:1:1: needs two or more classes, each with its words"),
-        ("noun: [cat, dog]\nverb: [go]\n", "w.yaml:2:7: verb: expected a list of two or more words"),
-        ("noun: [cat, dog]\nverb: [go, true]\n", "w.yaml:2:12: verb[1]: expected text, got"),
-        ("noun: [run, dog]\nverb: [go, run]\n", "w.yaml: the word 'run' is in 'noun' and in 'verb'; keep one of them"),
-    ],
-)
-def test_a_wrong_file_is_named(tmp_path, text, message):
-    if text is not None:
-        (tmp_path / "w.yaml").write_text(text)
-    with pytest.raises(ReporterError) as caught:
-        PROBES.resolve(WordsProbe(words="w.yaml"), tmp_path)
-    assert message in str(caught.value) and str(tmp_path) in str(caught.value)
 
 
 @pytest.mark.parametrize("by_author", [False, True])

@@ -121,47 +121,24 @@ def texts():
     return [" ".join(rng.choice(["the", "cat", "sees", "a", "dog", "house"], 9)) for _ in range(24)]
 
 
-@pytest.mark.parametrize("family", ["gpt2", "bert"])
-def test_losses_and_angles_by_brute_force(of_family, family, texts):
-    context = of_family(family, {"c": corpus(texts)})
-    item = Skip(corpus="c", blocks=[1], texts=24)
-    rows = list(SKIP.compute(item, context))
-    values = {(row.statistic, row.place and row.place.layer): row for row in rows if hasattr(row, "statistic")}
-    model = context.model
-    cosines, losses = [], []
-    from reporter.models.head import load_head
+def test_without_a_head_there_is_the_order_of_blocks_and_why_there_is_no_loss(of_family, texts):
+    rows = list(SKIP.compute(Skip(corpus="c", blocks=[1], texts=24), of_family("bert", {"c": corpus(texts)})))
+    values = {row.statistic: row for row in rows if isinstance(row, Value)}
+    assert values["loss"].value is None and "no language-model head" in values["loss"].reason
+    assert values["influence"].value > 0 and not [row for row in rows if isinstance(row, SkippedBlocks)]
 
-    head = load_head(model.checkpoint, model, offline=True) if family == "gpt2" else None
-    for text in dict.fromkeys(texts):
+
+def influences(model, texts):
+    """Return 1 − the mean cosine of the states of the texts' own tokens before and after each block."""
+    cosines = []
+    for text in texts:
         coded = model.tokenizer(text, return_special_tokens_mask=True, return_tensors="pt")
-        ids, own = coded["input_ids"], coded["special_tokens_mask"][0] == 0
+        own = coded["special_tokens_mask"][0] == 0
         with torch.inference_mode():
-            run = model.run(ids, torch.ones_like(ids))
-            x = torch.stack([state[0][own].double() for state in run.path])
-            cosines.append(torch.nn.functional.cosine_similarity(x[:-1], x[1:], dim=-1))
-            if family == "gpt2":
-                log_p = torch.log_softmax(head.logits(run.last[0]).float(), dim=-1)
-                losses += [-log_p[i - 1, ids[0, i]].item() for i in range(1, ids.shape[1]) if own[i]]
-    cosines = torch.cat(cosines, dim=1)
-    for layer in range(model.anatomy.layers):
-        expected = 1 - cosines[layer].mean().item()
-        assert values["influence", layer].value == pytest.approx(expected, abs=1e-6)
-        assert values["influence", layer].ci_low < expected < values["influence", layer].ci_high
-    whole = values["loss", None]
-    if family == "gpt2":
-        assert whole.value == pytest.approx(np.mean(losses), rel=1e-5)
-        assert whole.n == len(losses)
-    else:  # of that family the model was saved without a head: the order is there, and why there are no losses
-        assert whole.value is None and "no language-model head" in whole.reason
-        assert not [row for row in rows if not hasattr(row, "statistic")]
-        return
-    tried = [row for row in rows if isinstance(row, SkippedBlocks)]
-    for row in tried:
-        assert row.change == pytest.approx(row.loss - whole.value)
-        assert row.change == values["change", int(row.blocks) - 1].value
-        assert row.change_low <= row.change <= row.change_high
-        assert row.influence == pytest.approx(values["influence", int(row.blocks) - 1].value)
-    assert len(tried) == min(3, model.anatomy.layers)
+            path = model.run(coded["input_ids"], torch.ones_like(coded["input_ids"])).path
+        x = torch.stack([state[0][own].double() for state in path])
+        cosines.append(torch.nn.functional.cosine_similarity(x[:-1], x[1:], dim=-1))
+    return 1 - torch.cat(cosines, dim=1).mean(dim=1).numpy()
 
 
 def losses_by_text(folder, texts, order=None, masked=False):
@@ -202,7 +179,9 @@ def test_every_block_alone_by_brute_force(tmp_path, texts, family):
         assert value.ci_low < value.value < value.ci_high and value.n == counts.sum()
         assert excess.value == pytest.approx(change - changes.min(), abs=1e-5)
         assert 0 <= excess.ci_low <= excess.value + 1e-9 and excess.value <= excess.ci_high
+    assert values["loss", None].value == pytest.approx(sums.sum() / counts.sum(), rel=1e-5)
     influence = [values["influence", layer].value for layer in range(4)]
+    assert influence == pytest.approx(influences(model, order), abs=1e-6)
     value = values["rank_influence", None]
     assert value.value == pytest.approx(spearmanr(changes, influence).statistic)
     assert value.ci_low <= value.value <= value.ci_high and value.n == 4
@@ -215,6 +194,8 @@ def test_every_block_alone_by_brute_force(tmp_path, texts, family):
     if "loss" in tried:
         assert tried["loss"].blocks == ranges(np.argsort(changes)[:2] + 1, commas=True)
     for row in tried.values():
+        assert row.change == pytest.approx(row.loss - values["loss", None].value)
+        assert row.change_low <= row.change <= row.change_high
         left = [n for n in range(4) if f"{n + 1}" not in row.blocks.replace("–", ", ").split(", ")]
         assert row.loss == pytest.approx(losses_by_text(folder, order, left, masked)[0].sum() / counts.sum(), abs=1e-5)
 

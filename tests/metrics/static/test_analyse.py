@@ -7,7 +7,7 @@ import torch
 from reporter.core.errors import ReporterError
 from reporter.geometry.arrays import silent
 from reporter.metrics._items import Explained, HistogramBin, Point
-from reporter.metrics._static_numbers import analyse
+from reporter.metrics._static_numbers import analyse, of_neighbours, sampled_rows
 from reporter.metrics._static_vectors import StaticVectors, static_vectors
 from reporter.metrics.vocabulary import (
     PositionVector,
@@ -154,3 +154,21 @@ def test_degenerate_tables():
     assert found.facts["zero vectors"].value == 5
     assert found.of(HistogramBin) == []
     assert found.missing == {"components of token": "these vectors do not vary"}
+
+
+def test_samples():
+    assert sampled_rows(10, 20, 0).tolist() == list(range(10))
+    drawn = sampled_rows(1000, 50, 3)
+    assert len(set(drawn.tolist())) == 50
+    assert (np.diff(drawn) > 0).all()
+    assert drawn.tolist() == sampled_rows(1000, 50, 3).tolist() != sampled_rows(1000, 50, 4).tolist()
+
+
+def test_maps_keep_clusters_together_and_are_repeatable():
+    label = np.arange(60) % 3
+    x = (np.random.default_rng(0).normal(size=(60, 70)) + 40 * np.eye(70)[label]).astype(np.float32)
+    at = of_neighbours(x, 0)
+    np.testing.assert_array_equal(at, of_neighbours(x, 0))
+    distance = np.linalg.norm(at[:, None] - at[None], axis=2) + np.eye(60) * 1e9
+    assert (label[distance.argmin(axis=1)] == label).all()
+    assert at.shape == (60, 2)

@@ -8,7 +8,6 @@ import torch
 
 from reporter.geometry import pairs
 from reporter.geometry.clouds import MOST_BINS
-from reporter.geometry.noise import cosine_above
 from reporter.geometry.pairs import Rows, tiles
 from reporter.metrics._items import HistogramBin
 from reporter.metrics._static_numbers import (
@@ -161,14 +160,6 @@ def test_near_copies_far_from_the_origin_are_told_apart():
     assert [(p.token_id, p.other_id) for p in pairs] == [(n, 99 - n) for n in range(20)]
 
 
-def test_what_rounding_hides_is_said():
-    x = np.repeat(vectors(1, 16, shift=75), 60, axis=0)
-    x[:, 0] += np.arange(60, dtype=np.float32) * np.float32(2.0**-14)
-    most = [p for p in found_pairs(x, 3) if (p.measure, p.end_of_scale) == ("distance", "most")]
-    assert len(most) == 3
-    assert not any(p.certain for p in most)
-
-
 def test_repetitions():
     x = torch.from_numpy(vectors(50, 8))
     x[[10, 30, 31]] = x[5].clone()
@@ -201,12 +192,6 @@ def test_outliers_of_tokens_and_positions(tile_size):
     for tile in tiles(tokens, positions):
         strict.take(tile)
     assert not any(isinstance(row, VocabularyExtreme) for row in strict.rows(tokens, positions, NAMES))
-
-
-def test_cosines_by_chance():
-    assert cosine_above(0.5, 2) == pytest.approx(2 / 3)  # angles below 60° or above 120°
-    assert cosine_above(0.5, 3) == pytest.approx(0.5)  # Archimedes: cosines are uniform
-    assert (cosine_above(1.0, 5), cosine_above(0.3, 1), cosine_above(0.0, 5)) == (0, 1, pytest.approx(1))
 
 
 def test_distance_and_cosine_to_the_mean():
