@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from oracles.again import read_again
+from metrics.reading import ANY, Sides, named
 from oracles.fake_model import FakeModel, made_up_texts
 
 from reporter.metrics.base import catalogue
@@ -59,30 +59,32 @@ def test_tokens_that_moved_come_in_order(see):
         assert all(row.n >= 3 for row in rows)
 
 
-def test_models_of_other_depth_are_compared_layer_by_layer_and_at_the_end(see):
-    texts = made_up_texts(60)
-    base, model = FakeModel(layers=3), FakeModel(layers=2)
-    model.embeddings, model.position_vectors = base.embeddings, base.position_vectors
-    model.weights = [base.weights[0], base.weights[2]]  # without block 2
-    values, _ = compared(see(model, texts), see(base, texts))
-    assert values["distance", 1].value == 0
-    x, y = (read_again(one, texts) for one in (model, base))
-    words = x.masks["words"]
-    x, y = x.at(x.path[-1])[words], y.at(y.path[-1])[words]
-    distance = np.mean(np.linalg.norm(x - y, axis=1) / np.linalg.norm(y, axis=1))
-    cosine = np.mean((x * y).sum(axis=1) / np.linalg.norm(x, axis=1) / np.linalg.norm(y, axis=1))
-    assert values["distance", 2].value == pytest.approx(distance, rel=1e-5)
-    deeper, _ = compared(see(base, texts), see(model, texts))
-    assert deeper["cosine", 2].value is not None or "no layer 2" in deeper["cosine", 2].reason
-    assert deeper["cosine", 3].value == pytest.approx(cosine, rel=1e-5)
+UNLIKE = {
+    "shallower": (FakeModel(layers=2), FakeModel(layers=3), {"moved 2": ANY}),
+    "deeper": (FakeModel(layers=3), FakeModel(layers=2), {"cosine 2": "no layer 2", "cosine 3": ANY}),
+    "narrower": (
+        FakeModel(width=12),
+        FakeModel(width=16),
+        {"distance 1": "have 12 dimensions, the states of the base 16", "cosine 1": "12 dim", "linear 1": ANY},
+    ),
+    # Without a token before each text, all positions move, and texts are compared.
+    "of another tokenizer": (FakeModel(special=False), FakeModel(), {"distance 2": ANY}),
+}
 
 
-def test_models_of_other_width_have_a_linear_map_alone(see):
-    texts = made_up_texts(60)
-    values, _ = compared(see(FakeModel(width=12), texts), see(FakeModel(width=16), texts))
-    assert values["cosine", 1].reason == values["distance", 1].reason
-    assert "have 12 dimensions, the states of the base 16" in values["distance", 1].reason
-    assert values["linear", 1].value is not None
+@pytest.mark.parametrize(("model", "base", "expected"), UNLIKE.values(), ids=UNLIKE)
+def test_a_model_unlike_its_base_is_compared_where_it_can_be(observe, model, base, expected):
+    sides = Sides.of(observe, [model, base], made_up_texts(60), 2 * [("moments", *METRIC.needs)])
+    rows = sides.compute(METRIC, "words")
+    if model.layers <= base.layers:  # else the path compares the base's last layer with an inner one as well
+        sides.agree(METRIC, {"words": rows}, {})
+    found = named(METRIC, rows)
+    for name, value in expected.items():
+        row = found[f"change.{name}"]
+        assert row.value is not None if value is ANY else row.value is None and value in row.reason
+    if not model.special:
+        assert not [row for row in rows if isinstance(row, MovedToken)]
+        assert found["change.cosine 1"].n == len(set(made_up_texts(60)))
 
 
 def test_a_map_of_few_tokens_has_no_interval(see):
@@ -90,26 +92,13 @@ def test_a_map_of_few_tokens_has_no_interval(see):
     nudged.weights[1] = nudged.weights[1] * np.float32(1.1)
     found = [
         compared(see(nudged, texts), see(FakeModel(), texts))[0]["linear", 2]
-        for texts in (made_up_texts(n) for n in range(3, 30, 2))
+        for texts in (made_up_texts(n) for n in (3, 7, 9, 11, 13, 17, 29))
     ]
     assert found[0].value is None and "the minimum is 32 tokens" in found[0].reason
     known = [row for row in found if row.value is not None]
     few = [row for row in known if row.ci_low is None]
     assert few and all("the minimum is 48 tokens" in row.reason for row in few)
     assert len(few) < len(known) and not known[-1].reason
-
-
-def test_where_tokenizers_disagree_texts_are_compared(see):
-    texts = made_up_texts(60)
-    base, model = FakeModel(), FakeModel(special=False)  # without a token before each text, all positions move
-    values, tokens = compared(see(model, texts), see(base, texts))
-    assert not tokens
-    a, b = (see(one, texts).observables["pooled"].texts((0, 2), 1024) for one in (model, base))
-    place = see(model, texts).path[1]
-    x, y = (one.vectors(place).numpy() for one in (a, b))
-    assert values["cosine", 1].n == len(x) == len(set(texts))
-    expected = np.mean([p @ q / np.sqrt(p @ p * (q @ q)) for p, q in zip(x, y, strict=True)])
-    assert values["cosine", 1].value == pytest.approx(expected, rel=1e-6)
 
 
 def test_alone_a_model_has_not_changed(see):

@@ -328,7 +328,7 @@ def test_intervals_shrink_with_the_number_of_texts(see):
 def test_no_interval_is_shown_of_fewer_texts_than_its_coverage_needs():
     rng = np.random.default_rng(0)
     for count in (8, 24):
-        texts = np.repeat(np.arange(count), 30)
+        texts = np.repeat(np.arange(count), 16)
         states = rng.normal(size=(3, len(texts), 8)) + rng.normal(size=(3, count, 8))[:, texts]
         names = [name for name, metric in catalogue().items() if not metric.compares_only]
         output = reporter.measure(states.astype(np.float32), names, texts=texts, tokens=rng.integers(0, 20, len(texts)))
@@ -376,8 +376,8 @@ def test_isotropic_states_read_their_floors(observe, values):
     def noise(states):
         return [torch.randn(x.shape, generator=generator) for x in states]
 
-    observables, _ = observe(FakeModel(change=noise), made_up_texts(200))
-    found = values(FakeModel(), observables, 200)
+    observables, _ = observe(FakeModel(change=noise), made_up_texts(150))
+    found = values(FakeModel(), observables, 150)
     for (name, layer), floor in found.items():
         number = name.removesuffix("_floor")
         if name != number and not number.startswith(OWN_FLOOR):

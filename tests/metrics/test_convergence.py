@@ -28,31 +28,26 @@ def tokens_of(model, texts):
     return all_tokens(model.reference, texts, model.tokenizer, decoder=decoder, positions=model.positions)
 
 
-def paired(values):
-    gap = Average(np.mean(values), len(values) + 1, np.zeros(0), len(values), np.mean(np.square(values)))
-    return paired_test(gap, Place("block", 1))
-
-
-@pytest.mark.parametrize("values", [[0.1, 0.3], [-0.2, -0.25, 0.01], list(np.sin(range(40)))])
-def test_the_gap_is_tested_over_distinct_texts(values):
-    found = paired(values)
-    assert found.value == pytest.approx(ttest_1samp(values, 0).pvalue, rel=1e-9)
-    assert found.n == len(values) + 1
-
-
 @pytest.mark.parametrize(
-    ("values", "said"),
+    ("values", "same"),
     [
-        ([0.1], "fewer than two texts"),
-        ([0.1, 0.1, 0.1], "the same in every text"),
-        ([-6e-7, 6e-7], "the same in every text"),  # rounding of float32
-        ([2 - 1e-6, 2 + 1e-6], "the same in every text"),  # and of the mean of squares
+        ([0.1, 0.3], False),
+        ([-0.2, -0.25, 0.01], False),
+        (list(np.sin(range(40))), False),
+        ([-1e-6, 1e-6], False),
+        ([0.1, 0.1, 0.1], True),
+        ([-6e-7, 6e-7], True),  # rounding of float32
+        ([2 - 1e-6, 2 + 1e-6], True),  # and of the mean of squares
     ],
 )
-def test_a_gap_that_does_not_vary_is_not_tested(values, said):
-    found = paired(values)
-    assert found.value is None and said in found.reason
-    assert paired([-1e-6, 1e-6]).value == pytest.approx(1), "this is more than rounding"
+def test_the_gap_is_tested_over_distinct_texts_where_it_varies(values, same):
+    gap = Average(np.mean(values), len(values) + 1, np.zeros(0), len(values), np.mean(np.square(values)))
+    found = paired_test(gap, Place("block", 1))
+    if same:
+        assert found.value is None and "the same in every text" in found.reason
+    else:
+        assert found.value == pytest.approx(ttest_1samp(values, 0).pvalue, rel=1e-9)
+        assert found.n == len(values) + 1
 
 
 def late(states):
@@ -162,7 +157,5 @@ def test_what_moves_with_the_size_of_a_corpus_is_compared_at_equal_size_only(obs
     assert alike["similarity_rare", 1].value is not None and alike["similarity_rare", 1].n == TEXTS
     unlike = compared(replace(a, words=1251), replace(b, words=1000))
     assert unlike["similarity", 1].value is not None and unlike["similarity_rare", 1].value is None
-    assert unlike["similarity_frequent", 1].reason == (
-        "it changes with the size of the corpus, and one has 1,251 words but two has 1,000: add `size_of: two` to "
-        "corpus one, or to a copy of it"
-    )
+    reason = unlike["similarity_frequent", 1].reason
+    assert all(words in reason for words in ("1,251 words", "1,000", "`size_of: two`"))

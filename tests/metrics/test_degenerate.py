@@ -6,7 +6,7 @@
 import numpy as np
 import pytest
 import torch
-from metrics.reading import VIEWS, computed, named
+from metrics.reading import ANY, VIEWS, computed, named
 from oracles.fake_model import FIRST_WORD, SMALL, WORDS, FakeModel, FakeTexts, made_up_texts
 
 import reporter
@@ -62,7 +62,7 @@ def at(layers, numbers):
     return {f"{name} {layer}": value for layer in layers for name, value in numbers.items()}
 
 
-ANY, ABSENT = float, ...
+ABSENT = ...
 TOO_FEW = {
     "intrinsic_dimension.twonn 1": None,
     "layer_pairs.cka 0 1": "fewer than 20 texts",
@@ -83,7 +83,11 @@ CASES = {
     "one token thrice": (FakeModel(), ["1", "1", "1"], TOO_FEW | {"journey.cosine_content 1": "is a content word"}),
     "two tokens": (bare(), ["1 2"], TOO_FEW | NO_TURN),
     "two texts": (FakeModel(), ["1", "2 4"], {"layer_pairs.knn 0 1": "fewer than 20 texts"}),
-    "duplicates": (bare(role="decoder"), ["4 4 4 4 4 4"] * 30, {"intrinsic_dimension.twonn 1": None}),
+    "duplicates": (
+        bare(role="decoder"),
+        ["4 4 4 4 4 4"] * 30,
+        {"intrinsic_dimension.twonn 1": None, "local_dimension.mean 1": "duplicates"},
+    ),
     "no type often": (bare(), ["1 2 4", "5 6 7"], {"variance.total 1": "five times", "variance.coverage": 0}),
     "one type often": (
         bare(),

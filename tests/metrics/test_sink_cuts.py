@@ -26,7 +26,7 @@ class Border(FakeModel):
 
 
 def test_every_cut_against_all_tokens(see):
-    model, texts = Border(special=True), made_up_texts(150, shortest=6, longest=14, words=12)
+    model, texts = Border(special=True), made_up_texts(100, shortest=6, longest=14, words=12)
     rows = cuts(see(model, texts), 100_000)
     by_key = {(f"{row.rule} {row.cut:g}", row.place.layer, row.statistic): row for row in rows}
     reading = read_again(model, texts)
@@ -43,7 +43,7 @@ def test_every_cut_against_all_tokens(see):
 
 
 def test_the_metric_yields_sinks_cuts_and_how_much_hangs_on_the_cut(see):
-    texts = made_up_texts(150, shortest=6, longest=14, words=12)
+    texts = made_up_texts(100, shortest=6, longest=14, words=12)
     spread = {}
     for name, model in (("border", Border()), ("clear", FakeModel()), ("none", FakeModel(sinks=False))):
         results = list(outliers(see(model, texts), OutlierOptions(sample=100_000)))

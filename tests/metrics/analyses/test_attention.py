@@ -34,20 +34,22 @@ def computed(context, **options):
     return values, heads
 
 
-def by_hand(model, text, layer, head, causal, threshold):
-    """Return the four numbers of a head on a text, with loops, from the model's own ``attentions``."""
+def by_hand(model, text, causal, threshold):
+    """Return the four numbers of each layer and head on a text, with loops, from the model's own ``attentions``."""
     ids = torch.tensor([model.tokenizer(text, truncation=True, max_length=LENGTH)["input_ids"]])
-    model.module.set_attn_implementation("eager")
     with torch.inference_mode():
         found = model.module(input_ids=ids, attention_mask=torch.ones_like(ids), output_attentions=True)
-    a = found.attentions[layer - 1][0, head].double().tolist()
-    sink = sum(a[i][0] for i in range(LENGTH)) / LENGTH > threshold
+    return [[numbers_of(head, causal, threshold) for head in layer[0].double().tolist()] for layer in found.attentions]
+
+
+def numbers_of(a, causal, threshold):
+    """Return whether a head is a sink, and its means over queries but the first: key 1, entropy, distance."""
     first, entropy, distance = [], [], []
     for i in range(1, LENGTH):
         first.append(a[i][0])
         entropy.append(-sum(x * math.log(x) for x in a[i] if x > 0) / math.log(i + 1 if causal else LENGTH))
         distance.append(sum(x * abs(i - j) for j, x in enumerate(a[i])))
-    return sink, np.mean(first), np.mean(entropy), np.mean(distance)
+    return sum(a[i][0] for i in range(LENGTH)) / LENGTH > threshold, *map(np.mean, (first, entropy, distance))
 
 
 @pytest.mark.parametrize(("family", "threshold"), [("bert", 0.111), ("llama", 0.32)])
@@ -63,8 +65,10 @@ def test_against_loops_over_the_weights(of_family, family, threshold):
     causal = model.anatomy.role == "decoder"
     long = [t for t in TEXTS if len(model.tokenizer(t)["input_ids"]) >= LENGTH]
     assert 5 < len(long) < 40  # so that all of them are in the sample, whatever the order
+    model.module.set_attn_implementation("eager")
+    every = np.array([by_hand(model, text, causal, threshold) for text in long])  # (texts, layers, heads, numbers)
     for layer in range(1, model.anatomy.layers + 1):
-        found = np.array([[by_hand(model, t, layer, head, causal, threshold) for head in range(4)] for t in long])
+        found = every[:, layer - 1]
         for column, name in enumerate(("sink_rate", "first_token", "entropy", "distance")):
             value = values[name, layer]
             each = found[:, :, column].mean(axis=1)

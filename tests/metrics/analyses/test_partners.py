@@ -1,16 +1,17 @@
-"""Pairs of texts in a table: numbers against brute force on transformers' own states, intervals, wrong tables."""
+"""Pairs of texts in a table: numbers against the path of verify, intervals, wrong tables."""
 
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 from scipy.stats import spearmanr
 
+from reporter.app.verify import by_pair
+from reporter.app.verify.by_model import PlainModel
 from reporter.core.errors import ReporterError
 from reporter.metrics.analysis import analyses
-from reporter.metrics.partners import VARIANTS, PartnersFile, WrittenPartners, graded, searched, treated
+from reporter.metrics.partners import PartnersFile, WrittenPartners, graded, searched, treated
 
 PARTNERS = analyses()["partners"]
 WORDS = ["cat", "dogs", "mouse", "red", "blue", "old", "town", "birds", "days", "sing", "runs", "of", "the", "in"]
@@ -25,82 +26,31 @@ def pairs(n=24, seed=0):
         yield " ".join(words), " ".join(rng.permutation(words)[:kept]), float(kept)
 
 
-def reference(x, y, variant, scores):
-    """Every number by its definition, from the vectors of texts and of partners."""
-    if variant != "raw":
-        both = np.concatenate([x, y])
-        x, y = x - both.mean(axis=0), y - both.mean(axis=0)
-        axes = np.linalg.svd(both - both.mean(axis=0))[2][
-            : {"centred": 0, "without 1 axis": 1, "without 3 axes": 3}[variant]
-        ]
-        x, y = x - x @ axes.T @ axes, y - y @ axes.T @ axes
-    c = np.array([[a @ b / np.linalg.norm(a) / np.linalg.norm(b) for b in y] for a in x]).round(6)
-    n, hits, ranks, mutual = len(c), 0, [], 0
-    for i in range(n):
-        others = [c[i, j] for j in range(n) if j != i]
-        hits += c[i, i] > max(others)
-        ranks.append(1 + sum(other >= c[i, i] for other in others))
-        mutual += c[i, i] > max(*others, *(c[j, i] for j in range(n) if j != i))
-    numbers = {"recall": hits / n, "mrr": np.mean([1 / rank for rank in ranks]), "mexa": mutual / n}
-    return {"spearman": spearmanr(np.diag(c), scores)[0]} if scores else numbers
-
-
-def plain(context, texts):
-    """By layer the pooled vectors of texts that transformers reads one at a time."""
-    by_layer = []
-    for text in texts:
-        found = context.model.tokenizer(text, return_tensors="pt", return_special_tokens_mask=True)
-        own = ~found.pop("special_tokens_mask")[0].bool().numpy()
-        with torch.inference_mode():
-            states = context.model.module(input_ids=found["input_ids"], output_hidden_states=True).hidden_states
-        by_layer.append([x[0].double().numpy() for x in states])
-        by_layer[-1] = [{"mean": x[own].mean(axis=0), "last": x[own][-1], "first": x[0]} for x in by_layer[-1]]
-    return [
-        {pooling: np.array([vectors[pooling] for vectors in layer]) for pooling in layer[0]}
-        for layer in zip(*by_layer, strict=True)
-    ]
-
-
 @pytest.mark.parametrize("family", ["bert", "gpt2"])
 @pytest.mark.parametrize("scored", [True, False])
-def test_numbers_by_brute_force(of_family, computed, family, scored):
+def test_numbers_agree_with_an_independent_path(of_family, computed, family, scored):
     rows = list(pairs())
     item = WrittenPartners(pairs=tuple((a, b, score if scored else None) for a, b, score in rows))
     context = replace(of_family(family), auto=family == "bert")  # a decoder's first tokens are equal up to rounding
     values, tables = computed(PARTNERS, item, context)
-    first, second = (plain(context, texts) for texts in list(zip(*rows, strict=True))[:2])
-    scores = [score for *_, score in rows] if scored else None
-    checked = set()
+    anatomy, poolings = context.model.anatomy, ("mean", "last", "first") if context.auto else ("last",)
+    plain = PlainModel(context.model.checkpoint, anatomy.layers, anatomy.last_hidden_state, offline=True)
+    again = {
+        (*found.view.split(", pooling "), found.statistic, found.place.site, found.place.layer): found.value
+        for found in by_pair.partners(plain, item.pairs, poolings, limit=64)
+    }
     for row in tables["partner_numbers"]:
-        layer = -1 if row.place.site == "final" else row.place.layer
-        if family == "gpt2" and row.place.site == "block" and layer == context.layout.places[-2].layer:
-            continue  # transformers keeps it after the final norm alone
-        expected = reference(first[layer][row.pooling], second[layer][row.pooling], row.variant, scores)
-        assert row.value == pytest.approx(expected[row.statistic], abs=1e-9), row
+        key = row.variant, row.pooling, row.statistic, row.place.site, row.place.layer
+        assert row.value == pytest.approx(again.pop(key), abs=1e-9), row
+        assert row.chance == pytest.approx(again.pop((*key[:2], f"{row.statistic}_floor", *key[3:])))
         assert row.ci_low <= row.value <= row.ci_high and row.n == len(rows)
-        checked.add((row.variant, row.pooling))
         if row.main and row.variant == "raw":
             assert np.mean(row.parts) == pytest.approx(row.value) and len(row.parts) == len(rows)
             assert values[row.statistic, row.place].value == row.value
             assert values[f"{row.statistic}_floor", row.place].value == row.chance
-    assert checked == {(v, p) for v in VARIANTS for p in (("mean", "last", "first") if context.auto else ("last",))}
+    assert not again  # also no number of [CLS] alone
     place = context.layout.places[1]
     assert "either scores or partners" in values["recall" if scored else "spearman", place].reason
-    if family == "bert":
-        same = context.layout.places[0]  # [CLS] alone
-        assert not any(row.pooling == "first" and row.place == same for row in tables["partner_numbers"])
-
-
-def test_one_mean_is_subtracted_from_both_sides():
-    rng = np.random.default_rng(0)
-    base, offset = rng.standard_normal((40, 6)), 2 * np.eye(6)[0]
-    x, y = base + offset, base + rng.standard_normal((40, 6)) - offset
-    for variant in VARIANTS:
-        vectors = treated(np.concatenate([x, y]), variant)
-        found = {name: value for name, value, *_ in searched(vectors[:40], vectors[40:])}
-        assert found == pytest.approx(reference(x, y, variant, None), abs=1e-12)
-    of_each = reference(x - x.mean(axis=0), y - y.mean(axis=0), "raw", None)
-    assert of_each["mexa"] != pytest.approx(reference(x, y, "centred", None)["mexa"], abs=0.02)
 
 
 def test_ties_are_misses_and_chance_is_the_mean_over_pairings():

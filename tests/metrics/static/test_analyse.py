@@ -58,7 +58,6 @@ def vectors(n, d, seed=0):
         ("bert", {"token–position", "token–type", "position–type"}),
         ("gpt2", {"token–position"}),
         ("llama", set()),
-        ("albert", {"token–position", "token–type", "position–type"}),
         ("opt, projected", set()),
     ],
 )
